@@ -1,0 +1,172 @@
+//! Gangs: members that start together.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::constraint::Constraints;
+use crate::device::{DeviceSet, GpuRequest, WHOLE};
+use crate::id::{NodeIdx, OrderId, QueueIdx, SigIdx};
+use crate::resource::NamedAmounts;
+use crate::time::{Span, Time};
+
+/// What one member of a role needs.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Request {
+    /// Everything but GPUs, in base units.
+    #[serde(default)]
+    pub amounts: NamedAmounts,
+    /// GPUs, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuRequest>,
+}
+
+impl Request {
+    /// GPUs one member takes, in thousandths of a device.
+    pub fn gpu_milli(&self) -> u64 {
+        self.gpu.as_ref().map_or(0, |gpu| u64::from(gpu.count) * u64::from(gpu.share.min(WHOLE)))
+    }
+}
+
+/// Interchangeable members of a gang.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RoleSpec {
+    /// Its name, unique in the gang.
+    pub name: Arc<str>,
+    /// The gang does not start with fewer.
+    pub min: u32,
+    /// The gang never has more; equal to `min` when the role is rigid.
+    pub max: u32,
+    /// What each member needs.
+    pub request: Request,
+    /// Where members may run.
+    #[serde(default)]
+    pub constraints: Constraints,
+}
+
+/// How close together the members must or should be.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Closeness {
+    /// All in one domain of this level, or not at all.
+    Required(Arc<str>),
+    /// In one domain of this level if possible, else in the smallest that holds them.
+    Preferred(Arc<str>),
+}
+
+/// Whether nodes may be bought for a gang.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ProvisioningMode {
+    /// Ahead of need where pools keep targets, and on demand.
+    Proactive,
+    /// Only once the gang waits.
+    Reactive,
+    /// Never: the gang runs on what is there.
+    Never,
+}
+
+/// How nodes are bought for a gang.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Provisioning {
+    /// Whether at all.
+    pub mode: ProvisioningMode,
+    /// How long an order may assemble before it is rolled back.
+    pub timeout: Span,
+    /// Failed orders in a row before the gang stops ordering for a while.
+    pub attempts: u32,
+}
+
+impl Default for Provisioning {
+    fn default() -> Self {
+        Self { mode: ProvisioningMode::Proactive, timeout: Span::mins(15), attempts: 5 }
+    }
+}
+
+/// A gang as submitted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GangSpec {
+    /// `namespace/name`, unique among gangs that are not over.
+    pub name: Arc<str>,
+    /// The queue it waits in.
+    pub queue: Arc<str>,
+    /// Who submitted it; empty when nobody said.
+    #[serde(default)]
+    pub user: Arc<str>,
+    /// Higher goes first.
+    #[serde(default)]
+    pub priority: i32,
+    /// Its roles, at least one.
+    pub roles: Vec<RoleSpec>,
+    /// How close together the members must or should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closeness: Option<Closeness>,
+    /// How nodes are bought for it.
+    #[serde(default)]
+    pub provisioning: Provisioning,
+    /// What the submitter thinks it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_duration: Option<Span>,
+}
+
+/// One member's place: a node, and which of its devices.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Seat {
+    /// The devices it gets.
+    pub devices: DeviceSet,
+    /// The node it runs on.
+    pub node: NodeIdx,
+    /// Its role, by place in the gang's list.
+    pub role: u16,
+}
+
+/// Where a gang stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// In the queue, holding nothing.
+    Waiting,
+    /// In the queue, its order assembling.
+    Assembling(OrderId),
+    /// Every member has a seat; the host is starting them.
+    Admitted {
+        /// When it was decided.
+        at: Time,
+    },
+    /// Every member runs.
+    Running {
+        /// When all had started.
+        at: Time,
+    },
+    /// Told to stop; the host is stopping its members.
+    Stopping,
+}
+
+/// A gang in the World.
+#[derive(Clone, Debug)]
+pub struct Gang {
+    /// As submitted.
+    pub spec: GangSpec,
+    /// Its queue.
+    pub queue: QueueIdx,
+    /// The signature of each role.
+    pub sigs: Vec<SigIdx>,
+    /// The topology level its closeness names.
+    pub level: Option<crate::topology::Level>,
+    /// When it was submitted; it keeps its place through every rollback and restart.
+    pub submitted: Time,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Seats of its members while admitted or running.
+    pub seats: Vec<Seat>,
+    /// Orders that failed since the last one that did not.
+    pub failed_orders: u32,
+    /// When the last order failed.
+    pub last_failure: Option<Time>,
+    /// Times it had to start over.
+    pub restarts: u32,
+}
+
+impl Gang {
+    /// Whether it waits for seats, with or without an order.
+    pub fn is_pending(&self) -> bool {
+        matches!(self.phase, Phase::Waiting | Phase::Assembling(_))
+    }
+}

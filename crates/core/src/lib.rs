@@ -1,0 +1,27 @@
+//! Muster's vocabulary and state.
+//!
+//! Read in this order: what things are called and measured in, what specs say, how free capacity is
+//! indexed, and the [`World`] that holds it all and changes only by [`World::apply`].
+//!
+//! Architecture invariant: this crate knows no clock, file, socket, async runtime or random source. Time is a
+//! parameter; hash order never reaches a caller.
+
+pub mod id;
+pub mod money;
+pub mod quantity;
+pub mod time;
+
+pub mod device;
+pub mod resource;
+
+pub mod constraint;
+pub mod gang;
+pub mod node;
+pub mod order;
+pub mod pool;
+pub mod queue;
+pub mod topology;
+
+pub mod capacity;
+pub mod signature;
+pub mod state;

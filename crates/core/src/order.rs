@@ -1,0 +1,121 @@
+//! Claims, orders and reservations: capacity that was asked for, as a unit.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::DeviceSet;
+use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
+use crate::time::Time;
+
+/// Why a claim did not become a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum ClaimFailure {
+    /// The provider has none to give.
+    StockOut,
+    /// The machine was launched but never came up.
+    BootFailed,
+    /// It came up, but not with every GPU.
+    GpusMissing,
+    /// It disappeared.
+    Vanished,
+}
+
+/// How far a claim is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ClaimState {
+    /// Asked for.
+    Requested,
+    /// The provider has started a machine.
+    Launched,
+    /// Its node has joined.
+    Registered(NodeIdx),
+    /// Its node is ready and shows every GPU.
+    Ready(NodeIdx),
+    /// It will not come.
+    Failed(ClaimFailure),
+}
+
+/// The request for one node.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// A name that says which order it belongs to, the same on every try.
+    pub name: Arc<str>,
+    /// What was asked for.
+    pub offering: OfferingRef,
+    /// The order it belongs to, while that order lives.
+    pub order: Option<OrderId>,
+    /// How far it is.
+    pub state: ClaimState,
+    /// When it was asked for.
+    pub requested: Time,
+    /// Told to go; the host is giving the node back.
+    pub releasing: bool,
+}
+
+impl Claim {
+    /// The node it became.
+    pub fn node(&self) -> Option<NodeIdx> {
+        match self.state {
+            ClaimState::Registered(node) | ClaimState::Ready(node) => Some(node),
+            ClaimState::Requested | ClaimState::Launched | ClaimState::Failed(_) => None,
+        }
+    }
+}
+
+/// A seat on a node that is here, or on one that is still to come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Place {
+    /// A node that is here.
+    Node(NodeIdx),
+    /// The node this claim will become.
+    Claim(ClaimId),
+}
+
+/// Capacity, present or coming, that is promised to one member of one gang.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Reservation {
+    /// Where.
+    pub place: Place,
+    /// Which devices there.
+    pub devices: DeviceSet,
+    /// For which role.
+    pub role: u16,
+}
+
+/// What an order asks for, as decided by the planner.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OrderSpec {
+    /// Its number.
+    pub id: OrderId,
+    /// The gang it is for.
+    pub gang: GangId,
+    /// The claims, numbered and with their offerings.
+    pub claims: Vec<(ClaimId, OfferingRef)>,
+    /// A seat for every member.
+    pub reservations: Vec<Reservation>,
+    /// When it is given up.
+    pub deadline: Time,
+}
+
+/// Why an order was rolled back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum RollbackReason {
+    /// One claim failed for good.
+    ClaimFailed(ClaimId, ClaimFailure),
+    /// It was not complete in time.
+    DeadlinePassed,
+    /// A node it had a reservation on is gone.
+    NodeLost(NodeIdx),
+    /// The gang was cancelled.
+    GangGone,
+}
+
+/// An order that is assembling. Complete and rolled-back orders leave the World at that moment.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// As decided.
+    pub spec: OrderSpec,
+    /// When it was placed.
+    pub placed: Time,
+}

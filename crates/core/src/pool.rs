@@ -1,0 +1,148 @@
+//! Pools: supplies of nodes, and the offerings they list.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::constraint::{Labels, Taint};
+use crate::device::GpuKind;
+use crate::id::{ClassIdx, DomainIdx};
+use crate::money::Money;
+use crate::resource::NamedAmounts;
+use crate::time::{Span, Time};
+
+/// One kind of node a pool can ask for: instance type x zone x capacity type.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OfferingSpec {
+    /// The provider's name for the machine.
+    pub instance_type: Arc<str>,
+    /// Its zone.
+    pub zone: Arc<str>,
+    /// Its region; empty when nobody said.
+    #[serde(default)]
+    pub region: Arc<str>,
+    /// `reserved`, `on-demand`, `spot`, ...
+    #[serde(default)]
+    pub capacity_type: Arc<str>,
+    /// Price of one node per hour.
+    pub price: Money,
+    /// What members may use of one node, without GPUs.
+    pub allocatable: NamedAmounts,
+    /// What its GPUs are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuKind>,
+    /// GPUs one node must show before it counts as ready.
+    #[serde(default)]
+    pub gpus: u16,
+    /// Labels its nodes will carry.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// Taints its nodes will carry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<Taint>,
+    /// Nodes of this offering at one time; unlimited when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
+    /// What is expected from asking to ready.
+    pub boot_time: Span,
+}
+
+/// What a pool never exceeds, claims in flight included.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PoolLimits {
+    /// Nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<u32>,
+    /// Money per hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hourly_spend: Option<Money>,
+}
+
+/// A pool as written.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PoolSpec {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its tier.
+    pub tier: Arc<str>,
+    /// What it can ask for, in order of the operator's liking.
+    pub offerings: Vec<OfferingSpec>,
+    /// What it never exceeds.
+    #[serde(default)]
+    pub limits: PoolLimits,
+    /// How long an unused node is kept.
+    pub idle_after: Span,
+}
+
+/// What of a pool is in use, claims in flight included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolUsage {
+    /// Nodes asked for and not yet gone.
+    pub nodes: u32,
+    /// Their GPUs.
+    pub gpus: u32,
+    /// What they cost per hour.
+    pub hourly: Money,
+}
+
+/// What is remembered of an offering's failures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Health {
+    /// Failures since the last node that came up.
+    pub streak: u32,
+    /// When the last one was.
+    pub last_failure: Option<Time>,
+}
+
+/// An offering in the World.
+#[derive(Clone, Debug)]
+pub struct Offering {
+    /// As written.
+    pub spec: OfferingSpec,
+    /// The class its nodes will have.
+    pub class: ClassIdx,
+    /// Where in the topology tree its nodes will stand.
+    pub leaf: DomainIdx,
+    /// Nodes asked for and not yet gone.
+    pub nodes: u32,
+    /// What is remembered of its failures.
+    pub health: Health,
+}
+
+/// A pool in the World.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// As written.
+    pub spec: PoolSpec,
+    /// Its offerings.
+    pub offerings: Vec<Offering>,
+    /// What is in use.
+    pub usage: PoolUsage,
+}
+
+impl Pool {
+    /// How many more nodes of one offering fit under every limit.
+    pub fn room(&self, slot: usize) -> u32 {
+        self.room_beside(slot, &self.usage, self.offerings[slot].nodes)
+    }
+    /// The same, for a hypothetical use of the pool and of the offering.
+    pub fn room_beside(&self, slot: usize, usage: &PoolUsage, offering_nodes: u32) -> u32 {
+        let offering = &self.offerings[slot].spec;
+        let limits = &self.spec.limits;
+        let mut room = offering.max.map_or(u32::MAX, |max| max.saturating_sub(offering_nodes));
+        if let Some(nodes) = limits.nodes {
+            room = room.min(nodes.saturating_sub(usage.nodes));
+        }
+        if let (Some(gpus), each @ 1..) = (limits.gpus, u32::from(offering.gpus)) {
+            room = room.min(gpus.saturating_sub(usage.gpus) / each);
+        }
+        if let (Some(budget), price @ 1..) = (limits.hourly_spend, offering.price.0) {
+            let left = (budget - usage.hourly).0.max(0) / price;
+            room = room.min(u32::try_from(left).unwrap_or(u32::MAX));
+        }
+        room
+    }
+}

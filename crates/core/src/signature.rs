@@ -1,0 +1,109 @@
+//! Signatures: roles that ask for the same thing under the same constraints are one signature.
+//!
+//! Whether a signature can use a class of nodes is settled once, when the first of the two appears.
+
+use std::sync::Arc;
+
+use crate::constraint::Constraints;
+use crate::device::{GpuRequest, WHOLE};
+use crate::id::DomainIdx;
+use crate::node::NodeShape;
+use crate::resource::Amounts;
+use crate::state::NodeState;
+use crate::topology::{HOSTNAME, Topology};
+
+/// What a signature's constraints look at, from cheap to dear.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Reach {
+    /// Only what the node is; every node of a class is alike.
+    Class,
+    /// Also where the node stands; every node of a class in one leaf is alike.
+    Place,
+    /// Also what the node is called.
+    Name,
+}
+
+/// One kind of member.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SignatureKey {
+    /// What it takes, without GPUs.
+    pub amounts: Amounts,
+    /// The GPUs it takes.
+    pub gpu: Option<GpuRequest>,
+    /// Where it may run.
+    pub constraints: Constraints,
+}
+
+/// One kind of member, and what its constraints look at.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    /// What makes it different from others.
+    pub key: SignatureKey,
+    /// What its constraints look at.
+    pub reach: Reach,
+}
+
+impl Signature {
+    /// A signature under a tree of these levels.
+    pub fn new(key: SignatureKey, topology: &Topology) -> Self {
+        let mut reach = Reach::Class;
+        for requirement in key.constraints.requirements() {
+            if &*requirement.key == HOSTNAME {
+                reach = Reach::Name;
+            } else if topology.levels().is_place(&requirement.key) {
+                reach = reach.max(Reach::Place);
+            }
+        }
+        Self { key, reach }
+    }
+    /// Devices per member and the share of each.
+    pub fn gpu(&self) -> (u16, u16) {
+        self.key.gpu.as_ref().map_or((0, WHOLE), |gpu| (gpu.count, gpu.share))
+    }
+    /// GPUs one member takes, in thousandths of a device.
+    pub fn gpu_milli(&self) -> u64 {
+        let (count, share) = self.gpu();
+        u64::from(count) * u64::from(share)
+    }
+    /// How many members fit on a node in this state, wherever it stands.
+    pub fn times_fits(&self, state: &NodeState) -> u32 {
+        let (count, share) = self.gpu();
+        let devices = state.devices.times_fits(count, share);
+        devices.min(state.free.times_fits(&self.key.amounts))
+    }
+    /// How well a node suits the signature, by what it is, where it stands and what it is called.
+    ///
+    /// `None` when a hard constraint fails. `name` may be left out for signatures that do not look at it.
+    pub fn score(
+        &self,
+        shape: &NodeShape,
+        topology: &Topology,
+        leaf: DomainIdx,
+        name: Option<&Arc<str>>,
+    ) -> Option<i32> {
+        let constraints = &self.key.constraints;
+        if !self.gpu_suits(shape) || !constraints.tolerates(&shape.taints) {
+            return None;
+        }
+        let value_of = |key: &str| -> Option<Arc<str>> {
+            if key == HOSTNAME {
+                return name.cloned();
+            }
+            topology.label_at(leaf, key).or_else(|| shape.labels.get(key).cloned())
+        };
+        let holds = |term: &[crate::constraint::Requirement]| {
+            term.iter().all(|requirement| requirement.holds(value_of(&requirement.key).as_deref()))
+        };
+        let any = constraints.any.is_empty() || constraints.any.iter().any(|term| holds(term));
+        (any && holds(&constraints.all)).then(|| constraints.score(&value_of, &shape.taints))
+    }
+
+    fn gpu_suits(&self, shape: &NodeShape) -> bool {
+        let Some(want) = &self.key.gpu else { return true };
+        let Some(have) = &shape.gpu else { return false };
+        let constraints = &self.key.constraints;
+        want.resource == have.resource
+            && (constraints.gpu_models.is_empty() || constraints.gpu_models.contains(&have.model))
+            && have.memory >= constraints.gpu_memory
+    }
+}

@@ -1,0 +1,83 @@
+//! Node states: a class together with what is free. Nodes in the same state are interchangeable.
+//!
+//! A cluster of ten thousand nodes has a handful of states, so "how many members fit here" is answered once
+//! per state and never once per node.
+
+use rustc_hash::FxHashMap;
+
+use crate::device::Devices;
+use crate::id::{ClassIdx, IndexVec, StateIdx};
+use crate::resource::Amounts;
+
+/// What is free on a node of some class.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeState {
+    /// The class.
+    pub class: ClassIdx,
+    /// Free devices, device by device.
+    pub devices: Devices,
+    /// Everything else that is free.
+    pub free: Amounts,
+}
+
+/// States in use, each stored once however many nodes are in it.
+#[derive(Clone, Debug, Default)]
+pub struct StateTable {
+    rows: IndexVec<StateIdx, (NodeState, u32)>,
+    by_content: FxHashMap<NodeState, StateIdx>,
+    vacant: Vec<StateIdx>,
+}
+
+impl StateTable {
+    /// One state.
+    #[inline]
+    pub fn get(&self, idx: StateIdx) -> &NodeState {
+        &self.rows[idx].0
+    }
+    /// The number of a state that is in use.
+    pub fn find(&self, state: &NodeState) -> Option<StateIdx> {
+        self.by_content.get(state).copied()
+    }
+    /// Upper bound of state numbers.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+    /// Whether no state was ever used.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+    /// States with at least one node.
+    pub fn in_use(&self) -> usize {
+        self.by_content.len()
+    }
+    /// Counts one more node in this state.
+    pub(crate) fn enter(&mut self, state: NodeState) -> StateIdx {
+        if let Some(idx) = self.by_content.get(&state) {
+            self.rows[*idx].1 += 1;
+            return *idx;
+        }
+        let idx = match self.vacant.pop() {
+            Some(idx) => {
+                self.rows[idx] = (state.clone(), 1);
+                idx
+            }
+            None => self.rows.push((state.clone(), 1)),
+        };
+        self.by_content.insert(state, idx);
+        idx
+    }
+    /// Counts one node less; a state nobody is in is forgotten and its number reused.
+    pub(crate) fn leave(&mut self, idx: StateIdx) {
+        let (state, nodes) = &mut self.rows[idx];
+        *nodes -= 1;
+        if *nodes == 0 {
+            self.by_content.remove(state);
+            self.vacant.push(idx);
+        }
+    }
+    /// Bytes of heap in use.
+    pub fn heap_bytes(&self) -> usize {
+        let entry = size_of::<(NodeState, StateIdx)>() + 1;
+        self.rows.heap_bytes() + self.by_content.capacity() * entry
+    }
+}
