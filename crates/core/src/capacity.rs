@@ -47,23 +47,68 @@ impl<K: Id> Tally<K> {
     }
 }
 
-/// The usable nodes that stand directly in one domain, grouped by state.
+/// Slots of a leaf's usable nodes, grouped by the state their node is in.
+#[derive(Clone, Debug, Default)]
+pub struct Groups(Vec<(StateIdx, FixedBitSet)>);
+
+impl Groups {
+    /// Slots in one state, ascending.
+    pub fn slots_in(&self, state: StateIdx) -> impl Iterator<Item = u32> + '_ {
+        let group = self.0.iter().find(|(s, _)| *s == state);
+        group.into_iter().flat_map(|(_, set)| set.ones()).map(|slot| slot as u32)
+    }
+    /// Puts slots into a state's group.
+    pub fn insert(&mut self, slots: &[u32], state: StateIdx) {
+        let at = self.0.iter().position(|(s, _)| *s == state).unwrap_or_else(|| {
+            self.0.push((state, FixedBitSet::new()));
+            self.0.len() - 1
+        });
+        let set = &mut self.0[at].1;
+        for slot in slots {
+            set.grow(*slot as usize + 1);
+            set.insert(*slot as usize);
+        }
+    }
+    /// Takes slots out of a state's group.
+    ///
+    /// # Panics
+    /// When the state has no group.
+    pub fn remove(&mut self, slots: &[u32], state: StateIdx) {
+        let at = self.0.iter().position(|(s, _)| *s == state).expect("in that group");
+        let set = &mut self.0[at].1;
+        for slot in slots {
+            set.set(*slot as usize, false);
+        }
+        if set.is_clear() {
+            self.0.swap_remove(at);
+        }
+    }
+    fn heap_bytes(&self) -> usize {
+        let sets: usize = self.0.iter().map(|(_, set)| set.len().div_ceil(64) * 8).sum();
+        self.0.capacity() * size_of::<(StateIdx, FixedBitSet)>() + sets
+    }
+}
+
+/// The nodes that stand directly in one domain.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf {
     /// Nodes by slot, usable or not; a slot whose node is gone keeps its last number until it is reused.
     nodes: Vec<NodeIdx>,
     vacant: Vec<u32>,
-    groups: Vec<(StateIdx, FixedBitSet)>,
+    groups: Groups,
 }
 
 impl Leaf {
-    /// The usable nodes in one state, in slot order, each with its slot.
-    pub fn nodes_in(&self, state: StateIdx) -> impl Iterator<Item = (u32, NodeIdx)> + '_ {
-        let group = self.groups.iter().find(|(s, _)| *s == state);
-        group.into_iter().flat_map(|(_, set)| set.ones()).map(|slot| (slot as u32, self.nodes[slot]))
+    /// The node in a slot.
+    #[inline]
+    pub fn node(&self, slot: u32) -> NodeIdx {
+        self.nodes[slot as usize]
     }
-    /// A slot for a node.
-    pub fn seat(&mut self, node: NodeIdx) -> u32 {
+    /// Which slots are in which state.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+    fn seat(&mut self, node: NodeIdx) -> u32 {
         if let Some(slot) = self.vacant.pop() {
             self.nodes[slot as usize] = node;
             return slot;
@@ -71,32 +116,8 @@ impl Leaf {
         self.nodes.push(node);
         self.nodes.len() as u32 - 1
     }
-    fn unseat(&mut self, slot: u32) {
-        self.vacant.push(slot);
-    }
-    /// Puts a slot into a state's group.
-    pub fn insert(&mut self, slot: u32, state: StateIdx) {
-        let slot = slot as usize;
-        let at = self.groups.iter().position(|(s, _)| *s == state).unwrap_or_else(|| {
-            self.groups.push((state, FixedBitSet::with_capacity(self.nodes.len())));
-            self.groups.len() - 1
-        });
-        let set = &mut self.groups[at].1;
-        set.grow(slot + 1);
-        set.insert(slot);
-    }
-    /// Takes a slot out of a state's group.
-    pub fn remove(&mut self, slot: u32, state: StateIdx) {
-        let at = self.groups.iter().position(|(s, _)| *s == state).expect("in that group");
-        self.groups[at].1.set(slot as usize, false);
-        if self.groups[at].1.is_clear() {
-            self.groups.swap_remove(at);
-        }
-    }
     fn heap_bytes(&self) -> usize {
-        let sets: usize = self.groups.iter().map(|(_, set)| set.len().div_ceil(64) * 8).sum();
-        let groups = self.groups.capacity() * size_of::<(StateIdx, FixedBitSet)>();
-        (self.nodes.capacity() + self.vacant.capacity()) * 4 + groups + sets
+        (self.nodes.capacity() + self.vacant.capacity()) * 4 + self.groups.heap_bytes()
     }
 }
 
@@ -129,18 +150,30 @@ impl Capacity {
     }
     /// The slot is free again.
     pub(crate) fn unseat(&mut self, leaf: DomainIdx, slot: u32) {
-        self.leaves[leaf].unseat(slot);
+        self.leaves[leaf].vacant.push(slot);
     }
     /// A usable node appears in a state.
-    pub(crate) fn insert(&mut self, topology: &Topology, leaf: DomainIdx, slot: u32, state: StateIdx) {
-        self.leaves[leaf].insert(slot, state);
+    pub(crate) fn insert(
+        &mut self,
+        topology: &Topology,
+        leaf: DomainIdx,
+        slot: u32,
+        state: StateIdx,
+    ) {
+        self.leaves[leaf].groups.insert(&[slot], state);
         for domain in topology.path(leaf) {
             self.tallies[domain].add(state, 1);
         }
     }
     /// A usable node disappears from a state.
-    pub(crate) fn remove(&mut self, topology: &Topology, leaf: DomainIdx, slot: u32, state: StateIdx) {
-        self.leaves[leaf].remove(slot, state);
+    pub(crate) fn remove(
+        &mut self,
+        topology: &Topology,
+        leaf: DomainIdx,
+        slot: u32,
+        state: StateIdx,
+    ) {
+        self.leaves[leaf].groups.remove(&[slot], state);
         for domain in topology.path(leaf) {
             self.tallies[domain].remove(state, 1);
         }
@@ -173,13 +206,14 @@ mod tests {
         let mut leaf = Leaf::default();
         for n in 0..70 {
             let slot = leaf.seat(NodeIdx(n));
-            leaf.insert(slot, StateIdx(n % 2));
+            leaf.groups.insert(&[slot], StateIdx(n % 2));
         }
-        leaf.remove(3, StateIdx(1));
-        leaf.insert(3, StateIdx(0));
-        let evens: Vec<u32> = leaf.nodes_in(StateIdx(0)).map(|(_, n)| n.0).collect();
+        leaf.groups.remove(&[3], StateIdx(1));
+        leaf.groups.insert(&[3], StateIdx(0));
+        let evens: Vec<u32> =
+            leaf.groups.slots_in(StateIdx(0)).map(|slot| leaf.node(slot).0).collect();
         assert_eq!(&evens[..4], [0, 2, 3, 4]);
-        assert_eq!(leaf.nodes_in(StateIdx(1)).count(), 34);
-        assert_eq!(leaf.nodes_in(StateIdx(9)).count(), 0);
+        assert_eq!(leaf.groups.slots_in(StateIdx(1)).count(), 34);
+        assert_eq!(leaf.groups.slots_in(StateIdx(9)).count(), 0);
     }
 }

@@ -36,7 +36,9 @@ pub struct GpuKind {
 }
 
 /// A set of a node's devices, one bit each.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct DeviceSet(pub u64);
 
@@ -100,10 +102,12 @@ impl Devices {
         // Several shared devices for one member must be different devices: the most members is found by
         // asking whether t fit, and a device serves at most min(t, free/share) of them.
         let serves = |t: u32| -> bool {
-            let seats: u64 = self.0.iter().map(|free| u64::from(t.min(u32::from(free / share)))).sum();
+            let seats: u64 =
+                self.0.iter().map(|free| u64::from(t.min(u32::from(free / share)))).sum();
             seats >= u64::from(t) * u64::from(count)
         };
-        let most = self.0.iter().map(|free| u32::from(free / share)).sum::<u32>() / u32::from(count);
+        let most =
+            self.0.iter().map(|free| u32::from(free / share)).sum::<u32>() / u32::from(count);
         (0..=most).rev().find(|t| serves(*t)).unwrap_or(0)
     }
     /// Takes `count` devices at `share` for one member and says which.
@@ -112,8 +116,13 @@ impl Devices {
     /// member's several shares the roomiest devices are taken, so that the next member still finds room.
     /// `None`, and nothing taken, when it does not fit.
     pub fn take(&mut self, count: u16, share: u16) -> Option<DeviceSet> {
-        let mut candidates: SmallVec<[(u16, usize); 8]> =
-            self.0.iter().enumerate().filter(|(_, free)| **free >= share).map(|(i, free)| (*free, i)).collect();
+        let mut candidates: SmallVec<[(u16, usize); 8]> = self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(_, free)| **free >= share)
+            .map(|(i, free)| (*free, i))
+            .collect();
         if candidates.len() < usize::from(count) {
             return None;
         }

@@ -25,3 +25,13 @@ pub mod topology;
 pub mod capacity;
 pub mod signature;
 pub mod state;
+
+pub mod event;
+pub mod plan;
+pub mod verdict;
+pub mod world;
+
+pub use event::Event;
+pub use plan::Plan;
+pub use verdict::Verdict;
+pub use world::World;

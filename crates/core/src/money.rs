@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::time::Span;
 
 /// An amount of the operator's currency in millionths.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Money(pub i64);
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceSet;
+use crate::gang::Seat;
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
 use crate::time::Time;
 
@@ -118,4 +119,6 @@ pub struct Order {
     pub spec: OrderSpec,
     /// When it was placed.
     pub placed: Time,
+    /// Seats it holds already: those on nodes that were here, and those on claims that are ready.
+    pub held: Vec<Seat>,
 }

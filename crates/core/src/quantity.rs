@@ -51,7 +51,9 @@ pub enum QuantityError {
     #[error("a quantity is needed, such as 8, 500m or 80Gi")]
     Empty,
     /// Not a number, or a suffix nobody knows.
-    #[error("`{0}` is not a quantity: write a number with an optional suffix m, k, M, G, T, Ki, Mi, Gi or Ti, such as 8, 500m or 80Gi")]
+    #[error(
+        "`{0}` is not a quantity: write a number with an optional suffix m, k, M, G, T, Ki, Mi, Gi or Ti, such as 8, 500m or 80Gi"
+    )]
     Malformed(String),
     /// Beyond 2^63-1.
     #[error("`{0}` is too large a quantity")]
@@ -198,7 +200,8 @@ impl fmt::Display for Quantity {
         if magnitude == 0 {
             return f.pad("0");
         }
-        let binary = self.form == Form::Binary && magnitude >= 1024 * NANOS && magnitude % NANOS == 0;
+        let binary =
+            self.form == Form::Binary && magnitude >= 1024 * NANOS && magnitude % NANOS == 0;
         if binary {
             let (mut number, mut steps) = (magnitude / NANOS, 0);
             while number % 1024 == 0 && steps < BINARY.len() {
@@ -279,12 +282,16 @@ mod tests {
 
     #[test]
     fn refuses_what_is_not_a_quantity() {
-        for text in
-            ["", "-", "Gi", "1.2.3", "8 GB", "1GB", "abc", "1e", "1e+", "--1", "1Kib", "٣", "1e99999", "1i"]
-        {
+        for text in [
+            "", "-", "Gi", "1.2.3", "8 GB", "1GB", "abc", "1e", "1e+", "--1", "1Kib", "٣",
+            "1e99999", "1i",
+        ] {
             assert!(text.parse::<Quantity>().is_err(), "{text}");
         }
-        assert!(matches!("9223372036854775808".parse::<Quantity>(), Err(QuantityError::TooLarge(_))));
+        assert!(matches!(
+            "9223372036854775808".parse::<Quantity>(),
+            Err(QuantityError::TooLarge(_))
+        ));
         assert!(matches!("16Ei".parse::<Quantity>(), Err(QuantityError::TooLarge(_))));
         assert!(matches!("1e400".parse::<Quantity>(), Err(QuantityError::TooLarge(_))));
     }

@@ -12,6 +12,10 @@ use crate::resource::Amounts;
 use crate::state::NodeState;
 use crate::topology::{HOSTNAME, Topology};
 
+/// What it counts against a node that its GPUs would sit beside a member that asked for none: more than all
+/// wishes together, so that such a node is only used when no other will do.
+const GPUS_LEFT_UNUSED: i32 = 100_000;
+
 /// What a signature's constraints look at, from cheap to dear.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reach {
@@ -95,7 +99,9 @@ impl Signature {
             term.iter().all(|requirement| requirement.holds(value_of(&requirement.key).as_deref()))
         };
         let any = constraints.any.is_empty() || constraints.any.iter().any(|term| holds(term));
-        (any && holds(&constraints.all)).then(|| constraints.score(&value_of, &shape.taints))
+        let wasted = if self.key.gpu.is_none() && shape.gpus > 0 { GPUS_LEFT_UNUSED } else { 0 };
+        (any && holds(&constraints.all))
+            .then(|| constraints.score(&value_of, &shape.taints) - wasted)
     }
 
     fn gpu_suits(&self, shape: &NodeShape) -> bool {

@@ -9,7 +9,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An instant, in milliseconds since the host's epoch (the Unix epoch on live hosts, 0 in a simulation).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Time(pub i64);
 
@@ -95,8 +97,14 @@ impl Add for Span {
 }
 
 /// Units from large to small, in milliseconds.
-const UNITS: [(&str, u64); 6] =
-    [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const UNITS: [(&str, u64); 6] = [
+    ("w", 604_800_000),
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
 
 impl fmt::Display for Span {
     /// `1h30m`, `4m10s`, `250ms`; weeks are written in days, as people do.
@@ -122,7 +130,9 @@ pub enum SpanError {
     #[error("a duration is needed, such as 90s, 15m or 1h30m")]
     Empty,
     /// A number without a unit, or a unit nobody knows.
-    #[error("`{0}` is not a duration: write numbers with units w, d, h, m, s or ms, such as 90s, 15m or 1h30m")]
+    #[error(
+        "`{0}` is not a duration: write numbers with units w, d, h, m, s or ms, such as 90s, 15m or 1h30m"
+    )]
     Malformed(String),
     /// More milliseconds than fit.
     #[error("`{0}` is too long a duration")]
@@ -151,9 +161,13 @@ impl FromStr for Span {
             };
             rest = &rest[digits..];
             let unit_len = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-            let ms = UNITS.iter().find(|(name, _)| *name == &rest[..unit_len]).ok_or_else(malformed)?.1;
+            let ms =
+                UNITS.iter().find(|(name, _)| *name == &rest[..unit_len]).ok_or_else(malformed)?.1;
             rest = &rest[unit_len..];
-            total = amount.checked_mul(ms).and_then(|span| total.checked_add(span)).ok_or_else(too_long)?;
+            total = amount
+                .checked_mul(ms)
+                .and_then(|span| total.checked_add(span))
+                .ok_or_else(too_long)?;
         }
         Ok(Self(total))
     }
@@ -178,7 +192,9 @@ mod tests {
 
     #[test]
     fn spans_read_and_print_the_way_people_write_them() {
-        for (text, ms) in [("90s", 90_000), ("15m", 900_000), ("1h30m", 5_400_000), ("250ms", 250), ("0", 0)] {
+        for (text, ms) in
+            [("90s", 90_000), ("15m", 900_000), ("1h30m", 5_400_000), ("250ms", 250), ("0", 0)]
+        {
             assert_eq!(text.parse(), Ok(Span(ms)), "{text}");
         }
         assert_eq!(Span(5_400_000).to_string(), "1h30m");

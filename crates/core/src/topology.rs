@@ -40,7 +40,9 @@ impl Default for Levels {
             ("rack", "topology.muster.sh/rack"),
             ("nvlink", "topology.muster.sh/nvlink"),
         ];
-        Self(levels.map(|(name, label)| LevelSpec { name: name.into(), label: label.into() }).into())
+        Self(
+            levels.map(|(name, label)| LevelSpec { name: name.into(), label: label.into() }).into(),
+        )
     }
 }
 
@@ -59,7 +61,8 @@ impl Levels {
         if name == NODE_LEVEL || name == HOSTNAME {
             return Some(Level::Node);
         }
-        let position = self.0.iter().position(|level| *level.name == *name || *level.label == *name)?;
+        let position =
+            self.0.iter().position(|level| *level.name == *name || *level.label == *name)?;
         Some(Level::Domain(LevelIdx::from_index(position)))
     }
     /// What a level is called.

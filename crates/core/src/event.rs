@@ -1,0 +1,115 @@
+//! Everything that can happen to a World, as data. A host turns what it observes into these.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::gang::GangSpec;
+use crate::id::{ClaimId, GangId};
+use crate::node::NodeSpec;
+use crate::order::ClaimFailure;
+use crate::plan::Action;
+use crate::pool::PoolSpec;
+use crate::queue::QueueSpec;
+
+/// One change of the World.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// The host has reported everything there is; decisions may begin.
+    Synced,
+    /// Nothing changed but the time.
+    Tick,
+    /// A queue was written or rewritten.
+    QueueSet(QueueSpec),
+    /// A pool was written or rewritten.
+    PoolSet(PoolSpec),
+    /// A gang wants to run.
+    GangSubmitted(GangSpec),
+    /// A gang is no longer wanted.
+    GangCancelled(GangId),
+    /// A node was seen, for the first time or again.
+    NodeSeen(NodeSpec),
+    /// A node is no more.
+    NodeGone(Arc<str>),
+    /// The provider has started a machine for a claim.
+    ClaimLaunched(ClaimId),
+    /// A claim will not become a node.
+    ClaimFailed(ClaimId, ClaimFailure),
+    /// Nothing is left of a claim, neither node nor bill.
+    ClaimGone(ClaimId),
+    /// Every member of an admitted gang runs.
+    GangStarted(GangId),
+    /// Every member of a gang that was told to stop has stopped.
+    GangStopped(GangId),
+    /// A gang has done its work, or failed for good.
+    GangEnded(GangId),
+    /// The planner decided this and the host is about to do it.
+    Decided(Action),
+}
+
+/// Why an event could not be applied. The World is unchanged then.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// A gang, or the parent of a queue, names a queue nobody declared.
+    #[error("queue `{0}` does not exist")]
+    UnknownQueue(Arc<str>),
+    /// A queue would become its own ancestor.
+    #[error("queue `{0}` would be its own ancestor")]
+    QueueCycle(Arc<str>),
+    /// A gang of that name is still there.
+    #[error("gang `{0}` exists already")]
+    DuplicateGang(Arc<str>),
+    /// A gang asks to stay within a level the topology does not have.
+    #[error("topology level `{0}` does not exist")]
+    UnknownLevel(Arc<str>),
+    /// A gang without roles, a role without members, or min above max.
+    #[error("gang `{0}` has a role without members, or no role at all")]
+    EmptyGang(Arc<str>),
+    /// A node with more devices than can be told apart.
+    #[error("node `{0}` has more GPUs than Muster can tell apart")]
+    TooManyDevices(Arc<str>),
+    /// No such gang.
+    #[error("gang {0:?} does not exist")]
+    UnknownGang(GangId),
+    /// No such claim.
+    #[error("claim {0:?} does not exist")]
+    UnknownClaim(ClaimId),
+    /// No such node.
+    #[error("node `{0}` does not exist")]
+    UnknownNode(Arc<str>),
+    /// A decision that no longer fits the present.
+    #[error("{0}")]
+    Stale(Stale),
+}
+
+/// How a decision no longer fits the present.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Stale {
+    /// The gang is not in the phase the decision assumes.
+    #[error("the gang has moved on")]
+    Gang,
+    /// A seat is no longer free, or its node is not usable.
+    #[error("a seat is no longer free")]
+    Seat,
+    /// Too few members of a role.
+    #[error("fewer members than the role's minimum")]
+    BelowMin,
+    /// The order is no longer assembling.
+    #[error("the order is no longer assembling")]
+    Order,
+    /// A pool or offering has no room left.
+    #[error("the pool has no room left")]
+    Pool,
+    /// The queue's limit would be exceeded.
+    #[error("the queue's limit would be exceeded")]
+    Queue,
+    /// The node is in use or the claim belongs to an order.
+    #[error("the node is in use")]
+    InUse,
+}
+
+impl From<Stale> for Refusal {
+    fn from(stale: Stale) -> Self {
+        Refusal::Stale(stale)
+    }
+}

@@ -1,0 +1,46 @@
+//! The one door through which the World changes.
+
+use super::World;
+use crate::event::{Event, Refusal};
+use crate::plan::Action;
+use crate::time::Time;
+
+impl World {
+    /// Takes in one event that happened at `now`.
+    ///
+    /// # Errors
+    /// When the event does not fit the World as it is; the World is unchanged then, except for its time.
+    pub fn apply(&mut self, now: Time, event: &Event) -> Result<(), Refusal> {
+        self.now = self.now.max(now);
+        match event {
+            Event::Synced => {
+                self.synced = true;
+                Ok(())
+            }
+            Event::Tick => Ok(()),
+            Event::QueueSet(spec) => self.set_queue(spec.clone()),
+            Event::PoolSet(spec) => self.set_pool(spec.clone()),
+            Event::GangSubmitted(spec) => self.submit(spec),
+            Event::GangCancelled(gang) => self.cancel(*gang),
+            Event::NodeSeen(spec) => self.see_node(spec),
+            Event::NodeGone(name) => self.lose_node(name),
+            Event::ClaimLaunched(claim) => self.launch_claim(*claim),
+            Event::ClaimFailed(claim, failure) => self.fail_claim(*claim, *failure),
+            Event::ClaimGone(claim) => self.forget_claim(*claim),
+            Event::GangStarted(gang) => self.start(*gang),
+            Event::GangStopped(gang) => self.stopped(*gang),
+            Event::GangEnded(gang) => self.end(*gang),
+            Event::Decided(action) => self.decide(action),
+        }
+    }
+
+    fn decide(&mut self, action: &Action) -> Result<(), Refusal> {
+        match action {
+            Action::Admit { gang, seats } => self.admit(*gang, seats),
+            Action::Order(spec) => self.place_order(spec),
+            Action::RollBack { order, reason } => self.roll_back(*order, *reason),
+            Action::Stop { gang, reason: _ } => self.stop(*gang),
+            Action::Release { claim } => self.release(*claim),
+        }
+    }
+}

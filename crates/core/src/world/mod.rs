@@ -1,0 +1,291 @@
+//! The World: everything observed and everything decided but not yet confirmed.
+//!
+//! It changes only by [`World::apply`], one event at a time, and keeps its indexes as it goes. An event that
+//! does not fit is refused and leaves the World exactly as it was. Nothing here decides anything.
+
+mod apply;
+mod gangs;
+mod nodes;
+mod orders;
+mod supply;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::capacity::{Capacity, Tally};
+use crate::gang::Gang;
+use crate::id::{
+    ClaimId, ClassIdx, DomainIdx, GangId, IndexVec, NodeIdx, OfferingRef, OrderId, PoolIdx,
+    QueueIdx, SigIdx, StateIdx,
+};
+use crate::node::{Node, NodeShape};
+use crate::order::{Claim, Order};
+use crate::pool::{Offering, Pool};
+use crate::queue::Queue;
+use crate::resource::ResourceNames;
+use crate::signature::{Signature, SignatureKey};
+use crate::state::{NodeState, StateTable};
+use crate::time::Time;
+use crate::topology::{Levels, Topology};
+
+/// A node's row: the node, its state, and its slot in its leaf.
+#[derive(Clone, Debug)]
+struct NodeRow {
+    node: Node,
+    state: StateIdx,
+    slot: u32,
+    /// The node itself is gone, but members that were on it have not been stopped yet.
+    gone: bool,
+}
+
+/// Everything observed.
+#[derive(Clone, Debug)]
+pub struct World {
+    now: Time,
+    synced: bool,
+    names: ResourceNames,
+    topology: Topology,
+
+    classes: IndexVec<ClassIdx, NodeShape>,
+    class_by_shape: FxHashMap<NodeShape, ClassIdx>,
+    sigs: IndexVec<SigIdx, Signature>,
+    sig_by_key: FxHashMap<SignatureKey, SigIdx>,
+
+    nodes: IndexVec<NodeIdx, Option<NodeRow>>,
+    node_by_name: FxHashMap<Arc<str>, NodeIdx>,
+    vacant_nodes: Vec<NodeIdx>,
+    states: StateTable,
+    capacity: Capacity,
+    /// Usable nodes that came with the cluster, per class and domain, full or empty.
+    standing: IndexVec<DomainIdx, Tally<ClassIdx>>,
+
+    queues: IndexVec<QueueIdx, Queue>,
+    queue_by_name: FxHashMap<Arc<str>, QueueIdx>,
+    pools: IndexVec<PoolIdx, Pool>,
+    pool_by_name: FxHashMap<Arc<str>, PoolIdx>,
+
+    gangs: IndexVec<GangId, Option<Box<Gang>>>,
+    gang_by_name: FxHashMap<Arc<str>, GangId>,
+    live: BTreeSet<GangId>,
+    pending: BTreeSet<GangId>,
+    /// Gangs with a member on a node that is gone, and which node.
+    broken: BTreeMap<GangId, NodeIdx>,
+    cancelled: BTreeSet<GangId>,
+
+    orders: BTreeMap<OrderId, Order>,
+    claims: BTreeMap<ClaimId, Claim>,
+    next_order: u32,
+    next_claim: u32,
+}
+
+impl World {
+    /// An empty World whose topology has these levels. The queue `default` is always there.
+    pub fn new(levels: Levels) -> Self {
+        let topology = Topology::new(levels);
+        let mut capacity = Capacity::default();
+        capacity.cover(&topology);
+        let mut world = Self {
+            now: Time::ZERO,
+            synced: false,
+            names: ResourceNames::default(),
+            topology,
+            classes: IndexVec::new(),
+            class_by_shape: FxHashMap::default(),
+            sigs: IndexVec::new(),
+            sig_by_key: FxHashMap::default(),
+            nodes: IndexVec::new(),
+            node_by_name: FxHashMap::default(),
+            vacant_nodes: Vec::new(),
+            states: StateTable::default(),
+            capacity,
+            standing: IndexVec::new(),
+            queues: IndexVec::new(),
+            queue_by_name: FxHashMap::default(),
+            pools: IndexVec::new(),
+            pool_by_name: FxHashMap::default(),
+            gangs: IndexVec::new(),
+            gang_by_name: FxHashMap::default(),
+            live: BTreeSet::new(),
+            pending: BTreeSet::new(),
+            broken: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
+            orders: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            next_order: 0,
+            next_claim: 0,
+        };
+        world.set_queue(crate::queue::QueueSpec::open("default")).expect("the first queue");
+        world.cover_topology();
+        world
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+    /// Whether the host has reported everything once.
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+    /// Names of resources.
+    pub fn names(&self) -> &ResourceNames {
+        &self.names
+    }
+    /// The topology tree.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+    /// Free capacity, indexed.
+    pub fn capacity(&self) -> &Capacity {
+        &self.capacity
+    }
+    /// Node states.
+    pub fn states(&self) -> &StateTable {
+        &self.states
+    }
+    /// Usable nodes that came with the cluster, not from a pool, by class, whether or not anything is free.
+    pub fn standing(&self, domain: DomainIdx) -> &Tally<ClassIdx> {
+        &self.standing[domain]
+    }
+    /// What a class of nodes looks like.
+    pub fn class(&self, class: ClassIdx) -> &NodeShape {
+        &self.classes[class]
+    }
+    /// Number of classes seen so far.
+    pub fn class_count(&self) -> usize {
+        self.classes.len()
+    }
+    /// One kind of member.
+    pub fn signature(&self, sig: SigIdx) -> &Signature {
+        &self.sigs[sig]
+    }
+    /// Number of signatures seen so far.
+    pub fn signature_count(&self) -> usize {
+        self.sigs.len()
+    }
+    /// The state of an empty node of a class.
+    pub fn empty_state(&self, class: ClassIdx) -> NodeState {
+        let shape = &self.classes[class];
+        NodeState {
+            class,
+            devices: crate::device::Devices::free(shape.gpus),
+            free: shape.allocatable.clone(),
+        }
+    }
+
+    /// A node that is here; none once it is gone.
+    pub fn node(&self, node: NodeIdx) -> Option<&Node> {
+        self.nodes.get(node)?.as_ref().filter(|row| !row.gone).map(|row| &row.node)
+    }
+    /// The node of this name.
+    pub fn node_named(&self, name: &str) -> Option<NodeIdx> {
+        self.node_by_name.get(name).copied()
+    }
+    /// What is free on a node.
+    pub fn node_state(&self, node: NodeIdx) -> Option<StateIdx> {
+        self.nodes.get(node)?.as_ref().map(|row| row.state)
+    }
+    /// A name for a node, also for one that is gone but not yet forgotten.
+    pub fn node_name(&self, node: NodeIdx) -> Option<&Arc<str>> {
+        self.nodes.get(node)?.as_ref().map(|row| &row.node.name)
+    }
+    /// Nodes that are here.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeIdx, &Node)> {
+        let rows = self.nodes.iter().filter_map(|(idx, row)| Some((idx, row.as_ref()?)));
+        rows.filter(|(_, row)| !row.gone).map(|(idx, row)| (idx, &row.node))
+    }
+    /// Upper bound of node slots.
+    pub fn node_slots(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// A gang that is not over.
+    pub fn gang(&self, gang: GangId) -> Option<&Gang> {
+        self.gangs.get(gang)?.as_deref()
+    }
+    /// The gang of this name that is not over.
+    pub fn gang_named(&self, name: &str) -> Option<GangId> {
+        self.gang_by_name.get(name).copied()
+    }
+    /// Gangs that are not over, by age.
+    pub fn gangs(&self) -> impl Iterator<Item = (GangId, &Gang)> {
+        self.live.iter().map(|id| (*id, self.gangs[*id].as_deref().expect("live")))
+    }
+    /// Gangs that wait, with or without an order, by age.
+    pub fn pending(&self) -> &BTreeSet<GangId> {
+        &self.pending
+    }
+    /// Gangs with a member on a node that is gone.
+    pub fn broken(&self) -> &BTreeMap<GangId, NodeIdx> {
+        &self.broken
+    }
+    /// Gangs that were cancelled and still hold something.
+    pub fn cancelled(&self) -> &BTreeSet<GangId> {
+        &self.cancelled
+    }
+
+    /// A queue.
+    pub fn queue(&self, queue: QueueIdx) -> &Queue {
+        &self.queues[queue]
+    }
+    /// All queues.
+    pub fn queues(&self) -> &IndexVec<QueueIdx, Queue> {
+        &self.queues
+    }
+    /// A queue and those above it.
+    pub fn queue_path(&self, queue: QueueIdx) -> impl Iterator<Item = QueueIdx> + '_ {
+        std::iter::successors(Some(queue), |q| self.queues[*q].parent)
+    }
+    /// All pools.
+    pub fn pools(&self) -> &IndexVec<PoolIdx, Pool> {
+        &self.pools
+    }
+    /// One offering.
+    pub fn offering(&self, offering: OfferingRef) -> &Offering {
+        &self.pools[offering.pool].offerings[usize::from(offering.slot)]
+    }
+
+    /// Orders that assemble.
+    pub fn orders(&self) -> &BTreeMap<OrderId, Order> {
+        &self.orders
+    }
+    /// Claims of which something may be left.
+    pub fn claims(&self) -> &BTreeMap<ClaimId, Claim> {
+        &self.claims
+    }
+    /// The number the next order gets.
+    pub fn next_order(&self) -> OrderId {
+        OrderId(self.next_order)
+    }
+    /// The number the next claim gets.
+    pub fn next_claim(&self) -> ClaimId {
+        ClaimId(self.next_claim)
+    }
+
+    /// Bytes of heap for nodes and everything indexed about them.
+    pub fn node_heap_bytes(&self) -> usize {
+        let names: usize = self.nodes().map(|(_, node)| node.name.len() + 16).sum();
+        let by_name = self.node_by_name.capacity() * (size_of::<(Arc<str>, NodeIdx)>() + 1);
+        self.nodes.heap_bytes()
+            + names
+            + by_name
+            + self.states.heap_bytes()
+            + self.capacity.heap_bytes()
+    }
+
+    fn row(&self, node: NodeIdx) -> &NodeRow {
+        self.nodes[node].as_ref().expect("a node that is not forgotten")
+    }
+    fn row_mut(&mut self, node: NodeIdx) -> &mut NodeRow {
+        self.nodes[node].as_mut().expect("a node that is not forgotten")
+    }
+    fn gang_mut(&mut self, gang: GangId) -> &mut Gang {
+        self.gangs[gang].as_deref_mut().expect("a gang that is not over")
+    }
+    fn cover_topology(&mut self) {
+        self.capacity.cover(&self.topology);
+        self.standing.grow(self.topology.len(), Tally::default());
+    }
+}

@@ -1,0 +1,304 @@
+//! Nodes come, change, are used and go.
+
+use std::sync::Arc;
+
+use super::{NodeRow, World};
+use crate::constraint::{Labels, Taint};
+use crate::device::{DeviceSet, GpuKind, MAX_DEVICES};
+use crate::event::Refusal;
+use crate::gang::Phase;
+use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
+use crate::node::{Node, NodeShape, NodeSpec};
+use crate::order::{ClaimFailure, ClaimState};
+use crate::resource::NamedAmounts;
+use crate::state::NodeState;
+
+impl World {
+    pub(super) fn see_node(&mut self, spec: &NodeSpec) -> Result<(), Refusal> {
+        if usize::from(spec.gpus) > MAX_DEVICES {
+            return Err(Refusal::TooManyDevices(spec.name.clone()));
+        }
+        if let Some(claim) = spec.claim
+            && !self.claims.contains_key(&claim)
+        {
+            return Err(Refusal::UnknownClaim(claim));
+        }
+        let class = self.class_of(
+            &spec.labels,
+            &spec.taints,
+            &spec.allocatable,
+            spec.gpu.as_ref(),
+            spec.gpus,
+        );
+        let leaf = self.topology.leaf_for(&spec.labels);
+        self.cover_topology();
+        let usable =
+            spec.ready && spec.claim.is_none_or(|claim| self.shows_every_gpu(claim, spec.gpus));
+        let idx = match self.node_by_name.get(&spec.name).copied() {
+            Some(idx) => {
+                self.unlist(idx);
+                idx
+            }
+            None => self.add_node(spec, class),
+        };
+        self.refit(idx, class);
+        let row = self.row_mut(idx);
+        row.node.leaf = leaf;
+        row.node.usable = usable;
+        self.list(idx);
+        if let Some(claim) = spec.claim {
+            self.claim_has_node(claim, idx, usable);
+        }
+        Ok(())
+    }
+
+    pub(super) fn lose_node(&mut self, name: &Arc<str>) -> Result<(), Refusal> {
+        let Some(idx) = self.node_by_name.remove(name) else {
+            return Err(Refusal::UnknownNode(name.clone()));
+        };
+        self.unlist(idx);
+        let row = self.row_mut(idx);
+        row.gone = true;
+        row.node.usable = false;
+        if let Some(claim) = row.node.claim
+            && let Some(claim) = self.claims.get_mut(&claim)
+        {
+            claim.state = ClaimState::Failed(ClaimFailure::Vanished);
+        }
+        for gang in self.gangs_on(idx) {
+            self.broken.entry(gang).or_insert(idx);
+        }
+        self.forget_if_unused(idx);
+        Ok(())
+    }
+
+    /// The class of nodes that look like this, created on first sight.
+    pub(super) fn class_of(
+        &mut self,
+        labels: &Labels,
+        taints: &[Taint],
+        allocatable: &NamedAmounts,
+        gpu: Option<&GpuKind>,
+        gpus: u16,
+    ) -> ClassIdx {
+        let levels = self.topology.levels();
+        let labels = labels.iter().filter(|(key, _)| !levels.is_place(key));
+        let mut taints = taints.to_vec();
+        taints.sort_unstable();
+        let shape = NodeShape {
+            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            taints,
+            allocatable: self.names.amounts(allocatable),
+            gpu: gpu.cloned(),
+            gpus,
+        };
+        if let Some(class) = self.class_by_shape.get(&shape) {
+            return *class;
+        }
+        let class = self.classes.push(shape.clone());
+        self.class_by_shape.insert(shape, class);
+        class
+    }
+
+    /// Takes what one member of `sig` needs on `node`. The caller has checked that it fits.
+    pub(super) fn occupy(&mut self, node: NodeIdx, sig: SigIdx, devices: DeviceSet) {
+        self.change_state(
+            node,
+            |state, sig| {
+                state.free.take(&sig.key.amounts, 1);
+                let taken = state.devices.take_exactly(devices, sig.gpu().1);
+                assert!(taken, "a seat on devices that are taken");
+            },
+            sig,
+        );
+        self.row_mut(node).node.seats += 1;
+    }
+
+    /// Gives back what one member of `sig` had on `node`, also when the node itself is gone.
+    pub(super) fn vacate(&mut self, node: NodeIdx, sig: SigIdx, devices: DeviceSet) {
+        if !self.row(node).gone {
+            self.change_state(
+                node,
+                |state, sig| {
+                    state.free.add(&sig.key.amounts, 1);
+                    state.devices.give_back(devices, sig.gpu().1);
+                },
+                sig,
+            );
+        }
+        let now = self.now;
+        let row = self.row_mut(node);
+        row.node.seats -= 1;
+        if row.node.seats == 0 {
+            row.node.idle_since = now;
+            self.forget_if_unused(node);
+        }
+    }
+
+    /// Whether one more member of `sig` fits on these devices of a usable node.
+    pub(super) fn seat_is_free(
+        &self,
+        node: NodeIdx,
+        sig: SigIdx,
+        devices: DeviceSet,
+        state: &mut NodeState,
+    ) -> bool {
+        let signature = &self.sigs[sig];
+        let (count, share) = signature.gpu();
+        let enough = state.free.times_fits(&signature.key.amounts) > 0;
+        let right_count = devices.len() == u32::from(count);
+        let usable = self.node(node).is_some_and(|n| n.usable && !n.releasing);
+        let free = usable && enough && right_count && state.devices.take_exactly(devices, share);
+        if free {
+            state.free.take(&signature.key.amounts, 1);
+        }
+        free
+    }
+
+    /// Nothing new is placed on a node that is on its way out.
+    pub(super) fn withdraw_node(&mut self, node: NodeIdx) {
+        self.unlist(node);
+        self.row_mut(node).node.releasing = true;
+        self.list(node);
+    }
+
+    /// A node that turned out not to be what was asked for takes nobody.
+    pub(super) fn shut_node(&mut self, node: NodeIdx) {
+        self.unlist(node);
+        self.row_mut(node).node.usable = false;
+        self.list(node);
+    }
+
+    fn add_node(&mut self, spec: &NodeSpec, class: ClassIdx) -> NodeIdx {
+        let node = Node {
+            name: spec.name.clone(),
+            class,
+            leaf: crate::topology::ROOT,
+            claim: spec.claim,
+            usable: false,
+            releasing: spec.claim.is_some_and(|claim| self.claims[&claim].releasing),
+            seats: 0,
+            idle_since: self.now,
+        };
+        let state = self.states.enter(self.empty_state(class));
+        let row = Some(NodeRow { node, state, slot: 0, gone: false });
+        let idx = match self.vacant_nodes.pop() {
+            Some(idx) => {
+                self.nodes[idx] = row;
+                idx
+            }
+            None => self.nodes.push(row),
+        };
+        self.node_by_name.insert(spec.name.clone(), idx);
+        idx
+    }
+
+    /// Enters a node into the indexes of the place it stands.
+    fn list(&mut self, idx: NodeIdx) {
+        let row = self.row(idx);
+        let (leaf, class, state) = (row.node.leaf, row.node.class, row.state);
+        let placeable = row.node.usable && !row.node.releasing;
+        let slot = self.capacity.seat(leaf, idx);
+        self.row_mut(idx).slot = slot;
+        if placeable {
+            self.capacity.insert(&self.topology, leaf, slot, state);
+        }
+        if placeable && self.row(idx).node.claim.is_none() {
+            for domain in self.topology.path(leaf) {
+                self.standing[domain].add(class, 1);
+            }
+        }
+    }
+
+    /// Takes a node out of the indexes of the place it stands.
+    fn unlist(&mut self, idx: NodeIdx) {
+        let row = self.row(idx);
+        let (leaf, class, state, slot) = (row.node.leaf, row.node.class, row.state, row.slot);
+        let placeable = row.node.usable && !row.node.releasing;
+        let owned = row.node.claim.is_none();
+        if placeable {
+            self.capacity.remove(&self.topology, leaf, slot, state);
+        }
+        if placeable && owned {
+            for domain in self.topology.path(leaf) {
+                self.standing[domain].remove(class, 1);
+            }
+        }
+        self.capacity.unseat(leaf, slot);
+    }
+
+    /// Gives a node that is in no index a new class, keeping what its members use.
+    fn refit(&mut self, idx: NodeIdx, class: ClassIdx) {
+        if self.row(idx).node.class == class {
+            return;
+        }
+        let mut state = self.empty_state(class);
+        for (sig, devices) in self.seats_on(idx) {
+            let signature = &self.sigs[sig];
+            // A node that shrank under its members has nothing free; it is never counted below zero.
+            if state.free.times_fits(&signature.key.amounts) > 0 {
+                state.free.take(&signature.key.amounts, 1);
+            } else {
+                state.free = crate::resource::Amounts::default();
+            }
+            let _ = state.devices.take_exactly(devices, signature.gpu().1);
+        }
+        let old = self.row(idx).state;
+        let new = self.states.enter(state);
+        self.states.leave(old);
+        let row = self.row_mut(idx);
+        row.state = new;
+        row.node.class = class;
+    }
+
+    fn change_state(
+        &mut self,
+        idx: NodeIdx,
+        change: impl FnOnce(&mut NodeState, &crate::signature::Signature),
+        sig: SigIdx,
+    ) {
+        let row = self.row(idx);
+        let (old, leaf, slot) = (row.state, row.node.leaf, row.slot);
+        let listed = row.node.usable && !row.node.releasing;
+        let mut state = self.states.get(old).clone();
+        change(&mut state, &self.sigs[sig]);
+        let new = self.states.enter(state);
+        if listed {
+            self.capacity.remove(&self.topology, leaf, slot, old);
+            self.capacity.insert(&self.topology, leaf, slot, new);
+        }
+        self.states.leave(old);
+        self.row_mut(idx).state = new;
+    }
+
+    /// Forgets a node that is gone and that nobody refers to any more.
+    fn forget_if_unused(&mut self, idx: NodeIdx) {
+        let row = self.row(idx);
+        if row.gone && row.node.seats == 0 {
+            let state = row.state;
+            self.states.leave(state);
+            self.nodes[idx] = None;
+            self.vacant_nodes.push(idx);
+        }
+    }
+
+    /// Gangs with members on a node.
+    fn gangs_on(&self, node: NodeIdx) -> Vec<GangId> {
+        let on = |gang: &crate::gang::Gang| gang.seats.iter().any(|seat| seat.node == node);
+        self.gangs().filter(|(_, gang)| on(gang)).map(|(id, _)| id).collect()
+    }
+
+    /// Seats taken on a node, by running members and by reservations.
+    fn seats_on(&self, node: NodeIdx) -> Vec<(SigIdx, DeviceSet)> {
+        let mut seats = Vec::new();
+        for (_, gang) in self.gangs() {
+            let mine = gang.seats.iter().filter(|seat| seat.node == node);
+            seats.extend(mine.map(|seat| (gang.sigs[usize::from(seat.role)], seat.devices)));
+            if let Phase::Assembling(order) = gang.phase {
+                let held = self.orders[&order].held.iter().filter(|seat| seat.node == node);
+                seats.extend(held.map(|seat| (gang.sigs[usize::from(seat.role)], seat.devices)));
+            }
+        }
+        seats
+    }
+}

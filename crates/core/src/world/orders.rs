@@ -1,0 +1,273 @@
+//! Orders assemble, complete or are rolled back; claims become nodes or fail.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::World;
+use crate::event::{Refusal, Stale};
+use crate::gang::{Gang, Phase, Seat};
+use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId};
+use crate::order::{
+    Claim, ClaimFailure, ClaimState, Order, OrderSpec, Place, Reservation, RollbackReason,
+};
+
+impl World {
+    /// Takes an order in, with all it reserves, or changes nothing.
+    pub(super) fn place_order(&mut self, spec: &OrderSpec) -> Result<(), Refusal> {
+        if self.orders.get(&spec.id).is_some_and(|order| order.spec == *spec) {
+            return Ok(()); // the same decision seen twice
+        }
+        let gang = self.gang(spec.gang).ok_or(Refusal::UnknownGang(spec.gang))?;
+        if gang.phase != Phase::Waiting || spec.id.0 < self.next_order {
+            return Err(Stale::Gang.into());
+        }
+        self.check_room(&spec.claims)?;
+        // Seats of every member, whether its node is here or not, so that members and quota can be checked.
+        let all: Vec<Seat> =
+            spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect();
+        let here: Vec<Seat> = present(&spec.reservations).collect();
+        self.check_members(gang, &all)?;
+        self.check_seats(gang, &here)?;
+        self.check_quota(gang.queue, &self.wants(gang, &all))?;
+
+        let base = format!("{}-{}", gang.spec.name.replace('/', "-"), spec.id.0);
+        self.charge_seats(spec.gang, &all, true);
+        self.occupy_all(spec, &here);
+        for (i, (claim, offering)) in spec.claims.iter().enumerate() {
+            let name: Arc<str> = format!("{base}-{i}").into();
+            self.claims.insert(
+                *claim,
+                Claim {
+                    name,
+                    offering: *offering,
+                    order: Some(spec.id),
+                    state: ClaimState::Requested,
+                    requested: self.now,
+                    releasing: false,
+                },
+            );
+            self.count_claim(*offering, true);
+            self.next_claim = self.next_claim.max(claim.0 + 1);
+        }
+        self.next_order = spec.id.0 + 1;
+        self.orders.insert(spec.id, Order { spec: spec.clone(), placed: self.now, held: here });
+        self.gang_mut(spec.gang).phase = Phase::Assembling(spec.id);
+        Ok(())
+    }
+
+    /// Ends an order without success: everything reserved is free again, the gang is back in its place.
+    pub(super) fn roll_back(&mut self, id: OrderId, reason: RollbackReason) -> Result<(), Refusal> {
+        let Some(order) = self.orders.get(&id) else { return Err(Stale::Order.into()) };
+        let (gang, spec) = (order.spec.gang, order.spec.clone());
+        self.blame(&spec, reason);
+        let held = std::mem::take(&mut self.orders.get_mut(&id).expect("checked above").held);
+        for seat in &held {
+            let sig = self.gang(gang).expect("it has an order").sigs[usize::from(seat.role)];
+            self.vacate(seat.node, sig, seat.devices);
+        }
+        let all: Vec<Seat> =
+            spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect();
+        self.charge_seats(gang, &all, false);
+        self.close_order(id);
+        if self.cancelled.contains(&gang) {
+            self.forget_gang(gang);
+            return Ok(());
+        }
+        let now = self.now;
+        let gang = self.gang_mut(gang);
+        gang.phase = Phase::Waiting;
+        gang.failed_orders += 1;
+        gang.last_failure = Some(now);
+        Ok(())
+    }
+
+    /// A claim is told to go. Its node, if there is one, takes nobody new.
+    pub(super) fn release(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.releasing {
+            return Ok(());
+        }
+        let node = claim.node().filter(|node| self.node(*node).is_some());
+        if claim.order.is_some() || node.is_some_and(|node| self.row(node).node.seats > 0) {
+            return Err(Stale::InUse.into());
+        }
+        self.claims.get_mut(&id).expect("checked above").releasing = true;
+        if let Some(node) = node {
+            self.withdraw_node(node);
+        }
+        Ok(())
+    }
+
+    pub(super) fn launch_claim(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.state == ClaimState::Requested {
+            claim.state = ClaimState::Launched;
+        }
+        Ok(())
+    }
+
+    pub(super) fn fail_claim(&mut self, id: ClaimId, failure: ClaimFailure) -> Result<(), Refusal> {
+        self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?.state =
+            ClaimState::Failed(failure);
+        Ok(())
+    }
+
+    pub(super) fn forget_claim(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.order.is_some() {
+            // It went without being told to: a failed member of its order, until the planner rolls back.
+            return self.fail_claim(id, ClaimFailure::Vanished);
+        }
+        let offering = claim.offering;
+        self.claims.remove(&id);
+        self.count_claim(offering, false);
+        Ok(())
+    }
+
+    /// The claim's node has been seen; `ready` when it can take members and shows every GPU.
+    pub(super) fn claim_has_node(&mut self, id: ClaimId, node: NodeIdx, ready: bool) {
+        let claim = self.claims.get_mut(&id).expect("checked by see_node");
+        let was_ready = matches!(claim.state, ClaimState::Ready(_));
+        if matches!(claim.state, ClaimState::Failed(_)) {
+            return;
+        }
+        claim.state = if ready { ClaimState::Ready(node) } else { ClaimState::Registered(node) };
+        if !ready || was_ready {
+            return;
+        }
+        let (offering, order) = (claim.offering, claim.order);
+        self.offering_mut(offering).health.streak = 0;
+        let Some(order) = order else { return };
+        let spec = self.orders[&order].spec.clone();
+        let mine: Vec<Seat> = spec
+            .reservations
+            .iter()
+            .filter(|reservation| reservation.place == Place::Claim(id))
+            .map(|reservation| seat_on(reservation, node))
+            .collect();
+        let gang = self.gang(spec.gang).expect("it has an order");
+        if self.check_seats(gang, &mine).is_ok() {
+            self.occupy_all(&spec, &mine);
+            self.orders.get_mut(&order).expect("it is assembling").held.extend(mine);
+        } else {
+            // Smaller than the offering said: as good as not having come.
+            self.shut_node(node);
+            self.claims.get_mut(&id).expect("still there").state =
+                ClaimState::Failed(ClaimFailure::GpusMissing);
+        }
+    }
+
+    /// Whether a claim's node shows as many GPUs as its offering promises.
+    pub(super) fn shows_every_gpu(&self, claim: ClaimId, gpus: u16) -> bool {
+        let offering = self.claims[&claim].offering;
+        gpus >= self.offering(offering).spec.gpus
+    }
+
+    /// Whether these seats are exactly what the order reserved, all of them on usable nodes.
+    pub(super) fn order_becomes(&self, id: OrderId, seats: &[Seat]) -> bool {
+        let order = &self.orders[&id];
+        let reserved = order.spec.reservations.len();
+        let mut held = order.held.clone();
+        let usable = held.iter().all(|seat| self.node(seat.node).is_some_and(|node| node.usable));
+        let mut wanted = seats.to_vec();
+        held.sort_unstable();
+        wanted.sort_unstable();
+        usable && held.len() == reserved && held == wanted
+    }
+
+    /// Ends an order; its claims are nobody's now.
+    pub(super) fn close_order(&mut self, id: OrderId) {
+        let order = self.orders.remove(&id).expect("it is assembling");
+        for (claim, _) in &order.spec.claims {
+            if let Some(claim) = self.claims.get_mut(claim) {
+                claim.order = None;
+            }
+        }
+    }
+
+    fn occupy_all(&mut self, spec: &OrderSpec, seats: &[Seat]) {
+        for seat in seats {
+            let sig = self.gang(spec.gang).expect("it has an order").sigs[usize::from(seat.role)];
+            self.occupy(seat.node, sig, seat.devices);
+        }
+    }
+
+    fn check_room(&self, claims: &[(ClaimId, OfferingRef)]) -> Result<(), Refusal> {
+        if claims.iter().any(|(claim, _)| claim.0 < self.next_claim) {
+            return Err(Stale::Order.into());
+        }
+        let mut wanted: BTreeMap<OfferingRef, u32> = BTreeMap::new();
+        for (_, offering) in claims {
+            *wanted.entry(*offering).or_default() += 1;
+        }
+        let mut usages: BTreeMap<_, _> = BTreeMap::new();
+        for (offering, count) in wanted {
+            let pool = self.pools.get(offering.pool).ok_or(Stale::Pool)?;
+            let usage = usages.entry(offering.pool).or_insert(pool.usage);
+            let slot = usize::from(offering.slot);
+            let listed = pool.offerings.get(slot).ok_or(Stale::Pool)?;
+            if pool.room_beside(slot, usage, listed.nodes) < count {
+                return Err(Stale::Pool.into());
+            }
+            usage.nodes += count;
+            usage.gpus += count * u32::from(listed.spec.gpus);
+            usage.hourly += listed.spec.price.times(count);
+        }
+        Ok(())
+    }
+
+    /// Remembers against which offering a failed order speaks.
+    fn blame(&mut self, spec: &OrderSpec, reason: RollbackReason) {
+        let mut blamed: Vec<OfferingRef> = match reason {
+            RollbackReason::ClaimFailed(claim, _) => spec
+                .claims
+                .iter()
+                .filter(|(id, _)| *id == claim)
+                .map(|(_, offering)| *offering)
+                .collect(),
+            RollbackReason::DeadlinePassed => {
+                let late = |id: &ClaimId| {
+                    self.claims
+                        .get(id)
+                        .is_none_or(|claim| !matches!(claim.state, ClaimState::Ready(_)))
+                };
+                spec.claims
+                    .iter()
+                    .filter(|(id, _)| late(id))
+                    .map(|(_, offering)| *offering)
+                    .collect()
+            }
+            RollbackReason::NodeLost(_) | RollbackReason::GangGone => Vec::new(),
+        };
+        blamed.sort_unstable();
+        blamed.dedup();
+        let now = self.now;
+        for offering in blamed {
+            let health = &mut self.offering_mut(offering).health;
+            health.streak += 1;
+            health.last_failure = Some(now);
+        }
+    }
+
+    fn offering_mut(&mut self, offering: OfferingRef) -> &mut crate::pool::Offering {
+        &mut self.pools[offering.pool].offerings[usize::from(offering.slot)]
+    }
+}
+
+fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {
+    Seat { role: reservation.role, node, devices: reservation.devices }
+}
+
+fn present(reservations: &[Reservation]) -> impl Iterator<Item = Seat> + '_ {
+    reservations.iter().filter_map(|reservation| match reservation.place {
+        Place::Node(node) => Some(seat_on(reservation, node)),
+        Place::Claim(_) => None,
+    })
+}
+
+impl Gang {
+    /// Whether the gang's order, if it has one, is this.
+    pub fn has_order(&self, order: OrderId) -> bool {
+        self.phase == Phase::Assembling(order)
+    }
+}

@@ -1,0 +1,187 @@
+//! One cycle, step by step.
+
+use muster_core::World;
+use muster_core::gang::Gang;
+use muster_core::id::{GangId, PoolIdx, QueueIdx};
+use muster_core::plan::{Action, ActionGroup, Plan};
+use muster_core::time::Time;
+use muster_core::verdict::{Blocker, Verdict};
+use smallvec::SmallVec;
+
+use crate::place::{Fits, asks, place};
+use crate::policy::{Policy, QueueOrder};
+use crate::provision::{Blockers, offerings_for, provision};
+use crate::scratch::Scratch;
+use crate::{explain, order, quota, settle, supply};
+
+/// What one cycle works with.
+pub(crate) struct Cycle<'w> {
+    pub(crate) scratch: Scratch<'w>,
+    pub(crate) fits: Fits,
+    pub(crate) now: Time,
+    pub(crate) policy: &'w Policy,
+    /// Who keeps whom waiting: the first gang that waits for these classes, pools or this queue.
+    ahead: Vec<GangId>,
+    pub(crate) barred_pools: Vec<PoolIdx>,
+    barred_queues: Vec<(QueueIdx, GangId)>,
+    pub(crate) orders_given: u32,
+    pub(crate) claims_given: u32,
+    pub(crate) wake: Option<Time>,
+}
+
+/// Decides everything that can be decided now.
+///
+/// The World is only read. Before the host's first full report nothing is decided at all.
+pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
+    let mut plan = Plan::default();
+    if !world.is_synced() {
+        return plan;
+    }
+    settle::settle(world, now, &mut plan);
+
+    let mut cycle = Cycle {
+        scratch: Scratch::new(world),
+        fits: Fits::default(),
+        now,
+        policy,
+        ahead: Vec::new(),
+        barred_pools: Vec::new(),
+        barred_queues: Vec::new(),
+        orders_given: 0,
+        claims_given: 0,
+        wake: plan.wake,
+    };
+    let mut position = 0;
+    for (served, id) in order::order(world, policy).into_iter().enumerate() {
+        let gang = world.gang(id).expect("it waits");
+        let verdict = if served < policy.trials as usize {
+            serve(&mut cycle, id, gang, &mut plan)
+        } else {
+            waiting([Blocker::NotConsidered])
+        };
+        let verdict = match verdict {
+            Verdict::Waiting { blockers, .. } => {
+                position += 1;
+                Verdict::Waiting { position, blockers }
+            }
+            other => other,
+        };
+        plan.verdicts.push((id, verdict));
+    }
+    supply::supply(&mut cycle, &mut plan);
+    plan.wake = cycle.wake;
+    plan.verdicts.sort_unstable_by_key(|(id, _)| *id);
+    plan
+}
+
+/// Starts one gang in the cheapest way there is, or says why it waits.
+fn serve(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, plan: &mut Plan) -> Verdict {
+    if let Some(ahead) = cycle.barred_by(gang) {
+        return waiting([Blocker::Behind(ahead)]);
+    }
+    if let Some(over) = quota::over_limit(&cycle.scratch, gang) {
+        if let Blocker::QueueLimit { wants, limit, .. } = over
+            && wants > limit
+        {
+            return Verdict::Impossible { blockers: SmallVec::from_elem(over, 1) };
+        }
+        cycle.bar_queue(id, gang);
+        return waiting([over]);
+    }
+    let misfit = match place(&mut cycle.scratch, &mut cycle.fits, gang) {
+        Ok(seats) => {
+            quota::charge(&mut cycle.scratch, gang);
+            let actions = vec![Action::Admit { gang: id, seats }];
+            plan.groups.push(ActionGroup { gang: Some(id), actions });
+            return Verdict::Admitted;
+        }
+        Err(misfit) => misfit,
+    };
+    match provision(cycle, id, gang) {
+        Ok(spec) => {
+            quota::charge(&mut cycle.scratch, gang);
+            let (order, total, deadline) = (spec.id, spec.claims.len() as u32, spec.deadline);
+            cycle.wake = earliest(cycle.wake, Some(deadline));
+            plan.groups.push(ActionGroup { gang: Some(id), actions: vec![Action::Order(spec)] });
+            Verdict::Provisioning { order, ready: 0, total, deadline }
+        }
+        Err(blockers) => refuse(cycle, id, gang, misfit, blockers),
+    }
+}
+
+/// A gang that neither fits nor can be provided for: it waits, unless it could never run.
+fn refuse(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    gang: &Gang,
+    misfit: crate::place::Misfit,
+    blockers: Blockers,
+) -> Verdict {
+    if let Some(why) = explain::impossible(cycle, gang) {
+        return Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) };
+    }
+    let behind = cycle.ahead.first().map(|ahead| Blocker::Behind(*ahead));
+    cycle.bar(id, gang);
+    let mut all: Blockers = SmallVec::from_elem(explain::blocker(misfit), 1);
+    all.extend(blockers);
+    all.extend(behind);
+    Verdict::Waiting { position: 0, blockers: all }
+}
+
+fn waiting(blockers: [Blocker; 1]) -> Verdict {
+    Verdict::Waiting { position: 0, blockers: SmallVec::from(blockers) }
+}
+
+impl Cycle<'_> {
+    /// The gang ahead in the same queue that waits for room under a limit they share.
+    fn barred_by(&self, gang: &Gang) -> Option<GangId> {
+        let path: SmallVec<[QueueIdx; 4]> = self.scratch.world.queue_path(gang.queue).collect();
+        self.barred_queues.iter().find(|(queue, _)| path.contains(queue)).map(|(_, ahead)| *ahead)
+    }
+
+    /// In first-come order, those behind a gang at its queue's limit do not slip past it.
+    fn bar_queue(&mut self, id: GangId, gang: &Gang) {
+        if self.policy.order == QueueOrder::Fifo {
+            self.barred_queues.push((gang.queue, id));
+        }
+    }
+
+    /// In first-come order, those behind a waiting gang stay off the nodes and pools it waits for.
+    fn bar(&mut self, id: GangId, gang: &Gang) {
+        if self.policy.order != QueueOrder::Fifo {
+            return;
+        }
+        self.ahead.push(id);
+        let world = self.scratch.world;
+        for ask in asks(&self.scratch, gang) {
+            for (state, _) in world.capacity().tally(muster_core::topology::ROOT).entries() {
+                let class = world.states().get(*state).class;
+                if !self.scratch.is_barred(class) && self.could_use(&ask, class) {
+                    self.scratch.bar(class);
+                }
+            }
+            for offering in offerings_for(self, gang, &ask) {
+                if !self.barred_pools.contains(&offering.pool) {
+                    self.barred_pools.push(offering.pool);
+                }
+            }
+        }
+    }
+
+    /// Whether a class of nodes, when empty, takes members of a role.
+    fn could_use(&mut self, ask: &crate::place::Ask, class: muster_core::id::ClassIdx) -> bool {
+        let world = self.scratch.world;
+        let signature = world.signature(ask.sig);
+        signature.times_fits(&world.empty_state(class)) > 0
+            && (signature.reach != muster_core::signature::Reach::Class
+                || self
+                    .fits
+                    .score(&self.scratch, ask.sig, class, muster_core::topology::ROOT)
+                    .is_some())
+    }
+}
+
+/// The earlier of two instants that may not come.
+pub(crate) fn earliest(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    a.into_iter().chain(b).min()
+}

@@ -1,0 +1,88 @@
+//! Step 7: say why a gang does not start, and whether it ever can.
+
+use muster_core::gang::{Closeness, Gang};
+use muster_core::id::DomainIdx;
+use muster_core::topology::{Level, ROOT};
+use muster_core::verdict::Blocker;
+
+use crate::cycle::Cycle;
+use crate::place::{Ask, Misfit, asks};
+use crate::provision::{members_per_node, offerings_for};
+
+/// A misfit in the verdict's words.
+pub(crate) fn blocker(misfit: Misfit) -> Blocker {
+    match misfit {
+        Misfit::Role { role, fits, needs } => Blocker::NoFreeCapacity { role, fits, needs },
+        Misfit::Together => Blocker::RolesCompete,
+    }
+}
+
+/// Why a gang could not start even if everything were empty and every pool at its limit.
+///
+/// What is counted here is never too little, so a gang that is called impossible is; one that is not may
+/// still be kept from starting by how its roles compete.
+pub(crate) fn impossible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> {
+    for ask in asks(&cycle.scratch, gang) {
+        let domains: Vec<DomainIdx> = match (&gang.spec.closeness, gang.level) {
+            (Some(Closeness::Required(_)), Some(Level::Domain(level))) => {
+                cycle.scratch.world.topology().of_level(level).to_vec()
+            }
+            _ => vec![ROOT],
+        };
+        let one_node = matches!(
+            (&gang.spec.closeness, gang.level),
+            (Some(Closeness::Required(_)), Some(Level::Node))
+        );
+        let most =
+            domains.into_iter().map(|domain| most_in(cycle, gang, &ask, domain, one_node)).max();
+        match most.unwrap_or(0) {
+            0 => return Some(Blocker::RoleFitsNowhere { role: ask.role }),
+            most if most < u64::from(ask.count) => {
+                let most = u32::try_from(most).unwrap_or(u32::MAX);
+                return Some(Blocker::NeverEnough { role: ask.role, most, needs: ask.count });
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Members of a role that fit in a domain with every node empty and every pool at its limit.
+fn most_in(
+    cycle: &mut Cycle<'_>,
+    gang: &Gang,
+    ask: &Ask,
+    domain: DomainIdx,
+    one_node: bool,
+) -> u64 {
+    let world = cycle.scratch.world;
+    let topology = world.topology();
+    let signature = world.signature(ask.sig);
+    let mut most: u64 = 0;
+    let mut largest: u64 = 0;
+    for (class, nodes) in world.standing(domain).entries() {
+        // Where in the domain a node stands may matter to the constraints; assume it stands well.
+        let each = u64::from(signature.times_fits(&world.empty_state(*class)));
+        let suits = signature.reach != muster_core::signature::Reach::Class
+            || cycle.fits.score(&cycle.scratch, ask.sig, *class, ROOT).is_some();
+        if suits {
+            most = most.saturating_add(each * u64::from(*nodes));
+            largest = largest.max(each);
+        }
+    }
+    for offering in offerings_for(cycle, gang, ask) {
+        let listed = world.offering(offering);
+        if !topology.contains(domain, listed.leaf) {
+            continue;
+        }
+        let pool = &world.pools()[offering.pool];
+        let slot = usize::from(offering.slot);
+        let nodes = pool.room_beside(slot, &muster_core::pool::PoolUsage::default(), 0);
+        let each = u64::from(members_per_node(cycle, offering, ask));
+        if nodes > 0 {
+            most = most.saturating_add(each.saturating_mul(u64::from(nodes)));
+            largest = largest.max(each);
+        }
+    }
+    if one_node { largest } else { most }
+}

@@ -1,0 +1,28 @@
+//! The planner: World in, Plan out.
+//!
+//! [`plan`] reads like the cycle it is: settle what is under way, order the queue, place, provision, supply,
+//! explain. Each step is a module.
+//!
+//! Architecture invariant: pure and synchronous. No clock, no file, no socket, no async runtime, no random
+//! source; hash order never reaches a decision. The same World, policy and time give the same Plan, byte for
+//! byte. What-if is a [`scratch::Scratch`] over the World that undoes itself when dropped; the World is
+//! never copied.
+
+pub mod policy;
+
+mod cycle;
+
+mod order;
+mod settle;
+
+pub mod place;
+pub mod scratch;
+
+mod provision;
+mod quota;
+mod supply;
+
+mod explain;
+
+pub use cycle::plan;
+pub use policy::{Policy, QueueOrder};

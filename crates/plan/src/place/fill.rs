@@ -1,0 +1,168 @@
+//! Seat members in a domain: as few domains and nodes as possible, and the last ones where they leave least.
+
+use muster_core::gang::Seat;
+use muster_core::id::{DomainIdx, NodeIdx, StateIdx};
+use muster_core::signature::Reach;
+use smallvec::SmallVec;
+
+use super::Ask;
+use super::fits::{Fits, Want};
+use crate::scratch::Scratch;
+
+/// Seats up to `count` members in a domain and says how many found a seat.
+pub(crate) fn fill_domain(
+    scratch: &mut Scratch<'_>,
+    fits: &mut Fits,
+    domain: DomainIdx,
+    ask: &Ask,
+    want: Want,
+    count: u32,
+    seats: &mut Vec<Seat>,
+) -> u32 {
+    if count == 0 {
+        return 0;
+    }
+    let topology = scratch.world.topology();
+    if topology.is_leaf(domain) {
+        return fill_leaf(scratch, fits, domain, ask, want, count, seats);
+    }
+    let mut rooms: SmallVec<[(u64, DomainIdx); 16]> = SmallVec::new();
+    for child in &topology.domain(domain).children {
+        let room = fits.in_domain(scratch, *child, want);
+        if room > 0 {
+            rooms.push((room, *child));
+        }
+    }
+    // Roomiest first, so that few domains are used; who finishes the gang is the tightest that can.
+    rooms.sort_unstable_by_key(|(room, child)| (std::cmp::Reverse(*room), *child));
+    let mut left = count;
+    for at in 0..rooms.len() {
+        let enough = rooms[at..].partition_point(|(room, _)| *room >= u64::from(left));
+        if enough > 0 {
+            left -= fill_domain(scratch, fits, rooms[at + enough - 1].1, ask, want, left, seats);
+            break;
+        }
+        left -= fill_domain(scratch, fits, rooms[at].1, ask, want, left, seats);
+    }
+    count - left
+}
+
+/// Seats up to `count` members on a node that exists on paper only; says how many found a seat there.
+pub(crate) fn fill_paper(
+    scratch: &mut Scratch<'_>,
+    fits: &mut Fits,
+    paper: usize,
+    ask: &Ask,
+    count: u32,
+    seats: &mut Vec<Seat>,
+) -> u32 {
+    let (state, offering) = (scratch.paper()[paper].state, scratch.paper()[paper].offering);
+    let leaf = scratch.world.offering(offering).leaf;
+    let here = fits.on_paper(scratch, state, ask.sig, leaf).min(count);
+    if here > 0 {
+        let filled = scratch.fill(state, ask.sig, here);
+        scratch.set_paper(paper, filled.state);
+        let node = paper_node(scratch, paper);
+        seats.extend(filled.devices.iter().map(|devices| Seat {
+            devices: *devices,
+            node,
+            role: ask.role,
+        }));
+    }
+    here
+}
+
+/// The number a node on paper goes by in seats: beyond every node of the World.
+pub(crate) fn paper_node(scratch: &Scratch<'_>, paper: usize) -> NodeIdx {
+    NodeIdx((scratch.world.node_slots() + paper) as u32)
+}
+
+fn fill_leaf(
+    scratch: &mut Scratch<'_>,
+    fits: &mut Fits,
+    leaf: DomainIdx,
+    ask: &Ask,
+    want: Want,
+    count: u32,
+    seats: &mut Vec<Seat>,
+) -> u32 {
+    if scratch.world.signature(want.sig).reach == Reach::Name {
+        return fill_by_name(scratch, fits, leaf, ask, want, count, seats);
+    }
+    // Members per node, free GPUs (the fuller node first among equals), state, nodes.
+    let mut states: SmallVec<[(u32, u64, StateIdx, u32); 8]> = SmallVec::new();
+    for at in 0..scratch.tally(leaf).len() {
+        let (state, nodes) = scratch.tally(leaf)[at];
+        let each = fits.on_state(scratch, state, want, leaf);
+        if each > 0 {
+            states.push((each, scratch.state(state).devices.free_milli(), state, nodes));
+        }
+    }
+    states.sort_unstable();
+    let mut left = count;
+    while left > 0 && !states.is_empty() {
+        // The tightest node that takes all the rest, or else the roomiest there is.
+        let at = states.partition_point(|(each, ..)| *each < left).min(states.len() - 1);
+        let (each, _, state, nodes) = states[at];
+        let each = each.min(left);
+        let used = (left / each).min(nodes);
+        let slots: SmallVec<[u32; 32]> =
+            scratch.groups(leaf).slots_in(state).take(used as usize).collect();
+        seats_on(scratch, leaf, &slots, state, ask, each, seats);
+        left -= each * used;
+        states[at].3 -= used;
+        if states[at].3 == 0 {
+            states.remove(at);
+        }
+    }
+    count - left
+}
+
+/// Constraints that look at names are settled node by node.
+fn fill_by_name(
+    scratch: &mut Scratch<'_>,
+    fits: &mut Fits,
+    leaf: DomainIdx,
+    ask: &Ask,
+    want: Want,
+    count: u32,
+    seats: &mut Vec<Seat>,
+) -> u32 {
+    let mut left = count;
+    for (state, _) in scratch.tally(leaf).to_vec() {
+        let slots: Vec<u32> = scratch.groups(leaf).slots_in(state).collect();
+        for slot in slots {
+            let each = fits.on_slot(scratch, leaf, slot, state, want).min(left);
+            if each > 0 {
+                seats_on(scratch, leaf, &[slot], state, ask, each, seats);
+                left -= each;
+            }
+        }
+    }
+    count - left
+}
+
+/// Seats `each` members on every one of these nodes, all of them in the same state, and says which state
+/// they are in afterwards.
+pub(super) fn seats_on(
+    scratch: &mut Scratch<'_>,
+    leaf: DomainIdx,
+    slots: &[u32],
+    state: StateIdx,
+    ask: &Ask,
+    each: u32,
+    seats: &mut Vec<Seat>,
+) -> StateIdx {
+    let filled = scratch.fill(state, ask.sig, each);
+    let nodes = scratch.world.capacity().leaf(leaf);
+    for slot in slots {
+        let node = nodes.node(*slot);
+        seats.extend(filled.devices.iter().map(|devices| Seat {
+            devices: *devices,
+            node,
+            role: ask.role,
+        }));
+    }
+    scratch.shift(leaf, slots, state, filled.state);
+    filled.state
+}

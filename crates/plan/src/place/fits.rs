@@ -1,0 +1,242 @@
+//! How many members fit: per state computed once, per domain summed.
+
+use muster_core::id::{ClassIdx, DomainIdx, Id, SigIdx, StateIdx};
+use muster_core::signature::Reach;
+use muster_core::topology::ROOT;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::Ask;
+use crate::scratch::Scratch;
+
+/// A kind of member, and how well a node must suit it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Want {
+    /// What the member is like.
+    pub sig: SigIdx,
+    /// The lowest score a node may have; preferences are tried from the best score down.
+    pub floor: i32,
+}
+
+impl Want {
+    /// Any node that satisfies the hard constraints.
+    pub fn any(sig: SigIdx) -> Self {
+        Self { sig, floor: i32::MIN }
+    }
+}
+
+/// Not computed yet.
+const UNKNOWN: u32 = u32::MAX;
+/// A member that asks for nothing fits this often; sums of it stay far from overflowing.
+const PLENTY: u32 = 1 << 20;
+
+/// Answers to "how many fit", kept for one cycle.
+#[derive(Debug, Default)]
+pub struct Fits {
+    rows: Vec<Vec<u32>>,
+    row_of: FxHashMap<Want, usize>,
+    scores: FxHashMap<(SigIdx, ClassIdx, DomainIdx), Option<i32>>,
+    floors: FxHashMap<SigIdx, SmallVec<[i32; 2]>>,
+}
+
+impl Fits {
+    /// How well a class of nodes, standing in `leaf`, suits a signature; `None` when it does not at all.
+    pub fn score(
+        &mut self,
+        scratch: &Scratch<'_>,
+        sig: SigIdx,
+        class: ClassIdx,
+        leaf: DomainIdx,
+    ) -> Option<i32> {
+        let world = scratch.world;
+        let signature = world.signature(sig);
+        let leaf = if signature.reach == Reach::Class { ROOT } else { leaf };
+        *self
+            .scores
+            .entry((sig, class, leaf))
+            .or_insert_with(|| signature.score(world.class(class), world.topology(), leaf, None))
+    }
+
+    /// Members that fit on one node of `leaf` in `state`.
+    pub fn on_state(
+        &mut self,
+        scratch: &Scratch<'_>,
+        state: StateIdx,
+        want: Want,
+        leaf: DomainIdx,
+    ) -> u32 {
+        if scratch.world.signature(want.sig).reach == Reach::Class {
+            let row = self.row(want);
+            return self.cell(scratch, row, state, want);
+        }
+        self.compute(scratch, state, want, leaf)
+    }
+
+    /// Members that fit on a node that exists on paper only. Bars are for nodes that are here.
+    pub(crate) fn on_paper(
+        &mut self,
+        scratch: &Scratch<'_>,
+        state: StateIdx,
+        sig: SigIdx,
+        leaf: DomainIdx,
+    ) -> u32 {
+        self.regardless_of_bars(scratch, state, Want::any(sig), leaf)
+    }
+
+    /// Members that fit in a domain as it is now, nodes kept for others left out.
+    pub fn in_domain(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
+        match scratch.world.signature(want.sig).reach {
+            Reach::Class => {
+                let row = self.row(want);
+                let mut total = 0;
+                for (state, nodes) in scratch.tally(domain) {
+                    total += u64::from(self.cell(scratch, row, *state, want)) * u64::from(*nodes);
+                }
+                total
+            }
+            Reach::Place | Reach::Name if !scratch.world.topology().is_leaf(domain) => {
+                let children = &scratch.world.topology().domain(domain).children;
+                children.iter().map(|child| self.in_domain(scratch, *child, want)).sum()
+            }
+            Reach::Place => {
+                let tally = scratch.tally(domain);
+                tally
+                    .iter()
+                    .map(|(state, nodes)| {
+                        u64::from(self.compute(scratch, *state, want, domain)) * u64::from(*nodes)
+                    })
+                    .sum()
+            }
+            Reach::Name => {
+                let mut total = 0;
+                for (state, _) in scratch.tally(domain) {
+                    for slot in scratch.groups(domain).slots_in(*state) {
+                        total += u64::from(self.on_slot(scratch, domain, slot, *state, want));
+                    }
+                }
+                total
+            }
+        }
+    }
+
+    /// Members that fit on the node in one slot, its name looked at too.
+    pub(crate) fn on_slot(
+        &mut self,
+        scratch: &Scratch<'_>,
+        leaf: DomainIdx,
+        slot: u32,
+        state: StateIdx,
+        want: Want,
+    ) -> u32 {
+        let world = scratch.world;
+        let signature = world.signature(want.sig);
+        let content = scratch.state(state);
+        if scratch.is_barred(content.class) {
+            return 0;
+        }
+        let name = world.node_name(world.capacity().leaf(leaf).node(slot));
+        match signature.score(world.class(content.class), world.topology(), leaf, name) {
+            Some(score) if score >= want.floor => signature.times_fits(content).min(PLENTY),
+            _ => 0,
+        }
+    }
+
+    /// Ways to want what is asked, from the best score any node has down to any node that will do.
+    ///
+    /// Without preferences there is one way. With several roles the steps are taken together.
+    pub(crate) fn floors(
+        &mut self,
+        scratch: &Scratch<'_>,
+        asks: &[Ask],
+    ) -> Vec<SmallVec<[Want; 2]>> {
+        let steps: SmallVec<[SmallVec<[i32; 2]>; 2]> =
+            asks.iter().map(|ask| self.floors_of(scratch, ask.sig)).collect();
+        let longest = steps.iter().map(SmallVec::len).max().unwrap_or(0).max(1);
+        let want = |(ask, floors): (&Ask, &SmallVec<[i32; 2]>), step: usize| match floors.get(step)
+        {
+            Some(floor) if step + 1 < floors.len() => Want { sig: ask.sig, floor: *floor },
+            _ => Want::any(ask.sig),
+        };
+        (0..longest)
+            .map(|step| asks.iter().zip(&steps).map(|pair| want(pair, step)).collect())
+            .collect()
+    }
+
+    fn floors_of(&mut self, scratch: &Scratch<'_>, sig: SigIdx) -> SmallVec<[i32; 2]> {
+        if let Some(floors) = self.floors.get(&sig) {
+            return floors.clone();
+        }
+        let world = scratch.world;
+        let mut leaves: Vec<DomainIdx> = vec![ROOT];
+        if world.signature(sig).reach != Reach::Class {
+            leaves = (0..world.topology().len()).map(DomainIdx::from_index).collect();
+            leaves.retain(|domain| world.topology().is_leaf(*domain));
+        }
+        let mut floors: SmallVec<[i32; 2]> = SmallVec::new();
+        for leaf in leaves {
+            for (state, _) in world.capacity().tally(leaf).entries() {
+                let class = world.states().get(*state).class;
+                floors.extend(self.score(scratch, sig, class, leaf));
+            }
+        }
+        floors.sort_unstable_by(|a, b| b.cmp(a));
+        floors.dedup();
+        self.floors.insert(sig, floors.clone());
+        floors
+    }
+
+    fn row(&mut self, want: Want) -> usize {
+        let rows = &mut self.rows;
+        *self.row_of.entry(want).or_insert_with(|| {
+            rows.push(Vec::new());
+            rows.len() - 1
+        })
+    }
+
+    #[inline]
+    fn cell(&mut self, scratch: &Scratch<'_>, row: usize, state: StateIdx, want: Want) -> u32 {
+        match self.rows[row].get(state.index()) {
+            Some(times) if *times != UNKNOWN => {
+                if *times > 0 && scratch.is_barred(scratch.state(state).class) { 0 } else { *times }
+            }
+            _ => {
+                let times = self.regardless_of_bars(scratch, state, want, ROOT);
+                let cells = &mut self.rows[row];
+                if cells.len() <= state.index() {
+                    cells.resize(scratch.state_count(), UNKNOWN);
+                }
+                cells[state.index()] = times;
+                if scratch.is_barred(scratch.state(state).class) { 0 } else { times }
+            }
+        }
+    }
+
+    fn compute(
+        &mut self,
+        scratch: &Scratch<'_>,
+        state: StateIdx,
+        want: Want,
+        leaf: DomainIdx,
+    ) -> u32 {
+        if scratch.is_barred(scratch.state(state).class) {
+            return 0;
+        }
+        self.regardless_of_bars(scratch, state, want, leaf)
+    }
+
+    fn regardless_of_bars(
+        &mut self,
+        scratch: &Scratch<'_>,
+        state: StateIdx,
+        want: Want,
+        leaf: DomainIdx,
+    ) -> u32 {
+        let content = scratch.state(state);
+        match self.score(scratch, want.sig, content.class, leaf) {
+            Some(score) if score >= want.floor => {
+                scratch.world.signature(want.sig).times_fits(content).min(PLENTY)
+            }
+            _ => 0,
+        }
+    }
+}

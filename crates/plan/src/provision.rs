@@ -1,0 +1,315 @@
+//! Step 3: buy what a gang lacks, and only that, as one order.
+//!
+//! The gang is placed by the same code as ever, on a world that has a few nodes more: what is free is used
+//! first, and nodes of an offering are opened on paper for the rest. The cheapest offering wins.
+
+use muster_core::gang::{Closeness, Gang, ProvisioningMode, Seat};
+use muster_core::id::{ClaimId, DomainIdx, GangId, OfferingRef, OrderId};
+use muster_core::money::Money;
+use muster_core::order::{OrderSpec, Place, Reservation};
+use muster_core::time::{Span, Time};
+use muster_core::topology::Level;
+use muster_core::verdict::Blocker;
+use smallvec::SmallVec;
+
+use crate::cycle::{Cycle, earliest};
+use crate::place::{Ask, Want, asks, fill_domain, fill_paper};
+
+/// Why nothing was ordered.
+pub(crate) type Blockers = SmallVec<[Blocker; 1]>;
+
+/// What an order would cost and how soon it would be there; the least is the best.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Bid {
+    hourly: Money,
+    boot: Span,
+    offering: OfferingRef,
+}
+
+/// Draws up the cheapest order that lets the gang start, and holds what it needs in the scratch.
+///
+/// # Errors
+/// Says why nothing can be ordered now; the scratch is unchanged then.
+pub(crate) fn provision(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    gang: &Gang,
+) -> Result<OrderSpec, Blockers> {
+    let world = cycle.scratch.world;
+    if gang.spec.provisioning.mode == ProvisioningMode::Never || world.pools().is_empty() {
+        return Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1));
+    }
+    if let Some(until) = cooling_off(cycle, gang) {
+        cycle.wake = earliest(cycle.wake, Some(until));
+        return Err(SmallVec::from_elem(Blocker::CoolingOff { until }, 1));
+    }
+    let asks = asks(&cycle.scratch, gang);
+    let offerings = suitable(cycle, gang, &asks[0])?;
+    let mut best: Option<Bid> = None;
+    for offering in &offerings {
+        let bid = draw_up(cycle, gang, &asks, *offering, false).map(|(bid, _)| bid);
+        best = best.into_iter().chain(bid).min();
+    }
+    let Some(best) = best else {
+        let room =
+            offerings.iter().map(|offering| cycle.scratch.room(*offering)).max().unwrap_or(0);
+        return Err(SmallVec::from_elem(Blocker::PoolsFull { room }, 1));
+    };
+    let (_, draft) =
+        draw_up(cycle, gang, &asks, best.offering, true).expect("it was drawn up a moment ago");
+    Ok(number(cycle, id, gang, draft))
+}
+
+/// Until when a gang whose orders keep failing leaves ordering alone.
+fn cooling_off(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
+    let last =
+        gang.last_failure.filter(|_| gang.failed_orders >= gang.spec.provisioning.attempts)?;
+    let until = last + cycle.policy.cool_off;
+    (cycle.now < until).then_some(until)
+}
+
+/// Offerings that can take the hardest role's members now.
+fn suitable(
+    cycle: &mut Cycle<'_>,
+    gang: &Gang,
+    hardest: &Ask,
+) -> Result<Vec<OfferingRef>, Blockers> {
+    let mut open = Vec::new();
+    let mut avoided_until: Option<Time> = None;
+    let listed = offerings_for(cycle, gang, hardest);
+    if listed.is_empty() {
+        return Err(SmallVec::from_elem(Blocker::NoOffering { role: hardest.role }, 1));
+    }
+    for offering in
+        listed.into_iter().filter(|offering| !cycle.barred_pools.contains(&offering.pool))
+    {
+        match avoided(cycle, offering) {
+            Some(until) => avoided_until = earliest(avoided_until, Some(until)),
+            None => open.push(offering),
+        }
+    }
+    match (open.is_empty(), avoided_until) {
+        (false, _) => Ok(open),
+        (true, Some(until)) => {
+            cycle.wake = earliest(cycle.wake, Some(until));
+            Err(SmallVec::from_elem(Blocker::OfferingsAvoided { until }, 1))
+        }
+        (true, None) => Err(SmallVec::new()), // every pool is kept for gangs ahead; the verdict says for whom
+    }
+}
+
+/// Offerings whose empty node takes at least one member, in the operator's order.
+pub(crate) fn offerings_for(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask) -> Vec<OfferingRef> {
+    let world = cycle.scratch.world;
+    let mut found = Vec::new();
+    for (pool, listed) in world.pools().iter() {
+        let allowed = world.queue_path(gang.queue).all(|queue| {
+            let tiers = &world.queue(queue).spec.tiers;
+            tiers.is_empty() || tiers.contains(&listed.spec.tier)
+        });
+        if !allowed {
+            continue;
+        }
+        for slot in 0..listed.offerings.len() {
+            let offering = OfferingRef { pool, slot: slot as u16 };
+            let in_time = listed.offerings[slot].spec.boot_time < gang.spec.provisioning.timeout;
+            if in_time && members_per_node(cycle, offering, ask) > 0 {
+                found.push(offering);
+            }
+        }
+    }
+    found
+}
+
+/// Members of a role that fit on one empty node of an offering.
+pub(crate) fn members_per_node(cycle: &mut Cycle<'_>, offering: OfferingRef, ask: &Ask) -> u32 {
+    let world = cycle.scratch.world;
+    let listed = world.offering(offering);
+    let state = cycle.scratch.intern(world.empty_state(listed.class));
+    // Bars keep present nodes for gangs ahead; pools are barred apart, so they are not asked here.
+    let suits = cycle.fits.score(&cycle.scratch, ask.sig, listed.class, listed.leaf).is_some();
+    if suits { world.signature(ask.sig).times_fits(cycle.scratch.state(state)) } else { 0 }
+}
+
+/// Until when an offering that failed lately is left alone.
+fn avoided(cycle: &Cycle<'_>, offering: OfferingRef) -> Option<Time> {
+    let health = cycle.scratch.world.offering(offering).health;
+    let until =
+        cycle.policy.avoid_until(health.streak, health.last_failure.filter(|_| health.streak > 0)?);
+    (cycle.now < until).then_some(until)
+}
+
+/// Seats for the whole gang, some of them on nodes of `offering` that exist on paper only.
+struct Draft {
+    seats: Vec<Seat>,
+    paper: std::ops::Range<usize>,
+}
+
+/// Places the whole gang on what is free and on new nodes, mostly of one offering.
+///
+/// With `keep`, the scratch holds the result; otherwise, and on failure, it is unchanged.
+fn draw_up(
+    cycle: &mut Cycle<'_>,
+    gang: &Gang,
+    asks: &[Ask],
+    offering: OfferingRef,
+    keep: bool,
+) -> Option<(Bid, Draft)> {
+    let scope = scope(cycle, gang, offering)?;
+    if !has_room(cycle, &asks[0], offering, &scope) {
+        return None;
+    }
+    let barred = cycle.barred_pools.clone();
+    let others: Vec<Vec<OfferingRef>> =
+        asks.iter().map(|ask| offerings_for(cycle, gang, ask)).collect();
+    let now_avoided: Vec<OfferingRef> =
+        others.iter().flatten().copied().filter(|other| avoided(cycle, *other).is_some()).collect();
+
+    let world = cycle.scratch.world;
+    let fits = &mut cycle.fits;
+    let mut trial = cycle.scratch.trial();
+    let first = trial.paper().len();
+    let mut seats = Vec::new();
+    for (i, (ask, others)) in asks.iter().zip(&others).enumerate() {
+        let mut left = ask.count;
+        for domain in scope.domains() {
+            left -=
+                fill_domain(&mut trial, fits, *domain, ask, Want::any(ask.sig), left, &mut seats);
+        }
+        for paper in first..trial.paper().len() {
+            left -= fill_paper(&mut trial, fits, paper, ask, left, &mut seats);
+        }
+        while left > 0 {
+            let usable = |other: &OfferingRef| {
+                scope.allows(world, *other)
+                    && !barred.contains(&other.pool)
+                    && !now_avoided.contains(other)
+            };
+            // The hardest role keeps to the offering being tried; lesser roles look for the cheapest.
+            let next = match i {
+                0 => (trial.room(offering) > 0).then_some(offering)?,
+                _ => cheapest(&trial, ask, others.iter().copied().filter(usable))?,
+            };
+            if scope == Scope::OneNewNode && trial.paper().len() > first {
+                return None;
+            }
+            let paper = trial.open_paper(next);
+            let seated = fill_paper(&mut trial, fits, paper, ask, left, &mut seats);
+            if seated == 0 {
+                return None;
+            }
+            left -= seated;
+        }
+    }
+    let paper = first..trial.paper().len();
+    let opened =
+        trial.paper()[paper.clone()].iter().map(|node| &world.offering(node.offering).spec);
+    let (mut hourly, mut boot) = (Money::ZERO, Span::ZERO);
+    for spec in opened {
+        hourly += spec.price;
+        boot = boot.max(spec.boot_time);
+    }
+    if paper.is_empty() {
+        return None;
+    }
+    if keep {
+        trial.keep();
+    }
+    Some((Bid { hourly, boot, offering }, Draft { seats, paper }))
+}
+
+/// Whether the offering has room for at least the nodes the hardest role lacks. Saves drawing up in vain.
+fn has_room(cycle: &mut Cycle<'_>, hardest: &Ask, offering: OfferingRef, scope: &Scope) -> bool {
+    let widest = scope.domains().last().copied();
+    let free = widest
+        .map_or(0, |domain| cycle.fits.in_domain(&cycle.scratch, domain, Want::any(hardest.sig)));
+    let lacking = u64::from(hardest.count).saturating_sub(free);
+    let each = u64::from(members_per_node(cycle, offering, hardest)).max(1);
+    lacking.div_ceil(each) <= u64::from(cycle.scratch.room(offering))
+}
+
+/// The offering that costs least per member of a role and has room for one more node.
+fn cheapest(
+    scratch: &crate::scratch::Scratch<'_>,
+    ask: &Ask,
+    usable: impl Iterator<Item = OfferingRef>,
+) -> Option<OfferingRef> {
+    let world = scratch.world;
+    usable.filter(|offering| scratch.room(*offering) > 0).min_by_key(|offering| {
+        let listed = world.offering(*offering);
+        let fits = world.signature(ask.sig).times_fits(&world.empty_state(listed.class));
+        (listed.spec.price.0 / i64::from(fits.clamp(1, ask.count)), *offering)
+    })
+}
+
+/// Where members may sit when nodes of an offering are added.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Scope {
+    /// Free nodes near the offering first, then farther away; new nodes wherever they come up.
+    Anywhere(Vec<DomainIdx>),
+    /// Only in this domain.
+    Within([DomainIdx; 1]),
+    /// All on one node, which is new: a free one was looked for already.
+    OneNewNode,
+}
+
+impl Scope {
+    fn domains(&self) -> &[DomainIdx] {
+        match self {
+            Scope::Anywhere(domains) => domains,
+            Scope::Within(domain) => domain,
+            Scope::OneNewNode => &[],
+        }
+    }
+    fn allows(&self, world: &muster_core::World, offering: OfferingRef) -> bool {
+        match self {
+            Scope::Anywhere(_) | Scope::OneNewNode => true,
+            Scope::Within([domain]) => {
+                world.topology().contains(*domain, world.offering(offering).leaf)
+            }
+        }
+    }
+}
+
+/// `None` when the gang must stay within a domain and the offering does not say in which it comes up.
+fn scope(cycle: &Cycle<'_>, gang: &Gang, offering: OfferingRef) -> Option<Scope> {
+    let topology = cycle.scratch.world.topology();
+    let leaf = cycle.scratch.world.offering(offering).leaf;
+    match (&gang.spec.closeness, gang.level) {
+        (Some(Closeness::Required(_)), Some(Level::Node)) => Some(Scope::OneNewNode),
+        (Some(Closeness::Required(_)), Some(Level::Domain(level))) => {
+            let depth = level.0 + 1;
+            let domain =
+                topology.path(leaf).find(|domain| topology.domain(*domain).depth == depth)?;
+            topology.is_named(domain).then_some(Scope::Within([domain]))
+        }
+        _ => Some(Scope::Anywhere(topology.path(leaf).collect())),
+    }
+}
+
+/// Turns nodes on paper into numbered claims.
+fn number(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, draft: Draft) -> OrderSpec {
+    let world = cycle.scratch.world;
+    let base = ClaimId(world.next_claim().0 + cycle.claims_given);
+    let claims: Vec<(ClaimId, OfferingRef)> = cycle.scratch.paper()[draft.paper.clone()]
+        .iter()
+        .enumerate()
+        .map(|(i, node)| (ClaimId(base.0 + i as u32), node.offering))
+        .collect();
+    let first_paper = (world.node_slots() + draft.paper.start) as u32;
+    let place = |seat: &Seat| match seat.node.0.checked_sub(first_paper) {
+        Some(i) => Place::Claim(ClaimId(base.0 + i)),
+        None => Place::Node(seat.node),
+    };
+    let mut seats = draft.seats;
+    seats.sort_by_key(|seat| seat.role);
+    let reservations = seats
+        .iter()
+        .map(|seat| Reservation { place: place(seat), devices: seat.devices, role: seat.role })
+        .collect();
+    let order = OrderId(world.next_order().0 + cycle.orders_given);
+    cycle.claims_given += claims.len() as u32;
+    cycle.orders_given += 1;
+    let deadline = cycle.now + gang.spec.provisioning.timeout;
+    OrderSpec { id: order, gang: id, claims, reservations, deadline }
+}

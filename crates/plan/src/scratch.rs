@@ -1,0 +1,335 @@
+//! A scratch overlay over the World: try things, keep them or drop them.
+//!
+//! Only what is touched is copied. The first write to a place within a [`Trial`] saves what was there, and
+//! a trial that is dropped without [`Trial::keep`] puts all of it back. No operation has an undo of its own.
+
+use std::ops::{Deref, DerefMut};
+
+use fixedbitset::FixedBitSet;
+use muster_core::World;
+use muster_core::capacity::{Groups, Tally};
+use muster_core::device::DeviceSet;
+use muster_core::id::{
+    ClassIdx, DomainIdx, Id, NodeIdx, OfferingRef, PoolIdx, QueueIdx, SigIdx, StateIdx,
+};
+use muster_core::pool::PoolUsage;
+use muster_core::queue::Usage;
+use muster_core::state::NodeState;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// What becomes of a node when members take seats on it.
+#[derive(Clone, Debug)]
+pub struct Filled {
+    /// The state the node is in afterwards.
+    pub state: StateIdx,
+    /// The devices each of the members gets.
+    pub devices: SmallVec<[DeviceSet; 8]>,
+}
+
+/// A node that does not exist yet, opened on paper while an order is drawn up.
+#[derive(Clone, Debug)]
+pub struct PaperNode {
+    /// What would be asked for.
+    pub offering: OfferingRef,
+    /// What is still free on it.
+    pub state: StateIdx,
+}
+
+enum Saved {
+    Tally(DomainIdx, Option<Tally<StateIdx>>),
+    Groups(DomainIdx, Option<Groups>),
+    Queue(QueueIdx, Usage),
+    Pool(PoolIdx, PoolUsage),
+    Offering(OfferingRef, u32),
+}
+
+/// The World as it would be if what was tried so far were done.
+pub struct Scratch<'w> {
+    /// The World underneath.
+    pub world: &'w World,
+    tallies: Vec<Option<Tally<StateIdx>>>,
+    groups: Vec<Option<Groups>>,
+    paper: Vec<PaperNode>,
+    queues: FxHashMap<QueueIdx, Usage>,
+    pools: FxHashMap<PoolIdx, PoolUsage>,
+    offerings: FxHashMap<OfferingRef, u32>,
+
+    /// States that only exist on paper, numbered after the World's.
+    states: Vec<NodeState>,
+    state_by_content: FxHashMap<NodeState, StateIdx>,
+    filled: FxHashMap<(StateIdx, SigIdx, u32), Filled>,
+
+    /// Classes kept for gangs further ahead.
+    barred: FixedBitSet,
+
+    journal: Vec<Saved>,
+    /// Per domain, the last trial that saved its tally and its groups.
+    stamps: Vec<(u32, u32)>,
+    trial: u32,
+}
+
+impl std::fmt::Debug for Scratch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scratch").field("paper", &self.paper).finish_non_exhaustive()
+    }
+}
+
+impl<'w> Scratch<'w> {
+    /// An overlay that changes nothing yet.
+    pub fn new(world: &'w World) -> Self {
+        let domains = world.topology().len();
+        Self {
+            world,
+            tallies: vec![None; domains],
+            groups: vec![None; domains],
+            paper: Vec::new(),
+            queues: FxHashMap::default(),
+            pools: FxHashMap::default(),
+            offerings: FxHashMap::default(),
+            states: Vec::new(),
+            state_by_content: FxHashMap::default(),
+            filled: FxHashMap::default(),
+            barred: FixedBitSet::with_capacity(world.class_count()),
+            journal: Vec::new(),
+            stamps: vec![(0, 0); domains],
+            trial: 0,
+        }
+    }
+
+    /// Everything done until the trial is dropped is undone then, unless it is kept.
+    pub fn trial(&mut self) -> Trial<'_, 'w> {
+        self.trial += 1;
+        let mark = (self.journal.len(), self.paper.len());
+        Trial { scratch: self, mark, kept: false }
+    }
+
+    /// Usable nodes in a domain, by state.
+    #[inline]
+    pub fn tally(&self, domain: DomainIdx) -> &[(StateIdx, u32)] {
+        match &self.tallies[domain.index()] {
+            Some(tally) => tally.entries(),
+            None => self.world.capacity().tally(domain).entries(),
+        }
+    }
+    /// Slots of a leaf by state.
+    pub fn groups(&self, leaf: DomainIdx) -> &Groups {
+        self.groups[leaf.index()]
+            .as_ref()
+            .unwrap_or_else(|| self.world.capacity().leaf(leaf).groups())
+    }
+    /// One state, of the World or on paper.
+    #[inline]
+    pub fn state(&self, idx: StateIdx) -> &NodeState {
+        match idx.index().checked_sub(self.world.states().len()) {
+            None => self.world.states().get(idx),
+            Some(beyond) => &self.states[beyond],
+        }
+    }
+    /// Number of states, the World's and those on paper.
+    pub fn state_count(&self) -> usize {
+        self.world.states().len() + self.states.len()
+    }
+    /// The number of a state, given out on first sight.
+    pub fn intern(&mut self, state: NodeState) -> StateIdx {
+        if let Some(idx) =
+            self.world.states().find(&state).or_else(|| self.state_by_content.get(&state).copied())
+        {
+            return idx;
+        }
+        let idx = StateIdx::from_index(self.state_count());
+        self.states.push(state.clone());
+        self.state_by_content.insert(state, idx);
+        idx
+    }
+
+    /// What becomes of a node in `state` when `count` members of `sig` sit down on it.
+    ///
+    /// # Panics
+    /// When that many do not fit.
+    pub fn fill(&mut self, state: StateIdx, sig: SigIdx, count: u32) -> Filled {
+        if let Some(filled) = self.filled.get(&(state, sig, count)) {
+            return filled.clone();
+        }
+        let world = self.world;
+        let signature = world.signature(sig);
+        let (gpus, share) = signature.gpu();
+        let mut after = self.state(state).clone();
+        after.free.take(&signature.key.amounts, count);
+        let devices = (0..count)
+            .map(|_| after.devices.take(gpus, share).expect("counted before it is taken"))
+            .collect();
+        let filled = Filled { state: self.intern(after), devices };
+        self.filled.insert((state, sig, count), filled.clone());
+        filled
+    }
+
+    /// Moves nodes of one leaf from one state to another.
+    pub fn shift(&mut self, leaf: DomainIdx, slots: &[u32], from: StateIdx, to: StateIdx) {
+        if slots.is_empty() || from == to {
+            return;
+        }
+        let world = self.world;
+        let groups = self.groups_mut(leaf);
+        groups.remove(slots, from);
+        groups.insert(slots, to);
+        for domain in world.topology().path(leaf) {
+            let tally = self.tally_mut(domain);
+            tally.remove(from, slots.len() as u32);
+            tally.add(to, slots.len() as u32);
+        }
+    }
+
+    /// Whether something was placed on a node, or taken off it, on paper.
+    pub fn touched(&self, node: NodeIdx) -> bool {
+        let Some(here) = self.world.node(node) else { return false };
+        let Some(groups) = &self.groups[here.leaf.index()] else { return false };
+        let state = self.world.node_state(node).expect("a node that is here");
+        let leaf = self.world.capacity().leaf(here.leaf);
+        !groups.slots_in(state).any(|slot| leaf.node(slot) == node)
+    }
+
+    /// Opens a node that does not exist yet and counts it in its pool.
+    pub fn open_paper(&mut self, offering: OfferingRef) -> usize {
+        let listed = self.world.offering(offering);
+        let state = self.intern(self.world.empty_state(listed.class));
+        let mut usage = self.pool_usage(offering.pool);
+        self.journal.push(Saved::Pool(offering.pool, usage));
+        usage.nodes += 1;
+        usage.gpus += u32::from(listed.spec.gpus);
+        usage.hourly += listed.spec.price;
+        self.pools.insert(offering.pool, usage);
+        let nodes = self.offering_nodes(offering);
+        self.journal.push(Saved::Offering(offering, nodes));
+        self.offerings.insert(offering, nodes + 1);
+        self.paper.push(PaperNode { offering, state });
+        self.paper.len() - 1
+    }
+    /// Nodes opened on paper since `mark` of them were.
+    pub fn paper(&self) -> &[PaperNode] {
+        &self.paper
+    }
+    /// Changes what is free on a node opened on paper. Only for nodes opened in the running trial.
+    pub fn set_paper(&mut self, index: usize, state: StateIdx) {
+        self.paper[index].state = state;
+    }
+    /// How many more nodes of an offering fit under every limit.
+    pub fn room(&self, offering: OfferingRef) -> u32 {
+        let usage = self.pool_usage(offering.pool);
+        let pool = &self.world.pools()[offering.pool];
+        pool.room_beside(usize::from(offering.slot), &usage, self.offering_nodes(offering))
+    }
+
+    /// What a queue and everything below it holds.
+    pub fn queue_usage(&self, queue: QueueIdx) -> &Usage {
+        self.queues.get(&queue).unwrap_or_else(|| &self.world.queue(queue).usage)
+    }
+    /// Counts members in a queue and everything above it.
+    pub fn charge(&mut self, queue: QueueIdx, sig: SigIdx, count: u32) {
+        let world = self.world;
+        let signature = world.signature(sig);
+        for queue in world.queue_path(queue) {
+            let mut usage = self.queue_usage(queue).clone();
+            self.journal.push(Saved::Queue(queue, usage.clone()));
+            usage.amounts.add(&signature.key.amounts, count);
+            usage.gpu_milli += signature.gpu_milli() * u64::from(count);
+            self.queues.insert(queue, usage);
+        }
+    }
+
+    /// Keeps a class of nodes for gangs further ahead, until the end of the cycle.
+    pub fn bar(&mut self, class: ClassIdx) {
+        self.barred.insert(class.index());
+    }
+    /// Whether a class of nodes is kept for gangs further ahead.
+    #[inline]
+    pub fn is_barred(&self, class: ClassIdx) -> bool {
+        self.barred.contains(class.index())
+    }
+
+    fn pool_usage(&self, pool: PoolIdx) -> PoolUsage {
+        self.pools.get(&pool).copied().unwrap_or_else(|| self.world.pools()[pool].usage)
+    }
+    fn offering_nodes(&self, offering: OfferingRef) -> u32 {
+        self.offerings
+            .get(&offering)
+            .copied()
+            .unwrap_or_else(|| self.world.offering(offering).nodes)
+    }
+
+    fn tally_mut(&mut self, domain: DomainIdx) -> &mut Tally<StateIdx> {
+        let world = self.world;
+        let at = domain.index();
+        if self.stamps[at].0 != self.trial {
+            self.stamps[at].0 = self.trial;
+            self.journal.push(Saved::Tally(domain, self.tallies[at].clone()));
+        }
+        self.tallies[at].get_or_insert_with(|| world.capacity().tally(domain).clone())
+    }
+    fn groups_mut(&mut self, leaf: DomainIdx) -> &mut Groups {
+        let world = self.world;
+        let at = leaf.index();
+        if self.stamps[at].1 != self.trial {
+            self.stamps[at].1 = self.trial;
+            self.journal.push(Saved::Groups(leaf, self.groups[at].clone()));
+        }
+        self.groups[at].get_or_insert_with(|| world.capacity().leaf(leaf).groups().clone())
+    }
+
+    fn restore(&mut self, (journal, paper): (usize, usize)) {
+        while self.journal.len() > journal {
+            match self.journal.pop().expect("longer than the mark") {
+                Saved::Tally(domain, tally) => self.tallies[domain.index()] = tally,
+                Saved::Groups(leaf, groups) => self.groups[leaf.index()] = groups,
+                Saved::Queue(queue, usage) => {
+                    self.queues.insert(queue, usage);
+                }
+                Saved::Pool(pool, usage) => {
+                    self.pools.insert(pool, usage);
+                }
+                Saved::Offering(offering, nodes) => {
+                    self.offerings.insert(offering, nodes);
+                }
+            }
+        }
+        self.paper.truncate(paper);
+    }
+}
+
+/// Changes to a [`Scratch`] that are undone when this is dropped, unless kept.
+#[derive(Debug)]
+pub struct Trial<'s, 'w> {
+    scratch: &'s mut Scratch<'w>,
+    mark: (usize, usize),
+    kept: bool,
+}
+
+impl Trial<'_, '_> {
+    /// Makes the changes part of whatever the trial is part of.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Trial<'_, '_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.scratch.restore(self.mark);
+        }
+        // What follows is another trial, also when it is the one around this.
+        self.scratch.trial += 1;
+    }
+}
+
+impl<'w> Deref for Trial<'_, 'w> {
+    type Target = Scratch<'w>;
+    fn deref(&self) -> &Scratch<'w> {
+        self.scratch
+    }
+}
+
+impl<'w> DerefMut for Trial<'_, 'w> {
+    fn deref_mut(&mut self) -> &mut Scratch<'w> {
+        self.scratch
+    }
+}

@@ -1,0 +1,92 @@
+//! Before anything new: settle what is under way.
+//!
+//! An order whose every node is ready becomes an admission. An order that has lost a claim, a node, its time
+//! or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
+
+use muster_core::World;
+use muster_core::gang::Phase;
+use muster_core::id::GangId;
+use muster_core::order::{ClaimState, Order, Place, RollbackReason};
+use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
+use muster_core::time::Time;
+use muster_core::verdict::Verdict;
+
+use crate::cycle::earliest;
+
+/// Settles every gang that does not simply wait, and gives it its verdict.
+pub(crate) fn settle(world: &World, now: Time, plan: &mut Plan) {
+    for (id, gang) in world.gangs() {
+        let verdict = match gang.phase {
+            Phase::Waiting => continue,
+            Phase::Assembling(order) => settle_order(world, now, id, &world.orders()[&order], plan),
+            Phase::Admitted { .. } | Phase::Running { .. } => settle_running(world, id, plan),
+            Phase::Stopping => Verdict::Stopping,
+        };
+        plan.verdicts.push((id, verdict));
+    }
+}
+
+fn settle_running(world: &World, id: GangId, plan: &mut Plan) -> Verdict {
+    let reason = if world.cancelled().contains(&id) {
+        StopReason::Cancelled
+    } else if let Some(node) = world.broken().get(&id) {
+        StopReason::NodeLost(*node)
+    } else {
+        return Verdict::Running;
+    };
+    let actions = vec![Action::Stop { gang: id, reason }];
+    plan.groups.push(ActionGroup { gang: Some(id), actions });
+    Verdict::Stopping
+}
+
+fn settle_order(world: &World, now: Time, id: GangId, order: &Order, plan: &mut Plan) -> Verdict {
+    let (total, deadline) = (order.spec.claims.len() as u32, order.spec.deadline);
+    let is_ready = |claim| matches!(world.claims()[&claim].state, ClaimState::Ready(_));
+    let ready = order.spec.claims.iter().filter(|(claim, _)| is_ready(*claim)).count() as u32;
+    let provisioning = Verdict::Provisioning { order: order.spec.id, ready, total, deadline };
+    if let Some(reason) = broken(world, id, order) {
+        roll_back(world, id, order, reason, plan);
+        return provisioning;
+    }
+    if ready == total {
+        let mut seats = order.held.clone();
+        seats.sort_by_key(|seat| seat.role);
+        let actions = vec![Action::Admit { gang: id, seats }];
+        plan.groups.push(ActionGroup { gang: Some(id), actions });
+        return Verdict::Admitted;
+    }
+    if now >= deadline {
+        roll_back(world, id, order, RollbackReason::DeadlinePassed, plan);
+    } else {
+        plan.wake = earliest(plan.wake, Some(deadline));
+    }
+    provisioning
+}
+
+/// What ends an order early, the first found.
+fn broken(world: &World, gang: GangId, order: &Order) -> Option<RollbackReason> {
+    if world.cancelled().contains(&gang) {
+        return Some(RollbackReason::GangGone);
+    }
+    for (claim, _) in &order.spec.claims {
+        if let ClaimState::Failed(failure) = world.claims()[claim].state {
+            return Some(RollbackReason::ClaimFailed(*claim, failure));
+        }
+    }
+    let lost = order.spec.reservations.iter().find_map(|reservation| match reservation.place {
+        Place::Node(node) => world.node(node).is_none_or(|here| !here.usable).then_some(node),
+        Place::Claim(_) => None,
+    });
+    lost.map(RollbackReason::NodeLost)
+}
+
+/// Rolls an order back: claims that are not ready go with it, nodes that are ready stay for others.
+fn roll_back(world: &World, gang: GangId, order: &Order, reason: RollbackReason, plan: &mut Plan) {
+    let mut actions = vec![Action::RollBack { order: order.spec.id, reason }];
+    for (claim, _) in &order.spec.claims {
+        if !matches!(world.claims()[claim].state, ClaimState::Ready(_)) {
+            actions.push(Action::Release { claim: *claim });
+        }
+    }
+    plan.groups.push(ActionGroup { gang: Some(gang), actions });
+}
