@@ -27,11 +27,13 @@ pub mod signature;
 pub mod state;
 
 pub mod event;
+pub mod fact;
 pub mod plan;
 pub mod verdict;
 pub mod world;
 
 pub use event::Event;
+pub use fact::Fact;
 pub use plan::Plan;
 pub use verdict::Verdict;
 pub use world::World;

@@ -2,7 +2,7 @@
 
 use muster_core::World;
 use muster_core::gang::Gang;
-use muster_core::id::{GangId, PoolIdx, QueueIdx};
+use muster_core::id::{GangId, OfferingRef, PoolIdx, QueueIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::Time;
 use muster_core::verdict::{Blocker, Verdict};
@@ -24,6 +24,8 @@ pub(crate) struct Cycle<'w> {
     ahead: Vec<GangId>,
     pub(crate) barred_pools: Vec<PoolIdx>,
     barred_queues: Vec<(QueueIdx, GangId)>,
+    /// Offerings against which an order was rolled back in this very cycle.
+    pub(crate) failed_now: Vec<OfferingRef>,
     pub(crate) orders_given: u32,
     pub(crate) claims_given: u32,
     pub(crate) wake: Option<Time>,
@@ -37,7 +39,7 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
     if !world.is_synced() {
         return plan;
     }
-    settle::settle(world, now, &mut plan);
+    let failed_now = settle::settle(world, now, &mut plan);
 
     let mut cycle = Cycle {
         scratch: Scratch::new(world),
@@ -47,6 +49,7 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
         ahead: Vec::new(),
         barred_pools: Vec::new(),
         barred_queues: Vec::new(),
+        failed_now,
         orders_given: 0,
         claims_given: 0,
         wake: plan.wake,

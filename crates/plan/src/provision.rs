@@ -44,16 +44,17 @@ pub(crate) fn provision(
         return Err(SmallVec::from_elem(Blocker::CoolingOff { until }, 1));
     }
     let asks = asks(&cycle.scratch, gang);
-    let offerings = suitable(cycle, gang, &asks[0])?;
+    let (offerings, mut blockers) = suitable(cycle, gang, &asks[0]);
     let mut best: Option<Bid> = None;
     for offering in &offerings {
         let bid = draw_up(cycle, gang, &asks, *offering, false).map(|(bid, _)| bid);
         best = best.into_iter().chain(bid).min();
     }
     let Some(best) = best else {
-        let room =
-            offerings.iter().map(|offering| cycle.scratch.room(*offering)).max().unwrap_or(0);
-        return Err(SmallVec::from_elem(Blocker::PoolsFull { room }, 1));
+        if let Some(room) = offerings.iter().map(|offering| cycle.scratch.room(*offering)).max() {
+            blockers.insert(0, Blocker::PoolsFull { room });
+        }
+        return Err(blockers);
     };
     let (_, draft) =
         draw_up(cycle, gang, &asks, best.offering, true).expect("it was drawn up a moment ago");
@@ -68,18 +69,15 @@ fn cooling_off(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     (cycle.now < until).then_some(until)
 }
 
-/// Offerings that can take the hardest role's members now.
-fn suitable(
-    cycle: &mut Cycle<'_>,
-    gang: &Gang,
-    hardest: &Ask,
-) -> Result<Vec<OfferingRef>, Blockers> {
-    let mut open = Vec::new();
-    let mut avoided_until: Option<Time> = None;
+/// Offerings that can take the hardest role's members now, and what speaks against the others.
+fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingRef>, Blockers) {
     let listed = offerings_for(cycle, gang, hardest);
     if listed.is_empty() {
-        return Err(SmallVec::from_elem(Blocker::NoOffering { role: hardest.role }, 1));
+        return (listed, SmallVec::from_elem(Blocker::NoOffering { role: hardest.role }, 1));
     }
+    let mut open = Vec::new();
+    let mut avoided_until: Option<Time> = None;
+    // Pools kept for gangs ahead are left out; the verdict says who is ahead.
     for offering in
         listed.into_iter().filter(|offering| !cycle.barred_pools.contains(&offering.pool))
     {
@@ -88,14 +86,8 @@ fn suitable(
             None => open.push(offering),
         }
     }
-    match (open.is_empty(), avoided_until) {
-        (false, _) => Ok(open),
-        (true, Some(until)) => {
-            cycle.wake = earliest(cycle.wake, Some(until));
-            Err(SmallVec::from_elem(Blocker::OfferingsAvoided { until }, 1))
-        }
-        (true, None) => Err(SmallVec::new()), // every pool is kept for gangs ahead; the verdict says for whom
-    }
+    cycle.wake = earliest(cycle.wake, avoided_until);
+    (open, avoided_until.map(|until| Blocker::OfferingsAvoided { until }).into_iter().collect())
 }
 
 /// Offerings whose empty node takes at least one member, in the operator's order.
@@ -134,6 +126,9 @@ pub(crate) fn members_per_node(cycle: &mut Cycle<'_>, offering: OfferingRef, ask
 /// Until when an offering that failed lately is left alone.
 fn avoided(cycle: &Cycle<'_>, offering: OfferingRef) -> Option<Time> {
     let health = cycle.scratch.world.offering(offering).health;
+    if cycle.failed_now.contains(&offering) {
+        return Some(cycle.policy.avoid_until(health.streak + 1, cycle.now));
+    }
     let until =
         cycle.policy.avoid_until(health.streak, health.last_failure.filter(|_| health.streak > 0)?);
     (cycle.now < until).then_some(until)

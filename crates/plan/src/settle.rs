@@ -5,7 +5,7 @@
 
 use muster_core::World;
 use muster_core::gang::Phase;
-use muster_core::id::GangId;
+use muster_core::id::{ClaimId, GangId, OfferingRef};
 use muster_core::order::{ClaimState, Order, Place, RollbackReason};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Time;
@@ -14,7 +14,9 @@ use muster_core::verdict::Verdict;
 use crate::cycle::earliest;
 
 /// Settles every gang that does not simply wait, and gives it its verdict.
-pub(crate) fn settle(world: &World, now: Time, plan: &mut Plan) {
+///
+/// Returns the offerings that failed just now: nobody should be sent there in the same cycle.
+pub(crate) fn settle(world: &World, now: Time, plan: &mut Plan) -> Vec<OfferingRef> {
     for (id, gang) in world.gangs() {
         let verdict = match gang.phase {
             Phase::Waiting => continue,
@@ -24,6 +26,26 @@ pub(crate) fn settle(world: &World, now: Time, plan: &mut Plan) {
         };
         plan.verdicts.push((id, verdict));
     }
+    failed_now(world, plan)
+}
+
+fn failed_now(world: &World, plan: &Plan) -> Vec<OfferingRef> {
+    let mut failed = Vec::new();
+    for action in plan.actions() {
+        let Action::RollBack { order, reason } = action else { continue };
+        let late = |claim: &ClaimId| !matches!(world.claims()[claim].state, ClaimState::Ready(_));
+        for (claim, offering) in &world.orders()[order].spec.claims {
+            let blamed = match reason {
+                RollbackReason::ClaimFailed(guilty, _) => guilty == claim,
+                RollbackReason::DeadlinePassed => late(claim),
+                RollbackReason::NodeLost(_) | RollbackReason::GangGone => false,
+            };
+            if blamed {
+                failed.push(*offering);
+            }
+        }
+    }
+    failed
 }
 
 fn settle_running(world: &World, id: GangId, plan: &mut Plan) -> Verdict {

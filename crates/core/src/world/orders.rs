@@ -135,8 +135,12 @@ impl World {
         if !ready || was_ready {
             return;
         }
-        let (offering, order) = (claim.offering, claim.order);
-        self.offering_mut(offering).health.streak = 0;
+        let (offering, order, requested) = (claim.offering, claim.order, claim.requested);
+        let health = &mut self.offering_mut(offering).health;
+        // Only a node asked for after the failure shows that the trouble is over.
+        if health.last_failure.is_none_or(|failed| failed < requested) {
+            health.streak = 0;
+        }
         let Some(order) = order else { return };
         let spec = self.orders[&order].spec.clone();
         let mine: Vec<Seat> = spec

@@ -1,0 +1,139 @@
+//! What is wrong with a manifest, and where.
+//!
+//! Readers never fail: they record a finding and go on, so that one run of `muster check` shows everything
+//! there is to mend.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// Whether a finding stops the manifests from being used.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; the manifests are used all the same.
+    Warning,
+    /// Nothing of what was read is used.
+    Error,
+}
+
+/// One thing to know about a manifest.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// The file, as it was named to us.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// The field, such as `spec.roles[0].min`; `(file)` or `(document)` when it is no single field.
+    pub field: String,
+    /// What is wrong with it, in one sentence.
+    pub reason: String,
+    /// Whether it stops the manifests from being used.
+    pub severity: Severity,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, field, reason, severity: _ } = self;
+        write!(f, "{file}:{line}:{column}: {field}: {reason}")
+    }
+}
+
+/// Puts findings in the order a person mends them in: by file, then from top to bottom.
+pub(crate) fn sort(findings: &mut [Finding]) {
+    findings.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+}
+
+/// The longest field or reason printed, in characters. What a user wrote is part of both, and may be megabytes.
+const LONGEST: usize = 600;
+
+/// The first `most` characters, with a sign that there were more.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
+    }
+}
+
+/// A place in a file, both counted from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Position {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+impl Position {
+    /// Where a finding about a whole file points.
+    pub(crate) const START: Self = Self { line: 1, column: 1 };
+}
+
+/// A field one can still complain about after its document is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub(crate) file: Arc<str>,
+    pub(crate) at: Position,
+    pub(crate) field: String,
+}
+
+impl Mark {
+    /// A finding about this field that stops everything.
+    pub(crate) fn error(&self, reason: impl Into<String>) -> Finding {
+        self.finding(Severity::Error, &reason.into())
+    }
+    /// A finding about this field that stops nothing.
+    pub(crate) fn warning(&self, reason: impl Into<String>) -> Finding {
+        self.finding(Severity::Warning, &reason.into())
+    }
+
+    fn finding(&self, severity: Severity, reason: &str) -> Finding {
+        Finding {
+            file: self.file.clone(),
+            line: self.at.line,
+            column: self.at.column,
+            field: shortened(&self.field, LONGEST),
+            reason: shortened(reason, LONGEST),
+            severity,
+        }
+    }
+}
+
+impl fmt::Display for Mark {
+    /// `file:line`, for pointing from one finding to another place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.at.line)
+    }
+}
+
+/// Where the findings of one file go. Shared by all readers of the file, hence the cell.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    file: Arc<str>,
+    findings: RefCell<Vec<Finding>>,
+}
+
+impl Sink {
+    /// An empty one for this file.
+    pub(crate) fn new(file: &str) -> Self {
+        Self { file: file.into(), findings: RefCell::default() }
+    }
+    /// A field of this file to complain about, now or later.
+    pub(crate) fn mark(&self, at: Position, field: String) -> Mark {
+        Mark { file: self.file.clone(), at, field }
+    }
+    /// Records that the file as a whole cannot be used.
+    pub(crate) fn file_error(&self, at: Position, reason: impl Into<String>) {
+        self.push(self.mark(at, "(file)".into()).error(reason));
+    }
+    /// Records a finding.
+    pub(crate) fn push(&self, finding: Finding) {
+        self.findings.borrow_mut().push(finding);
+    }
+    /// Everything recorded.
+    pub(crate) fn into_findings(self) -> Vec<Finding> {
+        self.findings.into_inner()
+    }
+}

@@ -1,0 +1,175 @@
+//! `kind: Gang`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_core::gang::{Closeness, GangSpec, Provisioning, ProvisioningMode};
+use muster_core::time::Span;
+
+use crate::fields::Fields;
+use crate::finding::Mark;
+use crate::names::{NAME_RULE, is_name};
+use crate::object::Metadata;
+use crate::role;
+
+/// The queue a gang waits in when it names none.
+pub(crate) const DEFAULT_QUEUE: &str = "default";
+
+/// Signals a worker can be told to checkpoint with: those it can catch.
+const SIGNALS: [(&str, ()); 9] = [
+    ("SIGUSR1", ()),
+    ("SIGUSR2", ()),
+    ("SIGTERM", ()),
+    ("SIGINT", ()),
+    ("SIGHUP", ()),
+    ("SIGQUIT", ()),
+    ("SIGALRM", ()),
+    ("SIGCONT", ()),
+    ("SIGWINCH", ()),
+];
+
+/// A gang as written, with what only some hosts use.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GangManifest {
+    /// What the planner sees.
+    pub spec: GangSpec,
+    /// How long after the start of a simulation it is submitted.
+    pub submit_after: Span,
+    /// How long it runs in a simulation; the host chooses when nobody said.
+    pub run_time: Option<Span>,
+    /// What members of each role run on the embedded host, in the order of `spec.roles`.
+    pub runs: Vec<Option<RunSpec>>,
+}
+
+/// A process to start for each member of a role.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunSpec {
+    /// The program and its arguments; at least the program.
+    pub command: Vec<String>,
+    /// Environment variables it gets besides Muster's own.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A gang and the fields that other objects must agree with.
+#[derive(Debug)]
+pub(crate) struct DeclaredGang {
+    pub(crate) gang: GangManifest,
+    pub(crate) name: Mark,
+    /// Where it names its queue, when it does.
+    pub(crate) queue: Option<Mark>,
+    /// Where it names a topology level, when it does.
+    pub(crate) level: Option<Mark>,
+}
+
+/// Reads a gang's spec.
+pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
+    let queue = spec.get("queue");
+    let queue_name = queue.as_ref().and_then(|value| value.text_with(is_name, NAME_RULE));
+    let (closeness, level) = closeness(spec);
+    let (roles, runs) = role::read_all(spec);
+    let core = GangSpec {
+        name: format!("{}/{}", metadata.namespace, metadata.name).into(),
+        queue: queue_name.unwrap_or(DEFAULT_QUEUE).into(),
+        user: spec.text("user").unwrap_or_default().into(),
+        priority: priority(spec),
+        roles,
+        closeness,
+        provisioning: provisioning(spec),
+        expected_duration: spec.span_above_zero("expectedDuration"),
+    };
+    deadline_and_cost(spec);
+    disruption(spec);
+    let gang = GangManifest {
+        spec: core,
+        submit_after: metadata.submit_after.unwrap_or_default(),
+        run_time: metadata.run_time,
+        runs,
+    };
+    // A queue name that is malformed is already a finding; that nobody declared it is no news.
+    let queue = queue.filter(|_| queue_name.is_some()).map(|value| value.mark());
+    DeclaredGang { gang, name: metadata.mark, queue, level }
+}
+
+fn priority(spec: &Fields<'_>) -> i32 {
+    spec.exclusive("priorityClassName", "priority");
+    if let Some(class) = spec.get("priorityClassName") {
+        class.text_with(is_name, NAME_RULE);
+        class.not_acted_on();
+    }
+    let range = i64::from(i32::MIN)..=i64::from(i32::MAX);
+    let priority = spec.get("priority").and_then(|value| value.whole(range));
+    priority.and_then(|number| i32::try_from(number).ok()).unwrap_or_default()
+}
+
+fn closeness(spec: &Fields<'_>) -> (Option<Closeness>, Option<Mark>) {
+    let Some(topology) = spec.get("topology") else { return (None, None) };
+    let Some(fields) = topology.fields() else { return (None, None) };
+    fields.exclusive("required", "preferred");
+    let (required, preferred) = (fields.get("required"), fields.get("preferred"));
+    fields.done();
+    let level = |text: &str| -> Arc<str> { text.into() };
+    match (required, preferred) {
+        (Some(value), _) => match value.text() {
+            Some(text) => (Some(Closeness::Required(level(text))), Some(value.mark())),
+            None => (None, None),
+        },
+        (None, Some(value)) => match value.text() {
+            Some(text) => (Some(Closeness::Preferred(level(text))), Some(value.mark())),
+            None => (None, None),
+        },
+        (None, None) => {
+            topology.error("must say `required` or `preferred`");
+            (None, None)
+        }
+    }
+}
+
+fn provisioning(spec: &Fields<'_>) -> Provisioning {
+    let default = Provisioning::default();
+    let Some(fields) = spec.get("provisioning").and_then(|value| value.fields()) else {
+        return default;
+    };
+    let modes = [
+        ("Proactive", ProvisioningMode::Proactive),
+        ("Reactive", ProvisioningMode::Reactive),
+        ("Never", ProvisioningMode::Never),
+    ];
+    let mode = fields.get("mode").and_then(|value| value.one_of(&modes));
+    let timeout = fields.span_above_zero("timeout");
+    let attempts = fields.get("attempts").and_then(|value| value.count(1..=1_000_000));
+    // Rolling back is the only way so far, and the default.
+    fields.get("onFailure").and_then(|value| value.one_of(&[("RollBack", ())]));
+    fields.done();
+    Provisioning {
+        mode: mode.unwrap_or(default.mode),
+        timeout: timeout.unwrap_or(default.timeout),
+        attempts: attempts.unwrap_or(default.attempts),
+    }
+}
+
+fn deadline_and_cost(spec: &Fields<'_>) {
+    if let Some(deadline) = spec.get("deadline") {
+        if deadline.text().is_some_and(|text| text.parse::<jiff::Timestamp>().is_err()) {
+            deadline.error("must be a date and time with an offset, such as 2026-12-01T08:00:00Z");
+        }
+        deadline.not_acted_on();
+    }
+    if let Some(cost) = spec.get("costOfWaiting") {
+        cost.money();
+        cost.not_acted_on();
+    }
+}
+
+fn disruption(spec: &Fields<'_>) {
+    let Some(disruption) = spec.get("disruption") else { return };
+    disruption.not_acted_on();
+    let Some(fields) = disruption.fields() else { return };
+    fields.get("preemptible").and_then(|value| value.flag());
+    fields.span("grace");
+    fields.span("minRuntime");
+    if let Some(checkpoint) = fields.get("checkpoint").and_then(|value| value.fields()) {
+        checkpoint.need("signal").and_then(|value| value.one_of(&SIGNALS));
+        checkpoint.done();
+    }
+    fields.done();
+}

@@ -1,0 +1,77 @@
+//! The offerings of a pool.
+
+use muster_core::constraint::Labels;
+use muster_core::pool::OfferingSpec;
+use muster_core::time::Span;
+
+use crate::amounts::supply;
+use crate::constraints::{labels, taints};
+use crate::fields::Fields;
+use crate::names::{VALUE_RULE, is_value};
+use crate::provider::Provider;
+use crate::simulated::SimulatedCloud;
+use crate::value::Value;
+
+/// Offerings one pool can have: an offering's number is 16 bits.
+const MAX_OFFERINGS: usize = 10_000;
+
+/// Reads `spec.offerings`. Only a pool of the machine's own nodes can do without.
+pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider) -> Vec<OfferingSpec> {
+    let list = match provider {
+        Provider::Local => spec.get("offerings"),
+        _ => spec.need("offerings"),
+    };
+    let Some(list) = list else { return Vec::new() };
+    let values = list.items("offering").unwrap_or_default();
+    if values.len() > MAX_OFFERINGS {
+        list.error(format!("must be at most {MAX_OFFERINGS} offerings, not {}", values.len()));
+    }
+    let boot_time = match provider {
+        Provider::Simulated(cloud) => cloud.boot.sum(),
+        _ => SimulatedCloud::default().boot.sum(),
+    };
+    let read = |fields: Fields<'_>| {
+        let offering = read(&fields, boot_time);
+        fields.done();
+        offering
+    };
+    values.iter().filter_map(Value::fields).map(read).collect()
+}
+
+fn read(fields: &Fields<'_>, boot_time: Span) -> OfferingSpec {
+    let value = |name| fields.get(name)?.text_with(is_value, VALUE_RULE);
+    let need = |name| fields.need(name)?.text_with(is_value, VALUE_RULE);
+    let (allocatable, gpu, gpus) = supply(fields);
+    let mut offering = OfferingSpec {
+        instance_type: need("instanceType").unwrap_or_default().into(),
+        zone: need("zone").unwrap_or_default().into(),
+        region: value("region").unwrap_or_default().into(),
+        capacity_type: value("capacityType").unwrap_or_default().into(),
+        price: fields.get("price").and_then(|value| value.money()).unwrap_or_default(),
+        allocatable,
+        gpu,
+        gpus,
+        labels: labels(fields, "labels"),
+        taints: taints(fields),
+        max: fields.get("max").and_then(|value| value.count(1..=u32::MAX)),
+        boot_time: fields.span("bootTime").unwrap_or(boot_time),
+    };
+    offering.labels = with_well_known(&offering);
+    offering
+}
+
+/// The labels every node of the offering will carry whether or not the operator lists them.
+fn with_well_known(offering: &OfferingSpec) -> Labels {
+    let mut labels = offering.labels.clone();
+    for (key, value) in [
+        ("node.kubernetes.io/instance-type", &offering.instance_type),
+        ("topology.kubernetes.io/zone", &offering.zone),
+        ("topology.kubernetes.io/region", &offering.region),
+        ("muster.sh/capacity-type", &offering.capacity_type),
+    ] {
+        if !value.is_empty() {
+            labels.entry(key.into()).or_insert_with(|| value.clone());
+        }
+    }
+    labels
+}

@@ -1,0 +1,58 @@
+//! `kind: Pool`.
+
+use muster_core::pool::{PoolLimits, PoolSpec};
+use muster_core::time::Span;
+
+use crate::fields::Fields;
+use crate::finding::Mark;
+use crate::object::Metadata;
+use crate::provider::{self, Provider};
+use crate::{offering, proactive};
+
+/// How long an unused node is kept when the pool does not say: two boot times, so that the next gang finds it.
+const IDLE_AFTER: Span = Span::mins(10);
+
+/// A pool as written, and who boots its nodes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PoolManifest {
+    /// What the planner sees.
+    pub spec: PoolSpec,
+    /// Who boots its nodes.
+    pub provider: Provider,
+}
+
+/// A pool and the field that other objects must agree with.
+#[derive(Debug)]
+pub(crate) struct DeclaredPool {
+    pub(crate) pool: PoolManifest,
+    pub(crate) name: Mark,
+}
+
+/// Reads a pool's spec.
+pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredPool {
+    let (provider, script) = provider::read(spec);
+    let offerings = offering::read_all(spec, &provider);
+    spec.report(provider::check_script(&provider, &script, &offerings));
+    let pool = PoolSpec {
+        name: metadata.name.into(),
+        tier: spec.need("tier").and_then(|value| value.text()).unwrap_or_default().into(),
+        offerings,
+        limits: limits(spec),
+        idle_after: spec.span("idleAfter").unwrap_or(IDLE_AFTER),
+    };
+    proactive::read(spec);
+    DeclaredPool { pool: PoolManifest { spec: pool, provider }, name: metadata.mark }
+}
+
+fn limits(spec: &Fields<'_>) -> PoolLimits {
+    let Some(fields) = spec.get("limits").and_then(|value| value.fields()) else {
+        return PoolLimits::default();
+    };
+    let limits = PoolLimits {
+        nodes: fields.get("nodes").and_then(|value| value.count(0..=u32::MAX)),
+        gpus: fields.get("gpus").and_then(|value| value.count(0..=u32::MAX)),
+        hourly_spend: fields.get("hourlySpend").and_then(|value| value.money()),
+    };
+    fields.done();
+    limits
+}

@@ -1,0 +1,95 @@
+//! The example of the design page becomes the core types it means.
+
+use muster_api::{NodeClassRef, Provider, RunSpec};
+use muster_core::device::{GpuKind, GpuRequest, WHOLE};
+use muster_core::gang::{Closeness, ProvisioningMode};
+use muster_core::money::Money;
+use muster_core::time::Span;
+
+const GIB: u64 = 1 << 30;
+
+#[test]
+fn the_gang_of_the_design_page() {
+    let manifests = crate::good(include_str!("design.yaml"));
+    let [gang] = manifests.gangs.as_slice() else { panic!("{:?}", manifests.gangs) };
+    assert_eq!(&*gang.spec.name, "research/llama-ddp");
+    assert_eq!(&*gang.spec.queue, "research");
+    assert_eq!(gang.spec.priority, 100);
+    assert_eq!(gang.spec.closeness, Some(Closeness::Required("rack".into())));
+    assert_eq!(gang.spec.provisioning.mode, ProvisioningMode::Proactive);
+    assert_eq!(gang.spec.provisioning.timeout, Span::mins(15));
+    assert_eq!(gang.spec.expected_duration, Some(Span::hours(4)));
+    assert_eq!((gang.submit_after, gang.run_time), (Span::mins(2), Some(Span::mins(6))));
+    let [role] = gang.spec.roles.as_slice() else { panic!("{:?}", gang.spec.roles) };
+    assert_eq!((&*role.name, role.min, role.max), ("worker", 8, 16));
+    let gpu = GpuRequest { resource: "nvidia.com/gpu".into(), count: 8, share: WHOLE };
+    assert_eq!(role.request.gpu, Some(gpu));
+    assert_eq!(role.request.amounts["cpu"], 96_000);
+    assert_eq!(role.request.amounts["memory"], 1000 * GIB);
+    assert_eq!(role.request.amounts.len(), 2);
+    assert_eq!(role.constraints.gpu_models, ["H100".into(), "H200".into()]);
+    assert_eq!(role.constraints.gpu_memory, 80 * GIB);
+    let command = vec!["python".into(), "train.py".into()];
+    assert_eq!(gang.runs, [Some(RunSpec { command, env: [("A".into(), "1".into())].into() })]);
+}
+
+#[test]
+fn the_queue_of_the_design_page() {
+    let manifests = crate::good(include_str!("design.yaml"));
+    let names: Vec<&str> = manifests.queues.iter().map(|queue| &*queue.name).collect();
+    assert_eq!(names, ["org", "research", "default"]);
+    let queue = &manifests.queues[1];
+    assert_eq!((queue.parent.as_deref(), queue.weight), (Some("org"), 3));
+    assert_eq!(queue.guaranteed.gpu_milli, Some(64_000));
+    assert_eq!(queue.limit.gpu_milli, Some(256_000));
+    assert_eq!(queue.tiers, ["reserved".into(), "on-demand".into()]);
+}
+
+#[test]
+fn the_pool_of_the_design_page() {
+    let manifests = crate::good(include_str!("design.yaml"));
+    let [pool] = manifests.pools.as_slice() else { panic!("{:?}", manifests.pools) };
+    let node_class_ref = NodeClassRef {
+        group: "karpenter.k8s.aws".into(),
+        kind: "EC2NodeClass".into(),
+        name: "gpu".into(),
+    };
+    assert_eq!(pool.provider, Provider::Karpenter { node_class_ref });
+    assert_eq!((&*pool.spec.name, &*pool.spec.tier), ("p5", "on-demand"));
+    assert_eq!((pool.spec.limits.nodes, pool.spec.limits.gpus), (Some(64), Some(512)));
+    assert_eq!(pool.spec.limits.hourly_spend, Money::from_units(5000.0));
+    assert_eq!(pool.spec.idle_after, Span::mins(10));
+    let [offering] = pool.spec.offerings.as_slice() else { panic!("{:?}", pool.spec.offerings) };
+    assert_eq!((&*offering.instance_type, &*offering.zone), ("p5.48xlarge", "us-east-1a"));
+    assert_eq!(offering.price, Money(98_320_000));
+    assert_eq!((offering.gpus, offering.max, offering.boot_time), (8, Some(16), Span::mins(3)));
+    let kind =
+        GpuKind { resource: "nvidia.com/gpu".into(), model: "H100".into(), memory: 80 * GIB };
+    assert_eq!(offering.gpu, Some(kind));
+    let labels: Vec<String> = offering.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    insta::assert_snapshot!(labels.join("\n"), @r"
+    muster.sh/capacity-type=reserved
+    node.kubernetes.io/instance-type=p5.48xlarge
+    topology.kubernetes.io/region=us-east-1
+    topology.kubernetes.io/zone=us-east-1a
+    ");
+}
+
+#[test]
+fn what_is_not_acted_on_yet_is_said() {
+    let manifests = crate::good(include_str!("design.yaml"));
+    let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(warnings.join("\n"), @r"
+    a.yaml:22:5: spec.roles[0].run: accepted, not acted on yet
+    a.yaml:26:13: spec.deadline: accepted, not acted on yet
+    a.yaml:27:18: spec.costOfWaiting: accepted, not acted on yet
+    a.yaml:28:3: spec.disruption: accepted, not acted on yet
+    a.yaml:36:104: spec.tiers[0]: no Pool is of tier `reserved`
+    a.yaml:36:137: spec.timeSlice: accepted, not acted on yet
+    a.yaml:46:3: spec.warm: accepted, not acted on yet
+    a.yaml:47:3: spec.buffer: accepted, not acted on yet
+    a.yaml:48:3: spec.schedules: accepted, not acted on yet
+    a.yaml:49:3: spec.forecast: accepted, not acted on yet
+    a.yaml:51:16: spec.consolidate: accepted, not acted on yet
+    ");
+}

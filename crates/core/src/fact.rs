@@ -1,0 +1,161 @@
+//! Facts: what really happened, as somebody watching from outside would note it.
+//!
+//! Events tell the World what to believe; facts are for those who check or show what was done: promise
+//! checkers, timelines, accounts. A host emits a fact when the thing has happened, not when it was decided.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::device::DeviceSet;
+use crate::gang::GangSpec;
+use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
+use crate::order::{ClaimFailure, RollbackReason};
+use crate::plan::StopReason;
+use crate::resource::NamedAmounts;
+use crate::time::Time;
+
+/// One thing that happened.
+#[derive(Clone, Debug, Serialize)]
+pub enum Fact {
+    /// A gang entered its queue.
+    GangSubmitted {
+        /// Its number.
+        gang: GangId,
+        /// As submitted.
+        spec: Arc<GangSpec>,
+    },
+    /// A submission was refused; nothing of it remains.
+    GangRefused {
+        /// Its name.
+        name: Arc<str>,
+        /// Why.
+        why: String,
+    },
+    /// Somebody does not want a gang any more.
+    GangCancelled {
+        /// Which.
+        gang: GangId,
+    },
+    /// An order was placed.
+    OrderPlaced {
+        /// Its number.
+        order: OrderId,
+        /// For which gang.
+        gang: GangId,
+        /// Its claims.
+        claims: Vec<(ClaimId, OfferingRef)>,
+        /// The nodes that are here already and on which members will sit, once per member.
+        holds: Vec<NodeIdx>,
+        /// When it is given up.
+        deadline: Time,
+    },
+    /// Every node of an order is ready and its gang admitted.
+    OrderCompleted {
+        /// Which.
+        order: OrderId,
+        /// For which gang.
+        gang: GangId,
+    },
+    /// An order was given up whole.
+    OrderRolledBack {
+        /// Which.
+        order: OrderId,
+        /// For which gang.
+        gang: GangId,
+        /// Why.
+        reason: RollbackReason,
+    },
+    /// The provider was asked for one node.
+    ClaimRequested {
+        /// Which.
+        claim: ClaimId,
+        /// Of which kind.
+        offering: OfferingRef,
+    },
+    /// The provider has started a machine.
+    ClaimLaunched {
+        /// For which claim.
+        claim: ClaimId,
+    },
+    /// A claim will not become a node.
+    ClaimFailed {
+        /// Which.
+        claim: ClaimId,
+        /// Why.
+        failure: ClaimFailure,
+    },
+    /// The provider was told to take a node back.
+    ClaimReleased {
+        /// Which.
+        claim: ClaimId,
+    },
+    /// Nothing is left of a claim, neither node nor bill.
+    ClaimGone {
+        /// Which.
+        claim: ClaimId,
+    },
+    /// A node is there, ready or not, or has changed.
+    NodeSeen {
+        /// Its slot.
+        node: NodeIdx,
+        /// Its name.
+        name: Arc<str>,
+        /// The claim it answers.
+        claim: Option<ClaimId>,
+        /// What members may use, without GPUs.
+        allocatable: NamedAmounts,
+        /// GPUs that have appeared.
+        gpus: u16,
+        /// Whether it is called ready.
+        ready: bool,
+    },
+    /// A node is no more.
+    NodeLost {
+        /// Its slot.
+        node: NodeIdx,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// One member runs.
+    MemberStarted {
+        /// Of which gang.
+        gang: GangId,
+        /// In which role, by place in the gang's list.
+        role: u16,
+        /// On which node.
+        node: NodeIdx,
+        /// On which of its devices.
+        devices: DeviceSet,
+    },
+    /// One member no longer runs.
+    MemberStopped {
+        /// Of which gang.
+        gang: GangId,
+        /// In which role.
+        role: u16,
+        /// On which node.
+        node: NodeIdx,
+        /// On which of its devices.
+        devices: DeviceSet,
+    },
+    /// Every member of a gang was started.
+    GangStarted {
+        /// Which.
+        gang: GangId,
+    },
+    /// Every member of a gang was stopped before its work was done.
+    GangStopped {
+        /// Which.
+        gang: GangId,
+        /// Why.
+        reason: StopReason,
+    },
+    /// A gang has done its work.
+    GangEnded {
+        /// Which.
+        gang: GangId,
+    },
+    /// The planner's process died; what it had written down is all that is left.
+    Crashed,
+}

@@ -1,0 +1,167 @@
+//! Accounts: what a simulation came to, from facts alone.
+
+use muster_core::Fact;
+use muster_core::id::{ClaimId, GangId, OfferingRef};
+use muster_core::money::Money;
+use muster_core::pool::PoolSpec;
+use muster_core::time::{Span, Time};
+use rustc_hash::FxHashMap;
+
+/// What became of one job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// When it entered its queue; none if it was refused or never came.
+    pub submitted: Option<Time>,
+    /// When all its members started, the last time they did.
+    pub started: Option<Time>,
+    /// When its work was done.
+    pub ended: Option<Time>,
+    /// Times it had to start over.
+    pub restarts: u32,
+    /// Orders placed for it.
+    pub orders: u32,
+    /// Orders rolled back.
+    pub rollbacks: u32,
+}
+
+impl Outcome {
+    /// From submission to the start that led to the end.
+    pub fn wait(&self) -> Option<Span> {
+        Some(self.started?.since(self.submitted?))
+    }
+}
+
+/// A machine's bill.
+#[derive(Clone, Copy, Debug)]
+struct Bill {
+    offering: OfferingRef,
+    from: Option<Time>,
+}
+
+/// Running totals.
+#[derive(Clone, Debug)]
+pub struct Accounts {
+    pools: Vec<PoolSpec>,
+    outcomes: Vec<Outcome>,
+    job_of: FxHashMap<GangId, usize>,
+    running: FxHashMap<GangId, (Time, u64)>,
+    gpu_milli: FxHashMap<GangId, u64>,
+    bills: FxHashMap<ClaimId, Bill>,
+    /// Claims made.
+    pub claims: u64,
+    /// Claims that failed.
+    pub failed_claims: u64,
+    /// Orders placed.
+    pub orders: u64,
+    /// Orders rolled back.
+    pub rollbacks: u64,
+    /// What all machines cost, from launch to release.
+    pub cost: Money,
+    /// Machine time, from launch to release, in milliseconds.
+    pub node_ms: u64,
+    /// GPU time of machines, from launch to release, in milliseconds.
+    pub bought_gpu_ms: u64,
+    /// GPU time of members that ran, in milliseconds.
+    pub busy_gpu_ms: u64,
+    /// GPU time of members whose work was lost when their gang had to start over, in milliseconds.
+    pub lost_gpu_ms: u64,
+}
+
+impl Accounts {
+    pub(crate) fn new(pools: Vec<PoolSpec>, jobs: usize) -> Self {
+        Self {
+            pools,
+            outcomes: vec![Outcome::default(); jobs],
+            job_of: FxHashMap::default(),
+            running: FxHashMap::default(),
+            gpu_milli: FxHashMap::default(),
+            bills: FxHashMap::default(),
+            claims: 0,
+            failed_claims: 0,
+            orders: 0,
+            rollbacks: 0,
+            cost: Money::ZERO,
+            node_ms: 0,
+            bought_gpu_ms: 0,
+            busy_gpu_ms: 0,
+            lost_gpu_ms: 0,
+        }
+    }
+    /// What became of each job, in the order they were given.
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    pub(crate) fn submitted(&mut self, gang: GangId, job: usize, now: Time) {
+        self.job_of.insert(gang, job);
+        self.outcomes[job].submitted = Some(now);
+    }
+
+    pub(crate) fn note(&mut self, now: Time, fact: &Fact) {
+        match fact {
+            Fact::OrderPlaced { gang, .. } => {
+                self.orders += 1;
+                self.with_job(*gang, |outcome| outcome.orders += 1);
+            }
+            Fact::OrderRolledBack { gang, .. } => {
+                self.rollbacks += 1;
+                self.with_job(*gang, |outcome| outcome.rollbacks += 1);
+            }
+            Fact::ClaimRequested { claim, offering } => {
+                self.claims += 1;
+                self.bills.insert(*claim, Bill { offering: *offering, from: None });
+            }
+            Fact::ClaimLaunched { claim } => {
+                if let Some(bill) = self.bills.get_mut(claim) {
+                    bill.from = Some(now);
+                }
+            }
+            Fact::ClaimFailed { .. } => self.failed_claims += 1,
+            Fact::ClaimReleased { claim } => self.settle_bill(now, *claim),
+            Fact::GangSubmitted { gang, spec } => {
+                let each = |role: &muster_core::gang::RoleSpec| {
+                    role.request.gpu_milli() * u64::from(role.min)
+                };
+                self.gpu_milli.insert(*gang, spec.roles.iter().map(each).sum());
+            }
+            Fact::GangStarted { gang } => {
+                let gpu_milli = self.gpu_milli.get(gang).copied().unwrap_or(0);
+                self.running.insert(*gang, (now, gpu_milli));
+                self.with_job(*gang, |outcome| outcome.started = Some(now));
+            }
+            Fact::GangEnded { gang } => {
+                self.count_run(now, *gang);
+                self.with_job(*gang, |outcome| outcome.ended = Some(now));
+                self.gpu_milli.remove(gang);
+                self.job_of.remove(gang);
+            }
+            Fact::GangStopped { gang, .. } => {
+                self.lost_gpu_ms += self.count_run(now, *gang);
+                self.with_job(*gang, |outcome| outcome.restarts += 1);
+            }
+            _ => {}
+        }
+    }
+
+    fn count_run(&mut self, now: Time, gang: GangId) -> u64 {
+        let Some((since, gpu_milli)) = self.running.remove(&gang) else { return 0 };
+        let gpu_ms = gpu_milli * now.since(since).0 / 1_000;
+        self.busy_gpu_ms += gpu_ms;
+        gpu_ms
+    }
+
+    fn settle_bill(&mut self, now: Time, claim: ClaimId) {
+        let Some(Bill { offering, from: Some(from) }) = self.bills.remove(&claim) else { return };
+        let spec = &self.pools[usize::from(offering.pool.0)].offerings[usize::from(offering.slot)];
+        let span = now.since(from);
+        self.cost += spec.price.per_hour_for(span);
+        self.node_ms += span.0;
+        self.bought_gpu_ms += span.0 * u64::from(spec.gpus);
+    }
+
+    fn with_job(&mut self, gang: GangId, change: impl FnOnce(&mut Outcome)) {
+        if let Some(job) = self.job_of.get(&gang) {
+            change(&mut self.outcomes[*job]);
+        }
+    }
+}

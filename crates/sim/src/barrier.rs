@@ -1,0 +1,40 @@
+//! The barrier at the start of a distributed job: nobody gets anywhere until all have arrived.
+//!
+//! Only simulations without gangs need it: there, each member comes on its own and waits here, on a machine
+//! that is paid for.
+
+use muster_core::id::GangId;
+
+/// Jobs by group, and who has arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Barrier {
+    group_of: Vec<usize>,
+    size: Vec<usize>,
+    here: Vec<Vec<(GangId, u32)>>,
+}
+
+impl Barrier {
+    /// `group_of` says for each job which group it belongs to.
+    pub(crate) fn new(group_of: Vec<usize>) -> Self {
+        let groups = group_of.iter().max().map_or(0, |last| last + 1);
+        let mut size = vec![0; groups];
+        for group in &group_of {
+            size[*group] += 1;
+        }
+        Self { group_of, size, here: vec![Vec::new(); groups] }
+    }
+    /// A member has started; if it is the last of its group, all of them, who can now get to work.
+    pub(crate) fn arrive(&mut self, job: usize, gang: GangId, epoch: u32) -> Vec<(GangId, u32)> {
+        let group = self.group_of[job];
+        self.here[group].push((gang, epoch));
+        if self.here[group].len() == self.size[group] {
+            self.here[group].clone()
+        } else {
+            Vec::new()
+        }
+    }
+    /// A member was stopped; the others wait again.
+    pub(crate) fn leave(&mut self, job: usize, gang: GangId) {
+        self.here[self.group_of[job]].retain(|(id, _)| *id != gang);
+    }
+}

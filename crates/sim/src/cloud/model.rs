@@ -1,0 +1,76 @@
+//! How a cloud behaves, as numbers.
+
+use std::sync::Arc;
+
+use muster_core::order::ClaimFailure;
+use muster_core::time::Span;
+
+/// How long an offering has machines and how long it has none, on average.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StockModel {
+    /// Mean time with machines.
+    pub mean_up: Span,
+    /// Mean time without.
+    pub mean_down: Span,
+}
+
+/// A failure that is part of a story: the n-th claim ever made in a zone fails this way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scripted {
+    /// Where.
+    pub zone: Arc<str>,
+    /// Which claim, 1 for the first.
+    pub claim: u32,
+    /// How.
+    pub fails: ClaimFailure,
+}
+
+/// How the machines of a pool come up and fail.
+///
+/// The defaults are medians measured on public clouds: launch 150 s, join 45 s, GPUs visible 60 s later,
+/// log-normal with a sigma of 0.35.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CloudModel {
+    /// Median time from asking to a machine that runs.
+    pub launch: Span,
+    /// Median time from there to a node that has joined.
+    pub register: Span,
+    /// Median time from there to all GPUs visible.
+    pub gpus: Span,
+    /// Spread of each, as the sigma of a log-normal; 0 is exact.
+    pub sigma: f64,
+    /// Chance that a machine never joins.
+    pub boot_failed: f64,
+    /// Chance that a node lacks a GPU for ever.
+    pub gpus_missing: f64,
+    /// Stock-outs; none when absent.
+    pub stock: Option<StockModel>,
+    /// Mean time a machine in service lasts; for ever when absent.
+    pub mean_time_to_failure: Option<Span>,
+    /// Failures that are part of a story.
+    pub script: Vec<Scripted>,
+}
+
+impl Default for CloudModel {
+    fn default() -> Self {
+        Self {
+            launch: Span::secs(150),
+            register: Span::secs(45),
+            gpus: Span::secs(60),
+            sigma: 0.35,
+            boot_failed: 0.0,
+            gpus_missing: 0.0,
+            stock: None,
+            mean_time_to_failure: None,
+            script: Vec::new(),
+        }
+    }
+}
+
+impl CloudModel {
+    /// What the script says about this claim.
+    pub(super) fn scripted(&self, zone: &str, asked: u32) -> Option<ClaimFailure> {
+        let line = self.script.iter().find(|line| *line.zone == *zone && line.claim == asked);
+        line.map(|line| line.fails)
+    }
+}

@@ -1,0 +1,142 @@
+//! Random worlds with random faults, each from one seed: first everything goes wrong, then nothing does.
+//!
+//! While faults last, no promise may be broken (safety). Once they stop, every gang that can run must run
+//! and end, and everything bought must be given back (liveness).
+
+mod bad_input;
+mod draw;
+
+use muster_core::time::{Span, Time};
+use muster_core::verdict::Verdict;
+use muster_plan::{Policy, QueueOrder};
+use muster_testkit::Violation;
+use muster_testkit::promises::Promise;
+
+pub(crate) use bad_input::BadInput;
+pub use draw::{Drawn, draw};
+
+use crate::host::{Sim, SimOptions, Step, Watcher};
+
+/// A bug planted in the host on purpose, named after the promise it breaks. The checkers must notice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sabotage(pub Promise);
+
+/// What came of one seed.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The seed.
+    pub seed: u64,
+    /// Broken promises; none is what everybody wants.
+    pub violations: Vec<Violation>,
+    /// Steps taken.
+    pub steps: u64,
+    /// Jobs in the scenario.
+    pub jobs: usize,
+    /// The most nodes there were at one time.
+    pub nodes: usize,
+    /// Orders rolled back.
+    pub rollbacks: u64,
+    /// Gangs that were stopped and started over.
+    pub restarts: u64,
+}
+
+/// How long everybody has after the faults stop. Far more than any scenario's work.
+const PATIENCE: Span = Span::hours(24 * 60);
+
+/// Runs the scenario of one seed, with or without a planted bug, in front of a watcher or of nobody.
+pub fn run_seed(seed: u64, sabotage: Option<Sabotage>, watcher: Option<Watcher>) -> Verified {
+    let Drawn { setup, faults, storm_ends, hopeless } = draw(seed);
+    let jobs = setup.jobs.len();
+    let mut policy = Policy::default();
+    if sabotage == Some(Sabotage(Promise::NoStarvation)) {
+        policy.order = QueueOrder::FifoOvertake;
+    }
+    let options = SimOptions {
+        seed,
+        step: Step::Happening,
+        check: true,
+        may_crash: true,
+        sabotage,
+        expect_fifo: true,
+        ..SimOptions::default()
+    };
+    let mut sim = Sim::new(setup, policy, options).expect("drawn worlds are well formed");
+    if let Some(watcher) = watcher {
+        sim.watch(watcher);
+    }
+    for (at, fault) in faults {
+        sim.schedule(at, fault);
+    }
+    let mut nodes = 0;
+    while sim.next_at().is_some_and(|at| at <= storm_ends)
+        && sim.violations().is_empty()
+        && !sim.is_over()
+    {
+        sim.step();
+        nodes = nodes.max(sim.world().nodes().count());
+    }
+    sim.calm();
+    let until = sim.now() + PATIENCE;
+    while sim.next_at().is_some_and(|at| at <= until)
+        && sim.violations().is_empty()
+        && !settled(&sim, &hopeless)
+    {
+        sim.step();
+    }
+    let mut violations = sim.violations().to_vec();
+    if violations.is_empty() {
+        violations.extend(left_behind(&sim, &hopeless));
+    }
+    let outcomes = sim.accounts().outcomes();
+    Verified {
+        seed,
+        violations,
+        steps: sim.steps(),
+        jobs,
+        nodes,
+        rollbacks: sim.accounts().rollbacks,
+        restarts: outcomes.iter().map(|outcome| u64::from(outcome.restarts)).sum(),
+    }
+}
+
+/// Whether only gangs that can never run are left, and nothing bought.
+fn settled(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> bool {
+    sim.world().claims().is_empty()
+        && sim.jobs().iter().all(|job| job.submit <= sim.now())
+        && sim.world().gangs().all(|(_, gang)| hopeless.contains(&gang.spec.name))
+}
+
+/// Gangs that should have ended and did not, claims that should be gone, and hopes that were wrong.
+fn left_behind(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut wrong = |promise, what: String| found.push(Violation { promise, at: sim.now(), what });
+    for (id, gang) in sim.world().gangs() {
+        let verdict =
+            sim.last_plan().verdicts.iter().find(|(of, _)| *of == id).map(|(_, verdict)| verdict);
+        let told = matches!(verdict, Some(Verdict::Impossible { .. }));
+        match (hopeless.contains(&gang.spec.name), told) {
+            (true, true) => {}
+            (true, false) => {
+                let what =
+                    format!("{} can never run and was not told so: {verdict:?}", gang.spec.name);
+                wrong(Promise::BadInputIsAFinding, what);
+            }
+            (false, _) => {
+                let what = format!(
+                    "{} never ran although nothing fails any more: {verdict:?}",
+                    gang.spec.name
+                );
+                wrong(Promise::NoHoldAndWait, what);
+            }
+        }
+    }
+    for claim in sim.world().claims().values() {
+        wrong(Promise::NoLeak, format!("{} is left although nobody needs it", claim.name));
+    }
+    found
+}
+
+/// The instant a scenario's faults stop, counted from its start.
+pub(crate) fn storm_end(hours: u64) -> Time {
+    Time::ZERO + Span::hours(hours)
+}

@@ -1,0 +1,203 @@
+//! Doing what was decided: write it down first, then do it.
+
+use muster_core::gang::Seat;
+use muster_core::id::{ClaimId, GangId};
+use muster_core::order::{OrderSpec, Place};
+use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
+use muster_core::time::Time;
+use muster_core::{Event, Fact};
+use muster_testkit::promises::Promise;
+
+use super::{Happening, Running, Sim};
+
+impl Sim {
+    /// Carries out a plan, group by group; a crash may cut it short.
+    pub(super) fn act(&mut self, plan: &Plan) {
+        for group in &plan.groups {
+            if !self.act_group(group) {
+                return;
+            }
+        }
+    }
+
+    fn act_group(&mut self, group: &ActionGroup) -> bool {
+        for action in &group.actions {
+            let action = match self.tamper(action) {
+                Some(action) => action,
+                None => continue,
+            };
+            match self.crash_after {
+                Some(0) => {
+                    self.crash_before(action);
+                    return false;
+                }
+                Some(left) => self.crash_after = Some(left - 1),
+                None => {}
+            }
+            if !self.intend(&action) {
+                return true;
+            }
+            self.carry_out(&action);
+        }
+        true
+    }
+
+    /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.
+    pub(super) fn intend(&mut self, action: &Action) -> bool {
+        let completes = match action {
+            Action::Admit { gang, .. } => {
+                self.world.gang(*gang).and_then(|gang| match gang.phase {
+                    muster_core::gang::Phase::Assembling(order) => Some(order),
+                    _ => None,
+                })
+            }
+            _ => None,
+        };
+        let rolled_back = match action {
+            Action::RollBack { order, .. } => {
+                self.world.orders().get(order).map(|order| order.spec.gang)
+            }
+            _ => None,
+        };
+        if let Err(refusal) = self.tell(Event::Decided(action.clone())) {
+            let what =
+                format!("a decision was refused the moment it was taken: {refusal} ({action:?})");
+            self.break_promise(Promise::NoOvercommit, what);
+            return false;
+        }
+        match action {
+            Action::Admit { gang, .. } => {
+                if let Some(order) = completes {
+                    self.fact(&Fact::OrderCompleted { order, gang: *gang });
+                }
+            }
+            Action::Order(spec) => self.order_placed(spec),
+            Action::RollBack { order, reason } => {
+                let gang = rolled_back.expect("the World accepted it");
+                self.fact(&Fact::OrderRolledBack { order: *order, gang, reason: *reason });
+                if self.world.gang(gang).is_none() {
+                    self.unfinished -= 1; // it was cancelled
+                }
+            }
+            Action::Stop { .. } | Action::Release { .. } => {}
+        }
+        true
+    }
+
+    /// Does what was written down. Doing it again changes nothing.
+    pub(super) fn carry_out(&mut self, action: &Action) {
+        match action {
+            Action::Admit { gang, seats } => self.start(*gang, seats),
+            Action::Order(spec) => {
+                for (claim, offering) in &spec.claims {
+                    self.request(*claim, *offering);
+                }
+            }
+            Action::RollBack { .. } => {}
+            Action::Stop { gang, reason } => self.stop(*gang, *reason),
+            Action::Release { claim } => self.release(*claim),
+        }
+    }
+
+    fn order_placed(&mut self, spec: &OrderSpec) {
+        let present = spec.reservations.iter().filter_map(|reservation| match reservation.place {
+            Place::Node(node) => Some(node),
+            Place::Claim(_) => None,
+        });
+        let holds = present.collect();
+        let (order, gang, deadline, claims) =
+            (spec.id, spec.gang, spec.deadline, spec.claims.clone());
+        self.fact(&Fact::OrderPlaced { order, gang, claims, holds, deadline });
+    }
+
+    pub(super) fn request(&mut self, claim: ClaimId, offering: muster_core::id::OfferingRef) {
+        if self.cloud.machines.contains_key(&claim) {
+            return;
+        }
+        self.fact(&Fact::ClaimRequested { claim, offering });
+        for (at, stage) in self.cloud.request(self.now, claim, offering) {
+            self.agenda.add(at, Happening::Machine(claim, stage));
+        }
+    }
+
+    pub(super) fn release(&mut self, claim: ClaimId) {
+        if let Some(gone) = self.cloud.release(self.now, claim) {
+            self.fact(&Fact::ClaimReleased { claim });
+            self.agenda.add(gone, Happening::MachineGone(claim));
+        }
+    }
+
+    /// Starts every member at this instant.
+    pub(super) fn start(&mut self, gang: GangId, seats: &[Seat]) {
+        if self.running.contains_key(&gang) {
+            return;
+        }
+        let mut seats = seats.to_vec();
+        if self.sabotages(Promise::NoPartialStart) && seats.len() > 1 {
+            seats.pop();
+        }
+        for seat in &seats {
+            let (role, node, devices) = (seat.role, seat.node, seat.devices);
+            self.fact(&Fact::MemberStarted { gang, role, node, devices });
+        }
+        if self.sabotages(Promise::NoOvercommit)
+            && let Some(seat) = seats.iter().find(|seat| !seat.devices.is_empty())
+        {
+            let (role, node, devices) = (seat.role, seat.node, seat.devices);
+            self.fact(&Fact::MemberStarted { gang, role, node, devices });
+        }
+        self.starts += 1;
+        let epoch = self.starts;
+        self.running.insert(gang, Running { seats, epoch });
+        let told = self.tell(Event::GangStarted(gang));
+        debug_assert!(told.is_ok(), "an admitted gang can start");
+        self.fact(&Fact::GangStarted { gang });
+        let job = self.job_of[&gang];
+        match &mut self.barrier {
+            None => {
+                let end = self.now + self.jobs[job].run;
+                self.agenda.add(end, Happening::Done(gang, epoch));
+            }
+            Some(barrier) => {
+                for (gang, epoch) in barrier.arrive(job, gang, epoch) {
+                    let end = self.now + self.jobs[job].run;
+                    self.agenda.add(end, Happening::Done(gang, epoch));
+                }
+            }
+        }
+    }
+
+    /// Stops every member at this instant.
+    pub(super) fn stop(&mut self, gang: GangId, reason: StopReason) {
+        if let Some(running) = self.running.remove(&gang) {
+            let keep = usize::from(self.sabotages(Promise::WholeGangDisruption));
+            for seat in running.seats.iter().skip(keep) {
+                let (role, node, devices) = (seat.role, seat.node, seat.devices);
+                self.fact(&Fact::MemberStopped { gang, role, node, devices });
+            }
+        }
+        if let (Some(barrier), Some(job)) = (&mut self.barrier, self.job_of.get(&gang)) {
+            barrier.leave(*job, gang);
+        }
+        let cancelled = reason == StopReason::Cancelled;
+        if self.tell(Event::GangStopped(gang)).is_ok() {
+            self.fact(&Fact::GangStopped { gang, reason });
+            self.unfinished -= usize::from(cancelled);
+        }
+    }
+
+    /// What a host with a planted bug does instead of what was decided; `None` for nothing at all.
+    fn tamper(&self, action: &Action) -> Option<Action> {
+        match action {
+            Action::Release { claim } if self.sabotages(Promise::NoLeak) => {
+                let ready = self.world.claims().get(claim)?.node().is_some();
+                (!ready).then(|| action.clone())
+            }
+            Action::RollBack { .. } if self.sabotages(Promise::AtomicRollback) => None,
+            Action::Order(spec) if self.sabotages(Promise::NoHoldAndWait) => {
+                Some(Action::Order(OrderSpec { deadline: Time::MAX, ..spec.clone() }))
+            }
+            _ => Some(action.clone()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The planner's process dies and comes back. The cluster and the clouds go on without it.
+
+use muster_core::gang::Phase;
+use muster_core::order::ClaimState;
+use muster_core::plan::{Action, StopReason};
+use muster_core::{Event, Fact, World};
+use muster_testkit::promises::{Promise, Said};
+
+use super::Sim;
+
+impl Sim {
+    /// Dies at the worst moment for this action: after writing it down, before doing it; or before either.
+    pub(super) fn crash_before(&mut self, action: Action) {
+        self.crash_after = None;
+        // The written half is decided by the step count, so that both are met and a seed repeats it.
+        if self.steps.is_multiple_of(2) {
+            self.intend(&action);
+        }
+        self.fact(&Fact::Crashed);
+        self.come_back();
+        drop(action);
+    }
+
+    /// Reads back what was written down, and settles what was left half done before anything else.
+    fn come_back(&mut self) {
+        if self.log.is_none() {
+            return;
+        }
+        if self.sabotages(Promise::CrashSafety) {
+            // As if the last writes had never reached the disk.
+            let log = self.log.as_mut().expect("kept where it may crash");
+            log.truncate(log.len().saturating_sub(12));
+        }
+        let log = self.log.as_ref().expect("kept where it may crash");
+        let mut world = World::new(self.levels.clone());
+        for (at, event) in log {
+            let read = world.apply(*at, event);
+            debug_assert!(read.is_ok(), "what was accepted once is accepted again: {event:?}");
+        }
+        self.world = world;
+        self.finish_what_was_begun();
+        self.audit();
+    }
+
+    /// Every written decision is done again; done twice is done once.
+    fn finish_what_was_begun(&mut self) {
+        let mut requests = Vec::new();
+        let mut releases = Vec::new();
+        for (id, claim) in self.world.claims() {
+            if claim.releasing {
+                releases.push(*id);
+            } else if claim.state == ClaimState::Requested {
+                requests.push((*id, claim.offering));
+            }
+        }
+        for (claim, offering) in requests {
+            self.request(claim, offering);
+        }
+        for claim in releases {
+            if self.cloud.machines.contains_key(&claim) {
+                self.release(claim);
+            } else {
+                // Withdrawn before the provider ever heard of it.
+                let told = self.tell(Event::ClaimGone(claim));
+                debug_assert!(told.is_ok());
+            }
+        }
+        let mut starts = Vec::new();
+        let mut stops = Vec::new();
+        for (id, gang) in self.world.gangs() {
+            match gang.phase {
+                Phase::Admitted { .. } => starts.push((id, gang.seats.clone())),
+                Phase::Stopping => stops.push(id),
+                Phase::Waiting | Phase::Assembling(_) | Phase::Running { .. } => {}
+            }
+        }
+        for (gang, seats) in starts {
+            self.start(gang, &seats);
+        }
+        for gang in stops {
+            let reason = match self.world.broken().get(&gang) {
+                Some(node) => StopReason::NodeLost(*node),
+                None => StopReason::Cancelled,
+            };
+            self.stop(gang, reason);
+        }
+    }
+
+    /// Lets the ledger compare what the World believes with what it has seen.
+    pub(super) fn audit(&mut self) {
+        let said = Said {
+            gangs: self.world.gangs().map(|(id, gang)| (id, gang.submitted)).collect(),
+            claims: self.world.claims().keys().copied().collect(),
+            machines: self.cloud.machines.keys().copied().collect(),
+            running: self
+                .world
+                .gangs()
+                .filter(|(_, gang)| matches!(gang.phase, Phase::Running { .. } | Phase::Stopping))
+                .map(|(id, _)| id)
+                .collect(),
+        };
+        let now = self.now;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.audit(now, &said);
+        }
+    }
+}

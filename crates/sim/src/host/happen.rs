@@ -1,0 +1,239 @@
+//! What can happen, and what the World is told about it.
+
+use std::sync::Arc;
+
+use muster_core::event::Refusal;
+use muster_core::gang::Phase;
+use muster_core::id::{ClaimId, GangId};
+use muster_core::node::NodeSpec;
+use muster_core::order::ClaimFailure;
+use muster_core::{Event, Fact};
+use muster_testkit::promises::Promise;
+
+use super::{Sim, node_name};
+use crate::cloud::Stage;
+use crate::faults::BadInput;
+
+/// Something on the agenda.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Happening {
+    /// A job is submitted.
+    Submit(usize),
+    /// A gang's work is done, if this is still the start it was scheduled for.
+    Done(GangId, u32),
+    /// A machine reaches a stage.
+    Machine(ClaimId, Stage),
+    /// A machine in service fails.
+    NodeFails(ClaimId),
+    /// A machine that was given back is gone.
+    MachineGone(ClaimId),
+    /// The planner asked to be woken.
+    Wake,
+    /// Somebody sends nonsense.
+    BadInput(BadInput),
+    /// Somebody cancels whatever gang this job became.
+    Cancel(usize),
+    /// The planner's process dies after this many more actions.
+    Crash(u32),
+}
+
+impl Happening {
+    /// Whether it would not happen in a world without faults.
+    pub(crate) fn is_fault(&self) -> bool {
+        match self {
+            Happening::NodeFails(_) | Happening::BadInput(_) | Happening::Crash(_) => true,
+            // A machine that was going to fail is one that was asked for before; it still fails.
+            Happening::Submit(_)
+            | Happening::Done(..)
+            | Happening::Machine(..)
+            | Happening::MachineGone(_)
+            | Happening::Wake
+            | Happening::Cancel(_) => false,
+        }
+    }
+}
+
+impl Sim {
+    /// Schedules something from outside, such as a fault.
+    pub(crate) fn schedule(&mut self, at: muster_core::time::Time, what: Happening) {
+        self.agenda.add(at, what);
+    }
+
+    pub(super) fn happen(&mut self, what: Happening) {
+        let result = match what {
+            Happening::Submit(job) => self.submit(job),
+            Happening::Done(gang, epoch) => self.done(gang, epoch),
+            Happening::Machine(claim, stage) => self.machine(claim, stage),
+            Happening::NodeFails(claim) => self.node_fails(claim),
+            Happening::MachineGone(claim) => self.machine_gone(claim),
+            Happening::Wake => {
+                self.wake_at = None;
+                self.tell(Event::Tick)
+            }
+            Happening::BadInput(bad) => self.bad_input(&bad),
+            Happening::Cancel(job) => self.cancel(job),
+            Happening::Crash(after) => {
+                self.crash_after = Some(after);
+                Ok(())
+            }
+        };
+        if let Err(refusal) = result {
+            self.break_promise(
+                Promise::BadInputIsAFinding,
+                format!("the World refused a fact: {refusal}"),
+            );
+        }
+    }
+
+    fn submit(&mut self, job: usize) -> Result<(), Refusal> {
+        let spec = Arc::new(self.jobs[job].gang.clone());
+        if let Err(refusal) = self.tell(Event::GangSubmitted((*spec).clone())) {
+            self.unfinished -= 1;
+            self.fact(&Fact::GangRefused { name: spec.name.clone(), why: refusal.to_string() });
+            return Ok(());
+        }
+        let gang = self.world.gang_named(&spec.name).expect("just submitted");
+        self.job_of.insert(gang, job);
+        self.accounts.submitted(gang, job, self.now);
+        self.fact(&Fact::GangSubmitted { gang, spec });
+        Ok(())
+    }
+
+    fn done(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
+        if self.running.get(&gang).is_none_or(|running| running.epoch != epoch) {
+            return Ok(()); // it was stopped before; this end is void
+        }
+        let running = self.running.remove(&gang).expect("just seen");
+        for seat in running.seats {
+            let (role, node, devices) = (seat.role, seat.node, seat.devices);
+            self.fact(&Fact::MemberStopped { gang, role, node, devices });
+        }
+        self.tell(Event::GangEnded(gang))?;
+        self.unfinished -= 1;
+        self.fact(&Fact::GangEnded { gang });
+        Ok(())
+    }
+
+    fn machine(&mut self, claim: ClaimId, stage: Stage) -> Result<(), Refusal> {
+        let Some(machine) = self.cloud.machines.get_mut(&claim).filter(|machine| !machine.released)
+        else {
+            return Ok(()); // given back in the meantime
+        };
+        let offering = machine.offering;
+        match stage {
+            Stage::Launched => {
+                machine.billed_from = Some(self.now);
+                self.tell(Event::ClaimLaunched(claim))?;
+                self.fact(&Fact::ClaimLaunched { claim });
+            }
+            Stage::Joined => {
+                let spec = self.node_spec(claim, 0, false);
+                self.see_node(spec)?;
+            }
+            Stage::Shows(gpus) => {
+                let spec = self.node_spec(claim, gpus, true);
+                self.see_node(spec)?;
+                if let Some(at) = self.cloud.failure(self.now, offering) {
+                    self.agenda.add(at, Happening::NodeFails(claim));
+                }
+            }
+            Stage::Fails(failure) => {
+                self.tell(Event::ClaimFailed(claim, failure))?;
+                self.fact(&Fact::ClaimFailed { claim, failure });
+            }
+        }
+        Ok(())
+    }
+
+    fn node_spec(&self, claim: ClaimId, gpus: u16, ready: bool) -> NodeSpec {
+        let offering = &self.world.offering(self.world.claims()[&claim].offering).spec;
+        NodeSpec {
+            name: node_name(&self.world, claim),
+            labels: offering.labels.clone(),
+            taints: offering.taints.clone(),
+            allocatable: offering.allocatable.clone(),
+            gpu: offering.gpu.clone(),
+            gpus,
+            ready,
+            claim: Some(claim),
+        }
+    }
+
+    fn node_fails(&mut self, claim: ClaimId) -> Result<(), Refusal> {
+        if self.cloud.machines.get(&claim).is_none_or(|machine| machine.released) {
+            return Ok(());
+        }
+        self.lose_node(claim)?;
+        self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        Ok(())
+    }
+
+    fn machine_gone(&mut self, claim: ClaimId) -> Result<(), Refusal> {
+        self.lose_node(claim)?;
+        self.cloud.machines.remove(&claim);
+        self.fact(&Fact::ClaimGone { claim });
+        self.tell(Event::ClaimGone(claim))
+    }
+
+    fn lose_node(&mut self, claim: ClaimId) -> Result<(), Refusal> {
+        let name = node_name(&self.world, claim);
+        let Some(node) = self.world.node_named(&name) else { return Ok(()) };
+        self.tell(Event::NodeGone(name.clone()))?;
+        self.fact(&Fact::NodeLost { node, name });
+        Ok(())
+    }
+
+    fn cancel(&mut self, job: usize) -> Result<(), Refusal> {
+        let name = self.jobs[job].gang.name.clone();
+        let Some(gang) = self.world.gang_named(&name) else { return Ok(()) };
+        if self.world.cancelled().contains(&gang) {
+            return Ok(());
+        }
+        let waiting = self.world.gang(gang).is_some_and(|gang| gang.phase == Phase::Waiting);
+        self.tell(Event::GangCancelled(gang))?;
+        self.fact(&Fact::GangCancelled { gang });
+        if waiting {
+            self.unfinished -= 1;
+        }
+        Ok(())
+    }
+
+    /// Sends something the World must refuse without anybody noticing.
+    fn bad_input(&mut self, bad: &BadInput) -> Result<(), Refusal> {
+        let before = self.fingerprint();
+        let event = bad.event(&self.world);
+        let refused = self.tell(event).is_err();
+        if !refused || before != self.fingerprint() {
+            self.break_promise(
+                Promise::BadInputIsAFinding,
+                format!("{bad:?} was not refused cleanly"),
+            );
+        }
+        if self.sabotages(Promise::BadInputIsAFinding) {
+            // As if the intake had stopped at the bad object: whoever comes next is lost.
+            self.agenda.retain(|happening| !matches!(happening, Happening::Submit(_)));
+            let lost =
+                self.jobs.iter().find(|job| job.submit >= self.now).map(|job| job.gang.clone());
+            if let Some(spec) = lost {
+                let spec = Arc::new(spec);
+                self.fact(&Fact::GangSubmitted { gang: GangId(u32::MAX), spec });
+            }
+        }
+        self.audit();
+        Ok(())
+    }
+
+    /// Enough of the World to see that something has changed.
+    fn fingerprint(&self) -> (usize, usize, usize, usize, u32, u32, usize) {
+        let world = &self.world;
+        (
+            world.gangs().count(),
+            world.nodes().count(),
+            world.claims().len(),
+            world.queues().len(),
+            world.next_order().0,
+            world.next_claim().0,
+            world.pools().len(),
+        )
+    }
+}

@@ -1,0 +1,26 @@
+//! The simulator: a host in virtual time.
+//!
+//! Read in this order: what a job is and where jobs come from (recorded traces, synthetic workloads), how
+//! clouds behave, the host that puts it all in motion, what it came to, and what happens when everything
+//! goes wrong.
+
+pub mod job;
+pub mod trace;
+pub mod workload;
+
+pub mod cloud;
+
+mod agenda;
+mod barrier;
+pub mod host;
+
+pub mod accounts;
+pub mod naive;
+pub mod record;
+pub mod summary;
+
+pub mod faults;
+
+pub use host::{Setup, Sim, SimOptions, Step};
+pub use job::Job;
+pub use summary::Summary;

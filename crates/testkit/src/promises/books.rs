@@ -1,0 +1,131 @@
+//! The books: what is known from facts alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use muster_core::device::DeviceSet;
+use muster_core::gang::GangSpec;
+use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
+use muster_core::resource::NamedAmounts;
+use muster_core::time::Time;
+use rustc_hash::FxHashMap;
+
+use super::{Promise, Terms, Violation};
+
+/// A gang that is not over.
+#[derive(Debug)]
+pub(super) struct GangEntry {
+    pub(super) spec: Arc<GangSpec>,
+    pub(super) submitted: Time,
+    pub(super) cancelled: bool,
+    /// Members that run: role, node, devices.
+    pub(super) members: Vec<(u16, NodeIdx, DeviceSet)>,
+    /// Since when some but not all roles have their minimum running.
+    pub(super) partial_since: Option<Time>,
+    /// A node under it was lost and it has not been stopped since.
+    pub(super) lost_node: bool,
+    pub(super) order: Option<OrderId>,
+}
+
+impl GangEntry {
+    /// Whether every role has at least its minimum running.
+    pub(super) fn is_whole(&self) -> bool {
+        let running =
+            |role: usize| self.members.iter().filter(|(r, ..)| usize::from(*r) == role).count();
+        self.spec.roles.iter().enumerate().all(|(i, role)| running(i) >= role.min as usize)
+    }
+    /// GPUs its running members hold, in thousandths.
+    pub(super) fn gpu_milli(&self) -> u64 {
+        self.members
+            .iter()
+            .map(|(role, ..)| self.spec.roles[usize::from(*role)].request.gpu_milli())
+            .sum()
+    }
+}
+
+/// A node that is here.
+#[derive(Debug)]
+pub(super) struct NodeEntry {
+    pub(super) name: Arc<str>,
+    pub(super) claim: Option<ClaimId>,
+    pub(super) allocatable: NamedAmounts,
+    pub(super) gpus: u16,
+    pub(super) ready: bool,
+    pub(super) used: BTreeMap<Arc<str>, u64>,
+    pub(super) devices: [u32; 64],
+    pub(super) members: u32,
+    /// Seats kept by orders that assemble.
+    pub(super) holds: u32,
+}
+
+/// A claim of which something may be left.
+#[derive(Debug)]
+pub(super) struct ClaimEntry {
+    pub(super) offering: OfferingRef,
+    pub(super) order: Option<OrderId>,
+    pub(super) node: Option<NodeIdx>,
+    pub(super) failed: bool,
+    pub(super) released: bool,
+    /// Since when nobody has used it: no order, no member.
+    pub(super) idle_since: Time,
+}
+
+/// An order that assembles.
+#[derive(Debug)]
+pub(super) struct OrderEntry {
+    pub(super) gang: GangId,
+    pub(super) claims: Vec<ClaimId>,
+    pub(super) holds: Vec<NodeIdx>,
+    pub(super) placed: Time,
+    pub(super) deadline: Time,
+}
+
+/// Everything known.
+#[derive(Debug)]
+pub(super) struct Books {
+    pub(super) terms: Terms,
+    pub(super) now: Time,
+    pub(super) gangs: BTreeMap<GangId, GangEntry>,
+    pub(super) nodes: BTreeMap<NodeIdx, NodeEntry>,
+    pub(super) claims: BTreeMap<ClaimId, ClaimEntry>,
+    pub(super) orders: BTreeMap<OrderId, OrderEntry>,
+    /// When an order was last rolled back because of this offering.
+    pub(super) blamed: FxHashMap<OfferingRef, Time>,
+    /// Gangs touched since the last check.
+    pub(super) touched: BTreeSet<GangId>,
+    /// Gangs that got capacity since the last check.
+    pub(super) served: BTreeSet<GangId>,
+    /// Gangs that waited, with nothing coming, at the last check.
+    pub(super) waiting: BTreeSet<GangId>,
+    /// Gangs that may be overtaken now: their queue is at its limit, or they can never run.
+    pub(super) excused: BTreeSet<GangId>,
+    pub(super) partial_gpu_ms: u64,
+}
+
+impl Books {
+    pub(super) fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            now: Time::ZERO,
+            gangs: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            blamed: FxHashMap::default(),
+            touched: BTreeSet::new(),
+            served: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            excused: BTreeSet::new(),
+            partial_gpu_ms: 0,
+        }
+    }
+    pub(super) fn violation(&self, promise: Promise, what: String) -> Violation {
+        Violation { promise, at: self.now, what }
+    }
+    /// A gang's name, for messages.
+    pub(super) fn name(&self, gang: GangId) -> String {
+        self.gangs
+            .get(&gang)
+            .map_or_else(|| format!("{gang:?}"), |entry| entry.spec.name.to_string())
+    }
+}

@@ -1,0 +1,243 @@
+//! Promises about gangs and their members: whole starts, no overcommit of nodes and quota, whole disruption.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_core::Fact;
+use muster_core::device::{DeviceSet, WHOLE};
+use muster_core::id::{GangId, NodeIdx};
+use muster_core::plan::StopReason;
+use muster_core::queue::QueueSpec;
+
+use super::books::{Books, GangEntry};
+use super::{Promise, Violation};
+
+pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+    match fact {
+        Fact::GangSubmitted { gang, spec } => {
+            let entry = GangEntry {
+                spec: spec.clone(),
+                submitted: books.now,
+                cancelled: false,
+                members: Vec::new(),
+                partial_since: None,
+                lost_node: false,
+                order: None,
+            };
+            books.gangs.insert(*gang, entry);
+        }
+        Fact::GangCancelled { gang } => {
+            let Some(entry) = books.gangs.get_mut(gang) else { return };
+            entry.cancelled = true;
+            if entry.members.is_empty() && entry.order.is_none() {
+                books.gangs.remove(gang);
+            }
+        }
+        Fact::MemberStarted { gang, role, node, devices } => {
+            start(books, *gang, *role, *node, *devices, found);
+        }
+        Fact::MemberStopped { gang, role, node, devices } => {
+            stop(books, *gang, *role, *node, *devices, found);
+        }
+        Fact::GangStopped { gang, reason } => stopped(books, *gang, *reason, found),
+        Fact::GangEnded { gang } => {
+            let left = books.gangs.remove(gang).map_or(0, |entry| entry.members.len());
+            if left > 0 {
+                let what = format!("{gang:?} ended with {left} members still running");
+                found.push(books.violation(Promise::WholeGangDisruption, what));
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn check(books: &mut Books, found: &mut Vec<Violation>) {
+    for gang in std::mem::take(&mut books.touched) {
+        let now = books.now;
+        let Some(entry) = books.gangs.get_mut(&gang) else { continue };
+        let partial = !entry.members.is_empty() && !entry.is_whole();
+        if !partial {
+            continue;
+        }
+        entry.partial_since.get_or_insert(now);
+        let (name, running, lost) = (entry.spec.name.clone(), entry.members.len(), entry.lost_node);
+        let promise = if lost { Promise::WholeGangDisruption } else { Promise::NoPartialStart };
+        let what =
+            format!("{name} has only {running} members running, below the minimum of a role");
+        found.push(books.violation(promise, what));
+    }
+}
+
+fn start(
+    books: &mut Books,
+    gang: GangId,
+    role: u16,
+    node: NodeIdx,
+    devices: DeviceSet,
+    found: &mut Vec<Violation>,
+) {
+    let name = books.name(gang);
+    let Some(entry) = books.gangs.get_mut(&gang) else {
+        let what = format!("a member of {gang:?}, which is over or never was, started");
+        found.push(books.violation(Promise::NoPartialStart, what));
+        return;
+    };
+    entry.members.push((role, node, devices));
+    entry.lost_node = false;
+    books.touched.insert(gang);
+    books.served.insert(gang);
+    let request = books.gangs[&gang].spec.roles[usize::from(role)].request.clone();
+    let queue = books.gangs[&gang].spec.queue.clone();
+    let Some(here) = books.nodes.get_mut(&node) else {
+        let what = format!("{name} started a member on {node:?}, which is not there");
+        found.push(books.violation(Promise::NoPartialStart, what));
+        return;
+    };
+    here.members += 1;
+    let promised = here.claim.and_then(|claim| books.claims.get(&claim)).map_or(0, |claim| {
+        books.terms.pools[usize::from(claim.offering.pool.0)].offerings
+            [usize::from(claim.offering.slot)]
+        .gpus
+    });
+    let here = books.nodes.get_mut(&node).expect("just seen");
+    let mut wrong: Vec<(Promise, String)> = Vec::new();
+    if !here.ready || here.gpus < promised {
+        let what = format!(
+            "{name} started on {}, ready: {}, {} of {promised} GPUs present",
+            here.name, here.ready, here.gpus
+        );
+        wrong.push((Promise::NoPartialStart, what));
+    }
+    for (resource, amount) in &request.amounts {
+        let used = here.used.entry(resource.clone()).or_default();
+        *used += amount;
+        let have = here.allocatable.get(resource).copied().unwrap_or(0);
+        if *used > have {
+            wrong.push((
+                Promise::NoOvercommit,
+                format!("{}: {used} of {have} {resource} used", here.name),
+            ));
+        }
+    }
+    let (count, share) = request.gpu.as_ref().map_or((0, 0), |gpu| (gpu.count, gpu.share));
+    if devices.len() != u32::from(count) {
+        let what = format!("{name} asked for {count} devices and got {}", devices.len());
+        wrong.push((Promise::NoOvercommit, what));
+    }
+    for device in devices.iter() {
+        here.devices[device] += u32::from(share);
+        if device >= usize::from(here.gpus) || here.devices[device] > u32::from(WHOLE) {
+            let what = format!(
+                "{}: device {device} holds {} thousandths",
+                here.name, here.devices[device]
+            );
+            wrong.push((Promise::NoOvercommit, what));
+        }
+    }
+    found.extend(wrong.into_iter().map(|(promise, what)| books.violation(promise, what)));
+    check_quota(books, &queue, found);
+}
+
+fn stop(
+    books: &mut Books,
+    gang: GangId,
+    role: u16,
+    node: NodeIdx,
+    devices: DeviceSet,
+    found: &mut Vec<Violation>,
+) {
+    let (now, seat) = (books.now, (role, node, devices));
+    let Some(entry) = books.gangs.get_mut(&gang) else { return };
+    let Some(at) = entry.members.iter().position(|member| *member == seat) else {
+        let what = format!("a member of {gang:?} stopped that never ran");
+        found.push(books.violation(Promise::WholeGangDisruption, what));
+        return;
+    };
+    if let Some(since) = entry.partial_since.take() {
+        books.partial_gpu_ms += entry.gpu_milli() * now.since(since).0 / 1_000;
+    }
+    entry.members.swap_remove(at);
+    let request = entry.spec.roles[usize::from(role)].request.clone();
+    books.touched.insert(gang);
+    let Some(here) = books.nodes.get_mut(&node) else { return };
+    here.members -= 1;
+    for (resource, amount) in &request.amounts {
+        *here.used.get_mut(resource).expect("used before") -= amount;
+    }
+    let share = request.gpu.as_ref().map_or(0, |gpu| gpu.share);
+    devices.iter().for_each(|device| here.devices[device] -= u32::from(share));
+    let idle = (here.members == 0).then_some(here.claim).flatten();
+    if let Some(claim) = idle.and_then(|claim| books.claims.get_mut(&claim)) {
+        claim.idle_since = now;
+    }
+}
+
+fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Violation>) {
+    let name = books.name(gang);
+    let Some(entry) = books.gangs.get_mut(&gang) else { return };
+    let excuse = match reason {
+        StopReason::NodeLost(_) => entry.lost_node,
+        StopReason::Cancelled => entry.cancelled,
+    };
+    let left = entry.members.len();
+    entry.lost_node = false;
+    if entry.cancelled {
+        books.gangs.remove(&gang);
+    }
+    if !excuse {
+        let what = format!("{name} was stopped ({reason:?}) without that being so");
+        found.push(books.violation(Promise::WholeGangDisruption, what));
+    }
+    if left > 0 {
+        let what = format!("{name} was stopped, but {left} members still run");
+        found.push(books.violation(Promise::WholeGangDisruption, what));
+    }
+}
+
+/// Sums what runs below every queue on the way up and compares it with the limits.
+fn check_quota(books: &Books, queue: &Arc<str>, found: &mut Vec<Violation>) {
+    let path = |from: &str| queue_path(&books.terms.queues, from);
+    for spec in path(queue) {
+        if spec.limit.gpu_milli.is_none() && spec.limit.amounts.is_empty() {
+            continue;
+        }
+        let below =
+            books.gangs.values().filter(|gang| path(&gang.spec.queue).any(|q| q.name == spec.name));
+        let mut gpu_milli = 0;
+        let mut used: BTreeMap<&str, u64> = BTreeMap::new();
+        for gang in below {
+            gpu_milli += gang.gpu_milli();
+            for (role, ..) in &gang.members {
+                for (resource, amount) in &gang.spec.roles[usize::from(*role)].request.amounts {
+                    *used.entry(resource).or_default() += amount;
+                }
+            }
+        }
+        if spec.limit.gpu_milli.is_some_and(|limit| gpu_milli > limit) {
+            let what = format!(
+                "queue {} runs {gpu_milli} thousandths of a GPU, over its limit",
+                spec.name
+            );
+            found.push(books.violation(Promise::NoOvercommit, what));
+        }
+        for (resource, limit) in &spec.limit.amounts {
+            let used = used.get(&**resource).copied().unwrap_or(0);
+            if used > *limit {
+                let what =
+                    format!("queue {} uses {used} {resource}, over its limit {limit}", spec.name);
+                found.push(books.violation(Promise::NoOvercommit, what));
+            }
+        }
+    }
+}
+
+/// A queue and those above it.
+fn queue_path<'a>(
+    specs: &'a [QueueSpec],
+    from: &str,
+) -> impl Iterator<Item = &'a QueueSpec> + use<'a> {
+    let named = move |name: &str| specs.iter().find(|spec| *spec.name == *name);
+    std::iter::successors(named(from), move |spec| {
+        spec.parent.as_ref().and_then(|parent| named(parent))
+    })
+}

@@ -1,0 +1,230 @@
+//! Promises about nodes, claims and orders: limits and budgets, no leak, atomic rollback, no hold-and-wait.
+
+use std::collections::BTreeMap;
+
+use muster_core::Fact;
+use muster_core::id::{ClaimId, NodeIdx, OfferingRef, OrderId};
+use muster_core::money::Money;
+use muster_core::order::{ClaimFailure, RollbackReason};
+
+use super::books::{Books, ClaimEntry, NodeEntry, OrderEntry};
+use super::{Promise, Violation};
+
+pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+    match fact {
+        Fact::OrderPlaced { order, gang, claims, holds, deadline } => {
+            place(books, *order, *gang, claims, holds, *deadline, found);
+        }
+        Fact::OrderCompleted { order, .. } => close(books, *order, None),
+        Fact::OrderRolledBack { order, reason, .. } => close(books, *order, Some(*reason)),
+        Fact::ClaimRequested { claim, offering } => request(books, *claim, *offering, found),
+        Fact::ClaimFailed { claim, .. } => {
+            if let Some(entry) = books.claims.get_mut(claim) {
+                entry.failed = true;
+            }
+        }
+        Fact::ClaimReleased { claim } => {
+            let Some(entry) = books.claims.get_mut(claim) else { return };
+            entry.released = true;
+            let members =
+                entry.node.and_then(|node| books.nodes.get(&node)).map_or(0, |node| node.members);
+            if members > 0 {
+                let what = format!("{claim:?} was given back with {members} members on it");
+                found.push(books.violation(Promise::WholeGangDisruption, what));
+            }
+        }
+        Fact::ClaimGone { claim } => {
+            books.claims.remove(claim);
+        }
+        Fact::NodeSeen { node, name, claim, allocatable, gpus, ready } => {
+            let known = books.nodes.remove(node).filter(|known| known.name == *name);
+            let (used, devices, members, holds) = known
+                .map_or((BTreeMap::new(), [0; 64], 0, 0), |known| {
+                    (known.used, known.devices, known.members, known.holds)
+                });
+            let entry = NodeEntry {
+                name: name.clone(),
+                claim: *claim,
+                allocatable: allocatable.clone(),
+                gpus: *gpus,
+                ready: *ready,
+                used,
+                devices,
+                members,
+                holds,
+            };
+            books.nodes.insert(*node, entry);
+            if let Some(claim) = claim.and_then(|claim| books.claims.get_mut(&claim)) {
+                if claim.node.is_none() || members == 0 {
+                    claim.idle_since = books.now;
+                }
+                claim.node = Some(*node);
+            }
+        }
+        Fact::NodeLost { node, .. } => {
+            books.nodes.remove(node);
+            for (gang, entry) in &mut books.gangs {
+                if entry.members.iter().any(|(_, on, _)| on == node) {
+                    entry.lost_node = true;
+                    books.touched.insert(*gang);
+                }
+            }
+            for claim in books.claims.values_mut().filter(|claim| claim.node == Some(*node)) {
+                claim.node = None;
+                claim.failed = true;
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn check(books: &Books, found: &mut Vec<Violation>) {
+    for (id, order) in &books.orders {
+        let failed =
+            order.claims.iter().find(|claim| books.claims.get(claim).is_none_or(|c| c.failed));
+        if let Some(claim) = failed {
+            let what = format!("{id:?} still assembles although {claim:?} failed");
+            found.push(books.violation(Promise::AtomicRollback, what));
+        }
+        if books.now >= order.deadline {
+            let what = format!("{id:?} still assembles at or after its deadline");
+            found.push(books.violation(Promise::AtomicRollback, what));
+        }
+        if !books.gangs.contains_key(&order.gang) {
+            let what = format!("{id:?} holds capacity for {:?}, which is over", order.gang);
+            found.push(books.violation(Promise::NoHoldAndWait, what));
+        }
+    }
+    for (id, claim) in
+        books.claims.iter().filter(|(_, claim)| !claim.released && claim.order.is_none())
+    {
+        let node = claim.node.and_then(|node| books.nodes.get(&node));
+        let gpus = offering(books, claim.offering).gpus;
+        let useful = node.is_some_and(|node| node.ready && node.gpus >= gpus) && !claim.failed;
+        if !useful {
+            let what =
+                format!("{id:?} belongs to no order, is not a usable node, and is not given back");
+            found.push(books.violation(Promise::NoLeak, what));
+            continue;
+        }
+        let idle = books.now.since(claim.idle_since);
+        let allowed = books.terms.pools[usize::from(claim.offering.pool.0)].idle_after;
+        if node.is_some_and(|node| node.members + node.holds == 0) && idle >= allowed {
+            let what =
+                format!("{id:?} is idle for {idle} and was to be given back after {allowed}");
+            found.push(books.violation(Promise::NoLeak, what));
+        }
+    }
+}
+
+fn offering(books: &Books, at: OfferingRef) -> &muster_core::pool::OfferingSpec {
+    &books.terms.pools[usize::from(at.pool.0)].offerings[usize::from(at.slot)]
+}
+
+fn place(
+    books: &mut Books,
+    id: OrderId,
+    gang: muster_core::id::GangId,
+    claims: &[(ClaimId, OfferingRef)],
+    holds: &[NodeIdx],
+    deadline: muster_core::time::Time,
+    found: &mut Vec<Violation>,
+) {
+    let placed = books.now;
+    let Some(entry) = books.gangs.get_mut(&gang) else {
+        let what = format!("{id:?} was placed for {gang:?}, which is over");
+        found.push(books.violation(Promise::NoHoldAndWait, what));
+        return;
+    };
+    let promised = placed + entry.spec.provisioning.timeout;
+    let second = entry.order.replace(id).filter(|order| *order != id);
+    let running = !entry.members.is_empty();
+    books.served.insert(gang);
+    if deadline > promised {
+        let what = format!("{id:?} may hold capacity until {deadline:?}, past its gang's timeout");
+        found.push(books.violation(Promise::NoHoldAndWait, what));
+    }
+    if second.is_some() || running {
+        let what = format!("{id:?} was placed for {gang:?}, which has capacity already");
+        found.push(books.violation(Promise::NoHoldAndWait, what));
+    }
+    for (_, at) in claims {
+        let since = books.blamed.get(at).map(|blamed| placed.since(*blamed));
+        if since.is_some_and(|since| since < books.terms.avoid_at_least) {
+            let what = format!("{id:?} asks for {at:?} again right after it failed");
+            found.push(books.violation(Promise::AtomicRollback, what));
+        }
+    }
+    let claims = claims.iter().map(|(claim, _)| *claim).collect();
+    for node in holds {
+        if let Some(node) = books.nodes.get_mut(node) {
+            node.holds += 1;
+        }
+    }
+    books.orders.insert(id, OrderEntry { gang, claims, holds: holds.to_vec(), placed, deadline });
+}
+
+fn close(books: &mut Books, id: OrderId, rolled_back: Option<RollbackReason>) {
+    let Some(order) = books.orders.remove(&id) else { return };
+    for claim in &order.claims {
+        if let Some(claim) = books.claims.get_mut(claim) {
+            claim.order = None;
+            claim.idle_since = books.now;
+        }
+    }
+    for node in &order.holds {
+        let Some(node) = books.nodes.get_mut(node) else { continue };
+        node.holds -= 1;
+        if let Some(claim) = node.claim.and_then(|claim| books.claims.get_mut(&claim)) {
+            claim.idle_since = books.now;
+        }
+    }
+    if let Some(RollbackReason::ClaimFailed(claim, failure)) = rolled_back
+        && failure != ClaimFailure::Vanished
+        && let Some(claim) = books.claims.get(&claim)
+    {
+        books.blamed.insert(claim.offering, books.now);
+    }
+    if let Some(entry) = books.gangs.get_mut(&order.gang) {
+        entry.order = None;
+        if entry.cancelled && entry.members.is_empty() {
+            books.gangs.remove(&order.gang);
+        }
+    }
+    debug_assert!(order.placed <= books.now);
+}
+
+fn request(books: &mut Books, id: ClaimId, at: OfferingRef, found: &mut Vec<Violation>) {
+    let order =
+        books.orders.iter().find(|(_, order)| order.claims.contains(&id)).map(|(order, _)| *order);
+    let entry = ClaimEntry {
+        offering: at,
+        order,
+        node: None,
+        failed: false,
+        released: false,
+        idle_since: books.now,
+    };
+    if books.claims.insert(id, entry).is_some() {
+        found.push(books.violation(Promise::CrashSafety, format!("{id:?} was asked for twice")));
+    }
+    let spec = &books.terms.pools[usize::from(at.pool.0)];
+    let of_pool = || books.claims.values().filter(|claim| claim.offering.pool == at.pool);
+    let nodes = of_pool().count() as u32;
+    let of_offering = of_pool().filter(|claim| claim.offering == at).count() as u32;
+    let gpus: u32 = of_pool().map(|claim| u32::from(offering(books, claim.offering).gpus)).sum();
+    let hourly =
+        of_pool().map(|c| offering(books, c.offering).price).fold(Money::ZERO, |sum, p| sum + p);
+    let limits = &spec.limits;
+    let over = limits.nodes.is_some_and(|limit| nodes > limit)
+        || limits.gpus.is_some_and(|limit| gpus > limit)
+        || limits.hourly_spend.is_some_and(|limit| hourly > limit)
+        || offering(books, at).max.is_some_and(|limit| of_offering > limit);
+    if over {
+        let what = format!(
+            "pool {}: {nodes} nodes, {gpus} GPUs, {hourly} per hour, over a limit",
+            spec.name
+        );
+        found.push(books.violation(Promise::NoOvercommit, what));
+    }
+}

@@ -1,0 +1,162 @@
+//! `cargo xtask faults`: many seeds on all cores, the first broken promise stops the show.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use anyhow::bail;
+use clap::Args as ClapArgs;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use muster_sim::faults::{Sabotage, Verified, run_seed};
+use muster_sim::host::Watcher;
+use muster_testkit::Promise;
+
+/// Run random worlds of up to 200 nodes: first with faults (safety), then without (liveness).
+///
+/// Every promise of the design is checked after every event. A broken promise is printed with its seed and
+/// the command that replays it.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// How many seeds to run
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Replay just this seed
+    #[arg(long, conflicts_with_all = ["seeds", "from"])]
+    seed: Option<u64>,
+    /// Plant a bug that breaks this promise, to see that it is caught
+    #[arg(long, value_name = "PROMISE", value_parser = promise)]
+    sabotage: Option<Promise>,
+    /// Print every fact of the replayed seed
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+fn promise(name: &str) -> Result<Promise, String> {
+    Promise::ALL.into_iter().find(|promise| promise.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = Promise::ALL.iter().map(|promise| promise.name()).collect();
+        format!("no such promise; the promises are {}", names.join(", "))
+    })
+}
+
+#[derive(Default)]
+struct Totals {
+    seeds: u64,
+    steps: u64,
+    jobs: u64,
+    nodes_max: usize,
+    rollbacks: u64,
+    restarts: u64,
+    broken: Vec<Verified>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let (from, count) = args.seed.map_or((args.from, args.seeds), |seed| (seed, 1));
+    let sabotage = args.sabotage.map(Sabotage);
+    let began = std::time::Instant::now();
+    let totals = run_seeds(from, count, sabotage, args.trace);
+    report(args, from, &totals, began.elapsed().as_secs_f64());
+    match (totals.broken.is_empty(), sabotage) {
+        (true, None) | (false, Some(_)) => Ok(()),
+        (true, Some(Sabotage(promise))) => {
+            bail!(
+                "the planted bug against {} was not caught in {} seeds",
+                promise.name(),
+                totals.seeds
+            )
+        }
+        (false, None) => bail!("{} of {} seeds broke a promise", totals.broken.len(), totals.seeds),
+    }
+}
+
+/// Shows every fact on standard error.
+fn printer() -> Watcher {
+    Box::new(|now, _, fact| eprintln!("{:>12.3} {fact:?}", now.as_secs_f64()))
+}
+
+fn run_seeds(from: u64, count: u64, sabotage: Option<Sabotage>, trace: bool) -> Totals {
+    let bar = ProgressBar::new(count);
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left");
+    bar.set_style(style.expect("a valid template"));
+    let next = AtomicU64::new(from);
+    let stop = AtomicBool::new(false);
+    let totals = Mutex::new(Totals::default());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= from.saturating_add(count) || stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let verified = run_seed(seed, sabotage, trace.then(printer));
+                    bar.inc(1);
+                    let mut totals = totals.lock().expect("no worker panics while it counts");
+                    totals.seeds += 1;
+                    totals.steps += verified.steps;
+                    totals.jobs += verified.jobs as u64;
+                    totals.nodes_max = totals.nodes_max.max(verified.nodes);
+                    totals.rollbacks += verified.rollbacks;
+                    totals.restarts += verified.restarts;
+                    if !verified.violations.is_empty() {
+                        totals.broken.push(verified);
+                        // One is enough to go looking; a planted bug is found the moment it shows.
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    totals.into_inner().expect("all workers are done")
+}
+
+fn report(args: &Args, from: u64, totals: &Totals, seconds: f64) {
+    if args.json {
+        let broken: Vec<_> = totals
+            .broken
+            .iter()
+            .map(|seed| {
+                let found: Vec<String> = seed.violations.iter().map(ToString::to_string).collect();
+                serde_json::json!({ "seed": seed.seed, "violations": found })
+            })
+            .collect();
+        let line = serde_json::json!({
+            "from": from, "seeds": totals.seeds, "events": totals.steps, "gangs": totals.jobs,
+            "nodes_max": totals.nodes_max, "rollbacks": totals.rollbacks, "restarts": totals.restarts,
+            "broken": broken, "seconds": seconds,
+        });
+        println!("{line}");
+        return;
+    }
+    println!(
+        "seeds {from}..{}: {} events, {} gangs, {} rollbacks, {} restarts, up to {} nodes; {:.1} s",
+        from + totals.seeds,
+        totals.steps,
+        totals.jobs,
+        totals.rollbacks,
+        totals.restarts,
+        totals.nodes_max,
+        seconds,
+    );
+    for seed in &totals.broken {
+        println!("\nseed {}:", seed.seed);
+        for violation in seed.violations.iter().take(40) {
+            println!("  {violation}");
+        }
+        let sabotage = args.sabotage.map_or(String::new(), |p| format!(" --sabotage {}", p.name()));
+        println!("  replay: cargo xtask faults --seed {}{sabotage}", seed.seed);
+    }
+    if totals.broken.is_empty() {
+        println!("every promise was kept");
+    }
+}
