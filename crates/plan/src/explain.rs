@@ -1,7 +1,9 @@
 //! Step 7: say why a gang does not start, and whether it ever can.
 
 use muster_core::gang::{Closeness, Gang};
-use muster_core::id::DomainIdx;
+use muster_core::id::{ClassIdx, DomainIdx, SigIdx};
+use muster_core::node::Node;
+use muster_core::signature::Reach;
 use muster_core::topology::{Level, ROOT};
 use muster_core::verdict::Blocker;
 
@@ -60,15 +62,10 @@ fn most_in(
     let signature = world.signature(ask.sig);
     let mut most: u64 = 0;
     let mut largest: u64 = 0;
-    for (class, nodes) in world.standing(domain).entries() {
-        // Where in the domain a node stands may matter to the constraints; assume it stands well.
-        let each = u64::from(signature.times_fits(&world.empty_state(*class)));
-        let suits = signature.reach != muster_core::signature::Reach::Class
-            || cycle.fits.score(&cycle.scratch, ask.sig, *class, ROOT).is_some();
-        if suits {
-            most = most.saturating_add(each * u64::from(*nodes));
-            largest = largest.max(each);
-        }
+    for (class, nodes) in standing_for(cycle, ask.sig, domain) {
+        let each = u64::from(signature.times_fits(&world.empty_state(class)));
+        most = most.saturating_add(each * u64::from(nodes));
+        largest = largest.max(each);
     }
     for offering in offerings_for(cycle, gang, ask) {
         let listed = world.offering(offering);
@@ -85,4 +82,24 @@ fn most_in(
         }
     }
     if one_node { largest } else { most }
+}
+
+/// Nodes that came with the cluster and suit a signature, by class.
+fn standing_for(cycle: &mut Cycle<'_>, sig: SigIdx, domain: DomainIdx) -> Vec<(ClassIdx, u32)> {
+    let world = cycle.scratch.world;
+    let signature = world.signature(sig);
+    if signature.reach == Reach::Class {
+        let mut classes = world.standing(domain).entries().to_vec();
+        classes.retain(|(class, _)| cycle.fits.score(&cycle.scratch, sig, *class, ROOT).is_some());
+        return classes;
+    }
+    // Constraints that look at places or names are settled node by node; few gangs get here.
+    let topology = world.topology();
+    let suits = |node: &Node| {
+        let shape = world.class(node.class);
+        node.claim.is_none()
+            && topology.contains(domain, node.leaf)
+            && signature.score(shape, topology, node.leaf, Some(&node.name)).is_some()
+    };
+    world.nodes().filter(|(_, node)| suits(node)).map(|(_, node)| (node.class, 1)).collect()
 }

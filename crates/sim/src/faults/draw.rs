@@ -159,7 +159,7 @@ fn draw_offering(rng: &mut ChaCha8Rng, gpus: u16, price: Money, z: usize) -> Off
 fn draw_limits(rng: &mut ChaCha8Rng, nodes: u32, gpus: u16, price: Money) -> PoolLimits {
     let which = rng.random_range(1..8u8);
     PoolLimits {
-        nodes: (which & 1 != 0).then_some(nodes),
+        nodes: (which & 1 != 0 || which == 4).then_some(nodes),
         gpus: (which & 2 != 0).then_some(nodes * u32::from(gpus)),
         hourly_spend: (which & 4 != 0).then_some(price.times(nodes)),
     }

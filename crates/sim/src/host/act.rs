@@ -21,6 +21,10 @@ impl Sim {
     }
 
     fn act_group(&mut self, group: &ActionGroup) -> bool {
+        let rolls_back = |action: &Action| matches!(action, Action::RollBack { .. });
+        if self.sabotages(Promise::AtomicRollback) && group.actions.iter().any(rolls_back) {
+            return true;
+        }
         for action in &group.actions {
             let action = match self.tamper(action) {
                 Some(action) => action,
@@ -193,7 +197,6 @@ impl Sim {
                 let ready = self.world.claims().get(claim)?.node().is_some();
                 (!ready).then(|| action.clone())
             }
-            Action::RollBack { .. } if self.sabotages(Promise::AtomicRollback) => None,
             Action::Order(spec) if self.sabotages(Promise::NoHoldAndWait) => {
                 Some(Action::Order(OrderSpec { deadline: Time::MAX, ..spec.clone() }))
             }

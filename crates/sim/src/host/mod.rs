@@ -99,7 +99,7 @@ impl std::fmt::Debug for Sim {
 
 /// Rounds of planning at one instant before it is called a loop. Each round admits, orders, rolls back or
 /// releases something, so real instants need a handful.
-const ROUNDS_MAX: u32 = 10_000;
+const ROUNDS_MAX: u32 = 1_000;
 
 impl Sim {
     /// Sets the stage. Queues and pools that the World refuses are the caller's mistake.

@@ -25,6 +25,8 @@ pub(super) struct GangEntry {
     /// A node under it was lost and it has not been stopped since.
     pub(super) lost_node: bool,
     pub(super) order: Option<OrderId>,
+    /// What it starts on was promised to it when its order was placed, however long ago.
+    pub(super) promised: bool,
 }
 
 impl GangEntry {

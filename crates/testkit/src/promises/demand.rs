@@ -23,6 +23,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
                 partial_since: None,
                 lost_node: false,
                 order: None,
+                promised: false,
             };
             books.gangs.insert(*gang, entry);
         }
@@ -84,8 +85,11 @@ fn start(
     };
     entry.members.push((role, node, devices));
     entry.lost_node = false;
+    let promised = entry.promised;
     books.touched.insert(gang);
-    books.served.insert(gang);
+    if !promised {
+        books.served.insert(gang);
+    }
     let request = books.gangs[&gang].spec.roles[usize::from(role)].request.clone();
     let queue = books.gangs[&gang].spec.queue.clone();
     let Some(here) = books.nodes.get_mut(&node) else {
@@ -181,6 +185,7 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
     };
     let left = entry.members.len();
     entry.lost_node = false;
+    entry.promised = false;
     if entry.cancelled {
         books.gangs.remove(&gang);
     }

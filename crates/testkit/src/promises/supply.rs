@@ -187,6 +187,7 @@ fn close(books: &mut Books, id: OrderId, rolled_back: Option<RollbackReason>) {
     }
     if let Some(entry) = books.gangs.get_mut(&order.gang) {
         entry.order = None;
+        entry.promised = rolled_back.is_none();
         if entry.cancelled && entry.members.is_empty() {
             books.gangs.remove(&order.gang);
         }
