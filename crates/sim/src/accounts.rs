@@ -1,6 +1,9 @@
 //! Accounts: what a simulation came to, from facts alone.
 
+use std::sync::Arc;
+
 use muster_core::Fact;
+use muster_core::gang::GangSpec;
 use muster_core::id::{ClaimId, GangId, OfferingRef};
 use muster_core::money::Money;
 use muster_core::pool::PoolSpec;
@@ -16,6 +19,10 @@ pub struct Outcome {
     pub started: Option<Time>,
     /// When its work was done.
     pub ended: Option<Time>,
+    /// From the first member's start to the last one's, the last time they started.
+    pub spread: Span,
+    /// GPU time members ran while others of their gang had not started yet, in milliseconds.
+    pub partial_gpu_ms: u64,
     /// Times it had to start over.
     pub restarts: u32,
     /// Orders placed for it.
@@ -44,8 +51,9 @@ pub struct Accounts {
     pools: Vec<PoolSpec>,
     outcomes: Vec<Outcome>,
     job_of: FxHashMap<GangId, usize>,
+    starting: FxHashMap<GangId, Vec<(Time, u64)>>,
     running: FxHashMap<GangId, (Time, u64)>,
-    gpu_milli: FxHashMap<GangId, u64>,
+    specs: FxHashMap<GangId, Arc<GangSpec>>,
     bills: FxHashMap<ClaimId, Bill>,
     /// Claims made.
     pub claims: u64,
@@ -73,8 +81,9 @@ impl Accounts {
             pools,
             outcomes: vec![Outcome::default(); jobs],
             job_of: FxHashMap::default(),
+            starting: FxHashMap::default(),
             running: FxHashMap::default(),
-            gpu_milli: FxHashMap::default(),
+            specs: FxHashMap::default(),
             bills: FxHashMap::default(),
             claims: 0,
             failed_claims: 0,
@@ -119,20 +128,18 @@ impl Accounts {
             Fact::ClaimFailed { .. } => self.failed_claims += 1,
             Fact::ClaimReleased { claim } => self.settle_bill(now, *claim),
             Fact::GangSubmitted { gang, spec } => {
-                let each = |role: &muster_core::gang::RoleSpec| {
-                    role.request.gpu_milli() * u64::from(role.min)
-                };
-                self.gpu_milli.insert(*gang, spec.roles.iter().map(each).sum());
+                self.specs.insert(*gang, spec.clone());
             }
-            Fact::GangStarted { gang } => {
-                let gpu_milli = self.gpu_milli.get(gang).copied().unwrap_or(0);
-                self.running.insert(*gang, (now, gpu_milli));
-                self.with_job(*gang, |outcome| outcome.started = Some(now));
+            Fact::MemberStarted { gang, role, .. } => {
+                let spec = self.specs.get(gang).and_then(|spec| spec.roles.get(usize::from(*role)));
+                let gpu_milli = spec.map_or(0, |role| role.request.gpu_milli());
+                self.starting.entry(*gang).or_default().push((now, gpu_milli));
             }
+            Fact::GangStarted { gang } => self.started(now, *gang),
             Fact::GangEnded { gang } => {
                 self.count_run(now, *gang);
                 self.with_job(*gang, |outcome| outcome.ended = Some(now));
-                self.gpu_milli.remove(gang);
+                self.specs.remove(gang);
                 self.job_of.remove(gang);
             }
             Fact::GangStopped { gang, .. } => {
@@ -141,6 +148,20 @@ impl Accounts {
             }
             _ => {}
         }
+    }
+
+    fn started(&mut self, now: Time, gang: GangId) {
+        let members = self.starting.remove(&gang).unwrap_or_default();
+        let first = members.iter().map(|(at, _)| *at).min().unwrap_or(now);
+        let last = members.iter().map(|(at, _)| *at).max().unwrap_or(now);
+        let early = |(at, gpu_milli): &(Time, u64)| gpu_milli * last.since(*at).0 / 1_000;
+        let partial_gpu_ms: u64 = members.iter().map(early).sum();
+        self.running.insert(gang, (now, members.iter().map(|(_, gpu_milli)| gpu_milli).sum()));
+        self.with_job(gang, |outcome| {
+            outcome.started = Some(now);
+            outcome.spread = last.since(first);
+            outcome.partial_gpu_ms += partial_gpu_ms;
+        });
     }
 
     fn count_run(&mut self, now: Time, gang: GangId) -> u64 {

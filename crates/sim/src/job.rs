@@ -15,3 +15,11 @@ pub struct Job {
     /// How long it runs with every role at its `max`; an elastic gang that runs with fewer takes longer.
     pub run: Span,
 }
+
+impl Job {
+    /// How long it runs with this many members: twice as long with half of them.
+    pub(crate) fn run_with(&self, members: usize) -> Span {
+        let most: u64 = self.gang.roles.iter().map(|role| u64::from(role.max)).sum();
+        Span(self.run.0.saturating_mul(most) / (members as u64).max(1))
+    }
+}

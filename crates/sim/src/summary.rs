@@ -46,6 +46,8 @@ pub struct Summary {
     pub busy_gpu_hours: f64,
     /// GPU-hours of work that was lost to restarts.
     pub lost_gpu_hours: f64,
+    /// GPU-hours members ran while others of their gang had not started; always 0.
+    pub partial_gpu_hours: f64,
     /// Broken promises; 0 unless something is very wrong. Absent when nobody checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violations: Option<usize>,
@@ -98,6 +100,7 @@ impl Summary {
             node_hours: hours(accounts.node_ms),
             busy_gpu_hours: hours(accounts.busy_gpu_ms),
             lost_gpu_hours: hours(accounts.lost_gpu_ms),
+            partial_gpu_hours: hours(accounts.outcomes().iter().map(|o| o.partial_gpu_ms).sum()),
             violations: checked.then(|| sim.violations().len()),
             steps: sim.steps(),
         }

@@ -47,6 +47,7 @@ pub(super) fn life(
     let launched = now + draw(model.launch);
     let joined = launched + draw(model.register);
     let shown = joined + draw(model.gpus);
+    let overdue = shown + draw(model.register);
     let by_chance =
         (!calm).then(|| (rng.random_bool(model.boot_failed), rng.random_bool(model.gpus_missing)));
     let fate = scripted.or(match by_chance {
@@ -60,7 +61,8 @@ pub(super) fn life(
             vec![(now + STOCK_OUT_ANSWER, Stage::Fails(ClaimFailure::StockOut))]
         }
         Some(failure @ (ClaimFailure::BootFailed | ClaimFailure::Vanished)) => {
-            vec![(launched, Stage::Launched), (joined, Stage::Fails(failure))]
+            // Nobody hears from a machine that does not join; it is missed when the others are long there.
+            vec![(launched, Stage::Launched), (overdue, Stage::Fails(failure))]
         }
         Some(ClaimFailure::GpusMissing) if spec.gpus > 0 => vec![
             (launched, Stage::Launched),

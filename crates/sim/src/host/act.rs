@@ -157,15 +157,14 @@ impl Sim {
         debug_assert!(told.is_ok(), "an admitted gang can start");
         self.fact(&Fact::GangStarted { gang });
         let job = self.job_of[&gang];
+        let run = self.jobs[job].run_with(self.world.gang(gang).map_or(0, |gang| gang.seats.len()));
         match &mut self.barrier {
             None => {
-                let end = self.now + self.jobs[job].run;
-                self.agenda.add(end, Happening::Done(gang, epoch));
+                self.agenda.add(self.now + run, Happening::Done(gang, epoch));
             }
             Some(barrier) => {
                 for (gang, epoch) in barrier.arrive(job, gang, epoch) {
-                    let end = self.now + self.jobs[job].run;
-                    self.agenda.add(end, Happening::Done(gang, epoch));
+                    self.agenda.add(self.now + run, Happening::Done(gang, epoch));
                 }
             }
         }

@@ -1,0 +1,44 @@
+//! How the command ends: 0 when all is well, 2 when the input is wrong, 1 for everything else.
+
+use std::process::ExitCode;
+
+use muster_api::Finding;
+
+/// The input is wrong; nothing was run.
+#[derive(Debug)]
+pub(crate) struct BadInput(pub(crate) Vec<Finding>);
+
+impl std::fmt::Display for BadInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for finding in &self.0 {
+            writeln!(f, "error: {finding}")?;
+        }
+        let count = self.0.len();
+        write!(f, "{count} error{}, nothing was run", if count == 1 { "" } else { "s" })
+    }
+}
+
+impl std::error::Error for BadInput {}
+
+/// Something about the command line or a trace is wrong; nothing was run.
+#[derive(Debug)]
+pub(crate) struct Misused(pub(crate) String);
+
+impl std::fmt::Display for Misused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misused {}
+
+/// The exit code for a result, after saying what went wrong.
+pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    if let Some(BadInput(_)) = error.downcast_ref() {
+        eprintln!("{error}");
+        return ExitCode::from(2);
+    }
+    eprintln!("error: {error:#}");
+    if error.downcast_ref::<Misused>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,92 @@
+//! What a simulation leaves behind: tables, JSON lines, start times, recordings.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use comfy_table::{CellAlignment, Table, presets};
+use muster_core::time::Span;
+use muster_sim::record::Recorder;
+use muster_sim::{Sim, Summary};
+
+use crate::figures::{grouped, span};
+
+/// A recording into a file.
+pub(super) fn recorder(file: &Path) -> anyhow::Result<Recorder> {
+    let out = File::create(file).with_context(|| file.display().to_string())?;
+    Ok(Recorder::new(Box::new(BufWriter::new(out))))
+}
+
+/// `id,start` for every job that started; the id of a trace's job is the one the trace gave it.
+pub(super) fn starts(file: &Path, sim: &Sim) -> anyhow::Result<()> {
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(file)?);
+        for (job, outcome) in sim.jobs().iter().zip(sim.accounts().outcomes()) {
+            if let Some(started) = outcome.started {
+                let id = job.gang.name.strip_prefix("job-").unwrap_or(&job.gang.name);
+                let (secs, ms) = (started.0 / 1_000, started.0 % 1_000);
+                if ms == 0 {
+                    writeln!(out, "{id},{secs}")?;
+                } else {
+                    writeln!(out, "{id},{secs}.{ms:03}")?;
+                }
+            }
+        }
+        out.flush()
+    };
+    write().with_context(|| file.display().to_string())
+}
+
+/// All policies side by side, or a JSON object each.
+pub(super) fn print(summaries: &[Summary], json: bool) -> anyhow::Result<()> {
+    if json {
+        for summary in summaries {
+            println!("{}", serde_json::to_string(summary)?);
+        }
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(
+        std::iter::once("").chain(summaries.iter().map(|summary| summary.policy.as_str())),
+    );
+    for (name, show) in ROWS {
+        table.add_row(std::iter::once((*name).to_owned()).chain(summaries.iter().map(show)));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{table}");
+    Ok(())
+}
+
+type Show = fn(&Summary) -> String;
+
+fn seconds(secs: f64) -> String {
+    span(Span::from_secs_f64(secs))
+}
+
+const ROWS: &[(&str, Show)] = &[
+    ("jobs done", |s| format!("{} of {}", grouped(s.ended as u64), grouped(s.jobs as u64))),
+    ("mean wait", |s| seconds(s.mean_wait_s)),
+    ("median wait", |s| seconds(s.p50_wait_s)),
+    ("95 % wait at most", |s| seconds(s.p95_wait_s)),
+    ("99 % wait at most", |s| seconds(s.p99_wait_s)),
+    ("longest wait", |s| seconds(s.max_wait_s)),
+    ("average bounded slowdown", |s| format!("{:.2}", s.avg_bsld)),
+    ("makespan", |s| seconds(s.makespan_s)),
+    ("GPU-hours run", |s| format!("{:.1}", s.busy_gpu_hours)),
+    ("GPU-hours lost to restarts", |s| format!("{:.1}", s.lost_gpu_hours)),
+    ("GPU-hours lost to partial starts", |s| format!("{:.1}", s.partial_gpu_hours)),
+    ("orders / rolled back", |s| format!("{} / {}", grouped(s.orders), grouped(s.rollbacks))),
+    ("nodes asked for / failed", |s| {
+        format!("{} / {}", grouped(s.claims), grouped(s.failed_claims))
+    }),
+    ("node-hours bought", |s| format!("{:.1}", s.node_hours)),
+    ("cost", |s| format!("{:.2}", s.cost)),
+    ("promises broken", |s| {
+        s.violations.map_or("not checked".to_owned(), |count| count.to_string())
+    }),
+    ("steps", |s| grouped(s.steps)),
+];

@@ -1,0 +1,102 @@
+//! Verdicts in words. Every place that shows one shows it through here.
+
+use muster_core::World;
+use muster_core::id::GangId;
+use muster_core::order::{ClaimFailure, RollbackReason};
+use muster_core::resource::display_amount;
+use muster_core::verdict::{Blocker, Verdict};
+
+use crate::figures;
+
+/// What a verdict says to the one who waits.
+pub(crate) fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Admitted => "starting".to_owned(),
+        Verdict::Running => "running".to_owned(),
+        Verdict::Stopping => "stopping".to_owned(),
+        Verdict::Provisioning { ready, total, .. } => format!("{ready}/{total} nodes ready"),
+        Verdict::Waiting { position, blockers } => {
+            format!("#{position} in the queue: {}", join(world, gang, blockers))
+        }
+        Verdict::Impossible { blockers } => {
+            format!("can never run: {}", join(world, gang, blockers))
+        }
+    }
+}
+
+fn join(world: &World, gang: GangId, blockers: &[Blocker]) -> String {
+    let words: Vec<String> = blockers.iter().map(|blocker| one(world, gang, blocker)).collect();
+    words.join("; ")
+}
+
+fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
+    let role = |role: u16| {
+        let spec = world.gang(gang).and_then(|gang| gang.spec.roles.get(usize::from(role)));
+        spec.map_or_else(|| format!("role {role}"), |role| role.name.to_string())
+    };
+    let until = |time: muster_core::time::Time| figures::span(time.since(world.now()));
+    match blocker {
+        Blocker::NoFreeCapacity { role: r, fits, needs } => {
+            format!("{fits} of {needs} {} fit on what is free", role(*r))
+        }
+        Blocker::RolesCompete => "its roles do not fit together on what is free".to_owned(),
+        Blocker::Behind(ahead) => {
+            let name =
+                world.gang(*ahead).map_or_else(String::new, |gang| gang.spec.name.to_string());
+            format!("behind {name}")
+        }
+        Blocker::NotConsidered => "not looked at in this cycle".to_owned(),
+        Blocker::QueueLimit { queue, resource, held, wants, limit } => {
+            let (name, scale): (&str, &dyn Fn(u64) -> String) = match resource {
+                None => ("GPUs", &|milli| format!("{}", milli as f64 / 1_000.0)),
+                Some(resource) => {
+                    let name = world.names().name(*resource);
+                    (name, &move |amount| display_amount(name, amount).to_string())
+                }
+            };
+            let queue = &world.queue(*queue).spec.name;
+            format!(
+                "queue {queue} holds {} of {} {name}, and this wants {} more",
+                scale(*held),
+                scale(*limit),
+                scale(*wants)
+            )
+        }
+        Blocker::ProvisioningOff => "no nodes are bought for it".to_owned(),
+        Blocker::NoOffering { role: r } => format!("no offering suits {}", role(*r)),
+        Blocker::PoolsFull { room } => format!("pools have room for {room} more nodes"),
+        Blocker::OfferingsAvoided { until: at } => {
+            format!("offerings that failed are left alone for {}", until(*at))
+        }
+        Blocker::CoolingOff { until: at } => {
+            format!("too many orders failed, next try in {}", until(*at))
+        }
+        Blocker::RoleFitsNowhere { role: r } => {
+            format!("{} fits on no node and no offering, however empty", role(*r))
+        }
+        Blocker::NeverEnough { role: r, most, needs } => {
+            format!("at most {most} of {needs} {} could ever run at once", role(*r))
+        }
+    }
+}
+
+/// Why an order was given up.
+pub(crate) fn rollback(world: &World, reason: RollbackReason) -> String {
+    match reason {
+        RollbackReason::ClaimFailed(claim, failure) => {
+            let zone = world.claims().get(&claim).map_or_else(String::new, |claim| {
+                format!(" in {}", world.offering(claim.offering).spec.zone)
+            });
+            let what = match failure {
+                ClaimFailure::StockOut => "the provider has none left",
+                ClaimFailure::BootFailed => "a node did not boot",
+                ClaimFailure::GpusMissing => "a node lacks GPUs",
+                ClaimFailure::Vanished => "a node vanished",
+            };
+            format!("{what}{zone}")
+        }
+        RollbackReason::DeadlinePassed => "not complete in time".to_owned(),
+        RollbackReason::NodeLost(_) => "a node it counted on is gone".to_owned(),
+        RollbackReason::GangGone => "the gang was cancelled".to_owned(),
+    }
+}

@@ -1,0 +1,186 @@
+//! Cases as text: one line is one thing written, seen, done or decided; what comes out is every plan in words.
+//!
+//! ```text
+//! node   a[1..4] gpus=8 zone=a rack=r1 taint=t=v:NoSchedule label:disk=ssd ready=no
+//! pool   p tier=spot idle=10m nodes=8 gpus=64 budget=100 : zone=a price=10 max=4 ; type=big gpus=16 price=19
+//! queue  team parent=default gpu=16 cpu=100 tiers=spot,reserved
+//! gang   train 1x50cpu+4x8gpu topology=required:rack prio=10 queue=team r1.if:disk=ssd tolerate:t
+//! policy fifo-overtake trials=5
+//! plan                     # decide, say it, and do it; a case without this line plans once, at the end
+//! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised
+//! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
+//! ```
+//!
+//! Whatever a case is about, each of its plans must be a pure function of the World, give every gang one verdict
+//! and be accepted by the World as a whole.
+
+mod gangs;
+mod show;
+mod specs;
+
+use muster_core::event::Refusal;
+use muster_core::id::{ClaimId, GangId};
+use muster_core::order::ClaimFailure;
+use muster_core::time::{Span, Time};
+use muster_core::topology::Levels;
+use muster_core::{Event, Plan, World};
+use muster_plan::{Policy, QueueOrder, plan};
+
+/// Runs a case and returns what was planned.
+pub(crate) fn check(case: &str) -> String {
+    let mut bench = Bench::new();
+    let plans = |line: &str| line.split_whitespace().next() == Some("plan");
+    case.lines().for_each(|line| bench.line(line));
+    if !case.lines().any(plans) {
+        bench.plan("");
+    }
+    bench.out
+}
+
+/// A World, what happened to it, and what was planned for it.
+pub(crate) struct Bench {
+    pub(crate) world: World,
+    pub(crate) policy: Policy,
+    pub(crate) now: Time,
+    /// Everything the World accepted, decisions included.
+    pub(crate) events: Vec<(Time, Event)>,
+    pub(crate) out: String,
+}
+
+impl Bench {
+    /// An empty World whose host has reported everything.
+    pub(crate) fn new() -> Self {
+        let mut bench = Self {
+            world: World::new(Levels::default()),
+            policy: Policy::default(),
+            now: Time::ZERO,
+            events: Vec::new(),
+            out: String::new(),
+        };
+        bench.tell(Event::Synced).expect("nothing against that");
+        bench
+    }
+
+    /// The World after these lines.
+    pub(crate) fn after(case: &str) -> Self {
+        let mut bench = Self::new();
+        case.lines().for_each(|line| bench.line(line));
+        bench
+    }
+
+    /// Tells the World, and remembers what it accepted.
+    pub(crate) fn tell(&mut self, event: Event) -> Result<(), Refusal> {
+        self.world.apply(self.now, &event)?;
+        self.events.push((self.now, event));
+        Ok(())
+    }
+
+    /// Does what one line says.
+    pub(crate) fn line(&mut self, line: &str) {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match verb {
+            "" => {}
+            "plan" => self.plan(rest.trim()),
+            "policy" => self.set_policy(rest),
+            "unsynced" => self.world = World::new(Levels::default()),
+            _ if verb.starts_with('+') => {
+                self.now += verb[1..].parse::<Span>().expect("a time such as +15m");
+                self.tell(Event::Tick).expect("time passes");
+            }
+            _ => {
+                for event in self.events_of(verb, rest) {
+                    if let Err(refusal) = self.tell(event) {
+                        self.say(&format!("{line}: refused, {refusal}"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decides, says it, checks what holds for every plan, and does it.
+    pub(crate) fn plan(&mut self, how: &str) {
+        let plan = plan(&self.world, self.now, &self.policy);
+        if self.now > Time::ZERO {
+            self.say(&format!("-- {}", show::time(self.now)));
+        }
+        let said = show::plan(&self.world, &plan);
+        self.say(&said);
+        if let (Some(wake), "wake") = (plan.wake, how) {
+            self.say(&format!("wake at {}", show::time(wake)));
+        }
+        self.check_plan(&plan);
+        for action in plan.actions() {
+            if let Err(refusal) = self.tell(Event::Decided(action.clone())) {
+                self.say(&format!("REFUSED: {refusal}"));
+            }
+        }
+    }
+
+    /// What holds for every plan of every World.
+    pub(crate) fn check_plan(&self, decided: &Plan) {
+        assert_eq!(*decided, plan(&self.world, self.now, &self.policy), "same World, same plan");
+        if self.world.is_synced() {
+            let judged: Vec<GangId> = decided.verdicts.iter().map(|(gang, _)| *gang).collect();
+            let there: Vec<GangId> = self.world.gangs().map(|(gang, _)| gang).collect();
+            assert_eq!(judged, there, "every gang gets one verdict");
+        }
+    }
+
+    fn events_of(&self, verb: &str, rest: &str) -> Vec<Event> {
+        let (name, options) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
+        let one = |event| vec![event];
+        match verb {
+            "node" => specs::nodes(rest).into_iter().map(Event::NodeSeen).collect(),
+            "pool" => one(Event::PoolSet(specs::pool(rest))),
+            "queue" => one(Event::QueueSet(specs::queue(rest))),
+            "gang" => gangs::gangs(rest).into_iter().map(Event::GangSubmitted).collect(),
+            "ready" => specs::expand(name)
+                .iter()
+                .map(|name| Event::NodeSeen(specs::node_of(&self.world, claim(name), options)))
+                .collect(),
+            "launched" => one(Event::ClaimLaunched(claim(name))),
+            "forgotten" => one(Event::ClaimGone(claim(name))),
+            "fail" => one(Event::ClaimFailed(claim(name), failure(options))),
+            "lost" => one(Event::NodeGone(name.into())),
+            "started" => one(Event::GangStarted(self.gang(name))),
+            "stopped" => one(Event::GangStopped(self.gang(name))),
+            "end" => one(Event::GangEnded(self.gang(name))),
+            "cancel" => one(Event::GangCancelled(self.gang(name))),
+            _ => panic!("no such line: {verb} {rest}"),
+        }
+    }
+
+    fn gang(&self, name: &str) -> GangId {
+        self.world.gang_named(name).unwrap_or_else(|| panic!("no gang {name}"))
+    }
+
+    fn set_policy(&mut self, rest: &str) {
+        for word in rest.split_whitespace() {
+            match word.split_once('=') {
+                None => self.policy.order = QueueOrder::named(word).expect("a policy"),
+                Some(("trials", trials)) => self.policy.trials = trials.parse().expect("a number"),
+                Some(_) => panic!("no such policy: {word}"),
+            }
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+}
+
+fn claim(name: &str) -> ClaimId {
+    ClaimId(name[1..].parse().expect("a claim such as c0"))
+}
+
+fn failure(name: &str) -> ClaimFailure {
+    match name {
+        "stock-out" => ClaimFailure::StockOut,
+        "boot-failed" => ClaimFailure::BootFailed,
+        "gpus-missing" => ClaimFailure::GpusMissing,
+        "vanished" => ClaimFailure::Vanished,
+        _ => panic!("no such failure: {name}"),
+    }
+}

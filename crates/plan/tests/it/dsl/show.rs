@@ -1,0 +1,175 @@
+//! Plans in words: a line for every action, and one for every verdict that no action tells already.
+
+use muster_core::device::DeviceSet;
+use muster_core::gang::Seat;
+use muster_core::id::{GangId, NodeIdx, OfferingRef, QueueIdx};
+use muster_core::order::{OrderSpec, Place, RollbackReason};
+use muster_core::plan::{Action, StopReason};
+use muster_core::resource::display_amount;
+use muster_core::time::Time;
+use muster_core::verdict::Blocker;
+use muster_core::{Plan, Verdict, World};
+
+/// A plan, line by line.
+pub(super) fn plan(world: &World, plan: &Plan) -> String {
+    let actions = plan.actions().map(|action| self::action(world, action));
+    let told = |gang: GangId| plan.groups.iter().any(|group| group.gang == Some(gang));
+    let silent = plan.verdicts.iter().filter(|(gang, _)| !told(*gang));
+    let verdicts = silent.map(|(id, said)| format!("{} {}", gang(world, *id), verdict(world, said)));
+    let lines: Vec<String> = actions.chain(verdicts).collect();
+    if lines.is_empty() { "nothing".to_owned() } else { lines.join("\n") }
+}
+
+/// An instant, as the time since the beginning of the case.
+pub(super) fn time(time: Time) -> String {
+    time.since(Time::ZERO).to_string()
+}
+
+fn action(world: &World, action: &Action) -> String {
+    match action {
+        Action::Admit { gang: id, seats } => {
+            format!("admit {}: {}", gang(world, *id), self::seats(world, seats))
+        }
+        Action::Order(spec) => order(world, spec),
+        Action::RollBack { order, reason } => {
+            format!("roll back {order:?}: {}", rollback(world, *reason))
+        }
+        Action::Stop { gang: id, reason: StopReason::Cancelled } => {
+            format!("stop {}: cancelled", gang(world, *id))
+        }
+        Action::Stop { gang: id, reason: StopReason::NodeLost(lost) } => {
+            format!("stop {}: {} lost", gang(world, *id), node(world, *lost))
+        }
+        Action::Release { claim } => format!("release {claim:?}"),
+    }
+}
+
+fn order(world: &World, spec: &OrderSpec) -> String {
+    let mut bought: Vec<(OfferingRef, u32)> = Vec::new();
+    for (_, of) in &spec.claims {
+        match bought.iter_mut().find(|(known, _)| known == of) {
+            Some((_, count)) => *count += 1,
+            None => bought.push((*of, 1)),
+        }
+    }
+    let bought = bought.iter().map(|(of, count)| format!("{count} x {}", offering(world, *of)));
+    let bought = bought.collect::<Vec<_>>().join(" + ");
+    let seats = spec.reservations.iter().map(|reservation| {
+        let at = match reservation.place {
+            Place::Node(idx) => node(world, idx),
+            Place::Claim(claim) => format!("{claim:?}"),
+        };
+        (reservation.role, seat(&at, reservation.devices))
+    });
+    let (name, due) = (gang(world, spec.gang), time(spec.deadline));
+    format!("order {:?} for {name}: {bought} by {due}: {}", spec.id, by_role(seats))
+}
+
+fn rollback(world: &World, reason: RollbackReason) -> String {
+    match reason {
+        RollbackReason::ClaimFailed(claim, why) => format!("{claim:?} {why:?}"),
+        RollbackReason::DeadlinePassed => "too late".to_owned(),
+        RollbackReason::NodeLost(lost) => format!("{} lost", node(world, lost)),
+        RollbackReason::GangGone => "cancelled".to_owned(),
+    }
+}
+
+fn verdict(world: &World, verdict: &Verdict) -> String {
+    let list = |blockers: &[Blocker]| {
+        let said: Vec<String> = blockers.iter().map(|why| blocker(world, why)).collect();
+        said.join(", ")
+    };
+    match verdict {
+        Verdict::Admitted => "is admitted".to_owned(),
+        Verdict::Running => "runs".to_owned(),
+        Verdict::Stopping => "is stopping".to_owned(),
+        Verdict::Provisioning { order, ready, total, deadline } => {
+            format!("assembles {order:?}: {ready} of {total} by {}", time(*deadline))
+        }
+        Verdict::Waiting { position, blockers } => format!("waits #{position}: {}", list(blockers)),
+        Verdict::Impossible { blockers } => format!("is impossible: {}", list(blockers)),
+    }
+}
+
+fn blocker(world: &World, blocker: &Blocker) -> String {
+    match blocker {
+        Blocker::NoFreeCapacity { role, fits, needs } => format!("r{role} fits {fits} of {needs}"),
+        Blocker::RolesCompete => "roles compete".to_owned(),
+        Blocker::Behind(ahead) => format!("behind {}", gang(world, *ahead)),
+        Blocker::NotConsidered => "not considered".to_owned(),
+        Blocker::QueueLimit { queue: at, resource, held, wants, limit } => {
+            let amount = |amount: u64| match resource {
+                None => format!("{}gpu", amount as f64 / 1e3),
+                Some(resource) => {
+                    let name = world.names().name(*resource);
+                    format!("{}{name}", display_amount(name, amount))
+                }
+            };
+            let (held, wants, limit) = (amount(*held), amount(*wants), amount(*limit));
+            format!("queue {} holds {held}, wants {wants}, limit {limit}", queue(world, *at))
+        }
+        Blocker::ProvisioningOff => "provisioning off".to_owned(),
+        Blocker::NoOffering { role } => format!("no offering for r{role}"),
+        Blocker::PoolsFull { room } => format!("pools full (room {room})"),
+        Blocker::OfferingsAvoided { until } => format!("offerings avoided until {}", time(*until)),
+        Blocker::CoolingOff { until } => format!("cooling off until {}", time(*until)),
+        Blocker::RoleFitsNowhere { role } => format!("r{role} fits nowhere"),
+        Blocker::NeverEnough { role, most, needs } => format!("r{role} never {needs}, at most {most}"),
+    }
+}
+
+/// Seats role by role: `a1[0-7] a2[0-7] | c0*2` where members of the second role need no GPU.
+fn seats(world: &World, seats: &[Seat]) -> String {
+    by_role(seats.iter().map(|s| (s.role, seat(&node(world, s.node), s.devices))))
+}
+
+fn by_role(seats: impl Iterator<Item = (u16, String)>) -> String {
+    let mut roles: Vec<Vec<String>> = Vec::new();
+    for (role, seat) in seats {
+        roles.resize(roles.len().max(usize::from(role) + 1), Vec::new());
+        roles[usize::from(role)].push(seat);
+    }
+    roles.iter().map(|seats| runs(seats)).collect::<Vec<_>>().join(" | ")
+}
+
+/// Equal seats one after the other are said once.
+fn runs(seats: &[String]) -> String {
+    let run = |run: &[String]| match run.len() {
+        1 => run[0].clone(),
+        times => format!("{}*{times}", run[0]),
+    };
+    seats.chunk_by(PartialEq::eq).map(run).collect::<Vec<_>>().join(" ")
+}
+
+fn seat(at: &str, devices: DeviceSet) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for device in devices.iter() {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == device => *last = device,
+            _ => ranges.push((device, device)),
+        }
+    }
+    let range = |(from, to): &(usize, usize)| match from == to {
+        true => from.to_string(),
+        false => format!("{from}-{to}"),
+    };
+    let ranges: Vec<String> = ranges.iter().map(range).collect();
+    if ranges.is_empty() { at.to_owned() } else { format!("{at}[{}]", ranges.join(",")) }
+}
+
+fn gang(world: &World, id: GangId) -> String {
+    world.gang(id).map_or_else(|| format!("{id:?}"), |gang| gang.spec.name.to_string())
+}
+
+fn node(world: &World, idx: NodeIdx) -> String {
+    world.node_name(idx).map_or_else(|| format!("{idx:?}"), ToString::to_string)
+}
+
+fn queue(world: &World, idx: QueueIdx) -> &str {
+    &world.queue(idx).spec.name
+}
+
+fn offering(world: &World, of: OfferingRef) -> String {
+    let spec = &world.offering(of).spec;
+    format!("{}/{}@{}", world.pools()[of.pool].spec.name, spec.instance_type, spec.zone)
+}

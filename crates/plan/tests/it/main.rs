@@ -1,0 +1,4 @@
+//! The planner's cases and properties. A case is a text; see [`dsl`] for how it is written.
+
+mod dsl;
+mod placing;
