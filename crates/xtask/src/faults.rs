@@ -65,9 +65,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match sabotage {
         None if totals.broken.is_empty() => Ok(()),
         None => bail!("{} of {} seeds broke a promise", totals.broken.len(), totals.seeds),
-        Some(Sabotage(promise)) if found.into_iter().any(|broken| broken.promise == promise) => Ok(()),
+        Some(Sabotage(promise)) if found.into_iter().any(|broken| broken.promise == promise) => {
+            Ok(())
+        }
         Some(Sabotage(promise)) => {
-            bail!("the planted bug against {} was not caught in {} seeds", promise.name(), totals.seeds)
+            bail!(
+                "the planted bug against {} was not caught in {} seeds",
+                promise.name(),
+                totals.seeds
+            )
         }
     }
 }

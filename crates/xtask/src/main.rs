@@ -1,5 +1,6 @@
 //! Developer chores. `cargo xtask --help` lists them.
 
+mod bench;
 mod faults;
 
 use std::process::ExitCode;
@@ -18,11 +19,14 @@ struct Args {
 enum Chore {
     /// Run random worlds with random faults and check every promise after every event
     Faults(faults::Args),
+    /// Measure; every benchmark prints one JSON object per line on standard output and nothing else there
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
+        Chore::Bench(args) => bench::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -83,6 +83,7 @@ fn describe(spec: &mut NodeSpec, options: &str) {
                 spec.gpu = spec.gpu.clone().or_else(|| Some(build::h100()));
             }
             "model" => spec.gpu.as_mut().expect("gpus= first").model = value.into(),
+            "vendor" => spec.gpu.as_mut().expect("gpus= first").resource = value.into(),
             "gpumem" => spec.gpu.as_mut().expect("gpus= first").memory = gib(value),
             "taint" => spec.taints.push(taint(value)),
             "ready" => spec.ready = value == "yes",

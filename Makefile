@@ -1,0 +1,33 @@
+# The two commands: `make run` and `make test`. Everything they need beyond Rust is built under target/.
+
+CARGO ?= cargo
+FAULT_SEEDS ?= 400
+
+.PHONY: help run test lint unit faults examples bench clean
+
+help: ## Say what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
+
+run: ## Tell the story of examples/quickstart.yaml in about a minute
+	@$(CARGO) run --quiet --package muster-cli -- run examples/quickstart.yaml
+
+test: lint unit faults examples ## Everything CI runs
+
+lint: ## Formatting and clippy, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+
+unit: ## Unit, case, property and command-line tests
+	$(CARGO) test --workspace --quiet
+
+faults: ## Random worlds with random faults, every promise checked after every event
+	$(CARGO) xtask faults --seeds $(FAULT_SEEDS)
+
+examples: ## Every example is a valid manifest
+	$(CARGO) run --quiet --package muster-cli -- check $(wildcard examples/*.yaml)
+
+bench: ## Measure the planner; one JSON object per line
+	@$(CARGO) xtask bench plan --json
+
+clean: ## Remove everything that was built
+	$(CARGO) clean

@@ -1,0 +1,16 @@
+//! How much memory something takes, by counting what is allocated and not given back.
+
+use std::alloc::System;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Makes something and says how many bytes of heap it keeps.
+pub(super) fn measure<T>(make: impl FnOnce() -> T) -> (T, usize) {
+    let region = Region::new(ALLOCATOR);
+    let made = make();
+    let stats = region.change();
+    (made, stats.bytes_allocated.saturating_sub(stats.bytes_deallocated))
+}

@@ -1,0 +1,135 @@
+//! Worlds to measure in: zones, blocks and racks of 8-GPU nodes, with gangs running on part of them.
+
+use muster_core::gang::{GangSpec, Phase};
+use muster_core::node::NodeSpec;
+use muster_core::plan::Action;
+use muster_core::pool::PoolLimits;
+use muster_core::time::Time;
+use muster_core::topology::Levels;
+use muster_core::{Event, World};
+use muster_plan::{Policy, QueueOrder, plan};
+use muster_testkit::build;
+
+/// Nodes per rack and racks per block; four zones share the blocks.
+const RACK: u32 = 16;
+const BLOCK: u32 = 8;
+const ZONES: u32 = 4;
+
+/// The node in one place of the world.
+fn node(i: u32) -> NodeSpec {
+    let (rack, block) = (i / RACK, i / RACK / BLOCK);
+    let at = [
+        ("topology.kubernetes.io/zone", format!("z{}", block % ZONES)),
+        ("topology.muster.sh/block", format!("b{block}")),
+        ("topology.muster.sh/rack", format!("r{rack}")),
+    ];
+    let labels: Vec<(&str, &str)> = at.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let mut node = build::node(&format!("node-{i}"), 8, &labels);
+    if i % 5 == 4 {
+        // Every fifth is of an older model, so that there is more than one class.
+        if let Some(gpu) = &mut node.gpu {
+            gpu.model = "A100".into();
+        }
+    }
+    node
+}
+
+/// A world of empty nodes.
+pub(super) fn empty(nodes: u32) -> World {
+    let mut world = World::new(Levels::default());
+    for i in 0..nodes {
+        world.apply(Time::ZERO, &Event::NodeSeen(node(i))).expect("a well-formed node");
+    }
+    world.apply(Time::ZERO, &Event::Synced).expect("always");
+    world
+}
+
+/// Sizes and GPUs per member of running and waiting gangs, in turn: mostly small, some large.
+const SHAPES: [(u32, u16); 10] =
+    [(1, 1), (2, 8), (1, 4), (4, 8), (1, 8), (8, 8), (1, 2), (16, 8), (2, 4), (3, 8)];
+
+/// One gang of the mix.
+pub(super) fn gang(i: usize) -> GangSpec {
+    let (members, gpus) = SHAPES[i % SHAPES.len()];
+    let gang = build::gang(&format!("gang-{i}"), members, gpus);
+    if i % 7 == 3 { build::within(gang, "rack") } else { gang }
+}
+
+/// Runs gangs of the mix on an empty world until this share of the GPUs is taken.
+pub(super) fn load(world: &mut World, nodes: u32, share: f64) {
+    let want = (f64::from(nodes) * 8.0 * share) as u64 * 1_000;
+    let policy = Policy { order: QueueOrder::FifoOvertake, ..Policy::default() };
+    let mut next = 0;
+    loop {
+        let batch = 64.min(nodes as usize / 8 + 1);
+        for _ in 0..batch {
+            world.apply(Time::ZERO, &Event::GangSubmitted(gang(next))).expect("a well-formed gang");
+            next += 1;
+        }
+        let decided = plan(world, Time::ZERO, &policy);
+        for action in decided.actions() {
+            let Action::Admit { gang, .. } = action else { continue };
+            let held: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
+            if held >= want {
+                break;
+            }
+            world.apply(Time::ZERO, &Event::Decided(action.clone())).expect("a plan just made");
+            world.apply(Time::ZERO, &Event::GangStarted(*gang)).expect("just admitted");
+        }
+        let waiting: Vec<_> = world.pending().iter().copied().collect();
+        for gang in waiting {
+            world.apply(Time::ZERO, &Event::GangCancelled(gang)).expect("it waits");
+        }
+        let held: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
+        if held >= want {
+            break;
+        }
+    }
+    // Every third gang ends, and what it leaves is filled again, so that the world looks lived in.
+    let running: Vec<_> =
+        world.gangs().filter(|(_, g)| g.phase != Phase::Waiting).map(|(id, _)| id).collect();
+    let before: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
+    for gang in running.iter().step_by(3) {
+        world.apply(Time::ZERO, &Event::GangEnded(*gang)).expect("it runs");
+    }
+    let after: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
+    if after < before && running.len() > 3 {
+        refill(world, want, next);
+    }
+}
+
+fn refill(world: &mut World, want: u64, mut next: usize) {
+    let policy = Policy { order: QueueOrder::FifoOvertake, ..Policy::default() };
+    for _ in 0..10_000 {
+        let held: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
+        if held >= want {
+            return;
+        }
+        let (spec, id) = (gang(next), next);
+        next += 1;
+        world.apply(Time::ZERO, &Event::GangSubmitted(spec)).expect("a well-formed gang");
+        for action in plan(world, Time::ZERO, &policy).actions() {
+            let Action::Admit { gang, .. } = action else { continue };
+            world.apply(Time::ZERO, &Event::Decided(action.clone())).expect("a plan just made");
+            world.apply(Time::ZERO, &Event::GangStarted(*gang)).expect("just admitted");
+        }
+        if let Some(gang) = world.gang_named(&format!("gang-{id}"))
+            && world.gang(gang).is_some_and(|gang| gang.phase == Phase::Waiting)
+        {
+            world.apply(Time::ZERO, &Event::GangCancelled(gang)).expect("it waits");
+        }
+    }
+}
+
+/// Adds a pool with a little room, and gangs that wait.
+pub(super) fn crowd(world: &mut World, gangs: usize) {
+    let mut pool =
+        build::pool("h100", vec![build::offering("z0", 98.32), build::offering("z1", 99.9)]);
+    pool.limits = PoolLimits { nodes: Some(64), ..PoolLimits::default() };
+    world.apply(Time::ZERO, &Event::PoolSet(pool)).expect("a well-formed pool");
+    for i in 0..gangs {
+        let mut spec = gang(i);
+        spec.name = format!("waiting-{i}").into();
+        world.apply(Time::ZERO, &Event::GangSubmitted(spec)).expect("a well-formed gang");
+    }
+}
