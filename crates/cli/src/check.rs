@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use crate::exit::BadInput;
+use crate::figures::count;
+use crate::say;
 
 /// Read manifests and report everything that is wrong with them, with file, line, field and reason.
 ///
-/// Exit code 0 when all of it can be run, 2 when something is wrong. Warnings do not change the exit code.
+/// All files are read together: a gang in one may name a queue in another. Exit code 0 when all of it can be
+/// run, 2 when something is wrong. Warnings do not change the exit code.
 #[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Manifests (YAML, any number of documents each)
     #[arg(required = true, value_name = "FILE")]
@@ -19,6 +23,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  muster check examples/quickstart.yaml
+  muster check queues.yaml pools.yaml jobs/*.yaml
+  muster check --json job.yaml | jq '.findings[] | {line, field, reason}'";
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let read = muster_api::read_files(&args.files);
     if args.json {
@@ -26,7 +36,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Ok(manifests) => (true, &manifests.warnings),
             Err(findings) => (false, findings),
         };
-        println!("{}", serde_json::json!({ "valid": valid, "findings": findings }));
+        say::line(serde_json::json!({ "valid": valid, "findings": findings }));
         if !valid {
             std::process::exit(2);
         }
@@ -36,12 +46,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for warning in &manifests.warnings {
         eprintln!("warning: {warning}");
     }
-    println!(
-        "ok: {} gangs, {} queues, {} pools, {} nodes",
-        manifests.gangs.len(),
-        manifests.queues.len(),
-        manifests.pools.len(),
-        manifests.nodes.len()
-    );
+    // There is always a queue named `default`, whether or not somebody describes it.
+    say::line(format_args!(
+        "ok: {}, {} (with the default one), {}, {}",
+        count(manifests.gangs.len(), "gang"),
+        count(manifests.queues.len(), "queue"),
+        count(manifests.pools.len(), "pool"),
+        count(manifests.nodes.len(), "node")
+    ));
     Ok(())
 }

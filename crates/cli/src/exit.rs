@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use muster_api::Finding;
+use muster_api::{Finding, Severity};
+
+use crate::figures::count;
 
 /// The input is wrong; nothing was run.
 #[derive(Debug)]
@@ -10,17 +12,23 @@ pub(crate) struct BadInput(pub(crate) Vec<Finding>);
 
 impl std::fmt::Display for BadInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut errors = 0;
         for finding in &self.0 {
-            writeln!(f, "error: {finding}")?;
+            match finding.severity {
+                Severity::Error => {
+                    errors += 1;
+                    writeln!(f, "error: {finding}")?;
+                }
+                Severity::Warning => writeln!(f, "warning: {finding}")?,
+            }
         }
-        let count = self.0.len();
-        write!(f, "{count} error{}, nothing was run", if count == 1 { "" } else { "s" })
+        write!(f, "{}, nothing was run", count(errors, "error"))
     }
 }
 
 impl std::error::Error for BadInput {}
 
-/// Something about the command line or a trace is wrong; nothing was run.
+/// Something about the command line, a trace or a recording is wrong; nothing was run.
 #[derive(Debug)]
 pub(crate) struct Misused(pub(crate) String);
 

@@ -12,6 +12,11 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
+/// `1 node`, `12 nodes`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
+}
+
 /// Thousands set apart: `12,345`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -35,5 +40,7 @@ mod tests {
         assert_eq!(span(Span::secs(3_900)), "1h05m");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(12), "12");
+        assert_eq!(count(1, "node"), "1 node");
+        assert_eq!(count(1_200, "node"), "1,200 nodes");
     }
 }

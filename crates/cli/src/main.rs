@@ -5,12 +5,14 @@ mod completions;
 mod exit;
 mod figures;
 mod load;
+mod say;
+mod undone;
+mod words;
 
 mod replay;
 mod run;
 mod simulate;
 mod story;
-mod words;
 
 use std::process::ExitCode;
 
@@ -18,6 +20,10 @@ use clap::{Parser, Subcommand};
 
 /// Muster assembles the whole set of GPU nodes a distributed job needs, and only then starts all of its
 /// workers together, or none at all.
+///
+/// A gang is a set of members that start together; a pool is a supply of nodes that can be bought; an order is
+/// the set of nodes bought for one gang. All of them are described in manifests, YAML files in the style of
+/// Kubernetes.
 #[derive(Parser)]
 #[command(name = "muster", version, propagate_version = true, after_help = AFTER_HELP, max_term_width = 110)]
 struct Args {
@@ -33,17 +39,13 @@ Try it:
 
 Exit codes: 0 done; 1 something failed while running; 2 the input or the command line is wrong.";
 
+// What each does is said on its `Args`: a doc comment here would hide the longer one there.
 #[derive(Subcommand)]
 enum Command {
-    /// Run gangs on simulated nodes in wall-clock time and tell the story as it happens
     Run(run::Args),
-    /// Run a workload in virtual time, as fast as it goes, and say what it came to
     Simulate(Box<simulate::Args>),
-    /// Take every decision of a recording again and see that it is the same, byte for byte
     Replay(replay::Args),
-    /// Read manifests and report everything that is wrong with them
     Check(check::Args),
-    /// Print a completion script for your shell
     Completions(completions::Args),
 }
 

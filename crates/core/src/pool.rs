@@ -130,12 +130,15 @@ impl Pool {
     }
     /// The same, for a hypothetical use of the pool and of the offering.
     pub fn room_beside(&self, slot: usize, usage: &PoolUsage, offering_nodes: u32) -> u32 {
+        let max = self.offerings[slot].spec.max;
+        let listed = max.map_or(u32::MAX, |max| max.saturating_sub(offering_nodes));
+        listed.min(self.room_within_limits(slot, usage))
+    }
+    /// How many more nodes of one offering fit under the limits that the whole pool shares.
+    pub fn room_within_limits(&self, slot: usize, usage: &PoolUsage) -> u32 {
         let offering = &self.offerings[slot].spec;
         let limits = &self.spec.limits;
-        let mut room = offering.max.map_or(u32::MAX, |max| max.saturating_sub(offering_nodes));
-        if let Some(nodes) = limits.nodes {
-            room = room.min(nodes.saturating_sub(usage.nodes));
-        }
+        let mut room = limits.nodes.map_or(u32::MAX, |nodes| nodes.saturating_sub(usage.nodes));
         if let (Some(gpus), each @ 1..) = (limits.gpus, u32::from(offering.gpus)) {
             room = room.min(gpus.saturating_sub(usage.gpus) / each);
         }

@@ -1,8 +1,11 @@
 //! Step 7: say why a gang does not start, and whether it ever can.
 
+use std::collections::BTreeMap;
+
 use muster_core::gang::{Closeness, Gang};
-use muster_core::id::{ClassIdx, DomainIdx, SigIdx};
+use muster_core::id::{ClassIdx, DomainIdx, PoolIdx, SigIdx};
 use muster_core::node::Node;
+use muster_core::pool::PoolUsage;
 use muster_core::signature::Reach;
 use muster_core::topology::{Level, ROOT};
 use muster_core::verdict::Blocker;
@@ -58,7 +61,6 @@ fn most_in(
     one_node: bool,
 ) -> u64 {
     let world = cycle.scratch.world;
-    let topology = world.topology();
     let signature = world.signature(ask.sig);
     let mut most: u64 = 0;
     let mut largest: u64 = 0;
@@ -67,19 +69,9 @@ fn most_in(
         most = most.saturating_add(each * u64::from(nodes));
         largest = largest.max(each);
     }
-    for offering in offerings_for(cycle, gang, ask) {
-        let listed = world.offering(offering);
-        if !topology.contains(domain, listed.leaf) {
-            continue;
-        }
-        let pool = &world.pools()[offering.pool];
-        let slot = usize::from(offering.slot);
-        let nodes = pool.room_beside(slot, &muster_core::pool::PoolUsage::default(), 0);
-        let each = u64::from(members_per_node(cycle, offering, ask));
-        if nodes > 0 {
-            most = most.saturating_add(each.saturating_mul(u64::from(nodes)));
-            largest = largest.max(each);
-        }
+    for (members, each) in pools_for(cycle, gang, ask, domain) {
+        most = most.saturating_add(members);
+        largest = largest.max(each);
     }
     if one_node { largest } else { most }
 }
@@ -102,4 +94,32 @@ fn standing_for(cycle: &mut Cycle<'_>, sig: SigIdx, domain: DomainIdx) -> Vec<(C
             && signature.score(shape, topology, node.leaf, Some(&node.name)).is_some()
     };
     world.nodes().filter(|(_, node)| suits(node)).map(|(_, node)| (node.class, 1)).collect()
+}
+
+/// Per pool, the most members its offerings in a domain could host at once, and on one node.
+fn pools_for(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask, domain: DomainIdx) -> Vec<(u64, u64)> {
+    let world = cycle.scratch.world;
+    let mut found: BTreeMap<PoolIdx, (u64, u64, u64)> = BTreeMap::new();
+    for offering in offerings_for(cycle, gang, ask) {
+        if !world.topology().contains(domain, world.offering(offering).leaf) {
+            continue;
+        }
+        let pool = &world.pools()[offering.pool];
+        let slot = usize::from(offering.slot);
+        let alone = u64::from(pool.room_beside(slot, &PoolUsage::default(), 0));
+        // The pool's limits hold for all of its offerings together: no mix has more nodes than the one
+        // that those limits allow most of.
+        let shared = u64::from(pool.room_within_limits(slot, &PoolUsage::default()));
+        let each = u64::from(members_per_node(cycle, offering, ask));
+        let entry = found.entry(offering.pool).or_default();
+        entry.0 = entry.0.saturating_add(each.saturating_mul(alone));
+        entry.1 = entry.1.max(shared);
+        if alone > 0 {
+            entry.2 = entry.2.max(each);
+        }
+    }
+    found
+        .into_values()
+        .map(|(sum, shared, each)| (sum.min(shared.saturating_mul(each)), each))
+        .collect()
 }

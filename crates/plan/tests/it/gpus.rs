@@ -132,8 +132,8 @@ fn each_gpu_must_have_the_memory_asked_for() {
 #[test]
 fn a_gpu_of_another_vendor_is_another_thing() {
     assert_snapshot!(check("
+        node a1 gpus=8 vendor=amd.com/gpu
         node m1
         gang train 1x1gpu
-        pool p : zone=a gpus=0 price=1
     "), @"train is impossible: r0 fits nowhere");
 }

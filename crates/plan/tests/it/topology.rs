@@ -64,11 +64,11 @@ fn nodes_without_the_label_are_no_rack() {
     assert_snapshot!(check("
         node a[1..4] gpus=8 zone=a
         node b[1..2] gpus=8 zone=a rack=r1
-        gang train 3x8gpu topology=required:rack never
-        policy fifo-overtake
-        gang pair 2x8gpu topology=required:rack
+        node c[1..3] gpus=8 zone=a rack=r2
+        gang first 3x8gpu topology=required:rack
+        gang train 3x8gpu topology=required:rack
     "), @"
-    admit pair: b1[0-7] b2[0-7]
+    admit first: c1[0-7] c2[0-7] c3[0-7]
     train waits #1: r0 fits 2 of 3, provisioning off
     ");
 }

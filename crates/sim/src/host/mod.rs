@@ -166,6 +166,11 @@ impl Sim {
         self.watcher = Some(watcher);
     }
 
+    /// Shows nothing to anybody from here on, and gives the watcher back.
+    pub fn watch_nobody(&mut self) -> Option<Watcher> {
+        self.watcher.take()
+    }
+
     /// The time of the next happening, if anything is still to come.
     pub fn next_at(&self) -> Option<Time> {
         self.agenda.next_at()

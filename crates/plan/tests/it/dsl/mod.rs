@@ -61,13 +61,6 @@ impl Bench {
         bench
     }
 
-    /// The World after these lines.
-    pub(crate) fn after(case: &str) -> Self {
-        let mut bench = Self::new();
-        case.lines().for_each(|line| bench.line(line));
-        bench
-    }
-
     /// Tells the World, and remembers what it accepted.
     pub(crate) fn tell(&mut self, event: Event) -> Result<(), Refusal> {
         self.world.apply(self.now, &event)?;
@@ -171,6 +164,7 @@ impl Bench {
     }
 }
 
+/// The claim of this name.
 fn claim(name: &str) -> ClaimId {
     ClaimId(name[1..].parse().expect("a claim such as c0"))
 }

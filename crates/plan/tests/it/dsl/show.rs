@@ -15,7 +15,8 @@ pub(super) fn plan(world: &World, plan: &Plan) -> String {
     let actions = plan.actions().map(|action| self::action(world, action));
     let told = |gang: GangId| plan.groups.iter().any(|group| group.gang == Some(gang));
     let silent = plan.verdicts.iter().filter(|(gang, _)| !told(*gang));
-    let verdicts = silent.map(|(id, said)| format!("{} {}", gang(world, *id), verdict(world, said)));
+    let verdicts =
+        silent.map(|(id, said)| format!("{} {}", gang(world, *id), verdict(world, said)));
     let lines: Vec<String> = actions.chain(verdicts).collect();
     if lines.is_empty() { "nothing".to_owned() } else { lines.join("\n") }
 }
@@ -114,7 +115,9 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
         Blocker::OfferingsAvoided { until } => format!("offerings avoided until {}", time(*until)),
         Blocker::CoolingOff { until } => format!("cooling off until {}", time(*until)),
         Blocker::RoleFitsNowhere { role } => format!("r{role} fits nowhere"),
-        Blocker::NeverEnough { role, most, needs } => format!("r{role} never {needs}, at most {most}"),
+        Blocker::NeverEnough { role, most, needs } => {
+            format!("r{role} never {needs}, at most {most}")
+        }
     }
 }
 

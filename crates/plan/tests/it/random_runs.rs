@@ -1,0 +1,165 @@
+//! What holds for every plan of every random story.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_core::device::WHOLE;
+use muster_core::gang::{Closeness, Gang, Phase, Seat};
+use muster_core::id::{Id, NodeIdx};
+use muster_core::plan::Action;
+use muster_core::resource::NamedAmounts;
+use muster_core::topology::{Level, Levels};
+use muster_core::{Plan, World};
+use muster_plan::{Policy, plan};
+
+use crate::dsl::Bench;
+use crate::seeds::{self, Rng, for_seeds};
+use crate::story::Story;
+
+/// One plan of a random story, before it is done.
+pub(crate) struct Scene<'a> {
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) bench: &'a Bench,
+    pub(crate) decided: &'a Plan,
+    /// Everything decided before, oldest first.
+    pub(crate) past: &'a [Action],
+}
+
+/// Tells stories with a plan after about every other step; each plan must be accepted whole.
+pub(crate) fn tell(test: &str, seeds: u64, mut each: impl FnMut(Scene<'_>)) {
+    for_seeds(test, seeds, |rng| {
+        let (mut story, mut past) = (Story::begin(rng), Vec::new());
+        for _ in 0..60 {
+            story.step(rng);
+            if rng.percent(60) {
+                let decided = story.decide();
+                each(Scene { rng, bench: &story.bench, decided: &decided, past: &past });
+                story.act(&decided);
+                past.extend(decided.actions().cloned());
+            }
+        }
+    });
+}
+
+#[test]
+fn no_plan_is_refused_the_moment_it_is_made() {
+    let mut done: BTreeMap<&str, u32> = BTreeMap::new();
+    tell("no_plan_is_refused_the_moment_it_is_made", 50, |scene| {
+        for action in scene.decided.actions() {
+            *done.entry(kind(action)).or_default() += 1;
+        }
+    });
+    // The stories are worth telling: every kind of decision is taken often.
+    let often = done.len() == 5 && done.values().all(|times| *times >= 20);
+    assert!(often || seeds::chosen().is_some(), "{done:?}");
+}
+
+fn kind(action: &Action) -> &'static str {
+    match action {
+        Action::Admit { .. } => "admit",
+        Action::Order(_) => "order",
+        Action::RollBack { .. } => "roll back",
+        Action::Stop { .. } => "stop",
+        Action::Release { .. } => "release",
+    }
+}
+
+#[test]
+fn no_device_and_no_core_is_given_twice() {
+    tell("no_device_and_no_core_is_given_twice", 25, |scene| {
+        let world = &scene.bench.world;
+        let mut devices: BTreeMap<(NodeIdx, usize), u32> = BTreeMap::new();
+        let mut amounts: BTreeMap<NodeIdx, NamedAmounts> = BTreeMap::new();
+        for (gang, seat) in all_seats(world) {
+            let request = &gang.spec.roles[usize::from(seat.role)].request;
+            let share = request.gpu.as_ref().map_or(0, |gpu| u32::from(gpu.share));
+            for device in seat.devices.iter() {
+                *devices.entry((seat.node, device)).or_default() += share;
+            }
+            for (name, amount) in &request.amounts {
+                let used = amounts.entry(seat.node).or_default();
+                *used.entry(name.clone()).or_default() += amount;
+            }
+        }
+        let too_much = devices.iter().find(|(_, share)| **share > u32::from(WHOLE));
+        assert_eq!(too_much, None, "a device beyond the whole");
+        for (node, used) in amounts {
+            let Some(here) = world.node(node) else { continue };
+            let has = &world.class(here.class).allocatable;
+            for (resource, have) in has.iter() {
+                let used = used.get(world.names().name(resource)).copied().unwrap_or(0);
+                assert!(used <= have, "{} has {have} and gives {used}", here.name);
+            }
+        }
+    });
+}
+
+/// Everybody's seats: those of members and those an order holds.
+fn all_seats(world: &World) -> Vec<(&Gang, Seat)> {
+    let mut seats = Vec::new();
+    for (_, gang) in world.gangs() {
+        let held = match gang.phase {
+            Phase::Assembling(order) => &world.orders()[&order].held[..],
+            _ => &[],
+        };
+        seats.extend(gang.seats.iter().chain(held).map(|seat| (gang, *seat)));
+    }
+    seats
+}
+
+#[test]
+fn every_admission_is_whole_and_as_close_as_required() {
+    tell("every_admission_is_whole_and_as_close_as_required", 25, |scene| {
+        let world = &scene.bench.world;
+        for action in scene.decided.actions() {
+            let Action::Admit { gang, seats } = action else { continue };
+            let gang = world.gang(*gang).expect("it is there");
+            for (role, spec) in gang.spec.roles.iter().enumerate() {
+                let seated = seats.iter().filter(|seat| usize::from(seat.role) == role).count();
+                assert_eq!(seated, spec.min as usize, "members of {}", spec.name);
+            }
+            if let (Some(Closeness::Required(_)), Some(level)) =
+                (&gang.spec.closeness, gang.level)
+            {
+                let places: BTreeSet<_> =
+                    seats.iter().map(|seat| place(world, seat.node, level)).collect();
+                assert_eq!(places.len(), 1, "{} is spread over {places:?}", gang.spec.name);
+                assert!(!places.contains(&None), "{} is nowhere in particular", gang.spec.name);
+            }
+        }
+    });
+}
+
+/// The names of all domains from the widest level down to `level`; none without a name at `level` itself.
+fn place(world: &World, node: NodeIdx, level: Level) -> Option<Vec<String>> {
+    let here = world.node(node).expect("a seat on a node that is here");
+    let levels = Levels::default();
+    let label = |at: usize| world.topology().label_at(here.leaf, &levels.0[at].label);
+    match level {
+        Level::Node => Some(vec![here.name.to_string()]),
+        Level::Domain(level) => {
+            label(level.index())?;
+            let name = |at| label(at).map_or_else(String::new, |name| name.to_string());
+            Some((0..=level.index()).map(name).collect())
+        }
+    }
+}
+
+#[test]
+fn the_same_events_give_the_same_plan_byte_for_byte() {
+    tell("the_same_events_give_the_same_plan_byte_for_byte", 25, |scene| {
+        let Scene { rng, bench, decided, .. } = scene;
+        if !rng.percent(10) {
+            return;
+        }
+        let mut again = World::new(Levels::default());
+        for (at, event) in &bench.events {
+            again.apply(*at, event).expect("it was accepted the first time");
+        }
+        // Policies and events are data: what was saved is what is replayed.
+        let saved = serde_json::to_string(&bench.policy).expect("plain data");
+        let policy: Policy = serde_json::from_str(&saved).expect("plain data");
+        let replayed = plan(&again, bench.now, &policy);
+        let bytes = |plan: &Plan| serde_json::to_string(plan).expect("plain data");
+        assert_eq!(bytes(&replayed), bytes(decided));
+    });
+}

@@ -1,0 +1,206 @@
+//! Random cases, written in the same words as those by hand.
+
+use muster_core::gang::Phase;
+use muster_core::order::ClaimState;
+use muster_core::{Event, Plan};
+use muster_plan::plan;
+
+use crate::dsl::Bench;
+use crate::seeds::Rng;
+
+/// A World to which random things happen, and every line of it.
+pub(crate) struct Story {
+    pub(crate) bench: Bench,
+    lines: Vec<String>,
+    names: usize,
+}
+
+impl Drop for Story {
+    /// A story that ends badly is told.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}", self.lines.join("\n"));
+        }
+    }
+}
+
+impl Story {
+    /// A few nodes, queues and pools, and nobody there yet.
+    pub(crate) fn begin(rng: &mut Rng) -> Self {
+        let mut story = Self { bench: Bench::new(), lines: Vec::new(), names: 0 };
+        story.line("queue org gpu=40".to_owned());
+        story.line("queue team parent=org gpu=24 cpu=60".to_owned());
+        if rng.percent(70) {
+            let limit = rng.pick(&["nodes=6", "gpus=30", "budget=45", "idle=2m"]);
+            story.line(format!(
+                "pool p {limit} : zone=a rack=r1 price=9 ; zone=b price=8 max=3 ; zone=a type=s gpus=4 price=5"
+            ));
+            story.line("pool q tier=spot nodes=4 : zone=b type=m gpus=0 price=1".to_owned());
+        }
+        if rng.percent(30) {
+            story.line("policy fifo-overtake".to_owned());
+        }
+        for _ in 0..rng.below(7) {
+            story.node(rng);
+        }
+        story
+    }
+
+    /// Does one line.
+    pub(crate) fn line(&mut self, line: String) {
+        self.lines.push(line);
+        self.bench.line(self.lines.last().expect("just written"));
+    }
+
+    /// Decides as a line `plan` would, and leaves doing it to the caller.
+    pub(crate) fn decide(&mut self) -> Plan {
+        self.lines.push("plan".to_owned());
+        let decided = plan(&self.bench.world, self.bench.now, &self.bench.policy);
+        self.bench.check_plan(&decided);
+        decided
+    }
+
+    /// Does what was decided: a plan just made is accepted whole.
+    pub(crate) fn act(&mut self, decided: &Plan) {
+        for action in decided.actions() {
+            let told = self.bench.tell(Event::Decided(action.clone()));
+            assert_eq!(told, Ok(()), "refused the moment it was decided: {action:?}");
+        }
+    }
+
+    /// One more thing happens; plans are left to the caller.
+    pub(crate) fn step(&mut self, rng: &mut Rng) {
+        match rng.below(100) {
+            0..8 => self.node(rng),
+            8..36 => self.gang(rng),
+            36..48 => self.line(format!("+{}", rng.pick(&["10s", "1m", "3m", "15m", "30m"]))),
+            48..53 => self.lose(rng),
+            53..58 => self.flicker(rng),
+            58..83 => self.claim(rng),
+            _ => self.end(rng),
+        }
+    }
+
+    fn name(&mut self, kind: &str) -> String {
+        self.names += 1;
+        format!("{kind}{}", self.names)
+    }
+
+    fn node(&mut self, rng: &mut Rng) {
+        let name = self.name("n");
+        let gpus = rng.pick(&["0", "2", "4", "4", "8"]);
+        let place = rng.pick(&["zone=a rack=r1", "zone=a rack=r2", "zone=b rack=r1", "zone=b", ""]);
+        let extra = rng.pick(&["", "", "", "label:disk=ssd", "taint=t:NoSchedule", "cpu=6"]);
+        self.line(format!("node {name} gpus={gpus} {place} {extra}"));
+    }
+
+    /// A gang of any kind.
+    pub(crate) fn gang(&mut self, rng: &mut Rng) {
+        let name = self.name("g");
+        let request = |rng: &mut Rng| {
+            let count = 1 + rng.below(4);
+            let asks = ["4gpu", "2gpu", "1gpu", "8gpu", "0.5gpu", "0.3gpu", "2*0.4gpu", "3cpu"];
+            format!("{count}x{}", rng.pick(&asks))
+        };
+        let mut roles = request(rng);
+        if rng.percent(25) {
+            roles = format!("{roles}+{}", request(rng));
+        }
+        let near = rng.pick(&[
+            "",
+            "",
+            "topology=required:rack",
+            "topology=required:zone",
+            "topology=required:node",
+            "topology=preferred:rack",
+        ]);
+        let wish = rng.pick(&[
+            "",
+            "",
+            "",
+            "if:disk=ssd",
+            "if:zone=a",
+            "if:zone!=a",
+            "wish:9:disk",
+            "wish:9:zone=b",
+            "tolerate:t",
+            "never",
+            "prio=5",
+        ]);
+        let queue = rng.pick(&["", "queue=org", "queue=team"]);
+        self.line(format!("gang {name} {roles} {near} {wish} {queue}"));
+    }
+
+    /// A node is lost, whoever is on it.
+    fn lose(&mut self, rng: &mut Rng) {
+        let world = &self.bench.world;
+        let names: Vec<&str> = world.nodes().map(|(_, node)| &*node.name).collect();
+        if !names.is_empty() {
+            self.line(format!("lost {}", names[rng.below(names.len())]));
+        }
+    }
+
+    /// A node of the cluster comes or goes without being lost, and is labelled anew.
+    fn flicker(&mut self, rng: &mut Rng) {
+        let world = &self.bench.world;
+        let own = world.nodes().filter(|(_, node)| node.claim.is_none());
+        let known: Vec<(String, u16)> =
+            own.map(|(_, node)| (node.name.to_string(), world.class(node.class).gpus)).collect();
+        if !known.is_empty() {
+            let (name, gpus) = &known[rng.below(known.len())];
+            let ready = rng.pick(&["ready=no", "ready=yes", "label:disk=ssd"]);
+            self.line(format!("node {name} gpus={gpus} zone=a rack=r1 {ready}"));
+        }
+    }
+
+    /// A claim gets on, fails, or is gone for good.
+    fn claim(&mut self, rng: &mut Rng) {
+        let claims = self.bench.world.claims();
+        let mut ways: Vec<String> = Vec::new();
+        for (id, claim) in claims {
+            match claim.state {
+                _ if claim.releasing => ways.push(format!("forgotten {id:?}")),
+                ClaimState::Requested | ClaimState::Launched | ClaimState::Registered(_) => {
+                    ways.push(format!("ready {id:?}"));
+                    ways.push(format!("ready {id:?}"));
+                    ways.push(format!("ready {id:?} ready=no"));
+                    ways.push(format!("launched {id:?}"));
+                    ways.push(format!("fail {id:?} stock-out"));
+                }
+                ClaimState::Ready(_) | ClaimState::Failed(_) => {}
+            }
+        }
+        if ways.is_empty() {
+            return;
+        }
+        let line = ways.swap_remove(rng.below(ways.len()));
+        // The provider takes the node back before it forgets the claim.
+        let node =
+            line.strip_prefix("forgotten ").filter(|c| self.bench.world.node_named(c).is_some());
+        if let Some(node) = node.map(str::to_owned) {
+            self.line(format!("lost {node}"));
+        }
+        self.line(line);
+    }
+
+    /// A gang ends, is cancelled, or has stopped.
+    fn end(&mut self, rng: &mut Rng) {
+        let mut ways: Vec<String> = Vec::new();
+        for (_, gang) in self.bench.world.gangs() {
+            let name = &gang.spec.name;
+            match gang.phase {
+                Phase::Waiting | Phase::Assembling(_) if rng.percent(30) => {
+                    ways.push(format!("cancel {name}"))
+                }
+                Phase::Waiting | Phase::Assembling(_) => {}
+                Phase::Admitted { .. } => ways.push(format!("started {name}")),
+                Phase::Running { .. } => ways.push(format!("end {name}")),
+                Phase::Stopping => ways.push(format!("stopped {name}")),
+            }
+        }
+        if !ways.is_empty() {
+            let line = ways.swap_remove(rng.below(ways.len()));
+            self.line(line);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Random worlds keep every promise, and a planted bug against each promise is noticed.
+
+use muster_sim::faults::{Sabotage, Verified, run_seed};
+use muster_testkit::Promise;
+
+/// A few here, in debug; `make test` runs hundreds in release, and anybody can run ten thousand.
+const SEEDS: u64 = 25;
+
+#[test]
+fn no_promise_is_broken_under_random_faults() {
+    let all: Vec<_> = (0..SEEDS).map(|seed| run_seed(seed, None, None)).collect();
+    for Verified { seed, violations, .. } in &all {
+        assert!(
+            violations.is_empty(),
+            "replay with: cargo xtask faults --seed {seed}\n{violations:#?}"
+        );
+    }
+    // And the worlds were worth it.
+    assert!(all.iter().map(|seed| seed.rollbacks).sum::<u64>() > 50, "orders fail");
+    assert!(all.iter().map(|seed| seed.restarts).sum::<u64>() > 2, "gangs lose nodes");
+    assert!(all.iter().any(|seed| seed.nodes > 80), "some worlds are large");
+    assert!(all.iter().all(|seed| seed.nodes <= 200), "none is larger than promised");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in [3, 17] {
+        let (once, again) = (run_seed(seed, None, None), run_seed(seed, None, None));
+        assert_eq!((once.steps, once.rollbacks), (again.steps, again.rollbacks), "seed {seed}");
+    }
+}
+
+/// Plants a bug and expects it to be noticed as the promise it breaks, within a few seeds.
+fn is_noticed(promise: Promise) {
+    let noticed = (0..60).any(|seed| {
+        let found = run_seed(seed, Some(Sabotage(promise)), None).violations;
+        found.iter().any(|violation| violation.promise == promise)
+    });
+    assert!(noticed, "a planted bug against {} went unnoticed", promise.name());
+}
+
+#[test]
+fn a_host_that_starts_one_member_too_few_is_noticed() {
+    is_noticed(Promise::NoPartialStart);
+}
+
+#[test]
+fn a_host_that_seats_two_members_on_one_device_is_noticed() {
+    is_noticed(Promise::NoOvercommit);
+}
+
+#[test]
+fn a_host_that_forgets_to_give_nodes_back_is_noticed() {
+    is_noticed(Promise::NoLeak);
+}
+
+#[test]
+fn a_host_that_swallows_rollbacks_is_noticed() {
+    is_noticed(Promise::AtomicRollback);
+}
+
+#[test]
+fn an_order_that_never_expires_is_noticed() {
+    is_noticed(Promise::NoHoldAndWait);
+}
+
+#[test]
+fn a_planner_that_lets_others_overtake_is_noticed() {
+    is_noticed(Promise::NoStarvation);
+}
+
+#[test]
+fn a_host_that_leaves_a_member_running_is_noticed() {
+    is_noticed(Promise::WholeGangDisruption);
+}
+
+#[test]
+fn a_restart_that_lost_its_last_writes_is_noticed() {
+    is_noticed(Promise::CrashSafety);
+}
+
+#[test]
+fn an_intake_that_stops_at_bad_input_is_noticed() {
+    is_noticed(Promise::BadInputIsAFinding);
+}
