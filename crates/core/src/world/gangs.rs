@@ -1,13 +1,10 @@
 //! Gangs are submitted, admitted as a whole, stopped as a whole, and end.
 
-use rustc_hash::FxHashMap;
-
 use super::World;
 use crate::event::{Refusal, Stale};
 use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat};
-use crate::id::{GangId, NodeIdx, SigIdx};
+use crate::id::{GangId, SigIdx};
 use crate::signature::{Signature, SignatureKey};
-use crate::state::NodeState;
 
 impl World {
     pub(super) fn submit(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
@@ -80,14 +77,12 @@ impl World {
                 self.close_order(order);
             }
             None => {
-                self.check_seats(gang, seats)?;
-                let gang = self.gang(id).expect("checked above");
+                if !self.are_free(gang, seats) {
+                    return Err(Stale::Seat.into());
+                }
                 self.check_quota(gang.queue, &self.wants(gang, seats))?;
                 self.charge_seats(id, seats, true);
-                for seat in seats {
-                    let sig = self.gang(id).expect("checked above").sigs[usize::from(seat.role)];
-                    self.occupy(seat.node, sig, seat.devices);
-                }
+                self.sit(id, seats);
             }
         }
         let at = self.now;
@@ -192,25 +187,6 @@ impl World {
         }
     }
 
-    /// Whether every seat is free, all of them together.
-    pub(super) fn check_seats(&self, gang: &Gang, seats: &[Seat]) -> Result<(), Refusal> {
-        let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
-        for seat in seats {
-            let state = match states.entry(seat.node) {
-                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::hash_map::Entry::Vacant(entry) => {
-                    let state = self.node_state(seat.node).ok_or(Stale::Seat)?;
-                    entry.insert(self.states.get(state).clone())
-                }
-            };
-            if !self.seat_is_free(seat.node, gang.sigs[usize::from(seat.role)], seat.devices, state)
-            {
-                return Err(Stale::Seat.into());
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the queue and everything above it stays within its limit.
     pub(super) fn check_quota(
         &self,
@@ -238,10 +214,7 @@ impl World {
     fn leave_seats(&mut self, id: GangId) {
         let seats = std::mem::take(&mut self.gang_mut(id).seats);
         self.charge_seats(id, &seats, false);
-        for seat in &seats {
-            let sig = self.gang(id).expect("a gang that is not over").sigs[usize::from(seat.role)];
-            self.vacate(seat.node, sig, seat.devices);
-        }
+        self.rise(id, &seats);
         self.broken.remove(&id);
     }
 

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::{NodeRow, World};
 use crate::constraint::{Labels, Taint};
 use crate::device::{DeviceSet, GpuKind, MAX_DEVICES};
 use crate::event::Refusal;
-use crate::gang::Phase;
+use crate::gang::{Gang, Phase, Seat};
 use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
 use crate::node::{Node, NodeShape, NodeSpec};
 use crate::order::{ClaimFailure, ClaimState};
 use crate::resource::NamedAmounts;
+use crate::signature::Signature;
 use crate::state::NodeState;
 
 impl World {
@@ -100,59 +103,71 @@ impl World {
         class
     }
 
-    /// Takes what one member of `sig` needs on `node`. The caller has checked that it fits.
-    pub(super) fn occupy(&mut self, node: NodeIdx, sig: SigIdx, devices: DeviceSet) {
-        self.change_state(
-            node,
-            |state, sig| {
-                state.free.take(&sig.key.amounts, 1);
-                let taken = state.devices.take_exactly(devices, sig.gpu().1);
-                assert!(taken, "a seat on devices that are taken");
-            },
-            sig,
-        );
-        self.row_mut(node).node.seats += 1;
-    }
-
-    /// Gives back what one member of `sig` had on `node`, also when the node itself is gone.
-    pub(super) fn vacate(&mut self, node: NodeIdx, sig: SigIdx, devices: DeviceSet) {
-        if !self.row(node).gone {
+    /// Takes these seats for a gang. The caller has checked that they are free.
+    pub(super) fn sit(&mut self, gang: GangId, seats: &[Seat]) {
+        for on_node in seats.chunk_by(|a, b| a.node == b.node) {
+            let node = on_node[0].node;
             self.change_state(
                 node,
-                |state, sig| {
-                    state.free.add(&sig.key.amounts, 1);
-                    state.devices.give_back(devices, sig.gpu().1);
+                gang,
+                |state, signature, seat, count| {
+                    state.free.take(&signature.key.amounts, count);
+                    let taken = state.devices.take_exactly(seat.devices, signature.gpu().1);
+                    assert!(taken, "a seat on devices that are taken");
                 },
-                sig,
+                on_node,
             );
-        }
-        let now = self.now;
-        let row = self.row_mut(node);
-        row.node.seats -= 1;
-        if row.node.seats == 0 {
-            row.node.idle_since = now;
-            self.forget_if_unused(node);
+            self.row_mut(node).node.seats += on_node.len() as u32;
         }
     }
 
-    /// Whether one more member of `sig` fits on these devices of a usable node.
-    pub(super) fn seat_is_free(
-        &self,
-        node: NodeIdx,
-        sig: SigIdx,
-        devices: DeviceSet,
-        state: &mut NodeState,
-    ) -> bool {
-        let signature = &self.sigs[sig];
-        let (count, share) = signature.gpu();
-        let enough = state.free.times_fits(&signature.key.amounts) > 0;
-        let right_count = devices.len() == u32::from(count);
-        let usable = self.node(node).is_some_and(|n| n.usable && !n.releasing);
-        let free = usable && enough && right_count && state.devices.take_exactly(devices, share);
-        if free {
-            state.free.take(&signature.key.amounts, 1);
+    /// Gives these seats of a gang back, also on nodes that are gone.
+    pub(super) fn rise(&mut self, gang: GangId, seats: &[Seat]) {
+        for on_node in seats.chunk_by(|a, b| a.node == b.node) {
+            let node = on_node[0].node;
+            if !self.row(node).gone {
+                self.change_state(
+                    node,
+                    gang,
+                    |state, signature, seat, count| {
+                        state.free.add(&signature.key.amounts, count);
+                        state.devices.give_back(seat.devices, signature.gpu().1);
+                    },
+                    on_node,
+                );
+            }
+            let now = self.now;
+            let row = self.row_mut(node);
+            row.node.seats -= on_node.len() as u32;
+            if row.node.seats == 0 {
+                row.node.idle_since = now;
+                self.forget_if_unused(node);
+            }
         }
-        free
+    }
+
+    /// Whether these seats of a gang are free, all of them together, on usable nodes.
+    pub(super) fn are_free(&self, gang: &Gang, seats: &[Seat]) -> bool {
+        let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
+        seats.chunk_by(|a, b| a.node == b.node).all(|on_node| {
+            let node = on_node[0].node;
+            if self.node(node).is_none_or(|here| !here.usable || here.releasing) {
+                return false;
+            }
+            let state =
+                states.entry(node).or_insert_with(|| self.states.get(self.row(node).state).clone());
+            alike(on_node).all(|(seat, count)| {
+                let signature = &self.sigs[gang.sigs[usize::from(seat.role)]];
+                let (gpus, share) = signature.gpu();
+                let fits = seat.devices.len() == u32::from(gpus)
+                    && state.free.times_fits(&signature.key.amounts) >= count
+                    && state.devices.take_exactly(seat.devices, share);
+                if fits {
+                    state.free.take(&signature.key.amounts, count);
+                }
+                fits
+            })
+        })
     }
 
     /// Nothing new is placed on a node that is on its way out.
@@ -251,17 +266,22 @@ impl World {
         row.node.class = class;
     }
 
+    /// Changes what is free on a node by several seats of a gang at once.
     fn change_state(
         &mut self,
         idx: NodeIdx,
-        change: impl FnOnce(&mut NodeState, &crate::signature::Signature),
-        sig: SigIdx,
+        gang: GangId,
+        change: impl Fn(&mut NodeState, &Signature, &Seat, u32),
+        seats: &[Seat],
     ) {
         let row = self.row(idx);
         let (old, leaf, slot) = (row.state, row.node.leaf, row.slot);
         let listed = row.node.usable && !row.node.releasing;
         let mut state = self.states.get(old).clone();
-        change(&mut state, &self.sigs[sig]);
+        let sigs = &self.gang(gang).expect("a gang that is not over").sigs;
+        for (seat, count) in alike(seats) {
+            change(&mut state, &self.sigs[sigs[usize::from(seat.role)]], seat, count);
+        }
         let new = self.states.enter(state);
         if listed {
             self.capacity.remove(&self.topology, leaf, slot, old);
@@ -301,4 +321,9 @@ impl World {
         }
         seats
     }
+}
+
+/// Seats of one node that differ in nothing and take no device are counted together; all others come singly.
+fn alike(seats: &[Seat]) -> impl Iterator<Item = (&Seat, u32)> {
+    seats.chunk_by(|a, b| a == b && a.devices.is_empty()).map(|run| (&run[0], run.len() as u32))
 }

@@ -27,12 +27,14 @@ impl World {
             spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect();
         let here: Vec<Seat> = present(&spec.reservations).collect();
         self.check_members(gang, &all)?;
-        self.check_seats(gang, &here)?;
+        if !self.are_free(gang, &here) {
+            return Err(Stale::Seat.into());
+        }
         self.check_quota(gang.queue, &self.wants(gang, &all))?;
 
         let base = format!("{}-{}", gang.spec.name.replace('/', "-"), spec.id.0);
         self.charge_seats(spec.gang, &all, true);
-        self.occupy_all(spec, &here);
+        self.sit(spec.gang, &here);
         for (i, (claim, offering)) in spec.claims.iter().enumerate() {
             let name: Arc<str> = format!("{base}-{i}").into();
             self.claims.insert(
@@ -61,10 +63,7 @@ impl World {
         let (gang, spec) = (order.spec.gang, order.spec.clone());
         self.blame(&spec, reason);
         let held = std::mem::take(&mut self.orders.get_mut(&id).expect("checked above").held);
-        for seat in &held {
-            let sig = self.gang(gang).expect("it has an order").sigs[usize::from(seat.role)];
-            self.vacate(seat.node, sig, seat.devices);
-        }
+        self.rise(gang, &held);
         let all: Vec<Seat> =
             spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect();
         self.charge_seats(gang, &all, false);
@@ -150,8 +149,8 @@ impl World {
             .map(|reservation| seat_on(reservation, node))
             .collect();
         let gang = self.gang(spec.gang).expect("it has an order");
-        if self.check_seats(gang, &mine).is_ok() {
-            self.occupy_all(&spec, &mine);
+        if self.are_free(gang, &mine) {
+            self.sit(spec.gang, &mine);
             self.orders.get_mut(&order).expect("it is assembling").held.extend(mine);
         } else {
             // Smaller than the offering said: as good as not having come.
@@ -186,13 +185,6 @@ impl World {
             if let Some(claim) = self.claims.get_mut(claim) {
                 claim.order = None;
             }
-        }
-    }
-
-    fn occupy_all(&mut self, spec: &OrderSpec, seats: &[Seat]) {
-        for seat in seats {
-            let sig = self.gang(spec.gang).expect("it has an order").sigs[usize::from(seat.role)];
-            self.occupy(seat.node, sig, seat.devices);
         }
     }
 

@@ -1,0 +1,157 @@
+//! Counts everything again, from what the World shows, and compares it with what it has counted as it went.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_core::World;
+use muster_core::gang::{Gang, Phase, Seat};
+use muster_core::id::{ClassIdx, DomainIdx, GangId, Id, NodeIdx, OfferingRef, QueueIdx, StateIdx};
+use muster_core::pool::PoolUsage;
+use muster_core::queue::Usage;
+
+/// Every index equals its recount.
+pub(crate) fn audit(world: &World) {
+    nodes(world);
+    capacity(world);
+    queues(world);
+    pools(world);
+    lists(world);
+}
+
+/// What is free on a node is what its members leave.
+fn nodes(world: &World) {
+    let mut states: BTreeSet<StateIdx> = BTreeSet::new();
+    for idx in (0..world.node_slots()).map(NodeIdx::from_index) {
+        states.extend(world.node_state(idx));
+        let seats = seats_on(world, idx);
+        let Some(node) = world.node(idx) else { continue };
+        assert_eq!(node.seats as usize, seats.len(), "seats on {}", node.name);
+        let mut left = world.empty_state(node.class);
+        for (gang, seat) in seats {
+            let signature = world.signature(gang.sigs[usize::from(seat.role)]);
+            left.free.take(&signature.key.amounts, 1);
+            let taken = left.devices.take_exactly(seat.devices, signature.gpu().1);
+            assert!(taken, "a device of {} is given twice", node.name);
+        }
+        let shown = world.states().get(world.node_state(idx).expect("it is here"));
+        assert_eq!(*shown, left, "what is free on {}", node.name);
+        assert_eq!(world.node_named(&node.name), Some(idx), "found by name");
+    }
+    assert_eq!(world.states().in_use(), states.len(), "states with a node in them");
+}
+
+fn seats_on(world: &World, node: NodeIdx) -> Vec<(&Gang, Seat)> {
+    let mut seats = Vec::new();
+    for (_, gang) in world.gangs() {
+        let held = match gang.phase {
+            Phase::Assembling(order) => &world.orders()[&order].held[..],
+            _ => &[],
+        };
+        let all = gang.seats.iter().chain(held);
+        seats.extend(all.filter(|seat| seat.node == node).map(|seat| (gang, *seat)));
+    }
+    seats
+}
+
+/// Each domain counts the nodes that stand in it, each leaf hands out its own.
+fn capacity(world: &World) {
+    let topology = world.topology();
+    for domain in (0..topology.len()).map(DomainIdx::from_index) {
+        let mut free: BTreeMap<StateIdx, Vec<NodeIdx>> = BTreeMap::new();
+        let mut standing: BTreeMap<ClassIdx, u32> = BTreeMap::new();
+        for (idx, node) in world.nodes() {
+            let takes_members = node.usable && !node.releasing;
+            if takes_members && topology.contains(domain, node.leaf) {
+                free.entry(world.node_state(idx).expect("it is here")).or_default().push(idx);
+                *standing.entry(node.class).or_default() += u32::from(node.claim.is_none());
+            }
+        }
+        standing.retain(|_, nodes| *nodes > 0);
+        let counted: Vec<(StateIdx, u32)> =
+            free.iter().map(|(state, nodes)| (*state, nodes.len() as u32)).collect();
+        assert_eq!(world.capacity().tally(domain).entries(), counted, "tally of {domain:?}");
+        let standing: Vec<(ClassIdx, u32)> = standing.into_iter().collect();
+        assert_eq!(world.standing(domain).entries(), standing, "standing in {domain:?}");
+        if topology.is_leaf(domain) {
+            let leaf = world.capacity().leaf(domain);
+            for state in (0..world.states().len()).map(StateIdx::from_index) {
+                let mut handed: Vec<NodeIdx> =
+                    leaf.groups().slots_in(state).map(|slot| leaf.node(slot)).collect();
+                handed.sort_unstable();
+                let there = free.get(&state).cloned().unwrap_or_default();
+                assert_eq!(handed, there, "nodes of {domain:?} in {state:?}");
+            }
+        }
+    }
+}
+
+/// A queue holds what its gangs have and were promised, and what those below it hold.
+fn queues(world: &World) {
+    let mut held: BTreeMap<QueueIdx, Usage> = BTreeMap::new();
+    for (_, gang) in world.gangs() {
+        let roles: Vec<u16> = match gang.phase {
+            Phase::Assembling(order) => {
+                world.orders()[&order].spec.reservations.iter().map(|seat| seat.role).collect()
+            }
+            _ => gang.seats.iter().map(|seat| seat.role).collect(),
+        };
+        for role in roles {
+            let signature = world.signature(gang.sigs[usize::from(role)]);
+            for queue in world.queue_path(gang.queue) {
+                let usage = held.entry(queue).or_default();
+                usage.amounts.add(&signature.key.amounts, 1);
+                usage.gpu_milli += signature.gpu_milli();
+            }
+        }
+    }
+    for (idx, queue) in world.queues().iter() {
+        assert_eq!(queue.usage, held.remove(&idx).unwrap_or_default(), "queue {}", queue.spec.name);
+    }
+}
+
+/// A pool has in use what was claimed of it and is not gone.
+fn pools(world: &World) {
+    for (idx, pool) in world.pools().iter() {
+        let mut usage = PoolUsage::default();
+        for (slot, offering) in pool.offerings.iter().enumerate() {
+            let this = OfferingRef { pool: idx, slot: slot as u16 };
+            let claims =
+                world.claims().values().filter(|claim| claim.offering == this).count() as u32;
+            assert_eq!(offering.nodes, claims, "{}/{slot}", pool.spec.name);
+            usage.nodes += claims;
+            usage.gpus += claims * u32::from(offering.spec.gpus);
+            usage.hourly += offering.spec.price.times(claims);
+        }
+        assert_eq!(pool.usage, usage, "pool {}", pool.spec.name);
+        assert_eq!(pool.spec.offerings.len(), pool.offerings.len(), "pool {}", pool.spec.name);
+    }
+}
+
+/// Lists by phase, and what belongs to what.
+fn lists(world: &World) {
+    let all = |keep: &dyn Fn(&Gang) -> bool| -> BTreeSet<GangId> {
+        world.gangs().filter(|(_, gang)| keep(gang)).map(|(id, _)| id).collect()
+    };
+    assert_eq!(*world.pending(), all(&Gang::is_pending), "gangs that wait");
+    let lost = |gang: &Gang| gang.seats.iter().any(|seat| world.node(seat.node).is_none());
+    let broken: BTreeSet<GangId> = world.broken().keys().copied().collect();
+    assert_eq!(broken, all(&lost), "gangs with a member on a node that is gone");
+    for (id, gang) in world.gangs() {
+        assert_eq!(world.gang_named(&gang.spec.name), Some(id), "found by name");
+        assert!(
+            !gang.is_pending() || gang.seats.is_empty(),
+            "{} waits in its seats",
+            gang.spec.name
+        );
+    }
+    for (id, order) in world.orders() {
+        let gang = world.gang(order.spec.gang).expect("an order is for somebody");
+        assert!(gang.has_order(*id) && *id < world.next_order(), "{id:?} is its gang's order");
+    }
+    for (id, claim) in world.claims() {
+        assert!(*id < world.next_claim(), "{id:?} is not given out again");
+        let listed =
+            |order: &muster_core::order::Order| order.spec.claims.iter().any(|(c, _)| c == id);
+        let owner = world.orders().iter().find(|(_, order)| listed(order)).map(|(id, _)| *id);
+        assert_eq!(claim.order, owner, "the order of {id:?}");
+    }
+}

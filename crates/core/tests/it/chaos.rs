@@ -1,0 +1,238 @@
+//! Random events, fitting and unfitting, for a World of a few nodes, queues, pools and gangs.
+
+use muster_core::device::DeviceSet;
+use muster_core::gang::{Gang, Phase, Seat};
+use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
+use muster_core::node::NodeSpec;
+use muster_core::order::{ClaimFailure, OrderSpec, Place, Reservation, RollbackReason};
+use muster_core::plan::{Action, StopReason};
+use muster_core::queue::QueueSpec;
+use muster_core::time::Span;
+use muster_core::{Event, World};
+use muster_testkit::build;
+
+use crate::seeds::Rng;
+
+/// The next thing to happen.
+pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
+    match rng.below(20) {
+        0..4 => Event::NodeSeen(node(rng, world)),
+        4 => Event::NodeGone(format!("n{}", rng.below(8)).into()),
+        5 => Event::QueueSet(queue(rng)),
+        6 => Event::PoolSet(pool(rng)),
+        7..10 => Event::GangSubmitted(gang(rng)),
+        10..13 => Event::Decided(placement(rng, world)),
+        13 => claim_event(rng, world),
+        14 => claim_node(rng, world),
+        15 | 16 => Event::Decided(decision(rng, world)),
+        _ => gang_event(rng, world),
+    }
+}
+
+fn some_gang(rng: &mut Rng, world: &World) -> GangId {
+    let known: Vec<GangId> = world.gangs().map(|(id, _)| id).collect();
+    if known.is_empty() || rng.percent(5) {
+        GangId(rng.below(40) as u32)
+    } else {
+        known[rng.below(known.len())]
+    }
+}
+
+fn some_claim(rng: &mut Rng, world: &World) -> ClaimId {
+    let known: Vec<ClaimId> = world.claims().keys().copied().collect();
+    if known.is_empty() || rng.percent(5) {
+        ClaimId(rng.below(20) as u32)
+    } else {
+        known[rng.below(known.len())]
+    }
+}
+
+fn place(rng: &mut Rng) -> &'static [(&'static str, &'static str)] {
+    const ZONE: &str = "topology.kubernetes.io/zone";
+    const RACK: &str = "topology.muster.sh/rack";
+    const PLACES: [&[(&str, &str)]; 4] =
+        [&[], &[(ZONE, "a"), (RACK, "r1")], &[(ZONE, "a"), (RACK, "r2")], &[(ZONE, "b"), ("disk", "ssd")]];
+    rng.pick(&PLACES)
+}
+
+/// A node, new or known, perhaps elsewhere, relabelled or no longer ready. One in use keeps its size.
+fn node(rng: &mut Rng, world: &World) -> NodeSpec {
+    let name = format!("n{}", rng.below(8));
+    let known = world.node_named(&name).and_then(|idx| world.node(idx));
+    let gpus = match known.filter(|node| node.seats > 0) {
+        Some(node) => world.class(node.class).gpus,
+        None => [0, 2, 4, 8][rng.below(4)],
+    };
+    let mut spec = build::node(&name, gpus, place(rng));
+    spec.ready = rng.percent(85);
+    spec
+}
+
+fn queue(rng: &mut Rng) -> QueueSpec {
+    let mut spec = QueueSpec::open(rng.pick(&["default", "a", "b", "c"]));
+    spec.parent = rng.percent(60).then(|| rng.pick(&["default", "a", "b", "c", "nobody"]).into());
+    spec.limit.gpu_milli = rng.percent(20).then_some(9_000);
+    spec
+}
+
+/// The same few offerings in any order and number, at the same price and size.
+fn pool(rng: &mut Rng) -> muster_core::pool::PoolSpec {
+    let mut offerings =
+        vec![build::offering("a", 10.0), build::offering("b", 12.0), build::offering("c", 9.0)];
+    offerings.swap(0, rng.below(3));
+    offerings.truncate(1 + rng.below(3));
+    offerings[0].max = rng.percent(30).then_some(2);
+    let mut spec = build::pool(rng.pick(&["p", "q"]), offerings);
+    spec.limits.nodes = rng.percent(50).then_some(5);
+    spec
+}
+
+fn gang(rng: &mut Rng) -> muster_core::gang::GangSpec {
+    let mut spec = build::gang(
+        &format!("g{}", rng.below(12)),
+        1 + rng.below(3) as u32,
+        [0, 1, 2, 4][rng.below(4)],
+    );
+    spec.queue = rng.pick(&["default", "default", "a", "b", "c"]).into();
+    if rng.percent(20) {
+        spec.roles.push(build::role("extra", 1, 0));
+    }
+    if let (true, Some(gpu)) = (rng.percent(30), &mut spec.roles[0].request.gpu) {
+        gpu.share = 400;
+    }
+    spec.roles[0].max += rng.below(2) as u32;
+    if rng.percent(5) {
+        spec = build::within(spec, "shelf");
+    }
+    spec
+}
+
+/// Seats for the gang's minimum wherever they are free, found without any index; perhaps too few.
+fn seats(world: &World, gang: &Gang) -> Vec<Seat> {
+    let mut states: Vec<(NodeIdx, _)> = world
+        .nodes()
+        .filter(|(_, node)| node.usable && !node.releasing)
+        .map(|(idx, _)| (idx, world.states().get(world.node_state(idx).expect("here")).clone()))
+        .collect();
+    let mut seats = Vec::new();
+    for (role, spec) in gang.spec.roles.iter().enumerate() {
+        let signature = world.signature(gang.sigs[role]);
+        let (count, share) = signature.gpu();
+        for _ in 0..spec.min {
+            let found = states.iter_mut().find_map(|(node, state)| {
+                (state.free.times_fits(&signature.key.amounts) > 0).then_some(())?;
+                let devices = state.devices.take(count, share)?;
+                state.free.take(&signature.key.amounts, 1);
+                Some(Seat { devices, node: *node, role: role as u16 })
+            });
+            seats.extend(found);
+        }
+    }
+    seats
+}
+
+/// An admission or an order for some gang, now and then with a seat that cannot be right.
+fn placement(rng: &mut Rng, world: &World) -> Action {
+    let id = some_gang(rng, world);
+    let Some(gang) = world.gang(id) else { return Action::Admit { gang: id, seats: Vec::new() } };
+    let mut seats = match gang.phase {
+        Phase::Assembling(order) => world.orders()[&order].held.clone(),
+        _ => seats(world, gang),
+    };
+    if rng.percent(15) && !seats.is_empty() {
+        let at = rng.below(seats.len());
+        seats[at].node = NodeIdx(rng.below(9) as u32);
+        seats[at].devices = DeviceSet(rng.below(16) as u64);
+    }
+    if rng.percent(50) || world.pools().is_empty() || !matches!(gang.phase, Phase::Waiting) {
+        return Action::Admit { gang: id, seats };
+    }
+    let claim = ClaimId(world.next_claim().0.saturating_sub(u32::from(rng.percent(5))));
+    let pool = rng.below(world.pools().len() + 1);
+    let offering = OfferingRef { pool: PoolIdx(pool as u16), slot: rng.below(3) as u16 };
+    // The last member of each role sits on the new node, the others where there is room.
+    let missing: u32 =
+        gang.spec.roles.iter().map(|role| role.min).sum::<u32>() - seats.len() as u32;
+    seats.truncate(seats.len() - usize::from(missing == 0 && !seats.is_empty()));
+    let mut reservations: Vec<Reservation> = seats
+        .iter()
+        .map(|seat| Reservation {
+            place: Place::Node(seat.node),
+            devices: seat.devices,
+            role: seat.role,
+        })
+        .collect();
+    let mut next = 0;
+    for (role, spec) in gang.spec.roles.iter().enumerate() {
+        let seated = seats.iter().filter(|seat| usize::from(seat.role) == role).count();
+        for _ in seated..spec.min as usize {
+            let count = u32::from(world.signature(gang.sigs[role]).gpu().0);
+            let devices = DeviceSet(((1u64 << count) - 1) << next);
+            next += count;
+            reservations.push(Reservation {
+                place: Place::Claim(claim),
+                devices,
+                role: role as u16,
+            });
+        }
+    }
+    let deadline = world.now() + Span::mins(15);
+    let claims = vec![(claim, offering)];
+    Action::Order(OrderSpec { id: world.next_order(), gang: id, claims, reservations, deadline })
+}
+
+fn claim_event(rng: &mut Rng, world: &World) -> Event {
+    let claim = some_claim(rng, world);
+    let failures = [ClaimFailure::StockOut, ClaimFailure::BootFailed, ClaimFailure::GpusMissing];
+    match rng.below(4) {
+        0 => Event::ClaimLaunched(claim),
+        1 => Event::ClaimFailed(claim, failures[rng.below(3)]),
+        _ => Event::ClaimGone(claim),
+    }
+}
+
+/// A claim's node appears, comes and goes, or has fewer GPUs than promised while nobody uses it.
+fn claim_node(rng: &mut Rng, world: &World) -> Event {
+    let claim = some_claim(rng, world);
+    let name = format!("{claim:?}");
+    if rng.percent(10) {
+        return Event::NodeGone(name.into());
+    }
+    let used =
+        world.node_named(&name).and_then(|idx| world.node(idx)).is_some_and(|node| node.seats > 0);
+    let gpus = if !used && rng.percent(20) { 6 } else { 8 };
+    let mut spec = build::node(&name, gpus, place(rng));
+    spec.ready = rng.percent(80);
+    spec.claim = Some(claim);
+    Event::NodeSeen(spec)
+}
+
+fn decision(rng: &mut Rng, world: &World) -> Action {
+    let order = match world.orders().keys().next() {
+        Some(first) if rng.percent(90) => *first,
+        _ => OrderId(rng.below(10) as u32),
+    };
+    match rng.below(4) {
+        0 => Action::RollBack { order, reason: RollbackReason::DeadlinePassed },
+        1 => Action::RollBack {
+            order,
+            reason: RollbackReason::ClaimFailed(some_claim(rng, world), ClaimFailure::StockOut),
+        },
+        2 => Action::Release { claim: some_claim(rng, world) },
+        _ => Action::Stop { gang: some_gang(rng, world), reason: StopReason::Cancelled },
+    }
+}
+
+fn gang_event(rng: &mut Rng, world: &World) -> Event {
+    let gang = some_gang(rng, world);
+    if world.gang(gang).is_some_and(|gang| gang.phase == Phase::Stopping) && rng.percent(60) {
+        return Event::GangStopped(gang);
+    }
+    match rng.below(6) {
+        0 => Event::GangCancelled(gang),
+        1 | 2 => Event::GangEnded(gang),
+        3 => Event::GangStopped(gang),
+        4 => Event::GangStarted(gang),
+        _ => Event::Tick,
+    }
+}

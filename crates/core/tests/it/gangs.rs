@@ -1,0 +1,158 @@
+//! Gangs come, start whole, stop whole and end.
+
+use insta::assert_snapshot;
+use muster_core::Event;
+use muster_core::event::{Refusal, Stale};
+use muster_core::plan::{Action, StopReason};
+use muster_core::queue::QueueSpec;
+use muster_testkit::build;
+
+use crate::books::Books;
+
+#[test]
+fn a_gang_is_admitted_whole_and_gives_everything_back() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 2, 4));
+    let train = books.id("train");
+    assert_eq!(books.admit("train", &[("a1", 0x0f), ("a1", 0xf0)]), Ok(()));
+    assert_snapshot!(books.show(), @"");
+    books.ok(Event::GangStarted(train)).ok(Event::GangEnded(train));
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn an_admission_that_does_not_fit_changes_nothing() {
+    let mut books = Books::new();
+    books.node("a1", 8).node("a2", 8).gang(build::gang("train", 2, 4));
+    let mut shut = build::node("a3", 8, &[]);
+    shut.ready = false;
+    books.ok(Event::NodeSeen(shut));
+    for (why, seats) in [
+        (Stale::BelowMin, &[("a1", 0x0f)][..]),
+        (Stale::BelowMin, &[("a1", 0x0f), ("a1", 0xf0), ("a2", 0x0f)]),
+        (Stale::Seat, &[("a1", 0x0f), ("a1", 0x1e)]), // one device twice
+        (Stale::Seat, &[("a1", 0x0f), ("a2", 0x07)]), // three devices for four
+        (Stale::Seat, &[("a1", 0x0f), ("a2", 0xf00)]), // devices that are not there
+        (Stale::Seat, &[("a1", 0x0f), ("a3", 0x0f)]), // a node that is not ready
+        (Stale::Seat, &[("a1", 0x0f), ("a9", 0x0f)]), // no node at all
+    ] {
+        assert_eq!(books.admit("train", seats), Err(why.into()), "{seats:?}");
+    }
+    assert_eq!(books.admit("train", &[("a1", 0x0f), ("a2", 0x0f)]), Ok(()));
+}
+
+#[test]
+fn a_queues_limit_is_checked_all_the_way_up() {
+    let mut books = Books::new();
+    let mut org = QueueSpec::open("org");
+    org.limit.gpu_milli = Some(4_000);
+    let team = QueueSpec { parent: Some("org".into()), ..QueueSpec::open("team") };
+    books.node("a1", 8).ok(Event::QueueSet(org)).ok(Event::QueueSet(team));
+    for name in ["one", "two"] {
+        let mut spec = build::gang(name, 1, 3);
+        spec.queue = "team".into();
+        books.gang(spec);
+    }
+    assert_eq!(books.admit("one", &[("a1", 0x07)]), Ok(()));
+    assert_eq!(books.admit("two", &[("a1", 0x38)]), Err(Stale::Queue.into()));
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_gang_that_starts_over_keeps_its_age() {
+    let mut books = Books::new();
+    books.later(5).node("a1", 8).node("a2", 8).gang(build::gang("train", 2, 8));
+    let train = books.id("train");
+    for _ in 0..2 {
+        books.later(60).node("a2", 8);
+        assert_eq!(books.admit("train", &[("a1", 0xff), ("a2", 0xff)]), Ok(()));
+        books.ok(Event::GangStarted(train)).ok(Event::NodeGone("a2".into()));
+        let reason = StopReason::NodeLost(muster_core::id::NodeIdx(1));
+        books.ok(Event::Decided(Action::Stop { gang: train, reason }));
+        books.ok(Event::GangStopped(train));
+    }
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_gang_with_a_lost_node_is_broken_until_it_has_stopped() {
+    let mut books = Books::new();
+    books.node("a1", 8).node("a2", 8).gang(build::gang("train", 2, 8));
+    let train = books.id("train");
+    assert_eq!(books.admit("train", &[("a1", 0xff), ("a2", 0xff)]), Ok(()));
+    books.ok(Event::NodeGone("a1".into()));
+    assert_eq!(books.world.broken().len(), 1);
+    let lost = books.world.broken()[&train];
+    assert_eq!(books.world.node_name(lost).map(|name| &**name), Some("a1"), "not yet forgotten");
+    // A node of the same name is another node: the members that were lost are not on it.
+    books.node("a1", 8);
+    assert_ne!(books.world.node_named("a1"), Some(lost));
+    assert_snapshot!(books.show(), @"");
+    books.ok(Event::Decided(Action::Stop { gang: train, reason: StopReason::NodeLost(lost) }));
+    books.ok(Event::GangStopped(train));
+    assert!(books.world.broken().is_empty() && books.world.node_name(lost).is_none());
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_slot_is_reused_only_when_nobody_refers_to_it() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 1, 8));
+    let (train, slot) = (books.id("train"), books.world.node_named("a1"));
+    assert_eq!(books.admit("train", &[("a1", 0xff)]), Ok(()));
+    books.ok(Event::NodeGone("a1".into())).node("b1", 8);
+    assert_ne!(books.world.node_named("b1"), slot, "its member has not been stopped");
+    books.ok(Event::GangEnded(train)).node("b2", 8);
+    assert_eq!(books.world.node_named("b2"), slot);
+}
+
+#[test]
+fn a_cancelled_gang_is_gone_when_it_holds_nothing() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("idle", 1, 8)).gang(build::gang("busy", 1, 8));
+    let (idle, busy) = (books.id("idle"), books.id("busy"));
+    assert_eq!(books.admit("busy", &[("a1", 0xff)]), Ok(()));
+    books.ok(Event::GangCancelled(idle)).ok(Event::GangCancelled(busy)).ok(Event::GangCancelled(busy));
+    assert!(books.world.gang(idle).is_none() && books.world.cancelled().contains(&busy));
+    books.ok(Event::Decided(Action::Stop { gang: busy, reason: StopReason::Cancelled }));
+    books.ok(Event::GangStopped(busy));
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn events_out_of_turn_are_refused() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 1, 8));
+    let train = books.id("train");
+    let stop = Event::Decided(Action::Stop { gang: train, reason: StopReason::Cancelled });
+    for event in [Event::GangStarted(train), Event::GangStopped(train), Event::GangEnded(train), stop] {
+        assert_eq!(books.tell(event), Err(Stale::Gang.into()));
+    }
+    assert_eq!(books.admit("train", &[("a1", 0xff)]), Ok(()));
+    assert_eq!(books.tell(Event::GangStopped(train)), Err(Stale::Gang.into()), "nobody told it to");
+    books.ok(Event::GangEnded(train));
+    assert_eq!(books.tell(Event::GangEnded(train)), Err(Refusal::UnknownGang(train)));
+}
+
+#[test]
+fn a_gang_that_makes_no_sense_is_refused() {
+    let mut books = Books::new();
+    books.gang(build::gang("train", 1, 8));
+    let name = |text: &str| std::sync::Arc::from(text);
+    let mut lost = build::gang("lost", 1, 8);
+    lost.queue = "nowhere".into();
+    let mut empty = build::gang("empty", 1, 8);
+    empty.roles.clear();
+    let mut backward = build::gang("backward", 3, 8);
+    backward.roles[0].max = 2;
+    for (spec, why) in [
+        (build::gang("train", 2, 8), Refusal::DuplicateGang(name("train"))),
+        (lost, Refusal::UnknownQueue(name("nowhere"))),
+        (empty, Refusal::EmptyGang(name("empty"))),
+        (build::gang("nobody", 0, 8), Refusal::EmptyGang(name("nobody"))),
+        (backward, Refusal::EmptyGang(name("backward"))),
+        (build::within(build::gang("far", 1, 8), "shelf"), Refusal::UnknownLevel(name("shelf"))),
+    ] {
+        assert_eq!(books.tell(Event::GangSubmitted(spec)), Err(why));
+    }
+}

@@ -1,0 +1,152 @@
+//! Orders reserve, complete or are rolled back; claims become nodes or fail.
+
+use insta::assert_snapshot;
+use muster_core::Event;
+use muster_core::event::Stale;
+use muster_core::order::{ClaimFailure, RollbackReason};
+use muster_core::plan::Action;
+use muster_testkit::build;
+
+use crate::books::Books;
+
+/// One node here, one pool, and a gang of two that needs both.
+fn ordered() -> (Books, muster_core::id::OrderId, muster_core::id::ClaimId) {
+    let mut books = Books::new();
+    books.node("a1", 8).ok(Event::PoolSet(build::pool("p", vec![build::offering("a", 10.0)])));
+    books.later(1).gang(build::gang("ns/train", 2, 8));
+    let (order, claim) = books.place(books.order("ns/train", &[("a1", 0xff)], &[0xff]));
+    (books, order, claim)
+}
+
+#[test]
+fn an_order_reserves_what_is_here_and_claims_the_rest() {
+    let (books, ..) = ordered();
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_claim_gets_on_step_by_step_and_holds_its_seats_when_ready() {
+    let (mut books, _, claim) = ordered();
+    books.ok(Event::ClaimLaunched(claim));
+    books.ok(Event::NodeSeen(books.claim_node(claim, 7)));
+    assert_snapshot!(books.show(), @"");
+    books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_complete_order_becomes_the_admission_it_promised() {
+    let (mut books, order, claim) = ordered();
+    let seats = [("a1", 0xff), ("c0", 0xff)];
+    assert_eq!(books.admit("ns/train", &seats), Err(Stale::Order.into()), "not complete");
+    books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
+    let other = [("a1", 0xff), ("a1", 0xff)];
+    assert_eq!(books.admit("ns/train", &other), Err(Stale::Order.into()), "not what it holds");
+    assert_eq!(books.admit("ns/train", &seats), Ok(()));
+    assert!(!books.world.orders().contains_key(&order));
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_rollback_frees_everything_and_remembers_who_failed() {
+    let (mut books, order, claim) = ordered();
+    books.ok(Event::ClaimFailed(claim, ClaimFailure::StockOut)).later(4);
+    let reason = RollbackReason::ClaimFailed(claim, ClaimFailure::StockOut);
+    let roll_back = Event::Decided(Action::RollBack { order, reason });
+    books.ok(roll_back.clone());
+    assert_eq!(books.tell(roll_back), Err(Stale::Order.into()), "it is over");
+    assert_snapshot!(books.show(), @"");
+    let health = books.world.pools().values().next().expect("a pool").offerings[0].health;
+    assert_eq!((health.streak, health.last_failure.map(|at| at.0)), (1, Some(5 * 60_000)));
+}
+
+#[test]
+fn a_passed_deadline_speaks_against_those_that_are_late_only() {
+    for (ready, streak) in [(true, 0), (false, 1)] {
+        let (mut books, order, claim) = ordered();
+        if ready {
+            books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
+        }
+        let reason = RollbackReason::DeadlinePassed;
+        books.ok(Event::Decided(Action::RollBack { order, reason }));
+        let health = books.world.pools().values().next().expect("a pool").offerings[0].health;
+        assert_eq!(health.streak, streak, "ready: {ready}");
+    }
+}
+
+#[test]
+fn a_lost_node_and_a_cancelled_gang_speak_against_nobody() {
+    let (mut books, order, _) = ordered();
+    let gang = books.id("ns/train");
+    books.ok(Event::GangCancelled(gang));
+    books.ok(Event::Decided(Action::RollBack { order, reason: RollbackReason::GangGone }));
+    assert!(books.world.gang(gang).is_none(), "it is gone with its order");
+    let health = books.world.pools().values().next().expect("a pool").offerings[0].health;
+    assert_eq!(health.streak, 0);
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_claim_counts_until_nothing_is_left_of_it() {
+    let (mut books, order, claim) = ordered();
+    let release = Event::Decided(Action::Release { claim });
+    assert_eq!(books.tell(release.clone()), Err(Stale::InUse.into()), "its order needs it");
+    books.ok(Event::ClaimGone(claim));
+    assert_snapshot!(books.show(), @"");
+    let reason = RollbackReason::ClaimFailed(claim, ClaimFailure::Vanished);
+    books.ok(Event::Decided(Action::RollBack { order, reason })).ok(release.clone()).ok(release);
+    books.ok(Event::ClaimGone(claim));
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_released_node_takes_nobody_and_a_node_in_use_is_not_released() {
+    let (mut books, _, claim) = ordered();
+    books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
+    assert_eq!(books.admit("ns/train", &[("a1", 0xff), ("c0", 0xff)]), Ok(()));
+    let release = Event::Decided(Action::Release { claim });
+    assert_eq!(books.tell(release.clone()), Err(Stale::InUse.into()));
+    let train = books.id("ns/train");
+    books.ok(Event::GangEnded(train)).ok(release).gang(build::gang("next", 1, 8));
+    assert_eq!(books.admit("next", &[("c0", 0xff)]), Err(Stale::Seat.into()));
+    books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
+    assert_eq!(books.admit("next", &[("c0", 0xff)]), Err(Stale::Seat.into()), "seen again");
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_node_seen_after_its_claim_was_released_takes_nobody() {
+    let (mut books, order, claim) = ordered();
+    let reason = RollbackReason::DeadlinePassed;
+    books.ok(Event::Decided(Action::RollBack { order, reason }));
+    books.ok(Event::Decided(Action::Release { claim }));
+    books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
+    assert_snapshot!(books.show(), @"");
+}
+
+#[test]
+fn a_lost_node_fails_its_claim_and_the_seats_on_it_are_settled_by_the_rollback() {
+    let (mut books, order, claim) = ordered();
+    books.ok(Event::NodeSeen(books.claim_node(claim, 8))).ok(Event::NodeGone("c0".into()));
+    assert_snapshot!(books.show(), @"");
+    let reason = RollbackReason::ClaimFailed(claim, ClaimFailure::Vanished);
+    books.ok(Event::Decided(Action::RollBack { order, reason }));
+    assert_snapshot!(books.show(), @"");
+    books.node("b1", 8);
+    assert_eq!(books.world.node_slots(), 2, "the lost node's slot is used again");
+}
+
+#[test]
+fn numbers_of_orders_and_claims_are_never_given_twice() {
+    let (mut books, order, claim) = ordered();
+    let reason = RollbackReason::DeadlinePassed;
+    books.ok(Event::Decided(Action::RollBack { order, reason }));
+    books.ok(Event::Decided(Action::Release { claim })).ok(Event::ClaimGone(claim));
+    let mut again = books.order("ns/train", &[("a1", 0xff)], &[0xff]);
+    assert!(again.id > order && again.claims[0].0 > claim);
+    again.id = order;
+    assert_eq!(books.tell(Event::Decided(Action::Order(again.clone()))), Err(Stale::Gang.into()));
+    again.id = books.world.next_order();
+    again.claims[0].0 = claim;
+    assert_eq!(books.tell(Event::Decided(Action::Order(again))), Err(Stale::Order.into()));
+}
