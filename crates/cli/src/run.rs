@@ -12,21 +12,25 @@ use muster_core::time::Time;
 use muster_plan::Policy;
 use muster_sim::{Sim, SimOptions, Summary};
 
-use crate::story::{Comparison, Timeline, compare};
-use crate::{load, words};
+use crate::exit::Misused;
+use crate::figures::{count, span};
+use crate::story::{Comparison, REDRAW, Timeline, compare};
+use crate::undone::undone;
+use crate::{load, say};
 
 /// Run gangs on simulated nodes in wall-clock time and tell the story as it happens.
 ///
 /// Pools boot simulated nodes with the boot times and failures their manifests give; workers are simulated
-/// and take the time `sim.muster.sh/run-time` says. At the end the same workload is run once more without
-/// gangs, one node and one start at a time, and both are shown side by side.
+/// and take the time the annotation `sim.muster.sh/run-time` says. At the end the same workload is run once more
+/// without gangs, one node and one start at a time, and both are shown side by side.
 #[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Manifests with gangs, queues, pools and nodes
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Simulated seconds per second of wall time
-    #[arg(long, default_value_t = 30.0, value_parser = speed)]
+    #[arg(long, default_value_t = 30.0, value_parser = speed, allow_negative_numbers = true)]
     speed: f64,
     /// Where randomness starts; the same seed tells the same story
     #[arg(long, default_value_t = 1)]
@@ -39,6 +43,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  muster run examples/quickstart.yaml                    the story in a minute
+  muster run --speed 100000 examples/quickstart.yaml     the same at once
+  muster run --speed 100000 --json job.yaml pools.yaml | jq .summary";
+
 fn speed(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(speed) if speed > 0.0 && speed.is_finite() => Ok(speed),
@@ -46,11 +56,11 @@ fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Gangs that cannot run would keep the command waiting for ever.
-const NOTHING_LEFT: &str = "nothing is left to happen";
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let setup = load::setup(load::manifests(&args.files)?);
+    if setup.jobs.is_empty() {
+        return Err(Misused("nothing to run: there is no gang in these manifests".into()).into());
+    }
     let policy = Policy::default();
     let options = SimOptions { seed: args.seed, check: true, ..SimOptions::default() };
     let names = setup.jobs.iter().map(|job| job.gang.name.chars().count());
@@ -58,25 +68,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut sim = Sim::new(setup.clone(), policy.clone(), options)?;
     if args.json {
         sim.watch(Box::new(|now, _, fact| {
-            println!("{}", serde_json::json!({ "at_s": now.as_secs_f64(), "fact": fact }));
+            say::line(serde_json::json!({ "at_s": now.as_secs_f64(), "fact": fact }));
         }));
     } else {
         let timeline = timeline.clone();
         sim.watch(Box::new(move |now, world, fact| timeline.borrow_mut().tell(now, world, fact)));
     }
     let interrupted = interrupts()?;
-    let finished = pace(&mut sim, args.speed, &interrupted, |sim| {
-        if !args.json {
-            timeline.borrow_mut().stands(sim.now(), sim.world(), sim.last_plan());
-        }
+    let interrupted_at = pace(&mut sim, args.speed, &interrupted, |sim, moment| match moment {
+        _ if args.json => {}
+        Moment::Step => timeline.borrow_mut().stands(sim.now(), sim.world(), sim.last_plan()),
+        Moment::Between(now) => timeline.borrow_mut().draw(now, sim.world(), sim.last_plan()),
     });
     timeline.borrow_mut().finish();
-    if !finished {
-        bail!(
-            "interrupted at {:.0} simulated seconds; {} gangs were not done",
-            sim.now().as_secs_f64(),
-            sim.unfinished()
-        );
+    if let Some(now) = interrupted_at {
+        let (left, now) = (undone(&sim), span(now.since(Time::ZERO)));
+        let number = count(left.len(), "gang");
+        bail!("interrupted after {now} of simulated time, {number} not done:{}", listed(&left));
     }
     let summary = Summary::of(&sim, policy.order.name(), true);
     let comparison = if args.no_compare { None } else { Some(compare(setup, &sim, args.seed)?) };
@@ -84,28 +92,41 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     judge(&sim)
 }
 
-/// Steps through the simulation at the given speed. `false` when somebody interrupts.
+/// When somebody may want to look.
+enum Moment {
+    /// A step was taken.
+    Step,
+    /// Time passes until the next one.
+    Between(Time),
+}
+
+/// Steps through the simulation at the given speed. When somebody interrupts, the time that was reached.
 fn pace(
     sim: &mut Sim,
     speed: f64,
     interrupted: &Receiver<()>,
-    mut stepped: impl FnMut(&Sim),
-) -> bool {
+    mut look: impl FnMut(&Sim, Moment),
+) -> Option<Time> {
     let began = Instant::now();
-    while let Some(at) = sim.next_at() {
-        if sim.is_over() {
-            break;
-        }
-        let due = Duration::from_secs_f64(at.since(Time::ZERO).as_secs_f64() / speed);
-        let left = due.saturating_sub(began.elapsed());
-        match interrupted.recv_timeout(left) {
-            Ok(()) => return false,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+    while let Some(at) = sim.next_at().filter(|_| !sim.is_over()) {
+        loop {
+            let now = Time::from_secs_f64(began.elapsed().as_secs_f64() * speed).min(at);
+            let now = now.max(sim.now());
+            look(sim, Moment::Between(now));
+            let left = at.since(now).as_secs_f64() / speed;
+            let left = Duration::try_from_secs_f64(left).unwrap_or(REDRAW);
+            match interrupted.recv_timeout(left.min(REDRAW)) {
+                Ok(()) => return Some(now),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            if now == at {
+                break;
+            }
         }
         sim.step();
-        stepped(sim);
+        look(sim, Moment::Step);
     }
-    true
+    None
 }
 
 fn interrupts() -> anyhow::Result<Receiver<()>> {
@@ -118,25 +139,15 @@ fn interrupts() -> anyhow::Result<Receiver<()>> {
 
 fn report(args: &Args, sim: &Sim, summary: &Summary, comparison: Option<&Comparison>) {
     if args.json {
-        println!("{}", serde_json::json!({ "summary": summary, "comparison": comparison }));
+        say::line(serde_json::json!({ "summary": summary, "comparison": comparison }));
         return;
     }
-    println!();
     if let Some(comparison) = comparison {
-        println!("{comparison}");
-        println!(
-            "  one by one: the same workload without gangs. Each member asks for its own node and starts when"
-        );
-        println!(
-            "  that node is there; GPUs of early members are wasted until the last one has come."
-        );
+        say::line(format_args!("\n{comparison}"));
     }
-    println!();
-    println!(
-        "  promises checked after every one of {} steps: {} broken",
-        sim.steps(),
-        sim.violations().len()
-    );
+    let steps = count(sim.steps() as usize, "step");
+    let broken = sim.violations().len();
+    say::line(format_args!("  promises checked after each of {steps}: {broken} broken"));
 }
 
 /// Fails when a promise was broken or a gang was left behind.
@@ -144,18 +155,14 @@ fn judge(sim: &Sim) -> anyhow::Result<()> {
     if let Some(violation) = sim.violations().first() {
         bail!("a promise was broken: {violation}");
     }
-    let left: Vec<String> = sim
-        .last_plan()
-        .verdicts
-        .iter()
-        .filter_map(|(id, verdict)| {
-            let gang = sim.world().gang(*id)?;
-            Some(format!("{}: {}", gang.spec.name, words::verdict(sim.world(), *id, verdict)))
-        })
-        .collect();
+    let left = undone(sim);
     if left.is_empty() {
-        Ok(())
-    } else {
-        bail!("{NOTHING_LEFT}, but not every gang ran:\n  {}", left.join("\n  "))
+        return Ok(());
     }
+    bail!("nothing is left to happen, and {} not done:{}", count(left.len(), "gang"), listed(&left))
+}
+
+/// One line each, below the sentence they belong to.
+fn listed(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n  {line}")).collect()
 }

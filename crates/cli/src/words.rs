@@ -1,6 +1,7 @@
 //! Verdicts in words. Every place that shows one shows it through here.
 
 use muster_core::World;
+use muster_core::gang::Closeness;
 use muster_core::id::GangId;
 use muster_core::order::{ClaimFailure, RollbackReason};
 use muster_core::resource::display_amount;
@@ -16,7 +17,7 @@ pub(crate) fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String 
         Verdict::Stopping => "stopping".to_owned(),
         Verdict::Provisioning { ready, total, .. } => format!("{ready}/{total} nodes ready"),
         Verdict::Waiting { position, blockers } => {
-            format!("#{position} in the queue: {}", join(world, gang, blockers))
+            format!("#{position} in line: {}", join(world, gang, blockers))
         }
         Verdict::Impossible { blockers } => {
             format!("can never run: {}", join(world, gang, blockers))
@@ -34,12 +35,17 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         let spec = world.gang(gang).and_then(|gang| gang.spec.roles.get(usize::from(role)));
         spec.map_or_else(|| format!("role {role}"), |role| role.name.to_string())
     };
+    // Counts of members are those of the best place when all of them must be in one.
+    let close = match world.gang(gang).and_then(|gang| gang.spec.closeness.as_ref()) {
+        Some(Closeness::Required(level)) => format!(" in one {level}"),
+        Some(Closeness::Preferred(_)) | None => String::new(),
+    };
     let until = |time: muster_core::time::Time| figures::span(time.since(world.now()));
     match blocker {
         Blocker::NoFreeCapacity { role: r, fits, needs } => {
-            format!("{fits} of {needs} {} fit on what is free", role(*r))
+            format!("{fits} of {needs} x {} fit on free nodes{close}", role(*r))
         }
-        Blocker::RolesCompete => "its roles do not fit together on what is free".to_owned(),
+        Blocker::RolesCompete => "its roles do not fit on free nodes together".to_owned(),
         Blocker::Behind(ahead) => {
             let name =
                 world.gang(*ahead).map_or_else(String::new, |gang| gang.spec.name.to_string());
@@ -64,7 +70,10 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         }
         Blocker::ProvisioningOff => "no nodes are bought for it".to_owned(),
         Blocker::NoOffering { role: r } => format!("no offering suits {}", role(*r)),
-        Blocker::PoolsFull { room } => format!("pools have room for {room} more nodes"),
+        Blocker::PoolsFull { room: 0 } => "pools are at their limits".to_owned(),
+        Blocker::PoolsFull { room } => {
+            format!("pools may add only {}", figures::count(*room as usize, "node"))
+        }
         Blocker::OfferingsAvoided { until: at } => {
             format!("offerings that failed are left alone for {}", until(*at))
         }
@@ -72,10 +81,10 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
             format!("too many orders failed, next try in {}", until(*at))
         }
         Blocker::RoleFitsNowhere { role: r } => {
-            format!("{} fits on no node and no offering, however empty", role(*r))
+            format!("{} fits on no node and no offering, not even an empty one", role(*r))
         }
         Blocker::NeverEnough { role: r, most, needs } => {
-            format!("at most {most} of {needs} {} could ever run at once", role(*r))
+            format!("at most {most} of {needs} x {} could ever run at once{close}", role(*r))
         }
     }
 }
@@ -87,13 +96,12 @@ pub(crate) fn rollback(world: &World, reason: RollbackReason) -> String {
             let zone = world.claims().get(&claim).map_or_else(String::new, |claim| {
                 format!(" in {}", world.offering(claim.offering).spec.zone)
             });
-            let what = match failure {
-                ClaimFailure::StockOut => "the provider has none left",
-                ClaimFailure::BootFailed => "a node did not boot",
-                ClaimFailure::GpusMissing => "a node lacks GPUs",
-                ClaimFailure::Vanished => "a node vanished",
-            };
-            format!("{what}{zone}")
+            match failure {
+                ClaimFailure::StockOut => format!("no more nodes can be had{zone}"),
+                ClaimFailure::BootFailed => format!("a node{zone} did not boot"),
+                ClaimFailure::GpusMissing => format!("a node{zone} lacks GPUs"),
+                ClaimFailure::Vanished => format!("a node{zone} vanished"),
+            }
         }
         RollbackReason::DeadlinePassed => "not complete in time".to_owned(),
         RollbackReason::NodeLost(_) => "a node it counted on is gone".to_owned(),

@@ -33,8 +33,17 @@ impl Barrier {
             Vec::new()
         }
     }
-    /// A member was stopped; the others wait again.
-    pub(crate) fn leave(&mut self, job: usize, gang: GangId) {
-        self.here[self.group_of[job]].retain(|(id, _)| *id != gang);
+    /// A member was stopped. If all were at work, their work is lost with it: those left, who wait again.
+    pub(crate) fn leave(&mut self, job: usize, gang: GangId) -> Vec<GangId> {
+        let group = self.group_of[job];
+        let at_work = self.here[group].len() == self.size[group];
+        self.here[group].retain(|(id, _)| *id != gang);
+        let left = self.here[group].iter().map(|(id, _)| *id);
+        if at_work { left.collect() } else { Vec::new() }
+    }
+    /// A member that waits again does so as a new start, so that its earlier end is void.
+    pub(crate) fn again(&mut self, job: usize, gang: GangId, epoch: u32) {
+        let here = &mut self.here[self.group_of[job]];
+        here.iter_mut().filter(|(id, _)| *id == gang).for_each(|entry| entry.1 = epoch);
     }
 }

@@ -86,7 +86,7 @@ impl Summary {
             ended: waits.len(),
             not_ended: sim.jobs().len() - waits.len(),
             avg_bsld: slowdowns / count,
-            mean_wait_s: waits.iter().sum::<f64>() / count,
+            mean_wait_s: waits.iter().fold(0.0, |sum, wait| sum + wait) / count,
             p50_wait_s: percentile(&waits, 0.50),
             p95_wait_s: percentile(&waits, 0.95),
             p99_wait_s: percentile(&waits, 0.99),

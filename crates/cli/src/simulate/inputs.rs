@@ -14,6 +14,7 @@ use muster_sim::{Job, Setup};
 
 use super::Args;
 use crate::exit::Misused;
+use crate::figures::count;
 use crate::load;
 
 /// Nodes per rack when nobody describes racks.
@@ -30,16 +31,19 @@ pub(super) fn setup(args: &Args) -> anyhow::Result<Setup> {
         let trace = swf::read(file).map_err(|error| Misused(error.to_string()))?;
         if !trace.skipped.is_empty() {
             let first = &trace.skipped[0];
-            let (count, file) = (trace.skipped.len(), file.display());
-            eprintln!(
-                "warning: {file}: {count} records skipped; the first at line {}: {}",
-                first.line, first.reason
-            );
+            let (skipped, file) = (count(trace.skipped.len(), "record"), file.display());
+            let (line, reason) = (first.line, first.reason);
+            eprintln!("warning: {file}:{line}: {skipped} skipped, this the first: {reason}");
         }
         if args.nodes.is_none() && setup.nodes.is_empty() && setup.pools.is_empty() {
             let procs = args.procs.or_else(|| trace.header.max_procs());
-            let procs = procs
-                .ok_or_else(|| Misused("--procs is needed: the trace does not say it".into()))?;
+            let procs = procs.ok_or_else(|| {
+                let file = file.display();
+                Misused(format!(
+                    "{file}: the header names no MaxProcs: say with --procs how large the machine is, \
+                     or give --nodes or manifests"
+                ))
+            })?;
             setup.nodes.push(machine(procs));
         }
         setup.jobs.extend(trace.jobs(&SwfOptions::default()));
@@ -49,19 +53,21 @@ pub(super) fn setup(args: &Args) -> anyhow::Result<Setup> {
     }
     if let Some(preset) = args.workload {
         let mut spec = preset.spec();
-        (spec.jobs, spec.gpus_per_member) = (args.jobs, args.gpus_per_node.max(1));
+        (spec.jobs, spec.gpus_per_member) = (args.jobs as usize, args.gpus_per_node.max(1));
         setup.jobs.extend(spec.generate(args.seed).map_err(|error| Misused(error.to_string()))?);
     }
     setup.nodes.extend((0..args.nodes.unwrap_or(0)).map(|i| node(i, args.gpus_per_node)));
     if setup.jobs.is_empty() {
         return Err(Misused(
-            "nothing to run: give manifests with gangs, --swf, --csv or --workload".into(),
+            "nothing to run: give manifests with gangs, or a trace with --swf or --csv, or --workload"
+                .into(),
         )
         .into());
     }
     if setup.nodes.is_empty() && setup.pools.is_empty() {
         return Err(Misused(
-            "nowhere to run: give manifests with nodes or pools, --nodes or --procs".into(),
+            "nowhere to run: give manifests with nodes or pools, or --nodes, or --swf with --procs"
+                .into(),
         )
         .into());
     }

@@ -6,8 +6,8 @@ mod outputs;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use anyhow::bail;
-use clap::Args as ClapArgs;
+use anyhow::{Context, bail};
+use clap::{Args as ClapArgs, value_parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use muster_core::time::{Span, Time};
 use muster_plan::{Policy, QueueOrder};
@@ -18,7 +18,8 @@ use muster_sim::{Setup, Sim, SimOptions, Summary};
 ///
 /// Supply comes from manifests (nodes, pools, queues, topology) or from --nodes or --procs; demand comes from
 /// manifests, from a trace (--swf, --csv) or from a generator (--workload). Several policies are run one
-/// after the other on the same input and shown side by side.
+/// after the other on the same input and shown side by side. Jobs that can never run are named on standard
+/// error and left behind.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -35,42 +36,50 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", help_heading = "Demand")]
     pub(super) workload: Option<Preset>,
     /// How many jobs the synthetic workload has
-    #[arg(long, value_name = "N", default_value_t = 1_000, help_heading = "Demand")]
-    pub(super) jobs: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1_000,
+        requires = "workload",
+        help_heading = "Demand"
+    )]
+    pub(super) jobs: u32,
     /// Processors of the machine a --swf trace ran on; its header says so if this does not
-    #[arg(long, value_name = "N", help_heading = "Supply")]
+    #[arg(long, value_name = "N", requires = "swf", help_heading = "Supply")]
     pub(super) procs: Option<u32>,
     /// Add this many nodes, in racks of 16
-    #[arg(long, value_name = "N", help_heading = "Supply")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(0..=1_000_000), help_heading = "Supply")]
     pub(super) nodes: Option<u32>,
     /// GPUs of each added node
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(0..=64), help_heading = "Supply")]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(0..=64), help_heading = "Supply")]
     pub(super) gpus_per_node: u16,
-    /// How the queue is ordered; give it several times to compare
-    #[arg(long, value_name = "NAME", default_value = "fifo", value_parser = policy)]
+    #[arg(long, value_name = "NAME", default_value = "fifo", value_parser = policy, help = policy_help())]
     policy: Vec<QueueOrder>,
     /// Where randomness starts; the same seed gives the same run
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
-    /// Stop after this much simulated time
+    /// Stop after this much simulated time, such as 90m or 7d
     #[arg(long, value_name = "SPAN")]
     until: Option<Span>,
     /// Do not check the promises after every step; faster
     #[arg(long)]
     no_check: bool,
-    /// Write a line `id,start` for every job, start in seconds
+    /// Write a line `id,start` for every job, start in seconds; of the first policy
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     starts: Option<PathBuf>,
-    /// Record every event and every plan, for `muster replay`
+    /// Record every event and every plan for `muster replay`; of the first policy
     #[arg(long, visible_alias = "save-plan", value_name = "FILE", help_heading = "Output")]
     record: Option<PathBuf>,
     /// Take every decision of a recording again instead of simulating
-    #[arg(long, value_name = "FILE", exclusive = true, help_heading = "Output")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = SIMULATING, help_heading = "Output")]
     replay: Option<PathBuf>,
     /// Print one JSON object per policy
     #[arg(long, help_heading = "Output")]
     json: bool,
 }
+
+/// What says nothing to a replay.
+const SIMULATING: [&str; 6] = ["files", "swf", "csv", "workload", "starts", "record"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,10 +89,15 @@ Examples:
   muster simulate pools.yaml --csv jobs.csv --record run.jsonl && muster replay run.jsonl";
 
 fn policy(name: &str) -> Result<QueueOrder, String> {
-    QueueOrder::named(name).ok_or_else(|| {
-        let names: Vec<&str> = QueueOrder::NAMES.iter().map(|(name, _)| *name).collect();
-        format!("no such policy; there are {}", names.join(", "))
-    })
+    QueueOrder::named(name).ok_or_else(|| format!("no such policy; there are {}", policy_names()))
+}
+
+fn policy_help() -> String {
+    format!("How the queue is ordered: {}; give it several times to compare", policy_names())
+}
+
+fn policy_names() -> String {
+    QueueOrder::NAMES.map(|(name, _)| name).join(", ")
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -91,15 +105,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return crate::replay::replay_file(file, args.json);
     }
     let setup = inputs::setup(args)?;
+    let mut starts = args.starts.as_deref().map(outputs::create).transpose()?;
     let mut summaries = Vec::new();
     let mut broken = None;
     for (i, order) in args.policy.iter().enumerate() {
         // Files are of the first policy; side by side they would overwrite each other.
         let first = i == 0;
         let (sim, summary) = simulate(args, setup.clone(), *order, first)?;
-        if let Some(file) = args.starts.as_ref().filter(|_| first) {
-            outputs::starts(file, &sim)?;
+        if let Some(out) = starts.take() {
+            outputs::starts(out, &sim).context("--starts cannot be written")?;
         }
+        outputs::warn_of_undone(&sim, order.name());
         broken = broken.or_else(|| sim.violations().first().cloned());
         summaries.push(summary);
     }
@@ -110,6 +126,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
+/// When this much time passes beyond the longest run time and nothing ends, nothing ever will: a cloud that
+/// never delivers is asked again for ever.
+const PATIENCE: Span = Span::hours(24 * 7);
+
 fn simulate(
     args: &Args,
     setup: Setup,
@@ -117,25 +137,30 @@ fn simulate(
     record: bool,
 ) -> anyhow::Result<(Sim, Summary)> {
     let policy = Policy { order, ..Policy::default() };
-    let recorder = match args.record.as_ref().filter(|_| record) {
-        Some(file) => Some(outputs::recorder(file)?),
-        None => None,
-    };
+    let recorder = args.record.as_deref().filter(|_| record).map(outputs::recorder).transpose()?;
     let options =
         SimOptions { seed: args.seed, check: !args.no_check, recorder, ..SimOptions::default() };
     let jobs = setup.jobs.len();
+    let patience = PATIENCE + setup.jobs.iter().map(|job| job.run).max().unwrap_or_default();
+    let last_submit = setup.jobs.iter().map(|job| job.submit).max().unwrap_or_default();
     let mut sim = Sim::new(setup, policy, options)?;
     let until = args.until.map_or(Time::MAX, |span| Time::ZERO + span);
     let bar = progress(jobs, order);
-    while sim.next_at().is_some_and(|at| at <= until) && !sim.is_over() {
+    outputs::warn_of_refused(&mut sim, &bar);
+    let (mut unfinished, mut give_up) = (jobs, last_submit + patience);
+    while sim.next_at().is_some_and(|at| at <= until.min(give_up)) && !sim.is_over() {
         sim.step();
+        if sim.unfinished() != unfinished {
+            unfinished = sim.unfinished();
+            give_up = last_submit.max(sim.now()) + patience;
+        }
         if sim.steps().is_multiple_of(256) {
             bar.set_position((jobs - sim.unfinished()) as u64);
         }
     }
     bar.finish_and_clear();
     if let Some(recorder) = sim.recorder_mut() {
-        recorder.finish()?;
+        recorder.finish().context("--record cannot be written")?;
     }
     let summary = Summary::of(&sim, order.name(), !args.no_check);
     Ok((sim, summary))
@@ -146,7 +171,7 @@ fn progress(jobs: usize, order: QueueOrder) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
-    let template = "{prefix} {bar:40} {pos}/{len} jobs, {per_sec}, {eta} left";
+    let template = "{prefix} {bar:40} {pos}/{len} jobs, {eta} left";
     bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
     bar.set_prefix(order.name());
     bar

@@ -1,48 +1,95 @@
 //! What a simulation leaves behind: tables, JSON lines, start times, recordings.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
+use indicatif::ProgressBar;
+use muster_core::Fact;
 use muster_core::time::Span;
 use muster_sim::record::Recorder;
 use muster_sim::{Sim, Summary};
 
+use crate::exit::Misused;
 use crate::figures::{grouped, span};
+use crate::say;
+use crate::undone::undone;
+
+/// A file to write to. Made before anything is run, so that a misspelt path costs nobody an hour.
+pub(super) fn create(file: &Path) -> Result<BufWriter<File>, Misused> {
+    let unusable = |error| Misused(format!("{}: cannot be written: {error}", file.display()));
+    File::create(file).map(BufWriter::new).map_err(unusable)
+}
 
 /// A recording into a file.
-pub(super) fn recorder(file: &Path) -> anyhow::Result<Recorder> {
-    let out = File::create(file).with_context(|| file.display().to_string())?;
-    Ok(Recorder::new(Box::new(BufWriter::new(out))))
+pub(super) fn recorder(file: &Path) -> Result<Recorder, Misused> {
+    Ok(Recorder::new(Box::new(create(file)?)))
 }
 
 /// `id,start` for every job that started; the id of a trace's job is the one the trace gave it.
-pub(super) fn starts(file: &Path, sim: &Sim) -> anyhow::Result<()> {
-    let write = || -> std::io::Result<()> {
-        let mut out = BufWriter::new(File::create(file)?);
-        for (job, outcome) in sim.jobs().iter().zip(sim.accounts().outcomes()) {
-            if let Some(started) = outcome.started {
-                let id = job.gang.name.strip_prefix("job-").unwrap_or(&job.gang.name);
-                let (secs, ms) = (started.0 / 1_000, started.0 % 1_000);
-                if ms == 0 {
-                    writeln!(out, "{id},{secs}")?;
-                } else {
-                    writeln!(out, "{id},{secs}.{ms:03}")?;
-                }
+pub(super) fn starts(mut out: impl Write, sim: &Sim) -> std::io::Result<()> {
+    for (job, outcome) in sim.jobs().iter().zip(sim.accounts().outcomes()) {
+        if let Some(started) = outcome.started {
+            let id = cell(job.gang.name.strip_prefix("job-").unwrap_or(&job.gang.name));
+            let (secs, ms) = (started.0 / 1_000, started.0 % 1_000);
+            if ms == 0 {
+                writeln!(out, "{id},{secs}")?;
+            } else {
+                writeln!(out, "{id},{secs}.{ms:03}")?;
             }
         }
-        out.flush()
-    };
-    write().with_context(|| file.display().to_string())
+    }
+    out.flush()
+}
+
+/// A name as a cell of a table; one with a comma or a quote in it is quoted.
+fn cell(name: &str) -> Cow<'_, str> {
+    if name.contains([',', '"']) {
+        Cow::Owned(format!("\"{}\"", name.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+/// So many of those left behind are named.
+const NAMED: usize = 3;
+
+/// Says why jobs are refused, when they are.
+pub(super) fn warn_of_refused(sim: &mut Sim, bar: &ProgressBar) {
+    let (bar, mut named) = (bar.clone(), 0);
+    sim.watch(Box::new(move |_, _, fact| {
+        if let Fact::GangRefused { name, why } = fact
+            && named < NAMED
+        {
+            named += 1;
+            bar.suspend(|| eprintln!("warning: {name} is refused: {why}"));
+        }
+    }));
+}
+
+/// Says which jobs were left behind, and why; a table would not show it.
+pub(super) fn warn_of_undone(sim: &Sim, policy: &str) {
+    let left = undone(sim);
+    if left.is_empty() {
+        return;
+    }
+    let (number, all) = (grouped(left.len() as u64), grouped(sim.jobs().len() as u64));
+    eprintln!("warning: {policy}: {number} of {all} jobs not done:");
+    for line in left.iter().take(NAMED) {
+        eprintln!("  {line}");
+    }
+    if left.len() > NAMED {
+        eprintln!("  ... and {} more", left.len() - NAMED);
+    }
 }
 
 /// All policies side by side, or a JSON object each.
 pub(super) fn print(summaries: &[Summary], json: bool) -> anyhow::Result<()> {
     if json {
         for summary in summaries {
-            println!("{}", serde_json::to_string(summary)?);
+            say::line(serde_json::to_string(summary)?);
         }
         return Ok(());
     }
@@ -57,7 +104,7 @@ pub(super) fn print(summaries: &[Summary], json: bool) -> anyhow::Result<()> {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    println!("{table}");
+    say::line(table);
     Ok(())
 }
 

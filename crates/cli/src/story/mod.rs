@@ -1,7 +1,10 @@
 //! The story of a run, told as it happens.
 
-mod compare;
 mod timeline;
 
+mod board;
+mod compare;
+
+pub(crate) use board::REDRAW;
 pub(crate) use compare::{Comparison, compare};
 pub(crate) use timeline::Timeline;

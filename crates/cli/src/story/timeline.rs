@@ -1,25 +1,28 @@
 //! A line per thing worth knowing, and under them, on a terminal, where every gang stands right now.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::mem::{Discriminant, discriminant};
 
-use console::{Style, style};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use console::{Style, StyledObject, style};
 use muster_core::gang::{Closeness, GangSpec};
 use muster_core::id::{ClaimId, GangId, OrderId};
 use muster_core::money::Money;
-use muster_core::order::ClaimState;
+use muster_core::order::{Claim, ClaimState};
 use muster_core::plan::StopReason;
 use muster_core::time::{Span, Time};
 use muster_core::verdict::Verdict;
 use muster_core::{Fact, Plan, World};
 
-use crate::{figures, words};
+use super::board::Board;
+use crate::figures::{self, count};
+use crate::words;
 
+/// A gang that is not over.
 struct Line {
     name: String,
-    bar: Option<ProgressBar>,
-    said: String,
+    started: Option<Time>,
+    /// The kind of waiting that was told, so that it is told once.
+    told: Option<Discriminant<Verdict>>,
 }
 
 struct OrderLine {
@@ -30,21 +33,23 @@ struct OrderLine {
 
 /// Tells the story.
 pub(crate) struct Timeline {
-    multi: MultiProgress,
-    live: bool,
+    board: Board,
     gangs: BTreeMap<GangId, Line>,
     orders: BTreeMap<OrderId, OrderLine>,
     starting: BTreeMap<GangId, (Time, Time, u32)>,
     /// Idle nodes given back in this step, by kind; told together.
     released: BTreeMap<String, u32>,
     name_width: usize,
+    /// Gangs that are not over, those to come among them.
+    left: usize,
 }
 
 impl Timeline {
-    pub(crate) fn new(names: impl Iterator<Item = usize>) -> Self {
+    /// A timeline of gangs with names of these widths.
+    pub(crate) fn new(names: impl ExactSizeIterator<Item = usize>) -> Self {
         Self {
-            multi: MultiProgress::new(),
-            live: std::io::stderr().is_terminal() && std::io::stdout().is_terminal(),
+            board: Board::new(),
+            left: names.len(),
             gangs: BTreeMap::new(),
             orders: BTreeMap::new(),
             starting: BTreeMap::new(),
@@ -57,29 +62,26 @@ impl Timeline {
     pub(crate) fn tell(&mut self, now: Time, world: &World, fact: &Fact) {
         match fact {
             Fact::GangSubmitted { gang, spec } => self.submitted(now, *gang, spec),
-            Fact::GangRefused { name, why } => self.line(now, &style("refused").red(), name, why),
+            Fact::GangRefused { name, why } => {
+                self.left -= 1;
+                self.line(now, &style("refused").red(), name, why);
+            }
             Fact::GangCancelled { gang } => {
-                self.gang_line(now, &style("cancel").yellow(), *gang, "cancelled");
+                self.gang_line(now, &style("cancel").yellow(), *gang, "nobody wants it any more");
             }
             Fact::OrderPlaced { order, gang, claims, holds, .. } => {
                 self.ordered(now, world, *order, *gang, claims, holds.len());
             }
             Fact::OrderRolledBack { order, gang, reason } => {
                 let why = words::rollback(world, *reason);
-                let taken = self.orders.remove(order);
-                let (kept, all) =
-                    taken.map_or((0, 0), |order| (order.ready.len(), order.claims.len()));
-                let text = format!(
-                    "{why}: nothing starts; {kept} ready nodes stay for others, {} are withdrawn",
-                    all - kept
-                );
-                self.gang_line(now, &style("rollback").red().bold(), *gang, &text);
+                self.rolled_back(now, *order, *gang, &why);
             }
             Fact::NodeSeen { claim: Some(claim), gpus, ready: true, .. } => {
                 self.node_ready(now, world, *claim, *gpus);
             }
             Fact::NodeLost { name, .. } if self.gone_unasked(world, name) => {
-                self.line(now, &style("lost").red(), name, "node failed in service");
+                let text = format!("{name} failed in service");
+                self.line(now, &style("lost").red(), "", &text);
             }
             Fact::MemberStarted { gang, .. } => {
                 let entry = self.starting.entry(*gang).or_insert((now, now, 0));
@@ -99,61 +101,86 @@ impl Timeline {
         }
     }
 
-    /// Shows where every gang stands.
+    /// Tells who waits, once a step is taken, and what was given back in it.
     pub(crate) fn stands(&mut self, now: Time, world: &World, plan: &Plan) {
-        for (kind, count) in std::mem::take(&mut self.released) {
-            let text = format!("{count} idle x {kind} given back");
+        for (kind, number) in std::mem::take(&mut self.released) {
+            let text = format!("{number} x {kind} given back after being idle");
             self.line(now, &style("release").dim(), "", &text);
         }
         for (gang, verdict) in &plan.verdicts {
-            let text = words::verdict(world, *gang, verdict);
             let Some(line) = self.gangs.get_mut(gang) else { continue };
-            if let Some(bar) = &line.bar {
-                if let Verdict::Provisioning { ready, total, .. } = verdict {
-                    bar.set_length(u64::from(*total));
-                    bar.set_position(u64::from(*ready));
+            // Waiting is worth a line when it begins; what exactly it waits for changes too often.
+            let word = match verdict {
+                Verdict::Waiting { .. } => style("wait").yellow(),
+                Verdict::Impossible { .. } => style("never").red(),
+                _ => {
+                    line.told = None;
+                    continue;
                 }
-                bar.set_message(text.clone());
-            }
-            // On paper, waiting is worth a line when it begins; what exactly it waits for changes too often.
-            let kind = std::mem::discriminant(verdict);
-            let waits = matches!(verdict, Verdict::Waiting { .. } | Verdict::Impossible { .. });
-            let key = format!("{kind:?}");
-            if waits && line.said != key {
-                let name = line.name.clone();
-                line.said = key;
-                self.line(now, &style("wait").yellow(), &name, &text);
-            } else if !waits {
-                line.said = String::new();
+            };
+            if line.told.replace(discriminant(verdict)) != Some(discriminant(verdict)) {
+                self.gang_line(now, &word, *gang, &words::verdict(world, *gang, verdict));
             }
         }
+        self.draw(now, world, plan);
+    }
+
+    /// Shows where everything stands at this moment, if somebody watches.
+    pub(crate) fn draw(&mut self, now: Time, world: &World, plan: &Plan) {
+        if !self.board.is_watched() {
+            return;
+        }
+        let up = world.nodes().filter(|(_, node)| node.usable && !node.releasing).count();
+        let coming = world.claims().values().filter(|claim| is_coming(claim)).count();
+        let mut nodes = count(up, "node") + " up";
+        if coming > 0 {
+            nodes += &format!(", {coming} coming");
+        }
+        if self.left == 0 {
+            nodes += "; every gang is done, idle nodes are given back soon";
+        }
+        let mut lines = vec![self.head(&clock(now), &style("now").dim(), &nodes)];
+        for (gang, verdict) in &plan.verdicts {
+            let Some(line) = self.gangs.get(gang) else { continue };
+            let text = match (verdict, line.started) {
+                (Verdict::Provisioning { ready, total, .. }, _) => {
+                    let (ready, total) = (*ready as usize, *total as usize);
+                    format!("{} {}", meter(ready, total), words::verdict(world, *gang, verdict))
+                }
+                (Verdict::Running, Some(started)) => {
+                    format!("running for {}", figures::span(now.since(started)))
+                }
+                _ => words::verdict(world, *gang, verdict),
+            };
+            lines.push(self.head("", &style(""), &line.name) + &text);
+        }
+        self.board.show(&lines);
     }
 
     /// Clears what was drawn.
     pub(crate) fn finish(&mut self) {
-        for line in self.gangs.values_mut() {
-            if let Some(bar) = line.bar.take() {
-                bar.finish_and_clear();
-            }
-        }
+        self.board.clear();
     }
 
     fn submitted(&mut self, now: Time, gang: GangId, spec: &GangSpec) {
         let name = spec.name.to_string();
-        let bar = self.live.then(|| {
-            let bar = self.multi.add(ProgressBar::new(1));
-            let template =
-                format!("  {{prefix:{}}} {{bar:16.green}} {{wide_msg}}", self.name_width);
-            bar.set_style(
-                ProgressStyle::with_template(&template)
-                    .expect("a valid template")
-                    .progress_chars("█▌ "),
-            );
-            bar.set_prefix(name.clone());
-            bar
-        });
-        self.gangs.insert(gang, Line { name, bar, said: String::new() });
+        self.gangs.insert(gang, Line { name, started: None, told: None });
         self.gang_line(now, &style("submit").cyan(), gang, &ask(spec));
+    }
+
+    fn rolled_back(&mut self, now: Time, order: OrderId, gang: GangId, why: &str) {
+        let text = format!("{why}: the whole order is taken back, nothing starts");
+        self.gang_line(now, &style("rollback").red().bold(), gang, &text);
+        let Some(order) = self.orders.remove(&order) else { return };
+        let (kept, dropped) = (order.ready.len(), order.claims.len() - order.ready.len());
+        let text = match (kept, dropped) {
+            (0, dropped) => format!("{} given up", count(dropped, "node")),
+            (kept, 0) => format!("{} kept for others", count(kept, "ready node")),
+            (kept, dropped) => {
+                format!("{} kept for others, {dropped} given up", count(kept, "ready node"))
+            }
+        };
+        self.gang_line(now, &style("").dim(), gang, &text);
     }
 
     fn ordered(
@@ -177,11 +204,11 @@ impl Timeline {
             parts.push(format!("{count} x {} in {}", spec.instance_type, spec.zone));
         }
         let have = if held > 0 {
-            format!(", beside {held} seats on nodes that are here")
+            format!(" beside {} on nodes that are here", count(held, "seat"))
         } else {
             String::new()
         };
-        let text = format!("one order for {}{have}; {hourly} per hour", parts.join(" + "));
+        let text = format!("one order for {}{have}, {hourly} an hour", parts.join(" + "));
         self.gang_line(now, &style("order").blue(), gang, &text);
         let claims = claims.iter().map(|(claim, _)| *claim).collect();
         self.orders.insert(order, OrderLine { gang, claims, ready: Vec::new() });
@@ -199,14 +226,16 @@ impl Timeline {
         }
         order.ready.push(claim);
         let (gang, ready, total) = (order.gang, order.ready.len(), order.claims.len());
-        let meter: String = (0..total).map(|i| if i < ready { '■' } else { '□' }).collect();
-        let text = format!("{meter} {ready}/{total} nodes ready with every GPU");
+        let text = format!("{} {ready}/{total} nodes ready with every GPU", meter(ready, total));
         self.gang_line(now, &style("ready").green(), gang, &text);
     }
 
     fn started(&mut self, now: Time, gang: GangId) {
         let Some((first, last, members)) = self.starting.remove(&gang) else { return };
         self.orders.retain(|_, order| order.gang != gang);
+        if let Some(line) = self.gangs.get_mut(&gang) {
+            line.started = Some(first);
+        }
         let text = match members {
             1 => "started".to_owned(),
             _ => format!(
@@ -218,13 +247,13 @@ impl Timeline {
     }
 
     fn ended(&mut self, now: Time, gang: GangId) {
-        self.gang_line(now, &style("done").green(), gang, "done");
-        if let Some(line) = self.gangs.remove(&gang)
-            && let Some(bar) = line.bar
-        {
-            bar.finish_and_clear();
-            self.multi.remove(&bar);
-        }
+        let started = self.gangs.get(&gang).and_then(|line| line.started);
+        let text = started.map_or_else(String::new, |started| {
+            format!("ran for {}", figures::span(now.since(started)))
+        });
+        self.gang_line(now, &style("done").green(), gang, &text);
+        self.gangs.remove(&gang);
+        self.left -= 1;
     }
 
     fn released(&mut self, world: &World, claim: ClaimId) {
@@ -247,30 +276,45 @@ impl Timeline {
             .any(|claim| !claim.releasing && format!("node-{}", claim.name) == name)
     }
 
-    fn gang_line(&self, now: Time, word: &console::StyledObject<&str>, gang: GangId, text: &str) {
-        let name = self.gangs.get(&gang).map_or("", |line| &line.name).to_owned();
-        self.line(now, word, &name, text);
+    fn gang_line(&self, now: Time, word: &StyledObject<&str>, gang: GangId, text: &str) {
+        let name = self.gangs.get(&gang).map_or("", |line| &line.name);
+        self.line(now, word, name, text);
     }
 
-    fn line(&self, now: Time, word: &console::StyledObject<&str>, name: &str, text: &str) {
-        let clock = Style::new().dim().apply_to(clock(now));
-        let pad = " ".repeat(9usize.saturating_sub(console::measure_text_width(&word.to_string())));
-        let line = format!("{clock}  {word}{pad} {name:width$}  {text}", width = self.name_width);
-        if self.live {
-            let _ = self.multi.println(line);
-        } else {
-            let mut out = std::io::stdout().lock();
-            let _ = writeln!(out, "{line}");
-            let _ = out.flush();
-        }
+    fn line(&self, now: Time, word: &StyledObject<&str>, name: &str, text: &str) {
+        self.board.print(&self.head(&clock(now), word, name), text);
     }
+
+    /// What comes before the text of a line.
+    fn head(&self, clock: &str, word: &StyledObject<&str>, name: &str) -> String {
+        let clock = Style::new().dim().apply_to(format!("{clock:>5}"));
+        let pad = " ".repeat(9usize.saturating_sub(console::measure_text_width(&word.to_string())));
+        format!("{clock}  {word}{pad} {name:width$}  ", width = self.name_width)
+    }
+}
+
+/// Whether a node that was asked for may still come.
+fn is_coming(claim: &Claim) -> bool {
+    let settled = matches!(claim.state, ClaimState::Ready(_) | ClaimState::Failed(_));
+    !settled && !claim.releasing
+}
+
+/// The longest meter, in nodes; beyond it each mark stands for more than one.
+const METER: usize = 16;
+
+/// `■■■□□□□□`: how many nodes of an order are ready.
+fn meter(ready: usize, total: usize) -> String {
+    let marks = total.min(METER);
+    let full = ready * marks / total.max(1);
+    (0..marks).map(|i| if i < full { '■' } else { '□' }).collect()
 }
 
 /// Minutes and seconds of simulated time.
 fn clock(now: Time) -> String {
-    let secs = now.since(Time::ZERO).0 / 1_000;
+    // Rounded as spans are, so that the two agree.
+    let secs = (now.since(Time::ZERO).0 + 500) / 1_000;
     match secs {
-        0..3_600 => format!("{:>5}", format!("{}:{:02}", secs / 60, secs % 60)),
+        0..3_600 => format!("{}:{:02}", secs / 60, secs % 60),
         _ => format!("{}:{:02}:{:02}", secs / 3_600, secs % 3_600 / 60, secs % 60),
     }
 }
@@ -284,6 +328,7 @@ fn ask(spec: &GangSpec) -> String {
             let gpus = role.request.gpu_milli();
             let each = match gpus {
                 0 => "no GPU".to_owned(),
+                1_000 => "1 GPU each".to_owned(),
                 _ if gpus % 1_000 == 0 => format!("{} GPUs each", gpus / 1_000),
                 _ => format!("{} GPU each", gpus as f64 / 1_000.0),
             };
@@ -301,6 +346,6 @@ fn ask(spec: &GangSpec) -> String {
         None => String::new(),
     };
     let lasts = spec.expected_duration.filter(|span| *span > Span::ZERO);
-    let lasts = lasts.map_or(String::new(), |span| format!(", about {}", figures::span(span)));
+    let lasts = lasts.map_or(String::new(), |span| format!(", about {span}"));
     format!("{}{close}{lasts}", roles.join(" + "))
 }

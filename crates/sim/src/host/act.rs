@@ -179,13 +179,25 @@ impl Sim {
                 self.fact(&Fact::MemberStopped { gang, role, node, devices });
             }
         }
-        if let (Some(barrier), Some(job)) = (&mut self.barrier, self.job_of.get(&gang)) {
-            barrier.leave(*job, gang);
-        }
+        self.leave_barrier(gang);
         let cancelled = reason == StopReason::Cancelled;
         if self.tell(Event::GangStopped(gang)).is_ok() {
             self.fact(&Fact::GangStopped { gang, reason });
             self.unfinished -= usize::from(cancelled);
+        }
+    }
+
+    /// Without gangs, those who worked with a stopped member lose their work and wait for it again.
+    fn leave_barrier(&mut self, gang: GangId) {
+        let (Some(barrier), Some(job)) = (&mut self.barrier, self.job_of.get(&gang)) else {
+            return;
+        };
+        for other in barrier.leave(*job, gang) {
+            if let Some(running) = self.running.get_mut(&other) {
+                self.starts += 1;
+                running.epoch = self.starts;
+                barrier.again(self.job_of[&other], other, self.starts);
+            }
         }
     }
 

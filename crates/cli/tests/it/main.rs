@@ -1,0 +1,17 @@
+//! The `muster` binary from outside: arguments and files in; standard output, standard error and exit code out.
+//!
+//! What `muster run examples/quickstart.yaml` prints is kept in `snapshots/`. When it is meant to change, write it
+//! anew and read the difference before it is committed:
+//!
+//! ```sh
+//! SNAPSHOTS=overwrite cargo test -p muster-cli && git diff crates/cli/tests
+//! ```
+
+mod muster;
+
+mod help;
+mod manifests;
+mod recording;
+mod run;
+mod simulate;
+mod traces;
