@@ -57,6 +57,10 @@ impl Groups {
         let group = self.0.iter().find(|(s, _)| *s == state);
         group.into_iter().flat_map(|(_, set)| set.ones()).map(|slot| slot as u32)
     }
+    /// The state a slot's node is in; none when it is not usable.
+    pub fn state_of(&self, slot: u32) -> Option<StateIdx> {
+        self.0.iter().find(|(_, set)| set.contains(slot as usize)).map(|(state, _)| *state)
+    }
     /// Puts slots into a state's group.
     pub fn insert(&mut self, slots: &[u32], state: StateIdx) {
         let at = self.0.iter().position(|(s, _)| *s == state).unwrap_or_else(|| {

@@ -148,6 +148,10 @@ impl Devices {
             assert!(self.0[i] <= WHOLE, "device {i} given back twice");
         }
     }
+    /// What is free in both, device by device.
+    pub fn common(&self, other: &Devices) -> Devices {
+        Self(self.0.iter().zip(&other.0).map(|(a, b)| *a.min(b)).collect())
+    }
     /// Takes exactly these devices at `share`; `false`, and nothing taken, when one has too little left.
     #[must_use]
     pub fn take_exactly(&mut self, set: DeviceSet, share: u16) -> bool {

@@ -118,6 +118,11 @@ pub struct Seat {
     pub role: u16,
 }
 
+/// Seats of one node that differ in nothing and take no device are counted together; all others come singly.
+pub fn alike(seats: &[Seat]) -> impl Iterator<Item = (&Seat, u32)> {
+    seats.chunk_by(|a, b| a == b && a.devices.is_empty()).map(|run| (&run[0], run.len() as u32))
+}
+
 /// Where a gang stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
@@ -162,6 +167,8 @@ pub struct Gang {
     pub last_failure: Option<Time>,
     /// Times it had to start over.
     pub restarts: u32,
+    /// What its user's latest runs took, as known when it was submitted.
+    pub recent: crate::history::Recent,
 }
 
 impl Gang {

@@ -16,6 +16,7 @@ pub mod resource;
 
 pub mod constraint;
 pub mod gang;
+pub mod history;
 pub mod node;
 pub mod order;
 pub mod pool;

@@ -66,6 +66,9 @@ pub struct Plan {
     pub groups: Vec<ActionGroup>,
     /// What became of every gang, in order of submission.
     pub verdicts: Vec<(GangId, Verdict)>,
+    /// Gangs that were promised a start, and when it is at the latest if beliefs hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<(GangId, Time)>,
     /// When something will be due although nothing happens before.
     pub wake: Option<Time>,
 }

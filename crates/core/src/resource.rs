@@ -141,6 +141,13 @@ impl Amounts {
         self.trim();
     }
 
+    /// What is in both, resource by resource.
+    pub fn common(&self, other: &Amounts) -> Amounts {
+        let mut common = Self(self.0.iter().zip(&other.0).map(|(a, b)| *a.min(b)).collect());
+        common.trim();
+        common
+    }
+
     fn trim(&mut self) {
         while self.0.last() == Some(&0) {
             self.0.pop();

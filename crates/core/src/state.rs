@@ -6,8 +6,10 @@
 use rustc_hash::FxHashMap;
 
 use crate::device::Devices;
+use crate::gang::Seat;
 use crate::id::{ClassIdx, IndexVec, StateIdx};
 use crate::resource::Amounts;
+use crate::signature::Signature;
 
 /// What is free on a node of some class.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -18,6 +20,40 @@ pub struct NodeState {
     pub devices: Devices,
     /// Everything else that is free.
     pub free: Amounts,
+}
+
+impl NodeState {
+    /// Takes a seat for each of `count` members that differ in nothing. Only members without devices come
+    /// in numbers.
+    ///
+    /// # Panics
+    /// When the seats are not free: callers have asked [`NodeState::has_free`].
+    pub fn sit(&mut self, signature: &Signature, seat: &Seat, count: u32) {
+        self.free.take(&signature.key.amounts, count);
+        let taken = self.devices.take_exactly(seat.devices, signature.gpu().1);
+        assert!(taken, "a seat on devices that are taken");
+    }
+    /// Gives back what [`NodeState::sit`] took.
+    pub fn rise(&mut self, signature: &Signature, seat: &Seat, count: u32) {
+        self.free.add(&signature.key.amounts, count);
+        self.devices.give_back(seat.devices, signature.gpu().1);
+    }
+    /// Whether [`NodeState::sit`] would find the seats free.
+    pub fn has_free(&self, signature: &Signature, seat: &Seat, count: u32) -> bool {
+        let (gpus, share) = signature.gpu();
+        seat.devices.len() == u32::from(gpus)
+            && self.free.times_fits(&signature.key.amounts) >= count
+            && self.devices.clone().take_exactly(seat.devices, share)
+    }
+    /// What is free in both: resource by resource, device by device.
+    pub fn common(&self, other: &NodeState) -> NodeState {
+        debug_assert_eq!(self.class, other.class, "one node, at two times");
+        NodeState {
+            class: self.class,
+            devices: self.devices.common(&other.devices),
+            free: self.free.common(&other.free),
+        }
+    }
 }
 
 /// States in use, each stored once however many nodes are in it.

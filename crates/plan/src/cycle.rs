@@ -1,16 +1,20 @@
 //! One cycle, step by step.
 
+use std::collections::VecDeque;
+
 use muster_core::World;
-use muster_core::gang::Gang;
+use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, OfferingRef, PoolIdx, QueueIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::Time;
 use muster_core::verdict::{Blocker, Verdict};
 use smallvec::SmallVec;
 
+use crate::backfill::Holes;
 use crate::place::{Fits, asks, place};
-use crate::policy::{Policy, QueueOrder};
+use crate::policy::{Behind, Policy};
 use crate::provision::{Blockers, offerings_for, provision};
+use crate::reserve::reserve;
 use crate::scratch::Scratch;
 use crate::{explain, order, quota, settle, supply};
 
@@ -26,6 +30,8 @@ pub(crate) struct Cycle<'w> {
     barred_queues: Vec<(QueueIdx, GangId)>,
     /// Offerings against which an order was rolled back in this very cycle.
     pub(crate) failed_now: Vec<OfferingRef>,
+    /// Gangs admitted in this cycle and their seats.
+    pub(crate) admitted: Vec<(GangId, Vec<Seat>)>,
     pub(crate) orders_given: u32,
     pub(crate) claims_given: u32,
     pub(crate) wake: Option<Time>,
@@ -50,35 +56,74 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
         barred_pools: Vec::new(),
         barred_queues: Vec::new(),
         failed_now,
+        admitted: Vec::new(),
         orders_given: 0,
         claims_given: 0,
         wake: plan.wake,
     };
-    let mut position = 0;
-    for (served, id) in order::order(world, policy).into_iter().enumerate() {
-        let gang = world.gang(id).expect("it waits");
-        let verdict = if served < policy.trials as usize {
-            serve(&mut cycle, id, gang, &mut plan)
-        } else {
-            waiting([Blocker::NotConsidered])
-        };
-        let verdict = match verdict {
-            Verdict::Waiting { blockers, .. } => {
-                position += 1;
-                Verdict::Waiting { position, blockers }
-            }
-            other => other,
-        };
-        plan.verdicts.push((id, verdict));
-    }
+    let queue = order::order(world, now, policy);
+    let mut verdicts = serve_all(&mut cycle, queue, &mut plan);
+    number(&mut verdicts);
+    plan.verdicts.extend(verdicts);
     supply::supply(&mut cycle, &mut plan);
     plan.wake = cycle.wake;
     plan.verdicts.sort_unstable_by_key(|(id, _)| *id);
     plan
 }
 
+/// Serves the queue in order. Under a discipline with reservations, the first gang that must wait gets a
+/// start time, and those behind it are served in the holes beside it.
+fn serve_all(cycle: &mut Cycle<'_>, queue: Vec<GangId>, plan: &mut Plan) -> Vec<(GangId, Verdict)> {
+    let world = cycle.scratch.world;
+    let mut verdicts = Vec::with_capacity(queue.len());
+    let mut holes: Option<Holes<'_>> = None;
+    let mut rest: VecDeque<GangId> = queue.into();
+    while let Some(id) = rest.pop_front() {
+        if verdicts.len() >= cycle.policy.trials as usize {
+            verdicts.push((id, waiting([Blocker::NotConsidered])));
+            continue;
+        }
+        let gang = world.gang(id).expect("it waits");
+        let verdict = serve(cycle, id, gang, holes.as_mut(), plan);
+        let must_wait = matches!(verdict, Verdict::Waiting { .. });
+        verdicts.push((id, verdict));
+        if must_wait
+            && holes.is_none()
+            && cycle.policy.order.discipline().behind() == Behind::Backfill
+        {
+            match reserve(cycle, id, gang) {
+                Some(reservation) => {
+                    plan.reservations.push((id, reservation.start));
+                    holes = Some(Holes::beside(cycle, reservation));
+                    order::order_backfill(world, cycle.now, cycle.policy, rest.make_contiguous());
+                }
+                // Waiting alone does not help it; those behind must not take what it waits for.
+                None => cycle.bar(id, gang),
+            }
+        }
+    }
+    verdicts
+}
+
+/// Numbers those that wait, in the order they were served.
+fn number(verdicts: &mut [(GangId, Verdict)]) {
+    let mut next = 1;
+    for (_, verdict) in verdicts {
+        if let Verdict::Waiting { position, .. } = verdict {
+            *position = next;
+            next += 1;
+        }
+    }
+}
+
 /// Starts one gang in the cheapest way there is, or says why it waits.
-fn serve(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, plan: &mut Plan) -> Verdict {
+fn serve<'w>(
+    cycle: &mut Cycle<'w>,
+    id: GangId,
+    gang: &Gang,
+    holes: Option<&mut Holes<'w>>,
+    plan: &mut Plan,
+) -> Verdict {
     if let Some(ahead) = cycle.barred_by(gang) {
         return waiting([Blocker::Behind(ahead)]);
     }
@@ -91,9 +136,15 @@ fn serve(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, plan: &mut Plan) -> Ver
         cycle.bar_queue(id, gang);
         return waiting([over]);
     }
-    let misfit = match place(&mut cycle.scratch, &mut cycle.fits, gang) {
+    let ahead = holes.as_ref().map(|holes| holes.ahead());
+    let placed = match holes {
+        Some(holes) => holes.place(cycle, gang),
+        None => place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some),
+    };
+    let misfit = match placed {
         Ok(seats) => {
             quota::charge(&mut cycle.scratch, gang);
+            cycle.admitted.push((id, seats.clone()));
             let actions = vec![Action::Admit { gang: id, seats }];
             plan.groups.push(ActionGroup { gang: Some(id), actions });
             return Verdict::Admitted;
@@ -108,7 +159,10 @@ fn serve(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, plan: &mut Plan) -> Ver
             plan.groups.push(ActionGroup { gang: Some(id), actions: vec![Action::Order(spec)] });
             Verdict::Provisioning { order, ready: 0, total, deadline }
         }
-        Err(blockers) => refuse(cycle, id, gang, misfit, blockers),
+        Err(blockers) => match misfit {
+            Some(misfit) => refuse(cycle, id, gang, misfit, blockers),
+            None => waiting([Blocker::Behind(ahead.expect("it would delay somebody"))]),
+        },
     }
 }
 
@@ -124,7 +178,9 @@ fn refuse(
         return Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) };
     }
     let behind = cycle.ahead.first().map(|ahead| Blocker::Behind(*ahead));
-    cycle.bar(id, gang);
+    if cycle.policy.order.discipline().behind() == Behind::Barred {
+        cycle.bar(id, gang);
+    }
     let mut all: Blockers = SmallVec::from_elem(explain::blocker(misfit), 1);
     all.extend(blockers);
     all.extend(behind);
@@ -142,18 +198,15 @@ impl Cycle<'_> {
         self.barred_queues.iter().find(|(queue, _)| path.contains(queue)).map(|(_, ahead)| *ahead)
     }
 
-    /// In first-come order, those behind a gang at its queue's limit do not slip past it.
+    /// Those behind a gang at its queue's limit do not slip past it.
     fn bar_queue(&mut self, id: GangId, gang: &Gang) {
-        if self.policy.order == QueueOrder::Fifo {
+        if self.policy.order.discipline().behind() != Behind::Free {
             self.barred_queues.push((gang.queue, id));
         }
     }
 
-    /// In first-come order, those behind a waiting gang stay off the nodes and pools it waits for.
+    /// Those behind a waiting gang stay off the nodes and pools it waits for.
     fn bar(&mut self, id: GangId, gang: &Gang) {
-        if self.policy.order != QueueOrder::Fifo {
-            return;
-        }
         self.ahead.push(id);
         let world = self.scratch.world;
         for ask in asks(&self.scratch, gang) {

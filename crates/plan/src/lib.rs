@@ -1,7 +1,7 @@
 //! The planner: World in, Plan out.
 //!
-//! [`plan`] reads like the cycle it is: settle what is under way, order the queue, place, provision, supply,
-//! explain. Each step is a module.
+//! [`plan`] reads like the cycle it is: settle what is under way, order the queue, place, reserve, backfill,
+//! provision, supply, explain. Each step is a module.
 //!
 //! Architecture invariant: pure and synchronous. No clock, no file, no socket, no async runtime, no random
 //! source; hash order never reaches a decision. The same World, policy and time give the same Plan, byte for
@@ -9,6 +9,7 @@
 //! never copied.
 
 pub mod policy;
+pub mod predict;
 
 mod cycle;
 
@@ -17,6 +18,9 @@ mod settle;
 
 pub mod place;
 pub mod scratch;
+
+mod backfill;
+mod reserve;
 
 mod provision;
 mod quota;

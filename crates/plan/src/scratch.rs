@@ -9,11 +9,13 @@ use fixedbitset::FixedBitSet;
 use muster_core::World;
 use muster_core::capacity::{Groups, Tally};
 use muster_core::device::DeviceSet;
+use muster_core::gang::{Gang, Seat, alike};
 use muster_core::id::{
     ClassIdx, DomainIdx, Id, NodeIdx, OfferingRef, PoolIdx, QueueIdx, SigIdx, StateIdx,
 };
 use muster_core::pool::PoolUsage;
 use muster_core::queue::Usage;
+use muster_core::signature::Signature;
 use muster_core::state::NodeState;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -36,6 +38,7 @@ pub struct PaperNode {
     pub state: StateIdx,
 }
 
+#[derive(Clone)]
 enum Saved {
     Tally(DomainIdx, Option<Tally<StateIdx>>),
     Groups(DomainIdx, Option<Groups>),
@@ -45,6 +48,7 @@ enum Saved {
 }
 
 /// The World as it would be if what was tried so far were done.
+#[derive(Clone)]
 pub struct Scratch<'w> {
     /// The World underneath.
     pub world: &'w World,
@@ -178,6 +182,63 @@ impl<'w> Scratch<'w> {
             tally.remove(from, slots.len() as u32);
             tally.add(to, slots.len() as u32);
         }
+    }
+
+    /// The same overlay to go on with apart: what is done there is not done here. Bars are for now only.
+    pub fn later(&self) -> Scratch<'w> {
+        let mut later = self.clone();
+        later.barred.clear();
+        later.journal.clear();
+        later
+    }
+
+    /// What is free on a node that can be used.
+    pub fn node_state(&self, node: NodeIdx) -> Option<NodeState> {
+        Some(self.state(self.current(node)?.2).clone())
+    }
+    /// Says what is free on a node.
+    pub fn set_node_state(&mut self, node: NodeIdx, state: NodeState) {
+        if let Some((leaf, slot, from)) = self.current(node) {
+            let to = self.intern(state);
+            self.shift(leaf, &[slot], from, to);
+        }
+    }
+    /// Takes seats that are free.
+    pub fn sit(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.change(gang, seats, NodeState::sit);
+    }
+    /// Gives seats back; on nodes that cannot be used nothing changes.
+    pub fn rise(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.change(gang, seats, NodeState::rise);
+    }
+
+    fn change(
+        &mut self,
+        gang: &Gang,
+        seats: &[Seat],
+        change: fn(&mut NodeState, &Signature, &Seat, u32),
+    ) {
+        let world = self.world;
+        for on_node in seats.chunk_by(|a, b| a.node == b.node) {
+            let Some((leaf, slot, from)) = self.current(on_node[0].node) else { continue };
+            let mut state = self.state(from).clone();
+            for (seat, count) in alike(on_node) {
+                change(&mut state, world.signature(gang.sigs[usize::from(seat.role)]), seat, count);
+            }
+            let to = self.intern(state);
+            self.shift(leaf, &[slot], from, to);
+        }
+    }
+
+    /// Where a usable node stands and what state it is in.
+    fn current(&self, node: NodeIdx) -> Option<(DomainIdx, u32, StateIdx)> {
+        let leaf = self.world.node(node).filter(|here| here.usable && !here.releasing)?.leaf;
+        let slot = self.world.node_slot(node)?;
+        let state = match &self.groups[leaf.index()] {
+            Some(groups) => groups.state_of(slot)?,
+            None => self.world.node_state(node)?,
+        };
+        Some((leaf, slot, state))
     }
 
     /// Whether something was placed on a node, or taken off it, on paper.

@@ -8,7 +8,7 @@ use muster_core::device::GpuKind;
 use muster_core::node::NodeSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::resource::{CPU, MEMORY};
-use muster_sim::trace::swf::SwfOptions;
+use muster_sim::trace::swf::{Estimates, SwfOptions};
 use muster_sim::trace::{swf, table};
 use muster_sim::{Job, Setup};
 
@@ -46,7 +46,9 @@ pub(super) fn setup(args: &Args) -> anyhow::Result<Setup> {
             })?;
             setup.nodes.push(machine(procs));
         }
-        setup.jobs.extend(trace.jobs(&SwfOptions::default()));
+        setup.jobs.extend(
+            trace.jobs(&SwfOptions { estimates: estimates(args), ..SwfOptions::default() }),
+        );
     }
     if let Some(file) = &args.csv {
         setup.jobs.extend(table::read(file).map_err(|error| Misused(error.to_string()))?);
@@ -73,6 +75,13 @@ pub(super) fn setup(args: &Args) -> anyhow::Result<Setup> {
     }
     declare_queues(&mut setup);
     Ok(setup)
+}
+
+fn estimates(args: &Args) -> Estimates {
+    match args.estimates {
+        super::WhoseEstimates::Requested => Estimates::Requested,
+        super::WhoseEstimates::True => Estimates::True,
+    }
 }
 
 /// Traces name queues that nobody declared; they are open ones.

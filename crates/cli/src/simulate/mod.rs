@@ -7,12 +7,12 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use clap::{Args as ClapArgs, value_parser};
+use clap::{Args as ClapArgs, ValueEnum, value_parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use muster_core::time::{Span, Time};
 use muster_plan::{Policy, QueueOrder};
 use muster_sim::workload::Preset;
-use muster_sim::{Setup, Sim, SimOptions, Summary};
+use muster_sim::{Setup, Sim, SimOptions, Step, Summary};
 
 /// Run a workload in virtual time, as fast as it goes, and say what it came to.
 ///
@@ -55,6 +55,19 @@ pub(crate) struct Args {
     pub(super) gpus_per_node: u16,
     #[arg(long, value_name = "NAME", default_value = "fifo", value_parser = policy, help = policy_help())]
     policy: Vec<QueueOrder>,
+    /// What happens first within one instant: `muster` takes all of it and plans once, `pyss` plans after
+    /// every submission and every end, as the simulator behind the published backfilling results does
+    #[arg(long, value_name = "NAME", default_value = "muster", value_enum)]
+    event_order: EventOrder,
+    /// Whose run times a --swf trace gives to the planner: what users requested, or the true ones
+    #[arg(
+        long,
+        value_name = "WHOSE",
+        default_value = "requested",
+        value_enum,
+        help_heading = "Demand"
+    )]
+    pub(super) estimates: WhoseEstimates,
     /// Where randomness starts; the same seed gives the same run
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
@@ -87,6 +100,20 @@ Examples:
   muster simulate --workload training --jobs 500 --nodes 512
   muster simulate --swf log.swf.gz --procs 100 --policy fifo --starts starts.csv
   muster simulate pools.yaml --csv jobs.csv --record run.jsonl && muster replay run.jsonl";
+
+/// What happens first within one instant.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum EventOrder {
+    Muster,
+    Pyss,
+}
+
+/// Whose run times the planner gets.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhoseEstimates {
+    Requested,
+    True,
+}
 
 fn policy(name: &str) -> Result<QueueOrder, String> {
     QueueOrder::named(name).ok_or_else(|| format!("no such policy; there are {}", policy_names()))
@@ -138,8 +165,12 @@ fn simulate(
 ) -> anyhow::Result<(Sim, Summary)> {
     let policy = Policy { order, ..Policy::default() };
     let recorder = args.record.as_deref().filter(|_| record).map(outputs::recorder).transpose()?;
-    let options =
-        SimOptions { seed: args.seed, check: !args.no_check, recorder, ..SimOptions::default() };
+    let step = match args.event_order {
+        EventOrder::Muster => Step::Instant,
+        EventOrder::Pyss => Step::Pyss,
+    };
+    let check = !args.no_check;
+    let options = SimOptions { seed: args.seed, step, check, recorder, ..SimOptions::default() };
     let jobs = setup.jobs.len();
     let patience = PATIENCE + setup.jobs.iter().map(|job| job.run).max().unwrap_or_default();
     let last_submit = setup.jobs.iter().map(|job| job.submit).max().unwrap_or_default();

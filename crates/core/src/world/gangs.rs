@@ -3,6 +3,7 @@
 use super::World;
 use crate::event::{Refusal, Stale};
 use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat};
+use crate::history::Run;
 use crate::id::{GangId, SigIdx};
 use crate::signature::{Signature, SignatureKey};
 
@@ -38,6 +39,7 @@ impl World {
             failed_orders: 0,
             last_failure: None,
             restarts: 0,
+            recent: self.history.recent(&spec.user, self.now),
         };
         let id = self.gangs.push(Some(Box::new(gang)));
         self.gang_by_name.insert(spec.name.clone(), id);
@@ -138,9 +140,26 @@ impl World {
             Phase::Admitted { .. } | Phase::Running { .. } | Phase::Stopping => {}
             Phase::Waiting | Phase::Assembling(_) => return Err(Stale::Gang.into()),
         }
+        self.remember_run(id);
         self.leave_seats(id);
         self.forget_gang(id);
         Ok(())
+    }
+
+    /// Notes how long a gang ran, for guesses about its user's next ones.
+    fn remember_run(&mut self, id: GangId) {
+        let gang = self.gangs[id].as_deref().expect("a gang that is not over");
+        let Phase::Running { at } = gang.phase else { return };
+        if gang.spec.user.is_empty() {
+            return;
+        }
+        let run = Run {
+            ended: self.now,
+            lasted: self.now.since(at),
+            estimate: gang.spec.expected_duration,
+            members: gang.seats.len() as u32,
+        };
+        self.history.note(&gang.spec.user, run);
     }
 
     pub(super) fn forget_gang(&mut self, id: GangId) {

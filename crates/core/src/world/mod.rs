@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::capacity::{Capacity, Tally};
 use crate::gang::Gang;
+use crate::history::History;
 use crate::id::{
     ClaimId, ClassIdx, DomainIdx, GangId, IndexVec, NodeIdx, OfferingRef, OrderId, PoolIdx,
     QueueIdx, SigIdx, StateIdx,
@@ -74,6 +75,8 @@ pub struct World {
     broken: BTreeMap<GangId, NodeIdx>,
     cancelled: BTreeSet<GangId>,
 
+    history: History,
+
     orders: BTreeMap<OrderId, Order>,
     claims: BTreeMap<ClaimId, Claim>,
     next_order: u32,
@@ -111,6 +114,7 @@ impl World {
             pending: BTreeSet::new(),
             broken: BTreeMap::new(),
             cancelled: BTreeSet::new(),
+            history: History::default(),
             orders: BTreeMap::new(),
             claims: BTreeMap::new(),
             next_order: 0,
@@ -186,6 +190,10 @@ impl World {
     /// What is free on a node.
     pub fn node_state(&self, node: NodeIdx) -> Option<StateIdx> {
         self.nodes.get(node)?.as_ref().map(|row| row.state)
+    }
+    /// A node's slot in its leaf.
+    pub fn node_slot(&self, node: NodeIdx) -> Option<u32> {
+        self.nodes.get(node)?.as_ref().map(|row| row.slot)
     }
     /// A name for a node, also for one that is gone but not yet forgotten.
     pub fn node_name(&self, node: NodeIdx) -> Option<&Arc<str>> {

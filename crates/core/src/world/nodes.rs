@@ -8,7 +8,7 @@ use super::{NodeRow, World};
 use crate::constraint::{Labels, Taint};
 use crate::device::{DeviceSet, GpuKind, MAX_DEVICES};
 use crate::event::Refusal;
-use crate::gang::{Gang, Phase, Seat};
+use crate::gang::{Gang, Phase, Seat, alike};
 use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
 use crate::node::{Node, NodeShape, NodeSpec};
 use crate::order::{ClaimFailure, ClaimState};
@@ -107,16 +107,7 @@ impl World {
     pub(super) fn sit(&mut self, gang: GangId, seats: &[Seat]) {
         for on_node in seats.chunk_by(|a, b| a.node == b.node) {
             let node = on_node[0].node;
-            self.change_state(
-                node,
-                gang,
-                |state, signature, seat, count| {
-                    state.free.take(&signature.key.amounts, count);
-                    let taken = state.devices.take_exactly(seat.devices, signature.gpu().1);
-                    assert!(taken, "a seat on devices that are taken");
-                },
-                on_node,
-            );
+            self.change_state(node, gang, NodeState::sit, on_node);
             self.row_mut(node).node.seats += on_node.len() as u32;
         }
     }
@@ -126,15 +117,7 @@ impl World {
         for on_node in seats.chunk_by(|a, b| a.node == b.node) {
             let node = on_node[0].node;
             if !self.row(node).gone {
-                self.change_state(
-                    node,
-                    gang,
-                    |state, signature, seat, count| {
-                        state.free.add(&signature.key.amounts, count);
-                        state.devices.give_back(seat.devices, signature.gpu().1);
-                    },
-                    on_node,
-                );
+                self.change_state(node, gang, NodeState::rise, on_node);
             }
             let now = self.now;
             let row = self.row_mut(node);
@@ -158,14 +141,11 @@ impl World {
                 states.entry(node).or_insert_with(|| self.states.get(self.row(node).state).clone());
             alike(on_node).all(|(seat, count)| {
                 let signature = &self.sigs[gang.sigs[usize::from(seat.role)]];
-                let (gpus, share) = signature.gpu();
-                let fits = seat.devices.len() == u32::from(gpus)
-                    && state.free.times_fits(&signature.key.amounts) >= count
-                    && state.devices.take_exactly(seat.devices, share);
-                if fits {
-                    state.free.take(&signature.key.amounts, count);
+                let free = state.has_free(signature, seat, count);
+                if free {
+                    state.sit(signature, seat, count);
                 }
-                fits
+                free
             })
         })
     }
@@ -321,9 +301,4 @@ impl World {
         }
         seats
     }
-}
-
-/// Seats of one node that differ in nothing and take no device are counted together; all others come singly.
-fn alike(seats: &[Seat]) -> impl Iterator<Item = (&Seat, u32)> {
-    seats.chunk_by(|a, b| a == b && a.devices.is_empty()).map(|run| (&run[0], run.len() as u32))
 }

@@ -29,6 +29,7 @@ impl Books {
     }
 
     /// Tells the World; a refusal must leave no trace.
+    #[expect(clippy::needless_pass_by_value, reason = "cases read better without borrows")]
     pub(crate) fn tell(&mut self, event: Event) -> Result<(), Refusal> {
         self.world.apply(self.now, &Event::Tick)?;
         let before = format!("{:?}", self.world);
@@ -42,8 +43,8 @@ impl Books {
 
     /// Tells the World what it must accept.
     pub(crate) fn ok(&mut self, event: Event) -> &mut Self {
-        let told = self.tell(event.clone());
-        assert_eq!(told, Ok(()), "{event:?}");
+        let what = format!("{event:?}");
+        assert_eq!(self.tell(event), Ok(()), "{what}");
         self
     }
 
@@ -66,8 +67,12 @@ impl Books {
 
     /// One member per entry: the node, and its devices as bits.
     pub(crate) fn seats(&self, seats: &[(&str, u64)]) -> Vec<Seat> {
-        let node = |name| self.world.node_named(name).unwrap_or(NodeIdx(u32::MAX));
-        let seat = |(name, bits): &(&str, u64)| Seat { devices: DeviceSet(*bits), node: node(name), role: 0 };
+        let node = |name: &str| self.world.node_named(name).unwrap_or(NodeIdx(u32::MAX));
+        let seat = |(name, bits): &(&str, u64)| Seat {
+            devices: DeviceSet(*bits),
+            node: node(name),
+            role: 0,
+        };
         seats.iter().map(seat).collect()
     }
 
@@ -124,8 +129,12 @@ impl Books {
             let marks = [(!node.usable, " unusable"), (node.releasing, " releasing")];
             let marks: String = marks.iter().filter(|(on, _)| *on).map(|(_, mark)| *mark).collect();
             let of = state.devices.len();
-            writeln!(out, "node {}: {gpus} of {of} gpus, {cpu} cores free, {} seats{marks}", node.name, node.seats)
-                .expect("text");
+            writeln!(
+                out,
+                "node {}: {gpus} of {of} gpus, {cpu} cores free, {} seats{marks}",
+                node.name, node.seats
+            )
+            .expect("text");
         }
         for queue in world.queues().values().filter(|queue| queue.usage != Default::default()) {
             let gpus = queue.usage.gpu_milli as f64 / 1e3;
@@ -133,11 +142,18 @@ impl Books {
         }
         for pool in world.pools().values() {
             let (name, usage) = (&pool.spec.name, pool.usage);
-            let kinds: Vec<String> =
-                pool.offerings.iter().map(|kind| format!("{}*{}", kind.spec.zone, kind.nodes)).collect();
+            let kinds: Vec<String> = pool
+                .offerings
+                .iter()
+                .map(|kind| format!("{}*{}", kind.spec.zone, kind.nodes))
+                .collect();
             let kinds = kinds.join(" ");
-            writeln!(out, "pool {name}: {} nodes, {} gpus, {} hourly: {kinds}", usage.nodes, usage.gpus, usage.hourly)
-                .expect("text");
+            writeln!(
+                out,
+                "pool {name}: {} nodes, {} gpus, {} hourly: {kinds}",
+                usage.nodes, usage.gpus, usage.hourly
+            )
+            .expect("text");
         }
         for (id, claim) in world.claims() {
             let state = match claim.state {
@@ -156,8 +172,12 @@ impl Books {
             };
             let since = gang.submitted.since(Time::ZERO);
             let (restarts, failed) = (gang.restarts, gang.failed_orders);
-            writeln!(out, "gang {} since {since}: {phase}, {restarts} restarts, {failed} failed", gang.spec.name)
-                .expect("text");
+            writeln!(
+                out,
+                "gang {} since {since}: {phase}, {restarts} restarts, {failed} failed",
+                gang.spec.name
+            )
+            .expect("text");
         }
         out
     }

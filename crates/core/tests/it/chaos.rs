@@ -50,8 +50,12 @@ fn some_claim(rng: &mut Rng, world: &World) -> ClaimId {
 fn place(rng: &mut Rng) -> &'static [(&'static str, &'static str)] {
     const ZONE: &str = "topology.kubernetes.io/zone";
     const RACK: &str = "topology.muster.sh/rack";
-    const PLACES: [&[(&str, &str)]; 4] =
-        [&[], &[(ZONE, "a"), (RACK, "r1")], &[(ZONE, "a"), (RACK, "r2")], &[(ZONE, "b"), ("disk", "ssd")]];
+    const PLACES: [&[(&str, &str)]; 4] = [
+        &[],
+        &[(ZONE, "a"), (RACK, "r1")],
+        &[(ZONE, "a"), (RACK, "r2")],
+        &[(ZONE, "b"), ("disk", "ssd")],
+    ];
     rng.pick(&PLACES)
 }
 

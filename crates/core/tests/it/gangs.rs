@@ -15,9 +15,13 @@ fn a_gang_is_admitted_whole_and_gives_everything_back() {
     books.node("a1", 8).gang(build::gang("train", 2, 4));
     let train = books.id("train");
     assert_eq!(books.admit("train", &[("a1", 0x0f), ("a1", 0xf0)]), Ok(()));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 98 cores free, 2 seats
+    queue default: 8 gpus
+    gang train since 0s: Admitted, 0 restarts, 0 failed
+    ");
     books.ok(Event::GangStarted(train)).ok(Event::GangEnded(train));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"node a1: 8 of 8 gpus, 100 cores free, 0 seats");
 }
 
 #[test]
@@ -55,7 +59,13 @@ fn a_queues_limit_is_checked_all_the_way_up() {
     }
     assert_eq!(books.admit("one", &[("a1", 0x07)]), Ok(()));
     assert_eq!(books.admit("two", &[("a1", 0x38)]), Err(Stale::Queue.into()));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 5 of 8 gpus, 99 cores free, 1 seats
+    queue org: 3 gpus
+    queue team: 3 gpus
+    gang one since 0s: Admitted, 0 restarts, 0 failed
+    gang two since 0s: Waiting, 0 restarts, 0 failed
+    ");
 }
 
 #[test]
@@ -71,7 +81,10 @@ fn a_gang_that_starts_over_keeps_its_age() {
         books.ok(Event::Decided(Action::Stop { gang: train, reason }));
         books.ok(Event::GangStopped(train));
     }
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    gang train since 5m: Waiting, 2 restarts, 0 failed
+    ");
 }
 
 #[test]
@@ -87,11 +100,20 @@ fn a_gang_with_a_lost_node_is_broken_until_it_has_stopped() {
     // A node of the same name is another node: the members that were lost are not on it.
     books.node("a1", 8);
     assert_ne!(books.world.node_named("a1"), Some(lost));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a2: 0 of 8 gpus, 99 cores free, 1 seats
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    queue default: 16 gpus
+    gang train since 0s: Admitted, 0 restarts, 0 failed
+    ");
     books.ok(Event::Decided(Action::Stop { gang: train, reason: StopReason::NodeLost(lost) }));
     books.ok(Event::GangStopped(train));
     assert!(books.world.broken().is_empty() && books.world.node_name(lost).is_none());
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a2: 8 of 8 gpus, 100 cores free, 0 seats
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    gang train since 0s: Waiting, 1 restarts, 0 failed
+    ");
 }
 
 #[test]
@@ -112,11 +134,14 @@ fn a_cancelled_gang_is_gone_when_it_holds_nothing() {
     books.node("a1", 8).gang(build::gang("idle", 1, 8)).gang(build::gang("busy", 1, 8));
     let (idle, busy) = (books.id("idle"), books.id("busy"));
     assert_eq!(books.admit("busy", &[("a1", 0xff)]), Ok(()));
-    books.ok(Event::GangCancelled(idle)).ok(Event::GangCancelled(busy)).ok(Event::GangCancelled(busy));
+    books
+        .ok(Event::GangCancelled(idle))
+        .ok(Event::GangCancelled(busy))
+        .ok(Event::GangCancelled(busy));
     assert!(books.world.gang(idle).is_none() && books.world.cancelled().contains(&busy));
     books.ok(Event::Decided(Action::Stop { gang: busy, reason: StopReason::Cancelled }));
     books.ok(Event::GangStopped(busy));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"node a1: 8 of 8 gpus, 100 cores free, 0 seats");
 }
 
 #[test]
@@ -125,7 +150,9 @@ fn events_out_of_turn_are_refused() {
     books.node("a1", 8).gang(build::gang("train", 1, 8));
     let train = books.id("train");
     let stop = Event::Decided(Action::Stop { gang: train, reason: StopReason::Cancelled });
-    for event in [Event::GangStarted(train), Event::GangStopped(train), Event::GangEnded(train), stop] {
+    for event in
+        [Event::GangStarted(train), Event::GangStopped(train), Event::GangEnded(train), stop]
+    {
         assert_eq!(books.tell(event), Err(Stale::Gang.into()));
     }
     assert_eq!(books.admit("train", &[("a1", 0xff)]), Ok(()));

@@ -15,7 +15,11 @@ const RACK: &str = "topology.muster.sh/rack";
 fn nodes_of_one_kind_share_a_class_wherever_they_stand() {
     let mut books = Books::new();
     books.ok(Event::NodeSeen(build::node("a1", 8, &[(ZONE, "a"), (RACK, "r1")])));
-    books.ok(Event::NodeSeen(build::node("b1", 8, &[(ZONE, "b"), ("kubernetes.io/hostname", "b1")])));
+    books.ok(Event::NodeSeen(build::node(
+        "b1",
+        8,
+        &[(ZONE, "b"), ("kubernetes.io/hostname", "b1")],
+    )));
     assert_eq!(books.world.class_count(), 1);
     books.ok(Event::NodeSeen(build::node("c1", 8, &[("disk", "ssd")])));
     assert_eq!(books.world.class_count(), 2);
@@ -39,8 +43,9 @@ fn a_node_that_moves_takes_its_members_along() {
 fn an_empty_node_may_change_its_size() {
     let mut books = Books::new();
     books.node("a1", 8).node("a1", 4).node("a1", 16);
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"node a1: 16 of 16 gpus, 100 cores free, 0 seats");
     assert_eq!(books.world.states().in_use(), 1, "old sizes are forgotten");
+    assert_eq!(books.world.states().len(), 2, "and their numbers used again");
 }
 
 #[test]
@@ -50,9 +55,13 @@ fn a_node_may_grow_under_its_members() {
     let train = books.id("train");
     assert_eq!(books.admit("train", &[("a1", 0x0f)]), Ok(()));
     books.node("a1", 8);
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 4 of 8 gpus, 99 cores free, 1 seats
+    queue default: 4 gpus
+    gang train since 0s: Admitted, 0 restarts, 0 failed
+    ");
     books.ok(Event::GangEnded(train));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"node a1: 8 of 8 gpus, 100 cores free, 0 seats");
 }
 
 #[test]
@@ -65,7 +74,12 @@ fn a_node_that_is_not_ready_keeps_its_members_and_takes_no_others() {
     books.ok(Event::NodeSeen(shut));
     assert!(books.world.capacity().tally(ROOT).entries().is_empty());
     assert!(books.admit("next", &[("a1", 0xf0)]).is_err());
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 4 of 8 gpus, 99 cores free, 1 seats unusable
+    queue default: 4 gpus
+    gang train since 0s: Admitted, 0 restarts, 0 failed
+    gang next since 0s: Waiting, 0 restarts, 0 failed
+    ");
     books.node("a1", 8);
     assert_eq!(books.admit("next", &[("a1", 0xf0)]), Ok(()));
 }
@@ -79,7 +93,7 @@ fn members_leave_a_node_that_is_not_ready_as_any_other() {
     let mut shut = build::node("a1", 8, &[]);
     shut.ready = false;
     books.ok(Event::NodeSeen(shut)).ok(Event::GangEnded(train)).node("a1", 8);
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"node a1: 8 of 8 gpus, 100 cores free, 0 seats");
 }
 
 #[test]

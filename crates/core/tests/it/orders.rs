@@ -3,14 +3,17 @@
 use insta::assert_snapshot;
 use muster_core::Event;
 use muster_core::event::Stale;
-use muster_core::order::{ClaimFailure, RollbackReason};
+use muster_core::id::{ClaimId, OfferingRef, OrderId};
+use muster_core::money::Money;
+use muster_core::order::{ClaimFailure, Place, RollbackReason};
 use muster_core::plan::Action;
+use muster_core::pool::{PoolLimits, PoolSpec};
 use muster_testkit::build;
 
 use crate::books::Books;
 
 /// One node here, one pool, and a gang of two that needs both.
-fn ordered() -> (Books, muster_core::id::OrderId, muster_core::id::ClaimId) {
+fn ordered() -> (Books, OrderId, ClaimId) {
     let mut books = Books::new();
     books.node("a1", 8).ok(Event::PoolSet(build::pool("p", vec![build::offering("a", 10.0)])));
     books.later(1).gang(build::gang("ns/train", 2, 8));
@@ -21,7 +24,13 @@ fn ordered() -> (Books, muster_core::id::OrderId, muster_core::id::ClaimId) {
 #[test]
 fn an_order_reserves_what_is_here_and_claims_the_rest() {
     let (books, ..) = ordered();
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 99 cores free, 1 seats
+    queue default: 16 gpus
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Requested
+    gang ns/train since 1m: Assembling(o0), 0 restarts, 0 failed
+    ");
 }
 
 #[test]
@@ -29,9 +38,23 @@ fn a_claim_gets_on_step_by_step_and_holds_its_seats_when_ready() {
     let (mut books, _, claim) = ordered();
     books.ok(Event::ClaimLaunched(claim));
     books.ok(Event::NodeSeen(books.claim_node(claim, 7)));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 99 cores free, 1 seats
+    node c0: 7 of 7 gpus, 100 cores free, 0 seats unusable
+    queue default: 16 gpus
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Registered
+    gang ns/train since 1m: Assembling(o0), 0 restarts, 0 failed
+    ");
     books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 99 cores free, 1 seats
+    node c0: 0 of 8 gpus, 99 cores free, 1 seats
+    queue default: 16 gpus
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Ready
+    gang ns/train since 1m: Assembling(o0), 0 restarts, 0 failed
+    ");
 }
 
 #[test]
@@ -44,7 +67,14 @@ fn a_complete_order_becomes_the_admission_it_promised() {
     assert_eq!(books.admit("ns/train", &other), Err(Stale::Order.into()), "not what it holds");
     assert_eq!(books.admit("ns/train", &seats), Ok(()));
     assert!(!books.world.orders().contains_key(&order));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 99 cores free, 1 seats
+    node c0: 0 of 8 gpus, 99 cores free, 1 seats
+    queue default: 16 gpus
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Ready
+    gang ns/train since 1m: Admitted, 0 restarts, 0 failed
+    ");
 }
 
 #[test]
@@ -55,7 +85,12 @@ fn a_rollback_frees_everything_and_remembers_who_failed() {
     let roll_back = Event::Decided(Action::RollBack { order, reason });
     books.ok(roll_back.clone());
     assert_eq!(books.tell(roll_back), Err(Stale::Order.into()), "it is over");
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Failed(StockOut)
+    gang ns/train since 1m: Waiting, 0 restarts, 1 failed
+    ");
     let health = books.world.pools().values().next().expect("a pool").offerings[0].health;
     assert_eq!((health.streak, health.last_failure.map(|at| at.0)), (1, Some(5 * 60_000)));
 }
@@ -75,7 +110,7 @@ fn a_passed_deadline_speaks_against_those_that_are_late_only() {
 }
 
 #[test]
-fn a_lost_node_and_a_cancelled_gang_speak_against_nobody() {
+fn a_cancelled_gang_speaks_against_nobody() {
     let (mut books, order, _) = ordered();
     let gang = books.id("ns/train");
     books.ok(Event::GangCancelled(gang));
@@ -83,7 +118,11 @@ fn a_lost_node_and_a_cancelled_gang_speak_against_nobody() {
     assert!(books.world.gang(gang).is_none(), "it is gone with its order");
     let health = books.world.pools().values().next().expect("a pool").offerings[0].health;
     assert_eq!(health.streak, 0);
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Requested
+    ");
 }
 
 #[test]
@@ -92,11 +131,21 @@ fn a_claim_counts_until_nothing_is_left_of_it() {
     let release = Event::Decided(Action::Release { claim });
     assert_eq!(books.tell(release.clone()), Err(Stale::InUse.into()), "its order needs it");
     books.ok(Event::ClaimGone(claim));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 99 cores free, 1 seats
+    queue default: 16 gpus
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Failed(Vanished)
+    gang ns/train since 1m: Assembling(o0), 0 restarts, 0 failed
+    ");
     let reason = RollbackReason::ClaimFailed(claim, ClaimFailure::Vanished);
     books.ok(Event::Decided(Action::RollBack { order, reason })).ok(release.clone()).ok(release);
     books.ok(Event::ClaimGone(claim));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    pool p: 0 nodes, 0 gpus, 0.00 hourly: a*0
+    gang ns/train since 1m: Waiting, 0 restarts, 1 failed
+    ");
 }
 
 #[test]
@@ -111,7 +160,13 @@ fn a_released_node_takes_nobody_and_a_node_in_use_is_not_released() {
     assert_eq!(books.admit("next", &[("c0", 0xff)]), Err(Stale::Seat.into()));
     books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
     assert_eq!(books.admit("next", &[("c0", 0xff)]), Err(Stale::Seat.into()), "seen again");
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    node c0: 8 of 8 gpus, 100 cores free, 0 seats releasing
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Ready, releasing
+    gang next since 1m: Waiting, 0 restarts, 0 failed
+    ");
 }
 
 #[test]
@@ -121,17 +176,34 @@ fn a_node_seen_after_its_claim_was_released_takes_nobody() {
     books.ok(Event::Decided(Action::RollBack { order, reason }));
     books.ok(Event::Decided(Action::Release { claim }));
     books.ok(Event::NodeSeen(books.claim_node(claim, 8)));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    node c0: 8 of 8 gpus, 100 cores free, 0 seats releasing
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Ready, releasing
+    gang ns/train since 1m: Waiting, 0 restarts, 1 failed
+    ");
 }
 
 #[test]
 fn a_lost_node_fails_its_claim_and_the_seats_on_it_are_settled_by_the_rollback() {
     let (mut books, order, claim) = ordered();
     books.ok(Event::NodeSeen(books.claim_node(claim, 8))).ok(Event::NodeGone("c0".into()));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 99 cores free, 1 seats
+    queue default: 16 gpus
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Failed(Vanished)
+    gang ns/train since 1m: Assembling(o0), 0 restarts, 0 failed
+    ");
     let reason = RollbackReason::ClaimFailed(claim, ClaimFailure::Vanished);
     books.ok(Event::Decided(Action::RollBack { order, reason }));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
+    claim c0 ns-train-0-0: Failed(Vanished)
+    gang ns/train since 1m: Waiting, 0 restarts, 1 failed
+    ");
     books.node("b1", 8);
     assert_eq!(books.world.node_slots(), 2, "the lost node's slot is used again");
 }
@@ -149,4 +221,34 @@ fn numbers_of_orders_and_claims_are_never_given_twice() {
     again.id = books.world.next_order();
     again.claims[0].0 = claim;
     assert_eq!(books.tell(Event::Decided(Action::Order(again))), Err(Stale::Order.into()));
+}
+
+#[test]
+fn limits_of_a_pool_hold_for_all_its_offerings_together() {
+    let mut spec = build::pool("p", vec![build::offering("a", 10.0), build::offering("b", 12.0)]);
+    let limits = |nodes, gpus, hourly: Option<f64>| PoolLimits {
+        nodes,
+        gpus,
+        hourly_spend: hourly.and_then(Money::from_units),
+    };
+    let one_of_each = |spec: &PoolSpec| {
+        let mut books = Books::new();
+        books.ok(Event::PoolSet(spec.clone())).gang(build::gang("train", 2, 8));
+        let mut order = books.order("train", &[], &[0xff, 0xff]);
+        let (first, offering) = order.claims[0];
+        let second = ClaimId(first.0 + 1);
+        order.claims.push((second, OfferingRef { slot: 1, ..offering }));
+        order.reservations[1].place = Place::Claim(second);
+        books.tell(Event::Decided(Action::Order(order)))
+    };
+    for (tight, enough) in [
+        (limits(Some(1), None, None), limits(Some(2), None, None)),
+        (limits(None, Some(15), None), limits(None, Some(16), None)),
+        (limits(None, None, Some(21.99)), limits(None, None, Some(22.0))),
+    ] {
+        spec.limits = tight;
+        assert_eq!(one_of_each(&spec), Err(Stale::Pool.into()), "{:?}", spec.limits);
+        spec.limits = enough;
+        assert_eq!(one_of_each(&spec), Ok(()), "{:?}", spec.limits);
+    }
 }

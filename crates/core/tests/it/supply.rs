@@ -23,11 +23,28 @@ fn what_a_queue_holds_moves_with_it() {
     spec.queue = "lab".into();
     books.node("a1", 8).gang(spec);
     assert_eq!(books.admit("train", &[("a1", 0x0f)]), Ok(()));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 4 of 8 gpus, 99 cores free, 1 seats
+    queue left: 4 gpus
+    queue team: 4 gpus
+    queue lab: 4 gpus
+    gang train since 0s: Admitted, 0 restarts, 0 failed
+    ");
     books.ok(queue("team", Some("right")));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 4 of 8 gpus, 99 cores free, 1 seats
+    queue right: 4 gpus
+    queue team: 4 gpus
+    queue lab: 4 gpus
+    gang train since 0s: Admitted, 0 restarts, 0 failed
+    ");
     books.ok(queue("team", None));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 4 of 8 gpus, 99 cores free, 1 seats
+    queue team: 4 gpus
+    queue lab: 4 gpus
+    gang train since 0s: Admitted, 0 restarts, 0 failed
+    ");
     let train = books.id("train");
     books.ok(Event::GangEnded(train));
     assert!(!books.show().contains("queue"), "nobody holds anything");
@@ -54,7 +71,12 @@ fn a_limit_below_what_is_held_stops_nobody_but_newcomers() {
     tight.limit.gpu_milli = Some(2_000);
     books.ok(Event::QueueSet(tight));
     assert_eq!(books.admit("two", &[("a1", 0x10)]), Err(Stale::Queue.into()));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    node a1: 4 of 8 gpus, 99 cores free, 1 seats
+    queue default: 4 gpus
+    gang one since 0s: Admitted, 0 restarts, 0 failed
+    gang two since 0s: Waiting, 0 restarts, 0 failed
+    ");
 }
 
 #[test]
@@ -67,10 +89,20 @@ fn a_rewritten_pool_keeps_its_claims_where_they_are() {
     // The other way around, and with one more.
     let c = build::offering("c", 5.0);
     books.ok(Event::PoolSet(build::pool("p", vec![c, b.clone(), a])));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    queue default: 8 gpus
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1 b*0 c*0
+    claim c0 train-0-0: Requested
+    gang train since 0s: Assembling(o0), 0 restarts, 0 failed
+    ");
     // What is no longer listed stays for its claims, with no room for more.
     books.ok(Event::PoolSet(build::pool("p", vec![b])));
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    queue default: 8 gpus
+    pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1 b*0 c*0
+    claim c0 train-0-0: Requested
+    gang train since 0s: Assembling(o0), 0 restarts, 0 failed
+    ");
     let pool = books.world.pools().values().next().expect("a pool");
     let rooms: Vec<u32> = (0..3).map(|slot| pool.room(slot)).collect();
     assert_eq!(rooms, [0, u32::MAX, 0]);
@@ -89,7 +121,14 @@ fn a_retired_offering_comes_back_as_itself() {
     assert_eq!(refused, Err(Stale::Pool.into()), "it is retired");
     books.ok(Event::PoolSet(build::pool("p", vec![b, a])));
     books.place(order);
-    assert_snapshot!(books.show(), @"");
+    assert_snapshot!(books.show(), @"
+    queue default: 16 gpus
+    pool p: 2 nodes, 16 gpus, 20.00 hourly: a*2 b*0
+    claim c0 train-0-0: Requested
+    claim c1 next-1-0: Requested
+    gang train since 0s: Assembling(o0), 0 restarts, 0 failed
+    gang next since 0s: Assembling(o1), 0 restarts, 0 failed
+    ");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod gpus;
 mod roles;
 mod topology;
 
+mod avoidance;
 mod failures;
 mod limits;
 mod provisioning;

@@ -37,7 +37,8 @@ fn small_world(rng: &mut Rng) -> Bench {
 }
 
 fn request(rng: &mut Rng, most: usize) -> String {
-    let gpu = rng.pick(&["1gpu", "2gpu", "3gpu", "0.5gpu", "0.4gpu", "2*0.5gpu", "2*0.3gpu", "0gpu"]);
+    let gpu =
+        rng.pick(&["1gpu", "2gpu", "3gpu", "0.5gpu", "0.4gpu", "2*0.5gpu", "2*0.3gpu", "0gpu"]);
     format!("{}x{gpu}/{}cpu", 1 + rng.below(most), 1 + rng.below(2))
 }
 
@@ -108,7 +109,7 @@ fn fits(world: &World, gang: &Gang) -> bool {
 
 fn place_agrees_with_brute_force(test: &str, options: &str) {
     let (mut placed, mut refused) = (0, 0);
-    for_seeds(test, 400, |rng| {
+    for_seeds(test, 200, |rng| {
         let mut bench = small_world(rng);
         let request = request(rng, 5);
         bench.line(&format!("gang probe {request} {options}"));
@@ -123,7 +124,7 @@ fn place_agrees_with_brute_force(test: &str, options: &str) {
             admit(&mut bench, id, seats);
         }
     });
-    let both = placed >= 40 && refused >= 40;
+    let both = placed >= 20 && refused >= 20;
     assert!(both || crate::seeds::chosen().is_some(), "{placed} placed, {refused} refused");
 }
 
@@ -153,7 +154,7 @@ fn a_node_is_found_exactly_when_there_is_one() {
 fn a_wish_is_never_a_reason_not_to_fit() {
     let options = "topology=preferred:rack wish:50:rack=r2 wish:10:zone=none";
     // A preferred level is no level to fit in: brute force must not look at it.
-    for_seeds("a_wish_is_never_a_reason_not_to_fit", 200, |rng| {
+    for_seeds("a_wish_is_never_a_reason_not_to_fit", 100, |rng| {
         let mut bench = small_world(rng);
         let request = request(rng, 5);
         bench.line(&format!("gang plain {request}"));

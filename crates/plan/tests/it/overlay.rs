@@ -69,7 +69,13 @@ fn waiting(story: &Story) -> Vec<(GangId, &Gang)> {
 }
 
 /// Places, charges and opens nodes on paper, at random, some of it in trials within.
-fn meddle(rng: &mut Rng, scratch: &mut Scratch<'_>, fits: &mut Fits, gangs: &[(GangId, &Gang)], depth: u32) {
+fn meddle(
+    rng: &mut Rng,
+    scratch: &mut Scratch<'_>,
+    fits: &mut Fits,
+    gangs: &[(GangId, &Gang)],
+    depth: u32,
+) {
     for _ in 0..1 + rng.below(4) {
         let (_, gang) = gangs[rng.below(gangs.len())];
         match rng.below(4) {
@@ -100,7 +106,7 @@ fn meddle(rng: &mut Rng, scratch: &mut Scratch<'_>, fits: &mut Fits, gangs: &[(G
 
 #[test]
 fn a_dropped_trial_leaves_no_trace() {
-    for_seeds("a_dropped_trial_leaves_no_trace", 120, |rng| {
+    for_seeds("a_dropped_trial_leaves_no_trace", 60, |rng| {
         let story = some_world(rng);
         let gangs = waiting(&story);
         let (mut scratch, mut fits) = (Scratch::new(&story.bench.world), Fits::default());
@@ -118,7 +124,7 @@ fn a_dropped_trial_leaves_no_trace() {
 
 #[test]
 fn a_kept_trial_shows_the_same_as_no_trial() {
-    for_seeds("a_kept_trial_shows_the_same_as_no_trial", 60, |rng| {
+    for_seeds("a_kept_trial_shows_the_same_as_no_trial", 30, |rng| {
         let story = some_world(rng);
         let gangs = waiting(&story);
         let mut with = Scratch::new(&story.bench.world);
@@ -136,7 +142,7 @@ fn a_kept_trial_shows_the_same_as_no_trial() {
 #[test]
 fn a_failed_placement_leaves_no_trace_and_a_good_one_does() {
     let (mut failed, mut placed) = (0, 0);
-    for_seeds("a_failed_placement_leaves_no_trace_and_a_good_one_does", 120, |rng| {
+    for_seeds("a_failed_placement_leaves_no_trace_and_a_good_one_does", 60, |rng| {
         let story = some_world(rng);
         let (mut scratch, mut fits) = (Scratch::new(&story.bench.world), Fits::default());
         for (_, gang) in waiting(&story) {
@@ -147,5 +153,5 @@ fn a_failed_placement_leaves_no_trace_and_a_good_one_does() {
             placed += u32::from(found.is_ok());
         }
     });
-    assert!(failed >= 50 && placed >= 50 || crate::seeds::chosen().is_some());
+    assert!(failed >= 25 && placed >= 25 || crate::seeds::chosen().is_some());
 }

@@ -99,7 +99,7 @@ fn two_gangs_in_one_cycle_do_not_share_what_they_order() {
 fn the_cheapest_offering_wins() {
     assert_snapshot!(check("
         pool p : zone=a price=12 ; zone=b price=10
-        pool q tier=spot : zone=c price=4
+        pool q tier=spot : zone=c price=4 boot=10m
         gang train 2x8gpu
     "), @"order o0 for train: 2 x q/gpu8@c by 15m: c0[0-7] c1[0-7]");
 }

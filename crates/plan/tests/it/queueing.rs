@@ -150,6 +150,7 @@ fn a_gang_whose_order_failed_keeps_its_place() {
         plan
         +1m
         gang second 1x8gpu
+        +1m
         fail c0 stock-out
         plan
         forgotten c0
@@ -157,12 +158,12 @@ fn a_gang_whose_order_failed_keeps_its_place() {
         plan
     "), @"
     order o0 for first: 1 x p/gpu8@a by 15m: c0[0-7]
-    -- 1m
+    -- 2m
     roll back o0: c0 StockOut
     release c0
-    second waits #1: r0 fits 0 of 1, offerings avoided until 4m
-    -- 4m
-    order o1 for first: 1 x p/gpu8@a by 19m: c1[0-7]
+    second waits #1: r0 fits 0 of 1, offerings avoided until 5m
+    -- 5m
+    order o1 for first: 1 x p/gpu8@a by 20m: c1[0-7]
     second waits #1: r0 fits 0 of 1, pools full (room 0)
     ");
 }

@@ -117,8 +117,7 @@ fn every_admission_is_whole_and_as_close_as_required() {
                 let seated = seats.iter().filter(|seat| usize::from(seat.role) == role).count();
                 assert_eq!(seated, spec.min as usize, "members of {}", spec.name);
             }
-            if let (Some(Closeness::Required(_)), Some(level)) =
-                (&gang.spec.closeness, gang.level)
+            if let (Some(Closeness::Required(_)), Some(level)) = (&gang.spec.closeness, gang.level)
             {
                 let places: BTreeSet<_> =
                     seats.iter().map(|seat| place(world, seat.node, level)).collect();

@@ -35,7 +35,8 @@ impl Drop for Replay<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self { test, seed } = self;
-            println!("MUSTER_SEED={seed} cargo test -p muster-plan --test it {test}");
+            let package = env!("CARGO_PKG_NAME");
+            println!("MUSTER_SEED={seed} cargo test -p {package} --test it {test}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Random cases, written in the same words as those by hand.
 
 use muster_core::gang::Phase;
+use muster_core::node::Node;
 use muster_core::order::ClaimState;
 use muster_core::{Event, Plan};
 use muster_plan::plan;
@@ -140,16 +141,23 @@ impl Story {
         }
     }
 
-    /// A node of the cluster comes or goes without being lost, and is labelled anew.
+    /// A node of the cluster comes or goes without being lost, or is labelled anew. It stays where it stands.
     fn flicker(&mut self, rng: &mut Rng) {
         let world = &self.bench.world;
         let own = world.nodes().filter(|(_, node)| node.claim.is_none());
-        let known: Vec<(String, u16)> =
-            own.map(|(_, node)| (node.name.to_string(), world.class(node.class).gpus)).collect();
+        let describe = |node: &Node| {
+            let mut line = format!("node {} gpus={}", node.name, world.class(node.class).gpus);
+            for level in &world.topology().levels().0 {
+                if let Some(name) = world.topology().label_at(node.leaf, &level.label) {
+                    line.push_str(&format!(" {}={name}", level.name));
+                }
+            }
+            line
+        };
+        let known: Vec<String> = own.map(|(_, node)| describe(node)).collect();
         if !known.is_empty() {
-            let (name, gpus) = &known[rng.below(known.len())];
-            let ready = rng.pick(&["ready=no", "ready=yes", "label:disk=ssd"]);
-            self.line(format!("node {name} gpus={gpus} zone=a rack=r1 {ready}"));
+            let change = rng.pick(&["ready=no", "ready=yes", "label:disk=ssd"]);
+            self.line(format!("{} {change}", known[rng.below(known.len())]));
         }
     }
 
@@ -189,10 +197,9 @@ impl Story {
         for (_, gang) in self.bench.world.gangs() {
             let name = &gang.spec.name;
             match gang.phase {
-                Phase::Waiting | Phase::Assembling(_) if rng.percent(30) => {
-                    ways.push(format!("cancel {name}"))
+                Phase::Waiting | Phase::Assembling(_) => {
+                    ways.extend(rng.percent(30).then(|| format!("cancel {name}")));
                 }
-                Phase::Waiting | Phase::Assembling(_) => {}
                 Phase::Admitted { .. } => ways.push(format!("started {name}")),
                 Phase::Running { .. } => ways.push(format!("end {name}")),
                 Phase::Stopping => ways.push(format!("stopped {name}")),

@@ -4,6 +4,7 @@ mod act;
 mod crash;
 mod happen;
 mod options;
+mod pyss;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -179,6 +180,12 @@ impl Sim {
     /// Lets the next happening happen (or all of the next instant) and does all that follows from it.
     /// `false` when nothing is left to happen.
     pub fn step(&mut self) -> bool {
+        if self.options.step == Step::Pyss && self.agenda.next_at().is_some() {
+            self.step_as_pyss();
+            self.after_step();
+            self.steps += 1;
+            return true;
+        }
         let Some((at, first)) = self.agenda.pop() else { return false };
         self.now = at;
         self.happen(first);
@@ -284,19 +291,24 @@ impl Sim {
         Ok(())
     }
 
+    /// Asks the planner once and does what it says. `false` when it has nothing to say.
+    fn pass(&mut self) -> bool {
+        let plan = plan(&self.world, self.now, &self.policy);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.plan(self.now, &plan);
+        }
+        let acts = !plan.groups.is_empty();
+        if acts {
+            self.act(&plan);
+        }
+        self.last_plan = plan;
+        acts
+    }
+
     /// Plans and acts until there is nothing left to do at this instant.
     fn decide(&mut self) {
         for round in 0.. {
-            let plan = plan(&self.world, self.now, &self.policy);
-            if let Some(recorder) = &mut self.recorder {
-                recorder.plan(self.now, &plan);
-            }
-            let done = plan.groups.is_empty();
-            if !done {
-                self.act(&plan);
-            }
-            self.last_plan = plan;
-            if done {
+            if !self.pass() {
                 break;
             }
             if round == ROUNDS_MAX {
@@ -320,7 +332,7 @@ impl Sim {
         ledger.excuse(excused(&self.last_plan));
         ledger.check(self.now);
         let silent = self.world.gangs().count() != self.last_plan.verdicts.len();
-        if silent && self.world.is_synced() {
+        if silent && self.options.step != Step::Pyss {
             let what = "a gang got no verdict".to_owned();
             self.break_promise(Promise::BadInputIsAFinding, what);
         }

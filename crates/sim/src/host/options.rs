@@ -11,6 +11,8 @@ pub enum Step {
     Instant,
     /// One happening: the planner sees every intermediate state.
     Happening,
+    /// One instant in the order of pyss, the simulator behind the published backfilling results.
+    Pyss,
 }
 
 /// How a simulation is run.

@@ -26,7 +26,7 @@ use crate::job::Job;
 pub struct Swf {
     /// What its comments say.
     pub header: Header,
-    /// Its usable records by submit time; those of one instant stay in the order of the file.
+    /// Its usable records by submit time; those of one instant by id, as logs number them in order of arrival.
     pub records: Vec<Record>,
     /// Its unusable records.
     pub skipped: Vec<Skip>,
@@ -91,7 +91,7 @@ pub fn parse(file: &Path, input: impl BufRead) -> Result<Swf, TraceError> {
             }
         }
     }
-    swf.records.sort_by_key(|record| record.submit);
+    swf.records.sort_by_key(|record| (record.submit, record.id));
     Ok(swf)
 }
 

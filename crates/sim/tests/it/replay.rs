@@ -33,8 +33,7 @@ fn record(seed: u64) -> Vec<u8> {
     sim.run(Time::ZERO + Span::hours(24));
     let plans = sim.recorder_mut().expect("it records").finish().expect("memory does not fail");
     assert!(plans > 20, "seed {seed} is too short to prove anything");
-    let bytes = tape.0.borrow().clone();
-    bytes
+    tape.0.take()
 }
 
 #[test]

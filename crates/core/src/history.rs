@@ -1,0 +1,78 @@
+//! History: how long the gangs of each user really ran. What a user's next gang will take is guessed from it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::time::{Span, Time};
+
+/// One run that came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// When it ended.
+    pub ended: Time,
+    /// How long it took.
+    pub lasted: Span,
+    /// What the submitter had thought it would take.
+    pub estimate: Option<Span>,
+    /// How many members it had.
+    pub members: u32,
+}
+
+/// A user's latest runs, the last one first.
+pub type Recent = SmallVec<[Run; 2]>;
+
+/// Runs remembered per user. Guesses look at the last few only; people change what they do.
+const KEPT: usize = 8;
+
+/// Latest runs by user.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    by_user: FxHashMap<Arc<str>, VecDeque<Run>>,
+}
+
+impl History {
+    /// A user's latest runs that ended before `now`, the last one first.
+    ///
+    /// A run that ends at the very instant does not count: what is submitted then cannot know of it.
+    pub fn recent(&self, user: &str, now: Time) -> Recent {
+        let runs = self.by_user.get(user);
+        runs.into_iter().flatten().rev().filter(|run| run.ended < now).copied().collect()
+    }
+    /// Remembers a run.
+    pub(crate) fn note(&mut self, user: &Arc<str>, run: Run) {
+        let runs = self.by_user.entry(user.clone()).or_default();
+        if runs.len() == KEPT {
+            runs.pop_front();
+        }
+        runs.push_back(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(ended: i64, lasted: u64) -> Run {
+        Run { ended: Time(ended), lasted: Span(lasted), estimate: None, members: 1 }
+    }
+
+    #[test]
+    fn the_latest_runs_come_first_and_old_ones_are_forgotten() {
+        let (mut history, ann) = (History::default(), Arc::from("ann"));
+        for i in 0..20 {
+            history.note(&ann, run(i, i as u64));
+        }
+        let recent = history.recent("ann", Time(100));
+        assert_eq!(recent.len(), KEPT);
+        assert_eq!(recent[0].lasted, Span(19));
+        assert_eq!(
+            history.recent("ann", Time(19))[0].lasted,
+            Span(18),
+            "not what ends at this instant"
+        );
+        assert!(history.recent("bob", Time(100)).is_empty());
+    }
+}

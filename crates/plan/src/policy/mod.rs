@@ -1,0 +1,140 @@
+//! What an operator can choose about planning, as plain data, so that a decision can be saved and replayed.
+//!
+//! Who goes first is a discipline, chosen by name; each is a file of its own.
+
+mod easy;
+mod easy_plus_plus;
+mod easy_sjbf;
+mod fifo;
+mod sjf;
+mod wfp;
+
+use muster_core::gang::Gang;
+use muster_core::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::predict::Belief;
+
+/// Who goes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueOrder {
+    /// By priority, then by age. A gang that must wait keeps those behind it off the nodes it waits for.
+    #[default]
+    Fifo,
+    /// By priority, then by age, but whoever fits may overtake. Large gangs can starve.
+    FifoOvertake,
+    /// By age; the first that must wait gets a start time, and whoever does not delay it may go before.
+    Easy,
+    /// The same, and those that go before are taken shortest first.
+    EasySjbf,
+    /// The same, by what the user's last runs took instead of what the user says.
+    EasyPlusPlus,
+    /// Shortest first; the first that must wait gets a start time.
+    Sjf,
+    /// By how long a gang has waited for its length, larger ones sooner; the first gets a start time.
+    Wfp,
+}
+
+/// How those behind a gang that must wait are treated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Behind {
+    /// They stay off the nodes and pools it waits for.
+    Barred,
+    /// They may take anything.
+    Free,
+    /// It gets a start time; they may take what does not delay it.
+    Backfill,
+}
+
+/// One way to run the queue.
+pub(crate) trait Discipline {
+    /// Its place in the queue, lowest first; priority goes before, age after it.
+    fn rank(&self, gang: &Gang, now: Time) -> f64;
+    /// How those behind a gang that must wait are treated.
+    fn behind(&self) -> Behind {
+        Behind::Backfill
+    }
+    /// Its place among those that may go before a reservation; `None` for the queue's own order.
+    fn backfill_rank(&self, _gang: &Gang, _now: Time) -> Option<f64> {
+        None
+    }
+    /// Whose word is taken for how long a gang runs.
+    fn belief(&self) -> Belief {
+        Belief::Estimate
+    }
+}
+
+impl QueueOrder {
+    /// Every policy, by the name it is chosen with.
+    pub const NAMES: [(&'static str, QueueOrder); 7] = [
+        ("fifo", QueueOrder::Fifo),
+        ("fifo-overtake", QueueOrder::FifoOvertake),
+        ("easy", QueueOrder::Easy),
+        ("easy-sjbf", QueueOrder::EasySjbf),
+        ("easy-plus-plus", QueueOrder::EasyPlusPlus),
+        ("sjf", QueueOrder::Sjf),
+        ("wfp", QueueOrder::Wfp),
+    ];
+
+    /// The name it is chosen with.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, order)| *order == self).expect("every policy is named").0
+    }
+    /// The policy of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, order)| *order)
+    }
+    /// Whose word this policy takes for how long a gang runs.
+    pub fn belief(self) -> Belief {
+        self.discipline().belief()
+    }
+    pub(crate) fn discipline(self) -> &'static dyn Discipline {
+        match self {
+            QueueOrder::Fifo => &fifo::Fifo { overtake: false },
+            QueueOrder::FifoOvertake => &fifo::Fifo { overtake: true },
+            QueueOrder::Easy => &easy::Easy,
+            QueueOrder::EasySjbf => &easy_sjbf::EasySjbf,
+            QueueOrder::EasyPlusPlus => &easy_plus_plus::EasyPlusPlus,
+            QueueOrder::Sjf => &sjf::Sjf,
+            QueueOrder::Wfp => &wfp::Wfp,
+        }
+    }
+}
+
+/// How the planner decides.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Policy {
+    /// Who goes first.
+    pub order: QueueOrder,
+    /// How long an offering is left alone after its first failure; doubles with every further one.
+    pub avoid_base: Span,
+    /// The longest an offering is left alone.
+    pub avoid_max: Span,
+    /// How long a gang whose orders keep failing pauses before it orders again.
+    pub cool_off: Span,
+    /// Placements tried in one cycle before the rest of the queue is put off to the next.
+    pub trials: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            order: QueueOrder::Fifo,
+            // Karpenter forgets a stock-out after 3 minutes, and measured stock-outs last 48 to 215:
+            // asking again after 3 and then ever later wastes little either way.
+            avoid_base: Span::mins(3),
+            avoid_max: Span::hours(1),
+            cool_off: Span::mins(30),
+            trials: 100_000,
+        }
+    }
+}
+
+impl Policy {
+    /// Until when an offering with this many failures in a row is left alone.
+    pub fn avoid_until(&self, streak: u32, last_failure: Time) -> Time {
+        let doubled = self.avoid_base.saturating_mul(1 << streak.saturating_sub(1).min(20));
+        last_failure + doubled.min(self.avoid_max)
+    }
+}

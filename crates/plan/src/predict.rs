@@ -1,0 +1,87 @@
+//! How long gangs run: what users say, what their history says, and what to make of it when they run longer.
+//!
+//! Beliefs are functions of what the World knows; nothing is remembered between cycles. A belief that turned
+//! out too short is stretched by steps that depend only on when the gang started and what time it is.
+
+use muster_core::gang::{Gang, Phase};
+use muster_core::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// Whose word is taken for how long a gang runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Belief {
+    /// What the submitter says.
+    Estimate,
+    /// The mean of the user's last two runs, never more than what the submitter says.
+    LastTwo,
+}
+
+/// What a gang is taken to run for when nobody knows anything.
+const UNKNOWN: Span = Span::hours(1);
+
+/// By how much a belief is stretched, step by step, as a gang outlives it: short at first, in case it is
+/// about to end, then ever longer.
+const STRETCH: [Span; 11] = [
+    Span::mins(1),
+    Span::mins(5),
+    Span::mins(15),
+    Span::mins(30),
+    Span::hours(1),
+    Span::hours(2),
+    Span::hours(5),
+    Span::hours(10),
+    Span::hours(20),
+    Span::hours(50),
+    Span::hours(100),
+];
+
+/// How long a gang is believed to run, as of its submission.
+pub fn duration(gang: &Gang, belief: Belief) -> Span {
+    let estimate = gang.spec.expected_duration;
+    match belief {
+        Belief::Estimate => estimate.unwrap_or(UNKNOWN),
+        Belief::LastTwo => match gang.recent.as_slice() {
+            [last, before, ..] if before.lasted > Span::ZERO => {
+                // Whole seconds, as logs keep them.
+                let mean = Span((last.lasted.0 + before.lasted.0) / 2 / 1_000 * 1_000);
+                estimate.map_or(mean, |estimate| mean.min(estimate))
+            }
+            _ => estimate.unwrap_or(UNKNOWN),
+        },
+    }
+}
+
+/// When a gang that runs is believed to end; always after `now`.
+pub fn end(gang: &Gang, belief: Belief, now: Time) -> Time {
+    believed_end(gang, belief, now, |end| end <= now)
+}
+
+/// When a gang that runs was believed to end, before it became clear at `now` whether it does.
+pub fn end_as_hoped(gang: &Gang, belief: Belief, now: Time) -> Time {
+    believed_end(gang, belief, now, |end| end < now)
+}
+
+fn believed_end(gang: &Gang, belief: Belief, now: Time, outlived: impl Fn(Time) -> bool) -> Time {
+    let started = match gang.phase {
+        Phase::Running { at } | Phase::Admitted { at } => at,
+        Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => now,
+    };
+    let first = duration(gang, belief);
+    let said = gang.spec.expected_duration;
+    let mut end = started + first;
+    for stretch in STRETCH {
+        if !outlived(end) {
+            return end;
+        }
+        let stretched = first + stretch;
+        end = started + said.map_or(stretched, |said| stretched.min(said.max(first)));
+    }
+    if outlived(end) {
+        end = started + said.unwrap_or(UNKNOWN).max(first);
+    }
+    // Past even what the submitter said: a tenth of its age longer, and at least a minute.
+    while outlived(end) {
+        end = now + Span((now.since(started).0 / 10).max(60_000));
+    }
+    end
+}

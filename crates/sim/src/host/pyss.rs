@@ -1,0 +1,60 @@
+//! The event order of pyss, the simulator behind the published backfilling results.
+//!
+//! Start times can be compared job by job only if the order of things within one instant is the same: all
+//! submissions come before all ends, the planner is asked after every one of them, and after a submission
+//! only if the new job fits now. A job that ends exactly when it was believed to has given its processors
+//! back before anything else happens in that instant.
+
+use muster_plan::place::{Fits, place};
+use muster_plan::predict;
+use muster_plan::scratch::Scratch;
+
+use super::{Happening, Sim};
+
+impl Sim {
+    /// Takes one instant, in the order of pyss.
+    pub(super) fn step_as_pyss(&mut self) {
+        let Some(at) = self.agenda.next_at() else { return };
+        self.now = at;
+        let mut instant = Vec::new();
+        while self.agenda.next_at() == Some(at) {
+            instant.extend(self.agenda.pop().map(|(_, happening)| happening));
+        }
+        for happening in &instant {
+            if self.ends_as_believed(happening) {
+                self.happen(*happening);
+            }
+        }
+        for happening in instant {
+            match happening {
+                Happening::Submit(job) => {
+                    self.happen(happening);
+                    if self.fits_now(job) {
+                        self.pass();
+                    }
+                }
+                // Ended above, if it ended as believed; the planner is asked all the same.
+                _ => {
+                    self.happen(happening);
+                    self.pass();
+                }
+            }
+        }
+    }
+
+    fn ends_as_believed(&self, happening: &Happening) -> bool {
+        let Happening::Done(gang, epoch) = happening else { return false };
+        let belief = self.policy.order.belief();
+        let current = self.running.get(gang).is_some_and(|running| running.epoch == *epoch);
+        let hoped = |gang| predict::end_as_hoped(gang, belief, self.now) == self.now;
+        current && self.world.gang(*gang).is_some_and(hoped)
+    }
+
+    fn fits_now(&self, job: usize) -> bool {
+        let gang =
+            self.world.gang_named(&self.jobs[job].gang.name).and_then(|id| self.world.gang(id));
+        gang.is_some_and(|gang| {
+            place(&mut Scratch::new(&self.world), &mut Fits::default(), gang).is_ok()
+        })
+    }
+}
