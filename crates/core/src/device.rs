@@ -152,6 +152,18 @@ impl Devices {
     pub fn common(&self, other: &Devices) -> Devices {
         Self(self.0.iter().zip(&other.0).map(|(a, b)| *a.min(b)).collect())
     }
+    /// Takes of these devices what is there, for members a node shrank under; whether it was all.
+    pub fn take_what_is_there(&mut self, set: DeviceSet, share: u16) -> bool {
+        let mut all = true;
+        for i in set.iter() {
+            let free = self.0.get(i).copied().unwrap_or(0);
+            all &= free >= share;
+            if free > 0 {
+                self.0[i] = free.saturating_sub(share);
+            }
+        }
+        all
+    }
     /// Takes exactly these devices at `share`; `false`, and nothing taken, when one has too little left.
     #[must_use]
     pub fn take_exactly(&mut self, set: DeviceSet, share: u16) -> bool {

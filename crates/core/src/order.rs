@@ -48,6 +48,8 @@ pub struct Claim {
     pub order: Option<OrderId>,
     /// How far it is.
     pub state: ClaimState,
+    /// Its node, if one has joined and is not gone; a claim that failed may still have one.
+    pub joined: Option<NodeIdx>,
     /// When it was asked for.
     pub requested: Time,
     /// Told to go; the host is giving the node back.
@@ -108,6 +110,8 @@ pub enum RollbackReason {
     DeadlinePassed,
     /// A node it had a reservation on is gone.
     NodeLost(NodeIdx),
+    /// A node came up, or was changed, so that the gang may not run there.
+    NodeUnsuitable(NodeIdx),
     /// The gang was cancelled.
     GangGone,
 }

@@ -128,12 +128,12 @@ fn serve<'w>(
         return waiting([Blocker::Behind(ahead)]);
     }
     if let Some(over) = quota::over_limit(&cycle.scratch, gang) {
-        if let Blocker::QueueLimit { wants, limit, .. } = over
-            && wants > limit
-        {
-            return Verdict::Impossible { blockers: SmallVec::from_elem(over, 1) };
+        if let Blocker::QueueLimit { queue, wants, limit, .. } = over {
+            if wants > limit {
+                return Verdict::Impossible { blockers: SmallVec::from_elem(over, 1) };
+            }
+            cycle.bar_queue(id, queue);
         }
-        cycle.bar_queue(id, gang);
         return waiting([over]);
     }
     let ahead = holes.as_ref().map(|holes| holes.ahead());
@@ -198,10 +198,10 @@ impl Cycle<'_> {
         self.barred_queues.iter().find(|(queue, _)| path.contains(queue)).map(|(_, ahead)| *ahead)
     }
 
-    /// Those behind a gang at its queue's limit do not slip past it.
-    fn bar_queue(&mut self, id: GangId, gang: &Gang) {
+    /// Those behind a gang that waits for room under a queue's limit, and share that limit, do not slip past it.
+    fn bar_queue(&mut self, id: GangId, queue: QueueIdx) {
         if self.policy.order.discipline().behind() != Behind::Free {
-            self.barred_queues.push((gang.queue, id));
+            self.barred_queues.push((queue, id));
         }
     }
 

@@ -30,7 +30,9 @@ pub(crate) fn impossible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> 
     for ask in asks(&cycle.scratch, gang) {
         let domains: Vec<DomainIdx> = match (&gang.spec.closeness, gang.level) {
             (Some(Closeness::Required(_)), Some(Level::Domain(level))) => {
-                cycle.scratch.world.topology().of_level(level).to_vec()
+                let topology = cycle.scratch.world.topology();
+                let domains = topology.of_level(level).iter().copied();
+                domains.filter(|domain| topology.is_named(*domain)).collect()
             }
             _ => vec![ROOT],
         };

@@ -8,7 +8,7 @@ use muster_core::id::{ClaimId, DomainIdx, GangId, OfferingRef, OrderId};
 use muster_core::money::Money;
 use muster_core::order::{OrderSpec, Place, Reservation};
 use muster_core::time::{Span, Time};
-use muster_core::topology::Level;
+use muster_core::topology::{Level, ROOT};
 use muster_core::verdict::Blocker;
 use smallvec::SmallVec;
 
@@ -21,6 +21,9 @@ pub(crate) type Blockers = SmallVec<[Blocker; 1]>;
 /// What an order would cost and how soon it would be there; the least is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Bid {
+    /// Members of one role on different kinds of nodes, or in different zones, work less well together:
+    /// only when no single offering has room.
+    mixed: bool,
     hourly: Money,
     boot: Span,
     offering: OfferingRef,
@@ -44,10 +47,11 @@ pub(crate) fn provision(
         return Err(SmallVec::from_elem(Blocker::CoolingOff { until }, 1));
     }
     let asks = asks(&cycle.scratch, gang);
-    let (offerings, mut blockers) = suitable(cycle, gang, &asks[0]);
+    let pivot = pivot(cycle, &asks);
+    let (offerings, mut blockers) = suitable(cycle, gang, &asks[pivot]);
     let mut best: Option<Bid> = None;
     for offering in &offerings {
-        let bid = draw_up(cycle, gang, &asks, *offering, false).map(|(bid, _)| bid);
+        let bid = draw_up(cycle, gang, &asks, pivot, *offering, false).map(|(bid, _)| bid);
         best = best.into_iter().chain(bid).min();
     }
     let Some(best) = best else {
@@ -56,8 +60,8 @@ pub(crate) fn provision(
         }
         return Err(blockers);
     };
-    let (_, draft) =
-        draw_up(cycle, gang, &asks, best.offering, true).expect("it was drawn up a moment ago");
+    let (_, draft) = draw_up(cycle, gang, &asks, pivot, best.offering, true)
+        .expect("it was drawn up a moment ago");
     Ok(number(cycle, id, gang, draft))
 }
 
@@ -147,16 +151,17 @@ fn draw_up(
     cycle: &mut Cycle<'_>,
     gang: &Gang,
     asks: &[Ask],
+    pivot: usize,
     offering: OfferingRef,
     keep: bool,
 ) -> Option<(Bid, Draft)> {
     let scope = scope(cycle, gang, offering)?;
-    if !has_room(cycle, &asks[0], offering, &scope) {
-        return None;
-    }
     let barred = cycle.barred_pools.clone();
     let others: Vec<Vec<OfferingRef>> =
         asks.iter().map(|ask| offerings_for(cycle, gang, ask)).collect();
+    if !has_room(cycle, &asks[pivot], &others[pivot], &scope) {
+        return None;
+    }
     let now_avoided: Vec<OfferingRef> =
         others.iter().flatten().copied().filter(|other| avoided(cycle, *other).is_some()).collect();
 
@@ -164,7 +169,7 @@ fn draw_up(
     let fits = &mut cycle.fits;
     let mut trial = cycle.scratch.trial();
     let first = trial.paper().len();
-    let mut seats = Vec::new();
+    let (mut seats, mut mixed) = (Vec::new(), false);
     for (i, (ask, others)) in asks.iter().zip(&others).enumerate() {
         let mut left = ask.count;
         for domain in scope.domains() {
@@ -180,10 +185,13 @@ fn draw_up(
                     && !barred.contains(&other.pool)
                     && !now_avoided.contains(other)
             };
-            // The hardest role keeps to the offering being tried; lesser roles look for the cheapest.
-            let next = match i {
-                0 => (trial.room(offering) > 0).then_some(offering)?,
-                _ => cheapest(&trial, ask, others.iter().copied().filter(usable))?,
+            // The role in question keeps to the offering being tried while that has room; others, and what is
+            // left of it, go to the cheapest.
+            let next = if i == pivot && trial.room(offering) > 0 {
+                offering
+            } else {
+                mixed |= i == pivot;
+                cheapest(&trial, ask, others.iter().copied().filter(usable))?
             };
             if scope == Scope::OneNewNode && trial.paper().len() > first {
                 return None;
@@ -210,17 +218,32 @@ fn draw_up(
     if keep {
         trial.keep();
     }
-    Some((Bid { hourly, boot, offering }, Draft { seats, paper }))
+    Some((Bid { mixed, hourly, boot, offering }, Draft { seats, paper }))
 }
 
-/// Whether the offering has room for at least the nodes the hardest role lacks. Saves drawing up in vain.
-fn has_room(cycle: &mut Cycle<'_>, hardest: &Ask, offering: OfferingRef, scope: &Scope) -> bool {
+/// The hardest role that lacks places, or the hardest of all when roles only compete.
+fn pivot(cycle: &mut Cycle<'_>, asks: &[Ask]) -> usize {
+    let mut lacks = |ask: &Ask| {
+        let free = cycle.fits.in_domain(&cycle.scratch, ROOT, Want::any(ask.sig));
+        free < u64::from(ask.count)
+    };
+    asks.iter().position(&mut lacks).unwrap_or(0)
+}
+
+/// Whether all offerings together have room for at least the members that lack a place. Saves drawing up
+/// in vain.
+fn has_room(cycle: &mut Cycle<'_>, ask: &Ask, offerings: &[OfferingRef], scope: &Scope) -> bool {
     let widest = scope.domains().last().copied();
-    let free = widest
-        .map_or(0, |domain| cycle.fits.in_domain(&cycle.scratch, domain, Want::any(hardest.sig)));
-    let lacking = u64::from(hardest.count).saturating_sub(free);
-    let each = u64::from(members_per_node(cycle, offering, hardest)).max(1);
-    lacking.div_ceil(each) <= u64::from(cycle.scratch.room(offering))
+    let free =
+        widest.map_or(0, |domain| cycle.fits.in_domain(&cycle.scratch, domain, Want::any(ask.sig)));
+    let mut lacking = u64::from(ask.count).saturating_sub(free);
+    for offering in offerings {
+        if scope.allows(cycle.scratch.world, *offering) {
+            let each = u64::from(members_per_node(cycle, *offering, ask));
+            lacking = lacking.saturating_sub(each * u64::from(cycle.scratch.room(*offering)));
+        }
+    }
+    lacking == 0
 }
 
 /// The offering that costs least per member of a role and has room for one more node.

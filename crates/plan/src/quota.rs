@@ -2,11 +2,21 @@
 
 use muster_core::gang::Gang;
 use muster_core::verdict::Blocker;
+use smallvec::SmallVec;
 
 use crate::scratch::Scratch;
 
-/// The first limit on the way up the queue tree that the gang's minimum would exceed.
+/// A limit on the way up the queue tree that the gang's minimum would exceed: one that it exceeds even alone
+/// if there is such a one, else the first.
 pub(crate) fn over_limit(scratch: &Scratch<'_>, gang: &Gang) -> Option<Blocker> {
+    let mut over = limits_exceeded(scratch, gang).into_iter();
+    let first = over.next()?;
+    let alone = |blocker: &Blocker| matches!(blocker, Blocker::QueueLimit { wants, limit, .. } if wants > limit);
+    Some(if alone(&first) { first } else { over.find(alone).unwrap_or(first) })
+}
+
+fn limits_exceeded(scratch: &Scratch<'_>, gang: &Gang) -> SmallVec<[Blocker; 2]> {
+    let mut over = SmallVec::new();
     let world = scratch.world;
     let members = || {
         gang.spec.roles.iter().zip(&gang.sigs).map(|(role, sig)| (world.signature(*sig), role.min))
@@ -20,13 +30,7 @@ pub(crate) fn over_limit(scratch: &Scratch<'_>, gang: &Gang) -> Option<Blocker> 
             && usage.gpu_milli + gpu_milli > limit
         {
             let held = usage.gpu_milli;
-            return Some(Blocker::QueueLimit {
-                queue,
-                resource: None,
-                held,
-                wants: gpu_milli,
-                limit,
-            });
+            over.push(Blocker::QueueLimit { queue, resource: None, held, wants: gpu_milli, limit });
         }
         for (resource, limit) in &listed.limit {
             let wants: u64 = members()
@@ -35,11 +39,11 @@ pub(crate) fn over_limit(scratch: &Scratch<'_>, gang: &Gang) -> Option<Blocker> 
             let held = usage.amounts.get(*resource);
             if wants > 0 && held + wants > *limit {
                 let (resource, limit) = (Some(*resource), *limit);
-                return Some(Blocker::QueueLimit { queue, resource, held, wants, limit });
+                over.push(Blocker::QueueLimit { queue, resource, held, wants, limit });
             }
         }
     }
-    None
+    over
 }
 
 /// Counts the gang's minimum against its queue.

@@ -241,15 +241,6 @@ impl<'w> Scratch<'w> {
         Some((leaf, slot, state))
     }
 
-    /// Whether something was placed on a node, or taken off it, on paper.
-    pub fn touched(&self, node: NodeIdx) -> bool {
-        let Some(here) = self.world.node(node) else { return false };
-        let Some(groups) = &self.groups[here.leaf.index()] else { return false };
-        let state = self.world.node_state(node).expect("a node that is here");
-        let leaf = self.world.capacity().leaf(here.leaf);
-        !groups.slots_in(state).any(|slot| leaf.node(slot) == node)
-    }
-
     /// Opens a node that does not exist yet and counts it in its pool.
     pub fn open_paper(&mut self, offering: OfferingRef) -> usize {
         let listed = self.world.offering(offering);

@@ -4,11 +4,12 @@
 //! or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
 
 use muster_core::World;
-use muster_core::gang::Phase;
-use muster_core::id::{ClaimId, GangId, OfferingRef};
+use muster_core::gang::{Closeness, Phase};
+use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef};
 use muster_core::order::{ClaimState, Order, Place, RollbackReason};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Time;
+use muster_core::topology::Level;
 use muster_core::verdict::Verdict;
 
 use crate::cycle::earliest;
@@ -38,6 +39,7 @@ fn failed_now(world: &World, plan: &Plan) -> Vec<OfferingRef> {
             let blamed = match reason {
                 RollbackReason::ClaimFailed(guilty, _) => guilty == claim,
                 RollbackReason::DeadlinePassed => late(claim),
+                RollbackReason::NodeUnsuitable(node) => world.claims()[claim].joined == Some(*node),
                 RollbackReason::NodeLost(_) | RollbackReason::GangGone => false,
             };
             if blamed {
@@ -70,6 +72,12 @@ fn settle_order(world: &World, now: Time, id: GangId, order: &Order, plan: &mut 
         roll_back(world, id, order, reason, plan);
         return provisioning;
     }
+    if ready == total
+        && let Some(node) = unsuitable(world, id, order)
+    {
+        roll_back(world, id, order, RollbackReason::NodeUnsuitable(node), plan);
+        return provisioning;
+    }
     if ready == total {
         let mut seats = order.held.clone();
         seats.sort_by_key(|seat| seat.role);
@@ -100,6 +108,33 @@ fn broken(world: &World, gang: GangId, order: &Order) -> Option<RollbackReason> 
         Place::Claim(_) => None,
     });
     lost.map(RollbackReason::NodeLost)
+}
+
+/// A node among the order's seats on which the gang may not run after all: it came up elsewhere than asked,
+/// or was relabelled or tainted since.
+fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
+    let gang = world.gang(id).expect("it has an order");
+    let topology = world.topology();
+    let close = matches!(gang.spec.closeness, Some(Closeness::Required(_)));
+    let depth = match gang.level.filter(|_| close) {
+        Some(Level::Domain(level)) => Some(level.0 + 1),
+        Some(Level::Node) | None => None,
+    };
+    let domain_of =
+        |leaf| depth.map(|depth| topology.path(leaf).find(|d| topology.domain(*d).depth == depth));
+    let mut first = None;
+    for on_node in order.held.chunk_by(|a, b| a.node == b.node && a.role == b.role) {
+        let node = world.node(on_node[0].node).expect("looked at before");
+        let signature = world.signature(gang.sigs[usize::from(on_node[0].role)]);
+        let suits = signature
+            .score(world.class(node.class), topology, node.leaf, Some(&node.name))
+            .is_some();
+        let domain = domain_of(node.leaf);
+        if !suits || *first.get_or_insert(domain) != domain {
+            return Some(on_node[0].node);
+        }
+    }
+    None
 }
 
 /// Rolls an order back: claims that are not ready go with it, nodes that are ready stay for others.

@@ -214,15 +214,20 @@ impl World {
     ) -> Result<(), Refusal> {
         for queue in self.queue_path(queue) {
             let queue = &self.queues[queue];
-            let mut total = queue.usage.amounts.clone();
-            let mut gpu_milli = queue.usage.gpu_milli;
+            let mut amounts = crate::resource::Amounts::default();
+            let mut gpu_milli = 0;
             for (sig, count) in wants {
-                total.add(&self.sigs[*sig].key.amounts, *count);
+                amounts.add(&self.sigs[*sig].key.amounts, *count);
                 gpu_milli += self.sigs[*sig].gpu_milli() * u64::from(*count);
             }
-            let gpus_fit = queue.spec.limit.gpu_milli.is_none_or(|limit| gpu_milli <= limit);
-            if !gpus_fit
-                || queue.limit.iter().any(|(resource, limit)| total.get(*resource) > *limit)
+            // Whoever wants none of a resource is not kept out by a queue that holds too much of it.
+            let over = |held: u64, wants: u64, limit: u64| wants > 0 && held + wants > limit;
+            let limit = queue.spec.limit.gpu_milli;
+            let usage = &queue.usage;
+            if limit.is_some_and(|limit| over(usage.gpu_milli, gpu_milli, limit))
+                || queue.limit.iter().any(|(resource, limit)| {
+                    over(usage.amounts.get(*resource), amounts.get(*resource), *limit)
+                })
             {
                 return Err(Stale::Queue.into());
             }

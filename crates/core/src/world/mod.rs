@@ -39,6 +39,8 @@ struct NodeRow {
     slot: u32,
     /// The node itself is gone, but members that were on it have not been stopped yet.
     gone: bool,
+    /// It has become too small for those on it; what is free is counted anew when one of them leaves.
+    cramped: bool,
 }
 
 /// Everything observed.

@@ -35,8 +35,7 @@ impl World {
         );
         let leaf = self.topology.leaf_for(&spec.labels);
         self.cover_topology();
-        let usable =
-            spec.ready && spec.claim.is_none_or(|claim| self.shows_every_gpu(claim, spec.gpus));
+        let usable = spec.ready && spec.claim.is_none_or(|claim| self.is_good(claim, spec.gpus));
         let idx = match self.node_by_name.get(&spec.name).copied() {
             Some(idx) => {
                 self.unlist(idx);
@@ -48,6 +47,7 @@ impl World {
         let row = self.row_mut(idx);
         row.node.leaf = leaf;
         row.node.usable = usable;
+        row.node.claim = spec.claim.or(row.node.claim);
         self.list(idx);
         if let Some(claim) = spec.claim {
             self.claim_has_node(claim, idx, usable);
@@ -67,6 +67,7 @@ impl World {
             && let Some(claim) = self.claims.get_mut(&claim)
         {
             claim.state = ClaimState::Failed(ClaimFailure::Vanished);
+            claim.joined = None;
         }
         for gang in self.gangs_on(idx) {
             self.broken.entry(gang).or_insert(idx);
@@ -116,7 +117,9 @@ impl World {
     pub(super) fn rise(&mut self, gang: GangId, seats: &[Seat]) {
         for on_node in seats.chunk_by(|a, b| a.node == b.node) {
             let node = on_node[0].node;
-            if !self.row(node).gone {
+            if self.row(node).cramped {
+                self.recount(node);
+            } else if !self.row(node).gone {
                 self.change_state(node, gang, NodeState::rise, on_node);
             }
             let now = self.now;
@@ -176,7 +179,7 @@ impl World {
             idle_since: self.now,
         };
         let state = self.states.enter(self.empty_state(class));
-        let row = Some(NodeRow { node, state, slot: 0, gone: false });
+        let row = Some(NodeRow { node, state, slot: 0, gone: false, cramped: false });
         let idx = match self.vacant_nodes.pop() {
             Some(idx) => {
                 self.nodes[idx] = row;
@@ -227,7 +230,20 @@ impl World {
         if self.row(idx).node.class == class {
             return;
         }
+        let (state, cramped) = self.left_on(idx, class);
+        let old = self.row(idx).state;
+        let new = self.states.enter(state);
+        self.states.leave(old);
+        let row = self.row_mut(idx);
+        row.state = new;
+        row.cramped = cramped;
+        row.node.class = class;
+    }
+
+    /// What those on a node leave of it if it were of this class, and whether it is too small for them.
+    fn left_on(&self, idx: NodeIdx, class: ClassIdx) -> (NodeState, bool) {
         let mut state = self.empty_state(class);
+        let mut cramped = false;
         for (sig, devices) in self.seats_on(idx) {
             let signature = &self.sigs[sig];
             // A node that shrank under its members has nothing free; it is never counted below zero.
@@ -235,15 +251,26 @@ impl World {
                 state.free.take(&signature.key.amounts, 1);
             } else {
                 state.free = crate::resource::Amounts::default();
+                cramped = true;
             }
-            let _ = state.devices.take_exactly(devices, signature.gpu().1);
+            cramped |= !state.devices.take_what_is_there(devices, signature.gpu().1);
         }
+        (state, cramped)
+    }
+
+    /// Counts what is free on a cramped node anew, when some of those on it have left.
+    fn recount(&mut self, idx: NodeIdx) {
+        if self.row(idx).gone {
+            return;
+        }
+        let (state, cramped) = self.left_on(idx, self.row(idx).node.class);
+        self.unlist(idx);
         let old = self.row(idx).state;
         let new = self.states.enter(state);
         self.states.leave(old);
         let row = self.row_mut(idx);
-        row.state = new;
-        row.node.class = class;
+        (row.state, row.cramped) = (new, cramped);
+        self.list(idx);
     }
 
     /// Changes what is free on a node by several seats of a gang at once.

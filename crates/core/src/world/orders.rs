@@ -44,6 +44,7 @@ impl World {
                     offering: *offering,
                     order: Some(spec.id),
                     state: ClaimState::Requested,
+                    joined: None,
                     requested: self.now,
                     releasing: false,
                 },
@@ -86,7 +87,7 @@ impl World {
         if claim.releasing {
             return Ok(());
         }
-        let node = claim.node().filter(|node| self.node(*node).is_some());
+        let node = claim.joined.filter(|node| self.node(*node).is_some());
         if claim.order.is_some() || node.is_some_and(|node| self.row(node).node.seats > 0) {
             return Err(Stale::InUse.into());
         }
@@ -127,6 +128,7 @@ impl World {
     pub(super) fn claim_has_node(&mut self, id: ClaimId, node: NodeIdx, ready: bool) {
         let claim = self.claims.get_mut(&id).expect("checked by see_node");
         let was_ready = matches!(claim.state, ClaimState::Ready(_));
+        claim.joined = Some(node);
         if matches!(claim.state, ClaimState::Failed(_)) {
             return;
         }
@@ -141,6 +143,9 @@ impl World {
             health.streak = 0;
         }
         let Some(order) = order else { return };
+        if self.orders[&order].held.iter().any(|seat| seat.node == node) {
+            return; // it was ready before, and kept its seats while it was not
+        }
         let spec = self.orders[&order].spec.clone();
         let mine: Vec<Seat> = spec
             .reservations
@@ -160,10 +165,11 @@ impl World {
         }
     }
 
-    /// Whether a claim's node shows as many GPUs as its offering promises.
-    pub(super) fn shows_every_gpu(&self, claim: ClaimId, gpus: u16) -> bool {
-        let offering = self.claims[&claim].offering;
-        gpus >= self.offering(offering).spec.gpus
+    /// Whether a claim has not failed and its node shows as many GPUs as its offering promises.
+    pub(super) fn is_good(&self, claim: ClaimId, gpus: u16) -> bool {
+        let claim = &self.claims[&claim];
+        !matches!(claim.state, ClaimState::Failed(_))
+            && gpus >= self.offering(claim.offering).spec.gpus
     }
 
     /// Whether these seats are exactly what the order reserved, all of them on usable nodes.
@@ -232,6 +238,10 @@ impl World {
                     .filter(|(id, _)| late(id))
                     .map(|(_, offering)| *offering)
                     .collect()
+            }
+            RollbackReason::NodeUnsuitable(node) => {
+                let claim = self.node(node).and_then(|node| node.claim);
+                spec.claims.iter().filter(|(id, _)| claim == Some(*id)).map(|(_, at)| *at).collect()
             }
             RollbackReason::NodeLost(_) | RollbackReason::GangGone => Vec::new(),
         };

@@ -132,6 +132,13 @@ impl World {
         }
         kept.extend(offerings);
         spec.offerings = kept.iter().map(|offering| offering.spec.clone()).collect();
+        let mut usage = PoolUsage::default();
+        for offering in &kept {
+            usage.nodes += offering.nodes;
+            usage.gpus += offering.nodes * u32::from(offering.spec.gpus);
+            usage.hourly += offering.spec.price.times(offering.nodes);
+        }
+        self.pools[idx].usage = usage;
         self.pools[idx].spec = spec;
         self.pools[idx].offerings = kept;
     }

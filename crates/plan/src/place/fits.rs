@@ -167,22 +167,39 @@ impl Fits {
             return floors.clone();
         }
         let world = scratch.world;
-        let mut leaves: Vec<DomainIdx> = vec![ROOT];
-        if world.signature(sig).reach != Reach::Class {
-            leaves = (0..world.topology().len()).map(DomainIdx::from_index).collect();
-            leaves.retain(|domain| world.topology().is_leaf(*domain));
-        }
+        let topology = world.topology();
+        let signature = world.signature(sig);
         let mut floors: SmallVec<[i32; 2]> = SmallVec::new();
-        for leaf in leaves {
-            for (state, _) in world.capacity().tally(leaf).entries() {
-                let class = world.states().get(*state).class;
-                floors.extend(self.score(scratch, sig, class, leaf));
+        match signature.reach {
+            Reach::Class => self.scores_in(scratch, sig, ROOT, &mut floors),
+            Reach::Place => {
+                let domains = (0..topology.len()).map(DomainIdx::from_index);
+                for leaf in domains.filter(|domain| topology.is_leaf(*domain)) {
+                    self.scores_in(scratch, sig, leaf, &mut floors);
+                }
             }
+            Reach::Name => floors.extend(world.nodes().filter_map(|(_, node)| {
+                signature.score(world.class(node.class), topology, node.leaf, Some(&node.name))
+            })),
         }
         floors.sort_unstable_by(|a, b| b.cmp(a));
         floors.dedup();
         self.floors.insert(sig, floors.clone());
         floors
+    }
+
+    /// How well each class of usable nodes in a domain suits a signature.
+    fn scores_in(
+        &mut self,
+        scratch: &Scratch<'_>,
+        sig: SigIdx,
+        domain: DomainIdx,
+        scores: &mut SmallVec<[i32; 2]>,
+    ) {
+        for (state, _) in scratch.world.capacity().tally(domain).entries() {
+            let class = scratch.world.states().get(*state).class;
+            scores.extend(self.score(scratch, sig, class, domain));
+        }
     }
 
     fn row(&mut self, want: Want) -> usize {

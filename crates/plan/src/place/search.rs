@@ -2,6 +2,7 @@
 
 use muster_core::gang::Seat;
 use muster_core::id::{DomainIdx, Id, LevelIdx};
+use muster_core::signature::Reach;
 use muster_core::topology::{Level, ROOT};
 use smallvec::SmallVec;
 
@@ -185,7 +186,13 @@ fn holds_all(
     mut state: muster_core::id::StateIdx,
 ) -> bool {
     for (ask, want) in asks.iter().zip(wants) {
-        if fits.on_state(scratch, state, *want, leaf) < ask.count {
+        // Names are looked at node by node afterwards; here only what fits counts for them.
+        let signature = scratch.world.signature(ask.sig);
+        let each = match signature.reach {
+            Reach::Name => signature.times_fits(scratch.state(state)),
+            Reach::Class | Reach::Place => fits.on_state(scratch, state, *want, leaf),
+        };
+        if each < ask.count {
             return false;
         }
         state = scratch.fill(state, ask.sig, ask.count).state;

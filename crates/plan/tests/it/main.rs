@@ -26,3 +26,4 @@ mod random_runs;
 mod repeats;
 mod seeds;
 mod story;
+mod tmp_runner;

@@ -2,11 +2,11 @@
 //!
 //! Start times can be compared job by job only if the order of things within one instant is the same: all
 //! submissions come before all ends, the planner is asked after every one of them, and after a submission
-//! only if the new job fits now. A job that ends exactly when it was believed to has given its processors
+//! only if the new job fits now (or if beliefs about run times change by themselves). A job that ends exactly when it was believed to has given its processors
 //! back before anything else happens in that instant.
 
 use muster_plan::place::{Fits, place};
-use muster_plan::predict;
+use muster_plan::predict::{self, Belief};
 use muster_plan::scratch::Scratch;
 
 use super::{Happening, Sim};
@@ -29,7 +29,9 @@ impl Sim {
             match happening {
                 Happening::Submit(job) => {
                     self.happen(happening);
-                    if self.fits_now(job) {
+                    // Beliefs that are corrected as time passes open holes without anything ending.
+                    let corrects = self.policy.order.belief() != Belief::Estimate;
+                    if corrects || self.fits_now(job) {
                         self.pass();
                     }
                 }

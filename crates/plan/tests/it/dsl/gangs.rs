@@ -66,6 +66,8 @@ fn describe(spec: &mut GangSpec, word: &str) {
         match key {
             "queue" => spec.queue = value.into(),
             "prio" => spec.priority = value.parse().expect("a number"),
+            "user" => spec.user = value.into(),
+            "for" => spec.expected_duration = Some(value.parse().expect("a time")),
             "timeout" => spec.provisioning.timeout = value.parse().expect("a time"),
             "attempts" => spec.provisioning.attempts = value.parse().expect("a number"),
             "topology" => spec.closeness = Some(closeness(value)),

@@ -5,6 +5,7 @@
 //! pool   p tier=spot idle=10m nodes=8 gpus=64 budget=100 : zone=a price=10 max=4 ; type=big gpus=16 price=19
 //! queue  team parent=default gpu=16 cpu=100 tiers=spot,reserved
 //! gang   train 1x50cpu+4x8gpu topology=required:rack prio=10 queue=team r1.if:disk=ssd tolerate:t
+//! gang   short 1x8gpu for=30m user=ann
 //! policy fifo-overtake trials=5
 //! plan                     # decide, say it, and do it; a case without this line plans once, at the end
 //! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised

@@ -1,4 +1,5 @@
-//! Plans in words: a line for every action, and one for every verdict that no action tells already.
+//! Plans in words: a line for every action, for every promised start, and for every verdict that no action
+//! tells already.
 
 use muster_core::device::DeviceSet;
 use muster_core::gang::Seat;
@@ -17,7 +18,10 @@ pub(super) fn plan(world: &World, plan: &Plan) -> String {
     let silent = plan.verdicts.iter().filter(|(gang, _)| !told(*gang));
     let verdicts =
         silent.map(|(id, said)| format!("{} {}", gang(world, *id), verdict(world, said)));
-    let lines: Vec<String> = actions.chain(verdicts).collect();
+    let promises = plan.reservations.iter();
+    let promises =
+        promises.map(|(id, start)| format!("{} starts by {}", gang(world, *id), time(*start)));
+    let lines: Vec<String> = actions.chain(promises).chain(verdicts).collect();
     if lines.is_empty() { "nothing".to_owned() } else { lines.join("\n") }
 }
 
@@ -71,6 +75,7 @@ fn rollback(world: &World, reason: RollbackReason) -> String {
         RollbackReason::ClaimFailed(claim, why) => format!("{claim:?} {why:?}"),
         RollbackReason::DeadlinePassed => "too late".to_owned(),
         RollbackReason::NodeLost(lost) => format!("{} lost", node(world, lost)),
+        RollbackReason::NodeUnsuitable(bad) => format!("{} unsuitable", node(world, bad)),
         RollbackReason::GangGone => "cancelled".to_owned(),
     }
 }
