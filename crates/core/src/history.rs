@@ -25,29 +25,57 @@ pub struct Run {
 pub type Recent = SmallVec<[Run; 2]>;
 
 /// Runs remembered per user. Guesses look at the last few only; people change what they do.
-const KEPT: usize = 8;
+const KEPT: usize = 10;
+/// Runs of everybody remembered for what share of their estimates they took.
+const SHARES_KEPT: usize = 500;
 
 /// Latest runs by user.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     by_user: FxHashMap<Arc<str>, VecDeque<Run>>,
+    /// Square roots of the shares of their estimates that the latest runs took, in thousandths; and their sum.
+    shares: VecDeque<u32>,
+    shares_sum: u64,
 }
 
 impl History {
+    /// What share of their estimates runs usually take, everybody's together; all of it at first.
+    ///
+    /// The square of the mean of square roots, so that a few runs that take all of it do not hide the many
+    /// that take little.
+    pub fn usual_share(&self) -> f64 {
+        let mean = (self.shares_sum + 1_000) as f64 / (self.shares.len() + 1) as f64 / 1_000.0;
+        mean * mean
+    }
+    /// A user's latest runs that ended before `now`, the last one first, without copying them.
+    pub fn of_user(&self, user: &str, now: Time) -> impl Iterator<Item = &Run> {
+        let runs = self.by_user.get(user);
+        runs.into_iter().flatten().rev().filter(move |run| run.ended < now)
+    }
     /// A user's latest runs that ended before `now`, the last one first.
     ///
     /// A run that ends at the very instant does not count: what is submitted then cannot know of it.
     pub fn recent(&self, user: &str, now: Time) -> Recent {
-        let runs = self.by_user.get(user);
-        runs.into_iter().flatten().rev().filter(|run| run.ended < now).copied().collect()
+        self.of_user(user, now).copied().collect()
     }
     /// Remembers a run.
     pub(crate) fn note(&mut self, user: &Arc<str>, run: Run) {
+        self.note_share(&run);
         let runs = self.by_user.entry(user.clone()).or_default();
         if runs.len() == KEPT {
             runs.pop_front();
         }
         runs.push_back(run);
+    }
+
+    fn note_share(&mut self, run: &Run) {
+        let Some(estimate) = run.estimate.filter(|estimate| *estimate > Span::ZERO) else { return };
+        let share = (run.lasted.0.min(estimate.0) * 1_000_000 / estimate.0).isqrt();
+        if self.shares.len() == SHARES_KEPT {
+            self.shares_sum -= u64::from(self.shares.pop_front().unwrap_or(0));
+        }
+        self.shares.push_back(share as u32);
+        self.shares_sum += share;
     }
 }
 

@@ -5,6 +5,7 @@
 
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
+use muster_core::order::{OrderSpec, Place};
 
 use crate::cycle::Cycle;
 use crate::place::{Fits, Misfit, place};
@@ -45,11 +46,12 @@ impl<'w> Holes<'w> {
         gang: &Gang,
     ) -> Result<Vec<Seat>, Option<Misfit>> {
         let belief = cycle.policy.order.belief();
-        let ends = cycle.now + predict::duration(gang, belief);
+        let ends = predict::end(gang, belief, cycle.now);
         let seats = if ends <= self.reservation.start {
             place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some)?
         } else {
-            let seats = place(&mut self.throughout, &mut self.fits, gang).map_err(|_| None)?;
+            let seats = place(&mut self.throughout, &mut self.fits, gang)
+                .map_err(|_| place(&mut cycle.scratch.trial(), &mut cycle.fits, gang).err())?;
             cycle.scratch.sit(gang, &seats);
             self.reservation.then.sit(gang, &seats);
             seats
@@ -57,6 +59,44 @@ impl<'w> Holes<'w> {
         let nodes: Vec<NodeIdx> = seats.iter().map(|seat| seat.node).collect();
         self.refresh(cycle, &nodes);
         Ok(seats)
+    }
+
+    /// Draws up an order that keeps off what the reservation needs: nobody knows when it will be complete.
+    pub(crate) fn provide<E>(
+        &mut self,
+        cycle: &mut Cycle<'w>,
+        draw_up: impl FnOnce(&mut Cycle<'w>) -> Result<OrderSpec, E>,
+        gang: &Gang,
+    ) -> Result<OrderSpec, E> {
+        let mut nodes: Vec<NodeIdx> = self.reservation.seats.iter().map(|seat| seat.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let mut now = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            if let (Some(free), Some(kept)) =
+                (cycle.scratch.node_state(node), self.throughout.node_state(node))
+            {
+                now.push((node, free));
+                cycle.scratch.set_node_state(node, kept);
+            }
+        }
+        let drawn = draw_up(cycle);
+        let mut seats: Vec<Seat> = Vec::new();
+        if let Ok(spec) = &drawn {
+            seats.extend(spec.reservations.iter().filter_map(|reservation| {
+                let Place::Node(node) = reservation.place else { return None };
+                Some(Seat { devices: reservation.devices, node, role: reservation.role })
+            }));
+        }
+        for (node, free) in now {
+            cycle.scratch.set_node_state(node, free);
+            let here: Vec<Seat> = seats.iter().copied().filter(|seat| seat.node == node).collect();
+            cycle.scratch.sit(gang, &here);
+        }
+        self.reservation.then.sit(gang, &seats);
+        let nodes: Vec<NodeIdx> = seats.iter().map(|seat| seat.node).collect();
+        self.refresh(cycle, &nodes);
+        drawn
     }
 
     /// Brings what is free throughout up to date on these nodes.

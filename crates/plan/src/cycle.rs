@@ -1,12 +1,13 @@
 //! One cycle, step by step.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
-use muster_core::id::{GangId, OfferingRef, PoolIdx, QueueIdx};
+use muster_core::id::{GangId, PoolIdx, QueueIdx, SigIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
-use muster_core::time::Time;
+use muster_core::time::{Span, Time};
+use muster_core::topology::Level;
 use muster_core::verdict::{Blocker, Verdict};
 use smallvec::SmallVec;
 
@@ -28,10 +29,10 @@ pub(crate) struct Cycle<'w> {
     ahead: Vec<GangId>,
     pub(crate) barred_pools: Vec<PoolIdx>,
     barred_queues: Vec<(QueueIdx, GangId)>,
-    /// Offerings against which an order was rolled back in this very cycle.
-    pub(crate) failed_now: Vec<OfferingRef>,
     /// Gangs admitted in this cycle and their seats.
     pub(crate) admitted: Vec<(GangId, Vec<Seat>)>,
+    /// How many members of a kind could ever run at once, by signature, closeness, queue and patience.
+    pub(crate) most_ever: BTreeMap<(SigIdx, Option<Level>, QueueIdx, Span), u64>,
     pub(crate) orders_given: u32,
     pub(crate) claims_given: u32,
     pub(crate) wake: Option<Time>,
@@ -45,7 +46,13 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
     if !world.is_synced() {
         return plan;
     }
-    let failed_now = settle::settle(world, now, &mut plan);
+    settle::settle(world, now, &mut plan);
+    if plan.actions().any(|action| matches!(action, Action::RollBack { .. })) {
+        // Who was rolled back has his place in the queue again, and the offering is known to fail, only when
+        // the World has been told. Until then nobody is served past him.
+        put_off(world, now, policy, &mut plan);
+        return plan;
+    }
 
     let mut cycle = Cycle {
         scratch: Scratch::new(world),
@@ -55,8 +62,8 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
         ahead: Vec::new(),
         barred_pools: Vec::new(),
         barred_queues: Vec::new(),
-        failed_now,
         admitted: Vec::new(),
+        most_ever: BTreeMap::new(),
         orders_given: 0,
         claims_given: 0,
         wake: plan.wake,
@@ -87,10 +94,12 @@ fn serve_all(cycle: &mut Cycle<'_>, queue: Vec<GangId>, plan: &mut Plan) -> Vec<
         let verdict = serve(cycle, id, gang, holes.as_mut(), plan);
         let must_wait = matches!(verdict, Verdict::Waiting { .. });
         verdicts.push((id, verdict));
-        if must_wait
-            && holes.is_none()
-            && cycle.policy.order.discipline().behind() == Behind::Backfill
-        {
+        let reserves = match cycle.policy.order.discipline().behind() {
+            Behind::Backfill => true,
+            Behind::BackfillOldest => verdicts.len() == 1,
+            Behind::Barred | Behind::Free => false,
+        };
+        if must_wait && holes.is_none() && reserves {
             match reserve(cycle, id, gang) {
                 Some(reservation) => {
                     plan.reservations.push((id, reservation.start));
@@ -103,6 +112,15 @@ fn serve_all(cycle: &mut Cycle<'_>, queue: Vec<GangId>, plan: &mut Plan) -> Vec<
         }
     }
     verdicts
+}
+
+/// Puts everybody who waits off to the next cycle.
+fn put_off(world: &World, now: Time, policy: &Policy, plan: &mut Plan) {
+    let queue = order::order(world, now, policy).into_iter();
+    let mut verdicts = queue.map(|id| (id, waiting([Blocker::NotConsidered]))).collect::<Vec<_>>();
+    number(&mut verdicts);
+    plan.verdicts.extend(verdicts);
+    plan.verdicts.sort_unstable_by_key(|(id, _)| *id);
 }
 
 /// Numbers those that wait, in the order they were served.
@@ -121,7 +139,7 @@ fn serve<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &Gang,
-    holes: Option<&mut Holes<'w>>,
+    mut holes: Option<&mut Holes<'w>>,
     plan: &mut Plan,
 ) -> Verdict {
     if let Some(ahead) = cycle.barred_by(gang) {
@@ -137,7 +155,7 @@ fn serve<'w>(
         return waiting([over]);
     }
     let ahead = holes.as_ref().map(|holes| holes.ahead());
-    let placed = match holes {
+    let placed = match &mut holes {
         Some(holes) => holes.place(cycle, gang),
         None => place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some),
     };
@@ -151,7 +169,11 @@ fn serve<'w>(
         }
         Err(misfit) => misfit,
     };
-    match provision(cycle, id, gang) {
+    let provided = match holes {
+        Some(holes) => holes.provide(cycle, |cycle| provision(cycle, id, gang), gang),
+        None => provision(cycle, id, gang),
+    };
+    match provided {
         Ok(spec) => {
             quota::charge(&mut cycle.scratch, gang);
             let (order, total, deadline) = (spec.id, spec.claims.len() as u32, spec.deadline);

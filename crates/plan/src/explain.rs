@@ -27,22 +27,10 @@ pub(crate) fn blocker(misfit: Misfit) -> Blocker {
 /// What is counted here is never too little, so a gang that is called impossible is; one that is not may
 /// still be kept from starting by how its roles compete.
 pub(crate) fn impossible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> {
+    let required =
+        gang.level.filter(|_| matches!(gang.spec.closeness, Some(Closeness::Required(_))));
     for ask in asks(&cycle.scratch, gang) {
-        let domains: Vec<DomainIdx> = match (&gang.spec.closeness, gang.level) {
-            (Some(Closeness::Required(_)), Some(Level::Domain(level))) => {
-                let topology = cycle.scratch.world.topology();
-                let domains = topology.of_level(level).iter().copied();
-                domains.filter(|domain| topology.is_named(*domain)).collect()
-            }
-            _ => vec![ROOT],
-        };
-        let one_node = matches!(
-            (&gang.spec.closeness, gang.level),
-            (Some(Closeness::Required(_)), Some(Level::Node))
-        );
-        let most =
-            domains.into_iter().map(|domain| most_in(cycle, gang, &ask, domain, one_node)).max();
-        match most.unwrap_or(0) {
+        match most_ever(cycle, gang, &ask, required) {
             0 => return Some(Blocker::RoleFitsNowhere { role: ask.role }),
             most if most < u64::from(ask.count) => {
                 let most = u32::try_from(most).unwrap_or(u32::MAX);
@@ -52,6 +40,28 @@ pub(crate) fn impossible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> 
         }
     }
     None
+}
+
+/// Members of a role that could ever run at once, in the best domain if they must stay within one. Roles
+/// that ask for the same under the same conditions share the answer for the length of a cycle.
+fn most_ever(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask, required: Option<Level>) -> u64 {
+    let key = (ask.sig, required, gang.queue, gang.spec.provisioning.timeout);
+    if let Some(most) = cycle.most_ever.get(&key) {
+        return *most;
+    }
+    let topology = cycle.scratch.world.topology();
+    let domains: Vec<DomainIdx> = match required {
+        Some(Level::Domain(level)) => {
+            let domains = topology.of_level(level).iter().copied();
+            domains.filter(|domain| topology.is_named(*domain)).collect()
+        }
+        Some(Level::Node) | None => vec![ROOT],
+    };
+    let one_node = required == Some(Level::Node);
+    let most = domains.into_iter().map(|domain| most_in(cycle, gang, ask, domain, one_node)).max();
+    let most = most.unwrap_or(0);
+    cycle.most_ever.insert(key, most);
+    most
 }
 
 /// Members of a role that fit in a domain with every node empty and every pool at its limit.

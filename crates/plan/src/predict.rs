@@ -3,6 +3,7 @@
 //! Beliefs are functions of what the World knows; nothing is remembered between cycles. A belief that turned
 //! out too short is stretched by steps that depend only on when the gang started and what time it is.
 
+use muster_core::World;
 use muster_core::gang::{Gang, Phase};
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -84,4 +85,27 @@ fn believed_end(gang: &Gang, belief: Belief, now: Time, outlived: impl Fn(Time) 
         end = now + Span((now.since(started).0 / 10).max(60_000));
     }
     end
+}
+
+/// How long a gang will most likely run, from the latest runs of its user and of everybody.
+///
+/// A weighted mean of square roots, so that one very long run does not drown many short ones. Runs with the
+/// same estimate or the same size count more, older ones less; what everybody's runs took of their estimates
+/// counts as one more run.
+pub fn likely(world: &World, gang: &Gang, now: Time) -> Span {
+    let estimate = gang.spec.expected_duration.unwrap_or(UNKNOWN);
+    let members: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
+    let root = |span: Span| span.as_secs_f64().max(10.0).sqrt();
+    let mut sum = root(Span((estimate.0 as f64 * world.history().usual_share()) as u64));
+    let (mut weights, mut fade) = (1.0, 1.0);
+    for run in world.history().of_user(&gang.spec.user, now) {
+        let alike = if run.estimate == gang.spec.expected_duration { 4.0 } else { 1.0 };
+        let as_large = if run.members == members { 2.0 } else { 1.0 };
+        let weight = fade * alike * as_large;
+        sum += weight * root(run.lasted.min(estimate));
+        weights += weight;
+        fade *= 0.9;
+    }
+    let mean: f64 = sum / weights;
+    Span::from_secs_f64(mean * mean)
 }

@@ -130,9 +130,6 @@ pub(crate) fn members_per_node(cycle: &mut Cycle<'_>, offering: OfferingRef, ask
 /// Until when an offering that failed lately is left alone.
 fn avoided(cycle: &Cycle<'_>, offering: OfferingRef) -> Option<Time> {
     let health = cycle.scratch.world.offering(offering).health;
-    if cycle.failed_now.contains(&offering) {
-        return Some(cycle.policy.avoid_until(health.streak + 1, cycle.now));
-    }
     let until =
         cycle.policy.avoid_until(health.streak, health.last_failure.filter(|_| health.streak > 0)?);
     (cycle.now < until).then_some(until)

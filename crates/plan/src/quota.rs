@@ -1,6 +1,6 @@
 //! Whether a queue's limits leave room for a gang.
 
-use muster_core::gang::Gang;
+use muster_core::gang::{Gang, Seat};
 use muster_core::verdict::Blocker;
 use smallvec::SmallVec;
 
@@ -44,6 +44,14 @@ fn limits_exceeded(scratch: &Scratch<'_>, gang: &Gang) -> SmallVec<[Blocker; 2]>
         }
     }
     over
+}
+
+/// Gives back what these seats of a gang count for in its queue.
+pub(crate) fn refund(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
+    for (role, sig) in gang.sigs.iter().enumerate() {
+        let count = seats.iter().filter(|seat| usize::from(seat.role) == role).count();
+        scratch.refund(gang.queue, *sig, count as u32);
+    }
 }
 
 /// Counts the gang's minimum against its queue.

@@ -9,8 +9,8 @@ use muster_core::time::Time;
 
 use crate::cycle::Cycle;
 use crate::place::{Fits, place};
-use crate::predict;
 use crate::scratch::Scratch;
+use crate::{predict, quota};
 
 /// A start time for one gang, and the world as it is believed to be then, with the gang in its seats.
 pub(crate) struct Reservation<'w> {
@@ -40,15 +40,19 @@ pub(crate) fn reserve<'w>(
                 Ending::Running(id) => {
                     let ended = cycle.scratch.world.gang(*id).expect("it runs");
                     then.rise(ended, &ended.seats);
+                    quota::refund(&mut then, ended, &ended.seats);
                 }
                 Ending::StartedNow(at) => {
                     let (id, seats) = &cycle.admitted[*at];
                     let ended = cycle.scratch.world.gang(*id).expect("it was just admitted");
                     then.rise(ended, seats);
+                    quota::refund(&mut then, ended, seats);
                 }
             }
         }
-        if let Ok(seats) = place(&mut then, &mut fits, gang) {
+        if quota::over_limit(&then, gang).is_none()
+            && let Ok(seats) = place(&mut then, &mut fits, gang)
+        {
             return Some(Reservation { gang: id, start: at_once[0].0, then, seats });
         }
     }
@@ -75,7 +79,7 @@ fn believed_ends(cycle: &Cycle<'_>) -> Vec<(Time, Ending)> {
     }
     for (at, (id, _)) in cycle.admitted.iter().enumerate() {
         let gang = world.gang(*id).expect("it was just admitted");
-        ends.push((cycle.now + predict::duration(gang, belief), *id, Ending::StartedNow(at)));
+        ends.push((predict::end(gang, belief, cycle.now), *id, Ending::StartedNow(at)));
     }
     ends.sort_by_key(|(end, id, _)| (*end, *id));
     ends.into_iter().map(|(end, _, ending)| (end, ending)).collect()

@@ -184,10 +184,9 @@ impl<'w> Scratch<'w> {
         }
     }
 
-    /// The same overlay to go on with apart: what is done there is not done here. Bars are for now only.
+    /// The same overlay to go on with apart: what is done there is not done here.
     pub fn later(&self) -> Scratch<'w> {
         let mut later = self.clone();
-        later.barred.clear();
         later.journal.clear();
         later
     }
@@ -207,8 +206,13 @@ impl<'w> Scratch<'w> {
     pub fn sit(&mut self, gang: &Gang, seats: &[Seat]) {
         self.change(gang, seats, NodeState::sit);
     }
-    /// Gives seats back; on nodes that cannot be used nothing changes.
+    /// Gives seats back; on nodes that cannot be used, or are too small for those on them, nothing changes.
     pub fn rise(&mut self, gang: &Gang, seats: &[Seat]) {
+        if seats.iter().any(|seat| self.world.is_cramped(seat.node)) {
+            let there = |seat: &Seat| !self.world.is_cramped(seat.node);
+            let seats: Vec<Seat> = seats.iter().copied().filter(there).collect();
+            return self.change(gang, &seats, NodeState::rise);
+        }
         self.change(gang, seats, NodeState::rise);
     }
 
@@ -285,6 +289,19 @@ impl<'w> Scratch<'w> {
             self.journal.push(Saved::Queue(queue, usage.clone()));
             usage.amounts.add(&signature.key.amounts, count);
             usage.gpu_milli += signature.gpu_milli() * u64::from(count);
+            self.queues.insert(queue, usage);
+        }
+    }
+
+    /// Counts members no longer, in a queue and everything above it.
+    pub fn refund(&mut self, queue: QueueIdx, sig: SigIdx, count: u32) {
+        let world = self.world;
+        let signature = world.signature(sig);
+        for queue in world.queue_path(queue) {
+            let mut usage = self.queue_usage(queue).clone();
+            self.journal.push(Saved::Queue(queue, usage.clone()));
+            usage.amounts.take(&signature.key.amounts, count);
+            usage.gpu_milli -= signature.gpu_milli() * u64::from(count);
             self.queues.insert(queue, usage);
         }
     }

@@ -5,7 +5,7 @@
 
 use muster_core::World;
 use muster_core::gang::{Closeness, Phase};
-use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef};
+use muster_core::id::{GangId, NodeIdx};
 use muster_core::order::{ClaimState, Order, Place, RollbackReason};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Time;
@@ -15,9 +15,7 @@ use muster_core::verdict::Verdict;
 use crate::cycle::earliest;
 
 /// Settles every gang that does not simply wait, and gives it its verdict.
-///
-/// Returns the offerings that failed just now: nobody should be sent there in the same cycle.
-pub(crate) fn settle(world: &World, now: Time, plan: &mut Plan) -> Vec<OfferingRef> {
+pub(crate) fn settle(world: &World, now: Time, plan: &mut Plan) {
     for (id, gang) in world.gangs() {
         let verdict = match gang.phase {
             Phase::Waiting => continue,
@@ -27,27 +25,6 @@ pub(crate) fn settle(world: &World, now: Time, plan: &mut Plan) -> Vec<OfferingR
         };
         plan.verdicts.push((id, verdict));
     }
-    failed_now(world, plan)
-}
-
-fn failed_now(world: &World, plan: &Plan) -> Vec<OfferingRef> {
-    let mut failed = Vec::new();
-    for action in plan.actions() {
-        let Action::RollBack { order, reason } = action else { continue };
-        let late = |claim: &ClaimId| !matches!(world.claims()[claim].state, ClaimState::Ready(_));
-        for (claim, offering) in &world.orders()[order].spec.claims {
-            let blamed = match reason {
-                RollbackReason::ClaimFailed(guilty, _) => guilty == claim,
-                RollbackReason::DeadlinePassed => late(claim),
-                RollbackReason::NodeUnsuitable(node) => world.claims()[claim].joined == Some(*node),
-                RollbackReason::NodeLost(_) | RollbackReason::GangGone => false,
-            };
-            if blamed {
-                failed.push(*offering);
-            }
-        }
-    }
-    failed
 }
 
 fn settle_running(world: &World, id: GangId, plan: &mut Plan) -> Verdict {
@@ -130,7 +107,9 @@ fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
             .score(world.class(node.class), topology, node.leaf, Some(&node.name))
             .is_some();
         let domain = domain_of(node.leaf);
-        if !suits || *first.get_or_insert(domain) != domain {
+        let nowhere = domain.is_some_and(|found| found.is_none_or(|d| !topology.is_named(d)));
+        let cramped = world.is_cramped(on_node[0].node);
+        if !suits || cramped || nowhere || *first.get_or_insert(domain) != domain {
             return Some(on_node[0].node);
         }
     }
@@ -140,9 +119,14 @@ fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
 /// Rolls an order back: claims that are not ready go with it, nodes that are ready stay for others.
 fn roll_back(world: &World, gang: GangId, order: &Order, reason: RollbackReason, plan: &mut Plan) {
     let mut actions = vec![Action::RollBack { order: order.spec.id, reason }];
-    for (claim, _) in &order.spec.claims {
-        if !matches!(world.claims()[claim].state, ClaimState::Ready(_)) {
-            actions.push(Action::Release { claim: *claim });
+    for (id, _) in &order.spec.claims {
+        let claim = &world.claims()[id];
+        let mine = order.held.iter().filter(|seat| Some(seat.node) == claim.joined).count();
+        let shared = claim.joined.and_then(|node| world.node(node));
+        let shared = shared.is_some_and(|node| node.seats as usize > mine);
+        // A node others sit on as well is given back once they have left; see supply.
+        if !matches!(claim.state, ClaimState::Ready(_)) && !shared {
+            actions.push(Action::Release { claim: *id });
         }
     }
     plan.groups.push(ActionGroup { gang: Some(gang), actions });

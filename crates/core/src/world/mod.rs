@@ -193,6 +193,10 @@ impl World {
     pub fn node_state(&self, node: NodeIdx) -> Option<StateIdx> {
         self.nodes.get(node)?.as_ref().map(|row| row.state)
     }
+    /// Whether a node has become too small for those on it.
+    pub fn is_cramped(&self, node: NodeIdx) -> bool {
+        self.nodes.get(node).and_then(Option::as_ref).is_some_and(|row| row.cramped)
+    }
     /// A node's slot in its leaf.
     pub fn node_slot(&self, node: NodeIdx) -> Option<u32> {
         self.nodes.get(node)?.as_ref().map(|row| row.slot)
@@ -236,6 +240,10 @@ impl World {
         &self.cancelled
     }
 
+    /// How long the gangs of each user really ran.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
     /// A queue.
     pub fn queue(&self, queue: QueueIdx) -> &Queue {
         &self.queues[queue]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::{NodeRow, World};
 use crate::constraint::{Labels, Taint};
@@ -115,9 +116,12 @@ impl World {
 
     /// Gives these seats of a gang back, also on nodes that are gone.
     pub(super) fn rise(&mut self, gang: GangId, seats: &[Seat]) {
+        // Seats of one node may come in several runs, and a recount counts all of them at once.
+        let cramped: SmallVec<[NodeIdx; 4]> =
+            seats.iter().map(|seat| seat.node).filter(|node| self.row(*node).cramped).collect();
         for on_node in seats.chunk_by(|a, b| a.node == b.node) {
             let node = on_node[0].node;
-            if self.row(node).cramped {
+            if cramped.contains(&node) {
                 self.recount(node);
             } else if !self.row(node).gone {
                 self.change_state(node, gang, NodeState::rise, on_node);

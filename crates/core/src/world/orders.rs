@@ -107,8 +107,12 @@ impl World {
     }
 
     pub(super) fn fail_claim(&mut self, id: ClaimId, failure: ClaimFailure) -> Result<(), Refusal> {
-        self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?.state =
-            ClaimState::Failed(failure);
+        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
+        claim.state = ClaimState::Failed(failure);
+        // Its node, if it has one, is not what was asked for: those on it stay, nobody comes.
+        if let Some(node) = claim.joined {
+            self.shut_node(node);
+        }
         Ok(())
     }
 

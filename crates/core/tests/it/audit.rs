@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_core::World;
+use muster_core::device::{DeviceSet, WHOLE};
 use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{ClassIdx, DomainIdx, GangId, Id, NodeIdx, OfferingRef, QueueIdx, StateIdx};
+use muster_core::node::Node;
 use muster_core::pool::PoolUsage;
 use muster_core::queue::Usage;
+use muster_core::resource::Amounts;
+use muster_core::state::NodeState;
 
 /// Every index equals its recount.
 pub(crate) fn audit(world: &World) {
@@ -25,18 +29,38 @@ fn nodes(world: &World) {
         let seats = seats_on(world, idx);
         let Some(node) = world.node(idx) else { continue };
         assert_eq!(node.seats as usize, seats.len(), "seats on {}", node.name);
-        let mut left = world.empty_state(node.class);
-        for (gang, seat) in seats {
-            let signature = world.signature(gang.sigs[usize::from(seat.role)]);
-            left.free.take(&signature.key.amounts, 1);
-            let taken = left.devices.take_exactly(seat.devices, signature.gpu().1);
-            assert!(taken, "a device of {} is given twice", node.name);
-        }
+        let left = what_they_leave(world, node, &seats);
         let shown = world.states().get(world.node_state(idx).expect("it is here"));
         assert_eq!(*shown, left, "what is free on {}", node.name);
         assert_eq!(world.node_named(&node.name), Some(idx), "found by name");
     }
     assert_eq!(world.states().in_use(), states.len(), "states with a node in them");
+}
+
+/// What those on a node leave of it. A node too small for them has nothing left of what it lacks, and no
+/// core and no byte left if it lacks any of these.
+fn what_they_leave(world: &World, node: &Node, seats: &[(&Gang, Seat)]) -> NodeState {
+    let mut left = world.empty_state(node.class);
+    let (mut amounts, mut shares) = (Amounts::default(), BTreeMap::new());
+    for (gang, seat) in seats {
+        let signature = world.signature(gang.sigs[usize::from(seat.role)]);
+        amounts.add(&signature.key.amounts, 1);
+        for device in seat.devices.iter() {
+            *shares.entry(device).or_default() += signature.gpu().1;
+        }
+    }
+    for (device, share) in shares {
+        assert!(share <= WHOLE, "a device of {} is given twice", node.name);
+        let there = device < left.devices.len();
+        let taken = left.devices.take_exactly(DeviceSet(1 << device), share);
+        assert_eq!(taken, there, "device {device} of {}", node.name);
+    }
+    if left.free.times_fits(&amounts) > 0 {
+        left.free.take(&amounts, 1);
+    } else {
+        left.free = Amounts::default();
+    }
+    left
 }
 
 fn seats_on(world: &World, node: NodeIdx) -> Vec<(&Gang, Seat)> {

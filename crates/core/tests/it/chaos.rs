@@ -1,8 +1,10 @@
 //! Random events, fitting and unfitting, for a World of a few nodes, queues, pools and gangs.
 
+use muster_core::constraint::{Effect, Taint};
 use muster_core::device::DeviceSet;
 use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
+use muster_core::money::Money;
 use muster_core::node::NodeSpec;
 use muster_core::order::{ClaimFailure, OrderSpec, Place, Reservation, RollbackReason};
 use muster_core::plan::{Action, StopReason};
@@ -16,7 +18,7 @@ use crate::seeds::Rng;
 /// The next thing to happen.
 pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
     match rng.below(20) {
-        0..4 => Event::NodeSeen(node(rng, world)),
+        0..4 => Event::NodeSeen(node(rng)),
         4 => Event::NodeGone(format!("n{}", rng.below(8)).into()),
         5 => Event::QueueSet(queue(rng)),
         6 => Event::PoolSet(pool(rng)),
@@ -59,17 +61,23 @@ fn place(rng: &mut Rng) -> &'static [(&'static str, &'static str)] {
     rng.pick(&PLACES)
 }
 
-/// A node, new or known, perhaps elsewhere, relabelled or no longer ready. One in use keeps its size.
-fn node(rng: &mut Rng, world: &World) -> NodeSpec {
-    let name = format!("n{}", rng.below(8));
-    let known = world.node_named(&name).and_then(|idx| world.node(idx));
-    let gpus = match known.filter(|node| node.seats > 0) {
-        Some(node) => world.class(node.class).gpus,
-        None => [0, 2, 4, 8][rng.below(4)],
-    };
-    let mut spec = build::node(&name, gpus, place(rng));
+/// A node, new or known, perhaps elsewhere, relabelled, grown or shrunk under its members, or no longer ready.
+fn node(rng: &mut Rng) -> NodeSpec {
+    let gpus = [0, 2, 4, 8][rng.below(4)];
+    let mut spec = build::node(&format!("n{}", rng.below(8)), gpus, place(rng));
     spec.ready = rng.percent(85);
+    shrink(rng, &mut spec);
     spec
+}
+
+/// Now and then a node has hardly any cores, or a kind of its own.
+fn shrink(rng: &mut Rng, spec: &mut NodeSpec) {
+    if rng.percent(20) {
+        spec.allocatable = build::amounts(1 + rng.below(3) as u64, 1_000);
+    }
+    if rng.percent(5) {
+        spec.taints = vec![Taint { key: "t".into(), value: "".into(), effect: Effect::NoSchedule }];
+    }
 }
 
 fn queue(rng: &mut Rng) -> QueueSpec {
@@ -79,12 +87,16 @@ fn queue(rng: &mut Rng) -> QueueSpec {
     spec
 }
 
-/// The same few offerings in any order and number, at the same price and size.
+/// The same few offerings in any order and number, at any price and size, whatever is claimed of them.
 fn pool(rng: &mut Rng) -> muster_core::pool::PoolSpec {
     let mut offerings =
         vec![build::offering("a", 10.0), build::offering("b", 12.0), build::offering("c", 9.0)];
     offerings.swap(0, rng.below(3));
     offerings.truncate(1 + rng.below(3));
+    for offering in &mut offerings {
+        offering.gpus = [8, 8, 4, 16][rng.below(4)];
+        offering.price = Money(offering.price.0 * (1 + rng.below(3) as i64));
+    }
     offerings[0].max = rng.percent(30).then_some(2);
     let mut spec = build::pool(rng.pick(&["p", "q"]), offerings);
     spec.limits.nodes = rng.percent(50).then_some(5);
@@ -195,19 +207,19 @@ fn claim_event(rng: &mut Rng, world: &World) -> Event {
     }
 }
 
-/// A claim's node appears, comes and goes, or has fewer GPUs than promised while nobody uses it.
+/// A claim's node appears, comes and goes, has fewer GPUs or cores than promised, or than before; and perhaps
+/// nobody says yet whose it is.
 fn claim_node(rng: &mut Rng, world: &World) -> Event {
     let claim = some_claim(rng, world);
     let name = format!("{claim:?}");
     if rng.percent(10) {
         return Event::NodeGone(name.into());
     }
-    let used =
-        world.node_named(&name).and_then(|idx| world.node(idx)).is_some_and(|node| node.seats > 0);
-    let gpus = if !used && rng.percent(20) { 6 } else { 8 };
+    let gpus = [8, 8, 8, 6, 16][rng.below(5)];
     let mut spec = build::node(&name, gpus, place(rng));
     spec.ready = rng.percent(80);
-    spec.claim = Some(claim);
+    spec.claim = rng.percent(90).then_some(claim);
+    shrink(rng, &mut spec);
     Event::NodeSeen(spec)
 }
 

@@ -3,6 +3,7 @@
 mod books;
 
 mod gangs;
+mod mended;
 mod nodes;
 mod orders;
 mod supply;

@@ -57,6 +57,9 @@ pub(crate) fn asks(scratch: &Scratch<'_>, gang: &Gang) -> Asks {
         .enumerate()
         .map(|(role, (spec, sig))| Ask { role: role as u16, sig: *sig, count: spec.min })
         .collect();
+    if asks.len() == 1 {
+        return asks;
+    }
     asks.sort_by(|a, b| {
         let weight = |ask: &Ask| {
             let signature = scratch.world.signature(ask.sig);

@@ -1,5 +1,6 @@
 //! EASY backfilling: first come, first served, with a start time for the first that must wait.
 
+use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::time::Time;
 
@@ -9,7 +10,7 @@ use super::Discipline;
 pub(super) struct Easy;
 
 impl Discipline for Easy {
-    fn rank(&self, _: &Gang, _: Time) -> f64 {
+    fn rank(&self, _: &World, _: &Gang, _: Time) -> f64 {
         0.0
     }
 }

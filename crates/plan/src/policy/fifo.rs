@@ -1,5 +1,6 @@
 //! First come, first served.
 
+use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::time::Time;
 
@@ -12,7 +13,7 @@ pub(super) struct Fifo {
 }
 
 impl Discipline for Fifo {
-    fn rank(&self, _: &Gang, _: Time) -> f64 {
+    fn rank(&self, _: &World, _: &Gang, _: Time) -> f64 {
         0.0
     }
     fn behind(&self) -> Behind {

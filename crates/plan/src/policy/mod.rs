@@ -6,9 +6,11 @@ mod easy;
 mod easy_plus_plus;
 mod easy_sjbf;
 mod fifo;
+mod muster;
 mod sjf;
 mod wfp;
 
+use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,8 @@ pub enum QueueOrder {
     Sjf,
     /// By how long a gang has waited for its length, larger ones sooner; the first gets a start time.
     Wfp,
+    /// The oldest gang always has a start time; others go before it by how much they are slowed down.
+    Muster,
 }
 
 /// How those behind a gang that must wait are treated.
@@ -45,18 +49,20 @@ pub(crate) enum Behind {
     Free,
     /// It gets a start time; they may take what does not delay it.
     Backfill,
+    /// The same, but only for the oldest, who is served first; nobody else holds up anybody.
+    BackfillOldest,
 }
 
 /// One way to run the queue.
 pub(crate) trait Discipline {
     /// Its place in the queue, lowest first; priority goes before, age after it.
-    fn rank(&self, gang: &Gang, now: Time) -> f64;
+    fn rank(&self, world: &World, gang: &Gang, now: Time) -> f64;
     /// How those behind a gang that must wait are treated.
     fn behind(&self) -> Behind {
         Behind::Backfill
     }
     /// Its place among those that may go before a reservation; `None` for the queue's own order.
-    fn backfill_rank(&self, _gang: &Gang, _now: Time) -> Option<f64> {
+    fn backfill_rank(&self, _world: &World, _gang: &Gang, _now: Time) -> Option<f64> {
         None
     }
     /// Whose word is taken for how long a gang runs.
@@ -67,7 +73,7 @@ pub(crate) trait Discipline {
 
 impl QueueOrder {
     /// Every policy, by the name it is chosen with.
-    pub const NAMES: [(&'static str, QueueOrder); 7] = [
+    pub const NAMES: [(&'static str, QueueOrder); 8] = [
         ("fifo", QueueOrder::Fifo),
         ("fifo-overtake", QueueOrder::FifoOvertake),
         ("easy", QueueOrder::Easy),
@@ -75,6 +81,7 @@ impl QueueOrder {
         ("easy-plus-plus", QueueOrder::EasyPlusPlus),
         ("sjf", QueueOrder::Sjf),
         ("wfp", QueueOrder::Wfp),
+        ("muster", QueueOrder::Muster),
     ];
 
     /// The name it is chosen with.
@@ -98,6 +105,7 @@ impl QueueOrder {
             QueueOrder::EasyPlusPlus => &easy_plus_plus::EasyPlusPlus,
             QueueOrder::Sjf => &sjf::Sjf,
             QueueOrder::Wfp => &wfp::Wfp,
+            QueueOrder::Muster => &muster::Muster,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! WFP3, as run on large machines: how long a gang has waited for its length, cubed, times its size.
 
+use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::time::Time;
 
@@ -10,7 +11,7 @@ use crate::predict::{Belief, duration};
 pub(super) struct Wfp;
 
 impl Discipline for Wfp {
-    fn rank(&self, gang: &Gang, now: Time) -> f64 {
+    fn rank(&self, _: &World, gang: &Gang, now: Time) -> f64 {
         let wait = now.since(gang.submitted).as_secs_f64();
         let estimate = duration(gang, Belief::Estimate).as_secs_f64().max(1.0);
         let members: u32 = gang.spec.roles.iter().map(|role| role.min).sum();

@@ -170,7 +170,7 @@ fn nodes_left_by_a_failed_order_serve_the_next_gang() {
     small waits #1: r0 fits 0 of 2, provisioning off
     roll back o0: c2 StockOut
     release c2
-    small waits #1: r0 fits 0 of 2, provisioning off
+    small waits #1: not considered
     admit small: c0[0-7] c1[0-7]
     train waits #1: r0 fits 2 of 3, offerings avoided until 3m
     ");

@@ -13,8 +13,10 @@ mod topology;
 mod avoidance;
 mod failures;
 mod limits;
+mod mended;
 mod provisioning;
 
+mod disciplines;
 mod impossible;
 mod queueing;
 mod running;
@@ -22,8 +24,8 @@ mod supply;
 
 mod oracle;
 mod overlay;
+mod promises;
 mod random_runs;
 mod repeats;
 mod seeds;
 mod story;
-mod tmp_runner;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muster_core::device::WHOLE;
 use muster_core::gang::{Closeness, Gang, Phase, Seat};
 use muster_core::id::{Id, NodeIdx};
+use muster_core::order::Place;
 use muster_core::plan::Action;
 use muster_core::resource::NamedAmounts;
 use muster_core::topology::{Level, Levels};
@@ -67,9 +68,13 @@ fn kind(action: &Action) -> &'static str {
 fn no_device_and_no_core_is_given_twice() {
     tell("no_device_and_no_core_is_given_twice", 25, |scene| {
         let world = &scene.bench.world;
+        let given = given(world, scene.decided);
+        let mut taken = all_seats(world);
+        taken.retain(|(gang, _)| !given.iter().any(|(other, _)| std::ptr::eq(*gang, *other)));
+        taken.extend(&given);
         let mut devices: BTreeMap<(NodeIdx, usize), u32> = BTreeMap::new();
         let mut amounts: BTreeMap<NodeIdx, NamedAmounts> = BTreeMap::new();
-        for (gang, seat) in all_seats(world) {
+        for (gang, seat) in taken {
             let request = &gang.spec.roles[usize::from(seat.role)].request;
             let share = request.gpu.as_ref().map_or(0, |gpu| u32::from(gpu.share));
             for device in seat.devices.iter() {
@@ -82,15 +87,45 @@ fn no_device_and_no_core_is_given_twice() {
         }
         let too_much = devices.iter().find(|(_, share)| **share > u32::from(WHOLE));
         assert_eq!(too_much, None, "a device beyond the whole");
-        for (node, used) in amounts {
-            let Some(here) = world.node(node) else { continue };
-            let has = &world.class(here.class).allocatable;
-            for (resource, have) in has.iter() {
-                let used = used.get(world.names().name(resource)).copied().unwrap_or(0);
-                assert!(used <= have, "{} has {have} and gives {used}", here.name);
+        // A node may shrink under those on it, but nobody is put where there is nothing left.
+        for (gang, seat) in given {
+            let here = world.node(seat.node).expect("a seat on a node that is here");
+            let shape = world.class(here.class);
+            let there = |device| device < usize::from(shape.gpus);
+            assert!(seat.devices.iter().all(there), "{} has no such device", here.name);
+            for name in gang.spec.roles[usize::from(seat.role)].request.amounts.keys() {
+                let used = amounts[&seat.node][name];
+                let has =
+                    shape.allocatable.iter().find(|(id, _)| *world.names().name(*id) == **name);
+                let has = has.map_or(0, |(_, amount)| amount);
+                assert!(used <= has, "{} has {has} {name} and gives {used}", here.name);
             }
         }
     });
+}
+
+/// Seats on nodes that are here, as decided just now.
+fn given<'w>(world: &'w World, decided: &Plan) -> Vec<(&'w Gang, Seat)> {
+    let mut given = Vec::new();
+    for action in decided.actions() {
+        match action {
+            Action::Admit { gang, seats } => {
+                let gang = world.gang(*gang).expect("it is there");
+                given.extend(seats.iter().map(|seat| (gang, *seat)));
+            }
+            Action::Order(spec) => {
+                let gang = world.gang(spec.gang).expect("it is there");
+                given.extend(spec.reservations.iter().filter_map(|r| match r.place {
+                    Place::Node(node) => {
+                        Some((gang, Seat { devices: r.devices, node, role: r.role }))
+                    }
+                    Place::Claim(_) => None,
+                }));
+            }
+            Action::RollBack { .. } | Action::Stop { .. } | Action::Release { .. } => {}
+        }
+    }
+    given
 }
 
 /// Everybody's seats: those of members and those an order holds.

@@ -9,6 +9,9 @@ use muster_plan::plan;
 use crate::dsl::Bench;
 use crate::seeds::Rng;
 
+/// Where nodes stand.
+const PLACES: [&str; 5] = ["zone=a rack=r1", "zone=a rack=r2", "zone=b rack=r1", "zone=b", ""];
+
 /// A World to which random things happen, and every line of it.
 pub(crate) struct Story {
     pub(crate) bench: Bench,
@@ -38,8 +41,9 @@ impl Story {
             ));
             story.line("pool q tier=spot nodes=4 : zone=b type=m gpus=0 price=1".to_owned());
         }
-        if rng.percent(30) {
-            story.line("policy fifo-overtake".to_owned());
+        if rng.percent(60) {
+            let policies = ["fifo-overtake", "easy", "easy-sjbf", "easy-plus-plus", "sjf", "wfp"];
+            story.line(format!("policy {}", rng.pick(&policies)));
         }
         for _ in 0..rng.below(7) {
             story.node(rng);
@@ -90,7 +94,7 @@ impl Story {
     fn node(&mut self, rng: &mut Rng) {
         let name = self.name("n");
         let gpus = rng.pick(&["0", "2", "4", "4", "8"]);
-        let place = rng.pick(&["zone=a rack=r1", "zone=a rack=r2", "zone=b rack=r1", "zone=b", ""]);
+        let place = rng.pick(&PLACES);
         let extra = rng.pick(&["", "", "", "label:disk=ssd", "taint=t:NoSchedule", "cpu=6"]);
         self.line(format!("node {name} gpus={gpus} {place} {extra}"));
     }
@@ -129,7 +133,8 @@ impl Story {
             "prio=5",
         ]);
         let queue = rng.pick(&["", "queue=org", "queue=team"]);
-        self.line(format!("gang {name} {roles} {near} {wish} {queue}"));
+        let length = rng.pick(&["", "for=1m user=ann", "for=20m user=ann", "for=3h user=bob"]);
+        self.line(format!("gang {name} {roles} {near} {wish} {queue} {length}"));
     }
 
     /// A node is lost, whoever is on it.
@@ -141,24 +146,36 @@ impl Story {
         }
     }
 
-    /// A node of the cluster comes or goes without being lost, or is labelled anew. It stays where it stands.
+    /// A node of the cluster comes or goes without being lost, is labelled anew, moves, grows or shrinks,
+    /// whoever is on it.
     fn flicker(&mut self, rng: &mut Rng) {
         let world = &self.bench.world;
         let own = world.nodes().filter(|(_, node)| node.claim.is_none());
-        let describe = |node: &Node| {
-            let mut line = format!("node {} gpus={}", node.name, world.class(node.class).gpus);
-            for level in &world.topology().levels().0 {
-                if let Some(name) = world.topology().label_at(node.leaf, &level.label) {
-                    line.push_str(&format!(" {}={name}", level.name));
-                }
-            }
-            line
-        };
-        let known: Vec<String> = own.map(|(_, node)| describe(node)).collect();
-        if !known.is_empty() {
-            let change = rng.pick(&["ready=no", "ready=yes", "label:disk=ssd"]);
-            self.line(format!("{} {change}", known[rng.below(known.len())]));
+        let known: Vec<&Node> = own.map(|(_, node)| node).collect();
+        if known.is_empty() {
+            return;
         }
+        let node = known[rng.below(known.len())];
+        let gpus = usize::from(world.class(node.class).gpus);
+        let (gpus, place) = match rng.below(10) {
+            0..6 => (gpus, self.place_of(node)),
+            6..9 => (gpus, rng.pick(&PLACES).to_owned()),
+            _ => ([0, 2, 4, 8][rng.below(4)], self.place_of(node)),
+        };
+        let change = rng.pick(&["ready=no", "ready=yes", "label:disk=ssd", "cpu=3"]);
+        self.line(format!("node {} gpus={gpus} {place} {change}", node.name));
+    }
+
+    /// Where a node stands, in words.
+    fn place_of(&self, node: &Node) -> String {
+        let topology = self.bench.world.topology();
+        let mut words = String::new();
+        for level in &topology.levels().0 {
+            if let Some(name) = topology.label_at(node.leaf, &level.label) {
+                words.push_str(&format!(" {}={name}", level.name));
+            }
+        }
+        words
     }
 
     /// A claim gets on, fails, or is gone for good.
@@ -175,7 +192,12 @@ impl Story {
                     ways.push(format!("launched {id:?}"));
                     ways.push(format!("fail {id:?} stock-out"));
                 }
-                ClaimState::Ready(_) | ClaimState::Failed(_) => {}
+                ClaimState::Ready(_) => {
+                    let change = rng.pick(&["", "ready=no", "zone=c", "taint=t:NoSchedule"]);
+                    ways.extend(rng.percent(20).then(|| format!("ready {id:?} {change}")));
+                    ways.extend(rng.percent(5).then(|| format!("fail {id:?} boot-failed")));
+                }
+                ClaimState::Failed(_) => ways.push(format!("ready {id:?}")),
             }
         }
         if ways.is_empty() {
