@@ -25,10 +25,14 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredQueue {
     let parent = spec.get("parent");
     let parent_name = parent.as_ref().and_then(|value| value.text_with(is_name, NAME_RULE));
     queue.parent = parent_name.map(Into::into);
-    if let Some(weight) = spec.get("weight").and_then(|value| value.count(1..=1_000_000)) {
-        queue.weight = weight;
+    if let Some(value) = spec.get("weight") {
+        queue.weight = value.count(1..=1_000_000).unwrap_or(queue.weight);
+        value.not_acted_on();
     }
-    queue.guaranteed = spec.get("guaranteed").as_ref().map(quota).unwrap_or_default();
+    if let Some(value) = spec.get("guaranteed") {
+        queue.guaranteed = quota(&value);
+        value.not_acted_on();
+    }
     queue.limit = spec.get("limit").as_ref().map(quota).unwrap_or_default();
     let mut tiers = Vec::new();
     for value in spec.list("tiers") {

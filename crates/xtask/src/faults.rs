@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use anyhow::bail;
 use clap::Args as ClapArgs;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use muster_sim::faults::{Sabotage, Verified, run_seed};
+use muster_plan::QueueOrder;
+use muster_sim::faults::{Sabotage, Verified, run_seed_under};
 use muster_sim::host::Watcher;
 use muster_testkit::Promise;
 
@@ -29,12 +30,22 @@ pub(crate) struct Args {
     /// Plant a bug that breaks this promise, to see that it is caught
     #[arg(long, value_name = "PROMISE", value_parser = promise)]
     sabotage: Option<Promise>,
+    /// How the queue is ordered
+    #[arg(long, value_name = "NAME", default_value = "fifo", value_parser = order)]
+    policy: QueueOrder,
     /// Print every fact of the replayed seed
     #[arg(long, requires = "seed")]
     trace: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
+}
+
+fn order(name: &str) -> Result<QueueOrder, String> {
+    QueueOrder::named(name).ok_or_else(|| {
+        let names: Vec<&str> = QueueOrder::NAMES.iter().map(|(name, _)| *name).collect();
+        format!("no such policy; there are {}", names.join(", "))
+    })
 }
 
 fn promise(name: &str) -> Result<Promise, String> {
@@ -59,7 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (from, count) = args.seed.map_or((args.from, args.seeds), |seed| (seed, 1));
     let sabotage = args.sabotage.map(Sabotage);
     let began = std::time::Instant::now();
-    let totals = run_seeds(from, count, sabotage, args.trace);
+    let totals = run_seeds(args.policy, from, count, sabotage, args.trace);
     report(args, from, &totals, began.elapsed().as_secs_f64());
     let found = totals.broken.iter().flat_map(|seed| &seed.violations);
     match sabotage {
@@ -83,7 +94,13 @@ fn printer() -> Watcher {
     Box::new(|now, _, fact| eprintln!("{:>12.3} {fact:?}", now.as_secs_f64()))
 }
 
-fn run_seeds(from: u64, count: u64, sabotage: Option<Sabotage>, trace: bool) -> Totals {
+fn run_seeds(
+    order: QueueOrder,
+    from: u64,
+    count: u64,
+    sabotage: Option<Sabotage>,
+    trace: bool,
+) -> Totals {
     let bar = ProgressBar::new(count);
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -102,7 +119,7 @@ fn run_seeds(from: u64, count: u64, sabotage: Option<Sabotage>, trace: bool) -> 
                     if seed >= from.saturating_add(count) || stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let verified = run_seed(seed, sabotage, trace.then(printer));
+                    let verified = run_seed_under(order, seed, sabotage, trace.then(printer));
                     bar.inc(1);
                     let mut totals = totals.lock().expect("no worker panics while it counts");
                     totals.seeds += 1;
@@ -158,7 +175,11 @@ fn report(args: &Args, from: u64, totals: &Totals, seconds: f64) {
             println!("  {violation}");
         }
         let sabotage = args.sabotage.map_or(String::new(), |p| format!(" --sabotage {}", p.name()));
-        println!("  replay: cargo xtask faults --seed {}{sabotage}", seed.seed);
+        let policy = match args.policy {
+            QueueOrder::Fifo => String::new(),
+            order => format!(" --policy {}", order.name()),
+        };
+        println!("  replay: cargo xtask faults --seed {}{policy}{sabotage}", seed.seed);
     }
     if totals.broken.is_empty() {
         println!("every promise was kept");

@@ -79,11 +79,14 @@ fn the_pool_of_the_design_page() {
 fn what_is_not_acted_on_yet_is_said() {
     let manifests = crate::good(include_str!("design.yaml"));
     let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(warnings.join("\n"), @r"
+    insta::assert_snapshot!(warnings.join("\n"), @"
+    a.yaml:18:10: spec.roles[0].max: accepted; so far the gang starts with min and does not grow
     a.yaml:22:5: spec.roles[0].run: accepted, not acted on yet
     a.yaml:26:13: spec.deadline: accepted, not acted on yet
     a.yaml:27:18: spec.costOfWaiting: accepted, not acted on yet
     a.yaml:28:3: spec.disruption: accepted, not acted on yet
+    a.yaml:36:29: spec.weight: accepted, not acted on yet
+    a.yaml:36:32: spec.guaranteed: accepted, not acted on yet
     a.yaml:36:104: spec.tiers[0]: no Pool is of tier `reserved`
     a.yaml:36:137: spec.timeSlice: accepted, not acted on yet
     a.yaml:46:3: spec.warm: accepted, not acted on yet

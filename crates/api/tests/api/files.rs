@@ -63,10 +63,11 @@ fn every_problem_of_every_file_is_reported_by_file_and_line() {
     let bad_gang = "kind: Gang\nmetadata: {name: g}\nspec: {}\n---\nkind: Gnag\n";
     let findings = read_texts(&[("b.yaml", bad_queue), ("a.yaml", bad_gang)]).unwrap_err();
     let printed: Vec<String> = findings.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(printed.join("\n"), @r"
+    insta::assert_snapshot!(printed.join("\n"), @"
     a.yaml:3:1: spec.roles: is missing
     a.yaml:5:7: kind: `Gnag` is no kind Muster reads: it reads `Gang`, `Queue`, `Pool`, `Topology`, `Node`; did you mean `Gang`?
     b.yaml:4:11: spec.weight: must be at least 1, not 0
+    b.yaml:4:11: spec.weight: accepted, not acted on yet
     b.yaml:5:3: spec.wieght: unknown field; did you mean `weight`?
     ");
 }

@@ -275,7 +275,7 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
     GangSpec {
         name,
         queue: "default".into(),
-        user: "".into(),
+        user: ["ann", "bob", ""][rng.random_range(0..3)].into(),
         priority: [0, 0, 0, 10, 100][rng.random_range(0..5)],
         roles,
         closeness,
@@ -284,7 +284,8 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
             timeout: Span::mins(rng.random_range(8..25)),
             attempts: rng.random_range(1..6),
         },
-        expected_duration: None,
+        // Some say nothing, and nobody knows how well the others guess.
+        expected_duration: rng.random_bool(0.7).then(|| Span::secs(rng.random_range(1..7_200))),
     }
 }
 

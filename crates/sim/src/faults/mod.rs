@@ -45,9 +45,19 @@ const PATIENCE: Span = Span::hours(24 * 60);
 
 /// Runs the scenario of one seed, with or without a planted bug, in front of a watcher or of nobody.
 pub fn run_seed(seed: u64, sabotage: Option<Sabotage>, watcher: Option<Watcher>) -> Verified {
+    run_seed_under(QueueOrder::Fifo, seed, sabotage, watcher)
+}
+
+/// The same under any order of the queue. Nobody may be overtaken where first come is first served.
+pub fn run_seed_under(
+    order: QueueOrder,
+    seed: u64,
+    sabotage: Option<Sabotage>,
+    watcher: Option<Watcher>,
+) -> Verified {
     let Drawn { setup, faults, storm_ends, hopeless } = draw(seed);
     let jobs = setup.jobs.len();
-    let mut policy = Policy::default();
+    let mut policy = Policy { order, ..Policy::default() };
     if sabotage == Some(Sabotage(Promise::NoStarvation)) {
         policy.order = QueueOrder::FifoOvertake;
     }
@@ -57,7 +67,7 @@ pub fn run_seed(seed: u64, sabotage: Option<Sabotage>, watcher: Option<Watcher>)
         check: true,
         may_crash: true,
         sabotage,
-        expect_fifo: true,
+        expect_fifo: order == QueueOrder::Fifo,
         ..SimOptions::default()
     };
     let mut sim = Sim::new(setup, policy, options).expect("drawn worlds are well formed");
