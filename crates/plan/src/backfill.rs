@@ -6,9 +6,10 @@
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::order::{OrderSpec, Place};
+use muster_core::topology::ROOT;
 
 use crate::cycle::Cycle;
-use crate::place::{Fits, Misfit, place};
+use crate::place::{Fits, Misfit, Want, place};
 use crate::predict;
 use crate::reserve::Reservation;
 use crate::scratch::Scratch;
@@ -19,15 +20,18 @@ pub(crate) struct Holes<'w> {
     /// What is free both now and at the reserved start.
     throughout: Scratch<'w>,
     fits: Fits,
+    /// Nodes on which the reservation has seats.
+    nodes: Vec<NodeIdx>,
 }
 
 impl<'w> Holes<'w> {
     /// The holes beside a reservation, as things stand in the cycle.
     pub(crate) fn beside(cycle: &Cycle<'w>, reservation: Reservation<'w>) -> Self {
         let throughout = cycle.scratch.later();
-        let mut holes = Self { throughout, fits: Fits::default(), reservation };
-        let nodes: Vec<NodeIdx> = holes.reservation.seats.iter().map(|seat| seat.node).collect();
+        let nodes = nodes_of(&reservation.seats);
+        let mut holes = Self { throughout, fits: Fits::default(), nodes: Vec::new(), reservation };
         holes.refresh(cycle, &nodes);
+        holes.nodes = nodes;
         holes
     }
 
@@ -51,13 +55,12 @@ impl<'w> Holes<'w> {
             place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some)?
         } else {
             let seats = place(&mut self.throughout, &mut self.fits, gang)
-                .map_err(|_| place(&mut cycle.scratch.trial(), &mut cycle.fits, gang).err())?;
+                .map_err(|_| misfit_now(cycle, gang))?;
             cycle.scratch.sit(gang, &seats);
             self.reservation.then.sit(gang, &seats);
             seats
         };
-        let nodes: Vec<NodeIdx> = seats.iter().map(|seat| seat.node).collect();
-        self.refresh(cycle, &nodes);
+        self.refresh(cycle, &nodes_of(&seats));
         Ok(seats)
     }
 
@@ -68,11 +71,8 @@ impl<'w> Holes<'w> {
         draw_up: impl FnOnce(&mut Cycle<'w>) -> Result<OrderSpec, E>,
         gang: &Gang,
     ) -> Result<OrderSpec, E> {
-        let mut nodes: Vec<NodeIdx> = self.reservation.seats.iter().map(|seat| seat.node).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        let mut now = Vec::with_capacity(nodes.len());
-        for node in nodes {
+        let mut now = Vec::with_capacity(self.nodes.len());
+        for node in self.nodes.iter().copied() {
             if let (Some(free), Some(kept)) =
                 (cycle.scratch.node_state(node), self.throughout.node_state(node))
             {
@@ -94,15 +94,13 @@ impl<'w> Holes<'w> {
             cycle.scratch.sit(gang, &here);
         }
         self.reservation.then.sit(gang, &seats);
-        let nodes: Vec<NodeIdx> = seats.iter().map(|seat| seat.node).collect();
-        self.refresh(cycle, &nodes);
+        self.refresh(cycle, &nodes_of(&seats));
         drawn
     }
 
     /// Brings what is free throughout up to date on these nodes.
     fn refresh(&mut self, cycle: &Cycle<'w>, nodes: &[NodeIdx]) {
-        for same in nodes.chunk_by(|a, b| a == b) {
-            let node = same[0];
+        for node in nodes.iter().copied() {
             let (Some(now), Some(then)) =
                 (cycle.scratch.node_state(node), self.reservation.then.node_state(node))
             else {
@@ -112,4 +110,26 @@ impl<'w> Holes<'w> {
             self.throughout.set_node_state(node, both);
         }
     }
+}
+
+/// The nodes some seats are on, each once.
+fn nodes_of(seats: &[Seat]) -> Vec<NodeIdx> {
+    let mut nodes: Vec<NodeIdx> =
+        seats.chunk_by(|a, b| a.node == b.node).map(|on_node| on_node[0].node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// Why a gang does not fit on what is free now; `None` when it does.
+fn misfit_now(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
+    if let ([sig], [role], None) =
+        (gang.sigs.as_slice(), gang.spec.roles.as_slice(), &gang.spec.closeness)
+    {
+        // For one role without closeness counting is exact, and spares the seats.
+        let free = cycle.fits.in_domain(&cycle.scratch, ROOT, Want::any(*sig));
+        let fits = u32::try_from(free).unwrap_or(u32::MAX);
+        return (fits < role.min).then_some(Misfit::Role { role: 0, fits, needs: role.min });
+    }
+    place(&mut cycle.scratch.trial(), &mut cycle.fits, gang).err()
 }

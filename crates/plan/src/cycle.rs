@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::backfill::Holes;
 use crate::place::{Fits, asks, place};
 use crate::policy::{Behind, Policy};
-use crate::provision::{Blockers, offerings_for, provision};
+use crate::provision::{Blockers, may_order, offerings_for, provision};
 use crate::reserve::reserve;
 use crate::scratch::Scratch;
 use crate::{explain, order, quota, settle, supply};
@@ -169,7 +169,7 @@ fn serve<'w>(
         }
         Err(misfit) => misfit,
     };
-    let provided = match holes {
+    let provided = match holes.filter(|_| may_order(cycle.scratch.world, gang)) {
         Some(holes) => holes.provide(cycle, |cycle| provision(cycle, id, gang), gang),
         None => provision(cycle, id, gang),
     };

@@ -3,6 +3,7 @@
 //! The gang is placed by the same code as ever, on a world that has a few nodes more: what is free is used
 //! first, and nodes of an offering are opened on paper for the rest. The cheapest offering wins.
 
+use muster_core::World;
 use muster_core::gang::{Closeness, Gang, ProvisioningMode, Seat};
 use muster_core::id::{ClaimId, DomainIdx, GangId, OfferingRef, OrderId};
 use muster_core::money::Money;
@@ -39,7 +40,7 @@ pub(crate) fn provision(
     gang: &Gang,
 ) -> Result<OrderSpec, Blockers> {
     let world = cycle.scratch.world;
-    if gang.spec.provisioning.mode == ProvisioningMode::Never || world.pools().is_empty() {
+    if !may_order(world, gang) {
         return Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1));
     }
     if let Some(until) = cooling_off(cycle, gang) {
@@ -63,6 +64,11 @@ pub(crate) fn provision(
     let (_, draft) = draw_up(cycle, gang, &asks, pivot, best.offering, true)
         .expect("it was drawn up a moment ago");
     Ok(number(cycle, id, gang, draft))
+}
+
+/// Whether nodes may be bought for a gang, and there is somebody to buy them from.
+pub(crate) fn may_order(world: &World, gang: &Gang) -> bool {
+    gang.spec.provisioning.mode != ProvisioningMode::Never && !world.pools().is_empty()
 }
 
 /// Until when a gang whose orders keep failing leaves ordering alone.

@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 pub struct Filled {
     /// The state the node is in afterwards.
     pub state: StateIdx,
-    /// The devices each of the members gets.
+    /// The devices each of the members gets; empty when they get none.
     pub devices: SmallVec<[DeviceSet; 8]>,
 }
 
@@ -160,7 +160,8 @@ impl<'w> Scratch<'w> {
         let (gpus, share) = signature.gpu();
         let mut after = self.state(state).clone();
         after.free.take(&signature.key.amounts, count);
-        let devices = (0..count)
+        let takers = if gpus == 0 { 0 } else { count };
+        let devices = (0..takers)
             .map(|_| after.devices.take(gpus, share).expect("counted before it is taken"))
             .collect();
         let filled = Filled { state: self.intern(after), devices };

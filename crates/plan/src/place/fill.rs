@@ -1,5 +1,6 @@
 //! Seat members in a domain: as few domains and nodes as possible, and the last ones where they leave least.
 
+use muster_core::device::DeviceSet;
 use muster_core::gang::Seat;
 use muster_core::id::{DomainIdx, NodeIdx, StateIdx};
 use muster_core::signature::Reach;
@@ -7,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::Ask;
 use super::fits::{Fits, Want};
-use crate::scratch::Scratch;
+use crate::scratch::{Filled, Scratch};
 
 /// Seats up to `count` members in a domain and says how many found a seat.
 pub(crate) fn fill_domain(
@@ -63,11 +64,7 @@ pub(crate) fn fill_paper(
         let filled = scratch.fill(state, ask.sig, here);
         scratch.set_paper(paper, filled.state);
         let node = paper_node(scratch, paper);
-        seats.extend(filled.devices.iter().map(|devices| Seat {
-            devices: *devices,
-            node,
-            role: ask.role,
-        }));
+        seat_all(&filled, here, node, ask.role, seats);
     }
     here
 }
@@ -157,12 +154,18 @@ pub(super) fn seats_on(
     let nodes = scratch.world.capacity().leaf(leaf);
     for slot in slots {
         let node = nodes.node(*slot);
-        seats.extend(filled.devices.iter().map(|devices| Seat {
-            devices: *devices,
-            node,
-            role: ask.role,
-        }));
+        seat_all(&filled, each, node, ask.role, seats);
     }
     scratch.shift(leaf, slots, state, filled.state);
     filled.state
+}
+
+/// One seat per member on a node, with the devices it gets, if any.
+fn seat_all(filled: &Filled, members: u32, node: NodeIdx, role: u16, seats: &mut Vec<Seat>) {
+    let seat = |devices| Seat { devices, node, role };
+    if filled.devices.is_empty() {
+        seats.extend((0..members).map(|_| seat(DeviceSet::default())));
+    } else {
+        seats.extend(filled.devices.iter().copied().map(seat));
+    }
 }
