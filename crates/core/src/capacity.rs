@@ -42,9 +42,6 @@ impl<K: Id> Tally<K> {
             self.0.remove(at);
         }
     }
-    fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<(K, u32)>()
-    }
 }
 
 /// Slots of a leaf's usable nodes, grouped by the state their node is in.
@@ -87,10 +84,6 @@ impl Groups {
             self.0.swap_remove(at);
         }
     }
-    fn heap_bytes(&self) -> usize {
-        let sets: usize = self.0.iter().map(|(_, set)| set.len().div_ceil(64) * 8).sum();
-        self.0.capacity() * size_of::<(StateIdx, FixedBitSet)>() + sets
-    }
 }
 
 /// The nodes that stand directly in one domain.
@@ -119,9 +112,6 @@ impl Leaf {
         }
         self.nodes.push(node);
         self.nodes.len() as u32 - 1
-    }
-    fn heap_bytes(&self) -> usize {
-        (self.nodes.capacity() + self.vacant.capacity()) * 4 + self.groups.heap_bytes()
     }
 }
 
@@ -181,13 +171,6 @@ impl Capacity {
         for domain in topology.path(leaf) {
             self.tallies[domain].remove(state, 1);
         }
-    }
-    /// Bytes of heap in use.
-    pub fn heap_bytes(&self) -> usize {
-        self.tallies.heap_bytes()
-            + self.leaves.heap_bytes()
-            + self.tallies.values().map(Tally::heap_bytes).sum::<usize>()
-            + self.leaves.values().map(Leaf::heap_bytes).sum::<usize>()
     }
 }
 

@@ -138,10 +138,6 @@ impl<I: Id, T> IndexVec<I, T> {
             self.rows.resize(len, row);
         }
     }
-    /// Bytes of heap the rows take, not counting what they point to.
-    pub fn heap_bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<T>()
-    }
 }
 
 impl<I: Id, T> Default for IndexVec<I, T> {

@@ -111,9 +111,4 @@ impl StateTable {
             self.vacant.push(idx);
         }
     }
-    /// Bytes of heap in use.
-    pub fn heap_bytes(&self) -> usize {
-        let entry = size_of::<(NodeState, StateIdx)>() + 1;
-        self.rows.heap_bytes() + self.by_content.capacity() * entry
-    }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROMISE", value_parser = promise)]
     sabotage: Option<Promise>,
     /// How the queue is ordered
-    #[arg(long, value_name = "NAME", default_value = "fifo", value_parser = order)]
+    #[arg(long, value_name = "NAME", default_value = "fifo")]
     policy: QueueOrder,
     /// Print every fact of the replayed seed
     #[arg(long, requires = "seed")]
@@ -39,13 +39,6 @@ pub(crate) struct Args {
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
-}
-
-fn order(name: &str) -> Result<QueueOrder, String> {
-    QueueOrder::named(name).ok_or_else(|| {
-        let names: Vec<&str> = QueueOrder::NAMES.iter().map(|(name, _)| *name).collect();
-        format!("no such policy; there are {}", names.join(", "))
-    })
 }
 
 fn promise(name: &str) -> Result<Promise, String> {

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// GPUs of each added node
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(0..=64), help_heading = "Supply")]
     pub(super) gpus_per_node: u16,
-    #[arg(long, value_name = "NAME", default_value = "fifo", value_parser = policy, help = policy_help())]
+    #[arg(long, value_name = "NAME", default_value = "fifo", help = policy_help())]
     policy: Vec<QueueOrder>,
     /// What happens first within one instant: `muster` takes all of it and plans once, `pyss` plans after
     /// every submission and every end, as the simulator behind the published backfilling results does
@@ -115,16 +115,8 @@ pub(crate) enum WhoseEstimates {
     True,
 }
 
-fn policy(name: &str) -> Result<QueueOrder, String> {
-    QueueOrder::named(name).ok_or_else(|| format!("no such policy; there are {}", policy_names()))
-}
-
 fn policy_help() -> String {
-    format!("How the queue is ordered: {}; give it several times to compare", policy_names())
-}
-
-fn policy_names() -> String {
-    QueueOrder::NAMES.map(|(name, _)| name).join(", ")
+    format!("How the queue is ordered: {}; give it several times to compare", QueueOrder::names())
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {

@@ -167,10 +167,6 @@ impl World {
     pub fn signature(&self, sig: SigIdx) -> &Signature {
         &self.sigs[sig]
     }
-    /// Number of signatures seen so far.
-    pub fn signature_count(&self) -> usize {
-        self.sigs.len()
-    }
     /// The state of an empty node of a class.
     pub fn empty_state(&self, class: ClassIdx) -> NodeState {
         let shape = &self.classes[class];
@@ -280,17 +276,6 @@ impl World {
     /// The number the next claim gets.
     pub fn next_claim(&self) -> ClaimId {
         ClaimId(self.next_claim)
-    }
-
-    /// Bytes of heap for nodes and everything indexed about them.
-    pub fn node_heap_bytes(&self) -> usize {
-        let names: usize = self.nodes().map(|(_, node)| node.name.len() + 16).sum();
-        let by_name = self.node_by_name.capacity() * (size_of::<(Arc<str>, NodeIdx)>() + 1);
-        self.nodes.heap_bytes()
-            + names
-            + by_name
-            + self.states.heap_bytes()
-            + self.capacity.heap_bytes()
     }
 
     fn row(&self, node: NodeIdx) -> &NodeRow {

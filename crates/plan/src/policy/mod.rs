@@ -88,9 +88,9 @@ impl QueueOrder {
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, order)| *order == self).expect("every policy is named").0
     }
-    /// The policy of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, order)| *order)
+    /// Every name, as a person lists them.
+    pub fn names() -> String {
+        Self::NAMES.map(|(name, _)| name).join(", ")
     }
     /// Whose word this policy takes for how long a gang runs.
     pub fn belief(self) -> Belief {
@@ -107,6 +107,18 @@ impl QueueOrder {
             QueueOrder::Wfp => &wfp::Wfp,
             QueueOrder::Muster => &muster::Muster,
         }
+    }
+}
+
+impl std::str::FromStr for QueueOrder {
+    type Err = String;
+
+    /// The policy of that name, or a sentence that lists the names.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, order)| *order)
+            .ok_or_else(|| format!("no such policy; there are {}", Self::names()))
     }
 }
 

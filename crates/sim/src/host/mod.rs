@@ -249,10 +249,6 @@ impl Sim {
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
-    /// The cloud, to make it calm.
-    pub fn cloud_mut(&mut self) -> &mut Cloud {
-        &mut self.cloud
-    }
     /// From here on nothing fails: no stock-outs, no bad boots, no failing nodes, no crashes, no bad input.
     pub fn calm(&mut self) {
         self.cloud.calm();

@@ -69,8 +69,7 @@ pub(super) fn load(world: &mut World, nodes: u32, share: f64) {
         let decided = plan(world, Time::ZERO, &policy);
         for action in decided.actions() {
             let Action::Admit { gang, .. } = action else { continue };
-            let held: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
-            if held >= want {
+            if held(world) >= want {
                 break;
             }
             world.apply(Time::ZERO, &Event::Decided(action.clone())).expect("a plan just made");
@@ -80,29 +79,32 @@ pub(super) fn load(world: &mut World, nodes: u32, share: f64) {
         for gang in waiting {
             world.apply(Time::ZERO, &Event::GangCancelled(gang)).expect("it waits");
         }
-        let held: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
-        if held >= want {
+        if held(world) >= want {
             break;
         }
     }
     // Every third gang ends, and what it leaves is filled again, so that the world looks lived in.
     let running: Vec<_> =
         world.gangs().filter(|(_, g)| g.phase != Phase::Waiting).map(|(id, _)| id).collect();
-    let before: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
+    let before = held(world);
     for gang in running.iter().step_by(3) {
         world.apply(Time::ZERO, &Event::GangEnded(*gang)).expect("it runs");
     }
-    let after: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
+    let after = held(world);
     if after < before && running.len() > 3 {
         refill(world, want, next);
     }
 }
 
+/// GPUs in use, in thousandths of a device. Every gang of these worlds waits in a queue at the top.
+fn held(world: &World) -> u64 {
+    world.queues().values().map(|queue| queue.usage.gpu_milli).sum()
+}
+
 fn refill(world: &mut World, want: u64, mut next: usize) {
     let policy = Policy { order: QueueOrder::FifoOvertake, ..Policy::default() };
     for _ in 0..10_000 {
-        let held: u64 = world.queues().values().map(|queue| queue.usage.gpu_milli).sum();
-        if held >= want {
+        if held(world) >= want {
             return;
         }
         let (spec, id) = (gang(next), next);

@@ -25,7 +25,7 @@ use muster_core::order::ClaimFailure;
 use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_core::{Event, Plan, World};
-use muster_plan::{Policy, QueueOrder, plan};
+use muster_plan::{Policy, plan};
 
 /// Runs a case and returns what was planned.
 pub(crate) fn check(case: &str) -> String {
@@ -152,7 +152,7 @@ impl Bench {
     fn set_policy(&mut self, rest: &str) {
         for word in rest.split_whitespace() {
             match word.split_once('=') {
-                None => self.policy.order = QueueOrder::named(word).expect("a policy"),
+                None => self.policy.order = word.parse().expect("a policy"),
                 Some(("trials", trials)) => self.policy.trials = trials.parse().expect("a number"),
                 Some(_) => panic!("no such policy: {word}"),
             }
