@@ -76,6 +76,8 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         closeness,
         provisioning: provisioning(spec),
         expected_duration: spec.span_above_zero("expectedDuration"),
+        deadline: None,
+        cost_of_waiting: None,
     };
     deadline_and_cost(spec);
     disruption(spec);

@@ -117,8 +117,8 @@ pub enum Fact {
         /// Its name.
         name: Arc<str>,
     },
-    /// One member runs.
-    MemberStarted {
+    /// Members run, all of them in one place.
+    MembersStarted {
         /// Of which gang.
         gang: GangId,
         /// In which role, by place in the gang's list.
@@ -127,9 +127,11 @@ pub enum Fact {
         node: NodeIdx,
         /// On which of its devices.
         devices: DeviceSet,
+        /// How many; one where there are devices.
+        members: u16,
     },
-    /// One member no longer runs.
-    MemberStopped {
+    /// Members no longer run.
+    MembersStopped {
         /// Of which gang.
         gang: GangId,
         /// In which role.
@@ -138,6 +140,8 @@ pub enum Fact {
         node: NodeIdx,
         /// On which of its devices.
         devices: DeviceSet,
+        /// How many; one where there are devices.
+        members: u16,
     },
     /// Every member of a gang was started.
     GangStarted {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::constraint::Constraints;
 use crate::device::{DeviceSet, GpuRequest, WHOLE};
 use crate::id::{NodeIdx, OrderId, QueueIdx, SigIdx};
+use crate::money::Money;
 use crate::resource::NamedAmounts;
 use crate::time::{Span, Time};
 
@@ -105,9 +106,23 @@ pub struct GangSpec {
     /// What the submitter thinks it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_duration: Option<Span>,
+    /// When it should be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
+    /// What an hour of delay costs its owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_of_waiting: Option<Money>,
 }
 
-/// One member's place: a node, and which of its devices.
+impl GangSpec {
+    /// Members it does not start without.
+    pub fn min_members(&self) -> u32 {
+        self.roles.iter().fold(0, |sum, role| sum.saturating_add(role.min))
+    }
+}
+
+/// A place on a node, and which of its devices: for one member, or for several that take no device and so
+/// differ in nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Seat {
     /// The devices it gets.
@@ -116,11 +131,20 @@ pub struct Seat {
     pub node: NodeIdx,
     /// Its role, by place in the gang's list.
     pub role: u16,
+    /// How many members; one where there are devices.
+    pub members: u16,
 }
 
-/// Seats of one node that differ in nothing and take no device are counted together; all others come singly.
-pub fn alike(seats: &[Seat]) -> impl Iterator<Item = (&Seat, u32)> {
-    seats.chunk_by(|a, b| a == b && a.devices.is_empty()).map(|run| (&run[0], run.len() as u32))
+impl Seat {
+    /// Whether it is for at least one member, and for no more than one where there are devices.
+    pub fn is_sound(&self) -> bool {
+        self.members == 1 || (self.members > 1 && self.devices.is_empty())
+    }
+}
+
+/// How many members these seats are for.
+pub fn members_of(seats: &[Seat]) -> u32 {
+    seats.iter().map(|seat| u32::from(seat.members)).sum()
 }
 
 /// Where a gang stands.

@@ -75,7 +75,8 @@ pub enum Place {
     Claim(ClaimId),
 }
 
-/// Capacity, present or coming, that is promised to one member of one gang.
+/// Capacity, present or coming, that is promised to one member of one gang, or to several that differ in
+/// nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Reservation {
     /// Where.
@@ -84,6 +85,8 @@ pub struct Reservation {
     pub devices: DeviceSet,
     /// For which role.
     pub role: u16,
+    /// For how many of its members; one where there are devices.
+    pub members: u16,
 }
 
 /// What an order asks for, as decided by the planner.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::QueueIdx;
 use crate::resource::{Amounts, NamedAmounts};
+use crate::time::Span;
 
 /// Amounts a queue is promised or held to: GPUs apart, in thousandths of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -36,6 +37,12 @@ pub struct QueueSpec {
     /// What it never exceeds.
     #[serde(default)]
     pub limit: Quota,
+    /// What one user never exceeds within it and the queues below it.
+    #[serde(default)]
+    pub user_limit: Quota,
+    /// How long it takes until use counts half; that of the queue above when absent, and a day at the top.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half_life: Option<Span>,
     /// Tiers it may buy from; every tier when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<Arc<str>>,
@@ -54,6 +61,8 @@ impl QueueSpec {
             weight: 1,
             guaranteed: Quota::default(),
             limit: Quota::default(),
+            user_limit: Quota::default(),
+            half_life: None,
             tiers: Vec::new(),
         }
     }

@@ -23,26 +23,26 @@ pub struct NodeState {
 }
 
 impl NodeState {
-    /// Takes a seat for each of `count` members that differ in nothing. Only members without devices come
-    /// in numbers.
+    /// Takes a seat.
     ///
     /// # Panics
-    /// When the seats are not free: callers have asked [`NodeState::has_free`].
-    pub fn sit(&mut self, signature: &Signature, seat: &Seat, count: u32) {
-        self.free.take(&signature.key.amounts, count);
+    /// When the seat is not free: callers have asked [`NodeState::has_free`].
+    pub fn sit(&mut self, signature: &Signature, seat: &Seat) {
+        self.free.take(&signature.key.amounts, u32::from(seat.members));
         let taken = self.devices.take_exactly(seat.devices, signature.gpu().1);
         assert!(taken, "a seat on devices that are taken");
     }
     /// Gives back what [`NodeState::sit`] took.
-    pub fn rise(&mut self, signature: &Signature, seat: &Seat, count: u32) {
-        self.free.add(&signature.key.amounts, count);
+    pub fn rise(&mut self, signature: &Signature, seat: &Seat) {
+        self.free.add(&signature.key.amounts, u32::from(seat.members));
         self.devices.give_back(seat.devices, signature.gpu().1);
     }
-    /// Whether [`NodeState::sit`] would find the seats free.
-    pub fn has_free(&self, signature: &Signature, seat: &Seat, count: u32) -> bool {
+    /// Whether [`NodeState::sit`] would find the seat free.
+    pub fn has_free(&self, signature: &Signature, seat: &Seat) -> bool {
         let (gpus, share) = signature.gpu();
-        seat.devices.len() == u32::from(gpus)
-            && self.free.times_fits(&signature.key.amounts) >= count
+        seat.is_sound()
+            && seat.devices.len() == u32::from(gpus)
+            && self.free.times_fits(&signature.key.amounts) >= u32::from(seat.members)
             && self.devices.clone().take_exactly(seat.devices, share)
     }
     /// What is free in both: resource by resource, device by device.

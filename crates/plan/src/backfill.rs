@@ -85,7 +85,8 @@ impl<'w> Holes<'w> {
         if let Ok(spec) = &drawn {
             seats.extend(spec.reservations.iter().filter_map(|reservation| {
                 let Place::Node(node) = reservation.place else { return None };
-                Some(Seat { devices: reservation.devices, node, role: reservation.role })
+                let muster_core::order::Reservation { devices, role, members, .. } = *reservation;
+                Some(Seat { devices, node, role, members })
             }));
         }
         for (node, free) in now {

@@ -326,7 +326,12 @@ fn number(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, draft: Draft) -> Order
     seats.sort_by_key(|seat| seat.role);
     let reservations = seats
         .iter()
-        .map(|seat| Reservation { place: place(seat), devices: seat.devices, role: seat.role })
+        .map(|seat| Reservation {
+            place: place(seat),
+            devices: seat.devices,
+            role: seat.role,
+            members: seat.members,
+        })
         .collect();
     let order = OrderId(world.next_order().0 + cycle.orders_given);
     cycle.claims_given += claims.len() as u32;

@@ -49,8 +49,8 @@ fn limits_exceeded(scratch: &Scratch<'_>, gang: &Gang) -> SmallVec<[Blocker; 2]>
 /// Gives back what these seats of a gang count for in its queue.
 pub(crate) fn refund(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
     for (role, sig) in gang.sigs.iter().enumerate() {
-        let count = seats.iter().filter(|seat| usize::from(seat.role) == role).count();
-        scratch.refund(gang.queue, *sig, count as u32);
+        let mine = seats.iter().filter(|seat| usize::from(seat.role) == role);
+        scratch.refund(gang.queue, *sig, mine.map(|seat| u32::from(seat.members)).sum());
     }
 }
 

@@ -9,7 +9,7 @@ use fixedbitset::FixedBitSet;
 use muster_core::World;
 use muster_core::capacity::{Groups, Tally};
 use muster_core::device::DeviceSet;
-use muster_core::gang::{Gang, Seat, alike};
+use muster_core::gang::{Gang, Seat};
 use muster_core::id::{
     ClassIdx, DomainIdx, Id, NodeIdx, OfferingRef, PoolIdx, QueueIdx, SigIdx, StateIdx,
 };
@@ -221,14 +221,14 @@ impl<'w> Scratch<'w> {
         &mut self,
         gang: &Gang,
         seats: &[Seat],
-        change: fn(&mut NodeState, &Signature, &Seat, u32),
+        change: fn(&mut NodeState, &Signature, &Seat),
     ) {
         let world = self.world;
         for on_node in seats.chunk_by(|a, b| a.node == b.node) {
             let Some((leaf, slot, from)) = self.current(on_node[0].node) else { continue };
             let mut state = self.state(from).clone();
-            for (seat, count) in alike(on_node) {
-                change(&mut state, world.signature(gang.sigs[usize::from(seat.role)]), seat, count);
+            for seat in on_node {
+                change(&mut state, world.signature(gang.sigs[usize::from(seat.role)]), seat);
             }
             let to = self.intern(state);
             self.shift(leaf, &[slot], from, to);

@@ -121,9 +121,10 @@ fn roll_back(world: &World, gang: GangId, order: &Order, reason: RollbackReason,
     let mut actions = vec![Action::RollBack { order: order.spec.id, reason }];
     for (id, _) in &order.spec.claims {
         let claim = &world.claims()[id];
-        let mine = order.held.iter().filter(|seat| Some(seat.node) == claim.joined).count();
+        let mine = order.held.iter().filter(|seat| Some(seat.node) == claim.joined);
+        let mine: u32 = mine.map(|seat| u32::from(seat.members)).sum();
         let shared = claim.joined.and_then(|node| world.node(node));
-        let shared = shared.is_some_and(|node| node.seats as usize > mine);
+        let shared = shared.is_some_and(|node| node.seats > mine);
         // A node others sit on as well is given back once they have left; see supply.
         if !matches!(claim.state, ClaimState::Ready(_)) && !shared {
             actions.push(Action::Release { claim: *id });

@@ -130,9 +130,10 @@ impl Accounts {
             Fact::GangSubmitted { gang, spec } => {
                 self.specs.insert(*gang, spec.clone());
             }
-            Fact::MemberStarted { gang, role, .. } => {
+            Fact::MembersStarted { gang, role, members, .. } => {
                 let spec = self.specs.get(gang).and_then(|spec| spec.roles.get(usize::from(*role)));
-                let gpu_milli = spec.map_or(0, |role| role.request.gpu_milli());
+                let each = spec.map_or(0, |role| role.request.gpu_milli());
+                let gpu_milli = each * u64::from(*members);
                 self.starting.entry(*gang).or_default().push((now, gpu_milli));
             }
             Fact::GangStarted { gang } => self.started(now, *gang),

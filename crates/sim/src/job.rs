@@ -18,8 +18,8 @@ pub struct Job {
 
 impl Job {
     /// How long it runs with this many members: twice as long with half of them.
-    pub(crate) fn run_with(&self, members: usize) -> Span {
+    pub(crate) fn run_with(&self, members: u32) -> Span {
         let most: u64 = self.gang.roles.iter().map(|role| u64::from(role.max)).sum();
-        Span(self.run.0.saturating_mul(most) / (members as u64).max(1))
+        Span(self.run.0.saturating_mul(most) / u64::from(members).max(1))
     }
 }

@@ -67,6 +67,8 @@ pub fn gang(name: &str, count: u32, gpus: u16) -> GangSpec {
         closeness: None,
         provisioning: Provisioning::default(),
         expected_duration: None,
+        deadline: None,
+        cost_of_waiting: None,
     }
 }
 

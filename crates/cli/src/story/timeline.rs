@@ -83,9 +83,9 @@ impl Timeline {
                 let text = format!("{name} failed in service");
                 self.line(now, &style("lost").red(), "", &text);
             }
-            Fact::MemberStarted { gang, .. } => {
+            Fact::MembersStarted { gang, members, .. } => {
                 let entry = self.starting.entry(*gang).or_insert((now, now, 0));
-                (entry.1, entry.2) = (now, entry.2 + 1);
+                (entry.1, entry.2) = (now, entry.2 + u32::from(*members));
             }
             Fact::GangStarted { gang } => self.started(now, *gang),
             Fact::GangStopped { gang, reason } => {

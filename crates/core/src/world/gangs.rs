@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::event::{Refusal, Stale};
-use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat};
+use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
 use crate::history::Run;
 use crate::id::{GangId, SigIdx};
 use crate::signature::{Signature, SignatureKey};
@@ -157,7 +157,7 @@ impl World {
             ended: self.now,
             lasted: self.now.since(at),
             estimate: gang.spec.expected_duration,
-            members: gang.seats.len() as u32,
+            members: members_of(&gang.seats),
         };
         self.history.note(&gang.spec.user, run);
     }
@@ -187,7 +187,7 @@ impl World {
     pub(super) fn wants(&self, gang: &Gang, seats: &[Seat]) -> Vec<(SigIdx, u32)> {
         let mut counts = vec![0u32; gang.sigs.len()];
         for seat in seats {
-            counts[usize::from(seat.role)] += 1;
+            counts[usize::from(seat.role)] += u32::from(seat.members);
         }
         gang.sigs.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
     }
@@ -196,7 +196,8 @@ impl World {
     pub(super) fn check_members(&self, gang: &Gang, seats: &[Seat]) -> Result<(), Refusal> {
         let mut counts = vec![0u32; gang.spec.roles.len()];
         for seat in seats {
-            *counts.get_mut(usize::from(seat.role)).ok_or(Stale::BelowMin)? += 1;
+            *counts.get_mut(usize::from(seat.role)).ok_or(Stale::BelowMin)? +=
+                u32::from(seat.members);
         }
         let enough = |(role, count): (&RoleSpec, u32)| role.min <= count && count <= role.max;
         if gang.spec.roles.iter().zip(counts).all(enough) {

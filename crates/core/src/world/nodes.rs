@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use super::{NodeRow, World};
 use crate::constraint::{Labels, Taint};
-use crate::device::{DeviceSet, GpuKind, MAX_DEVICES};
+use crate::device::{GpuKind, MAX_DEVICES};
 use crate::event::Refusal;
-use crate::gang::{Gang, Phase, Seat, alike};
+use crate::gang::{Gang, Phase, Seat, members_of};
 use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
 use crate::node::{Node, NodeShape, NodeSpec};
 use crate::order::{ClaimFailure, ClaimState};
@@ -110,7 +110,7 @@ impl World {
         for on_node in seats.chunk_by(|a, b| a.node == b.node) {
             let node = on_node[0].node;
             self.change_state(node, gang, NodeState::sit, on_node);
-            self.row_mut(node).node.seats += on_node.len() as u32;
+            self.row_mut(node).node.seats += members_of(on_node);
         }
     }
 
@@ -128,7 +128,7 @@ impl World {
             }
             let now = self.now;
             let row = self.row_mut(node);
-            row.node.seats -= on_node.len() as u32;
+            row.node.seats -= members_of(on_node);
             if row.node.seats == 0 {
                 row.node.idle_since = now;
                 self.forget_if_unused(node);
@@ -146,11 +146,11 @@ impl World {
             }
             let state =
                 states.entry(node).or_insert_with(|| self.states.get(self.row(node).state).clone());
-            alike(on_node).all(|(seat, count)| {
+            on_node.iter().all(|seat| {
                 let signature = &self.sigs[gang.sigs[usize::from(seat.role)]];
-                let free = state.has_free(signature, seat, count);
+                let free = state.has_free(signature, seat);
                 if free {
-                    state.sit(signature, seat, count);
+                    state.sit(signature, seat);
                 }
                 free
             })
@@ -248,16 +248,17 @@ impl World {
     fn left_on(&self, idx: NodeIdx, class: ClassIdx) -> (NodeState, bool) {
         let mut state = self.empty_state(class);
         let mut cramped = false;
-        for (sig, devices) in self.seats_on(idx) {
+        for (sig, seat) in self.seats_on(idx) {
             let signature = &self.sigs[sig];
+            let members = u32::from(seat.members);
             // A node that shrank under its members has nothing free; it is never counted below zero.
-            if state.free.times_fits(&signature.key.amounts) > 0 {
-                state.free.take(&signature.key.amounts, 1);
+            if state.free.times_fits(&signature.key.amounts) >= members {
+                state.free.take(&signature.key.amounts, members);
             } else {
                 state.free = crate::resource::Amounts::default();
                 cramped = true;
             }
-            cramped |= !state.devices.take_what_is_there(devices, signature.gpu().1);
+            cramped |= !state.devices.take_what_is_there(seat.devices, signature.gpu().1);
         }
         (state, cramped)
     }
@@ -282,7 +283,7 @@ impl World {
         &mut self,
         idx: NodeIdx,
         gang: GangId,
-        change: impl Fn(&mut NodeState, &Signature, &Seat, u32),
+        change: impl Fn(&mut NodeState, &Signature, &Seat),
         seats: &[Seat],
     ) {
         let row = self.row(idx);
@@ -290,8 +291,8 @@ impl World {
         let listed = row.node.usable && !row.node.releasing;
         let mut state = self.states.get(old).clone();
         let sigs = &self.gang(gang).expect("a gang that is not over").sigs;
-        for (seat, count) in alike(seats) {
-            change(&mut state, &self.sigs[sigs[usize::from(seat.role)]], seat, count);
+        for seat in seats {
+            change(&mut state, &self.sigs[sigs[usize::from(seat.role)]], seat);
         }
         let new = self.states.enter(state);
         if listed {
@@ -320,14 +321,14 @@ impl World {
     }
 
     /// Seats taken on a node, by running members and by reservations.
-    fn seats_on(&self, node: NodeIdx) -> Vec<(SigIdx, DeviceSet)> {
+    fn seats_on(&self, node: NodeIdx) -> Vec<(SigIdx, Seat)> {
         let mut seats = Vec::new();
         for (_, gang) in self.gangs() {
             let mine = gang.seats.iter().filter(|seat| seat.node == node);
-            seats.extend(mine.map(|seat| (gang.sigs[usize::from(seat.role)], seat.devices)));
+            seats.extend(mine.map(|seat| (gang.sigs[usize::from(seat.role)], *seat)));
             if let Phase::Assembling(order) = gang.phase {
                 let held = self.orders[&order].held.iter().filter(|seat| seat.node == node);
-                seats.extend(held.map(|seat| (gang.sigs[usize::from(seat.role)], seat.devices)));
+                seats.extend(held.map(|seat| (gang.sigs[usize::from(seat.role)], *seat)));
             }
         }
         seats

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::World;
 use crate::event::{Refusal, Stale};
-use crate::gang::{Gang, Phase, Seat};
+use crate::gang::{Gang, Phase, Seat, members_of};
 use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId};
 use crate::order::{
     Claim, ClaimFailure, ClaimState, Order, OrderSpec, Place, Reservation, RollbackReason,
@@ -179,13 +179,13 @@ impl World {
     /// Whether these seats are exactly what the order reserved, all of them on usable nodes.
     pub(super) fn order_becomes(&self, id: OrderId, seats: &[Seat]) -> bool {
         let order = &self.orders[&id];
-        let reserved = order.spec.reservations.len();
+        let reserved: u32 = order.spec.reservations.iter().map(|r| u32::from(r.members)).sum();
         let mut held = order.held.clone();
         let usable = held.iter().all(|seat| self.node(seat.node).is_some_and(|node| node.usable));
         let mut wanted = seats.to_vec();
         held.sort_unstable();
         wanted.sort_unstable();
-        usable && held.len() == reserved && held == wanted
+        usable && members_of(&held) == reserved && held == wanted
     }
 
     /// Ends an order; its claims are nobody's now.
@@ -265,7 +265,8 @@ impl World {
 }
 
 fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {
-    Seat { role: reservation.role, node, devices: reservation.devices }
+    let Reservation { devices, role, members, .. } = *reservation;
+    Seat { role, node, devices, members }
 }
 
 fn present(reservations: &[Reservation]) -> impl Iterator<Item = Seat> + '_ {

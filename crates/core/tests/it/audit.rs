@@ -28,7 +28,8 @@ fn nodes(world: &World) {
         states.extend(world.node_state(idx));
         let seats = seats_on(world, idx);
         let Some(node) = world.node(idx) else { continue };
-        assert_eq!(node.seats as usize, seats.len(), "seats on {}", node.name);
+        let members: u32 = seats.iter().map(|(_, seat)| u32::from(seat.members)).sum();
+        assert_eq!(node.seats, members, "seats on {}", node.name);
         let left = what_they_leave(world, node, &seats);
         let shown = world.states().get(world.node_state(idx).expect("it is here"));
         assert_eq!(*shown, left, "what is free on {}", node.name);
@@ -44,7 +45,7 @@ fn what_they_leave(world: &World, node: &Node, seats: &[(&Gang, Seat)]) -> NodeS
     let (mut amounts, mut shares) = (Amounts::default(), BTreeMap::new());
     for (gang, seat) in seats {
         let signature = world.signature(gang.sigs[usize::from(seat.role)]);
-        amounts.add(&signature.key.amounts, 1);
+        amounts.add(&signature.key.amounts, u32::from(seat.members));
         for device in seat.devices.iter() {
             *shares.entry(device).or_default() += signature.gpu().1;
         }
@@ -112,18 +113,19 @@ fn capacity(world: &World) {
 fn queues(world: &World) {
     let mut held: BTreeMap<QueueIdx, Usage> = BTreeMap::new();
     for (_, gang) in world.gangs() {
-        let roles: Vec<u16> = match gang.phase {
+        let roles: Vec<(u16, u16)> = match gang.phase {
             Phase::Assembling(order) => {
-                world.orders()[&order].spec.reservations.iter().map(|seat| seat.role).collect()
+                let seats = world.orders()[&order].spec.reservations.iter();
+                seats.map(|seat| (seat.role, seat.members)).collect()
             }
-            _ => gang.seats.iter().map(|seat| seat.role).collect(),
+            _ => gang.seats.iter().map(|seat| (seat.role, seat.members)).collect(),
         };
-        for role in roles {
+        for (role, members) in roles {
             let signature = world.signature(gang.sigs[usize::from(role)]);
             for queue in world.queue_path(gang.queue) {
                 let usage = held.entry(queue).or_default();
-                usage.amounts.add(&signature.key.amounts, 1);
-                usage.gpu_milli += signature.gpu_milli();
+                usage.amounts.add(&signature.key.amounts, u32::from(members));
+                usage.gpu_milli += signature.gpu_milli() * u64::from(members);
             }
         }
     }

@@ -72,6 +72,7 @@ impl Books {
             devices: DeviceSet(*bits),
             node: node(name),
             role: 0,
+            members: 1,
         };
         seats.iter().map(seat).collect()
     }
@@ -88,12 +89,14 @@ impl Books {
             place: Place::Node(seat.node),
             devices: seat.devices,
             role: seat.role,
+            members: 1,
         };
         let mut reservations: Vec<Reservation> = self.seats(here).iter().map(place).collect();
         let coming = |bits: &u64| Reservation {
             place: Place::Claim(claim),
             devices: DeviceSet(*bits),
             role: 0,
+            members: 1,
         };
         reservations.extend(on_claim.iter().map(coming));
         let offering = OfferingRef { pool: PoolIdx(0), slot: 0 };

@@ -139,12 +139,30 @@ fn seats(world: &World, gang: &Gang) -> Vec<Seat> {
                 (state.free.times_fits(&signature.key.amounts) > 0).then_some(())?;
                 let devices = state.devices.take(count, share)?;
                 state.free.take(&signature.key.amounts, 1);
-                Some(Seat { devices, node: *node, role: role as u16 })
+                Some(Seat { devices, node: *node, role: role as u16, members: 1 })
             });
             seats.extend(found);
         }
     }
     seats
+}
+
+/// Neighbours that take no device and sit on one node, as one seat.
+fn together(seats: Vec<Seat>) -> Vec<Seat> {
+    let mut joined: Vec<Seat> = Vec::new();
+    for seat in seats {
+        match joined.last_mut() {
+            Some(last)
+                if seat.devices.is_empty()
+                    && (last.node, last.role, last.devices)
+                        == (seat.node, seat.role, seat.devices) =>
+            {
+                last.members += 1;
+            }
+            _ => joined.push(seat),
+        }
+    }
+    joined
 }
 
 /// An admission or an order for some gang, now and then with a seat that cannot be right.
@@ -161,6 +179,13 @@ fn placement(rng: &mut Rng, world: &World) -> Action {
         seats[at].devices = DeviceSet(rng.below(16) as u64);
     }
     if rng.percent(50) || world.pools().is_empty() || !matches!(gang.phase, Phase::Waiting) {
+        if gang.phase == Phase::Waiting {
+            seats = together(seats);
+        }
+        if rng.percent(5) && !seats.is_empty() {
+            let at = rng.below(seats.len());
+            seats[at].members = rng.below(3) as u16;
+        }
         return Action::Admit { gang: id, seats };
     }
     let claim = ClaimId(world.next_claim().0.saturating_sub(u32::from(rng.percent(5))));
@@ -176,6 +201,7 @@ fn placement(rng: &mut Rng, world: &World) -> Action {
             place: Place::Node(seat.node),
             devices: seat.devices,
             role: seat.role,
+            members: 1,
         })
         .collect();
     let mut next = 0;
@@ -189,6 +215,7 @@ fn placement(rng: &mut Rng, world: &World) -> Action {
                 place: Place::Claim(claim),
                 devices,
                 role: role as u16,
+                members: 1,
             });
         }
     }

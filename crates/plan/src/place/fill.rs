@@ -160,12 +160,14 @@ pub(super) fn seats_on(
     filled.state
 }
 
-/// One seat per member on a node, with the devices it gets, if any.
+/// Seats for members on a node: one each where they get devices, together where they do not.
 fn seat_all(filled: &Filled, members: u32, node: NodeIdx, role: u16, seats: &mut Vec<Seat>) {
-    let seat = |devices| Seat { devices, node, role };
-    if filled.devices.is_empty() {
-        seats.extend((0..members).map(|_| seat(DeviceSet::default())));
-    } else {
-        seats.extend(filled.devices.iter().copied().map(seat));
+    let seat = |devices, members| Seat { devices, node, role, members };
+    seats.extend(filled.devices.iter().map(|devices| seat(*devices, 1)));
+    let mut left = if filled.devices.is_empty() { members } else { 0 };
+    while left > 0 {
+        let here = u16::try_from(left).unwrap_or(u16::MAX);
+        seats.push(seat(DeviceSet::default(), here));
+        left -= u32::from(here);
     }
 }

@@ -57,7 +57,7 @@ fn free(world: &World, node: NodeIdx) -> Free {
     for (_, gang) in world.gangs() {
         for seat in gang.seats.iter().filter(|seat| seat.node == node) {
             let request = &gang.spec.roles[usize::from(seat.role)].request;
-            free.cpu -= request.amounts[CPU];
+            free.cpu -= request.amounts[CPU] * u64::from(seat.members);
             for device in seat.devices.iter() {
                 free.devices[device] -= request.gpu.as_ref().map_or(0, |gpu| gpu.share);
             }

@@ -82,7 +82,7 @@ fn no_device_and_no_core_is_given_twice() {
             }
             for (name, amount) in &request.amounts {
                 let used = amounts.entry(seat.node).or_default();
-                *used.entry(name.clone()).or_default() += amount;
+                *used.entry(name.clone()).or_default() += amount * u64::from(seat.members);
             }
         }
         let too_much = devices.iter().find(|(_, share)| **share > u32::from(WHOLE));
@@ -116,9 +116,10 @@ fn given<'w>(world: &'w World, decided: &Plan) -> Vec<(&'w Gang, Seat)> {
             Action::Order(spec) => {
                 let gang = world.gang(spec.gang).expect("it is there");
                 given.extend(spec.reservations.iter().filter_map(|r| match r.place {
-                    Place::Node(node) => {
-                        Some((gang, Seat { devices: r.devices, node, role: r.role }))
-                    }
+                    Place::Node(node) => Some((
+                        gang,
+                        Seat { devices: r.devices, node, role: r.role, members: r.members },
+                    )),
                     Place::Claim(_) => None,
                 }));
             }
@@ -149,8 +150,9 @@ fn every_admission_is_whole_and_as_close_as_required() {
             let Action::Admit { gang, seats } = action else { continue };
             let gang = world.gang(*gang).expect("it is there");
             for (role, spec) in gang.spec.roles.iter().enumerate() {
-                let seated = seats.iter().filter(|seat| usize::from(seat.role) == role).count();
-                assert_eq!(seated, spec.min as usize, "members of {}", spec.name);
+                let seated = seats.iter().filter(|seat| usize::from(seat.role) == role);
+                let seated: u32 = seated.map(|seat| u32::from(seat.members)).sum();
+                assert_eq!(seated, spec.min, "members of {}", spec.name);
             }
             if let (Some(Closeness::Required(_)), Some(level)) = (&gang.spec.closeness, gang.level)
             {

@@ -68,6 +68,8 @@ impl BadInput {
                 closeness,
                 provisioning: Provisioning::default(),
                 expected_duration: None,
+                deadline: None,
+                cost_of_waiting: None,
             })
         };
         let node = |gpus, claim| NodeSpec {

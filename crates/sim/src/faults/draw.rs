@@ -286,6 +286,8 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
         },
         // Some say nothing, and nobody knows how well the others guess.
         expected_duration: rng.random_bool(0.7).then(|| Span::secs(rng.random_range(1..7_200))),
+        deadline: None,
+        cost_of_waiting: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Doing what was decided: write it down first, then do it.
 
-use muster_core::gang::Seat;
+use muster_core::gang::{Seat, members_of};
 use muster_core::id::{ClaimId, GangId};
 use muster_core::order::{OrderSpec, Place};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
@@ -137,18 +137,20 @@ impl Sim {
             return;
         }
         let mut seats = seats.to_vec();
-        if self.sabotages(Promise::NoPartialStart) && seats.len() > 1 {
-            seats.pop();
+        if self.sabotages(Promise::NoPartialStart) && members_of(&seats) > 1 {
+            let last = seats.last_mut().expect("more than one member");
+            last.members -= 1;
+            if last.members == 0 {
+                seats.pop();
+            }
         }
         for seat in &seats {
-            let (role, node, devices) = (seat.role, seat.node, seat.devices);
-            self.fact(&Fact::MemberStarted { gang, role, node, devices });
+            self.fact(&members_started(gang, seat));
         }
         if self.sabotages(Promise::NoOvercommit)
             && let Some(seat) = seats.iter().find(|seat| !seat.devices.is_empty())
         {
-            let (role, node, devices) = (seat.role, seat.node, seat.devices);
-            self.fact(&Fact::MemberStarted { gang, role, node, devices });
+            self.fact(&members_started(gang, seat));
         }
         self.starts += 1;
         let epoch = self.starts;
@@ -157,7 +159,8 @@ impl Sim {
         debug_assert!(told.is_ok(), "an admitted gang can start");
         self.fact(&Fact::GangStarted { gang });
         let job = self.job_of[&gang];
-        let run = self.jobs[job].run_with(self.world.gang(gang).map_or(0, |gang| gang.seats.len()));
+        let run = self.jobs[job]
+            .run_with(self.world.gang(gang).map_or(0, |gang| members_of(&gang.seats)));
         match &mut self.barrier {
             None => {
                 self.agenda.add(self.now + run, Happening::Done(gang, epoch));
@@ -175,8 +178,7 @@ impl Sim {
         if let Some(running) = self.running.remove(&gang) {
             let keep = usize::from(self.sabotages(Promise::WholeGangDisruption));
             for seat in running.seats.iter().skip(keep) {
-                let (role, node, devices) = (seat.role, seat.node, seat.devices);
-                self.fact(&Fact::MemberStopped { gang, role, node, devices });
+                self.fact(&members_stopped(gang, seat));
             }
         }
         self.leave_barrier(gang);
@@ -214,4 +216,14 @@ impl Sim {
             _ => Some(action.clone()),
         }
     }
+}
+
+fn members_started(gang: GangId, seat: &Seat) -> Fact {
+    let Seat { devices, node, role, members } = *seat;
+    Fact::MembersStarted { gang, role, node, devices, members }
+}
+
+pub(super) fn members_stopped(gang: GangId, seat: &Seat) -> Fact {
+    let Seat { devices, node, role, members } = *seat;
+    Fact::MembersStopped { gang, role, node, devices, members }
 }

@@ -10,6 +10,7 @@ use muster_core::order::ClaimFailure;
 use muster_core::{Event, Fact};
 use muster_testkit::promises::Promise;
 
+use super::act::members_stopped;
 use super::{Sim, node_name};
 use crate::cloud::Stage;
 use crate::faults::BadInput;
@@ -104,9 +105,8 @@ impl Sim {
             return Ok(()); // it was stopped before; this end is void
         }
         let running = self.running.remove(&gang).expect("just seen");
-        for seat in running.seats {
-            let (role, node, devices) = (seat.role, seat.node, seat.devices);
-            self.fact(&Fact::MemberStopped { gang, role, node, devices });
+        for seat in &running.seats {
+            self.fact(&members_stopped(gang, seat));
         }
         self.tell(Event::GangEnded(gang))?;
         self.unfinished -= 1;

@@ -128,6 +128,8 @@ impl Swf {
                     Estimates::Requested => record.requested.unwrap_or(record.run),
                     Estimates::True => record.run,
                 }),
+                deadline: None,
+                cost_of_waiting: None,
             },
             submit: record.submit,
             run: record.run,

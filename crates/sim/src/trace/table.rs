@@ -120,6 +120,8 @@ fn job(row: &Row<'_>, number: usize, names: &mut Names) -> Result<Job, TraceErro
         closeness: row.get(Column::Topology).map(|level| Closeness::Required(names.share(level))),
         provisioning: Provisioning::default(),
         expected_duration: row.optional(Column::Estimate, cell::seconds)?,
+        deadline: None,
+        cost_of_waiting: None,
     };
     Ok(Job { gang, submit: Time::ZERO + submit, run })
 }

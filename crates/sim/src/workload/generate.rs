@@ -112,6 +112,8 @@ impl<'a> Draw<'a> {
             closeness,
             provisioning: Provisioning::default(),
             expected_duration: Some(self.estimate(run)),
+            deadline: None,
+            cost_of_waiting: None,
         };
         Job { gang, submit: self.arrivals.next(), run }
     }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_core::device::DeviceSet;
-use muster_core::gang::GangSpec;
+use muster_core::gang::{GangSpec, Seat};
 use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
 use muster_core::resource::NamedAmounts;
 use muster_core::time::Time;
@@ -18,8 +17,8 @@ pub(super) struct GangEntry {
     pub(super) spec: Arc<GangSpec>,
     pub(super) submitted: Time,
     pub(super) cancelled: bool,
-    /// Members that run: role, node, devices.
-    pub(super) members: Vec<(u16, NodeIdx, DeviceSet)>,
+    /// Members that run, as seats.
+    pub(super) members: Vec<Seat>,
     /// Since when some but not all roles have their minimum running.
     pub(super) partial_since: Option<Time>,
     /// A node under it was lost and it has not been stopped since.
@@ -32,16 +31,16 @@ pub(super) struct GangEntry {
 impl GangEntry {
     /// Whether every role has at least its minimum running.
     pub(super) fn is_whole(&self) -> bool {
-        let running =
-            |role: usize| self.members.iter().filter(|(r, ..)| usize::from(*r) == role).count();
-        self.spec.roles.iter().enumerate().all(|(i, role)| running(i) >= role.min as usize)
+        let running = |role: usize| -> u32 {
+            let mine = self.members.iter().filter(|seat| usize::from(seat.role) == role);
+            mine.map(|seat| u32::from(seat.members)).sum()
+        };
+        self.spec.roles.iter().enumerate().all(|(i, role)| running(i) >= role.min)
     }
     /// GPUs its running members hold, in thousandths.
     pub(super) fn gpu_milli(&self) -> u64 {
-        self.members
-            .iter()
-            .map(|(role, ..)| self.spec.roles[usize::from(*role)].request.gpu_milli())
-            .sum()
+        let each = |seat: &Seat| self.spec.roles[usize::from(seat.role)].request.gpu_milli();
+        self.members.iter().map(|seat| each(seat) * u64::from(seat.members)).sum()
     }
 }
 

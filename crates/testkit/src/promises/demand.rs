@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_core::Fact;
-use muster_core::device::{DeviceSet, WHOLE};
-use muster_core::id::{GangId, NodeIdx};
+use muster_core::device::WHOLE;
+use muster_core::gang::{Seat, members_of};
+use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 use muster_core::queue::QueueSpec;
 
@@ -34,15 +35,17 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
                 books.gangs.remove(gang);
             }
         }
-        Fact::MemberStarted { gang, role, node, devices } => {
-            start(books, *gang, *role, *node, *devices, found);
+        Fact::MembersStarted { gang, role, node, devices, members } => {
+            let seat = Seat { devices: *devices, node: *node, role: *role, members: *members };
+            start(books, *gang, seat, found);
         }
-        Fact::MemberStopped { gang, role, node, devices } => {
-            stop(books, *gang, *role, *node, *devices, found);
+        Fact::MembersStopped { gang, role, node, devices, members } => {
+            let seat = Seat { devices: *devices, node: *node, role: *role, members: *members };
+            stop(books, *gang, seat, found);
         }
         Fact::GangStopped { gang, reason } => stopped(books, *gang, *reason, found),
         Fact::GangEnded { gang } => {
-            let left = books.gangs.remove(gang).map_or(0, |entry| entry.members.len());
+            let left = books.gangs.remove(gang).map_or(0, |entry| members_of(&entry.members));
             if left > 0 {
                 let what = format!("{gang:?} ended with {left} members still running");
                 found.push(books.violation(Promise::WholeGangDisruption, what));
@@ -61,7 +64,8 @@ pub(super) fn check(books: &mut Books, found: &mut Vec<Violation>) {
             continue;
         }
         entry.partial_since.get_or_insert(now);
-        let (name, running, lost) = (entry.spec.name.clone(), entry.members.len(), entry.lost_node);
+        let (name, running, lost) =
+            (entry.spec.name.clone(), members_of(&entry.members), entry.lost_node);
         let promise = if lost { Promise::WholeGangDisruption } else { Promise::NoPartialStart };
         let what =
             format!("{name} has only {running} members running, below the minimum of a role");
@@ -69,21 +73,15 @@ pub(super) fn check(books: &mut Books, found: &mut Vec<Violation>) {
     }
 }
 
-fn start(
-    books: &mut Books,
-    gang: GangId,
-    role: u16,
-    node: NodeIdx,
-    devices: DeviceSet,
-    found: &mut Vec<Violation>,
-) {
+fn start(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>) {
+    let Seat { devices, node, role, members } = seat;
     let name = books.name(gang);
     let Some(entry) = books.gangs.get_mut(&gang) else {
         let what = format!("a member of {gang:?}, which is over or never was, started");
         found.push(books.violation(Promise::NoPartialStart, what));
         return;
     };
-    entry.members.push((role, node, devices));
+    entry.members.push(seat);
     entry.lost_node = false;
     let promised = entry.promised;
     books.touched.insert(gang);
@@ -97,7 +95,7 @@ fn start(
         found.push(books.violation(Promise::NoPartialStart, what));
         return;
     };
-    here.members += 1;
+    here.members += u32::from(members);
     let promised = here.claim.and_then(|claim| books.claims.get(&claim)).map_or(0, |claim| {
         books.terms.pools[usize::from(claim.offering.pool.0)].offerings
             [usize::from(claim.offering.slot)]
@@ -114,7 +112,7 @@ fn start(
     }
     for (resource, amount) in &request.amounts {
         let used = here.used.entry(resource.clone()).or_default();
-        *used += amount;
+        *used += amount * u64::from(members);
         let have = here.allocatable.get(resource).copied().unwrap_or(0);
         if *used > have {
             wrong.push((
@@ -124,8 +122,9 @@ fn start(
         }
     }
     let (count, share) = request.gpu.as_ref().map_or((0, 0), |gpu| (gpu.count, gpu.share));
-    if devices.len() != u32::from(count) {
-        let what = format!("{name} asked for {count} devices and got {}", devices.len());
+    if devices.len() != u32::from(count) || !seat.is_sound() {
+        let got = devices.len();
+        let what = format!("{name} asked for {count} devices and got {got} for {members} members");
         wrong.push((Promise::NoOvercommit, what));
     }
     for device in devices.iter() {
@@ -142,15 +141,9 @@ fn start(
     check_quota(books, &queue, found);
 }
 
-fn stop(
-    books: &mut Books,
-    gang: GangId,
-    role: u16,
-    node: NodeIdx,
-    devices: DeviceSet,
-    found: &mut Vec<Violation>,
-) {
-    let (now, seat) = (books.now, (role, node, devices));
+fn stop(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>) {
+    let Seat { devices, node, role, members } = seat;
+    let now = books.now;
     let Some(entry) = books.gangs.get_mut(&gang) else { return };
     let Some(at) = entry.members.iter().position(|member| *member == seat) else {
         let what = format!("a member of {gang:?} stopped that never ran");
@@ -164,9 +157,9 @@ fn stop(
     let request = entry.spec.roles[usize::from(role)].request.clone();
     books.touched.insert(gang);
     let Some(here) = books.nodes.get_mut(&node) else { return };
-    here.members -= 1;
+    here.members -= u32::from(members);
     for (resource, amount) in &request.amounts {
-        *here.used.get_mut(resource).expect("used before") -= amount;
+        *here.used.get_mut(resource).expect("used before") -= amount * u64::from(members);
     }
     let share = request.gpu.as_ref().map_or(0, |gpu| gpu.share);
     devices.iter().for_each(|device| here.devices[device] -= u32::from(share));
@@ -212,9 +205,9 @@ fn check_quota(books: &Books, queue: &Arc<str>, found: &mut Vec<Violation>) {
         let mut used: BTreeMap<&str, u64> = BTreeMap::new();
         for gang in below {
             gpu_milli += gang.gpu_milli();
-            for (role, ..) in &gang.members {
-                for (resource, amount) in &gang.spec.roles[usize::from(*role)].request.amounts {
-                    *used.entry(resource).or_default() += amount;
+            for seat in &gang.members {
+                for (resource, amount) in &gang.spec.roles[usize::from(seat.role)].request.amounts {
+                    *used.entry(resource).or_default() += amount * u64::from(seat.members);
                 }
             }
         }

@@ -64,7 +64,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
         Fact::NodeLost { node, .. } => {
             books.nodes.remove(node);
             for (gang, entry) in &mut books.gangs {
-                if entry.members.iter().any(|(_, on, _)| on == node) {
+                if entry.members.iter().any(|seat| seat.node == *node) {
                     entry.lost_node = true;
                     books.touched.insert(*gang);
                 }

@@ -59,12 +59,13 @@ fn order(world: &World, spec: &OrderSpec) -> String {
     }
     let bought = bought.iter().map(|(of, count)| format!("{count} x {}", offering(world, *of)));
     let bought = bought.collect::<Vec<_>>().join(" + ");
-    let seats = spec.reservations.iter().map(|reservation| {
+    let seats = spec.reservations.iter().flat_map(|reservation| {
         let at = match reservation.place {
             Place::Node(idx) => node(world, idx),
             Place::Claim(claim) => format!("{claim:?}"),
         };
-        (reservation.role, seat(&at, reservation.devices))
+        let shown = (reservation.role, seat(&at, reservation.devices));
+        std::iter::repeat_n(shown, usize::from(reservation.members))
     });
     let (name, due) = (gang(world, spec.gang), time(spec.deadline));
     format!("order {:?} for {name}: {bought} by {due}: {}", spec.id, by_role(seats))
@@ -128,7 +129,10 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
 
 /// Seats role by role: `a1[0-7] a2[0-7] | c0*2` where members of the second role need no GPU.
 fn seats(world: &World, seats: &[Seat]) -> String {
-    by_role(seats.iter().map(|s| (s.role, seat(&node(world, s.node), s.devices))))
+    by_role(seats.iter().flat_map(|s| {
+        let shown = (s.role, seat(&node(world, s.node), s.devices));
+        std::iter::repeat_n(shown, usize::from(s.members))
+    }))
 }
 
 fn by_role(seats: impl Iterator<Item = (u16, String)>) -> String {
