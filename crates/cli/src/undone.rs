@@ -9,8 +9,8 @@ use crate::words;
 /// A line for every job that was not done, in the order they were given.
 pub(crate) fn undone(sim: &Sim) -> Vec<String> {
     let world = sim.world();
-    let verdicts: BTreeMap<_, _> =
-        sim.last_plan().verdicts.iter().map(|(id, v)| (*id, v)).collect();
+    let standing = sim.explain();
+    let verdicts: BTreeMap<_, _> = standing.verdicts.iter().map(|(id, v)| (*id, v)).collect();
     let outcomes = sim.accounts().outcomes();
     let open = sim.jobs().iter().zip(outcomes).filter(|(_, outcome)| outcome.ended.is_none());
     open.map(|(job, outcome)| {

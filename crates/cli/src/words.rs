@@ -2,7 +2,7 @@
 
 use muster_core::World;
 use muster_core::gang::Closeness;
-use muster_core::id::GangId;
+use muster_core::id::{GangId, ResourceIdx};
 use muster_core::order::{ClaimFailure, RollbackReason};
 use muster_core::resource::display_amount;
 use muster_core::verdict::{Blocker, Verdict};
@@ -16,8 +16,18 @@ pub(crate) fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String 
         Verdict::Running => "running".to_owned(),
         Verdict::Stopping => "stopping".to_owned(),
         Verdict::Provisioning { ready, total, .. } => format!("{ready}/{total} nodes ready"),
-        Verdict::Waiting { position, blockers } => {
-            format!("#{position} in line: {}", join(world, gang, blockers))
+        Verdict::Waiting { position, blockers, start, late } => {
+            let mut text = format!("#{position} in line: {}", join(world, gang, blockers));
+            if let Some(start) = start {
+                text += &format!(
+                    "; starts in {} at the latest",
+                    figures::span(start.since(world.now()))
+                );
+            }
+            if let Some(late) = late {
+                text += &format!("; its deadline is missed by {}", figures::span(late.by));
+            }
+            text
         }
         Verdict::Impossible { blockers } => {
             format!("can never run: {}", join(world, gang, blockers))
@@ -53,20 +63,25 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         }
         Blocker::NotConsidered => "not looked at in this cycle".to_owned(),
         Blocker::QueueLimit { queue, resource, held, wants, limit } => {
-            let (name, scale): (&str, &dyn Fn(u64) -> String) = match resource {
-                None => ("GPUs", &|milli| format!("{}", milli as f64 / 1_000.0)),
-                Some(resource) => {
-                    let name = world.names().name(*resource);
-                    (name, &move |amount| display_amount(name, amount).to_string())
-                }
-            };
             let queue = &world.queue(*queue).spec.name;
+            let amount = |amount| amount_of(world, *resource, amount);
+            let (held, limit, wants) = (amount(*held), amount(*limit), amount(*wants));
+            let name = resource_name(world, *resource);
+            format!("queue {queue} holds {held} of {limit} {name}, and this wants {wants} more")
+        }
+        Blocker::UserLimit { queue, resource, held, wants, limit } => {
+            let queue = &world.queue(*queue).spec.name;
+            let amount = |amount| amount_of(world, *resource, amount);
+            let (held, limit, wants) = (amount(*held), amount(*limit), amount(*wants));
+            let name = resource_name(world, *resource);
             format!(
-                "queue {queue} holds {} of {} {name}, and this wants {} more",
-                scale(*held),
-                scale(*limit),
-                scale(*wants)
+                "its user holds {held} of the {limit} {name} that one may in queue {queue}, \
+                 and this wants {wants} more"
             )
+        }
+        Blocker::CheaperToWait { start, wait, buy } => {
+            let start = until(*start);
+            format!("waiting {start} costs {wait}, and buying nodes {buy}")
         }
         Blocker::ProvisioningOff => "no nodes are bought for it".to_owned(),
         Blocker::NoOffering { role: r } => format!("no offering suits {}", role(*r)),
@@ -86,6 +101,19 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         Blocker::NeverEnough { role: r, most, needs } => {
             format!("at most {most} of {needs} x {} could ever run at once{close}", role(*r))
         }
+    }
+}
+
+/// The resource a limit is about.
+fn resource_name(world: &World, resource: Option<ResourceIdx>) -> &str {
+    resource.map_or("GPUs", |resource| world.names().name(resource))
+}
+
+/// An amount of it, as people write it.
+fn amount_of(world: &World, resource: Option<ResourceIdx>, amount: u64) -> String {
+    match resource {
+        None => format!("{}", amount as f64 / 1_000.0),
+        Some(resource) => display_amount(world.names().name(resource), amount).to_string(),
     }
 }
 

@@ -101,6 +101,10 @@ impl Leaf {
     pub fn node(&self, slot: u32) -> NodeIdx {
         self.nodes[slot as usize]
     }
+    /// Upper bound of slots.
+    pub fn slots(&self) -> u32 {
+        self.nodes.len() as u32
+    }
     /// Which slots are in which state.
     pub fn groups(&self) -> &Groups {
         &self.groups

@@ -8,6 +8,7 @@ use crate::constraint::Constraints;
 use crate::device::{DeviceSet, GpuRequest, WHOLE};
 use crate::id::{NodeIdx, OrderId, QueueIdx, SigIdx};
 use crate::money::Money;
+use crate::queue::Usage;
 use crate::resource::NamedAmounts;
 use crate::time::{Span, Time};
 
@@ -114,7 +115,14 @@ pub struct GangSpec {
     pub cost_of_waiting: Option<Money>,
 }
 
+/// What a gang is taken to run for when its submitter does not say.
+const UNSAID: Span = Span::hours(1);
+
 impl GangSpec {
+    /// What the submitter thinks it takes; an hour when nothing was said.
+    pub fn said_duration(&self) -> Span {
+        self.expected_duration.unwrap_or(UNSAID)
+    }
     /// Members it does not start without.
     pub fn min_members(&self) -> u32 {
         self.roles.iter().fold(0, |sum, role| sum.saturating_add(role.min))
@@ -177,6 +185,8 @@ pub struct Gang {
     pub queue: QueueIdx,
     /// The signature of each role.
     pub sigs: Vec<SigIdx>,
+    /// What its minimum takes altogether.
+    pub wants: Usage,
     /// The topology level its closeness names.
     pub level: Option<crate::topology::Level>,
     /// When it was submitted; it keeps its place through every rollback and restart.
@@ -196,6 +206,13 @@ pub struct Gang {
 }
 
 impl Gang {
+    /// When it ends if its submitter is right; none while it does not run.
+    pub fn said_end(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Admitted { at } | Phase::Running { at } => Some(at + self.spec.said_duration()),
+            Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => None,
+        }
+    }
     /// Whether it waits for seats, with or without an order.
     pub fn is_pending(&self) -> bool {
         matches!(self.phase, Phase::Waiting | Phase::Assembling(_))

@@ -14,11 +14,14 @@ pub mod time;
 pub mod device;
 pub mod resource;
 
+pub mod baseline;
 pub mod constraint;
 pub mod gang;
 pub mod history;
+pub mod line;
 pub mod node;
 pub mod order;
+pub mod past;
 pub mod pool;
 pub mod queue;
 pub mod topology;

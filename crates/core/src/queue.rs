@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::QueueIdx;
+use crate::id::{Id, QueueIdx, ResourceIdx};
+use crate::past::Past;
 use crate::resource::{Amounts, NamedAmounts};
 use crate::time::Span;
 
@@ -77,6 +78,65 @@ pub struct Usage {
     pub gpu_milli: u64,
 }
 
+impl Usage {
+    /// Adds `count` members that take this much each.
+    pub fn add(&mut self, amounts: &Amounts, gpu_milli: u64, count: u32) {
+        self.amounts.add(amounts, count);
+        self.gpu_milli += gpu_milli * u64::from(count);
+    }
+    /// Takes `count` members off again.
+    ///
+    /// # Panics
+    /// When there is less than that.
+    pub fn take(&mut self, amounts: &Amounts, gpu_milli: u64, count: u32) {
+        self.amounts.take(amounts, count);
+        self.gpu_milli -= gpu_milli * u64::from(count);
+    }
+    /// Whether nothing is held.
+    pub fn is_zero(&self) -> bool {
+        self.gpu_milli == 0 && self.amounts.is_empty()
+    }
+}
+
+/// Some amounts by number: GPUs, and whatever else is named; what is not named is not spoken of.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Bounds {
+    /// GPUs, in thousandths of a device.
+    pub gpu_milli: Option<u64>,
+    /// Other resources.
+    pub amounts: BTreeMap<ResourceIdx, u64>,
+}
+
+impl Bounds {
+    /// Whether nothing is spoken of.
+    pub fn is_empty(&self) -> bool {
+        self.gpu_milli.is_none() && self.amounts.is_empty()
+    }
+    /// The first resource of which `held` and `wants` together exceed what is named, if more of it is wanted
+    /// at all; GPUs are `None`. With held, wanted and named amounts.
+    pub fn exceeded(
+        &self,
+        held: &Usage,
+        wants: &Usage,
+    ) -> Option<(Option<ResourceIdx>, u64, u64, u64)> {
+        let over = |held: u64, wants: u64, bound: u64| wants > 0 && held + wants > bound;
+        if let Some(bound) = self.gpu_milli
+            && over(held.gpu_milli, wants.gpu_milli, bound)
+        {
+            return Some((None, held.gpu_milli, wants.gpu_milli, bound));
+        }
+        self.amounts.iter().find_map(|(resource, bound)| {
+            let (held, wants) = (held.amounts.get(*resource), wants.amounts.get(*resource));
+            over(held, wants, *bound).then_some((Some(*resource), held, wants, *bound))
+        })
+    }
+    /// Whether any of it is wanted.
+    pub fn concerns(&self, wants: &Usage) -> bool {
+        (self.gpu_milli.is_some() && wants.gpu_milli > 0)
+            || self.amounts.keys().any(|resource| wants.amounts.get(*resource) > 0)
+    }
+}
+
 /// A queue in the World.
 #[derive(Clone, Debug)]
 pub struct Queue {
@@ -84,8 +144,43 @@ pub struct Queue {
     pub spec: QueueSpec,
     /// The queue above it.
     pub parent: Option<QueueIdx>,
-    /// Its limit, resource by resource; absent means unlimited.
-    pub limit: BTreeMap<crate::id::ResourceIdx, u64>,
+    /// What it can count on.
+    pub guaranteed: Bounds,
+    /// What it never exceeds.
+    pub limit: Bounds,
+    /// What one user never exceeds within it and below it.
+    pub user_limit: Bounds,
+    /// How long it takes until its use counts half.
+    pub half_life: Span,
     /// What its gangs, and those of the queues below it, hold: running, admitted and reserved.
     pub usage: Usage,
+    /// What it held on average.
+    pub past: Past,
+    /// What each user holds; kept only where there is a limit for users.
+    pub users: BTreeMap<Arc<str>, Usage>,
+}
+
+impl Queue {
+    /// What it holds beyond what it can count on.
+    pub fn borrowed(&self) -> Usage {
+        self.compare(|held, sure| held.saturating_sub(sure))
+    }
+    /// What it can count on and does not hold; others may hold it meanwhile.
+    pub fn lent(&self) -> Usage {
+        self.compare(|held, sure| sure.saturating_sub(held))
+    }
+
+    fn compare(&self, of: impl Fn(u64, u64) -> u64) -> Usage {
+        let sure = |resource| self.guaranteed.amounts.get(&resource).copied().unwrap_or(0);
+        let mut found = Usage {
+            gpu_milli: of(self.usage.gpu_milli, self.guaranteed.gpu_milli.unwrap_or(0)),
+            ..Usage::default()
+        };
+        let named = self.guaranteed.amounts.keys().next_back().map_or(0, |last| last.index() + 1);
+        for resource in (0..self.usage.amounts.len().max(named)).map(ResourceIdx::from_index) {
+            let amount = of(self.usage.amounts.get(resource), sure(resource));
+            found.amounts.set(resource, amount);
+        }
+        found
+    }
 }

@@ -68,6 +68,14 @@ impl ResourceNames {
         self.by_name.insert(name, idx);
         idx
     }
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+    /// Whether there are none, which never happens: CPU and memory are always there.
+    pub fn is_empty(&self) -> bool {
+        self.names.len() == 0
+    }
     /// The name behind a number.
     pub fn name(&self, idx: ResourceIdx) -> &str {
         &self.names[idx]
@@ -100,6 +108,14 @@ impl Amounts {
         }
         self.0[idx.index()] = amount;
         self.trim();
+    }
+    /// One more than the highest number of a resource with an amount above zero.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// Whether every amount is zero.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
     /// Resources with an amount above zero.
     pub fn iter(&self) -> impl Iterator<Item = (ResourceIdx, u64)> + '_ {

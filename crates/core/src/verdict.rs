@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::id::{GangId, OrderId, QueueIdx, ResourceIdx};
-use crate::time::Time;
+use crate::id::{GangId, NodeIdx, OfferingRef, OrderId, QueueIdx, ResourceIdx};
+use crate::money::Money;
+use crate::time::{Span, Time};
 
 /// One reason why a gang does not start now.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -36,6 +37,28 @@ pub enum Blocker {
         wants: u64,
         /// The limit.
         limit: u64,
+    },
+    /// Its user would hold more of the queue, or of one above it, than one user may.
+    UserLimit {
+        /// Which queue.
+        queue: QueueIdx,
+        /// Which resource; GPUs when absent.
+        resource: Option<ResourceIdx>,
+        /// Held by the user now, in base units (thousandths of a device for GPUs).
+        held: u64,
+        /// Wanted on top.
+        wants: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Nodes could be bought, but what the delay costs is less than what they cost.
+    CheaperToWait {
+        /// When it is expected to start without them.
+        start: Time,
+        /// What waiting will have cost by then.
+        wait: Money,
+        /// What buying would cost.
+        buy: Money,
     },
     /// The gang says it runs on what is there, or no pool exists.
     ProvisioningOff,
@@ -75,6 +98,50 @@ pub enum Blocker {
     },
 }
 
+/// A deadline that cannot be met as things stand.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Late {
+    /// By how much it is missed.
+    pub by: Span,
+    /// What would make it possible.
+    pub helps: Vec<Help>,
+}
+
+/// One thing that would let a gang start now that does not: found by placing it in a world changed so.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Help {
+    /// If its members only preferred to be close together.
+    Closeness,
+    /// With this many more nodes of a pool's offering.
+    Nodes {
+        /// Which.
+        offering: OfferingRef,
+        /// How many.
+        count: u32,
+    },
+    /// With this many more nodes like one that is here.
+    NodesLike {
+        /// One of them.
+        node: NodeIdx,
+        /// How many more.
+        count: u32,
+    },
+    /// At this priority, if these gangs made way.
+    Priority {
+        /// The lowest that would do.
+        priority: i32,
+        /// Who would have to stop.
+        instead_of: Vec<GangId>,
+    },
+    /// With this many members in one of its roles.
+    Members {
+        /// The role, by place in the gang's list.
+        role: u16,
+        /// How many would fit.
+        count: u32,
+    },
+}
+
 /// The planner's answer for one gang.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Verdict {
@@ -99,6 +166,10 @@ pub enum Verdict {
         position: u32,
         /// Why.
         blockers: SmallVec<[Blocker; 1]>,
+        /// When it starts at the latest, if it was promised a start and beliefs hold.
+        start: Option<Time>,
+        /// That it cannot be done by its deadline, if so.
+        late: Option<Box<Late>>,
     },
     /// It is being stopped.
     Stopping,

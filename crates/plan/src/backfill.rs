@@ -1,7 +1,7 @@
-//! Step 4b: let smaller gangs into the holes, if they do not delay the reservation.
+//! Step 4b: let smaller gangs into the holes, if they delay nobody who holds a start time.
 //!
-//! A gang that is believed to end before the reserved start may take anything that is free. One that ends
-//! later may take only what is free now *and* then, beside the reserved seats.
+//! A gang that is believed to end before the first booked start may take anything that is free. One that ends
+//! later may take only what is free now and at every booked start before its end, beside the booked seats.
 
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
@@ -11,70 +11,87 @@ use muster_core::topology::ROOT;
 use crate::cycle::Cycle;
 use crate::place::{Fits, Misfit, Want, place};
 use crate::predict;
-use crate::reserve::Reservation;
+use crate::quota;
+use crate::reserve::{Booking, Bookings, booked_nodes, nodes_of};
 use crate::scratch::Scratch;
 
-/// The holes beside one reservation.
+/// Booked start times and the holes beside them.
+#[derive(Default)]
 pub(crate) struct Holes<'w> {
-    reservation: Reservation<'w>,
-    /// What is free both now and at the reserved start.
-    throughout: Scratch<'w>,
-    fits: Fits,
-    /// Nodes on which the reservation has seats.
-    nodes: Vec<NodeIdx>,
+    pub(crate) bookings: Bookings<'w>,
+    /// What is free now and at the first, the first two, ... booked starts; as far as it was asked for.
+    throughout: Vec<(Scratch<'w>, Fits)>,
 }
 
 impl<'w> Holes<'w> {
-    /// The holes beside a reservation, as things stand in the cycle.
-    pub(crate) fn beside(cycle: &Cycle<'w>, reservation: Reservation<'w>) -> Self {
-        let throughout = cycle.scratch.later();
-        let nodes = nodes_of(&reservation.seats);
-        let mut holes = Self { throughout, fits: Fits::default(), nodes: Vec::new(), reservation };
-        holes.refresh(cycle, &nodes);
-        holes.nodes = nodes;
-        holes
+    /// Whether nobody holds a start time.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bookings.0.is_empty()
+    }
+    /// How many hold a start time.
+    pub(crate) fn len(&self) -> usize {
+        self.bookings.0.len()
+    }
+    /// Who starts first of those that hold a start time.
+    pub(crate) fn ahead(&self) -> Option<GangId> {
+        self.bookings.0.first().map(|booking| booking.gang)
     }
 
-    /// Whom the holes are beside.
-    pub(crate) fn ahead(&self) -> GangId {
-        self.reservation.gang
+    /// Keeps the seats of a booking from everybody who comes later.
+    pub(crate) fn keep(&mut self, gang: &Gang, booking: Booking<'w>) {
+        self.bookings.add(gang, booking);
+        self.throughout.clear();
     }
 
     /// Seats for a gang that delay nobody, taken in the cycle's scratch.
     ///
     /// # Errors
-    /// Says why it does not fit now, or `None` when it would fit but delay the reservation.
+    /// Says why it does not fit now, or `None` when it would fit but delay somebody.
     pub(crate) fn place(
         &mut self,
         cycle: &mut Cycle<'w>,
         gang: &Gang,
     ) -> Result<Vec<Seat>, Option<Misfit>> {
-        let belief = cycle.policy.order.belief();
-        let ends = predict::end(gang, belief, cycle.now);
-        let seats = if ends <= self.reservation.start {
-            place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some)?
-        } else {
-            let seats = place(&mut self.throughout, &mut self.fits, gang)
-                .map_err(|_| misfit_now(cycle, gang))?;
-            cycle.scratch.sit(gang, &seats);
-            self.reservation.then.sit(gang, &seats);
-            seats
+        let ends = predict::end(gang, cycle.policy.order.belief(), cycle.now);
+        let before = self.bookings.before(ends);
+        if before == 0 {
+            let seats = place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some)?;
+            self.taken(cycle, &nodes_of(&seats));
+            return Ok(seats);
+        }
+        if let Some(misfit) = too_many(cycle, gang) {
+            return Err(Some(misfit));
+        }
+        let (throughout, fits) = self.throughout(cycle, before);
+        let seats = match place(&mut throughout.trial(), fits, gang) {
+            Ok(seats) => seats,
+            Err(_) => return Err(misfit_now(cycle, gang)),
         };
-        self.refresh(cycle, &nodes_of(&seats));
+        cycle.scratch.sit(gang, &seats);
+        for booking in &mut self.bookings.0[..before] {
+            booking.then.sit(gang, &seats);
+            quota::charge(&mut booking.then, gang);
+        }
+        self.taken(cycle, &nodes_of(&seats));
         Ok(seats)
     }
 
-    /// Draws up an order that keeps off what the reservation needs: nobody knows when it will be complete.
+    /// Draws up an order that keeps off what is booked: nobody knows when it will be complete.
     pub(crate) fn provide<E>(
         &mut self,
         cycle: &mut Cycle<'w>,
         draw_up: impl FnOnce(&mut Cycle<'w>) -> Result<OrderSpec, E>,
         gang: &Gang,
     ) -> Result<OrderSpec, E> {
-        let mut now = Vec::with_capacity(self.nodes.len());
-        for node in self.nodes.iter().copied() {
+        if self.is_empty() {
+            return draw_up(cycle);
+        }
+        let booked = booked_nodes(&self.bookings.0);
+        let (throughout, _) = self.throughout(cycle, self.bookings.0.len());
+        let mut now = Vec::with_capacity(booked.len());
+        for node in booked {
             if let (Some(free), Some(kept)) =
-                (cycle.scratch.node_state(node), self.throughout.node_state(node))
+                (cycle.scratch.node_state(node), throughout.node_state(node))
             {
                 now.push((node, free));
                 cycle.scratch.set_node_state(node, kept);
@@ -94,43 +111,63 @@ impl<'w> Holes<'w> {
             let here: Vec<Seat> = seats.iter().copied().filter(|seat| seat.node == node).collect();
             cycle.scratch.sit(gang, &here);
         }
-        self.reservation.then.sit(gang, &seats);
-        self.refresh(cycle, &nodes_of(&seats));
+        for booking in self.bookings.0.iter_mut().filter(|_| drawn.is_ok()) {
+            booking.then.sit(gang, &seats);
+            quota::charge(&mut booking.then, gang);
+        }
+        self.taken(cycle, &nodes_of(&seats));
         drawn
     }
 
-    /// Brings what is free throughout up to date on these nodes.
-    fn refresh(&mut self, cycle: &Cycle<'w>, nodes: &[NodeIdx]) {
-        for node in nodes.iter().copied() {
-            let (Some(now), Some(then)) =
-                (cycle.scratch.node_state(node), self.reservation.then.node_state(node))
-            else {
-                continue;
+    /// What is free now and at the first `starts` booked starts.
+    fn throughout(&mut self, cycle: &Cycle<'w>, starts: usize) -> &mut (Scratch<'w>, Fits) {
+        while self.throughout.len() < starts {
+            let at = self.throughout.len();
+            let mut free = match self.throughout.last() {
+                Some((before, _)) => before.later(),
+                None => cycle.scratch.later(),
             };
-            let both = now.common(&then);
-            self.throughout.set_node_state(node, both);
+            for node in booked_nodes(&self.bookings.0[..=at]) {
+                let then = self.bookings.0[at].then.node_state(node);
+                if let (Some(now), Some(then)) = (free.node_state(node), then) {
+                    free.set_node_state(node, now.common(&then));
+                }
+            }
+            self.throughout.push((free, Fits::default()));
+        }
+        &mut self.throughout[starts - 1]
+    }
+
+    /// Brings what is free throughout up to date on nodes where seats were taken.
+    fn taken(&mut self, cycle: &Cycle<'w>, nodes: &[NodeIdx]) {
+        for node in nodes.iter().copied() {
+            let Some(mut free) = cycle.scratch.node_state(node) else { continue };
+            for (booking, (throughout, _)) in self.bookings.0.iter().zip(&mut self.throughout) {
+                let Some(then) = booking.then.node_state(node) else { break };
+                free = free.common(&then);
+                throughout.set_node_state(node, free.clone());
+            }
         }
     }
 }
 
-/// The nodes some seats are on, each once.
-fn nodes_of(seats: &[Seat]) -> Vec<NodeIdx> {
-    let mut nodes: Vec<NodeIdx> =
-        seats.chunk_by(|a, b| a.node == b.node).map(|on_node| on_node[0].node).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes
+/// For a gang of one role without closeness counting is exact, and spares the seats: why it does not fit on
+/// what is free now.
+pub(crate) fn too_many(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
+    let ([sig], [role], None) =
+        (gang.sigs.as_slice(), gang.spec.roles.as_slice(), &gang.spec.closeness)
+    else {
+        return None;
+    };
+    let free = cycle.fits.in_domain(&cycle.scratch, ROOT, Want::any(*sig));
+    let fits = u32::try_from(free).unwrap_or(u32::MAX);
+    (fits < role.min).then_some(Misfit::Role { role: 0, fits, needs: role.min })
 }
 
 /// Why a gang does not fit on what is free now; `None` when it does.
 fn misfit_now(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
-    if let ([sig], [role], None) =
-        (gang.sigs.as_slice(), gang.spec.roles.as_slice(), &gang.spec.closeness)
-    {
-        // For one role without closeness counting is exact, and spares the seats.
-        let free = cycle.fits.in_domain(&cycle.scratch, ROOT, Want::any(*sig));
-        let fits = u32::try_from(free).unwrap_or(u32::MAX);
-        return (fits < role.min).then_some(Misfit::Role { role: 0, fits, needs: role.min });
+    if gang.sigs.len() == 1 && gang.spec.closeness.is_none() {
+        return too_many(cycle, gang);
     }
     place(&mut cycle.scratch.trial(), &mut cycle.fits, gang).err()
 }

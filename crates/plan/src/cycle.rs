@@ -1,23 +1,26 @@
 //! One cycle, step by step.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, PoolIdx, QueueIdx, SigIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::{Span, Time};
-use muster_core::topology::Level;
+use muster_core::topology::{Level, Levels, ROOT};
 use muster_core::verdict::{Blocker, Verdict};
 use smallvec::SmallVec;
 
 use crate::backfill::Holes;
-use crate::place::{Fits, asks, place};
+use crate::choose::cheaper_to_wait;
+use crate::guard::Guard;
+use crate::order::{Turn, Turns, View};
+use crate::place::{Fits, Want, asks};
 use crate::policy::{Behind, Policy};
 use crate::provision::{Blockers, may_order, offerings_for, provision};
-use crate::reserve::reserve;
 use crate::scratch::Scratch;
-use crate::{explain, order, quota, settle, supply};
+use crate::{explain, quota, settle, supply};
 
 /// What one cycle works with.
 pub(crate) struct Cycle<'w> {
@@ -28,7 +31,7 @@ pub(crate) struct Cycle<'w> {
     /// Who keeps whom waiting: the first gang that waits for these classes, pools or this queue.
     ahead: Vec<GangId>,
     pub(crate) barred_pools: Vec<PoolIdx>,
-    barred_queues: Vec<(QueueIdx, GangId)>,
+    barred_queues: Vec<BarredQueue>,
     /// Gangs admitted in this cycle and their seats.
     pub(crate) admitted: Vec<(GangId, Vec<Seat>)>,
     /// How many members of a kind could ever run at once, by signature, closeness, queue and patience.
@@ -36,6 +39,18 @@ pub(crate) struct Cycle<'w> {
     pub(crate) orders_given: u32,
     pub(crate) claims_given: u32,
     pub(crate) wake: Option<Time>,
+}
+
+/// A queue, or one user in it, for which a gang ahead waits for room under a limit.
+struct BarredQueue {
+    queue: QueueIdx,
+    user: Option<Arc<str>>,
+    ahead: GangId,
+}
+
+/// An empty World that keeps what this policy looks at.
+pub fn world_for(policy: &Policy, levels: Levels) -> World {
+    if policy.order.needs_baseline() { World::with_baseline(levels) } else { World::new(levels) }
 }
 
 /// Decides everything that can be decided now.
@@ -46,30 +61,17 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
     if !world.is_synced() {
         return plan;
     }
-    settle::settle(world, now, &mut plan);
+    settle::settle(world, now, policy, &mut plan);
     if plan.actions().any(|action| matches!(action, Action::RollBack { .. })) {
         // Who was rolled back has his place in the queue again, and the offering is known to fail, only when
         // the World has been told. Until then nobody is served past him.
-        put_off(world, now, policy, &mut plan);
+        put_off(world, policy, &mut plan);
         return plan;
     }
 
-    let mut cycle = Cycle {
-        scratch: Scratch::new(world),
-        fits: Fits::default(),
-        now,
-        policy,
-        ahead: Vec::new(),
-        barred_pools: Vec::new(),
-        barred_queues: Vec::new(),
-        admitted: Vec::new(),
-        most_ever: BTreeMap::new(),
-        orders_given: 0,
-        claims_given: 0,
-        wake: plan.wake,
-    };
-    let queue = order::order(world, now, policy);
-    let mut verdicts = serve_all(&mut cycle, queue, &mut plan);
+    let mut cycle = Cycle::new(world, now, policy);
+    cycle.wake = plan.wake;
+    let mut verdicts = serve_all(&mut cycle, &mut plan);
     number(&mut verdicts);
     plan.verdicts.extend(verdicts);
     supply::supply(&mut cycle, &mut plan);
@@ -78,48 +80,85 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
     plan
 }
 
-/// Serves the queue in order. Under a discipline with reservations, the first gang that must wait gets a
-/// start time, and those behind it are served in the holes beside it.
-fn serve_all(cycle: &mut Cycle<'_>, queue: Vec<GangId>, plan: &mut Plan) -> Vec<(GangId, Verdict)> {
+/// Serves the queue in order. Under a discipline with reservations, those who must wait and are entitled to it
+/// get a start time, and those behind them are served in the holes beside it.
+fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> Vec<(GangId, Verdict)> {
     let world = cycle.scratch.world;
-    let mut verdicts = Vec::with_capacity(queue.len());
-    let mut holes: Option<Holes<'_>> = None;
-    let mut rest: VecDeque<GangId> = queue.into();
-    while let Some(id) = rest.pop_front() {
-        if verdicts.len() >= cycle.policy.trials as usize {
-            verdicts.push((id, waiting([Blocker::NotConsidered])));
-            continue;
-        }
-        let gang = world.gang(id).expect("it waits");
-        let verdict = serve(cycle, id, gang, holes.as_mut(), plan);
-        let must_wait = matches!(verdict, Verdict::Waiting { .. });
-        verdicts.push((id, verdict));
-        let reserves = match cycle.policy.order.discipline().behind() {
-            Behind::Backfill => true,
-            Behind::BackfillOldest => verdicts.len() == 1,
+    let discipline = cycle.policy.order.discipline();
+    let view = View { world, now: cycle.now, guard: Guard::of(world, cycle.now) };
+    let mut turns = Turns::new(&view, discipline);
+    let mut holes = Holes::default();
+    let mut verdicts = Vec::new();
+    let mut tried: u32 = 0;
+    while let Some(turn) = turns.next(&cycle.scratch) {
+        let entitled = match discipline.behind() {
+            Behind::Backfill(most) => holes.len() < most,
+            Behind::BackfillDue(most) => {
+                let first = turns.is_shared() && holes.is_empty();
+                (turn.due || first) && holes.len() < most
+            }
             Behind::Barred | Behind::Free => false,
         };
-        if must_wait && holes.is_none() && reserves {
-            match reserve(cycle, id, gang) {
-                Some(reservation) => {
-                    plan.reservations.push((id, reservation.start));
-                    holes = Some(Holes::beside(cycle, reservation));
-                    order::order_backfill(world, cycle.now, cycle.policy, rest.make_contiguous());
-                }
-                // Waiting alone does not help it; those behind must not take what it waits for.
-                None => cycle.bar(id, gang),
+        if tried >= cycle.policy.trials {
+            if cycle.policy.explain {
+                verdicts.push((turn.id, waiting([Blocker::NotConsidered])));
             }
+            continue;
+        }
+        if !cycle.policy.explain && !entitled && cycle.is_hopeless(&turn) {
+            continue;
+        }
+        tried += 1;
+        let gang = world.gang(turn.id).expect("it waits");
+        let mut verdict = serve(cycle, turn.id, gang, &mut holes, plan);
+        match &mut verdict {
+            Verdict::Admitted | Verdict::Provisioning { .. } => turns.given(world, gang.queue),
+            Verdict::Waiting { start, .. } if entitled => {
+                *start = promise(cycle, turn.id, gang, &mut holes, plan);
+                if start.is_some() && holes.len() == 1 {
+                    turns.backfill(&view, discipline);
+                }
+            }
+            _ => {}
+        }
+        if cycle.policy.explain {
+            verdicts.push((turn.id, verdict));
         }
     }
     verdicts
 }
 
+/// Gives a gang that must wait a start time, if waiting is enough for it; else those behind it stay off what it
+/// waits for.
+fn promise<'w>(
+    cycle: &mut Cycle<'w>,
+    id: GangId,
+    gang: &Gang,
+    holes: &mut Holes<'w>,
+    plan: &mut Plan,
+) -> Option<Time> {
+    match holes.bookings.earliest(cycle, id, gang) {
+        Some(booking) => {
+            let start = booking.start;
+            plan.reservations.push((id, start));
+            holes.keep(gang, booking);
+            Some(start)
+        }
+        None => {
+            cycle.bar(id, gang);
+            None
+        }
+    }
+}
+
 /// Puts everybody who waits off to the next cycle.
-fn put_off(world: &World, now: Time, policy: &Policy, plan: &mut Plan) {
-    let queue = order::order(world, now, policy).into_iter();
-    let mut verdicts = queue.map(|id| (id, waiting([Blocker::NotConsidered]))).collect::<Vec<_>>();
-    number(&mut verdicts);
-    plan.verdicts.extend(verdicts);
+fn put_off(world: &World, policy: &Policy, plan: &mut Plan) {
+    if policy.explain {
+        let waiting = world.waiting().iter().map(|w| (w.id, waiting([Blocker::NotConsidered])));
+        let mut verdicts = waiting.collect::<Vec<_>>();
+        number(&mut verdicts);
+        plan.verdicts.extend(verdicts);
+    }
     plan.verdicts.sort_unstable_by_key(|(id, _)| *id);
 }
 
@@ -139,27 +178,20 @@ fn serve<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &Gang,
-    mut holes: Option<&mut Holes<'w>>,
+    holes: &mut Holes<'w>,
     plan: &mut Plan,
 ) -> Verdict {
     if let Some(ahead) = cycle.barred_by(gang) {
         return waiting([Blocker::Behind(ahead)]);
     }
     if let Some(over) = quota::over_limit(&cycle.scratch, gang) {
-        if let Blocker::QueueLimit { queue, wants, limit, .. } = over {
-            if wants > limit {
-                return Verdict::Impossible { blockers: SmallVec::from_elem(over, 1) };
-            }
-            cycle.bar_queue(id, queue);
+        if quota::exceeds_alone(&over) {
+            return Verdict::Impossible { blockers: SmallVec::from_elem(over, 1) };
         }
+        cycle.bar_queue(id, gang, &over);
         return waiting([over]);
     }
-    let ahead = holes.as_ref().map(|holes| holes.ahead());
-    let placed = match &mut holes {
-        Some(holes) => holes.place(cycle, gang),
-        None => place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some),
-    };
-    let misfit = match placed {
+    let misfit = match holes.place(cycle, gang) {
         Ok(seats) => {
             quota::charge(&mut cycle.scratch, gang);
             cycle.admitted.push((id, seats.clone()));
@@ -169,9 +201,14 @@ fn serve<'w>(
         }
         Err(misfit) => misfit,
     };
-    let provided = match holes.filter(|_| may_order(cycle.scratch.world, gang)) {
-        Some(holes) => holes.provide(cycle, |cycle| provision(cycle, id, gang), gang),
-        None => provision(cycle, id, gang),
+    let provided = if may_order(cycle.scratch.world, gang) {
+        let wait = cheaper_to_wait(cycle, id, gang, holes);
+        match wait {
+            Some(blocker) => Err(SmallVec::from_elem(blocker, 1)),
+            None => holes.provide(cycle, |cycle| provision(cycle, id, gang), gang),
+        }
+    } else {
+        Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1))
     };
     match provided {
         Ok(spec) => {
@@ -183,7 +220,7 @@ fn serve<'w>(
         }
         Err(blockers) => match misfit {
             Some(misfit) => refuse(cycle, id, gang, misfit, blockers),
-            None => waiting([Blocker::Behind(ahead.expect("it would delay somebody"))]),
+            None => waiting([Blocker::Behind(holes.ahead().expect("it would delay somebody"))]),
         },
     }
 }
@@ -206,25 +243,62 @@ fn refuse(
     let mut all: Blockers = SmallVec::from_elem(explain::blocker(misfit), 1);
     all.extend(blockers);
     all.extend(behind);
-    Verdict::Waiting { position: 0, blockers: all }
+    Verdict::Waiting { position: 0, blockers: all, start: None, late: None }
 }
 
 fn waiting(blockers: [Blocker; 1]) -> Verdict {
-    Verdict::Waiting { position: 0, blockers: SmallVec::from(blockers) }
+    let blockers = SmallVec::from(blockers);
+    Verdict::Waiting { position: 0, blockers, start: None, late: None }
 }
 
-impl Cycle<'_> {
-    /// The gang ahead in the same queue that waits for room under a limit they share.
-    fn barred_by(&self, gang: &Gang) -> Option<GangId> {
-        let path: SmallVec<[QueueIdx; 4]> = self.scratch.world.queue_path(gang.queue).collect();
-        self.barred_queues.iter().find(|(queue, _)| path.contains(queue)).map(|(_, ahead)| *ahead)
+impl<'w> Cycle<'w> {
+    fn new(world: &'w World, now: Time, policy: &'w Policy) -> Self {
+        Self {
+            scratch: Scratch::new(world),
+            fits: Fits::default(),
+            now,
+            policy,
+            ahead: Vec::new(),
+            barred_pools: Vec::new(),
+            barred_queues: Vec::new(),
+            admitted: Vec::new(),
+            most_ever: BTreeMap::new(),
+            orders_given: 0,
+            claims_given: 0,
+            wake: None,
+        }
     }
 
-    /// Those behind a gang that waits for room under a queue's limit, and share that limit, do not slip past it.
-    fn bar_queue(&mut self, id: GangId, queue: QueueIdx) {
-        if self.policy.order.discipline().behind() != Behind::Free {
-            self.barred_queues.push((queue, id));
+    /// Whether a look at the numbers shows that a gang does not start, and nothing can be bought for it.
+    fn is_hopeless(&mut self, turn: &Turn) -> bool {
+        let Some((sig, needs)) = turn.simple.filter(|_| self.scratch.world.pools().is_empty())
+        else {
+            return false;
+        };
+        self.fits.in_domain(&self.scratch, ROOT, Want::any(sig)) < u64::from(needs)
+            && self.policy.order.discipline().behind() != Behind::Barred
+    }
+
+    /// The gang ahead that waits for room under a limit that holds for this one too.
+    fn barred_by(&self, gang: &Gang) -> Option<GangId> {
+        let shares = |barred: &&BarredQueue| {
+            barred.user.as_ref().is_none_or(|user| *user == gang.spec.user)
+                && self.scratch.world.queue_path(gang.queue).any(|queue| queue == barred.queue)
+        };
+        self.barred_queues.iter().find(shares).map(|barred| barred.ahead)
+    }
+
+    /// Those behind a gang that waits for room under a limit, and share that limit, do not slip past it.
+    fn bar_queue(&mut self, id: GangId, gang: &Gang, over: &Blocker) {
+        if self.policy.order.discipline().behind() == Behind::Free {
+            return;
         }
+        let (queue, user) = match over {
+            Blocker::QueueLimit { queue, .. } => (*queue, None),
+            Blocker::UserLimit { queue, .. } => (*queue, Some(gang.spec.user.clone())),
+            _ => return,
+        };
+        self.barred_queues.push(BarredQueue { queue, user, ahead: id });
     }
 
     /// Those behind a waiting gang stay off the nodes and pools it waits for.

@@ -13,8 +13,10 @@ pub mod predict;
 
 mod cycle;
 
+mod guard;
 mod order;
 mod settle;
+mod share;
 
 pub mod place;
 pub mod scratch;
@@ -22,11 +24,12 @@ pub mod scratch;
 mod backfill;
 mod reserve;
 
+mod choose;
 mod provision;
 mod quota;
 mod supply;
 
 mod explain;
 
-pub use cycle::plan;
+pub use cycle::{plan, world_for};
 pub use policy::{Policy, QueueOrder};

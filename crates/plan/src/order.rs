@@ -1,58 +1,229 @@
 //! Step 1: order the gangs that wait.
 
-use muster_core::World;
-use muster_core::gang::Phase;
-use muster_core::id::GangId;
-use muster_core::time::Time;
+use std::collections::VecDeque;
 
-use crate::policy::{Behind, Policy};
+use muster_core::World;
+use muster_core::gang::Gang;
+use muster_core::id::{GangId, QueueIdx, SigIdx};
+use muster_core::line::Waiter;
+use muster_core::time::Time;
+use smallvec::SmallVec;
+
+use crate::guard::Guard;
+use crate::policy::Discipline;
+use crate::scratch::Scratch;
+use crate::share::{Shares, within_guarantee};
+
+/// What a discipline looks at.
+pub(crate) struct View<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) now: Time,
+    pub(crate) guard: Guard<'w>,
+}
+
+/// One gang's turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub(crate) id: GangId,
+    /// It goes before all of its priority and queue that are not due.
+    pub(crate) due: bool,
+    /// Its kind of member and how many, if that is all there is to know about it.
+    pub(crate) simple: Option<(SigIdx, u32)>,
+}
 
 /// Gangs that wait and have no order assembling, first to be served first.
-pub(crate) fn order(world: &World, now: Time, policy: &Policy) -> Vec<GangId> {
-    let discipline = policy.order.discipline();
-    let mut queue: Vec<(i64, f64, Time, GangId)> = Vec::with_capacity(world.pending().len());
-    for id in world.pending() {
-        let gang = world.gang(*id).expect("it is pending");
-        if gang.phase == Phase::Waiting {
-            queue.push((
-                -i64::from(gang.spec.priority),
-                discipline.rank(world, gang, now),
-                gang.submitted,
-                *id,
-            ));
+pub(crate) enum Turns<'w> {
+    /// As they stand in line.
+    InLine(std::slice::Iter<'w, Waiter>),
+    /// In an order of their own.
+    Ranked(VecDeque<Turn>),
+    /// Queues take turns.
+    Shared(Shared),
+}
+
+impl<'w> Turns<'w> {
+    pub(crate) fn new(view: &View<'w>, discipline: &dyn Discipline) -> Self {
+        let waiting = view.world.waiting();
+        let competes = |first: &Waiter| waiting.iter().any(|other| other.queue != first.queue);
+        if discipline.by_share() && waiting.first().is_some_and(competes) {
+            return Turns::Shared(Shared::new(view, discipline));
+        }
+        let ranks = |first: &Waiter| {
+            let gang = view.world.gang(first.id).expect("it waits");
+            discipline.rank(view, gang).is_some()
+        };
+        if waiting.first().is_some_and(ranks) {
+            return Turns::Ranked(ranked(view, discipline, waiting.iter()).into());
+        }
+        Turns::InLine(waiting.iter())
+    }
+
+    /// Whose turn it is, as things stand in the scratch.
+    pub(crate) fn next(&mut self, scratch: &Scratch<'_>) -> Option<Turn> {
+        match self {
+            Turns::InLine(waiters) => waiters.next().map(turn_in_line),
+            Turns::Ranked(turns) => turns.pop_front(),
+            Turns::Shared(shared) => shared.next(scratch),
         }
     }
-    queue.sort_by(|a, b| {
-        (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)).then(a.3.cmp(&b.3))
+
+    /// Something was given to a gang of this queue.
+    pub(crate) fn given(&mut self, world: &World, queue: QueueIdx) {
+        if let Turns::Shared(shared) = self {
+            shared.shares.given(world, queue);
+        }
+    }
+
+    /// Whether queues compete.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Turns::Shared(_))
+    }
+
+    /// Somebody holds a start time: those left come in the order they may go before it, if that is another.
+    pub(crate) fn backfill(&mut self, view: &View<'w>, discipline: &dyn Discipline) {
+        let rank = |turn: &Turn| {
+            let gang = view.world.gang(turn.id).expect("it waits");
+            Some((-i64::from(gang.spec.priority), ordered(discipline.backfill_rank(view, gang)?)))
+        };
+        let mut left: Vec<Turn> = match self {
+            Turns::InLine(waiters) => {
+                if waiters.clone().next().map(turn_in_line).as_ref().and_then(rank).is_none() {
+                    return;
+                }
+                waiters.map(turn_in_line).collect()
+            }
+            Turns::Ranked(turns) => {
+                if turns.front().and_then(rank).is_none() {
+                    return;
+                }
+                std::mem::take(turns).into()
+            }
+            Turns::Shared(_) => return,
+        };
+        left.sort_by_cached_key(|turn| rank(turn).unwrap_or_default());
+        *self = Turns::Ranked(left.into());
+    }
+}
+
+fn turn_in_line(waiter: &Waiter) -> Turn {
+    Turn { id: waiter.id, due: false, simple: waiter.simple }
+}
+
+/// Those of one queue, or of all, in the discipline's order: priority, the due, rank, age.
+fn ranked<'a>(
+    view: &View<'_>,
+    discipline: &dyn Discipline,
+    waiters: impl Iterator<Item = &'a Waiter>,
+) -> Vec<Turn> {
+    let mut all: Vec<(i64, bool, i64, Time, Turn)> = waiters
+        .map(|waiter| {
+            let gang: &Gang = view.world.gang(waiter.id).expect("it waits");
+            let due = discipline.due_since(view, gang);
+            let place = match due {
+                Some(since) => since.0,
+                None => discipline.rank(view, gang).map_or(0, ordered),
+            };
+            let turn = Turn { due: due.is_some(), ..turn_in_line(waiter) };
+            (-i64::from(waiter.priority), due.is_none(), place, gang.submitted, turn)
+        })
+        .collect();
+    all.sort_unstable_by_key(|(priority, later, place, submitted, turn)| {
+        (*priority, *later, *place, *submitted, turn.id)
     });
-    if discipline.behind() == Behind::BackfillOldest {
-        oldest_first(&mut queue);
-    }
-    queue.into_iter().map(|(.., id)| id).collect()
-}
-
-/// Moves the oldest of the highest priority to the front; the others keep their order.
-fn oldest_first(queue: &mut [(i64, f64, Time, GangId)]) {
-    let Some(highest) = queue.first().map(|entry| entry.0) else { return };
-    let top = queue.partition_point(|entry| entry.0 == highest);
-    let oldest = (0..top).min_by_key(|at| (queue[*at].2, queue[*at].3));
-    if let Some(oldest) = oldest {
-        queue[..=oldest].rotate_right(1);
-    }
-}
-
-/// Gangs behind a reservation, in the order they may go before it.
-pub(crate) fn order_backfill(world: &World, now: Time, policy: &Policy, behind: &mut [GangId]) {
-    let discipline = policy.order.discipline();
-    let rank =
-        |id: &GangId| discipline.backfill_rank(world, world.gang(*id).expect("it waits"), now);
-    if behind.first().and_then(rank).is_some() {
-        behind.sort_by_cached_key(|id| ordered(rank(id).unwrap_or(0.0)));
-    }
+    all.into_iter().map(|(.., turn)| turn).collect()
 }
 
 /// A float as an integer of the same order.
 fn ordered(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+/// Queues that take turns, each with its own order.
+pub(crate) struct Shared {
+    leaves: Vec<Leaf>,
+    shares: Shares,
+}
+
+/// One queue's own gangs.
+struct Leaf {
+    queue: QueueIdx,
+    /// From the top of the tree down to the queue itself.
+    path: SmallVec<[QueueIdx; 4]>,
+    turns: VecDeque<Turn>,
+}
+
+impl Shared {
+    fn new(view: &View<'_>, discipline: &dyn Discipline) -> Self {
+        let mut queues: Vec<QueueIdx> = view.world.waiting().iter().map(|w| w.queue).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        let leaf = |queue: QueueIdx| {
+            let mine = view.world.waiting().iter().filter(|waiter| waiter.queue == queue);
+            let mut path: SmallVec<[QueueIdx; 4]> = view.world.queue_path(queue).collect();
+            path.reverse();
+            Leaf { queue, path, turns: ranked(view, discipline, mine).into() }
+        };
+        let leaves = queues.into_iter().map(leaf).collect();
+        Self { leaves, shares: Shares::new(view.world, view.now) }
+    }
+
+    fn next(&mut self, scratch: &Scratch<'_>) -> Option<Turn> {
+        self.leaves.retain(|leaf| !leaf.turns.is_empty());
+        if self.leaves.is_empty() {
+            return None;
+        }
+        let all: SmallVec<[usize; 8]> = (0..self.leaves.len()).collect();
+        let chosen = self.choose(scratch, &all, 0);
+        self.leaves[chosen].turns.pop_front()
+    }
+
+    /// The leaf whose turn it is among some that have the same ancestors down to `depth`.
+    fn choose(&mut self, scratch: &Scratch<'_>, among: &[usize], depth: usize) -> usize {
+        if let [only] = among {
+            return *only;
+        }
+        let mut groups: SmallVec<[(Option<QueueIdx>, SmallVec<[usize; 8]>); 8]> = SmallVec::new();
+        for leaf in among {
+            let branch = self.leaves[*leaf].path.get(depth).copied();
+            match groups.iter_mut().find(|(known, _)| *known == branch) {
+                Some((_, leaves)) => leaves.push(*leaf),
+                None => groups.push((branch, SmallVec::from_slice(&[*leaf]))),
+            }
+        }
+        let mut best: Option<((bool, f64, i64, GangId), usize)> = None;
+        for (branch, leaves) in groups {
+            let leaf = self.choose(scratch, &leaves, depth + 1);
+            let key = self.standing(scratch, branch, leaf);
+            let better = best.as_ref().is_none_or(|(known, _)| {
+                (key.0.cmp(&known.0))
+                    .then(key.1.total_cmp(&known.1))
+                    .then((key.2, key.3).cmp(&(known.2, known.3)))
+                    .is_lt()
+            });
+            if better {
+                best = Some((key, leaf));
+            }
+        }
+        best.expect("at least one group").1
+    }
+
+    /// Where a branch stands among its siblings, if the first gang of this leaf is the next it would start.
+    fn standing(
+        &mut self,
+        scratch: &Scratch<'_>,
+        branch: Option<QueueIdx>,
+        leaf: usize,
+    ) -> (bool, f64, i64, GangId) {
+        let id = self.leaves[leaf].turns.front().expect("not empty").id;
+        let gang = scratch.world.gang(id).expect("it waits");
+        let (sure, share) = match branch {
+            Some(queue) => {
+                let sure = within_guarantee(scratch, queue, &gang.wants);
+                (sure, self.shares.of(scratch, queue))
+            }
+            None => (false, self.shares.of_own(scratch, self.leaves[leaf].queue)),
+        };
+        (!sure, share, -i64::from(gang.spec.priority), id)
+    }
 }

@@ -17,9 +17,6 @@ pub enum Belief {
     LastTwo,
 }
 
-/// What a gang is taken to run for when nobody knows anything.
-const UNKNOWN: Span = Span::hours(1);
-
 /// By how much a belief is stretched, step by step, as a gang outlives it: short at first, in case it is
 /// about to end, then ever longer.
 const STRETCH: [Span; 11] = [
@@ -40,14 +37,14 @@ const STRETCH: [Span; 11] = [
 pub fn duration(gang: &Gang, belief: Belief) -> Span {
     let estimate = gang.spec.expected_duration;
     match belief {
-        Belief::Estimate => estimate.unwrap_or(UNKNOWN),
+        Belief::Estimate => gang.spec.said_duration(),
         Belief::LastTwo => match gang.recent.as_slice() {
             [last, before, ..] if before.lasted > Span::ZERO => {
                 // Whole seconds, as logs keep them.
                 let mean = Span((last.lasted.0 + before.lasted.0) / 2 / 1_000 * 1_000);
                 estimate.map_or(mean, |estimate| mean.min(estimate))
             }
-            _ => estimate.unwrap_or(UNKNOWN),
+            _ => gang.spec.said_duration(),
         },
     }
 }
@@ -78,7 +75,7 @@ fn believed_end(gang: &Gang, belief: Belief, now: Time, outlived: impl Fn(Time) 
         end = started + said.map_or(stretched, |said| stretched.min(said.max(first)));
     }
     if outlived(end) {
-        end = started + said.unwrap_or(UNKNOWN).max(first);
+        end = started + gang.spec.said_duration().max(first);
     }
     // Past even what the submitter said: a tenth of its age longer, and at least a minute.
     while outlived(end) {
@@ -93,8 +90,8 @@ fn believed_end(gang: &Gang, belief: Belief, now: Time, outlived: impl Fn(Time) 
 /// same estimate or the same size count more, older ones less; what everybody's runs took of their estimates
 /// counts as one more run.
 pub fn likely(world: &World, gang: &Gang, now: Time) -> Span {
-    let estimate = gang.spec.expected_duration.unwrap_or(UNKNOWN);
-    let members: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
+    let estimate = gang.spec.said_duration();
+    let members = gang.spec.min_members();
     let root = |span: Span| span.as_secs_f64().max(10.0).sqrt();
     let mut sum = root(Span((estimate.0 as f64 * world.history().usual_share()) as u64));
     let (mut weights, mut fade) = (1.0, 1.0);

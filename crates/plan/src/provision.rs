@@ -14,7 +14,7 @@ use muster_core::verdict::Blocker;
 use smallvec::SmallVec;
 
 use crate::cycle::{Cycle, earliest};
-use crate::place::{Ask, Want, asks, fill_domain, fill_paper};
+use crate::place::{Ask, Asks, Want, asks, fill_domain, fill_paper};
 
 /// Why nothing was ordered.
 pub(crate) type Blockers = SmallVec<[Blocker; 1]>;
@@ -25,9 +25,30 @@ struct Bid {
     /// Members of one role on different kinds of nodes, or in different zones, work less well together:
     /// only when no single offering has room.
     mixed: bool,
-    hourly: Money,
+    /// Per hour; or in all, with the cost of the delay, for a gang that says what that is.
+    price: Money,
     boot: Span,
     offering: OfferingRef,
+    hourly: Money,
+}
+
+/// What the cheapest order for a gang would be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quote {
+    /// What its nodes cost until the gang is done.
+    pub(crate) nodes: Money,
+    /// How long until all of them are there.
+    pub(crate) boot: Span,
+}
+
+/// What the cheapest order that lets the gang start would be; nothing is held for it.
+///
+/// # Errors
+/// Says why nothing can be ordered now.
+pub(crate) fn quote(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<Quote, Blockers> {
+    let (bid, ..) = best_bid(cycle, gang)?;
+    let nodes = bid.hourly.per_hour_for(bid.boot + gang.spec.said_duration());
+    Ok(Quote { nodes, boot: bid.boot })
 }
 
 /// Draws up the cheapest order that lets the gang start, and holds what it needs in the scratch.
@@ -39,6 +60,14 @@ pub(crate) fn provision(
     id: GangId,
     gang: &Gang,
 ) -> Result<OrderSpec, Blockers> {
+    let (best, asks, pivot) = best_bid(cycle, gang)?;
+    let (_, draft) = draw_up(cycle, gang, &asks, pivot, best.offering, true)
+        .expect("it was drawn up a moment ago");
+    Ok(number(cycle, id, gang, draft))
+}
+
+/// The best of all offerings, for which role it was looked for, and what all roles ask.
+fn best_bid(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<(Bid, Asks, usize), Blockers> {
     let world = cycle.scratch.world;
     if !may_order(world, gang) {
         return Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1));
@@ -55,15 +84,13 @@ pub(crate) fn provision(
         let bid = draw_up(cycle, gang, &asks, pivot, *offering, false).map(|(bid, _)| bid);
         best = best.into_iter().chain(bid).min();
     }
-    let Some(best) = best else {
-        if let Some(room) = offerings.iter().map(|offering| cycle.scratch.room(*offering)).max() {
-            blockers.insert(0, Blocker::PoolsFull { room });
-        }
-        return Err(blockers);
-    };
-    let (_, draft) = draw_up(cycle, gang, &asks, pivot, best.offering, true)
-        .expect("it was drawn up a moment ago");
-    Ok(number(cycle, id, gang, draft))
+    if let Some(best) = best {
+        return Ok((best, asks, pivot));
+    }
+    if let Some(room) = offerings.iter().map(|offering| cycle.scratch.room(*offering)).max() {
+        blockers.insert(0, Blocker::PoolsFull { room });
+    }
+    Err(blockers)
 }
 
 /// Whether nodes may be bought for a gang, and there is somebody to buy them from.
@@ -221,7 +248,13 @@ fn draw_up(
     if keep {
         trial.keep();
     }
-    Some((Bid { mixed, hourly, boot, offering }, Draft { seats, paper }))
+    let price = match gang.spec.cost_of_waiting {
+        None => hourly,
+        Some(cost) => {
+            hourly.per_hour_for(boot + gang.spec.said_duration()) + cost.per_hour_for(boot)
+        }
+    };
+    Some((Bid { mixed, price, boot, offering, hourly }, Draft { seats, paper }))
 }
 
 /// The hardest role that lacks places, or the hardest of all when roles only compete.

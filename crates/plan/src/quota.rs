@@ -1,4 +1,4 @@
-//! Whether a queue's limits leave room for a gang.
+//! Whether limits leave room for a gang: its queue's, those above it, and its user's in each of them.
 
 use muster_core::gang::{Gang, Seat};
 use muster_core::verdict::Blocker;
@@ -11,36 +11,34 @@ use crate::scratch::Scratch;
 pub(crate) fn over_limit(scratch: &Scratch<'_>, gang: &Gang) -> Option<Blocker> {
     let mut over = limits_exceeded(scratch, gang).into_iter();
     let first = over.next()?;
-    let alone = |blocker: &Blocker| matches!(blocker, Blocker::QueueLimit { wants, limit, .. } if wants > limit);
-    Some(if alone(&first) { first } else { over.find(alone).unwrap_or(first) })
+    Some(if exceeds_alone(&first) { first } else { over.find(exceeds_alone).unwrap_or(first) })
+}
+
+/// Whether a gang would exceed the limit even if nobody else held anything.
+pub(crate) fn exceeds_alone(blocker: &Blocker) -> bool {
+    match blocker {
+        Blocker::QueueLimit { wants, limit, .. } | Blocker::UserLimit { wants, limit, .. } => {
+            wants > limit
+        }
+        _ => false,
+    }
 }
 
 fn limits_exceeded(scratch: &Scratch<'_>, gang: &Gang) -> SmallVec<[Blocker; 2]> {
     let mut over = SmallVec::new();
-    let world = scratch.world;
-    let members = || {
-        gang.spec.roles.iter().zip(&gang.sigs).map(|(role, sig)| (world.signature(*sig), role.min))
-    };
-    let gpu_milli: u64 = members().map(|(sig, count)| sig.gpu_milli() * u64::from(count)).sum();
-    for queue in world.queue_path(gang.queue) {
-        let usage = scratch.queue_usage(queue);
-        let listed = world.queue(queue);
-        if let Some(limit) = listed.spec.limit.gpu_milli
-            && gpu_milli > 0
-            && usage.gpu_milli + gpu_milli > limit
+    for queue in scratch.world.queue_path(gang.queue) {
+        let listed = scratch.world.queue(queue);
+        if !listed.limit.is_empty()
+            && let Some((resource, held, wants, limit)) =
+                listed.limit.exceeded(scratch.queue_usage(queue), &gang.wants)
         {
-            let held = usage.gpu_milli;
-            over.push(Blocker::QueueLimit { queue, resource: None, held, wants: gpu_milli, limit });
+            over.push(Blocker::QueueLimit { queue, resource, held, wants, limit });
         }
-        for (resource, limit) in &listed.limit {
-            let wants: u64 = members()
-                .map(|(sig, count)| sig.key.amounts.get(*resource) * u64::from(count))
-                .sum();
-            let held = usage.amounts.get(*resource);
-            if wants > 0 && held + wants > *limit {
-                let (resource, limit) = (Some(*resource), *limit);
-                over.push(Blocker::QueueLimit { queue, resource, held, wants, limit });
-            }
+        if !listed.user_limit.is_empty()
+            && let Some((resource, held, wants, limit)) =
+                listed.user_limit.exceeded(&scratch.user_usage(queue, &gang.spec.user), &gang.wants)
+        {
+            over.push(Blocker::UserLimit { queue, resource, held, wants, limit });
         }
     }
     over
@@ -50,13 +48,20 @@ fn limits_exceeded(scratch: &Scratch<'_>, gang: &Gang) -> SmallVec<[Blocker; 2]>
 pub(crate) fn refund(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
     for (role, sig) in gang.sigs.iter().enumerate() {
         let mine = seats.iter().filter(|seat| usize::from(seat.role) == role);
-        scratch.refund(gang.queue, *sig, mine.map(|seat| u32::from(seat.members)).sum());
+        scratch.refund(gang, *sig, mine.map(|seat| u32::from(seat.members)).sum());
+    }
+}
+
+/// Gives back what the gang's minimum counts for in its queue.
+pub(crate) fn refund_minimum(scratch: &mut Scratch<'_>, gang: &Gang) {
+    for (role, sig) in gang.spec.roles.iter().zip(&gang.sigs) {
+        scratch.refund(gang, *sig, role.min);
     }
 }
 
 /// Counts the gang's minimum against its queue.
 pub(crate) fn charge(scratch: &mut Scratch<'_>, gang: &Gang) {
     for (role, sig) in gang.spec.roles.iter().zip(&gang.sigs) {
-        scratch.charge(gang.queue, *sig, role.min);
+        scratch.charge(gang, *sig, role.min);
     }
 }

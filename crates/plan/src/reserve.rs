@@ -1,86 +1,315 @@
 //! Step 4a: give a gang that must wait a start time and the seats it will have then.
 //!
-//! The same placement code is run on the scratch as it would be later: running gangs end one after the
-//! other, when they are believed to, until the gang fits.
+//! The same placement code is run on the scratch as it would be later: gangs end one after the other, when
+//! they are believed to, nodes that are still booting come free when the gang they were ordered for has
+//! ended, and gangs that hold start times take their seats, until the gang fits and stays clear of all of
+//! them for as long as it runs.
 
-use muster_core::gang::{Gang, Phase, Seat};
-use muster_core::id::GangId;
-use muster_core::time::Time;
+use muster_core::World;
+use muster_core::gang::{Gang, Seat};
+use muster_core::id::{GangId, NodeIdx, OrderId};
+use muster_core::order::{ClaimState, Order};
+use muster_core::queue::Usage;
+use muster_core::time::{Span, Time};
+use smallvec::SmallVec;
 
 use crate::cycle::Cycle;
 use crate::place::{Fits, place};
+use crate::predict::{self, Belief};
+use crate::quota;
 use crate::scratch::Scratch;
-use crate::{predict, quota};
 
 /// A start time for one gang, and the world as it is believed to be then, with the gang in its seats.
-pub(crate) struct Reservation<'w> {
+pub(crate) struct Booking<'w> {
     /// For whom.
     pub(crate) gang: GangId,
     /// When it starts at the latest, if beliefs hold.
     pub(crate) start: Time,
-    /// Everything at that time.
-    pub(crate) then: Scratch<'w>,
+    /// When it is believed to end then.
+    end: Time,
     /// Where it will sit.
     pub(crate) seats: Vec<Seat>,
+    /// Everything at that time.
+    pub(crate) then: Scratch<'w>,
 }
 
-/// Finds the earliest time at which the gang fits, if waiting is enough for that.
-pub(crate) fn reserve<'w>(
-    cycle: &mut Cycle<'w>,
-    id: GangId,
-    gang: &Gang,
-) -> Option<Reservation<'w>> {
-    // States on paper are numbered per scratch, so what fits is counted apart too.
-    let mut fits = Fits::default();
-    let mut then = cycle.scratch.later();
-    let ends = believed_ends(cycle);
-    for at_once in ends.chunk_by(|a, b| a.0 == b.0) {
-        for (_, ending) in at_once {
-            match ending {
-                Ending::Running(id) => {
-                    let ended = cycle.scratch.world.gang(*id).expect("it runs");
-                    then.rise(ended, &ended.seats);
-                    quota::refund(&mut then, ended, &ended.seats);
+/// Start times promised in this cycle, soonest first.
+#[derive(Default)]
+pub(crate) struct Bookings<'w>(pub(crate) Vec<Booking<'w>>);
+
+/// What happens later, if beliefs hold.
+#[derive(Clone, Copy)]
+enum Change {
+    /// A gang that runs ends.
+    Ends(GangId),
+    /// A gang admitted in this cycle ends; by place in the cycle's list.
+    StartedNowEnds(usize),
+    /// An order has become complete, and its gang has run and ended.
+    OrderEnds(OrderId),
+    /// A booked gang starts, by place in the list.
+    Starts(usize),
+    /// A booked gang ends, by place in the list.
+    BookedEnds(usize),
+}
+
+impl<'w> Bookings<'w> {
+    /// Finds the earliest time from now on at which the gang fits without delaying anybody who is booked, if
+    /// waiting is enough for that.
+    pub(crate) fn earliest(
+        &self,
+        cycle: &Cycle<'w>,
+        id: GangId,
+        gang: &Gang,
+    ) -> Option<Booking<'w>> {
+        let belief = cycle.policy.order.belief();
+        let lasts = predict::duration(gang, belief);
+        let changes = self.changes(cycle, belief);
+        let mut free = cycle.scratch.free();
+        // States on paper are numbered per scratch, so what fits is counted apart too.
+        let mut then: Option<(Scratch<'w>, Fits)> = None;
+        let mut applied = 0;
+        let mut upto = 0;
+        for at_once in changes.chunk_by(|a, b| a.0 == b.0) {
+            let at = at_once[0].0;
+            for (_, change) in at_once {
+                self.count(cycle, *change, &mut free);
+            }
+            upto += at_once.len();
+            if !covers(&free, &gang.wants) {
+                continue;
+            }
+            let (then, fits) = then.get_or_insert_with(|| {
+                let (scratch, from) = self.base(cycle, at);
+                applied = changes.partition_point(|(time, _)| *time <= from);
+                (scratch, Fits::default())
+            });
+            for (_, change) in &changes[applied..upto] {
+                self.apply(cycle, *change, then);
+            }
+            applied = upto;
+            if quota::over_limit(then, gang).is_some() {
+                continue;
+            }
+            let end = at + lasts;
+            if let Some(seats) = self.place_clear_of_all(then, fits, gang, at, end) {
+                let mut then = std::mem::replace(then, cycle.scratch.later());
+                then.sit(gang, &seats);
+                quota::charge(&mut then, gang);
+                return Some(Booking { gang: id, start: at, end, seats, then });
+            }
+        }
+        None
+    }
+
+    /// Enters a booking; those who start while it runs find it there.
+    pub(crate) fn add(&mut self, gang: &Gang, booking: Booking<'w>) {
+        for other in &mut self.0 {
+            if booking.start <= other.start && other.start < booking.end {
+                other.then.sit(gang, &booking.seats);
+                quota::charge(&mut other.then, gang);
+            }
+        }
+        let at = self.0.partition_point(|other| other.start <= booking.start);
+        self.0.insert(at, booking);
+    }
+
+    /// How many bookings start before a time: those that a gang which runs until then could delay.
+    pub(crate) fn before(&self, end: Time) -> usize {
+        self.0.partition_point(|booking| booking.start < end)
+    }
+
+    /// Seats at `at` that are not needed by anybody who is booked to start before `end`.
+    fn place_clear_of_all(
+        &self,
+        then: &mut Scratch<'w>,
+        fits: &mut Fits,
+        gang: &Gang,
+        at: Time,
+        end: Time,
+    ) -> Option<Vec<Seat>> {
+        let from = self.0.partition_point(|booking| booking.start <= at);
+        let ahead = &self.0[from..self.before(end).max(from)];
+        if ahead.is_empty() {
+            return place(&mut then.trial(), fits, gang).ok();
+        }
+        if ahead.iter().any(|booking| !covers(&booking.then.free(), &gang.wants)) {
+            return None;
+        }
+        // What is free at both ends of every start is free throughout: in between things only end.
+        let mut throughout = then.trial();
+        for node in booked_nodes(ahead) {
+            let Some(mut free) = throughout.node_state(node) else { continue };
+            for later in ahead.iter().filter_map(|booking| booking.then.node_state(node)) {
+                free = free.common(&later);
+            }
+            throughout.set_node_state(node, free);
+        }
+        place(&mut throughout, fits, gang).ok()
+    }
+
+    /// The world at the last booked start up to `at`, or now.
+    fn base(&self, cycle: &Cycle<'w>, at: Time) -> (Scratch<'w>, Time) {
+        let before = self.0.partition_point(|booking| booking.start <= at);
+        match self.0[..before].last() {
+            Some(booking) => (booking.then.later(), booking.start),
+            None => (cycle.scratch.later(), cycle.now),
+        }
+    }
+
+    /// Everything that is believed to happen after now, soonest first.
+    fn changes(&self, cycle: &Cycle<'w>, belief: Belief) -> Vec<(Time, Change)> {
+        let world = cycle.scratch.world;
+        let mut changes: Vec<(Time, Change)> = Vec::new();
+        for (said, id) in world.said_ends() {
+            // What submitters say needs no looking up, until it turns out wrong.
+            let end = if belief == Belief::Estimate && said > cycle.now {
+                said
+            } else {
+                predict::end(world.gang(id).expect("it runs"), belief, cycle.now)
+            };
+            changes.push((end, Change::Ends(id)));
+        }
+        for (at, (id, _)) in cycle.admitted.iter().enumerate() {
+            let gang = world.gang(*id).expect("it was just admitted");
+            changes.push((predict::end(gang, belief, cycle.now), Change::StartedNowEnds(at)));
+        }
+        for (id, order) in world.orders() {
+            let gang = world.gang(order.spec.gang).expect("it has an order");
+            let end = ready_at(world, order, cycle.now) + predict::duration(gang, belief);
+            changes.push((end, Change::OrderEnds(*id)));
+        }
+        for (at, booking) in self.0.iter().enumerate() {
+            changes.push((booking.start, Change::Starts(at)));
+            changes.push((booking.end, Change::BookedEnds(at)));
+        }
+        changes.sort_by_key(|(at, _)| *at);
+        changes
+    }
+
+    /// Adds what a change frees, or takes off what it takes; never too little is left in `free`.
+    fn count(&self, cycle: &Cycle<'w>, change: Change, free: &mut Usage) {
+        let world = cycle.scratch.world;
+        let mut add = |gang: &Gang, seats: &[Seat]| {
+            for seat in seats {
+                let signature = world.signature(gang.sigs[usize::from(seat.role)]);
+                let members = u32::from(seat.members);
+                free.add(&signature.key.amounts, signature.gpu_milli(), members);
+            }
+        };
+        match change {
+            Change::Ends(id) => {
+                let gang = world.gang(id).expect("it runs");
+                add(gang, &gang.seats);
+            }
+            Change::StartedNowEnds(at) => {
+                let (id, seats) = &cycle.admitted[at];
+                add(world.gang(*id).expect("it was just admitted"), seats);
+            }
+            Change::BookedEnds(at) => {
+                let booking = &self.0[at];
+                add(world.gang(booking.gang).expect("it waits"), &booking.seats);
+            }
+            Change::OrderEnds(id) => {
+                let order = &world.orders()[&id];
+                add(world.gang(order.spec.gang).expect("it has an order"), &order.held);
+                for class in booting(world, order).map(|(class, _)| class) {
+                    let shape = world.class(class);
+                    free.add(&shape.allocatable, u64::from(shape.gpus) * 1_000, 1);
                 }
-                Ending::StartedNow(at) => {
-                    let (id, seats) = &cycle.admitted[*at];
-                    let ended = cycle.scratch.world.gang(*id).expect("it was just admitted");
-                    then.rise(ended, seats);
-                    quota::refund(&mut then, ended, seats);
+            }
+            Change::Starts(at) => {
+                let gang = world.gang(self.0[at].gang).expect("it waits");
+                let wants = &gang.wants;
+                free.gpu_milli = free.gpu_milli.saturating_sub(wants.gpu_milli);
+                for (resource, want) in wants.amounts.iter() {
+                    let left = free.amounts.get(resource).saturating_sub(want);
+                    free.amounts.set(resource, left);
                 }
             }
         }
-        if quota::over_limit(&then, gang).is_none()
-            && let Ok(seats) = place(&mut then, &mut fits, gang)
-        {
-            return Some(Reservation { gang: id, start: at_once[0].0, then, seats });
+    }
+
+    /// Lets a change happen in a scratch.
+    fn apply(&self, cycle: &Cycle<'w>, change: Change, then: &mut Scratch<'w>) {
+        let world = cycle.scratch.world;
+        let ends = |then: &mut Scratch<'w>, gang: &Gang, seats: &[Seat]| {
+            then.rise(gang, seats);
+            quota::refund(then, gang, seats);
+        };
+        match change {
+            Change::Ends(id) => {
+                let gang = world.gang(id).expect("it runs");
+                ends(then, gang, &gang.seats);
+            }
+            Change::StartedNowEnds(at) => {
+                let (id, seats) = &cycle.admitted[at];
+                ends(then, world.gang(*id).expect("it was just admitted"), seats);
+            }
+            Change::BookedEnds(at) => {
+                let booking = &self.0[at];
+                ends(then, world.gang(booking.gang).expect("it waits"), &booking.seats);
+            }
+            Change::Starts(at) => {
+                let booking = &self.0[at];
+                let gang = world.gang(booking.gang).expect("it waits");
+                then.sit(gang, &booking.seats);
+                quota::charge(then, gang);
+            }
+            Change::OrderEnds(id) => {
+                let order = &world.orders()[&id];
+                let gang = world.gang(order.spec.gang).expect("it has an order");
+                then.rise(gang, &order.held);
+                quota::refund_minimum(then, gang);
+                for (class, leaf) in booting(world, order) {
+                    then.appear(class, leaf);
+                }
+            }
         }
     }
-    None
 }
 
-/// Something that frees seats.
-enum Ending {
-    /// A gang that runs.
-    Running(GangId),
-    /// A gang admitted in this cycle, by place in the cycle's list.
-    StartedNow(usize),
+/// Nodes an order still waits for: what they will be, and where.
+fn booting<'a>(
+    world: &'a World,
+    order: &'a Order,
+) -> impl Iterator<Item = (muster_core::id::ClassIdx, muster_core::id::DomainIdx)> + 'a {
+    order.spec.claims.iter().filter(|(claim, _)| !is_ready(world, *claim)).map(|(_, offering)| {
+        let offering = world.offering(*offering);
+        (offering.class, offering.leaf)
+    })
 }
 
-/// Who is believed to end when, soonest first.
-fn believed_ends(cycle: &Cycle<'_>) -> Vec<(Time, Ending)> {
-    let world = cycle.scratch.world;
-    let belief = cycle.policy.order.belief();
-    let mut ends: Vec<(Time, GangId, Ending)> = Vec::new();
-    for (id, gang) in world.gangs() {
-        if matches!(gang.phase, Phase::Running { .. } | Phase::Admitted { .. }) {
-            ends.push((predict::end(gang, belief, cycle.now), id, Ending::Running(id)));
-        }
-    }
-    for (at, (id, _)) in cycle.admitted.iter().enumerate() {
-        let gang = world.gang(*id).expect("it was just admitted");
-        ends.push((predict::end(gang, belief, cycle.now), *id, Ending::StartedNow(at)));
-    }
-    ends.sort_by_key(|(end, id, _)| (*end, *id));
-    ends.into_iter().map(|(end, _, ending)| (end, ending)).collect()
+fn is_ready(world: &World, claim: muster_core::id::ClaimId) -> bool {
+    world.claims().get(&claim).is_some_and(|claim| matches!(claim.state, ClaimState::Ready(_)))
+}
+
+/// When an order is expected to be complete: when the slowest of its nodes has booted, or, if that is past,
+/// half of what is left until it is given up.
+pub(crate) fn ready_at(world: &World, order: &Order, now: Time) -> Time {
+    let slowest = order.spec.claims.iter().filter(|(claim, _)| !is_ready(world, *claim));
+    let boots = slowest.map(|(_, offering)| world.offering(*offering).spec.boot_time).max();
+    let ready = order.placed + boots.unwrap_or(Span::ZERO);
+    if ready > now { ready } else { now + Span(order.spec.deadline.since(now).0 / 2) }
+}
+
+/// The nodes some seats are on, each once.
+pub(crate) fn nodes_of(seats: &[Seat]) -> SmallVec<[NodeIdx; 8]> {
+    let mut nodes: SmallVec<[NodeIdx; 8]> =
+        seats.chunk_by(|a, b| a.node == b.node).map(|on_node| on_node[0].node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// Nodes on which any of these will sit, each once.
+pub(crate) fn booked_nodes(bookings: &[Booking<'_>]) -> Vec<NodeIdx> {
+    let mut nodes: Vec<NodeIdx> = bookings.iter().flat_map(|b| nodes_of(&b.seats)).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// Whether at least this much is there, all nodes together.
+fn covers(free: &Usage, wants: &Usage) -> bool {
+    free.gpu_milli >= wants.gpu_milli && free.amounts.times_fits(&wants.amounts) > 0
 }

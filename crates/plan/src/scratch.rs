@@ -4,6 +4,7 @@
 //! a trial that is dropped without [`Trial::keep`] puts all of it back. No operation has an undo of its own.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use fixedbitset::FixedBitSet;
 use muster_core::World;
@@ -15,6 +16,7 @@ use muster_core::id::{
 };
 use muster_core::pool::PoolUsage;
 use muster_core::queue::Usage;
+use muster_core::resource::Amounts;
 use muster_core::signature::Signature;
 use muster_core::state::NodeState;
 use rustc_hash::FxHashMap;
@@ -43,6 +45,8 @@ enum Saved {
     Tally(DomainIdx, Option<Tally<StateIdx>>),
     Groups(DomainIdx, Option<Groups>),
     Queue(QueueIdx, Usage),
+    User(QueueIdx, Arc<str>, Usage),
+    Ghosts(usize),
     Pool(PoolIdx, PoolUsage),
     Offering(OfferingRef, u32),
 }
@@ -55,7 +59,10 @@ pub struct Scratch<'w> {
     tallies: Vec<Option<Tally<StateIdx>>>,
     groups: Vec<Option<Groups>>,
     paper: Vec<PaperNode>,
+    /// Nodes that are not here yet, or only in a what-if: where they stand and in which slot.
+    ghosts: Vec<(DomainIdx, u32)>,
     queues: FxHashMap<QueueIdx, Usage>,
+    users: FxHashMap<(QueueIdx, Arc<str>), Usage>,
     pools: FxHashMap<PoolIdx, PoolUsage>,
     offerings: FxHashMap<OfferingRef, u32>,
 
@@ -88,7 +95,9 @@ impl<'w> Scratch<'w> {
             tallies: vec![None; domains],
             groups: vec![None; domains],
             paper: Vec::new(),
+            ghosts: Vec::new(),
             queues: FxHashMap::default(),
+            users: FxHashMap::default(),
             pools: FxHashMap::default(),
             offerings: FxHashMap::default(),
             states: Vec::new(),
@@ -192,6 +201,37 @@ impl<'w> Scratch<'w> {
         later
     }
 
+    /// A node of a class comes up empty, where it was not. It stays as long as this overlay or the trial in
+    /// which it appeared.
+    pub fn appear(&mut self, class: ClassIdx, leaf: DomainIdx) {
+        let world = self.world;
+        let slot = world.capacity().leaf(leaf).slots() + self.ghosts.len() as u32;
+        self.journal.push(Saved::Ghosts(self.ghosts.len()));
+        self.ghosts.push((leaf, slot));
+        let state = self.intern(world.empty_state(class));
+        self.groups_mut(leaf).insert(&[slot], state);
+        for domain in world.topology().path(leaf) {
+            self.tally_mut(domain).add(state, 1);
+        }
+    }
+    /// The node in a slot of a leaf.
+    pub fn node_in(&self, leaf: DomainIdx, slot: u32) -> NodeIdx {
+        let here = self.world.capacity().leaf(leaf);
+        match slot.checked_sub(here.slots()) {
+            None => here.node(slot),
+            Some(ghost) => NodeIdx(u32::MAX - ghost),
+        }
+    }
+    /// All that is free on usable nodes.
+    pub fn free(&self) -> Usage {
+        let mut free = Usage::default();
+        for (state, nodes) in self.tally(muster_core::topology::ROOT) {
+            let state = self.state(*state);
+            free.add(&state.free, state.devices.free_milli(), *nodes);
+        }
+        free
+    }
+
     /// What is free on a node that can be used.
     pub fn node_state(&self, node: NodeIdx) -> Option<NodeState> {
         Some(self.state(self.current(node)?.2).clone())
@@ -237,6 +277,10 @@ impl<'w> Scratch<'w> {
 
     /// Where a usable node stands and what state it is in.
     fn current(&self, node: NodeIdx) -> Option<(DomainIdx, u32, StateIdx)> {
+        let ghost = (u32::MAX - node.0) as usize;
+        if let Some((leaf, slot)) = self.ghosts.get(ghost).copied() {
+            return Some((leaf, slot, self.groups(leaf).state_of(slot)?));
+        }
         let leaf = self.world.node(node).filter(|here| here.usable && !here.releasing)?.leaf;
         let slot = self.world.node_slot(node)?;
         let state = match &self.groups[leaf.index()] {
@@ -281,29 +325,42 @@ impl<'w> Scratch<'w> {
     pub fn queue_usage(&self, queue: QueueIdx) -> &Usage {
         self.queues.get(&queue).unwrap_or_else(|| &self.world.queue(queue).usage)
     }
-    /// Counts members in a queue and everything above it.
-    pub fn charge(&mut self, queue: QueueIdx, sig: SigIdx, count: u32) {
-        let world = self.world;
-        let signature = world.signature(sig);
-        for queue in world.queue_path(queue) {
-            let mut usage = self.queue_usage(queue).clone();
-            self.journal.push(Saved::Queue(queue, usage.clone()));
-            usage.amounts.add(&signature.key.amounts, count);
-            usage.gpu_milli += signature.gpu_milli() * u64::from(count);
-            self.queues.insert(queue, usage);
-        }
+    /// What a user holds of a queue that has a limit for users.
+    pub fn user_usage(&self, queue: QueueIdx, user: &Arc<str>) -> Usage {
+        let touched = self.users.get(&(queue, user.clone()));
+        let held = touched.or_else(|| self.world.queue(queue).users.get(user));
+        held.cloned().unwrap_or_default()
+    }
+    /// Counts members of a gang in its queue and everything above it.
+    pub fn charge(&mut self, gang: &Gang, sig: SigIdx, count: u32) {
+        self.count(gang, sig, count, Usage::add);
+    }
+    /// Counts members of a gang no longer, in its queue and everything above it.
+    pub fn refund(&mut self, gang: &Gang, sig: SigIdx, count: u32) {
+        self.count(gang, sig, count, Usage::take);
     }
 
-    /// Counts members no longer, in a queue and everything above it.
-    pub fn refund(&mut self, queue: QueueIdx, sig: SigIdx, count: u32) {
+    fn count(
+        &mut self,
+        gang: &Gang,
+        sig: SigIdx,
+        count: u32,
+        change: fn(&mut Usage, &Amounts, u64, u32),
+    ) {
         let world = self.world;
         let signature = world.signature(sig);
-        for queue in world.queue_path(queue) {
+        for queue in world.queue_path(gang.queue) {
             let mut usage = self.queue_usage(queue).clone();
             self.journal.push(Saved::Queue(queue, usage.clone()));
-            usage.amounts.take(&signature.key.amounts, count);
-            usage.gpu_milli -= signature.gpu_milli() * u64::from(count);
+            change(&mut usage, &signature.key.amounts, signature.gpu_milli(), count);
             self.queues.insert(queue, usage);
+            if !world.queue(queue).user_limit.is_empty() {
+                let user = &gang.spec.user;
+                let mut own = self.user_usage(queue, user);
+                self.journal.push(Saved::User(queue, user.clone(), own.clone()));
+                change(&mut own, &signature.key.amounts, signature.gpu_milli(), count);
+                self.users.insert((queue, user.clone()), own);
+            }
         }
     }
 
@@ -354,6 +411,10 @@ impl<'w> Scratch<'w> {
                 Saved::Queue(queue, usage) => {
                     self.queues.insert(queue, usage);
                 }
+                Saved::User(queue, user, usage) => {
+                    self.users.insert((queue, user), usage);
+                }
+                Saved::Ghosts(known) => self.ghosts.truncate(known),
                 Saved::Pool(pool, usage) => {
                     self.pools.insert(pool, usage);
                 }

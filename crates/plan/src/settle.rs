@@ -4,7 +4,7 @@
 //! or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
 
 use muster_core::World;
-use muster_core::gang::{Closeness, Phase};
+use muster_core::gang::{Closeness, Gang, Phase};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::order::{ClaimState, Order, Place, RollbackReason};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
@@ -13,10 +13,30 @@ use muster_core::topology::Level;
 use muster_core::verdict::Verdict;
 
 use crate::cycle::earliest;
+use crate::policy::Policy;
 
 /// Settles every gang that does not simply wait, and gives it its verdict.
-pub(crate) fn settle(world: &World, now: Time, plan: &mut Plan) {
-    for (id, gang) in world.gangs() {
+pub(crate) fn settle(world: &World, now: Time, policy: &Policy, plan: &mut Plan) {
+    if policy.explain {
+        settle_all(world, now, world.gangs(), plan);
+        return;
+    }
+    // Gangs that simply run need nothing; only those that something is up with are looked at.
+    let mut concerned: Vec<GangId> = world.orders().values().map(|o| o.spec.gang).collect();
+    concerned.extend(world.broken().keys().chain(world.cancelled()));
+    concerned.sort_unstable();
+    concerned.dedup();
+    let concerned = concerned.into_iter().filter_map(|id| Some((id, world.gang(id)?)));
+    settle_all(world, now, concerned, plan);
+}
+
+fn settle_all<'w>(
+    world: &'w World,
+    now: Time,
+    gangs: impl Iterator<Item = (GangId, &'w Gang)>,
+    plan: &mut Plan,
+) {
+    for (id, gang) in gangs {
         let verdict = match gang.phase {
             Phase::Waiting => continue,
             Phase::Assembling(order) => settle_order(world, now, id, &world.orders()[&order], plan),

@@ -9,7 +9,7 @@ use std::io::{BufRead, Write};
 use muster_core::time::Time;
 use muster_core::topology::Levels;
 use muster_core::{Event, Plan, World};
-use muster_plan::{Policy, plan};
+use muster_plan::{Policy, plan, world_for};
 use serde::{Deserialize, Serialize};
 
 /// The version of the format; a reader refuses what it does not know.
@@ -138,7 +138,7 @@ pub fn replay(input: impl BufRead) -> Result<Replay, ReplayError> {
             .map_err(|source| ReplayError::Malformed { line, source })?;
         match (read, &mut begun) {
             (Line::Start { version: VERSION, levels, policy }, None) => {
-                begun = Some((World::new(levels), policy));
+                begun = Some((world_for(&policy, levels), policy));
             }
             (Line::Event { at, event }, Some((world, _))) => {
                 // A refusal is part of the recording and changes nothing but the time.

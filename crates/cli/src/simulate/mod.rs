@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// GPUs of each added node
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(0..=64), help_heading = "Supply")]
     pub(super) gpus_per_node: u16,
-    #[arg(long, value_name = "NAME", default_value = "fifo", help = policy_help())]
+    #[arg(long, value_name = "NAME", default_value = "muster", help = policy_help())]
     policy: Vec<QueueOrder>,
     /// What happens first within one instant: `muster` takes all of it and plans once, `pyss` plans after
     /// every submission and every end, as the simulator behind the published backfilling results does
@@ -155,7 +155,9 @@ fn simulate(
     order: QueueOrder,
     record: bool,
 ) -> anyhow::Result<(Sim, Summary)> {
-    let policy = Policy { order, ..Policy::default() };
+    // Verdicts are for those who read them: recordings, and the check that nobody overtakes under fifo.
+    let explain = record && args.record.is_some() || order == QueueOrder::Fifo;
+    let policy = Policy { order, explain, ..Policy::default() };
     let recorder = args.record.as_deref().filter(|_| record).map(outputs::recorder).transpose()?;
     let step = match args.event_order {
         EventOrder::Muster => Step::Instant,

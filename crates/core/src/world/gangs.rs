@@ -1,10 +1,12 @@
 //! Gangs are submitted, admitted as a whole, stopped as a whole, and end.
 
 use super::World;
+use crate::baseline::Baseline;
 use crate::event::{Refusal, Stale};
 use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
 use crate::history::Run;
 use crate::id::{GangId, SigIdx};
+use crate::queue::Usage;
 use crate::signature::{Signature, SignatureKey};
 
 impl World {
@@ -27,11 +29,16 @@ impl World {
                 Some(level.ok_or_else(|| Refusal::UnknownLevel(name.clone()))?)
             }
         };
-        let sigs = spec.roles.iter().map(|role| self.signature_of(role)).collect();
+        let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
+        let mut wants = Usage::default();
+        for (role, sig) in spec.roles.iter().zip(&sigs) {
+            wants.add(&self.sigs[*sig].key.amounts, self.sigs[*sig].gpu_milli(), role.min);
+        }
         let gang = Gang {
             spec: spec.clone(),
             queue,
             sigs,
+            wants,
             level,
             submitted: self.now,
             phase: Phase::Waiting,
@@ -41,10 +48,14 @@ impl World {
             restarts: 0,
             recent: self.history.recent(&spec.user, self.now),
         };
+        let wants = gang.wants.clone();
         let id = self.gangs.push(Some(Box::new(gang)));
+        let now = self.now;
+        self.with_the_baseline(|baseline| baseline.submitted(now, id, wants, spec.said_duration()));
         self.gang_by_name.insert(spec.name.clone(), id);
+        *self.said.entry(spec.said_duration()).or_default() += 1;
         self.live.insert(id);
-        self.pending.insert(id);
+        self.wait(id);
         Ok(())
     }
 
@@ -82,25 +93,26 @@ impl World {
                 if !self.are_free(gang, seats) {
                     return Err(Stale::Seat.into());
                 }
-                self.check_quota(gang.queue, &self.wants(gang, seats))?;
+                self.check_quota(gang, &self.wants(gang, seats))?;
                 self.charge_seats(id, seats, true);
                 self.sit(id, seats);
             }
         }
         let at = self.now;
+        self.leave_line(id);
+        self.pending.remove(&id);
         let gang = self.gang_mut(id);
         gang.seats = seats.to_vec();
-        gang.phase = Phase::Admitted { at };
         gang.failed_orders = 0;
         gang.last_failure = None;
-        self.pending.remove(&id);
+        self.enter(id, Phase::Admitted { at });
         Ok(())
     }
 
     pub(super) fn start(&mut self, id: GangId) -> Result<(), Refusal> {
         let at = self.now;
         match self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase {
-            Phase::Admitted { .. } => self.gang_mut(id).phase = Phase::Running { at },
+            Phase::Admitted { .. } => self.enter(id, Phase::Running { at }),
             Phase::Running { .. } | Phase::Stopping => {}
             Phase::Waiting | Phase::Assembling(_) => return Err(Stale::Gang.into()),
         }
@@ -110,7 +122,7 @@ impl World {
     pub(super) fn stop(&mut self, id: GangId) -> Result<(), Refusal> {
         match self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase {
             Phase::Admitted { .. } | Phase::Running { .. } => {
-                self.gang_mut(id).phase = Phase::Stopping;
+                self.enter(id, Phase::Stopping);
             }
             Phase::Stopping => {}
             Phase::Waiting | Phase::Assembling(_) => return Err(Stale::Gang.into()),
@@ -128,10 +140,9 @@ impl World {
             self.forget_gang(id);
             return Ok(());
         }
-        let gang = self.gang_mut(id);
-        gang.phase = Phase::Waiting;
-        gang.restarts += 1;
-        self.pending.insert(id);
+        self.gang_mut(id).restarts += 1;
+        self.enter(id, Phase::Waiting);
+        self.wait(id);
         Ok(())
     }
 
@@ -146,10 +157,23 @@ impl World {
         Ok(())
     }
 
+    /// Lets the baseline know something and draw its conclusions, where it is kept.
+    fn with_the_baseline(&mut self, tell: impl FnOnce(&mut Baseline)) {
+        if let Some(baseline) = &mut self.baseline {
+            tell(baseline);
+            baseline.advance(self.now, &self.total);
+        }
+    }
+
     /// Notes how long a gang ran, for guesses about its user's next ones.
     fn remember_run(&mut self, id: GangId) {
         let gang = self.gangs[id].as_deref().expect("a gang that is not over");
-        let Phase::Running { at } = gang.phase else { return };
+        let Phase::Running { at } = gang.phase else {
+            return self.with_the_baseline(|baseline| baseline.really_gone(id));
+        };
+        let lasted = self.now.since(at);
+        self.with_the_baseline(|baseline| baseline.really_ended(id, lasted));
+        let gang = self.gangs[id].as_deref().expect("a gang that is not over");
         if gang.spec.user.is_empty() {
             return;
         }
@@ -163,23 +187,69 @@ impl World {
     }
 
     pub(super) fn forget_gang(&mut self, id: GangId) {
+        self.leave_line(id);
+        self.unlist_end(id);
         let gang = self.gangs[id].take().expect("a gang that is not over");
+        if self.cancelled.contains(&id) || gang.phase == Phase::Waiting {
+            self.with_the_baseline(|baseline| baseline.really_gone(id));
+        }
         self.gang_by_name.remove(&gang.spec.name);
+        let said = gang.spec.said_duration();
+        let others = self.said.get_mut(&said).expect("counted when it was submitted");
+        *others -= 1;
+        if *others == 0 {
+            self.said.remove(&said);
+        }
         self.live.remove(&id);
         self.pending.remove(&id);
         self.broken.remove(&id);
         self.cancelled.remove(&id);
     }
 
+    /// A gang moves on; the index of expected ends follows.
+    pub(super) fn enter(&mut self, id: GangId, phase: Phase) {
+        self.unlist_end(id);
+        match phase {
+            Phase::Running { at } => self.with_the_baseline(|b| b.really_started(at, id)),
+            Phase::Waiting => self.with_the_baseline(|b| b.really_requeued(id)),
+            Phase::Assembling(_) | Phase::Admitted { .. } | Phase::Stopping => {}
+        }
+        let gang = self.gang_mut(id);
+        gang.phase = phase;
+        if let Some(end) = gang.said_end() {
+            self.said_ends.insert((end, id));
+        }
+    }
+
+    fn unlist_end(&mut self, id: GangId) {
+        if let Some(end) = self.gang(id).and_then(Gang::said_end) {
+            self.said_ends.remove(&(end, id));
+        }
+    }
+
+    /// A gang without an order takes its place in the line.
+    pub(super) fn wait(&mut self, id: GangId) {
+        self.pending.insert(id);
+        let gang = self.gangs[id].as_deref().expect("a gang that is not over");
+        self.line.join(id, gang);
+    }
+
+    /// A gang no longer stands in the line.
+    pub(super) fn leave_line(&mut self, id: GangId) {
+        let gang = self.gangs[id].as_deref().expect("a gang that is not over");
+        self.line.leave(id, gang);
+    }
+
     /// Adds what these seats take to the gang's queue, or takes it off again.
     pub(super) fn charge_seats(&mut self, id: GangId, seats: &[Seat], add: bool) {
         let gang = self.gang(id).expect("a gang that is not over");
-        let queue = gang.queue;
+        let (queue, user) = (gang.queue, gang.spec.user.clone());
         let wants = self.wants(gang, seats);
         for (sig, count) in wants {
             let amounts = self.sigs[sig].key.amounts.clone();
             let gpu_milli = self.sigs[sig].gpu_milli();
-            self.charge(queue, &amounts, gpu_milli, count, add);
+            self.charge(Some(queue), &amounts, gpu_milli, count, add);
+            self.charge_user(queue, &user, sig, count, add);
         }
     }
 
@@ -207,28 +277,18 @@ impl World {
         }
     }
 
-    /// Whether the queue and everything above it stays within its limit.
-    pub(super) fn check_quota(
-        &self,
-        queue: crate::id::QueueIdx,
-        wants: &[(SigIdx, u32)],
-    ) -> Result<(), Refusal> {
-        for queue in self.queue_path(queue) {
-            let queue = &self.queues[queue];
-            let mut amounts = crate::resource::Amounts::default();
-            let mut gpu_milli = 0;
-            for (sig, count) in wants {
-                amounts.add(&self.sigs[*sig].key.amounts, *count);
-                gpu_milli += self.sigs[*sig].gpu_milli() * u64::from(*count);
-            }
-            // Whoever wants none of a resource is not kept out by a queue that holds too much of it.
-            let over = |held: u64, wants: u64, limit: u64| wants > 0 && held + wants > limit;
-            let limit = queue.spec.limit.gpu_milli;
-            let usage = &queue.usage;
-            if limit.is_some_and(|limit| over(usage.gpu_milli, gpu_milli, limit))
-                || queue.limit.iter().any(|(resource, limit)| {
-                    over(usage.amounts.get(*resource), amounts.get(*resource), *limit)
-                })
+    /// Whether the queue and everything above it, and the user in each of them, stays within its limit.
+    /// Whoever wants none of a resource is not kept out by a queue that holds too much of it.
+    pub(super) fn check_quota(&self, gang: &Gang, wants: &[(SigIdx, u32)]) -> Result<(), Refusal> {
+        let mut sum = Usage::default();
+        for (sig, count) in wants {
+            sum.add(&self.sigs[*sig].key.amounts, self.sigs[*sig].gpu_milli(), *count);
+        }
+        for queue in self.queue_path(gang.queue).map(|queue| &self.queues[queue]) {
+            let none = Usage::default();
+            let own = queue.users.get(&gang.spec.user).unwrap_or(&none);
+            if queue.limit.exceeded(&queue.usage, &sum).is_some()
+                || queue.user_limit.exceeded(own, &sum).is_some()
             {
                 return Err(Stale::Queue.into());
             }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::baseline::Baseline;
 use crate::capacity::{Capacity, Tally};
 use crate::gang::Gang;
 use crate::history::History;
@@ -21,14 +22,15 @@ use crate::id::{
     ClaimId, ClassIdx, DomainIdx, GangId, IndexVec, NodeIdx, OfferingRef, OrderId, PoolIdx,
     QueueIdx, SigIdx, StateIdx,
 };
+use crate::line::{Line, Waiter};
 use crate::node::{Node, NodeShape};
 use crate::order::{Claim, Order};
 use crate::pool::{Offering, Pool};
-use crate::queue::Queue;
+use crate::queue::{Queue, Usage};
 use crate::resource::ResourceNames;
 use crate::signature::{Signature, SignatureKey};
 use crate::state::{NodeState, StateTable};
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::topology::{Levels, Topology};
 
 /// A node's row: the node, its state, and its slot in its leaf.
@@ -63,6 +65,8 @@ pub struct World {
     capacity: Capacity,
     /// Usable nodes that came with the cluster, per class and domain, full or empty.
     standing: IndexVec<DomainIdx, Tally<ClassIdx>>,
+    /// What all usable nodes have together, free or not.
+    total: Usage,
 
     queues: IndexVec<QueueIdx, Queue>,
     queue_by_name: FxHashMap<Arc<str>, QueueIdx>,
@@ -73,11 +77,17 @@ pub struct World {
     gang_by_name: FxHashMap<Arc<str>, GangId>,
     live: BTreeSet<GangId>,
     pending: BTreeSet<GangId>,
+    line: Line,
+    /// Gangs that run, by when they end if their submitters are right.
+    said_ends: BTreeSet<(Time, GangId)>,
+    /// What the submitters of gangs that are not over think they take, and how many think so.
+    said: BTreeMap<Span, u32>,
     /// Gangs with a member on a node that is gone, and which node.
     broken: BTreeMap<GangId, NodeIdx>,
     cancelled: BTreeSet<GangId>,
 
     history: History,
+    baseline: Option<Baseline>,
 
     orders: BTreeMap<OrderId, Order>,
     claims: BTreeMap<ClaimId, Claim>,
@@ -106,6 +116,7 @@ impl World {
             states: StateTable::default(),
             capacity,
             standing: IndexVec::new(),
+            total: Usage::default(),
             queues: IndexVec::new(),
             queue_by_name: FxHashMap::default(),
             pools: IndexVec::new(),
@@ -114,9 +125,13 @@ impl World {
             gang_by_name: FxHashMap::default(),
             live: BTreeSet::new(),
             pending: BTreeSet::new(),
+            line: Line::default(),
+            said_ends: BTreeSet::new(),
+            said: BTreeMap::new(),
             broken: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             history: History::default(),
+            baseline: None,
             orders: BTreeMap::new(),
             claims: BTreeMap::new(),
             next_order: 0,
@@ -125,6 +140,11 @@ impl World {
         world.set_queue(crate::queue::QueueSpec::open("default")).expect("the first queue");
         world.cover_topology();
         world
+    }
+
+    /// The same, which also keeps the baseline; see [`crate::baseline`].
+    pub fn with_baseline(levels: Levels) -> Self {
+        Self { baseline: Some(Baseline::default()), ..Self::new(levels) }
     }
 
     /// The time of the last event.
@@ -227,6 +247,22 @@ impl World {
     pub fn pending(&self) -> &BTreeSet<GangId> {
         &self.pending
     }
+    /// Gangs that wait and have no order, highest priority first, then oldest.
+    pub fn waiting(&self) -> &[Waiter] {
+        self.line.waiters()
+    }
+    /// Gangs that run, and when they end if their submitters are right, soonest first.
+    pub fn said_ends(&self) -> impl DoubleEndedIterator<Item = (Time, GangId)> + '_ {
+        self.said_ends.iter().copied()
+    }
+    /// The longest that any gang that is not over is said to take.
+    pub fn longest_said(&self) -> Span {
+        self.said.last_key_value().map_or(Span::ZERO, |(span, _)| *span)
+    }
+    /// What all usable nodes have together, free or not.
+    pub fn total(&self) -> &Usage {
+        &self.total
+    }
     /// Gangs with a member on a node that is gone.
     pub fn broken(&self) -> &BTreeMap<GangId, NodeIdx> {
         &self.broken
@@ -239,6 +275,12 @@ impl World {
     /// How long the gangs of each user really ran.
     pub fn history(&self) -> &History {
         &self.history
+    }
+    /// The longest wait of the baseline so far. Zero where it is not kept, and where nodes can be bought: a
+    /// machine of no fixed size has no baseline.
+    pub fn baseline_wait(&self) -> Span {
+        let kept = self.baseline.as_ref().filter(|_| self.pools.is_empty());
+        kept.map_or(Span::ZERO, Baseline::longest_wait)
     }
     /// A queue.
     pub fn queue(&self, queue: QueueIdx) -> &Queue {

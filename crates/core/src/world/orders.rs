@@ -23,14 +23,13 @@ impl World {
         }
         self.check_room(&spec.claims)?;
         // Seats of every member, whether its node is here or not, so that members and quota can be checked.
-        let all: Vec<Seat> =
-            spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect();
+        let all = reserved_seats(spec);
         let here: Vec<Seat> = present(&spec.reservations).collect();
         self.check_members(gang, &all)?;
         if !self.are_free(gang, &here) {
             return Err(Stale::Seat.into());
         }
-        self.check_quota(gang.queue, &self.wants(gang, &all))?;
+        self.check_quota(gang, &self.wants(gang, &all))?;
 
         let base = format!("{}-{}", gang.spec.name.replace('/', "-"), spec.id.0);
         self.charge_seats(spec.gang, &all, true);
@@ -54,7 +53,8 @@ impl World {
         }
         self.next_order = spec.id.0 + 1;
         self.orders.insert(spec.id, Order { spec: spec.clone(), placed: self.now, held: here });
-        self.gang_mut(spec.gang).phase = Phase::Assembling(spec.id);
+        self.leave_line(spec.gang);
+        self.enter(spec.gang, Phase::Assembling(spec.id));
         Ok(())
     }
 
@@ -65,8 +65,7 @@ impl World {
         self.blame(&spec, reason);
         let held = std::mem::take(&mut self.orders.get_mut(&id).expect("checked above").held);
         self.rise(gang, &held);
-        let all: Vec<Seat> =
-            spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect();
+        let all = reserved_seats(&spec);
         self.charge_seats(gang, &all, false);
         self.close_order(id);
         if self.cancelled.contains(&gang) {
@@ -74,10 +73,11 @@ impl World {
             return Ok(());
         }
         let now = self.now;
-        let gang = self.gang_mut(gang);
-        gang.phase = Phase::Waiting;
-        gang.failed_orders += 1;
-        gang.last_failure = Some(now);
+        let row = self.gang_mut(gang);
+        row.failed_orders += 1;
+        row.last_failure = Some(now);
+        self.enter(gang, Phase::Waiting);
+        self.wait(gang);
         Ok(())
     }
 
@@ -262,6 +262,11 @@ impl World {
     fn offering_mut(&mut self, offering: OfferingRef) -> &mut crate::pool::Offering {
         &mut self.pools[offering.pool].offerings[usize::from(offering.slot)]
     }
+}
+
+/// A seat for every member of an order, whether its node is here or not; good for counting only.
+pub(super) fn reserved_seats(spec: &OrderSpec) -> Vec<Seat> {
+    spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect()
 }
 
 fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {

@@ -1,14 +1,22 @@
 //! Queues and pools: what is written down about demand and supply.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::World;
+use super::orders::reserved_seats;
 use crate::device::MAX_DEVICES;
 use crate::event::Refusal;
-use crate::id::{OfferingRef, PoolIdx, QueueIdx};
+use crate::gang::Phase;
+use crate::id::{Id, OfferingRef, PoolIdx, QueueIdx, SigIdx};
+use crate::past::Past;
 use crate::pool::{Health, Offering, Pool, PoolSpec, PoolUsage};
-use crate::queue::{Queue, QueueSpec, Usage};
+use crate::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
 use crate::resource::Amounts;
+use crate::time::Span;
+
+/// How long it takes until use counts half, where nobody says.
+const HALF_LIFE: Span = Span::hours(24);
 
 impl World {
     pub(super) fn set_queue(&mut self, spec: QueueSpec) -> Result<(), Refusal> {
@@ -25,57 +33,122 @@ impl World {
         {
             return Err(Refusal::QueueCycle(spec.name));
         }
-        let limit: BTreeMap<_, _> = spec
-            .limit
-            .amounts
-            .iter()
-            .map(|(name, amount)| (self.names.intern(name), *amount))
-            .collect();
+        let (guaranteed, limit) = (self.bounds(&spec.guaranteed), self.bounds(&spec.limit));
+        let user_limit = self.bounds(&spec.user_limit);
         match known {
             Some(me) => {
                 let usage = self.queues[me].usage.clone();
                 self.charge_above(me, &usage, false);
-                self.queues[me].parent = parent;
-                self.queues[me].limit = limit;
-                self.queues[me].spec = spec;
+                let queue = &mut self.queues[me];
+                (queue.parent, queue.spec) = (parent, spec);
+                (queue.guaranteed, queue.limit, queue.user_limit) = (guaranteed, limit, user_limit);
                 self.charge_above(me, &usage, true);
             }
             None => {
                 let name = spec.name.clone();
-                let me = self.queues.push(Queue { spec, parent, limit, usage: Usage::default() });
+                let me = self.queues.push(Queue {
+                    spec,
+                    parent,
+                    guaranteed,
+                    limit,
+                    user_limit,
+                    half_life: Span::ZERO,
+                    usage: Usage::default(),
+                    past: Past::default(),
+                    users: BTreeMap::new(),
+                });
                 self.queue_by_name.insert(name, me);
             }
         }
+        self.settle_tree();
         Ok(())
+    }
+
+    fn bounds(&mut self, quota: &Quota) -> Bounds {
+        let amounts = quota.amounts.iter().map(|(name, n)| (self.names.intern(name), *n)).collect();
+        Bounds { gpu_milli: quota.gpu_milli, amounts }
+    }
+
+    /// What depends on the whole tree is found anew: half-lives that are taken over from above, and what each
+    /// user holds where there is a limit for users.
+    fn settle_tree(&mut self) {
+        let now = self.now;
+        for me in (0..self.queues.len()).map(QueueIdx::from_index) {
+            let said = self.queue_path(me).find_map(|queue| self.queues[queue].spec.half_life);
+            let queue = &mut self.queues[me];
+            queue.past.settle(&queue.usage, queue.half_life, now);
+            queue.half_life = said.unwrap_or(HALF_LIFE);
+            queue.users.clear();
+        }
+        let mut held = Vec::new();
+        for (id, gang) in self.gangs() {
+            let seats = match gang.phase {
+                Phase::Assembling(order) => reserved_seats(&self.orders[&order].spec),
+                _ => gang.seats.clone(),
+            };
+            held.push((id, gang.queue, gang.spec.user.clone(), self.wants(gang, &seats)));
+        }
+        for (_, queue, user, wants) in held {
+            for (sig, count) in wants {
+                self.charge_user(queue, &user, sig, count, true);
+            }
+        }
     }
 
     /// Moves a queue's use to or from everything above it, when it moves in the tree.
     fn charge_above(&mut self, queue: QueueIdx, usage: &Usage, add: bool) {
-        if let Some(parent) = self.queues[queue].parent {
-            self.charge(parent, &usage.amounts, usage.gpu_milli, 1, add);
-        }
+        let above = self.queues[queue].parent;
+        self.charge(above, &usage.amounts, usage.gpu_milli, 1, add);
     }
 
     /// Adds `count` members' use to a queue and everything above it, or takes it off again.
     pub(super) fn charge(
         &mut self,
-        queue: QueueIdx,
+        from: Option<QueueIdx>,
         amounts: &Amounts,
         gpu_milli: u64,
         count: u32,
         add: bool,
     ) {
-        let mut here = Some(queue);
+        let mut here = from;
         while let Some(queue) = here {
             let queue = &mut self.queues[queue];
+            queue.past.settle(&queue.usage, queue.half_life, self.now);
             if add {
-                queue.usage.amounts.add(amounts, count);
-                queue.usage.gpu_milli += gpu_milli * u64::from(count);
+                queue.usage.add(amounts, gpu_milli, count);
             } else {
-                queue.usage.amounts.take(amounts, count);
-                queue.usage.gpu_milli -= gpu_milli * u64::from(count);
+                queue.usage.take(amounts, gpu_milli, count);
             }
             here = queue.parent;
+        }
+    }
+
+    /// Adds `count` members' use to what a user holds wherever there is a limit for users, or takes it off.
+    pub(super) fn charge_user(
+        &mut self,
+        queue: QueueIdx,
+        user: &Arc<str>,
+        sig: SigIdx,
+        count: u32,
+        add: bool,
+    ) {
+        let signature = &self.sigs[sig];
+        let mut here = Some(queue);
+        while let Some(at) = here {
+            let queue = &mut self.queues[at];
+            here = queue.parent;
+            if queue.user_limit.is_empty() {
+                continue;
+            }
+            let held = queue.users.entry(user.clone()).or_default();
+            if add {
+                held.add(&signature.key.amounts, signature.gpu_milli(), count);
+            } else {
+                held.take(&signature.key.amounts, signature.gpu_milli(), count);
+            }
+            if held.is_zero() {
+                queue.users.remove(user);
+            }
         }
     }
 

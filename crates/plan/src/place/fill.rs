@@ -151,9 +151,8 @@ pub(super) fn seats_on(
     seats: &mut Vec<Seat>,
 ) -> StateIdx {
     let filled = scratch.fill(state, ask.sig, each);
-    let nodes = scratch.world.capacity().leaf(leaf);
     for slot in slots {
-        let node = nodes.node(*slot);
+        let node = scratch.node_in(leaf, *slot);
         seat_all(&filled, each, node, ask.role, seats);
     }
     scratch.shift(leaf, slots, state, filled.state);

@@ -134,7 +134,7 @@ impl Fits {
         if scratch.is_barred(content.class) {
             return 0;
         }
-        let name = world.node_name(world.capacity().leaf(leaf).node(slot));
+        let name = world.node_name(scratch.node_in(leaf, slot));
         match signature.score(world.class(content.class), world.topology(), leaf, name) {
             Some(score) if score >= want.floor => signature.times_fits(content).min(PLENTY),
             _ => 0,

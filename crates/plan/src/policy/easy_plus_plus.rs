@@ -1,20 +1,16 @@
 //! EASY++: people's estimates are poor, and what they ran last is a better guess.
 
-use muster_core::World;
 use muster_core::gang::Gang;
-use muster_core::time::Time;
 
 use super::Discipline;
+use crate::order::View;
 use crate::predict::{Belief, duration};
 
 /// By age, believing the mean of the user's last two runs, with backfill of the shortest first.
 pub(super) struct EasyPlusPlus;
 
 impl Discipline for EasyPlusPlus {
-    fn rank(&self, _: &World, _: &Gang, _: Time) -> f64 {
-        0.0
-    }
-    fn backfill_rank(&self, _: &World, gang: &Gang, _: Time) -> Option<f64> {
+    fn backfill_rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {
         Some(duration(gang, self.belief()).as_secs_f64())
     }
     fn belief(&self) -> Belief {

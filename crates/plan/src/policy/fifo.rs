@@ -1,9 +1,5 @@
 //! First come, first served.
 
-use muster_core::World;
-use muster_core::gang::Gang;
-use muster_core::time::Time;
-
 use super::{Behind, Discipline};
 
 /// By age, strictly or not.
@@ -13,9 +9,6 @@ pub(super) struct Fifo {
 }
 
 impl Discipline for Fifo {
-    fn rank(&self, _: &World, _: &Gang, _: Time) -> f64 {
-        0.0
-    }
     fn behind(&self) -> Behind {
         if self.overtake { Behind::Free } else { Behind::Barred }
     }

@@ -2,19 +2,22 @@
 //!
 //! Who goes first is a discipline, chosen by name; each is a file of its own.
 
+mod conservative;
 mod easy;
 mod easy_plus_plus;
 mod easy_sjbf;
+mod edf;
+mod fair;
 mod fifo;
 mod muster;
 mod sjf;
 mod wfp;
 
-use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::order::View;
 use crate::predict::Belief;
 
 /// Who goes first.
@@ -22,7 +25,6 @@ use crate::predict::Belief;
 #[serde(rename_all = "kebab-case")]
 pub enum QueueOrder {
     /// By priority, then by age. A gang that must wait keeps those behind it off the nodes it waits for.
-    #[default]
     Fifo,
     /// By priority, then by age, but whoever fits may overtake. Large gangs can starve.
     FifoOvertake,
@@ -32,11 +34,18 @@ pub enum QueueOrder {
     EasySjbf,
     /// The same, by what the user's last runs took instead of what the user says.
     EasyPlusPlus,
+    /// By age; everybody who must wait gets a start time, and whoever delays nobody may go before.
+    Conservative,
     /// Shortest first; the first that must wait gets a start time.
     Sjf,
     /// By how long a gang has waited for its length, larger ones sooner; the first gets a start time.
     Wfp,
-    /// The oldest gang always has a start time; others go before it by how much they are slowed down.
+    /// Whose deadline comes first; the first that must wait gets a start time.
+    Edf,
+    /// The queue that has least of its share first, then by age; the first that must wait gets a start time.
+    Fair,
+    /// Queues by share, gangs by how much they are slowed down, and whoever is due gets a start time.
+    #[default]
     Muster,
 }
 
@@ -47,22 +56,32 @@ pub(crate) enum Behind {
     Barred,
     /// They may take anything.
     Free,
-    /// It gets a start time; they may take what does not delay it.
-    Backfill,
-    /// The same, but only for the oldest, who is served first; nobody else holds up anybody.
-    BackfillOldest,
+    /// So many gangs get a start time, in order; others may take what delays none of them.
+    Backfill(usize),
+    /// The same, but only gangs that are due, and where queues compete the first that must wait.
+    BackfillDue(usize),
 }
 
 /// One way to run the queue.
 pub(crate) trait Discipline {
-    /// Its place in the queue, lowest first; priority goes before, age after it.
-    fn rank(&self, world: &World, gang: &Gang, now: Time) -> f64;
+    /// Its place in the queue, lowest first, after priority and before age; none when age decides.
+    fn rank(&self, _view: &View<'_>, _gang: &Gang) -> Option<f64> {
+        None
+    }
+    /// Since when it goes before all of its priority and queue that are not due; none when it is not due.
+    fn due_since(&self, _view: &View<'_>, _gang: &Gang) -> Option<Time> {
+        None
+    }
+    /// Whether queues take turns by what they have of their share.
+    fn by_share(&self) -> bool {
+        false
+    }
     /// How those behind a gang that must wait are treated.
     fn behind(&self) -> Behind {
-        Behind::Backfill
+        Behind::Backfill(1)
     }
     /// Its place among those that may go before a reservation; `None` for the queue's own order.
-    fn backfill_rank(&self, _world: &World, _gang: &Gang, _now: Time) -> Option<f64> {
+    fn backfill_rank(&self, _view: &View<'_>, _gang: &Gang) -> Option<f64> {
         None
     }
     /// Whose word is taken for how long a gang runs.
@@ -73,14 +92,17 @@ pub(crate) trait Discipline {
 
 impl QueueOrder {
     /// Every policy, by the name it is chosen with.
-    pub const NAMES: [(&'static str, QueueOrder); 8] = [
+    pub const NAMES: [(&'static str, QueueOrder); 11] = [
         ("fifo", QueueOrder::Fifo),
         ("fifo-overtake", QueueOrder::FifoOvertake),
         ("easy", QueueOrder::Easy),
         ("easy-sjbf", QueueOrder::EasySjbf),
         ("easy-plus-plus", QueueOrder::EasyPlusPlus),
+        ("conservative", QueueOrder::Conservative),
         ("sjf", QueueOrder::Sjf),
         ("wfp", QueueOrder::Wfp),
+        ("edf", QueueOrder::Edf),
+        ("fair", QueueOrder::Fair),
         ("muster", QueueOrder::Muster),
     ];
 
@@ -91,6 +113,10 @@ impl QueueOrder {
     /// Every name, as a person lists them.
     pub fn names() -> String {
         Self::NAMES.map(|(name, _)| name).join(", ")
+    }
+    /// Whether it compares with what plain EASY would have done; the World must keep that then.
+    pub fn needs_baseline(self) -> bool {
+        self == QueueOrder::Muster
     }
     /// Whose word this policy takes for how long a gang runs.
     pub fn belief(self) -> Belief {
@@ -103,8 +129,11 @@ impl QueueOrder {
             QueueOrder::Easy => &easy::Easy,
             QueueOrder::EasySjbf => &easy_sjbf::EasySjbf,
             QueueOrder::EasyPlusPlus => &easy_plus_plus::EasyPlusPlus,
+            QueueOrder::Conservative => &conservative::Conservative,
             QueueOrder::Sjf => &sjf::Sjf,
             QueueOrder::Wfp => &wfp::Wfp,
+            QueueOrder::Edf => &edf::Edf,
+            QueueOrder::Fair => &fair::Fair,
             QueueOrder::Muster => &muster::Muster,
         }
     }
@@ -135,18 +164,21 @@ pub struct Policy {
     pub cool_off: Span,
     /// Placements tried in one cycle before the rest of the queue is put off to the next.
     pub trials: u32,
+    /// Say of every gang where it stands. Whoever only wants to know who starts saves the time.
+    pub explain: bool,
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            order: QueueOrder::Fifo,
+            order: QueueOrder::default(),
             // Karpenter forgets a stock-out after 3 minutes, and measured stock-outs last 48 to 215:
             // asking again after 3 and then ever later wastes little either way.
             avoid_base: Span::mins(3),
             avoid_max: Span::hours(1),
             cool_off: Span::mins(30),
             trials: 100_000,
+            explain: true,
         }
     }
 }

@@ -1,32 +1,45 @@
-//! Muster's own order: nobody waits long for his length, and the oldest is sure of his turn.
+//! Muster's own order: nobody waits long for his length, and whoever has waited long enough is sure of his turn.
 //!
-//! The oldest gang that must wait holds a start time computed from what users say, which is never too short.
-//! Whoever does not delay it may go before, most slowed down first: waiting hurts a short gang sooner than a
-//! long one, and how long a gang really is, its user's history tells better than its user.
+//! Queues take turns by what they have of their share. Within a queue gangs go by how much they are slowed
+//! down: waiting hurts a short gang sooner than a long one, and how long a gang really is, its user's history
+//! tells better than its user. What an hour of delay is said to cost counts on top. Such an order can starve
+//! the long and the large, so a gang becomes due: when it has waited nearly as long as plain EASY would have
+//! let anybody wait, or when its deadline draws near. Whoever is due goes first and holds a start time
+//! computed from what users say, which is never too early.
 
-use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::time::{Span, Time};
 
 use super::{Behind, Discipline};
+use crate::order::View;
 use crate::predict::likely;
 
-/// The oldest first, then by expected slowdown.
+/// Queues by share, gangs by expected slowdown, the due before all others.
 pub(super) struct Muster;
 
 /// Gangs likely to be longer than this are hardly told apart: their guesses are too rough.
 const LONG: Span = Span::hours(4);
 /// A little above one: of two gangs equally slowed down the shorter goes first.
 const SHORTNESS: f64 = 1.2;
+/// Start times held at once by gangs that are due. More of them leave too many nodes idle.
+const RESERVATIONS: usize = 10;
 
 impl Discipline for Muster {
-    fn behind(&self) -> Behind {
-        Behind::BackfillOldest
-    }
-    fn rank(&self, world: &World, gang: &Gang, now: Time) -> f64 {
-        let likely = likely(world, gang, now).as_secs_f64();
+    fn rank(&self, view: &View<'_>, gang: &Gang) -> Option<f64> {
+        let likely = likely(view.world, gang, view.now).as_secs_f64();
         let length = 1.0 / (1.0 / likely.max(1.0) + 1.0 / LONG.as_secs_f64());
-        let wait = now.since(gang.submitted).as_secs_f64();
-        -(wait + length) / length.powf(SHORTNESS)
+        let wait = view.now.since(gang.submitted).as_secs_f64();
+        let cost = gang.spec.cost_of_waiting.map_or(0.0, |cost| cost.as_units());
+        Some(-(wait + length) / length.powf(SHORTNESS) * (1.0 + cost))
+    }
+    fn due_since(&self, view: &View<'_>, gang: &Gang) -> Option<Time> {
+        let due = view.guard.due(gang);
+        (due <= view.now).then_some(due)
+    }
+    fn by_share(&self) -> bool {
+        true
+    }
+    fn behind(&self) -> Behind {
+        Behind::BackfillDue(RESERVATIONS)
     }
 }

@@ -1,20 +1,17 @@
 //! WFP3, as run on large machines: how long a gang has waited for its length, cubed, times its size.
 
-use muster_core::World;
 use muster_core::gang::Gang;
-use muster_core::time::Time;
 
 use super::Discipline;
-use crate::predict::{Belief, duration};
+use crate::order::View;
 
 /// By `(wait / estimate)^3 * members`, highest first.
 pub(super) struct Wfp;
 
 impl Discipline for Wfp {
-    fn rank(&self, _: &World, gang: &Gang, now: Time) -> f64 {
-        let wait = now.since(gang.submitted).as_secs_f64();
-        let estimate = duration(gang, Belief::Estimate).as_secs_f64().max(1.0);
-        let members: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
-        -(wait / estimate).powi(3) * f64::from(members)
+    fn rank(&self, view: &View<'_>, gang: &Gang) -> Option<f64> {
+        let wait = view.now.since(gang.submitted).as_secs_f64();
+        let estimate = gang.spec.said_duration().as_secs_f64().max(1.0);
+        Some(-(wait / estimate).powi(3) * f64::from(gang.spec.min_members()))
     }
 }

@@ -78,8 +78,15 @@ fn meddle(
 ) {
     for _ in 0..1 + rng.below(4) {
         let (_, gang) = gangs[rng.below(gangs.len())];
-        match rng.below(4) {
-            0 => scratch.charge(gang.queue, gang.sigs[0], 1),
+        match rng.below(5) {
+            4 => {
+                let known = offerings(scratch);
+                if !known.is_empty() {
+                    let offering = scratch.world.offering(known[rng.below(known.len())]);
+                    scratch.appear(offering.class, offering.leaf);
+                }
+            }
+            0 => scratch.charge(gang, gang.sigs[0], 1),
             1 => {
                 let known = offerings(scratch);
                 if !known.is_empty() {

@@ -3,7 +3,8 @@
 use muster_core::gang::Phase;
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, StopReason};
-use muster_core::{Event, Fact, World};
+use muster_core::{Event, Fact};
+use muster_plan::world_for;
 use muster_testkit::promises::{Promise, Said};
 
 use super::Sim;
@@ -32,7 +33,7 @@ impl Sim {
             log.truncate(log.len().saturating_sub(12));
         }
         let log = self.log.as_ref().expect("kept where it may crash");
-        let mut world = World::new(self.levels.clone());
+        let mut world = world_for(&self.policy, self.levels.clone());
         for (at, event) in log {
             let read = world.apply(*at, event);
             debug_assert!(read.is_ok(), "what was accepted once is accepted again: {event:?}");

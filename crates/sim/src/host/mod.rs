@@ -20,7 +20,7 @@ use muster_core::time::Time;
 use muster_core::topology::Levels;
 use muster_core::verdict::{Blocker, Verdict};
 use muster_core::{Event, Fact, World};
-use muster_plan::{Policy, QueueOrder, plan};
+use muster_plan::{Policy, QueueOrder, plan, world_for};
 use muster_testkit::promises::{Promise, Terms};
 use muster_testkit::{Ledger, Violation};
 use rustc_hash::FxHashMap;
@@ -121,7 +121,7 @@ impl Sim {
         }
         let mut sim = Self {
             now: Time::ZERO,
-            world: World::new(levels.clone()),
+            world: world_for(&policy, levels.clone()),
             recorder,
             policy,
             agenda: Agenda::new(),
@@ -229,6 +229,10 @@ impl Sim {
     pub fn world(&self) -> &World {
         &self.world
     }
+    /// Where every gang stands now, whether or not the planner was asked to say so as it went.
+    pub fn explain(&self) -> Plan {
+        plan(&self.world, self.now, &Policy { explain: true, ..self.policy.clone() })
+    }
     /// The plan of the last step.
     pub fn last_plan(&self) -> &Plan {
         &self.last_plan
@@ -328,7 +332,7 @@ impl Sim {
         ledger.excuse(excused(&self.last_plan));
         ledger.check(self.now);
         let silent = self.world.gangs().count() != self.last_plan.verdicts.len();
-        if silent && self.options.step != Step::Pyss {
+        if silent && self.policy.explain && self.options.step != Step::Pyss {
             let what = "a gang got no verdict".to_owned();
             self.break_promise(Promise::BadInputIsAFinding, what);
         }

@@ -25,7 +25,7 @@ use muster_core::order::ClaimFailure;
 use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_core::{Event, Plan, World};
-use muster_plan::{Policy, plan};
+use muster_plan::{Policy, QueueOrder, plan};
 
 /// Runs a case and returns what was planned.
 pub(crate) fn check(case: &str) -> String {
@@ -53,7 +53,7 @@ impl Bench {
     pub(crate) fn new() -> Self {
         let mut bench = Self {
             world: World::new(Levels::default()),
-            policy: Policy::default(),
+            policy: Policy { order: QueueOrder::Fifo, ..Policy::default() },
             now: Time::ZERO,
             events: Vec::new(),
             out: String::new(),

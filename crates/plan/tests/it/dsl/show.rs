@@ -3,7 +3,7 @@
 
 use muster_core::device::DeviceSet;
 use muster_core::gang::Seat;
-use muster_core::id::{GangId, NodeIdx, OfferingRef, QueueIdx};
+use muster_core::id::{GangId, NodeIdx, OfferingRef, QueueIdx, ResourceIdx};
 use muster_core::order::{OrderSpec, Place, RollbackReason};
 use muster_core::plan::{Action, StopReason};
 use muster_core::resource::display_amount;
@@ -93,7 +93,11 @@ fn verdict(world: &World, verdict: &Verdict) -> String {
         Verdict::Provisioning { order, ready, total, deadline } => {
             format!("assembles {order:?}: {ready} of {total} by {}", time(*deadline))
         }
-        Verdict::Waiting { position, blockers } => format!("waits #{position}: {}", list(blockers)),
+        Verdict::Waiting { position, blockers, late, .. } => {
+            let late =
+                late.as_ref().map_or_else(String::new, |late| format!(", late by {}", late.by));
+            format!("waits #{position}: {}{late}", list(blockers))
+        }
         Verdict::Impossible { blockers } => format!("is impossible: {}", list(blockers)),
     }
 }
@@ -105,15 +109,15 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
         Blocker::Behind(ahead) => format!("behind {}", gang(world, *ahead)),
         Blocker::NotConsidered => "not considered".to_owned(),
         Blocker::QueueLimit { queue: at, resource, held, wants, limit } => {
-            let amount = |amount: u64| match resource {
-                None => format!("{}gpu", amount as f64 / 1e3),
-                Some(resource) => {
-                    let name = world.names().name(*resource);
-                    format!("{}{name}", display_amount(name, amount))
-                }
-            };
-            let (held, wants, limit) = (amount(*held), amount(*wants), amount(*limit));
-            format!("queue {} holds {held}, wants {wants}, limit {limit}", queue(world, *at))
+            let limit = amounts(world, *resource, [*held, *wants, *limit]);
+            format!("queue {} {limit}", queue(world, *at))
+        }
+        Blocker::UserLimit { queue: at, resource, held, wants, limit } => {
+            let limit = amounts(world, *resource, [*held, *wants, *limit]);
+            format!("user in {} {limit}", queue(world, *at))
+        }
+        Blocker::CheaperToWait { start, wait, buy } => {
+            format!("waiting until {} costs {wait}, buying {buy}", time(*start))
         }
         Blocker::ProvisioningOff => "provisioning off".to_owned(),
         Blocker::NoOffering { role } => format!("no offering for r{role}"),
@@ -125,6 +129,17 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
             format!("r{role} never {needs}, at most {most}")
         }
     }
+}
+
+fn amounts(world: &World, resource: Option<ResourceIdx>, amounts: [u64; 3]) -> String {
+    let [held, wants, limit] = amounts.map(|amount| match resource {
+        None => format!("{}gpu", amount as f64 / 1e3),
+        Some(resource) => {
+            let name = world.names().name(resource);
+            format!("{}{name}", display_amount(name, amount))
+        }
+    });
+    format!("holds {held}, wants {wants}, limit {limit}")
 }
 
 /// Seats role by role: `a1[0-7] a2[0-7] | c0*2` where members of the second role need no GPU.

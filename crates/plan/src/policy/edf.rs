@@ -1,0 +1,15 @@
+//! Earliest deadline first.
+
+use muster_core::gang::Gang;
+
+use super::Discipline;
+use crate::order::View;
+
+/// By deadline; whoever has none comes after all who have.
+pub(super) struct Edf;
+
+impl Discipline for Edf {
+    fn rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {
+        Some(gang.spec.deadline.map_or(f64::INFINITY, |deadline| deadline.as_secs_f64()))
+    }
+}

@@ -1,0 +1,82 @@
+//! What queues have of their share: hierarchical dominant-resource fairness, with a memory.
+//!
+//! A queue's share is what it holds of the resource it holds most of, as a part of all there is, for its
+//! weight. What it held on average counts as well, so that a queue that was idle goes before one that was
+//! busy, and less so as time passes. A queue that is within what it can count on goes before all that are not:
+//! so what was lent comes back as soon as something ends.
+
+use muster_core::id::{Id, QueueIdx, ResourceIdx};
+use muster_core::queue::Usage;
+use muster_core::time::Time;
+use muster_core::{World, past::Past};
+
+use crate::scratch::Scratch;
+
+/// Shares, kept until something is given to a queue.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    kept: Vec<Option<f64>>,
+    now: Time,
+}
+
+impl Shares {
+    pub(crate) fn new(world: &World, now: Time) -> Self {
+        Self { kept: vec![None; world.queues().len()], now }
+    }
+
+    /// What a queue has of its share; less goes first.
+    pub(crate) fn of(&mut self, scratch: &Scratch<'_>, queue: QueueIdx) -> f64 {
+        if let Some(share) = self.kept[queue.index()] {
+            return share;
+        }
+        let listed = scratch.world.queue(queue);
+        let past = listed.past.later(&listed.usage, listed.half_life, self.now);
+        let share = dominant(scratch, scratch.queue_usage(queue), &past)
+            / f64::from(listed.spec.weight).max(f64::MIN_POSITIVE);
+        self.kept[queue.index()] = Some(share);
+        share
+    }
+
+    /// What a queue's own gangs have, beside those of the queues below it.
+    pub(crate) fn of_own(&self, scratch: &Scratch<'_>, queue: QueueIdx) -> f64 {
+        let mut own = scratch.queue_usage(queue).clone();
+        for (child, listed) in scratch.world.queues().iter() {
+            if listed.parent == Some(queue) {
+                let below = scratch.queue_usage(child);
+                own.take(&below.amounts, below.gpu_milli, 1);
+            }
+        }
+        dominant(scratch, &own, &Past::default())
+    }
+
+    /// Something was given to a queue: it and those above it are looked at anew.
+    pub(crate) fn given(&mut self, world: &World, queue: QueueIdx) {
+        for queue in world.queue_path(queue) {
+            self.kept[queue.index()] = None;
+        }
+    }
+}
+
+/// Whether a queue would be within what it can count on with this on top.
+pub(crate) fn within_guarantee(scratch: &Scratch<'_>, queue: QueueIdx, wants: &Usage) -> bool {
+    let sure = &scratch.world.queue(queue).guaranteed;
+    sure.concerns(wants) && sure.exceeded(scratch.queue_usage(queue), wants).is_none()
+}
+
+/// The largest part of any resource that is held now or was on average, of all there is.
+fn dominant(scratch: &Scratch<'_>, held: &Usage, past: &Past) -> f64 {
+    let world = scratch.world;
+    let top = world.queues().iter().filter(|(_, queue)| queue.parent.is_none());
+    let top: Vec<&Usage> = top.map(|(queue, _)| scratch.queue_usage(queue)).collect();
+    // Nodes that are still to come are held, and not there yet.
+    let all = |have: u64, of: &dyn Fn(&Usage) -> u64| have.max(top.iter().map(|u| of(u)).sum());
+    let part = |held: f64, all: u64| if all == 0 { 0.0 } else { held / all as f64 };
+    let gpus = all(world.total().gpu_milli, &|usage| usage.gpu_milli);
+    let mut most = part(held.gpu_milli as f64 + past.gpu_milli(), gpus);
+    for resource in (0..world.names().len()).map(ResourceIdx::from_index) {
+        let have = all(world.total().amounts.get(resource), &|usage| usage.amounts.get(resource));
+        let held = held.amounts.get(resource) as f64 + past.amount(resource);
+        most = most.max(part(held, have));
+    }
+    most
+}
