@@ -70,7 +70,7 @@ impl<'w> Holes<'w> {
         cycle.scratch.sit(gang, &seats);
         for booking in &mut self.bookings.0[..before] {
             booking.then.sit(gang, &seats);
-            quota::charge(&mut booking.then, gang);
+            quota::charge_later(&mut booking.then, gang);
         }
         self.taken(cycle, &nodes_of(&seats));
         Ok(seats)
@@ -113,7 +113,7 @@ impl<'w> Holes<'w> {
         }
         for booking in self.bookings.0.iter_mut().filter(|_| drawn.is_ok()) {
             booking.then.sit(gang, &seats);
-            quota::charge(&mut booking.then, gang);
+            quota::charge_later(&mut booking.then, gang);
         }
         self.taken(cycle, &nodes_of(&seats));
         drawn

@@ -38,6 +38,8 @@ pub(crate) struct Cycle<'w> {
     pub(crate) most_ever: BTreeMap<(SigIdx, Option<Level>, QueueIdx, Span), u64>,
     pub(crate) orders_given: u32,
     pub(crate) claims_given: u32,
+    /// How many members of a kind fitted when they were last counted, and as of which version of the scratch.
+    counted: Option<(SigIdx, u64, u64)>,
     pub(crate) wake: Option<Time>,
 }
 
@@ -265,6 +267,7 @@ impl<'w> Cycle<'w> {
             most_ever: BTreeMap::new(),
             orders_given: 0,
             claims_given: 0,
+            counted: None,
             wake: None,
         }
     }
@@ -275,8 +278,13 @@ impl<'w> Cycle<'w> {
         else {
             return false;
         };
-        self.fits.in_domain(&self.scratch, ROOT, Want::any(sig)) < u64::from(needs)
-            && self.policy.order.discipline().behind() != Behind::Barred
+        let version = self.scratch.version();
+        let free = match self.counted {
+            Some((of, at, free)) if (of, at) == (sig, version) => free,
+            _ => self.fits.in_domain(&self.scratch, ROOT, Want::any(sig)),
+        };
+        self.counted = Some((sig, version, free));
+        free < u64::from(needs) && self.policy.order.discipline().behind() != Behind::Barred
     }
 
     /// The gang ahead that waits for room under a limit that holds for this one too.

@@ -9,6 +9,9 @@ use crate::scratch::Scratch;
 /// A limit on the way up the queue tree that the gang's minimum would exceed: one that it exceeds even alone
 /// if there is such a one, else the first.
 pub(crate) fn over_limit(scratch: &Scratch<'_>, gang: &Gang) -> Option<Blocker> {
+    if !scratch.world.has_limits() {
+        return None;
+    }
     let mut over = limits_exceeded(scratch, gang).into_iter();
     let first = over.next()?;
     Some(if exceeds_alone(&first) { first } else { over.find(exceeds_alone).unwrap_or(first) })
@@ -44,18 +47,31 @@ fn limits_exceeded(scratch: &Scratch<'_>, gang: &Gang) -> SmallVec<[Blocker; 2]>
     over
 }
 
-/// Gives back what these seats of a gang count for in its queue.
-pub(crate) fn refund(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
+/// Gives back what these seats of a gang count for in its queue, in a world that is looked at for room only:
+/// where nobody has a limit there is nothing to count.
+pub(crate) fn refund_later(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
+    if !scratch.world.has_limits() {
+        return;
+    }
     for (role, sig) in gang.sigs.iter().enumerate() {
         let mine = seats.iter().filter(|seat| usize::from(seat.role) == role);
         scratch.refund(gang, *sig, mine.map(|seat| u32::from(seat.members)).sum());
     }
 }
 
-/// Gives back what the gang's minimum counts for in its queue.
+/// Gives back what the gang's minimum counts for in its queue, in a world that is looked at for room only.
 pub(crate) fn refund_minimum(scratch: &mut Scratch<'_>, gang: &Gang) {
-    for (role, sig) in gang.spec.roles.iter().zip(&gang.sigs) {
-        scratch.refund(gang, *sig, role.min);
+    if scratch.world.has_limits() {
+        for (role, sig) in gang.spec.roles.iter().zip(&gang.sigs) {
+            scratch.refund(gang, *sig, role.min);
+        }
+    }
+}
+
+/// Counts the gang's minimum against its queue, in a world that is looked at for room only.
+pub(crate) fn charge_later(scratch: &mut Scratch<'_>, gang: &Gang) {
+    if scratch.world.has_limits() {
+        charge(scratch, gang);
     }
 }
 

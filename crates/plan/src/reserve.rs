@@ -83,9 +83,7 @@ impl<'w> Bookings<'w> {
                 applied = changes.partition_point(|(time, _)| *time <= from);
                 (scratch, Fits::default())
             });
-            for (_, change) in &changes[applied..upto] {
-                self.apply(cycle, *change, then);
-            }
+            self.apply(cycle, &changes[applied..upto], then);
             applied = upto;
             if quota::over_limit(then, gang).is_some() {
                 continue;
@@ -94,7 +92,7 @@ impl<'w> Bookings<'w> {
             if let Some(seats) = self.place_clear_of_all(then, fits, gang, at, end) {
                 let mut then = std::mem::replace(then, cycle.scratch.later());
                 then.sit(gang, &seats);
-                quota::charge(&mut then, gang);
+                quota::charge_later(&mut then, gang);
                 return Some(Booking { gang: id, start: at, end, seats, then });
             }
         }
@@ -106,7 +104,7 @@ impl<'w> Bookings<'w> {
         for other in &mut self.0 {
             if booking.start <= other.start && other.start < booking.end {
                 other.then.sit(gang, &booking.seats);
-                quota::charge(&mut other.then, gang);
+                quota::charge_later(&mut other.then, gang);
             }
         }
         let at = self.0.partition_point(|other| other.start <= booking.start);
@@ -229,42 +227,52 @@ impl<'w> Bookings<'w> {
         }
     }
 
-    /// Lets a change happen in a scratch.
-    fn apply(&self, cycle: &Cycle<'w>, change: Change, then: &mut Scratch<'w>) {
+    /// Lets changes happen in a scratch. Gangs that end one after the other are taken together, node by node.
+    fn apply(&self, cycle: &Cycle<'w>, changes: &[(Time, Change)], then: &mut Scratch<'w>) {
         let world = cycle.scratch.world;
-        let ends = |then: &mut Scratch<'w>, gang: &Gang, seats: &[Seat]| {
-            then.rise(gang, seats);
-            quota::refund(then, gang, seats);
-        };
-        match change {
-            Change::Ends(id) => {
-                let gang = world.gang(id).expect("it runs");
-                ends(then, gang, &gang.seats);
-            }
-            Change::StartedNowEnds(at) => {
-                let (id, seats) = &cycle.admitted[at];
-                ends(then, world.gang(*id).expect("it was just admitted"), seats);
-            }
-            Change::BookedEnds(at) => {
-                let booking = &self.0[at];
-                ends(then, world.gang(booking.gang).expect("it waits"), &booking.seats);
-            }
-            Change::Starts(at) => {
-                let booking = &self.0[at];
-                let gang = world.gang(booking.gang).expect("it waits");
-                then.sit(gang, &booking.seats);
-                quota::charge(then, gang);
-            }
-            Change::OrderEnds(id) => {
-                let order = &world.orders()[&id];
-                let gang = world.gang(order.spec.gang).expect("it has an order");
-                then.rise(gang, &order.held);
-                quota::refund_minimum(then, gang);
-                for (class, leaf) in booting(world, order) {
-                    then.appear(class, leaf);
+        let mut leaving: Vec<(&Gang, &[Seat])> = Vec::new();
+        for (_, change) in changes {
+            match *change {
+                Change::Ends(id) => {
+                    let gang = world.gang(id).expect("it runs");
+                    leaving.push((gang, &gang.seats));
+                }
+                Change::StartedNowEnds(at) => {
+                    let (id, seats) = &cycle.admitted[at];
+                    leaving.push((world.gang(*id).expect("it was just admitted"), seats));
+                }
+                Change::BookedEnds(at) => {
+                    let booking = &self.0[at];
+                    leaving.push((world.gang(booking.gang).expect("it waits"), &booking.seats));
+                }
+                Change::Starts(at) => {
+                    leave(then, &mut leaving);
+                    let booking = &self.0[at];
+                    let gang = world.gang(booking.gang).expect("it waits");
+                    then.sit(gang, &booking.seats);
+                    quota::charge_later(then, gang);
+                }
+                Change::OrderEnds(id) => {
+                    leave(then, &mut leaving);
+                    let order = &world.orders()[&id];
+                    let gang = world.gang(order.spec.gang).expect("it has an order");
+                    then.rise(gang, &order.held);
+                    quota::refund_minimum(then, gang);
+                    for (class, leaf) in booting(world, order) {
+                        then.appear(class, leaf);
+                    }
                 }
             }
         }
+        leave(then, &mut leaving);
+    }
+}
+
+/// Lets gangs give back all they have.
+fn leave(then: &mut Scratch<'_>, leaving: &mut Vec<(&Gang, &[Seat])>) {
+    then.rise_all(leaving);
+    for (gang, seats) in leaving.drain(..) {
+        quota::refund_later(then, gang, seats);
     }
 }
 

@@ -74,6 +74,8 @@ pub struct Scratch<'w> {
     /// Classes kept for gangs further ahead.
     barred: FixedBitSet,
 
+    /// Goes up whenever something may fit that did not, or the other way round.
+    version: u64,
     journal: Vec<Saved>,
     /// Per domain, the last trial that saved its tally and its groups.
     stamps: Vec<(u32, u32)>,
@@ -104,6 +106,7 @@ impl<'w> Scratch<'w> {
             state_by_content: FxHashMap::default(),
             filled: FxHashMap::default(),
             barred: FixedBitSet::with_capacity(world.class_count()),
+            version: 0,
             journal: Vec::new(),
             stamps: vec![(0, 0); domains],
             trial: 0,
@@ -138,6 +141,10 @@ impl<'w> Scratch<'w> {
             None => self.world.states().get(idx),
             Some(beyond) => &self.states[beyond],
         }
+    }
+    /// As long as this is the same, the same fits.
+    pub fn version(&self) -> u64 {
+        self.version
     }
     /// Number of states, the World's and those on paper.
     pub fn state_count(&self) -> usize {
@@ -183,6 +190,7 @@ impl<'w> Scratch<'w> {
         if slots.is_empty() || from == to {
             return;
         }
+        self.version += 1;
         let world = self.world;
         let groups = self.groups_mut(leaf);
         groups.remove(slots, from);
@@ -208,6 +216,7 @@ impl<'w> Scratch<'w> {
         let slot = world.capacity().leaf(leaf).slots() + self.ghosts.len() as u32;
         self.journal.push(Saved::Ghosts(self.ghosts.len()));
         self.ghosts.push((leaf, slot));
+        self.version += 1;
         let state = self.intern(world.empty_state(class));
         self.groups_mut(leaf).insert(&[slot], state);
         for domain in world.topology().path(leaf) {
@@ -255,6 +264,27 @@ impl<'w> Scratch<'w> {
             return self.change(gang, &seats, NodeState::rise);
         }
         self.change(gang, seats, NodeState::rise);
+    }
+
+    /// Gives the seats of several gangs back at once; the same as one after the other, with each node looked at
+    /// once.
+    pub fn rise_all(&mut self, leaving: &[(&Gang, &[Seat])]) {
+        let world = self.world;
+        let mut seats: Vec<(NodeIdx, SigIdx, &Seat)> = Vec::new();
+        for (gang, mine) in leaving {
+            let here = mine.iter().filter(|seat| !world.is_cramped(seat.node));
+            seats.extend(here.map(|seat| (seat.node, gang.sigs[usize::from(seat.role)], seat)));
+        }
+        seats.sort_by_key(|(node, ..)| *node);
+        for on_node in seats.chunk_by(|a, b| a.0 == b.0) {
+            let Some((leaf, slot, from)) = self.current(on_node[0].0) else { continue };
+            let mut state = self.state(from).clone();
+            for (_, sig, seat) in on_node {
+                state.rise(world.signature(*sig), seat);
+            }
+            let to = self.intern(state);
+            self.shift(leaf, &[slot], from, to);
+        }
     }
 
     fn change(
@@ -366,6 +396,7 @@ impl<'w> Scratch<'w> {
 
     /// Keeps a class of nodes for gangs further ahead, until the end of the cycle.
     pub fn bar(&mut self, class: ClassIdx) {
+        self.version += 1;
         self.barred.insert(class.index());
     }
     /// Whether a class of nodes is kept for gangs further ahead.
@@ -404,6 +435,7 @@ impl<'w> Scratch<'w> {
     }
 
     fn restore(&mut self, (journal, paper): (usize, usize)) {
+        self.version += 1;
         while self.journal.len() > journal {
             match self.journal.pop().expect("longer than the mark") {
                 Saved::Tally(domain, tally) => self.tallies[domain.index()] = tally,

@@ -70,6 +70,8 @@ pub struct World {
 
     queues: IndexVec<QueueIdx, Queue>,
     queue_by_name: FxHashMap<Arc<str>, QueueIdx>,
+    /// Whether any queue has a limit, for all or for single users.
+    has_limits: bool,
     pools: IndexVec<PoolIdx, Pool>,
     pool_by_name: FxHashMap<Arc<str>, PoolIdx>,
 
@@ -119,6 +121,7 @@ impl World {
             total: Usage::default(),
             queues: IndexVec::new(),
             queue_by_name: FxHashMap::default(),
+            has_limits: false,
             pools: IndexVec::new(),
             pool_by_name: FxHashMap::default(),
             gangs: IndexVec::new(),
@@ -289,6 +292,10 @@ impl World {
     /// All queues.
     pub fn queues(&self) -> &IndexVec<QueueIdx, Queue> {
         &self.queues
+    }
+    /// Whether any queue has a limit, for all or for single users.
+    pub fn has_limits(&self) -> bool {
+        self.has_limits
     }
     /// A queue and those above it.
     pub fn queue_path(&self, queue: QueueIdx) -> impl Iterator<Item = QueueIdx> + '_ {

@@ -73,6 +73,8 @@ impl World {
     /// user holds where there is a limit for users.
     fn settle_tree(&mut self) {
         let now = self.now;
+        let limited = |queue: &Queue| !queue.limit.is_empty() || !queue.user_limit.is_empty();
+        self.has_limits = self.queues.iter().any(|(_, queue)| limited(queue));
         for me in (0..self.queues.len()).map(QueueIdx::from_index) {
             let said = self.queue_path(me).find_map(|queue| self.queues[queue].spec.half_life);
             let queue = &mut self.queues[me];

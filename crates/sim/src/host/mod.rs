@@ -308,7 +308,7 @@ impl Sim {
     /// Plans and acts until there is nothing left to do at this instant.
     fn decide(&mut self) {
         for round in 0.. {
-            if !self.pass() {
+            if !self.pass() || (!self.policy.explain && self.is_at_rest()) {
                 break;
             }
             if round == ROUNDS_MAX {
@@ -327,12 +327,22 @@ impl Sim {
         }
     }
 
+    /// Whether nobody waits, nothing was bought and nobody has to be stopped: the planner has nothing to say.
+    fn is_at_rest(&self) -> bool {
+        self.world.pending().is_empty()
+            && self.world.claims().is_empty()
+            && self.world.broken().is_empty()
+            && self.world.cancelled().is_empty()
+    }
+
     fn after_step(&mut self) {
         let Some(ledger) = &mut self.ledger else { return };
         ledger.excuse(excused(&self.last_plan));
         ledger.check(self.now);
-        let silent = self.world.gangs().count() != self.last_plan.verdicts.len();
-        if silent && self.policy.explain && self.options.step != Step::Pyss {
+        if self.policy.explain
+            && self.options.step != Step::Pyss
+            && self.world.gangs().count() != self.last_plan.verdicts.len()
+        {
             let what = "a gang got no verdict".to_owned();
             self.break_promise(Promise::BadInputIsAFinding, what);
         }
