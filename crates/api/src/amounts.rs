@@ -1,11 +1,10 @@
-//! Resources: what members ask for, what nodes offer, what queues are held to.
+//! Resources: what members ask for and what nodes offer.
 //!
 //! GPUs are taken out of the lists here, because everywhere else they are devices and not amounts.
 
 use muster_core::device::{GpuKind, GpuRequest, MAX_DEVICES, WHOLE};
 use muster_core::gang::Request;
 use muster_core::quantity::Quantity;
-use muster_core::queue::Quota;
 use muster_core::resource::{NamedAmounts, base_units, is_gpu};
 
 use crate::fields::Fields;
@@ -18,11 +17,14 @@ const GPU: &str = "nvidia.com/gpu";
 /// and node then stay far inside 64 bits.
 const MAX_AMOUNT: u64 = 1 << 50;
 
-/// A GPU resource found in a list: its name, thousandths, and where it was written.
-struct Gpus<'a> {
-    resource: &'a str,
-    milli: u64,
-    value: Value<'a>,
+/// A resource found in a list.
+pub(crate) struct Listed<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// How much of it, in base units; thousandths of a device for GPUs.
+    pub(crate) amount: u64,
+    /// Where it was written.
+    pub(crate) value: Value<'a>,
 }
 
 /// What each member of a role asks for.
@@ -30,13 +32,13 @@ pub(crate) fn request(resources: &Value<'_>) -> Request {
     let (amounts, gpus) = amounts(resources, MAX_AMOUNT);
     let mut request = Request { amounts, gpu: None };
     for gpus in gpus {
-        match share(gpus.milli) {
+        match share(gpus.amount) {
             _ if request.gpu.is_some() => gpus.value.error("a role asks for one kind of GPU only"),
             Some((0, _)) => {}
             Some((count, share)) => {
-                request.gpu = Some(GpuRequest { resource: gpus.resource.into(), count, share });
+                request.gpu = Some(GpuRequest { resource: gpus.name.into(), count, share });
             }
-            None if gpus.milli > u64::from(WHOLE) * u64::from(u16::MAX) => {
+            None if gpus.amount > u64::from(WHOLE) * u64::from(u16::MAX) => {
                 gpus.value.error(format!("must be at most {}", u16::MAX));
             }
             None => {
@@ -58,13 +60,6 @@ fn share(milli: u64) -> Option<(u16, u16)> {
     }
 }
 
-/// What a queue is promised or held to.
-pub(crate) fn quota(value: &Value<'_>) -> Quota {
-    let (amounts, gpus) = amounts(value, u64::MAX);
-    let gpu_milli = gpus.iter().map(|gpus| gpus.milli).reduce(u64::saturating_add);
-    Quota { amounts, gpu_milli }
-}
-
 /// What a node or an offering has: amounts from `allocatable`, GPUs from there or from `gpu`.
 pub(crate) fn supply(fields: &Fields<'_>) -> (NamedAmounts, Option<GpuKind>, u16) {
     let listed = fields.need("allocatable").map(|value| amounts(&value, MAX_AMOUNT));
@@ -75,12 +70,12 @@ pub(crate) fn supply(fields: &Fields<'_>) -> (NamedAmounts, Option<GpuKind>, u16
     gpus.truncate(1);
     let listed = gpus.pop().and_then(|gpus| {
         let most = MAX_DEVICES as u64;
-        let (count, rest) = (gpus.milli / u64::from(WHOLE), gpus.milli % u64::from(WHOLE));
+        let (count, rest) = (gpus.amount / u64::from(WHOLE), gpus.amount % u64::from(WHOLE));
         if rest > 0 || count > most {
             gpus.value.error(format!("must be a whole number of GPUs, at most {most}"));
             return None;
         }
-        Some((gpus.resource, u16::try_from(count).ok()?, gpus.value))
+        Some((gpus.name, u16::try_from(count).ok()?, gpus.value))
     });
     let Some(described) = fields.get("gpu").and_then(|value| value.fields()) else {
         let kind =
@@ -127,32 +122,37 @@ pub(crate) fn bytes(value: &Value<'_>) -> Option<u64> {
     bytes
 }
 
-/// Named amounts up to `most` base units each, GPUs apart in thousandths.
-fn amounts<'a>(value: &Value<'a>, most: u64) -> (NamedAmounts, Vec<Gpus<'a>>) {
-    let mut amounts = NamedAmounts::new();
-    let mut gpus = Vec::new();
+/// Named amounts up to `most` base units each, GPUs apart.
+fn amounts<'a>(value: &Value<'a>, most: u64) -> (NamedAmounts, Vec<Listed<'a>>) {
+    let (gpus, rest): (Vec<_>, Vec<_>) =
+        listed(value, most).into_iter().partition(|listed| is_gpu(listed.name));
+    (rest.into_iter().map(|listed| (listed.name.into(), listed.amount)).collect(), gpus)
+}
+
+/// Every resource of a list that can be read, up to `most` base units each but for GPUs.
+pub(crate) fn listed<'a>(value: &Value<'a>, most: u64) -> Vec<Listed<'a>> {
+    let mut found = Vec::new();
     for (name, value) in value.pairs().unwrap_or_default() {
         if !is_key(name) {
             value.error(format!("a resource name {KEY_RULE}"));
         }
         let Some(quantity) = not_negative(&value) else { continue };
-        if is_gpu(name) {
-            let milli = quantity.ceil_milli().and_then(|milli| i64::try_from(milli).ok());
-            match milli {
-                Some(milli) if Quantity::milli(milli) == quantity => {
-                    gpus.push(Gpus { resource: name, milli: milli.unsigned_abs(), value });
-                }
-                Some(_) => value.error("a GPU is divided into thousandths: write 500m or 0.5"),
-                None => value.error("is too large"),
+        let amount = if is_gpu(name) {
+            let milli = quantity.ceil_milli().filter(|milli| i64::try_from(*milli).is_ok());
+            if milli.is_some_and(|milli| Quantity::milli(milli.cast_signed()) != quantity) {
+                value.error("a GPU is divided into thousandths: write 500m or 0.5");
+                continue;
             }
+            milli
         } else {
-            match base_units(name, quantity).filter(|amount| *amount <= most) {
-                Some(amount) => drop(amounts.insert(name.into(), amount)),
-                None => value.error("is too large"),
-            }
+            base_units(name, quantity).filter(|amount| *amount <= most)
+        };
+        match amount {
+            Some(amount) => found.push(Listed { name, amount, value }),
+            None => value.error("is too large"),
         }
     }
-    (amounts, gpus)
+    found
 }
 
 fn not_negative(value: &Value<'_>) -> Option<Quantity> {

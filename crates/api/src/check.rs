@@ -15,6 +15,7 @@ use crate::node::{DeclaredNode, MAX_NODES};
 use crate::object::Declared;
 use crate::pool::DeclaredPool;
 use crate::queue::DeclaredQueue;
+use crate::quota::guarantees;
 use crate::read::Manifests;
 
 /// Queues, pools and resource names are numbered with 16 bits each.
@@ -31,6 +32,7 @@ pub(crate) fn assemble(declared: Declared, findings: &mut Vec<Finding>) -> Manif
     numbered("pools", pools.len(), pools.last().map(|pool| &pool.name), findings);
     let levels = the_levels(topologies, findings);
     cycles(&queues, findings);
+    guarantees(&queues, findings);
     if !incomplete {
         queue_names(&queues, &gangs, findings);
         level_names(&levels, &gangs, findings);
@@ -183,7 +185,8 @@ fn expand(nodes: Vec<DeclaredNode>, findings: &mut Vec<Finding>) -> Vec<NodeSpec
 fn resource_names(declared: &Declared, findings: &mut Vec<Finding>) {
     let Declared { queues, pools, nodes, gangs, .. } = declared;
     let queues = queues.iter().flat_map(|queue| {
-        [&queue.spec.guaranteed, &queue.spec.limit].map(|quota| (&quota.amounts, &queue.name))
+        let QueueSpec { guaranteed, limit, user_limit, .. } = &queue.spec;
+        [guaranteed, limit, user_limit].map(|quota| (&quota.amounts, &queue.name))
     });
     let offerings = pools.iter().flat_map(|pool| {
         pool.pool.spec.offerings.iter().map(|offering| (&offering.allocatable, &pool.name))

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_core::gang::{Closeness, GangSpec, Provisioning, ProvisioningMode};
-use muster_core::time::Span;
+use muster_core::time::{Span, Time};
 
 use crate::fields::Fields;
 use crate::finding::Mark;
+use crate::instant::instant;
 use crate::names::{NAME_RULE, is_name};
 use crate::object::Metadata;
 use crate::role;
@@ -76,10 +77,9 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         closeness,
         provisioning: provisioning(spec),
         expected_duration: spec.span_above_zero("expectedDuration"),
-        deadline: None,
-        cost_of_waiting: None,
+        deadline: deadline(spec),
+        cost_of_waiting: spec.get("costOfWaiting").and_then(|value| value.money()),
     };
-    deadline_and_cost(spec);
     disruption(spec);
     let gang = GangManifest {
         spec: core,
@@ -149,17 +149,14 @@ fn provisioning(spec: &Fields<'_>) -> Provisioning {
     }
 }
 
-fn deadline_and_cost(spec: &Fields<'_>) {
-    if let Some(deadline) = spec.get("deadline") {
-        if deadline.text().is_some_and(|text| text.parse::<jiff::Timestamp>().is_err()) {
-            deadline.error("must be a date and time with an offset, such as 2026-12-01T08:00:00Z");
-        }
-        deadline.not_acted_on();
+/// When it should be done, in Unix time.
+fn deadline(spec: &Fields<'_>) -> Option<Time> {
+    let value = spec.get("deadline")?;
+    let deadline = instant(value.text()?).map_err(|error| value.error(error.to_string())).ok();
+    if deadline.is_some() && spec.get("expectedDuration").is_none() {
+        value.warn("without `expectedDuration` it is taken to run for one hour");
     }
-    if let Some(cost) = spec.get("costOfWaiting") {
-        cost.money();
-        cost.not_acted_on();
-    }
+    deadline
 }
 
 fn disruption(spec: &Fields<'_>) {

@@ -9,6 +9,7 @@
 
 mod finding;
 mod hint;
+mod instant;
 mod names;
 
 mod fields;
@@ -17,6 +18,7 @@ mod value;
 
 mod amounts;
 mod constraints;
+mod quota;
 
 mod gang;
 mod node;
@@ -35,6 +37,7 @@ mod read;
 
 pub use finding::{Finding, Severity};
 pub use gang::{GangManifest, RunSpec};
+pub use instant::{InstantError, instant};
 pub use pool::PoolManifest;
 pub use provider::{NodeClassRef, Provider};
 pub use read::{MAX_FILE_BYTES, Manifests, read_files, read_texts};

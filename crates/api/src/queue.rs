@@ -2,11 +2,11 @@
 
 use muster_core::queue::QueueSpec;
 
-use crate::amounts::quota;
 use crate::fields::Fields;
 use crate::finding::Mark;
 use crate::names::{NAME_RULE, is_name};
 use crate::object::Metadata;
+use crate::quota::{self, DeclaredQuota};
 
 /// A queue and the fields that other objects must agree with.
 #[derive(Debug)]
@@ -15,6 +15,10 @@ pub(crate) struct DeclaredQueue {
     pub(crate) name: Mark,
     /// Where it names its parent.
     pub(crate) parent: Option<Mark>,
+    /// What it is guaranteed, and where.
+    pub(crate) guaranteed: DeclaredQuota,
+    /// What it is held to, and where.
+    pub(crate) limit: DeclaredQuota,
     /// Where it names each of its tiers.
     pub(crate) tiers: Vec<Mark>,
 }
@@ -25,15 +29,18 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredQueue {
     let parent = spec.get("parent");
     let parent_name = parent.as_ref().and_then(|value| value.text_with(is_name, NAME_RULE));
     queue.parent = parent_name.map(Into::into);
-    if let Some(value) = spec.get("weight") {
-        queue.weight = value.count(1..=1_000_000).unwrap_or(queue.weight);
-        value.not_acted_on();
-    }
-    if let Some(value) = spec.get("guaranteed") {
-        queue.guaranteed = quota(&value);
-        value.not_acted_on();
-    }
-    queue.limit = spec.get("limit").as_ref().map(quota).unwrap_or_default();
+    let weight = spec.get("weight").and_then(|value| value.count(1..=1_000_000));
+    queue.weight = weight.unwrap_or(queue.weight);
+    let quota = |name| spec.get(name).as_ref().map(quota::read).unwrap_or_default();
+    let (guaranteed, limit) = (quota("guaranteed"), quota("limit"));
+    let user_limit = quota("userLimit");
+    spec.report(guaranteed.never_had(&limit.quota));
+    spec.report(user_limit.never_reached(&limit.quota));
+    queue.guaranteed = guaranteed.quota.clone();
+    queue.limit = limit.quota.clone();
+    queue.user_limit = user_limit.quota;
+    // No time at all is a wish as well: a queue that forgets at once.
+    queue.half_life = spec.span("halfLife");
     let mut tiers = Vec::new();
     for value in spec.list("tiers") {
         if let Some(tier) = value.text() {
@@ -46,5 +53,5 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredQueue {
         slice.not_acted_on();
     }
     let parent = parent.filter(|_| parent_name.is_some()).map(|value| value.mark());
-    DeclaredQueue { spec: queue, name: metadata.mark, parent, tiers }
+    DeclaredQueue { spec: queue, name: metadata.mark, parent, guaranteed, limit, tiers }
 }

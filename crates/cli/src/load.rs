@@ -10,6 +10,7 @@ use muster_core::time::{Span, Time};
 use muster_sim::cloud::{CloudModel, Scripted, StockModel};
 use muster_sim::{Job, Setup};
 
+use crate::begin::Begin;
 use crate::exit::BadInput;
 
 /// What a gang that says nothing about it runs for, in a simulation.
@@ -25,8 +26,9 @@ pub(crate) fn manifests(files: &[PathBuf]) -> anyhow::Result<Manifests> {
 }
 
 /// Everything a simulation starts from.
-pub(crate) fn setup(manifests: Manifests) -> Setup {
-    let Manifests { levels, queues, pools, nodes, gangs, warnings: _ } = manifests;
+pub(crate) fn setup(manifests: Manifests, begin: &Begin) -> Setup {
+    let Manifests { levels, queues, pools, nodes, mut gangs, warnings: _ } = manifests;
+    begin.count_deadlines(&mut gangs);
     Setup {
         levels,
         queues: parents_first(queues),

@@ -1,5 +1,6 @@
 //! The `muster` command.
 
+mod begin;
 mod check;
 mod completions;
 mod exit;
@@ -7,6 +8,7 @@ mod figures;
 mod load;
 mod say;
 mod undone;
+mod why;
 mod words;
 
 mod replay;

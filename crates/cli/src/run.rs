@@ -12,6 +12,7 @@ use muster_core::time::Time;
 use muster_plan::Policy;
 use muster_sim::{Sim, SimOptions, Summary};
 
+use crate::begin::Begin;
 use crate::exit::Misused;
 use crate::figures::{count, span};
 use crate::story::{Comparison, REDRAW, Timeline, compare};
@@ -32,6 +33,8 @@ pub(crate) struct Args {
     /// Simulated seconds per second of wall time
     #[arg(long, default_value_t = 30.0, value_parser = speed, allow_negative_numbers = true)]
     speed: f64,
+    #[command(flatten)]
+    begin: Begin,
     /// Where randomness starts; the same seed tells the same story
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -57,7 +60,7 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let setup = load::setup(load::manifests(&args.files)?);
+    let setup = load::setup(load::manifests(&args.files)?, &args.begin);
     if setup.jobs.is_empty() {
         return Err(Misused("nothing to run: there is no gang in these manifests".into()).into());
     }

@@ -9,17 +9,20 @@ use muster_core::id::{GangId, PoolIdx, QueueIdx, SigIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::{Span, Time};
 use muster_core::topology::{Level, Levels, ROOT};
-use muster_core::verdict::{Blocker, Verdict};
+use muster_core::verdict::{Blocker, Late, Verdict};
 use smallvec::SmallVec;
 
 use crate::backfill::Holes;
 use crate::choose::cheaper_to_wait;
 use crate::guard::Guard;
 use crate::order::{Turn, Turns, View};
+use crate::outlook::{expected_starts, late_by};
 use crate::place::{Fits, Want, asks};
 use crate::policy::{Behind, Policy};
 use crate::provision::{Blockers, may_order, offerings_for, provision};
+use crate::reserve::Bookings;
 use crate::scratch::Scratch;
+use crate::why::helps;
 use crate::{explain, quota, settle, supply};
 
 /// What one cycle works with.
@@ -60,31 +63,82 @@ pub fn world_for(policy: &Policy, levels: Levels) -> World {
 /// The World is only read. Before the host's first full report nothing is decided at all.
 pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
     let mut plan = Plan::default();
-    if !world.is_synced() {
-        return plan;
+    if let Some(Some((mut cycle, ..))) = serve(world, now, policy, &mut plan) {
+        supply::supply(&mut cycle, &mut plan);
+        plan.wake = cycle.wake;
     }
-    settle::settle(world, now, policy, &mut plan);
-    if plan.actions().any(|action| matches!(action, Action::RollBack { .. })) {
-        // Who was rolled back has his place in the queue again, and the offering is known to fail, only when
-        // the World has been told. Until then nobody is served past him.
-        put_off(world, policy, &mut plan);
-        return plan;
-    }
-
-    let mut cycle = Cycle::new(world, now, policy);
-    cycle.wake = plan.wake;
-    let mut verdicts = serve_all(&mut cycle, &mut plan);
-    number(&mut verdicts);
-    plan.verdicts.extend(verdicts);
-    supply::supply(&mut cycle, &mut plan);
-    plan.wake = cycle.wake;
     plan.verdicts.sort_unstable_by_key(|(id, _)| *id);
     plan
 }
 
+/// The cycle when everybody was served: what is left, who holds a start time, and who waits, in order.
+pub(crate) type Served<'w> = (Cycle<'w>, Bookings<'w>, Vec<GangId>);
+
+/// Settles what is under way and serves the queue. `None` before the host's first full report; nothing within
+/// when the queue has to wait for a rollback.
+pub(crate) fn serve<'w>(
+    world: &'w World,
+    now: Time,
+    policy: &'w Policy,
+    plan: &mut Plan,
+) -> Option<Option<Served<'w>>> {
+    if !world.is_synced() {
+        return None;
+    }
+    settle::settle(world, now, policy, plan);
+    if plan.actions().any(|action| matches!(action, Action::RollBack { .. })) {
+        // Who was rolled back has his place in the queue again, and the offering is known to fail, only when
+        // the World has been told. Until then nobody is served past him.
+        put_off(world, policy, plan);
+        return Some(None);
+    }
+    let mut cycle = Cycle::new(world, now, policy);
+    cycle.wake = plan.wake;
+    let (mut verdicts, holes) = serve_all(&mut cycle, plan);
+    number(&mut verdicts);
+    let must_wait = |(id, verdict): &(GangId, Verdict)| {
+        matches!(verdict, Verdict::Waiting { .. }).then_some(*id)
+    };
+    let waiting: Vec<GangId> = verdicts.iter().filter_map(must_wait).collect();
+    let bookings = tell_the_late(&mut cycle, holes.bookings, &waiting, &mut verdicts);
+    plan.verdicts.extend(verdicts);
+    Some(Some((cycle, bookings, waiting)))
+}
+
+/// Says of gangs that wait and cannot be done by their deadline how late they would be, and what would help.
+fn tell_the_late<'w>(
+    cycle: &mut Cycle<'w>,
+    bookings: Bookings<'w>,
+    waiting: &[GangId],
+    verdicts: &mut [(GangId, Verdict)],
+) -> Bookings<'w> {
+    let world = cycle.scratch.world;
+    let has_deadline =
+        |id: &GangId| world.gang(*id).is_some_and(|gang| gang.spec.deadline.is_some());
+    if !waiting.iter().any(has_deadline) {
+        return bookings;
+    }
+    let starts = expected_starts(cycle, bookings.clone(), waiting);
+    let mut told = 0;
+    for (id, verdict) in verdicts {
+        let Verdict::Waiting { late, .. } = verdict else { continue };
+        let gang = world.gang(*id).expect("it waits");
+        let Some(by) = starts.get(id).and_then(|start| late_by(gang, *start)) else { continue };
+        // Starting now must be early enough for anything to help.
+        let in_time = late_by(gang, cycle.now).is_none() && told < TOLD;
+        told += 1;
+        let helps = if in_time { helps(cycle, &bookings, gang) } else { Vec::new() };
+        *late = Some(Box::new(Late { by, helps }));
+    }
+    bookings
+}
+
+/// Late gangs that are told what would help in one cycle, at most.
+const TOLD: u32 = 16;
+
 /// Serves the queue in order. Under a discipline with reservations, those who must wait and are entitled to it
 /// get a start time, and those behind them are served in the holes beside it.
-fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> Vec<(GangId, Verdict)> {
+fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdict)>, Holes<'w>) {
     let world = cycle.scratch.world;
     let discipline = cycle.policy.order.discipline();
     let view = View { world, now: cycle.now, guard: Guard::of(world, cycle.now) };
@@ -112,7 +166,7 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> Vec<(GangId, Verdict
         }
         tried += 1;
         let gang = world.gang(turn.id).expect("it waits");
-        let mut verdict = serve(cycle, turn.id, gang, &mut holes, plan);
+        let mut verdict = serve_one(cycle, turn.id, gang, &mut holes, plan);
         match &mut verdict {
             Verdict::Admitted | Verdict::Provisioning { .. } => turns.given(world, gang.queue),
             Verdict::Waiting { start, .. } if entitled => {
@@ -127,7 +181,7 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> Vec<(GangId, Verdict
             verdicts.push((turn.id, verdict));
         }
     }
-    verdicts
+    (verdicts, holes)
 }
 
 /// Gives a gang that must wait a start time, if waiting is enough for it; else those behind it stay off what it
@@ -176,7 +230,7 @@ fn number(verdicts: &mut [(GangId, Verdict)]) {
 }
 
 /// Starts one gang in the cheapest way there is, or says why it waits.
-fn serve<'w>(
+fn serve_one<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &Gang,

@@ -30,6 +30,9 @@ mod quota;
 mod supply;
 
 mod explain;
+mod outlook;
+mod why;
 
 pub use cycle::{plan, world_for};
 pub use policy::{Policy, QueueOrder};
+pub use why::{Why, why};

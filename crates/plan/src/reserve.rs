@@ -20,6 +20,7 @@ use crate::quota;
 use crate::scratch::Scratch;
 
 /// A start time for one gang, and the world as it is believed to be then, with the gang in its seats.
+#[derive(Clone)]
 pub(crate) struct Booking<'w> {
     /// For whom.
     pub(crate) gang: GangId,
@@ -34,7 +35,7 @@ pub(crate) struct Booking<'w> {
 }
 
 /// Start times promised in this cycle, soonest first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Bookings<'w>(pub(crate) Vec<Booking<'w>>);
 
 /// What happens later, if beliefs hold.
@@ -63,34 +64,33 @@ impl<'w> Bookings<'w> {
     ) -> Option<Booking<'w>> {
         let belief = cycle.policy.order.belief();
         let lasts = predict::duration(gang, belief);
-        let changes = self.changes(cycle, belief);
+        let mut coming = self.changes(cycle, belief).peekable();
+        let mut changes: Vec<(Time, Change)> = Vec::with_capacity(64);
         let mut free = cycle.scratch.free();
         // States on paper are numbered per scratch, so what fits is counted apart too.
-        let mut then: Option<(Scratch<'w>, Fits)> = None;
+        let mut later: Option<(Scratch<'w>, Fits)> = None;
         let mut applied = 0;
-        let mut upto = 0;
-        for at_once in changes.chunk_by(|a, b| a.0 == b.0) {
-            let at = at_once[0].0;
-            for (_, change) in at_once {
-                self.count(cycle, *change, &mut free);
+        while let Some((at, _)) = coming.peek().copied() {
+            while let Some((_, change)) = coming.next_if(|(time, _)| *time == at) {
+                self.count(cycle, change, &mut free);
+                changes.push((at, change));
             }
-            upto += at_once.len();
             if !covers(&free, &gang.wants) {
                 continue;
             }
-            let (then, fits) = then.get_or_insert_with(|| {
+            let (then, fits) = later.get_or_insert_with(|| {
                 let (scratch, from) = self.base(cycle, at);
                 applied = changes.partition_point(|(time, _)| *time <= from);
                 (scratch, Fits::default())
             });
-            self.apply(cycle, &changes[applied..upto], then);
-            applied = upto;
+            self.apply(cycle, &changes[applied..], then);
+            applied = changes.len();
             if quota::over_limit(then, gang).is_some() {
                 continue;
             }
             let end = at + lasts;
             if let Some(seats) = self.place_clear_of_all(then, fits, gang, at, end) {
-                let mut then = std::mem::replace(then, cycle.scratch.later());
+                let (mut then, _) = later.take()?;
                 then.sit(gang, &seats);
                 quota::charge_later(&mut then, gang);
                 return Some(Booking { gang: id, start: at, end, seats, then });
@@ -154,34 +154,45 @@ impl<'w> Bookings<'w> {
         }
     }
 
-    /// Everything that is believed to happen after now, soonest first.
-    fn changes(&self, cycle: &Cycle<'w>, belief: Belief) -> Vec<(Time, Change)> {
+    /// Everything that is believed to happen after now, soonest first. Looked up as far as it is asked for:
+    /// a gang that waits for two others does not need to know when a thousand end.
+    fn changes<'a>(
+        &'a self,
+        cycle: &'a Cycle<'w>,
+        belief: Belief,
+    ) -> impl Iterator<Item = (Time, Change)> + 'a {
         let world = cycle.scratch.world;
-        let mut changes: Vec<(Time, Change)> = Vec::new();
-        for (said, id) in world.said_ends() {
-            // What submitters say needs no looking up, until it turns out wrong.
-            let end = if belief == Belief::Estimate && said > cycle.now {
-                said
-            } else {
-                predict::end(world.gang(id).expect("it runs"), belief, cycle.now)
-            };
-            changes.push((end, Change::Ends(id)));
+        let mut others: Vec<(Time, Change)> = Vec::new();
+        let mut as_said = world.said_ends().peekable();
+        // What submitters say is in order already, as long as it has not turned out wrong.
+        while let Some((_, id)) =
+            as_said.next_if(|(said, _)| belief != Belief::Estimate || *said <= cycle.now)
+        {
+            let gang = world.gang(id).expect("it runs");
+            others.push((predict::end(gang, belief, cycle.now), Change::Ends(id)));
         }
         for (at, (id, _)) in cycle.admitted.iter().enumerate() {
             let gang = world.gang(*id).expect("it was just admitted");
-            changes.push((predict::end(gang, belief, cycle.now), Change::StartedNowEnds(at)));
+            others.push((predict::end(gang, belief, cycle.now), Change::StartedNowEnds(at)));
         }
         for (id, order) in world.orders() {
             let gang = world.gang(order.spec.gang).expect("it has an order");
             let end = ready_at(world, order, cycle.now) + predict::duration(gang, belief);
-            changes.push((end, Change::OrderEnds(*id)));
+            others.push((end, Change::OrderEnds(*id)));
         }
         for (at, booking) in self.0.iter().enumerate() {
-            changes.push((booking.start, Change::Starts(at)));
-            changes.push((booking.end, Change::BookedEnds(at)));
+            others.push((booking.start, Change::Starts(at)));
+            others.push((booking.end, Change::BookedEnds(at)));
         }
-        changes.sort_by_key(|(at, _)| *at);
-        changes
+        others.sort_by_key(|(at, _)| *at);
+        let mut others = others.into_iter().peekable();
+        std::iter::from_fn(move || {
+            let said = as_said.peek().map(|(said, _)| *said);
+            match others.peek() {
+                Some((at, _)) if said.is_none_or(|said| *at < said) => others.next(),
+                _ => as_said.next().map(|(said, id)| (said, Change::Ends(id))),
+            }
+        })
     }
 
     /// Adds what a change frees, or takes off what it takes; never too little is left in `free`.

@@ -4,7 +4,8 @@ use muster_api::{NodeClassRef, Provider, RunSpec};
 use muster_core::device::{GpuKind, GpuRequest, WHOLE};
 use muster_core::gang::{Closeness, ProvisioningMode};
 use muster_core::money::Money;
-use muster_core::time::Span;
+use muster_core::queue::Quota;
+use muster_core::time::{Span, Time};
 
 const GIB: u64 = 1 << 30;
 
@@ -19,6 +20,8 @@ fn the_gang_of_the_design_page() {
     assert_eq!(gang.spec.provisioning.mode, ProvisioningMode::Proactive);
     assert_eq!(gang.spec.provisioning.timeout, Span::mins(15));
     assert_eq!(gang.spec.expected_duration, Some(Span::hours(4)));
+    assert_eq!(gang.spec.deadline, Some(Time(1_796_112_000_000)));
+    assert_eq!(gang.spec.cost_of_waiting, Money::from_units(40.0));
     assert_eq!((gang.submit_after, gang.run_time), (Span::mins(2), Some(Span::mins(6))));
     let [role] = gang.spec.roles.as_slice() else { panic!("{:?}", gang.spec.roles) };
     assert_eq!((&*role.name, role.min, role.max), ("worker", 8, 16));
@@ -34,14 +37,19 @@ fn the_gang_of_the_design_page() {
 }
 
 #[test]
-fn the_queue_of_the_design_page() {
+fn the_queues_of_the_design_page() {
     let manifests = crate::good(include_str!("design.yaml"));
     let names: Vec<&str> = manifests.queues.iter().map(|queue| &*queue.name).collect();
     assert_eq!(names, ["org", "research", "default"]);
+    let org = &manifests.queues[0];
+    assert_eq!(org.user_limit.gpu_milli, Some(32_000));
+    assert_eq!(org.user_limit.amounts["cpu"], 512_000);
+    assert_eq!((org.weight, org.half_life), (1, Some(Span::hours(12))));
     let queue = &manifests.queues[1];
     assert_eq!((queue.parent.as_deref(), queue.weight), (Some("org"), 3));
     assert_eq!(queue.guaranteed.gpu_milli, Some(64_000));
     assert_eq!(queue.limit.gpu_milli, Some(256_000));
+    assert_eq!((&queue.user_limit, queue.half_life), (&Quota::default(), None));
     assert_eq!(queue.tiers, ["reserved".into(), "on-demand".into()]);
 }
 
@@ -82,11 +90,7 @@ fn what_is_not_acted_on_yet_is_said() {
     insta::assert_snapshot!(warnings.join("\n"), @"
     a.yaml:18:10: spec.roles[0].max: accepted; so far the gang starts with min and does not grow
     a.yaml:22:5: spec.roles[0].run: accepted, not acted on yet
-    a.yaml:26:13: spec.deadline: accepted, not acted on yet
-    a.yaml:27:18: spec.costOfWaiting: accepted, not acted on yet
     a.yaml:28:3: spec.disruption: accepted, not acted on yet
-    a.yaml:36:29: spec.weight: accepted, not acted on yet
-    a.yaml:36:32: spec.guaranteed: accepted, not acted on yet
     a.yaml:36:104: spec.tiers[0]: no Pool is of tier `reserved`
     a.yaml:36:137: spec.timeSlice: accepted, not acted on yet
     a.yaml:46:3: spec.warm: accepted, not acted on yet

@@ -67,7 +67,6 @@ fn every_problem_of_every_file_is_reported_by_file_and_line() {
     a.yaml:3:1: spec.roles: is missing
     a.yaml:5:7: kind: `Gnag` is no kind Muster reads: it reads `Gang`, `Queue`, `Pool`, `Topology`, `Node`; did you mean `Gang`?
     b.yaml:4:11: spec.weight: must be at least 1, not 0
-    b.yaml:4:11: spec.weight: accepted, not acted on yet
     b.yaml:5:3: spec.wieght: unknown field; did you mean `weight`?
     ");
 }

@@ -289,6 +289,20 @@ fn gangs() {
                 "5:13: spec.deadline: must be a date and time with an offset, such as 2026-12-01T08:00:00Z",
             ],
         ),
+        (
+            "  deadline: 2026-12-01T08:00:00",
+            &[
+                "5:13: spec.deadline: has no offset from UTC: write 2026-12-01T08:00:00Z, or 2026-12-01T08:00:00+01:00 for an hour ahead of it",
+            ],
+        ),
+        (
+            "  deadline: 2026",
+            &[
+                "5:13: spec.deadline: must be text, and YAML reads `2026` as a number: write \"2026\"",
+            ],
+        ),
+        ("  costOfWaiting: dear", &["5:18: spec.costOfWaiting: must be a number, not `dear`"]),
+        ("  costOfWaiting: 1e300", &["5:18: spec.costOfWaiting: is too large an amount"]),
         ("  costOfWaiting: -1", &["5:18: spec.costOfWaiting: must be at least 0, not -1"]),
         (
             "  disruption: {preemptible: maybe}",
@@ -344,4 +358,20 @@ fn a_kind_of_gpu_without_a_gpu_is_a_warning() {
             "a.yaml:3:34: spec.roles[0].gpu: says what GPUs must be like, but `resources` asks for none"
         ]
     );
+}
+
+#[test]
+fn a_deadline_without_a_duration_is_a_warning() {
+    let warnings = |fields: &str| -> Vec<String> {
+        let text = format!(
+            "kind: Gang\nmetadata: {{name: g}}\nspec:\n  roles: [{{name: r, min: 1}}]\n{fields}\n"
+        );
+        crate::good(&text).warnings.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        warnings("  deadline: 2026-12-01T08:00:00Z"),
+        ["a.yaml:5:13: spec.deadline: without `expectedDuration` it is taken to run for one hour"]
+    );
+    let both = "  deadline: 2026-12-01T08:00:00Z\n  expectedDuration: 4h\n  costOfWaiting: 0.5";
+    assert_eq!(warnings(both), [""; 0]);
 }

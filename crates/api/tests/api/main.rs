@@ -8,6 +8,7 @@ mod mistakes;
 mod mutations;
 mod nuances;
 mod pool_mistakes;
+mod queue_mistakes;
 
 use muster_api::{Finding, Manifests, Severity, read_texts};
 

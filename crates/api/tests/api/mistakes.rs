@@ -1,5 +1,5 @@
-//! One case per kind of mistake: what is written, and the exact findings it gets. Gangs and pools have their own
-//! files.
+//! One case per kind of mistake: what is written, and the exact findings it gets. Gangs, queues and pools have
+//! their own files.
 
 use crate::errors;
 
@@ -89,44 +89,6 @@ fn yaml_itself() {
 }
 
 #[test]
-fn queues() {
-    check(&[
-        (
-            "kind: Queue\nmetadata: {name: q}\nspec: {parent: nobody}\n",
-            &["3:16: spec.parent: there is no Queue named `nobody`"],
-        ),
-        (
-            "kind: Queue\nmetadata: {name: q}\nspec: {weight: 0}\n",
-            &["3:16: spec.weight: must be at least 1, not 0"],
-        ),
-        (
-            "kind: Queue\nmetadata: {name: q}\nspec: {weight: 1000001}\n",
-            &["3:16: spec.weight: must be at most 1000000, not 1000001"],
-        ),
-        (
-            "kind: Queue\nmetadata: {name: q}\nspec: {limit: {nvidia.com/gpu: -1}}\n",
-            &["3:32: spec.limit[nvidia.com/gpu]: must not be negative, and is -1"],
-        ),
-        (
-            "kind: Queue\nmetadata: {name: q}\nspec: {timeSlice: 0}\n",
-            &["3:19: spec.timeSlice: must be longer than 0"],
-        ),
-        (
-            "kind: Queue\nmetadata: {name: q}\nspec: {parent: q}\n",
-            &["3:16: spec.parent: queues form a cycle: q -> q"],
-        ),
-        (
-            "{kind: Queue, metadata: {name: a}, spec: {parent: b}}\n---\n{kind: Queue, metadata: {name: b}, spec: {parent: c}}\n---\n{kind: Queue, metadata: {name: c}, spec: {parent: b}}\n",
-            &["3:51: spec.parent: queues form a cycle: b -> c -> b"],
-        ),
-        (
-            "{kind: Queue, metadata: {name: a}, spec: {}}\n---\n{kind: Queue, metadata: {name: a}, spec: {}}\n",
-            &["3:32: metadata.name: a Queue named `a` is already at a.yaml:1"],
-        ),
-    ]);
-}
-
-#[test]
 fn what_could_not_be_read_is_not_called_unknown() {
     let gang = "{kind: Gang, metadata: {name: g}, spec: {queue: q, roles: [{name: r, min: 1}]}}";
     check(&[
@@ -187,11 +149,4 @@ fn nodes_and_levels() {
             &["3:1: (document): there is one Topology at most, and a.yaml:1 is one"],
         ),
     ]);
-}
-
-#[test]
-fn a_tier_nobody_supplies_is_a_warning() {
-    let manifests = crate::good("kind: Queue\nmetadata: {name: q}\nspec: {tiers: [spot]}\n");
-    let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["a.yaml:3:16: spec.tiers[0]: no Pool is of tier `spot`"]);
 }

@@ -53,6 +53,13 @@ fn mutation() -> impl Strategy<Value = (usize, usize, String)> {
             "0x10",
             "1500m",
             "1Ei",
+            "userLimit: {cpu: 1}",
+            "guaranteed: {nvidia.com/gpu: 9E}",
+            "limit: {nvidia.com/gpu: 0}",
+            "halfLife: 0s",
+            "deadline: 2026-12-01T08:00:00",
+            "9999-12-31T23:59:59Z",
+            "-009999-01-01T00:00:00Z",
         ])
         .prop_map(str::to_owned),
         any::<String>(),

@@ -25,7 +25,7 @@ pub(super) fn setup(args: &Args) -> anyhow::Result<Setup> {
     let mut setup = if args.files.is_empty() {
         Setup { queues: vec![QueueSpec::open("default")], ..Setup::default() }
     } else {
-        load::setup(load::manifests(&args.files)?)
+        load::setup(load::manifests(&args.files)?, &args.begin)
     };
     if let Some(file) = &args.swf {
         let trace = swf::read(file).map_err(|error| Misused(error.to_string()))?;

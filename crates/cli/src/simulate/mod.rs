@@ -14,6 +14,8 @@ use muster_plan::{Policy, QueueOrder};
 use muster_sim::workload::Preset;
 use muster_sim::{Setup, Sim, SimOptions, Step, Summary};
 
+use crate::begin::Begin;
+
 /// Run a workload in virtual time, as fast as it goes, and say what it came to.
 ///
 /// Supply comes from manifests (nodes, pools, queues, topology) or from --nodes or --procs; demand comes from
@@ -68,12 +70,17 @@ pub(crate) struct Args {
         help_heading = "Demand"
     )]
     pub(super) estimates: WhoseEstimates,
+    #[command(flatten)]
+    pub(super) begin: Begin,
     /// Where randomness starts; the same seed gives the same run
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
     /// Stop after this much simulated time, such as 90m or 7d
     #[arg(long, value_name = "SPAN")]
     until: Option<Span>,
+    /// Say why this gang waits when the simulation stops, when it is expected to start, and what would start it
+    #[arg(long, value_name = "GANG", help_heading = "Output")]
+    why: Vec<String>,
     /// Do not check the promises after every step; faster
     #[arg(long)]
     no_check: bool,
@@ -92,7 +99,7 @@ pub(crate) struct Args {
 }
 
 /// What says nothing to a replay.
-const SIMULATING: [&str; 6] = ["files", "swf", "csv", "workload", "starts", "record"];
+const SIMULATING: [&str; 7] = ["files", "swf", "csv", "workload", "begin", "starts", "record"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -135,6 +142,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             outputs::starts(out, &sim).context("--starts cannot be written")?;
         }
         outputs::warn_of_undone(&sim, order.name());
+        for line in args.why.iter().flat_map(|name| crate::why::lines(&sim, name)) {
+            crate::say::line(line);
+        }
         broken = broken.or_else(|| sim.violations().first().cloned());
         summaries.push(summary);
     }

@@ -9,6 +9,7 @@
 
 mod muster;
 
+mod begin;
 mod help;
 mod manifests;
 mod recording;

@@ -153,7 +153,7 @@ fn all_that_is_wrong_is_said_at_once_and_one_bad_file_stops_all() {
     }
 }
 
-/// A deadline is read and not acted on yet, which is a warning.
+/// A deadline is hard to keep when nobody says how long it takes, which is a warning.
 const WARNED: &str = "\
 kind: Gang
 metadata: {name: a}
@@ -168,12 +168,15 @@ fn warnings_are_no_errors() {
     write(&dir, "job.yaml", WARNED);
     let fine = muster_in(&dir, &["check", "job.yaml"]).exits(0);
     assert_eq!(fine.out, "ok: 1 gang, 1 queue (with the default one), 0 pools, 0 nodes\n");
-    assert_eq!(fine.err, "warning: job.yaml:4:13: spec.deadline: accepted, not acted on yet\n");
+    assert_eq!(
+        fine.err,
+        "warning: job.yaml:4:13: spec.deadline: without `expectedDuration` it is taken to run for one hour\n"
+    );
     write(&dir, "job.yaml", WARNED.replace("min: 1", "min: 0"));
     let refused = muster_in(&dir, &["check", "job.yaml"]).exits(2);
     assert_eq!(
         refused.err,
-        "warning: job.yaml:4:13: spec.deadline: accepted, not acted on yet\n\
+        "warning: job.yaml:4:13: spec.deadline: without `expectedDuration` it is taken to run for one hour\n\
          error: job.yaml:5:26: spec.roles[0].min: must be at least 1, not 0\n\
          1 error, nothing was run\n"
     );
@@ -201,7 +204,7 @@ fn check_json_is_one_object_with_all_findings() {
         })
     };
     let expected = serde_json::json!({ "valid": false, "findings": [
-        finding("warning", 4, 13, "spec.deadline", "accepted, not acted on yet"),
+        finding("warning", 4, 13, "spec.deadline", "without `expectedDuration` it is taken to run for one hour"),
         finding("error", 5, 26, "spec.roles[0].min", "must be at least 1, not 0"),
     ] });
     assert_eq!(bad.json(), [expected]);

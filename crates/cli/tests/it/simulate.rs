@@ -115,6 +115,8 @@ fn a_wrong_command_line_is_refused_before_anything_runs() {
         (&["--jobs", "5"], "--workload <NAME>"),
         (&["--procs", "5"], "--swf <FILE>"),
         (&["--replay", "f"], "cannot be used with"),
+        (&["--begin", "2026-11-30T08:00:00"], "has no offset from UTC: write 2026-11-30T08:00:00Z"),
+        (&["--begin", "monday"], "must be a date and time with an offset"),
         (&["--starts", "no/such/dir"], "no/such/dir: cannot be written: No such file"),
         (&["--record", "no/such/dir"], "no/such/dir: cannot be written: No such file"),
     ] {

@@ -16,10 +16,13 @@ mod limits;
 mod mended;
 mod provisioning;
 
+mod deadlines;
 mod disciplines;
 mod impossible;
 mod queueing;
 mod running;
+mod shares;
+mod start_times;
 mod supply;
 
 mod oracle;

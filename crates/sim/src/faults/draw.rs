@@ -16,7 +16,7 @@ use muster_core::topology::Levels;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{BadInput, storm_end};
+use super::{BadInput, storm_end, tenants};
 use crate::cloud::{CloudModel, StockModel};
 use crate::host::{Happening, Setup};
 use crate::job::Job;
@@ -66,9 +66,10 @@ pub fn draw(seed: u64) -> Drawn {
     let bounds = Bounds { gpus, per_zone, per_rack, present, queue_gpus };
     let queues = draw_queues(rng, &bounds);
     let storm_ends = storm_end(hours);
-    let (jobs, hopeless) = draw_jobs(rng, &bounds, &queues, storm_ends);
+    let (jobs, mut hopeless) = draw_jobs(rng, &bounds, &queues, storm_ends);
     let faults = draw_faults(rng, jobs.len(), storm_ends);
-    let setup = Setup { levels: Levels::default(), queues, pools, nodes, jobs };
+    let mut setup = Setup { levels: Levels::default(), queues, pools, nodes, jobs };
+    tenants::draw(seed, &mut setup, &mut hopeless);
     Drawn { setup, faults, storm_ends, hopeless }
 }
 

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod draw;
+mod tenants;
 
 use muster_core::time::{Span, Time};
 use muster_core::verdict::Verdict;

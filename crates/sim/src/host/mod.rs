@@ -20,7 +20,7 @@ use muster_core::time::Time;
 use muster_core::topology::Levels;
 use muster_core::verdict::{Blocker, Verdict};
 use muster_core::{Event, Fact, World};
-use muster_plan::{Policy, QueueOrder, plan, world_for};
+use muster_plan::{Policy, QueueOrder, Why, plan, why, world_for};
 use muster_testkit::promises::{Promise, Terms};
 use muster_testkit::{Ledger, Violation};
 use rustc_hash::FxHashMap;
@@ -232,6 +232,10 @@ impl Sim {
     /// Where every gang stands now, whether or not the planner was asked to say so as it went.
     pub fn explain(&self) -> Plan {
         plan(&self.world, self.now, &Policy { explain: true, ..self.policy.clone() })
+    }
+    /// Where one gang stands now, and what would change that.
+    pub fn why(&self, gang: GangId) -> Option<Why> {
+        why(&self.world, self.now, &self.policy, gang)
     }
     /// The plan of the last step.
     pub fn last_plan(&self) -> &Plan {

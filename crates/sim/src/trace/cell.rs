@@ -1,5 +1,6 @@
 //! Values of a trace, read strictly: numbers that are numbers, times that fit.
 
+use muster_core::money::Money;
 use muster_core::quantity::{Quantity, QuantityError};
 use muster_core::time::Span;
 
@@ -20,6 +21,9 @@ pub enum CellError {
     /// Not a number of seconds.
     #[error("is not a number of seconds")]
     NotSeconds,
+    /// Not an amount of money.
+    #[error("is not an amount of money")]
+    NotMoney,
     /// Beyond what a trace can say.
     #[error("is too large")]
     TooLarge,
@@ -94,6 +98,15 @@ pub(super) fn seconds(text: &str) -> Result<Span, CellError> {
     seconds_if_known(text)?.ok_or(CellError::Negative)
 }
 
+/// An amount of money, whole or with a fraction.
+pub(super) fn money(text: &str) -> Result<Money, CellError> {
+    let units = text.parse::<f64>().ok().filter(|units| units.is_finite());
+    match units.ok_or(CellError::NotMoney)? {
+        ..0.0 => Err(CellError::Negative),
+        units => Money::from_units(units).ok_or(CellError::TooLarge),
+    }
+}
+
 /// A quantity in thousandths, rounded up.
 pub(super) fn milli(text: &str) -> Result<u64, CellError> {
     let quantity: Quantity = text.parse()?;
@@ -148,6 +161,18 @@ mod tests {
         assert_eq!(count("1.0"), Err(CellError::NotWhole));
         assert_eq!(count("5000000000"), Err(CellError::TooLarge));
         assert_eq!(count("99999999999999999999"), Err(CellError::TooLarge));
+    }
+
+    #[test]
+    fn money_is_kept_to_the_millionth() {
+        assert_eq!(money("40"), Ok(Money(40_000_000)));
+        assert_eq!(money("0.0000014"), Ok(Money(1)));
+        assert_eq!(money("-0"), Ok(Money::ZERO));
+        assert_eq!(money("-0.01"), Err(CellError::Negative));
+        assert_eq!(money("1e300"), Err(CellError::TooLarge));
+        for text in ["", "free", "$5", "nan", "inf", "-inf"] {
+            assert_eq!(money(text), Err(CellError::NotMoney), "{text}");
+        }
     }
 
     #[test]

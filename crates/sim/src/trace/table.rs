@@ -11,6 +11,8 @@
 //! | `queue`, `user`, `priority` | `default`, nobody and 0 when left out |
 //! | `estimate_s` | what the user expects, in seconds; unknown when left out |
 //! | `topology` | the level all members must share; anywhere when left out |
+//! | `deadline_s` | when it should be done, in seconds after it arrives; whenever when left out |
+//! | `cost_of_waiting` | what an hour of delay costs; unknown when left out |
 //!
 //! A cell in double quotes may hold commas, but no cell spans lines. An empty cell is a cell left out.
 
@@ -94,7 +96,7 @@ impl Names {
 }
 
 fn job(row: &Row<'_>, number: usize, names: &mut Names) -> Result<Job, TraceError> {
-    let submit = row.required(Column::Submit, cell::seconds)?;
+    let submit = Time::ZERO + row.required(Column::Submit, cell::seconds)?;
     let run = row.required(Column::Run, cell::seconds)?;
     let members = row.required(Column::Members, cell::count)?;
     let min = row.optional(Column::Min, |text| match cell::count(text)? {
@@ -120,10 +122,10 @@ fn job(row: &Row<'_>, number: usize, names: &mut Names) -> Result<Job, TraceErro
         closeness: row.get(Column::Topology).map(|level| Closeness::Required(names.share(level))),
         provisioning: Provisioning::default(),
         expected_duration: row.optional(Column::Estimate, cell::seconds)?,
-        deadline: None,
-        cost_of_waiting: None,
+        deadline: row.optional(Column::Deadline, cell::seconds)?.map(|after| submit + after),
+        cost_of_waiting: row.optional(Column::CostOfWaiting, cell::money)?,
     };
-    Ok(Job { gang, submit: Time::ZERO + submit, run })
+    Ok(Job { gang, submit, run })
 }
 
 fn request(row: &Row<'_>, names: &mut Names) -> Result<Request, TraceError> {

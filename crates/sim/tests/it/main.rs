@@ -4,3 +4,4 @@ mod faults;
 mod replay;
 mod scenarios;
 mod stage;
+mod tenants;

@@ -1,17 +1,13 @@
 //! Promises about gangs and their members: whole starts, no overcommit of nodes and quota, whole disruption.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use muster_core::Fact;
 use muster_core::device::WHOLE;
 use muster_core::gang::{Seat, members_of};
 use muster_core::id::GangId;
 use muster_core::plan::StopReason;
-use muster_core::queue::QueueSpec;
 
 use super::books::{Books, GangEntry};
-use super::{Promise, Violation};
+use super::{Promise, Violation, quota};
 
 pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
@@ -88,8 +84,8 @@ fn start(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>
     if !promised {
         books.served.insert(gang);
     }
-    let request = books.gangs[&gang].spec.roles[usize::from(role)].request.clone();
-    let queue = books.gangs[&gang].spec.queue.clone();
+    let spec = books.gangs[&gang].spec.clone();
+    let request = &spec.roles[usize::from(role)].request;
     let Some(here) = books.nodes.get_mut(&node) else {
         let what = format!("{name} started a member on {node:?}, which is not there");
         found.push(books.violation(Promise::NoPartialStart, what));
@@ -138,7 +134,7 @@ fn start(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>
         }
     }
     found.extend(wrong.into_iter().map(|(promise, what)| books.violation(promise, what)));
-    check_quota(books, &queue, found);
+    quota::check(books, &spec, found);
 }
 
 fn stop(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>) {
@@ -190,52 +186,4 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
         let what = format!("{name} was stopped, but {left} members still run");
         found.push(books.violation(Promise::WholeGangDisruption, what));
     }
-}
-
-/// Sums what runs below every queue on the way up and compares it with the limits.
-fn check_quota(books: &Books, queue: &Arc<str>, found: &mut Vec<Violation>) {
-    let path = |from: &str| queue_path(&books.terms.queues, from);
-    for spec in path(queue) {
-        if spec.limit.gpu_milli.is_none() && spec.limit.amounts.is_empty() {
-            continue;
-        }
-        let below =
-            books.gangs.values().filter(|gang| path(&gang.spec.queue).any(|q| q.name == spec.name));
-        let mut gpu_milli = 0;
-        let mut used: BTreeMap<&str, u64> = BTreeMap::new();
-        for gang in below {
-            gpu_milli += gang.gpu_milli();
-            for seat in &gang.members {
-                for (resource, amount) in &gang.spec.roles[usize::from(seat.role)].request.amounts {
-                    *used.entry(resource).or_default() += amount * u64::from(seat.members);
-                }
-            }
-        }
-        if spec.limit.gpu_milli.is_some_and(|limit| gpu_milli > limit) {
-            let what = format!(
-                "queue {} runs {gpu_milli} thousandths of a GPU, over its limit",
-                spec.name
-            );
-            found.push(books.violation(Promise::NoOvercommit, what));
-        }
-        for (resource, limit) in &spec.limit.amounts {
-            let used = used.get(&**resource).copied().unwrap_or(0);
-            if used > *limit {
-                let what =
-                    format!("queue {} uses {used} {resource}, over its limit {limit}", spec.name);
-                found.push(books.violation(Promise::NoOvercommit, what));
-            }
-        }
-    }
-}
-
-/// A queue and those above it.
-fn queue_path<'a>(
-    specs: &'a [QueueSpec],
-    from: &str,
-) -> impl Iterator<Item = &'a QueueSpec> + use<'a> {
-    let named = move |name: &str| specs.iter().find(|spec| *spec.name == *name);
-    std::iter::successors(named(from), move |spec| {
-        spec.parent.as_ref().and_then(|parent| named(parent))
-    })
 }

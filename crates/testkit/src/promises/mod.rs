@@ -3,6 +3,7 @@
 mod books;
 mod demand;
 mod fairness;
+mod quota;
 mod recovery;
 mod supply;
 

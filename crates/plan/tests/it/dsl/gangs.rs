@@ -8,7 +8,9 @@ use std::sync::Arc;
 use muster_core::constraint::{Constraints, Preference, Requirement, Term, Test, Toleration};
 use muster_core::device::{GpuRequest, WHOLE};
 use muster_core::gang::{Closeness, GangSpec, ProvisioningMode, RoleSpec};
+use muster_core::money::Money;
 use muster_core::resource::{CPU, MEMORY};
+use muster_core::time::{Span, Time};
 use muster_testkit::build;
 
 use super::specs::{effect, expand, gib, label};
@@ -68,6 +70,10 @@ fn describe(spec: &mut GangSpec, word: &str) {
             "prio" => spec.priority = value.parse().expect("a number"),
             "user" => spec.user = value.into(),
             "for" => spec.expected_duration = Some(value.parse().expect("a time")),
+            "deadline" => {
+                spec.deadline = Some(Time::ZERO + value.parse::<Span>().expect("a time"));
+            }
+            "cost" => spec.cost_of_waiting = Money::from_units(value.parse().expect("a price")),
             "timeout" => spec.provisioning.timeout = value.parse().expect("a time"),
             "attempts" => spec.provisioning.attempts = value.parse().expect("a number"),
             "topology" => spec.closeness = Some(closeness(value)),

@@ -3,10 +3,11 @@
 //! ```text
 //! node   a[1..4] gpus=8 zone=a rack=r1 taint=t=v:NoSchedule label:disk=ssd ready=no
 //! pool   p tier=spot idle=10m nodes=8 gpus=64 budget=100 : zone=a price=10 max=4 ; type=big gpus=16 price=19
-//! queue  team parent=default gpu=16 cpu=100 tiers=spot,reserved
+//! queue  team parent=default gpu=16 cpu=100 tiers=spot,reserved weight=3 sure=8 each=4 half=1h
 //! gang   train 1x50cpu+4x8gpu topology=required:rack prio=10 queue=team r1.if:disk=ssd tolerate:t
-//! gang   short 1x8gpu for=30m user=ann
+//! gang   short 1x8gpu for=30m user=ann deadline=2h cost=40
 //! policy fifo-overtake trials=5
+//! why train                # what would let it start now, and when it is expected to
 //! plan                     # decide, say it, and do it; a case without this line plans once, at the end
 //! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
@@ -52,7 +53,7 @@ impl Bench {
     /// An empty World whose host has reported everything.
     pub(crate) fn new() -> Self {
         let mut bench = Self {
-            world: World::new(Levels::default()),
+            world: World::with_baseline(Levels::default()),
             policy: Policy { order: QueueOrder::Fifo, ..Policy::default() },
             now: Time::ZERO,
             events: Vec::new(),
@@ -77,6 +78,7 @@ impl Bench {
             "" => {}
             "plan" => self.plan(rest.trim()),
             "policy" => self.set_policy(rest),
+            "why" => self.why(rest.trim()),
             "unsynced" => self.world = World::new(Levels::default()),
             _ if verb.starts_with('+') => {
                 self.now += verb[1..].parse::<Span>().expect("a time such as +15m");
@@ -109,6 +111,13 @@ impl Bench {
                 self.say(&format!("REFUSED: {refusal}"));
             }
         }
+    }
+
+    /// Says what would let a gang start now.
+    fn why(&mut self, name: &str) {
+        let why = muster_plan::why(&self.world, self.now, &self.policy, self.gang(name));
+        let said = show::why(&self.world, name, &why.expect("the gang is there"));
+        self.say(&said);
     }
 
     /// What holds for every plan of every World.

@@ -8,8 +8,9 @@ use muster_core::order::{OrderSpec, Place, RollbackReason};
 use muster_core::plan::{Action, StopReason};
 use muster_core::resource::display_amount;
 use muster_core::time::Time;
-use muster_core::verdict::Blocker;
+use muster_core::verdict::{Blocker, Help};
 use muster_core::{Plan, Verdict, World};
+use muster_plan::Why;
 
 /// A plan, line by line.
 pub(super) fn plan(world: &World, plan: &Plan) -> String {
@@ -94,11 +95,37 @@ fn verdict(world: &World, verdict: &Verdict) -> String {
             format!("assembles {order:?}: {ready} of {total} by {}", time(*deadline))
         }
         Verdict::Waiting { position, blockers, late, .. } => {
-            let late =
-                late.as_ref().map_or_else(String::new, |late| format!(", late by {}", late.by));
+            let late = late.as_ref().map_or_else(String::new, |late| {
+                let helps: Vec<String> = late.helps.iter().map(|one| help(world, one)).collect();
+                format!(", late by {} ({})", late.by, helps.join("; "))
+            });
             format!("waits #{position}: {}{late}", list(blockers))
         }
         Verdict::Impossible { blockers } => format!("is impossible: {}", list(blockers)),
+    }
+}
+
+pub(super) fn why(world: &World, name: &str, why: &Why) -> String {
+    let start = why.start.map_or_else(|| "never".to_owned(), time);
+    let mut lines = vec![format!("{name} is expected to start: {start}")];
+    lines.extend(why.helps.iter().map(|one| format!("  now {}", help(world, one))));
+    lines.join("\n")
+}
+
+fn help(world: &World, help: &Help) -> String {
+    match help {
+        Help::Closeness => "if closeness were a wish".to_owned(),
+        Help::Nodes { offering: of, count } => {
+            format!("with {count} more of {}", offering(world, *of))
+        }
+        Help::NodesLike { node: like, count } => {
+            format!("with {count} more like {}", node(world, *like))
+        }
+        Help::Priority { priority, instead_of } => {
+            let names: Vec<String> = instead_of.iter().map(|id| gang(world, *id)).collect();
+            format!("at priority {priority} instead of [{}]", names.join(" "))
+        }
+        Help::Members { role, count } => format!("with {count} of r{role}"),
     }
 }
 

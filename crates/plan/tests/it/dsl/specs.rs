@@ -144,13 +144,21 @@ pub(super) fn queue(rest: &str) -> QueueSpec {
         let (key, value) = word.split_once('=').expect("key=value");
         match key {
             "parent" => spec.parent = Some(value.into()),
-            "gpu" => spec.limit.gpu_milli = Some(value.parse::<u64>().expect("a number") * 1_000),
+            "gpu" => spec.limit.gpu_milli = Some(milli(value)),
+            "sure" => spec.guaranteed.gpu_milli = Some(milli(value)),
+            "each" => spec.user_limit.gpu_milli = Some(milli(value)),
+            "weight" => spec.weight = value.parse().expect("a number"),
+            "half" => spec.half_life = Some(value.parse().expect("a time")),
             "tiers" => spec.tiers = value.split(',').map(Arc::from).collect(),
             _ if amount(&mut spec.limit.amounts, key, value) => {}
             _ => panic!("no such option of a queue: {word}"),
         }
     }
     spec
+}
+
+fn milli(gpus: &str) -> u64 {
+    gpus.parse::<u64>().expect("a number of GPUs") * 1_000
 }
 
 /// Cores and GiB; `false` for any other key.

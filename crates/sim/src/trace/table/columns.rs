@@ -21,10 +21,12 @@ pub(super) enum Column {
     Priority,
     Estimate,
     Topology,
+    Deadline,
+    CostOfWaiting,
 }
 
 impl Column {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Submit,
         Self::Run,
         Self::Members,
@@ -38,6 +40,8 @@ impl Column {
         Self::Priority,
         Self::Estimate,
         Self::Topology,
+        Self::Deadline,
+        Self::CostOfWaiting,
     ];
     const REQUIRED: [Self; 3] = [Self::Submit, Self::Run, Self::Members];
 
@@ -56,6 +60,8 @@ impl Column {
             Self::Priority => "priority",
             Self::Estimate => "estimate_s",
             Self::Topology => "topology",
+            Self::Deadline => "deadline_s",
+            Self::CostOfWaiting => "cost_of_waiting",
         }
     }
 }

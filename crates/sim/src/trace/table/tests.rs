@@ -1,5 +1,6 @@
 //! Cases: a small table in, jobs or a refusal out.
 
+use muster_core::money::Money;
 use muster_core::time::Span;
 use proptest::prelude::*;
 
@@ -36,13 +37,15 @@ fn three_columns_are_enough() {
     );
     assert_eq!((&*gang.queue, &*gang.user, gang.priority), ("default", "", 0));
     assert_eq!((&gang.closeness, gang.expected_duration), (&None, None));
+    assert_eq!((gang.deadline, gang.cost_of_waiting), (None, None));
 }
 
 #[test]
 fn every_column_is_understood() {
     let jobs = table(
-        "submit_s,run_s,members,min,name,gpus,cpu,memory,queue,user,priority,estimate_s,topology\r\n\
-         0,3600,16,8,\"llama, big\",8,96,1000Gi,research,ann,-5,7200,rack\r\n",
+        "submit_s,run_s,members,min,name,gpus,cpu,memory,queue,user,priority,estimate_s,topology,deadline_s,\
+         cost_of_waiting\r\n\
+         10,3600,16,8,\"llama, big\",8,96,1000Gi,research,ann,-5,7200,rack,5400.5,12.25\r\n",
     )
     .unwrap();
     let gang = &jobs[0].gang;
@@ -57,6 +60,8 @@ fn every_column_is_understood() {
     assert_eq!(role.request.gpu, Some(GpuRequest { resource: GPU.into(), count: 8, share: WHOLE }));
     assert_eq!(gang.closeness, Some(Closeness::Required("rack".into())));
     assert_eq!(gang.expected_duration, Some(Span::hours(2)));
+    assert_eq!((jobs[0].submit, gang.deadline), (Time(10_000), Some(Time(5_410_500))));
+    assert_eq!(gang.cost_of_waiting, Some(Money(12_250_000)));
 }
 
 #[test]
@@ -76,7 +81,7 @@ fn wrong_columns_are_refused_by_name() {
     assert_eq!(
         refusal("submit_s,run_s,members,estimate\n"),
         "jobs.csv: unknown column `estimate`: known are submit_s, run_s, members, min, name, gpus, cpu, \
-         memory, queue, user, priority, estimate_s, topology"
+         memory, queue, user, priority, estimate_s, topology, deadline_s, cost_of_waiting"
     );
     assert_eq!(refusal("submit_s,members\n"), "jobs.csv: column `run_s` is missing");
     assert_eq!(refusal(""), "jobs.csv: column `submit_s` is missing");
@@ -93,6 +98,19 @@ fn bad_cells_are_refused_with_file_line_column_and_value() {
     assert_eq!(
         bad_row("estimate_s", "2h"),
         "jobs.csv:2: column estimate_s: `2h` is not a number of seconds"
+    );
+    assert_eq!(
+        bad_row("deadline_s", "2026-12-01T08:00:00Z"),
+        "jobs.csv:2: column deadline_s: `2026-12-01T08:00:00Z` is not a number of seconds"
+    );
+    assert_eq!(bad_row("deadline_s", "-1"), "jobs.csv:2: column deadline_s: `-1` is below zero");
+    assert_eq!(
+        bad_row("cost_of_waiting", "40/h"),
+        "jobs.csv:2: column cost_of_waiting: `40/h` is not an amount of money"
+    );
+    assert_eq!(
+        bad_row("cost_of_waiting", "-1"),
+        "jobs.csv:2: column cost_of_waiting: `-1` is below zero"
     );
     assert_eq!(
         bad_row("gpus", "1.5"),
@@ -133,16 +151,22 @@ proptest! {
     #[test]
     fn every_job_of_an_accepted_table_is_sound(
         rows in prop::collection::vec(
-            ("[0-9]{1,6}(\\.[0-9]{1,4})?", "[0-9]{1,9}|1e9", "[1-9][0-9]{0,9}", "|[0-9]{1,3}", "|[0-9]{1,2}|0\\.[0-9]{1,4}"),
+            ("[0-9]{1,6}(\\.[0-9]{1,4})?", "[0-9]{1,9}|1e9", "[1-9][0-9]{0,9}", "|[0-9]{1,3}", "|[0-9]{1,2}|0\\.[0-9]{1,4}",
+             "|[0-9]{1,9}|1e12", "|[0-9]{1,13}|0\\.[0-9]{1,7}"),
             1..4,
         ),
     ) {
-        let rows = rows.iter().map(|(submit, run, members, min, gpus)| format!("{submit},{run},{members},{min},{gpus}\n"));
-        if let Ok(jobs) = table(&format!("submit_s,run_s,members,min,gpus\n{}", rows.collect::<String>())) {
+        let rows = rows.iter().map(|(submit, run, members, min, gpus, deadline, cost)| {
+            format!("{submit},{run},{members},{min},{gpus},{deadline},{cost}\n")
+        });
+        let head = "submit_s,run_s,members,min,gpus,deadline_s,cost_of_waiting";
+        if let Ok(jobs) = table(&format!("{head}\n{}", rows.collect::<String>())) {
             prop_assert!(jobs.is_sorted_by_key(|job| job.submit));
             for job in &jobs {
                 let role = &job.gang.roles[0];
                 prop_assert!(1 <= role.min && role.min <= role.max);
+                prop_assert!(job.gang.deadline.is_none_or(|deadline| deadline >= job.submit));
+                prop_assert!(job.gang.cost_of_waiting.is_none_or(|cost| cost >= Money::ZERO));
                 prop_assert!(role.request.gpu_milli() <= MAX_DEVICES as u64 * u64::from(WHOLE));
             }
         }

@@ -1,0 +1,43 @@
+//! When a simulation begins by the clock on the wall: manifests give deadlines as dates, a simulation counts
+//! from zero.
+//!
+//! Only here does Muster ask what day it is.
+
+use clap::Args;
+use jiff::Timestamp;
+use muster_api::{GangManifest, instant};
+use muster_core::time::Time;
+
+/// `--begin`, of every command that simulates manifests.
+#[derive(Args)]
+pub(crate) struct Begin {
+    /// When it begins, such as 2026-11-30T08:00:00Z; deadlines in manifests are counted from then. This minute
+    /// if nobody says
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    begin: Option<Time>,
+}
+
+impl Begin {
+    /// Makes dates into instants of the simulation. What is past when it begins is due when it begins, and missed.
+    pub(crate) fn count_deadlines(&self, gangs: &mut [GangManifest]) {
+        let mut deadlines: Vec<&mut Time> =
+            gangs.iter_mut().filter_map(|gang| gang.spec.deadline.as_mut()).collect();
+        if deadlines.is_empty() {
+            return;
+        }
+        let begin = self.begin.unwrap_or_else(|| {
+            let now = this_minute();
+            eprintln!("deadlines are counted from {now}, which is now; --begin gives another time");
+            Time(now.as_millisecond())
+        });
+        for deadline in &mut deadlines {
+            **deadline = Time::ZERO + deadline.since(begin);
+        }
+    }
+}
+
+/// The clock's time, cut to the minute.
+fn this_minute() -> Timestamp {
+    let now = Timestamp::now().as_second();
+    Timestamp::from_second(now - now.rem_euclid(60)).expect("less than a minute ago")
+}

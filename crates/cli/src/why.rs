@@ -1,0 +1,88 @@
+//! Why a gang waits, when it is expected to start, and what would start it now, in words.
+
+use muster_core::World;
+use muster_core::id::GangId;
+use muster_core::verdict::{Help, Verdict};
+use muster_plan::Why;
+use muster_sim::Sim;
+
+use crate::figures::{count, span};
+use crate::words;
+
+/// Everything there is to say about one gang of a simulation that has stopped.
+pub(crate) fn lines(sim: &Sim, name: &str) -> Vec<String> {
+    let world = sim.world();
+    let Some(id) = world.gang_named(name) else {
+        let job = sim.jobs().iter().position(|job| *job.gang.name == *name);
+        let known = job.map(|job| &sim.accounts().outcomes()[job]);
+        return vec![match known {
+            None => format!("{name}: there is no such gang"),
+            Some(outcome) if outcome.ended.is_some() => format!("{name}: its work is done"),
+            Some(outcome) if outcome.submitted.is_some() => format!("{name}: was cancelled"),
+            Some(_) => format!("{name}: was not submitted yet, or refused"),
+        }];
+    };
+    let Some(why) = sim.why(id) else { return vec![format!("{name}: nothing was decided yet")] };
+    let mut lines = vec![format!("{name}: {}", words::verdict(world, id, &why.verdict))];
+    lines.extend(outlook(world, &why));
+    let helps =
+        why.helps.iter().map(|one| format!("  it would start now {}", help(world, id, one)));
+    lines.extend(helps);
+    lines
+}
+
+fn outlook(world: &World, why: &Why) -> Option<String> {
+    if !matches!(why.verdict, Verdict::Waiting { .. }) {
+        return None;
+    }
+    Some(match why.start {
+        Some(start) => {
+            let wait = span(start.since(world.now()));
+            format!(
+                "  it is expected to start in {wait}, if run times are as said and nobody else comes"
+            )
+        }
+        None => "  waiting alone does not start it".to_owned(),
+    })
+}
+
+/// What would help, to follow "it would start now".
+fn help(world: &World, id: GangId, help: &Help) -> String {
+    match help {
+        Help::Closeness => "if its closeness were preferred, not required".to_owned(),
+        Help::Nodes { offering, count: more } => {
+            let pool = &world.pools()[offering.pool].spec.name;
+            let spec = &world.offering(*offering).spec;
+            let nodes = count(*more as usize, "more node");
+            let place =
+                if spec.zone.is_empty() { String::new() } else { format!(" in {}", spec.zone) };
+            format!("with {nodes} of pool {pool} ({}{place})", spec.instance_type)
+        }
+        Help::NodesLike { node, count: more } => {
+            let name = world.node_name(*node).map_or("those here", |name| name);
+            format!("with {} like {name}", count(*more as usize, "more node"))
+        }
+        Help::Priority { priority, instead_of } if instead_of.is_empty() => {
+            format!("at priority {priority}")
+        }
+        Help::Priority { priority, instead_of } => {
+            let name = |id: &GangId| {
+                world.gang(*id).map_or_else(String::new, |gang| gang.spec.name.to_string())
+            };
+            let named: Vec<String> = instead_of.iter().take(NAMED).map(name).collect();
+            let more = match instead_of.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("at priority {priority}, if {}{more} made way", named.join(", "))
+        }
+        Help::Members { role, count } => {
+            let spec = world.gang(id).and_then(|gang| gang.spec.roles.get(usize::from(*role)));
+            let (name, of) = spec.map_or(("members", 0), |role| (&*role.name, role.min));
+            format!("with {count} of {of} x {name}")
+        }
+    }
+}
+
+/// So many of those that would have to make way are named.
+const NAMED: usize = 5;
