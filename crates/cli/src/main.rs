@@ -12,6 +12,7 @@ mod why;
 mod words;
 
 mod replay;
+mod report;
 mod run;
 mod simulate;
 mod story;

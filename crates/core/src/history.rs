@@ -28,6 +28,9 @@ pub type Recent = SmallVec<[Run; 2]>;
 const KEPT: usize = 10;
 /// Runs of everybody remembered for what share of their estimates they took.
 const SHARES_KEPT: usize = 500;
+/// Runs it takes to say what nearly all stay within, and after how many it is worked out again.
+const UPPER_FROM: usize = 50;
+const UPPER_EVERY: u32 = 25;
 
 /// Latest runs by user.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +39,9 @@ pub struct History {
     /// Square roots of the shares of their estimates that the latest runs took, in thousandths; and their sum.
     shares: VecDeque<u32>,
     shares_sum: u64,
+    /// The share that nearly all of them stay below, as of the last few runs.
+    upper: Option<u32>,
+    noted: u32,
 }
 
 impl History {
@@ -46,6 +52,11 @@ impl History {
     pub fn usual_share(&self) -> f64 {
         let mean = (self.shares_sum + 1_000) as f64 / (self.shares.len() + 1) as f64 / 1_000.0;
         mean * mean
+    }
+    /// What share of their estimates nearly all runs stay within; all of it until enough have been seen.
+    pub fn upper_share(&self) -> f64 {
+        let root = self.upper.map_or(1.0, |upper| f64::from(upper + 1) / 1_000.0);
+        (root * root).min(1.0)
     }
     /// A user's latest runs that ended before `now`, the last one first, without copying them.
     pub fn of_user(&self, user: &str, now: Time) -> impl Iterator<Item = &Run> {
@@ -76,6 +87,12 @@ impl History {
         }
         self.shares.push_back(share as u32);
         self.shares_sum += share;
+        self.noted = self.noted.wrapping_add(1);
+        if self.noted.is_multiple_of(UPPER_EVERY) && self.shares.len() >= UPPER_FROM {
+            let mut sorted: Vec<u32> = self.shares.iter().copied().collect();
+            let at = sorted.len() * 99 / 100;
+            self.upper = Some(*sorted.select_nth_unstable(at).1);
+        }
     }
 }
 

@@ -37,6 +37,12 @@ impl<'w> Holes<'w> {
         self.bookings.0.first().map(|booking| booking.gang)
     }
 
+    /// Whether a gang would exceed a limit at one of the first `starts` booked starts, because of who is booked.
+    pub(crate) fn is_quota_booked(&self, gang: &Gang, starts: usize) -> bool {
+        let over = |booking: &Booking<'_>| quota::over_limit(&booking.then, gang).is_some();
+        self.bookings.0[..starts].iter().any(over)
+    }
+
     /// Keeps the seats of a booking from everybody who comes later.
     pub(crate) fn keep(&mut self, gang: &Gang, booking: Booking<'w>) {
         self.bookings.add(gang, booking);
@@ -52,7 +58,8 @@ impl<'w> Holes<'w> {
         cycle: &mut Cycle<'w>,
         gang: &Gang,
     ) -> Result<Vec<Seat>, Option<Misfit>> {
-        let ends = predict::end(gang, cycle.policy.order.belief(), cycle.now);
+        let belief = cycle.policy.order.belief().of_newcomers();
+        let ends = predict::end(cycle.scratch.world, gang, belief, cycle.now);
         let before = self.bookings.before(ends);
         if before == 0 {
             let seats = place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some)?;
@@ -61,6 +68,10 @@ impl<'w> Holes<'w> {
         }
         if let Some(misfit) = too_many(cycle, gang) {
             return Err(Some(misfit));
+        }
+        // What it counts for in its queue must not be what somebody who is booked counts on.
+        if self.is_quota_booked(gang, before) {
+            return Err(misfit_now(cycle, gang));
         }
         let (throughout, fits) = self.throughout(cycle, before);
         let seats = match place(&mut throughout.trial(), fits, gang) {

@@ -133,6 +133,10 @@ fn tell_the_late<'w>(
     bookings
 }
 
+/// With more gangs due than this only the first holds a start time: promises to a crowd idle the nodes that
+/// would make it smaller.
+const CROWD: usize = 20;
+
 /// Late gangs that are told what would help in one cycle, at most.
 const TOLD: u32 = 16;
 
@@ -151,7 +155,8 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
             Behind::Backfill(most) => holes.len() < most,
             Behind::BackfillDue(most) => {
                 let first = turns.is_shared() && holes.is_empty();
-                (turn.due || first) && holes.len() < most
+                let most = || if turns.due() > CROWD { 1 } else { most };
+                (turn.due || first) && holes.len() < most()
             }
             Behind::Barred | Behind::Free => false,
         };
@@ -257,14 +262,14 @@ fn serve_one<'w>(
         }
         Err(misfit) => misfit,
     };
-    let provided = if may_order(cycle.scratch.world, gang) {
-        let wait = cheaper_to_wait(cycle, id, gang, holes);
-        match wait {
-            Some(blocker) => Err(SmallVec::from_elem(blocker, 1)),
-            None => holes.provide(cycle, |cycle| provision(cycle, id, gang), gang),
-        }
-    } else {
+    let provided = if !may_order(cycle.scratch.world, gang) {
         Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1))
+    } else if holes.is_quota_booked(gang, holes.len()) {
+        Err(holes.ahead().map(Blocker::Behind).into_iter().collect())
+    } else if let Some(wait) = cheaper_to_wait(cycle, id, gang, holes) {
+        Err(SmallVec::from_elem(wait, 1))
+    } else {
+        holes.provide(cycle, |cycle| provision(cycle, id, gang), gang)
     };
     match provided {
         Ok(spec) => {

@@ -1,7 +1,7 @@
 //! The starvation guard: when a gang has waited so long that nobody may delay it any more.
 //!
 //! The bound is relative to what plain EASY would have done with the same gangs ([`muster_core::baseline`]),
-//! and never less than a day. A large gang is due earlier, because it takes longer until enough is free: at
+//! and never less than an hour. A large gang is due earlier, because it takes longer until enough is free: at
 //! worst everything that runs has to end first.
 
 use muster_core::World;
@@ -10,13 +10,13 @@ use muster_core::queue::Usage;
 use muster_core::time::{Span, Time};
 
 /// The part of the baseline's longest wait after which a gang is due.
-const PART: f64 = 0.7;
+const PART: f64 = 0.81;
 /// Nobody is due before this, unless it is large.
-const LEAST: Span = Span::hours(24);
+const LEAST: Span = Span::hours(1);
 /// The part of the longest gang's length by which one that needs everything is due earlier.
-const LEAD: f64 = 0.5;
+const LEAD: f64 = 1.0;
 /// However large a gang is, it waits for this part of the bound.
-const FLOOR: f64 = 0.25;
+const FLOOR: f64 = 0.1;
 
 /// What decides when gangs are due, in one cycle.
 #[derive(Clone, Copy, Debug)]

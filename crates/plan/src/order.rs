@@ -74,6 +74,16 @@ impl<'w> Turns<'w> {
         }
     }
 
+    /// How many that are due are still to come.
+    pub(crate) fn due(&self) -> usize {
+        let due = |turns: &VecDeque<Turn>| turns.iter().filter(|turn| turn.due).count();
+        match self {
+            Turns::InLine(_) => 0,
+            Turns::Ranked(turns) => turns.iter().take_while(|turn| turn.due).count(),
+            Turns::Shared(shared) => shared.leaves.iter().map(|leaf| due(&leaf.turns)).sum(),
+        }
+    }
+
     /// Whether queues compete.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Turns::Shared(_))
@@ -220,9 +230,9 @@ impl Shared {
         let (sure, share) = match branch {
             Some(queue) => {
                 let sure = within_guarantee(scratch, queue, &gang.wants);
-                (sure, self.shares.of(scratch, queue))
+                (sure, self.shares.of(scratch, queue, id))
             }
-            None => (false, self.shares.of_own(scratch, self.leaves[leaf].queue)),
+            None => (false, self.shares.of_own(scratch, self.leaves[leaf].queue, id)),
         };
         (!sure, share, -i64::from(gang.spec.priority), id)
     }

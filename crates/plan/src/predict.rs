@@ -15,6 +15,19 @@ pub enum Belief {
     Estimate,
     /// The mean of the user's last two runs, never more than what the submitter says.
     LastTwo,
+    /// What the submitter says, less what nearly nobody's runs take of it. For gangs that hold seats: promises
+    /// are made on it. Whoever wants to go before a promise is taken at his word.
+    Upper,
+}
+
+impl Belief {
+    /// Whose word is taken for gangs that would go before a promise.
+    pub(crate) fn of_newcomers(self) -> Belief {
+        match self {
+            Belief::Upper => Belief::Estimate,
+            Belief::Estimate | Belief::LastTwo => self,
+        }
+    }
 }
 
 /// By how much a belief is stretched, step by step, as a gang outlives it: short at first, in case it is
@@ -34,9 +47,13 @@ const STRETCH: [Span; 11] = [
 ];
 
 /// How long a gang is believed to run, as of its submission.
-pub fn duration(gang: &Gang, belief: Belief) -> Span {
+pub fn duration(world: &World, gang: &Gang, belief: Belief) -> Span {
     let estimate = gang.spec.expected_duration;
     match belief {
+        Belief::Upper => {
+            let said = gang.spec.said_duration();
+            Span((said.0 as f64 * world.history().upper_share()).ceil() as u64).min(said)
+        }
         Belief::Estimate => gang.spec.said_duration(),
         Belief::LastTwo => match gang.recent.as_slice() {
             [last, before, ..] if before.lasted > Span::ZERO => {
@@ -50,21 +67,30 @@ pub fn duration(gang: &Gang, belief: Belief) -> Span {
 }
 
 /// When a gang that runs is believed to end; always after `now`.
-pub fn end(gang: &Gang, belief: Belief, now: Time) -> Time {
-    believed_end(gang, belief, now, |end| end <= now)
+pub fn end(world: &World, gang: &Gang, belief: Belief, now: Time) -> Time {
+    believed_end(world, gang, belief, now, |end| end <= now)
 }
 
 /// When a gang that runs was believed to end, before it became clear at `now` whether it does.
-pub fn end_as_hoped(gang: &Gang, belief: Belief, now: Time) -> Time {
-    believed_end(gang, belief, now, |end| end < now)
+pub fn end_as_hoped(world: &World, gang: &Gang, belief: Belief, now: Time) -> Time {
+    believed_end(world, gang, belief, now, |end| end < now)
 }
 
-fn believed_end(gang: &Gang, belief: Belief, now: Time, outlived: impl Fn(Time) -> bool) -> Time {
+fn believed_end(
+    world: &World,
+    gang: &Gang,
+    belief: Belief,
+    now: Time,
+    outlived: impl Fn(Time) -> bool,
+) -> Time {
     let started = match gang.phase {
         Phase::Running { at } | Phase::Admitted { at } => at,
         Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => now,
     };
-    let first = duration(gang, belief);
+    let mut first = duration(world, gang, belief);
+    if belief == Belief::Upper && outlived(started + first) {
+        first = gang.spec.said_duration();
+    }
     let said = gang.spec.expected_duration;
     let mut end = started + first;
     for stretch in STRETCH {

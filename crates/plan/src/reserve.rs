@@ -63,7 +63,7 @@ impl<'w> Bookings<'w> {
         gang: &Gang,
     ) -> Option<Booking<'w>> {
         let belief = cycle.policy.order.belief();
-        let lasts = predict::duration(gang, belief);
+        let lasts = predict::duration(cycle.scratch.world, gang, belief);
         let mut coming = self.changes(cycle, belief).peekable();
         let mut changes: Vec<(Time, Change)> = Vec::with_capacity(64);
         let mut free = cycle.scratch.free();
@@ -130,7 +130,11 @@ impl<'w> Bookings<'w> {
         if ahead.is_empty() {
             return place(&mut then.trial(), fits, gang).ok();
         }
-        if ahead.iter().any(|booking| !covers(&booking.then.free(), &gang.wants)) {
+        let in_the_way = |booking: &Booking<'_>| {
+            !covers(&booking.then.free(), &gang.wants)
+                || quota::over_limit(&booking.then, gang).is_some()
+        };
+        if ahead.iter().any(in_the_way) {
             return None;
         }
         // What is free at both ends of every start is free throughout: in between things only end.
@@ -169,15 +173,16 @@ impl<'w> Bookings<'w> {
             as_said.next_if(|(said, _)| belief != Belief::Estimate || *said <= cycle.now)
         {
             let gang = world.gang(id).expect("it runs");
-            others.push((predict::end(gang, belief, cycle.now), Change::Ends(id)));
+            others.push((predict::end(world, gang, belief, cycle.now), Change::Ends(id)));
         }
         for (at, (id, _)) in cycle.admitted.iter().enumerate() {
             let gang = world.gang(*id).expect("it was just admitted");
-            others.push((predict::end(gang, belief, cycle.now), Change::StartedNowEnds(at)));
+            let end = predict::end(world, gang, belief.of_newcomers(), cycle.now);
+            others.push((end, Change::StartedNowEnds(at)));
         }
         for (id, order) in world.orders() {
             let gang = world.gang(order.spec.gang).expect("it has an order");
-            let end = ready_at(world, order, cycle.now) + predict::duration(gang, belief);
+            let end = ready_at(world, order, cycle.now) + predict::duration(world, gang, belief);
             others.push((end, Change::OrderEnds(*id)));
         }
         for (at, booking) in self.0.iter().enumerate() {

@@ -2,10 +2,11 @@
 //!
 //! A queue's share is what it holds of the resource it holds most of, as a part of all there is, for its
 //! weight. What it held on average counts as well, so that a queue that was idle goes before one that was
-//! busy, and less so as time passes. A queue that is within what it can count on goes before all that are not:
+//! busy, and less so as time passes. Half of what it would get next counts too: gangs are large beside shares,
+//! and without that a queue of small weight would get more than its part, or with all of it less. A queue that is within what it can count on goes before all that are not:
 //! so what was lent comes back as soon as something ends.
 
-use muster_core::id::{Id, QueueIdx, ResourceIdx};
+use muster_core::id::{GangId, Id, QueueIdx, ResourceIdx};
 use muster_core::queue::Usage;
 use muster_core::time::Time;
 use muster_core::{World, past::Past};
@@ -15,7 +16,7 @@ use crate::scratch::Scratch;
 /// Shares, kept until something is given to a queue.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    kept: Vec<Option<f64>>,
+    kept: Vec<Option<(GangId, f64)>>,
     now: Time,
 }
 
@@ -24,21 +25,23 @@ impl Shares {
         Self { kept: vec![None; world.queues().len()], now }
     }
 
-    /// What a queue has of its share; less goes first.
-    pub(crate) fn of(&mut self, scratch: &Scratch<'_>, queue: QueueIdx) -> f64 {
-        if let Some(share) = self.kept[queue.index()] {
+    /// What a queue has of its share if this gang is the next it starts; less goes first.
+    pub(crate) fn of(&mut self, scratch: &Scratch<'_>, queue: QueueIdx, next: GangId) -> f64 {
+        if let Some((gang, share)) = self.kept[queue.index()]
+            && gang == next
+        {
             return share;
         }
         let listed = scratch.world.queue(queue);
         let past = listed.past.later(&listed.usage, listed.half_life, self.now);
-        let share = dominant(scratch, scratch.queue_usage(queue), &past)
+        let share = dominant(scratch, scratch.queue_usage(queue), &past, next)
             / f64::from(listed.spec.weight).max(f64::MIN_POSITIVE);
-        self.kept[queue.index()] = Some(share);
+        self.kept[queue.index()] = Some((next, share));
         share
     }
 
     /// What a queue's own gangs have, beside those of the queues below it.
-    pub(crate) fn of_own(&self, scratch: &Scratch<'_>, queue: QueueIdx) -> f64 {
+    pub(crate) fn of_own(&self, scratch: &Scratch<'_>, queue: QueueIdx, next: GangId) -> f64 {
         let mut own = scratch.queue_usage(queue).clone();
         for (child, listed) in scratch.world.queues().iter() {
             if listed.parent == Some(queue) {
@@ -46,7 +49,7 @@ impl Shares {
                 own.take(&below.amounts, below.gpu_milli, 1);
             }
         }
-        dominant(scratch, &own, &Past::default())
+        dominant(scratch, &own, &Past::default(), next)
     }
 
     /// Something was given to a queue: it and those above it are looked at anew.
@@ -63,20 +66,22 @@ pub(crate) fn within_guarantee(scratch: &Scratch<'_>, queue: QueueIdx, wants: &U
     sure.concerns(wants) && sure.exceeded(scratch.queue_usage(queue), wants).is_none()
 }
 
-/// The largest part of any resource that is held now or was on average, of all there is.
-fn dominant(scratch: &Scratch<'_>, held: &Usage, past: &Past) -> f64 {
+/// The largest part of any resource that is held now, was on average, or half of it will be, of all there is.
+fn dominant(scratch: &Scratch<'_>, held: &Usage, past: &Past, next: GangId) -> f64 {
     let world = scratch.world;
+    let wants = &world.gang(next).expect("it waits").wants;
     let top = world.queues().iter().filter(|(_, queue)| queue.parent.is_none());
     let top: Vec<&Usage> = top.map(|(queue, _)| scratch.queue_usage(queue)).collect();
     // Nodes that are still to come are held, and not there yet.
     let all = |have: u64, of: &dyn Fn(&Usage) -> u64| have.max(top.iter().map(|u| of(u)).sum());
+    let sum = |held: u64, past: f64, wants: u64| held as f64 + past + wants as f64 / 2.0;
     let part = |held: f64, all: u64| if all == 0 { 0.0 } else { held / all as f64 };
     let gpus = all(world.total().gpu_milli, &|usage| usage.gpu_milli);
-    let mut most = part(held.gpu_milli as f64 + past.gpu_milli(), gpus);
+    let mut most = part(sum(held.gpu_milli, past.gpu_milli(), wants.gpu_milli), gpus);
     for resource in (0..world.names().len()).map(ResourceIdx::from_index) {
         let have = all(world.total().amounts.get(resource), &|usage| usage.amounts.get(resource));
-        let held = held.amounts.get(resource) as f64 + past.amount(resource);
-        most = most.max(part(held, have));
+        let (held, wants) = (held.amounts.get(resource), wants.amounts.get(resource));
+        most = most.max(part(sum(held, past.amount(resource), wants), have));
     }
     most
 }

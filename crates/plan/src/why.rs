@@ -85,7 +85,8 @@ fn starts_now(
     if quota::over_limit(&now, gang).is_some() {
         return false;
     }
-    let ends = predict::end(gang, cycle.policy.order.belief(), cycle.now);
+    let belief = cycle.policy.order.belief().of_newcomers();
+    let ends = predict::end(cycle.scratch.world, gang, belief, cycle.now);
     let ahead = &bookings.0[..bookings.before(ends)];
     let nodes = booked_nodes(ahead);
     for booking in ahead {

@@ -17,6 +17,7 @@ pub mod host;
 pub mod accounts;
 pub mod naive;
 pub mod record;
+pub mod report;
 pub mod summary;
 
 pub mod faults;

@@ -90,6 +90,9 @@ pub(crate) struct Args {
     /// Record every event and every plan for `muster replay`; of the first policy
     #[arg(long, visible_alias = "save-plan", value_name = "FILE", help_heading = "Output")]
     record: Option<PathBuf>,
+    /// Write one HTML page that compares all policies: tables, waits, timelines and shares
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
     /// Take every decision of a recording again instead of simulating
     #[arg(long, value_name = "FILE", conflicts_with_all = SIMULATING, help_heading = "Output")]
     replay: Option<PathBuf>,
@@ -99,13 +102,15 @@ pub(crate) struct Args {
 }
 
 /// What says nothing to a replay.
-const SIMULATING: [&str; 7] = ["files", "swf", "csv", "workload", "begin", "starts", "record"];
+const SIMULATING: [&str; 8] =
+    ["files", "swf", "csv", "workload", "begin", "starts", "record", "report"];
 
 const EXAMPLES: &str = "\
 Examples:
   muster simulate examples/quickstart.yaml
   muster simulate --workload training --jobs 500 --nodes 512
   muster simulate --swf log.swf.gz --procs 100 --policy fifo --starts starts.csv
+  muster simulate --workload mixed --nodes 256 --policy easy --policy muster --report report.html
   muster simulate pools.yaml --csv jobs.csv --record run.jsonl && muster replay run.jsonl";
 
 /// What happens first within one instant.
@@ -132,10 +137,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let setup = inputs::setup(args)?;
     let mut starts = args.starts.as_deref().map(outputs::create).transpose()?;
+    let mut report =
+        args.report.as_deref().map(|file| outputs::report(file, &setup)).transpose()?;
     let mut summaries = Vec::new();
     let mut broken = None;
     for (i, order) in args.policy.iter().enumerate() {
-        // Files are of the first policy; side by side they would overwrite each other.
+        // Start times and recordings are of the first policy; side by side they would overwrite each other.
         let first = i == 0;
         let (sim, summary) = simulate(args, setup.clone(), *order, first)?;
         if let Some(out) = starts.take() {
@@ -145,8 +152,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         for line in args.why.iter().flat_map(|name| crate::why::lines(&sim, name)) {
             crate::say::line(line);
         }
+        if let Some((_, gather)) = &mut report {
+            gather.add(&sim, summary.clone());
+        }
         broken = broken.or_else(|| sim.violations().first().cloned());
         summaries.push(summary);
+    }
+    if let Some((out, gather)) = report {
+        let called = outputs::called(args);
+        crate::report::write(out, &gather.finish(), &called)
+            .context("--report cannot be written")?;
     }
     outputs::print(&summaries, args.json)?;
     match broken {

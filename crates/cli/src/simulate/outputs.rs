@@ -1,19 +1,22 @@
-//! What a simulation leaves behind: tables, JSON lines, start times, recordings.
+//! What a simulation leaves behind: tables, JSON lines, start times, recordings, reports.
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::ProgressBar;
 use muster_core::Fact;
 use muster_core::time::Span;
 use muster_sim::record::Recorder;
-use muster_sim::{Sim, Summary};
+use muster_sim::report::Gather;
+use muster_sim::{Setup, Sim, Summary};
 
+use super::Args;
 use crate::exit::Misused;
 use crate::figures::{grouped, span};
+use crate::report::Called;
 use crate::say;
 use crate::undone::undone;
 
@@ -26,6 +29,20 @@ pub(super) fn create(file: &Path) -> Result<BufWriter<File>, Misused> {
 /// A recording into a file.
 pub(super) fn recorder(file: &Path) -> Result<Recorder, Misused> {
     Ok(Recorder::new(Box::new(create(file)?)))
+}
+
+/// A report into a file, to which every run of the setup is added.
+pub(super) fn report(file: &Path, setup: &Setup) -> Result<(BufWriter<File>, Gather), Misused> {
+    Ok((create(file)?, Gather::new(setup)))
+}
+
+/// How the command was called, for the report.
+pub(super) fn called(args: &Args) -> Called {
+    let files = args.files.iter().chain(&args.swf).chain(&args.csv);
+    let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut inputs: Vec<String> = files.map(name).collect();
+    inputs.extend(args.workload.map(|preset| format!("synthetic workload {preset}")));
+    Called::new(inputs, args.seed)
 }
 
 /// `id,start` for every job that started; the id of a trace's job is the one the trace gave it.

@@ -13,6 +13,7 @@ mod begin;
 mod help;
 mod manifests;
 mod recording;
+mod report;
 mod run;
 mod simulate;
 mod traces;

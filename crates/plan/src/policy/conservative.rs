@@ -1,4 +1,8 @@
-//! Conservative backfilling: everybody who must wait has a start time, and nobody's is ever put off.
+//! Conservative backfilling: everybody who must wait has a start time, and nobody goes before who would put one
+//! off.
+//!
+//! Start times are worked out anew in every cycle, oldest first. When somebody ends early, those ahead move up,
+//! and a gang behind them may have to start a little later than it was told for that.
 
 use super::{Behind, Discipline};
 

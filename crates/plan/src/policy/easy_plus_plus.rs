@@ -10,8 +10,8 @@ use crate::predict::{Belief, duration};
 pub(super) struct EasyPlusPlus;
 
 impl Discipline for EasyPlusPlus {
-    fn backfill_rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {
-        Some(duration(gang, self.belief()).as_secs_f64())
+    fn backfill_rank(&self, view: &View<'_>, gang: &Gang) -> Option<f64> {
+        Some(duration(view.world, gang, self.belief()).as_secs_f64())
     }
     fn belief(&self) -> Belief {
         Belief::LastTwo

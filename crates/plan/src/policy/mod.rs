@@ -118,6 +118,11 @@ impl QueueOrder {
     pub fn needs_baseline(self) -> bool {
         self == QueueOrder::Muster
     }
+    /// Whether the start that the first in line is promised is never put off as long as what submitters say
+    /// holds: age alone decides, so nobody who comes later is entitled to go before.
+    pub fn starts_are_firm(self) -> bool {
+        matches!(self, QueueOrder::Easy | QueueOrder::EasySjbf | QueueOrder::Conservative)
+    }
     /// Whose word this policy takes for how long a gang runs.
     pub fn belief(self) -> Belief {
         self.discipline().belief()

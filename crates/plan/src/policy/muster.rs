@@ -12,17 +12,17 @@ use muster_core::time::{Span, Time};
 
 use super::{Behind, Discipline};
 use crate::order::View;
-use crate::predict::likely;
+use crate::predict::{Belief, likely};
 
 /// Queues by share, gangs by expected slowdown, the due before all others.
 pub(super) struct Muster;
 
 /// Gangs likely to be longer than this are hardly told apart: their guesses are too rough.
-const LONG: Span = Span::hours(4);
+const LONG: Span = Span::hours(1);
 /// A little above one: of two gangs equally slowed down the shorter goes first.
 const SHORTNESS: f64 = 1.2;
 /// Start times held at once by gangs that are due. More of them leave too many nodes idle.
-const RESERVATIONS: usize = 10;
+const RESERVATIONS: usize = 4;
 
 impl Discipline for Muster {
     fn rank(&self, view: &View<'_>, gang: &Gang) -> Option<f64> {
@@ -41,5 +41,8 @@ impl Discipline for Muster {
     }
     fn behind(&self) -> Behind {
         Behind::BackfillDue(RESERVATIONS)
+    }
+    fn belief(&self) -> Belief {
+        Belief::Upper
     }
 }

@@ -114,6 +114,7 @@ impl Sim {
             pools: pools.iter().map(|(spec, _)| spec.clone()).collect(),
             avoid_at_least: policy.avoid_base,
             first_come_first_served: policy.order == QueueOrder::Fifo || options.expect_fifo,
+            starts_are_firm: policy.order.starts_are_firm() && options.step != Step::Pyss,
         };
         let mut recorder = options.recorder.take();
         if let Some(recorder) = &mut recorder {
@@ -301,6 +302,9 @@ impl Sim {
         if let Some(recorder) = &mut self.recorder {
             recorder.plan(self.now, &plan);
         }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.promised(self.now, &plan.reservations);
+        }
         let acts = !plan.groups.is_empty();
         if acts {
             self.act(&plan);
@@ -368,6 +372,9 @@ impl Sim {
 /// such a gang of their own queue.
 fn excused(plan: &Plan) -> BTreeSet<GangId> {
     let mut excused = BTreeSet::new();
+    let limited = |blocker: &Blocker| {
+        matches!(blocker, Blocker::QueueLimit { .. } | Blocker::UserLimit { .. })
+    };
     loop {
         let known = excused.len();
         for (id, verdict) in &plan.verdicts {
@@ -375,9 +382,7 @@ fn excused(plan: &Plan) -> BTreeSet<GangId> {
                 Verdict::Impossible { .. } => true,
                 Verdict::Waiting { blockers, .. } => match blockers.as_slice() {
                     [Blocker::Behind(ahead)] => excused.contains(ahead),
-                    blockers => {
-                        blockers.iter().any(|blocker| matches!(blocker, Blocker::QueueLimit { .. }))
-                    }
+                    blockers => blockers.iter().any(limited),
                 },
                 _ => false,
             };

@@ -30,7 +30,7 @@ impl Sim {
                 Happening::Submit(job) => {
                     self.happen(happening);
                     // Beliefs that are corrected as time passes open holes without anything ending.
-                    let corrects = self.policy.order.belief() != Belief::Estimate;
+                    let corrects = self.policy.order.belief() == Belief::LastTwo;
                     if corrects || self.fits_now(job) {
                         self.pass();
                     }
@@ -48,7 +48,7 @@ impl Sim {
         let Happening::Done(gang, epoch) = happening else { return false };
         let belief = self.policy.order.belief();
         let current = self.running.get(gang).is_some_and(|running| running.epoch == *epoch);
-        let hoped = |gang| predict::end_as_hoped(gang, belief, self.now) == self.now;
+        let hoped = |gang| predict::end_as_hoped(&self.world, gang, belief, self.now) == self.now;
         current && self.world.gang(*gang).is_some_and(hoped)
     }
 

@@ -3,5 +3,7 @@
 mod faults;
 mod replay;
 mod scenarios;
+mod shares;
 mod stage;
+mod starvation;
 mod tenants;

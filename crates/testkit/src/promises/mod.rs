@@ -5,6 +5,7 @@ mod demand;
 mod fairness;
 mod quota;
 mod recovery;
+mod starts;
 mod supply;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
 use books::Books;
+use starts::Starts;
 
 /// What Muster promises, numbered as in the design.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -97,24 +99,32 @@ pub struct Terms {
     pub avoid_at_least: Span,
     /// Whether first come is first served for gangs that want the same.
     pub first_come_first_served: bool,
+    /// Whether a promised start is never put off as long as what was said holds.
+    pub starts_are_firm: bool,
 }
 
 /// The auditor: takes facts, keeps books, and finds broken promises.
 #[derive(Debug)]
 pub struct Ledger {
     books: Books,
+    starts: Starts,
     violations: Vec<Violation>,
 }
 
 impl Ledger {
     /// Empty books under these terms.
     pub fn new(terms: Terms) -> Self {
-        Self { books: Books::new(terms), violations: Vec::new() }
+        Self { books: Books::new(terms), starts: Starts::default(), violations: Vec::new() }
     }
     /// Notes one fact. What is wrong at once is found at once.
     pub fn note(&mut self, now: Time, fact: &Fact) {
         self.books.now = now;
         let found = &mut self.violations;
+        if self.books.terms.starts_are_firm {
+            let gangs = &self.books.gangs;
+            let said = |gang| gangs.get(&gang).map(|entry| entry.spec.said_duration());
+            self.starts.note(now, fact, said);
+        }
         demand::note(&mut self.books, fact, found);
         supply::note(&mut self.books, fact, found);
     }
@@ -125,6 +135,13 @@ impl Ledger {
         demand::check(&mut self.books, found);
         supply::check(&self.books, found);
         fairness::check(&mut self.books, found);
+    }
+    /// Takes in whom the planner promises a start now, and when.
+    pub fn promised(&mut self, now: Time, reservations: &[(GangId, Time)]) {
+        self.books.now = now;
+        if self.books.terms.starts_are_firm {
+            starts::promised(&self.books, &mut self.starts, reservations, &mut self.violations);
+        }
     }
     /// Compares the books with what a host says is so, for instance after a restart.
     pub fn audit(&mut self, now: Time, said: &Said) {

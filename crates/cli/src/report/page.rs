@@ -1,0 +1,115 @@
+//! The page: what comes after what.
+
+use muster_sim::report::Report;
+
+use super::heading::{Called, heading, title};
+use super::markup::Markup;
+use super::{curves, legend, policies, queues, shares, sizes, slowdowns, timeline};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The whole page.
+pub(super) fn page(report: &Report, called: &Called) -> String {
+    let mut html = Markup::default();
+    html.tag("html").attr("lang", "en").with(|html| {
+        html.tag("head").with(|html| {
+            html.tag("meta").attr("charset", "utf-8").empty();
+            let viewport = html.tag("meta").attr("name", "viewport");
+            viewport.attr("content", "width=device-width, initial-scale=1").empty();
+            html.tag("title").text(format_args!("Muster: {}", title(report)));
+            html.tag("style").verbatim(STYLE);
+        });
+        html.tag("body").with(|html| {
+            html.tag("main").with(|html| body(html, report, called));
+            html.classed("div", "pointer").attr("id", "pointer").text("");
+            html.tag("script").verbatim(SCRIPT);
+        });
+    });
+    format!("<!doctype html>\n{}\n", html.into_string())
+}
+
+fn body(html: &mut Markup, report: &Report, called: &Called) {
+    heading(html, report, called);
+    section(html, "Policies side by side", |html| policies::table(html, report));
+    if report.queues.among() > 1 {
+        section(html, "Queue by queue", |html| queues::table(html, report));
+    }
+    section(html, "How long jobs wait", |html| {
+        legend::policies(html, report, |_| String::new());
+        html.classed("div", "pair").with(|html| {
+            curves::waits(html, report);
+            curves::slowdowns(html, report);
+        });
+        sizes::figure(html, report);
+    });
+    section(html, "What runs and what waits", |html| timeline::figures(html, report));
+    section(html, "Who gets how much", |html| fairness(html, report));
+    footer(html);
+}
+
+fn section(html: &mut Markup, title: &str, content: impl FnOnce(&mut Markup)) {
+    html.tag("section").with(|html| {
+        html.tag("h2").text(title);
+        content(html);
+    });
+}
+
+fn fairness(html: &mut Markup, report: &Report) {
+    let shared = report.shares.top.among() > 1;
+    let many = report.runs.iter().any(|run| run.fairness.among >= CURVE_FROM);
+    if !shared && !many {
+        let alone = "All jobs come from one queue and one user: there is nobody to share with.";
+        html.classed("p", "note").text(alone);
+        return;
+    }
+    if shared {
+        shares::figures(html, report);
+    }
+    if many {
+        slowdowns::figure(html, report);
+    }
+}
+
+/// Fewer than this many make no curve; tables say all there is to say of them.
+const CURVE_FROM: usize = 3;
+
+fn footer(html: &mut Markup) {
+    html.tag("footer").with(|html| {
+        html.tag("h2").text("What the words mean");
+        html.tag("dl").with(|html| {
+            for (word, meaning) in MEANINGS {
+                html.tag("dt").text(word);
+                html.tag("dd").text(meaning);
+            }
+        });
+    });
+}
+
+const MEANINGS: [(&str, &str); 5] = [
+    (
+        "wait",
+        "From submission to the start that led to the end, of jobs that ended. A job that had to start over \
+         waits until its last start. Percentiles are values that occurred.",
+    ),
+    (
+        "bounded slowdown",
+        "max(1, (wait + run) / max(run, 10 s)): how many times longer a job took than it runs, with jobs \
+         below ten seconds counted as ten.",
+    ),
+    (
+        "utilisation",
+        "What jobs used from their last start to their end, of the capacity there was from the first \
+         submission to the last end: nodes that were there from the start, and GPUs bought from launch to \
+         release. While jobs come: the same up to the last submission.",
+    ),
+    (
+        "by weight",
+        "A queue's weight among its siblings, times its parent's part, counting only queues with jobs.",
+    ),
+    (
+        "fairness",
+        "Jain's index of mean bounded slowdowns, user by user or queue by queue: the square of the sum over \
+         n times the sum of squares. 1 when all are the same, 1/n when one bears it all.",
+    ),
+];

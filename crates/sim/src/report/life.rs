@@ -1,0 +1,59 @@
+//! One job in one run.
+
+use muster_core::time::{Span, Time};
+
+use super::asked::Asked;
+use crate::accounts::Outcome;
+
+/// Jobs shorter than this do not count as slowed down more than jobs of this length would be.
+const BOUND_S: f64 = 10.0;
+
+/// What became of one job, and what it asked for.
+///
+/// A job that had to start over counts as waiting until its last start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Life {
+    pub(super) asked: Asked,
+    pub(super) submitted: Option<Time>,
+    pub(super) started: Option<Time>,
+    pub(super) ended: Option<Time>,
+}
+
+impl Life {
+    pub(super) fn new(asked: Asked, outcome: &Outcome) -> Self {
+        let Outcome { submitted, started, ended, .. } = *outcome;
+        Self { asked, submitted, started, ended }
+    }
+
+    /// Seconds from submission to start, of a job that ended.
+    pub(super) fn wait_s(&self) -> Option<f64> {
+        self.ended?;
+        Some(self.started?.since(self.submitted?).as_secs_f64())
+    }
+
+    /// How many times longer it took than it runs, of a job that ended; bounded for short ones.
+    pub(super) fn slowdown(&self) -> Option<f64> {
+        let (wait, run) = (self.wait_s()?, self.asked.run.as_secs_f64());
+        Some(((wait + run) / run.max(BOUND_S)).max(1.0))
+    }
+
+    /// When it ran and with how much; one that still runs does so until `now`.
+    pub(super) fn run(&self, now: Time) -> Option<(Time, Time, u64)> {
+        let started = self.started?;
+        Some(match self.ended {
+            Some(ended) => (started, ended, self.asked.size(ended.since(started))),
+            None => (started, now.max(started), self.asked.least),
+        })
+    }
+
+    /// Capacity times milliseconds it used.
+    pub(super) fn used(&self, now: Time) -> u128 {
+        let run = self.run(now);
+        run.map_or(0, |(from, to, size)| u128::from(size) * u128::from(to.since(from).0))
+    }
+}
+
+/// Capacity times milliseconds, in whole units times hours.
+pub(super) fn hours(used: u128) -> f64 {
+    used as f64 / 1_000.0 / Span::hours(1).0 as f64
+}

@@ -1,0 +1,91 @@
+//! What a report consists of.
+
+use muster_core::time::Span;
+
+use super::buckets::Grid;
+use super::fairness::{Shares, Slowdowns};
+use super::figures::Figures;
+use super::measure::Measure;
+use super::quantile::{Curve, Five};
+use super::sizes::SizeClass;
+use super::timeline::Timeline;
+use super::top::Top;
+use crate::summary::Summary;
+
+/// What all runs have in common.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stage {
+    /// Jobs in the workload.
+    pub jobs: usize,
+    /// Users who submit them; nobody counts as one.
+    pub users: usize,
+    /// Queues they are submitted to.
+    pub queues: usize,
+    /// Nodes that are there from the start.
+    pub nodes: usize,
+    /// GPUs or cores of those nodes.
+    pub capacity: f64,
+    /// Pools that nodes can be bought from.
+    pub pools: usize,
+    /// Work in all jobs, in GPU-hours or core-hours.
+    pub asked_hours: f64,
+    /// From the first submission to the last.
+    pub submitting: Span,
+}
+
+/// One run, by policy.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// The figures that are printed on the command line as well.
+    pub summary: Summary,
+    /// All jobs together.
+    pub all: Figures,
+    /// From the first submission to the last end.
+    pub span: Span,
+    /// Capacity used of the capacity there was, from the first submission to the last end: that of the nodes
+    /// there from the start, and what was bought. None where it is not known.
+    pub utilisation: Option<f64>,
+    /// The same from the first submission to the last, when new jobs still come. None where nodes are bought.
+    pub utilisation_while_submitting: Option<f64>,
+    /// The jobs of each queue, as they are placed in [`Report::queues`].
+    pub queues: Vec<Figures>,
+    /// Waits in seconds, from [`WAIT_FROM_S`] on.
+    pub waits: Curve,
+    /// Bounded slowdowns, from 1 on.
+    pub slowdowns: Curve,
+    /// Waits in seconds for each of [`Report::sizes`].
+    pub by_size: Vec<Option<Five>>,
+    /// What runs and what waits.
+    pub timeline: Timeline,
+    /// Shares over time for each of those named in [`Report::shares`].
+    pub shares: Vec<Vec<Option<f64>>>,
+    /// Slowdowns user by user, or queue by queue.
+    pub fairness: Slowdowns,
+}
+
+/// Several runs of one workload.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// What capacity is counted in.
+    pub measure: Measure,
+    /// What all runs have in common.
+    pub stage: Stage,
+    /// Queues as they are listed in tables.
+    pub queues: Top,
+    /// The part of each of those queues by weight.
+    pub dues: Vec<f64>,
+    /// Queues as they are drawn in timelines.
+    pub bands: Top,
+    /// Sizes of jobs, small ones first.
+    pub sizes: Vec<SizeClass>,
+    /// The time that all timelines cover: until nobody waits any more and nearly all work is done. The few
+    /// jobs that run on for long after that would leave no room for the rest.
+    pub grid: Grid,
+    /// Between whom capacity is shared.
+    pub shares: Shares,
+    /// The runs, in the order they were added.
+    pub runs: Vec<Run>,
+}
+
+/// Waits below this are not told apart where waits are shown by logarithm.
+pub const WAIT_FROM_S: f64 = 1.0;

@@ -1,0 +1,39 @@
+//! What runs and what waits, over time.
+
+use muster_core::time::Time;
+
+use super::buckets::{Grid, Level};
+use super::life::Life;
+use super::top::Top;
+
+/// One run over time: the mean in each bucket, in GPUs or cores.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Timeline {
+    /// What runs, queue by queue as they are placed in [`super::Report::bands`].
+    pub running: Vec<Vec<f64>>,
+    /// What waits and is started later, queue by queue.
+    pub waiting: Vec<Vec<f64>>,
+    /// What waits and is not started by the end.
+    pub never: Vec<f64>,
+}
+
+impl Timeline {
+    pub(super) fn of(lives: &[Life], bands: &Top, grid: Grid, now: Time) -> Self {
+        let mut running = vec![Level::new(grid); bands.places()];
+        let mut waiting = running.clone();
+        let mut never = Level::new(grid);
+        for life in lives {
+            let band = bands.place(life.asked.queue);
+            if let Some((from, to, size)) = life.run(now) {
+                running[band].add(from, to, size);
+            }
+            match (life.submitted, life.started) {
+                (Some(from), Some(to)) => waiting[band].add(from, to, life.asked.least),
+                (Some(from), None) => never.add(from, grid.to(), life.asked.least),
+                (None, _) => {}
+            }
+        }
+        let means = |levels: &[Level]| levels.iter().map(Level::means).collect();
+        Self { running: means(&running), waiting: means(&waiting), never: never.means() }
+    }
+}

@@ -1,0 +1,72 @@
+//! What the first in line was promised is never put off, where age decides: neither by who comes later nor by
+//! who goes before.
+//!
+//! A start time is worked out from what submitters say. It may move only when that turned out wrong, or when
+//! something broke: a gang outlived what was said, was stopped or cancelled, an order or a node came or went.
+
+use std::collections::BTreeMap;
+
+use muster_core::Fact;
+use muster_core::id::GangId;
+use muster_core::time::{Span, Time};
+
+use super::books::Books;
+use super::{Promise, Violation};
+
+/// What the first in line was last promised, and who runs until when if submitters are right.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    promised: Option<(GangId, Time)>,
+    /// Something broke since the last promises.
+    disturbed: bool,
+    said_ends: BTreeMap<GangId, Time>,
+}
+
+impl Starts {
+    pub(super) fn note(&mut self, now: Time, fact: &Fact, said: impl Fn(GangId) -> Option<Span>) {
+        match fact {
+            Fact::GangStarted { gang } => {
+                let end = now + said(*gang).unwrap_or(Span::ZERO);
+                self.said_ends.insert(*gang, end);
+            }
+            Fact::GangEnded { gang } => {
+                self.said_ends.remove(gang);
+            }
+            Fact::GangStopped { gang, .. } => {
+                self.said_ends.remove(gang);
+                self.disturbed = true;
+            }
+            // Whoever is more important may put others off.
+            Fact::GangSubmitted { spec, .. } => self.disturbed |= spec.priority != 0,
+            Fact::GangRefused { .. }
+            | Fact::MembersStarted { .. }
+            | Fact::MembersStopped { .. } => {}
+            _ => self.disturbed = true,
+        }
+    }
+}
+
+/// Compares what is promised now with what was promised before, to those who still wait.
+pub(super) fn promised(
+    books: &Books,
+    starts: &mut Starts,
+    now: &[(GangId, Time)],
+    found: &mut Vec<Violation>,
+) {
+    let outlived = starts.said_ends.values().any(|end| *end <= books.now);
+    let first = now.first().copied();
+    if let (Some((before, promised)), Some((gang, start))) = (starts.promised, first)
+        && before == gang
+        && start > promised
+        && !starts.disturbed
+        && !outlived
+    {
+        let (name, was) = (books.name(gang), promised.as_secs_f64());
+        let start = start.as_secs_f64();
+        let what =
+            format!("{name} was promised a start at {was:.0}s and is put off to {start:.0}s");
+        found.push(books.violation(Promise::NoStarvation, what));
+    }
+    starts.disturbed = false;
+    starts.promised = first;
+}
