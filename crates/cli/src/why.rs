@@ -42,7 +42,7 @@ fn outlook(world: &World, why: &Why) -> Option<String> {
                 "  it is expected to start in {wait}, if run times are as said and nobody else comes"
             )
         }
-        None => "  waiting alone does not start it".to_owned(),
+        None => "  when it starts is not known: nodes have to come first".to_owned(),
     })
 }
 

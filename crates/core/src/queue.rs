@@ -163,7 +163,7 @@ pub struct Queue {
 impl Queue {
     /// What it holds beyond what it can count on.
     pub fn borrowed(&self) -> Usage {
-        self.compare(|held, sure| held.saturating_sub(sure))
+        self.compare(u64::saturating_sub)
     }
     /// What it can count on and does not hold; others may hold it meanwhile.
     pub fn lent(&self) -> Usage {

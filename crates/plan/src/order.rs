@@ -163,6 +163,9 @@ struct Leaf {
     turns: VecDeque<Turn>,
 }
 
+/// A queue on the way down, or none where the path ends, and the leaves below it.
+type Branch = (Option<QueueIdx>, SmallVec<[usize; 8]>);
+
 impl Shared {
     fn new(view: &View<'_>, discipline: &dyn Discipline) -> Self {
         let mut queues: Vec<QueueIdx> = view.world.waiting().iter().map(|w| w.queue).collect();
@@ -193,7 +196,7 @@ impl Shared {
         if let [only] = among {
             return *only;
         }
-        let mut groups: SmallVec<[(Option<QueueIdx>, SmallVec<[usize; 8]>); 8]> = SmallVec::new();
+        let mut groups: SmallVec<[Branch; 8]> = SmallVec::new();
         for leaf in among {
             let branch = self.leaves[*leaf].path.get(depth).copied();
             match groups.iter_mut().find(|(known, _)| *known == branch) {

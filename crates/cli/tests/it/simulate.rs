@@ -30,7 +30,7 @@ fn jobs_left_behind_are_named_with_their_reason() {
     let run = muster(TRAINING).exits(0);
     let summary = &run.json()[0];
     assert_ne!(summary["not_ended"], 0, "this workload has gangs too wide for a rack: {summary}");
-    let said = format!("warning: fifo: {} of 50 jobs not done:\n  job-", summary["not_ended"]);
+    let said = format!("warning: muster: {} of 50 jobs not done:\n  job-", summary["not_ended"]);
     assert!(run.err.starts_with(&said), "{}", run.err);
     assert!(run.err.contains("x worker could ever run at once in one rack\n"), "{}", run.err);
 }
@@ -70,10 +70,21 @@ fn unchecked_promises_are_not_called_kept() {
 fn a_simulation_stops_when_told_to() {
     let run = muster(&["simulate", "--until", "1m", "--json", "examples/quickstart.yaml"]).exits(0);
     assert_eq!(run.json()[0]["ended"], 0);
-    assert!(run.err.starts_with("warning: fifo: 3 of 3 jobs not done:\n"), "{}", run.err);
+    assert!(run.err.starts_with("warning: muster: 3 of 3 jobs not done:\n"), "{}", run.err);
     assert!(run.err.contains("  research/tokenize: running\n"), "{}", run.err);
     let refused = muster(&["simulate", "--until", "soon", "examples/quickstart.yaml"]).exits(2);
     assert!(refused.err.contains("`soon` is not a duration"), "{}", refused.err);
+}
+
+#[test]
+fn why_says_what_a_gang_waits_for_and_what_would_start_it() {
+    let args = ["simulate", "--until", "1m", "--why", "research/mixtral-ft", "--why", "nobody"];
+    let run = muster(&[&args[..], &["examples/quickstart.yaml"]].concat()).exits(0);
+    let line = |start: &str| run.out.lines().any(|line| line.starts_with(start));
+    assert!(line("research/mixtral-ft: #1 in line: "), "{}", run.out);
+    assert!(line("  when it starts is not known: nodes have to come first"), "{}", run.out);
+    assert!(line("  it would start now with "), "{}", run.out);
+    assert!(line("nobody: there is no such gang"), "{}", run.out);
 }
 
 #[test]

@@ -30,7 +30,8 @@ fn starts(dir: &Path, args: &[&str]) -> String {
 fn first_come_first_served_as_computed_by_hand() {
     let dir = empty_dir("fifo");
     write(&dir, "log.swf", swf(LOG));
-    assert_eq!(starts(&dir, &["--swf", "log.swf"]), "1,0\n2,10\n3,10\n4,15\n");
+    let fifo = ["--swf", "log.swf", "--policy", "fifo"];
+    assert_eq!(starts(&dir, &fifo), "1,0\n2,10\n3,10\n4,15\n");
     assert_eq!(
         starts(&dir, &["--swf", "log.swf", "--policy", "fifo-overtake"]),
         "1,0\n2,10\n3,2\n4,15\n"
@@ -46,7 +47,8 @@ fn first_come_first_served_as_computed_by_hand() {
 fn the_figures_are_those_of_the_starts() {
     let dir = empty_dir("figures");
     write(&dir, "log.swf", swf(LOG));
-    let run = muster_in(&dir, &["simulate", "--swf", "log.swf", "--json"]).exits(0);
+    let run =
+        muster_in(&dir, &["simulate", "--swf", "log.swf", "--policy", "fifo", "--json"]).exits(0);
     let summary = &run.json()[0];
     // Waits 0, 9, 8 and 12; slowdowns of jobs of at most ten seconds are bounded by ten.
     assert_eq!(summary["mean_wait_s"], 7.25);
@@ -145,5 +147,5 @@ fn a_job_the_world_refuses_is_named_with_its_reason() {
     assert_eq!(run.json()[0]["ended"], 1);
     let [why, left, job] = run.err.lines().collect::<Vec<_>>()[..] else { panic!("{}", run.err) };
     assert!(why.starts_with("warning: job-1 is refused: ") && why.contains("shelf"), "{why}");
-    assert_eq!((left, job), ("warning: fifo: 1 of 2 jobs not done:", "  job-1: was refused"));
+    assert_eq!((left, job), ("warning: muster: 1 of 2 jobs not done:", "  job-1: was refused"));
 }

@@ -1,6 +1,7 @@
 //! Earliest deadline first.
 
 use muster_core::gang::Gang;
+use muster_core::time::Time;
 
 use super::Discipline;
 use crate::order::View;
@@ -10,6 +11,6 @@ pub(super) struct Edf;
 
 impl Discipline for Edf {
     fn rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {
-        Some(gang.spec.deadline.map_or(f64::INFINITY, |deadline| deadline.as_secs_f64()))
+        Some(gang.spec.deadline.map_or(f64::INFINITY, Time::as_secs_f64))
     }
 }

@@ -8,6 +8,7 @@
 //! computed from what users say, which is never too early.
 
 use muster_core::gang::Gang;
+use muster_core::money::Money;
 use muster_core::time::{Span, Time};
 
 use super::{Behind, Discipline};
@@ -29,7 +30,7 @@ impl Discipline for Muster {
         let likely = likely(view.world, gang, view.now).as_secs_f64();
         let length = 1.0 / (1.0 / likely.max(1.0) + 1.0 / LONG.as_secs_f64());
         let wait = view.now.since(gang.submitted).as_secs_f64();
-        let cost = gang.spec.cost_of_waiting.map_or(0.0, |cost| cost.as_units());
+        let cost = gang.spec.cost_of_waiting.map_or(0.0, Money::as_units);
         Some(-(wait + length) / length.powf(SHORTNESS) * (1.0 + cost))
     }
     fn due_since(&self, view: &View<'_>, gang: &Gang) -> Option<Time> {

@@ -30,7 +30,7 @@ impl Starts {
                 self.said_ends.insert(*gang, end);
             }
             Fact::GangEnded { gang } => {
-                self.said_ends.remove(gang);
+                self.disturbed |= self.said_ends.remove(gang).is_some_and(|end| end < now);
             }
             Fact::GangStopped { gang, .. } => {
                 self.said_ends.remove(gang);
@@ -54,12 +54,15 @@ pub(super) fn promised(
     found: &mut Vec<Violation>,
 ) {
     let outlived = starts.said_ends.values().any(|end| *end <= books.now);
+    // How long nodes take to boot is nobody's word.
+    let booting = !books.orders.is_empty();
     let first = now.first().copied();
     if let (Some((before, promised)), Some((gang, start))) = (starts.promised, first)
         && before == gang
         && start > promised
         && !starts.disturbed
         && !outlived
+        && !booting
     {
         let (name, was) = (books.name(gang), promised.as_secs_f64());
         let start = start.as_secs_f64();
