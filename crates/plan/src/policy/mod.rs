@@ -34,7 +34,7 @@ pub enum QueueOrder {
     EasySjbf,
     /// The same, by what the user's last runs took instead of what the user says.
     EasyPlusPlus,
-    /// By age; everybody who must wait gets a start time, and whoever delays nobody may go before.
+    /// By age; the first hundred that must wait get start times, and whoever delays nobody may go before.
     Conservative,
     /// Shortest first; the first that must wait gets a start time.
     Sjf,

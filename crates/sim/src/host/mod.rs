@@ -335,10 +335,10 @@ impl Sim {
         }
     }
 
-    /// Whether nobody waits, nothing was bought and nobody has to be stopped: the planner has nothing to say.
+    /// Whether the planner would have nothing to add at this instant: where nothing can be bought and nobody has
+    /// to be stopped, a pass has started all that can start, and room only got less.
     fn is_at_rest(&self) -> bool {
-        self.world.pending().is_empty()
-            && self.world.claims().is_empty()
+        self.world.pools().is_empty()
             && self.world.broken().is_empty()
             && self.world.cancelled().is_empty()
     }

@@ -4,7 +4,7 @@
 //! A start time is worked out from what submitters say. It may move only when that turned out wrong, or when
 //! something broke: a gang outlived what was said, was stopped or cancelled, an order or a node came or went.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muster_core::Fact;
 use muster_core::id::GangId;
@@ -20,6 +20,7 @@ pub(super) struct Starts {
     /// Something broke since the last promises.
     disturbed: bool,
     said_ends: BTreeMap<GangId, Time>,
+    soonest: BTreeSet<(Time, GangId)>,
 }
 
 impl Starts {
@@ -28,12 +29,13 @@ impl Starts {
             Fact::GangStarted { gang } => {
                 let end = now + said(*gang).unwrap_or(Span::ZERO);
                 self.said_ends.insert(*gang, end);
+                self.soonest.insert((end, *gang));
             }
             Fact::GangEnded { gang } => {
-                self.disturbed |= self.said_ends.remove(gang).is_some_and(|end| end < now);
+                self.disturbed |= self.forget(*gang).is_some_and(|end| end < now);
             }
             Fact::GangStopped { gang, .. } => {
-                self.said_ends.remove(gang);
+                self.forget(*gang);
                 self.disturbed = true;
             }
             // Whoever is more important may put others off.
@@ -44,6 +46,12 @@ impl Starts {
             _ => self.disturbed = true,
         }
     }
+
+    fn forget(&mut self, gang: GangId) -> Option<Time> {
+        let end = self.said_ends.remove(&gang)?;
+        self.soonest.remove(&(end, gang));
+        Some(end)
+    }
 }
 
 /// Compares what is promised now with what was promised before, to those who still wait.
@@ -53,7 +61,7 @@ pub(super) fn promised(
     now: &[(GangId, Time)],
     found: &mut Vec<Violation>,
 ) {
-    let outlived = starts.said_ends.values().any(|end| *end <= books.now);
+    let outlived = starts.soonest.first().is_some_and(|(end, _)| *end <= books.now);
     // How long nodes take to boot is nobody's word.
     let booting = !books.orders.is_empty();
     let first = now.first().copied();
