@@ -30,9 +30,9 @@ pub(crate) struct Args {
     /// Plant a bug that breaks this promise, to see that it is caught
     #[arg(long, value_name = "PROMISE", value_parser = promise)]
     sabotage: Option<Promise>,
-    /// How the queue is ordered
-    #[arg(long, value_name = "NAME", default_value = "fifo")]
-    policy: QueueOrder,
+    /// How the queue is ordered; every order in turn if nobody says, by seed
+    #[arg(long, value_name = "NAME")]
+    policy: Option<QueueOrder>,
     /// Print every fact of the replayed seed
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -87,8 +87,16 @@ fn printer() -> Watcher {
     Box::new(|now, _, fact| eprintln!("{:>12.3} {fact:?}", now.as_secs_f64()))
 }
 
+/// The order a seed is run under: as asked for, or each in turn. Planted bugs are looked for under strict fifo,
+/// where overtaking is one.
+fn order_for(policy: Option<QueueOrder>, seed: u64, sabotage: Option<Sabotage>) -> QueueOrder {
+    let all = QueueOrder::NAMES;
+    let in_turn = all[(seed % all.len() as u64) as usize].1;
+    policy.unwrap_or(if sabotage.is_some() { QueueOrder::Fifo } else { in_turn })
+}
+
 fn run_seeds(
-    order: QueueOrder,
+    policy: Option<QueueOrder>,
     from: u64,
     count: u64,
     sabotage: Option<Sabotage>,
@@ -112,6 +120,7 @@ fn run_seeds(
                     if seed >= from.saturating_add(count) || stop.load(Ordering::Relaxed) {
                         break;
                     }
+                    let order = order_for(policy, seed, sabotage);
                     let verified = run_seed_under(order, seed, sabotage, trace.then(printer));
                     bar.inc(1);
                     let mut totals = totals.lock().expect("no worker panics while it counts");
@@ -168,10 +177,8 @@ fn report(args: &Args, from: u64, totals: &Totals, seconds: f64) {
             println!("  {violation}");
         }
         let sabotage = args.sabotage.map_or(String::new(), |p| format!(" --sabotage {}", p.name()));
-        let policy = match args.policy {
-            QueueOrder::Fifo => String::new(),
-            order => format!(" --policy {}", order.name()),
-        };
+        let order = order_for(args.policy, seed.seed, args.sabotage.map(Sabotage));
+        let policy = format!(" --policy {}", order.name());
         println!("  replay: cargo xtask faults --seed {}{policy}{sabotage}", seed.seed);
     }
     if totals.broken.is_empty() {

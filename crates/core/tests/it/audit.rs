@@ -1,6 +1,7 @@
 //! Counts everything again, from what the World shows, and compares it with what it has counted as it went.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use muster_core::World;
 use muster_core::device::{DeviceSet, WHOLE};
@@ -17,6 +18,7 @@ pub(crate) fn audit(world: &World) {
     nodes(world);
     capacity(world);
     queues(world);
+    total(world);
     pools(world);
     lists(world);
 }
@@ -112,6 +114,7 @@ fn capacity(world: &World) {
 /// A queue holds what its gangs have and were promised, and what those below it hold.
 fn queues(world: &World) {
     let mut held: BTreeMap<QueueIdx, Usage> = BTreeMap::new();
+    let mut by_user: BTreeMap<(QueueIdx, Arc<str>), Usage> = BTreeMap::new();
     for (_, gang) in world.gangs() {
         let roles: Vec<(u16, u16)> = match gang.phase {
             Phase::Assembling(order) => {
@@ -126,12 +129,30 @@ fn queues(world: &World) {
                 let usage = held.entry(queue).or_default();
                 usage.amounts.add(&signature.key.amounts, u32::from(members));
                 usage.gpu_milli += signature.gpu_milli() * u64::from(members);
+                if !world.queue(queue).user_limit.is_empty() {
+                    let own = by_user.entry((queue, gang.spec.user.clone())).or_default();
+                    own.add(&signature.key.amounts, signature.gpu_milli(), u32::from(members));
+                }
             }
         }
     }
     for (idx, queue) in world.queues().iter() {
         assert_eq!(queue.usage, held.remove(&idx).unwrap_or_default(), "queue {}", queue.spec.name);
+        for (user, own) in &queue.users {
+            let counted = by_user.remove(&(idx, user.clone()));
+            assert_eq!(Some(own), counted.as_ref(), "{user} in queue {}", queue.spec.name);
+        }
     }
+}
+
+/// What there is altogether is what usable nodes have, each counted once.
+fn total(world: &World) {
+    let mut total = Usage::default();
+    for (_, node) in world.nodes().filter(|(_, node)| node.usable && !node.releasing) {
+        let shape = world.class(node.class);
+        total.add(&shape.allocatable, u64::from(shape.gpus) * u64::from(WHOLE), 1);
+    }
+    assert_eq!(*world.total(), total, "all there is");
 }
 
 /// A pool has in use what was claimed of it and is not gone.
@@ -158,6 +179,17 @@ fn lists(world: &World) {
         world.gangs().filter(|(_, gang)| keep(gang)).map(|(id, _)| id).collect()
     };
     assert_eq!(*world.pending(), all(&Gang::is_pending), "gangs that wait");
+    let waits = |gang: &Gang| gang.phase == Phase::Waiting;
+    let in_line: Vec<GangId> = world.waiting().iter().map(|waiter| waiter.id).collect();
+    let mut by_rank: Vec<GangId> = all(&waits).into_iter().collect();
+    by_rank.sort_by_key(|id| std::cmp::Reverse(world.gang(*id).expect("it waits").spec.priority));
+    assert_eq!(in_line, by_rank, "gangs in line, by priority and age");
+    let mut ends: Vec<_> =
+        world.gangs().filter_map(|(id, gang)| Some((gang.said_end()?, id))).collect();
+    ends.sort_unstable();
+    assert_eq!(world.said_ends().collect::<Vec<_>>(), ends, "when those that run are said to end");
+    let longest = world.gangs().map(|(_, gang)| gang.spec.said_duration()).max();
+    assert_eq!(world.longest_said(), longest.unwrap_or_default(), "the longest that is said");
     let lost = |gang: &Gang| gang.seats.iter().any(|seat| world.node(seat.node).is_none());
     let broken: BTreeSet<GangId> = world.broken().keys().copied().collect();
     assert_eq!(broken, all(&lost), "gangs with a member on a node that is gone");

@@ -84,6 +84,8 @@ fn queue(rng: &mut Rng) -> QueueSpec {
     let mut spec = QueueSpec::open(rng.pick(&["default", "a", "b", "c"]));
     spec.parent = rng.percent(60).then(|| rng.pick(&["default", "a", "b", "c", "nobody"]).into());
     spec.limit.gpu_milli = rng.percent(20).then_some(9_000);
+    spec.user_limit.gpu_milli = rng.percent(20).then_some(6_000);
+    spec.half_life = rng.percent(30).then(|| Span::hours(rng.below(3) as u64));
     spec
 }
 
@@ -110,6 +112,9 @@ fn gang(rng: &mut Rng) -> muster_core::gang::GangSpec {
         [0, 1, 2, 4][rng.below(4)],
     );
     spec.queue = rng.pick(&["default", "default", "a", "b", "c"]).into();
+    spec.user = rng.pick(&["ann", "bob", ""]).into();
+    spec.priority = rng.below(3) as i32;
+    spec.expected_duration = rng.percent(70).then(|| Span::mins(1 + rng.below(90) as u64));
     if rng.percent(20) {
         spec.roles.push(build::role("extra", 1, 0));
     }

@@ -36,25 +36,25 @@ fn weights_are_what_shares_are_for() {
         gang b[1..6] 1x8gpu queue=two
         gang c[1..6] 1x8gpu queue=three
     "), @"
-    admit a1: a1[0-7]
+    admit c1: a1[0-7]
     admit b1: a2[0-7]
-    admit c1: a3[0-7]
+    admit a1: a3[0-7]
     admit c2: a4[0-7]
     admit b2: a5[0-7]
     admit c3: a6[0-7]
-    a2 starts by 1h
-    a2 waits #1: r0 fits 0 of 1, provisioning off
-    a3 waits #2: r0 fits 0 of 1, provisioning off
-    a4 waits #3: r0 fits 0 of 1, provisioning off
-    a5 waits #4: r0 fits 0 of 1, provisioning off
-    a6 waits #5: r0 fits 0 of 1, provisioning off
-    b3 waits #6: r0 fits 0 of 1, provisioning off
-    b4 waits #7: r0 fits 0 of 1, provisioning off
-    b5 waits #8: r0 fits 0 of 1, provisioning off
-    b6 waits #9: r0 fits 0 of 1, provisioning off
-    c4 waits #10: r0 fits 0 of 1, provisioning off
-    c5 waits #11: r0 fits 0 of 1, provisioning off
-    c6 waits #12: r0 fits 0 of 1, provisioning off
+    c4 starts by 1h
+    a2 waits #8: r0 fits 0 of 1, provisioning off
+    a3 waits #9: r0 fits 0 of 1, provisioning off
+    a4 waits #10: r0 fits 0 of 1, provisioning off
+    a5 waits #11: r0 fits 0 of 1, provisioning off
+    a6 waits #12: r0 fits 0 of 1, provisioning off
+    b3 waits #4: r0 fits 0 of 1, provisioning off
+    b4 waits #5: r0 fits 0 of 1, provisioning off
+    b5 waits #6: r0 fits 0 of 1, provisioning off
+    b6 waits #7: r0 fits 0 of 1, provisioning off
+    c4 waits #1: r0 fits 0 of 1, provisioning off
+    c5 waits #2: r0 fits 0 of 1, provisioning off
+    c6 waits #3: r0 fits 0 of 1, provisioning off
     ");
 }
 
@@ -245,8 +245,8 @@ fn weighted_dominant_shares_hold_for_each_weight() {
         gang m[1..5] 1x1cpu/4gi queue=memory
         gang c[1..5] 1x3cpu/1gi queue=cores
     "), @"
-    admit m1: a1
     admit c1: a1
+    admit m1: a1
     admit c2: a1
     admit m2: a1
     admit m3: a1

@@ -128,6 +128,7 @@ fn those_that_are_due_hold_start_times_and_go_first() {
     -- 1d1h
     admit s4: a4[0-7]
     wide starts by 1d6h
+    s2 starts by 1d7h
     base runs
     wide waits #1: r0 fits 1 of 4, provisioning off
     s2 waits #2: behind wide

@@ -2,6 +2,7 @@
 
 mod memory;
 mod plan;
+mod replay;
 mod worlds;
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -17,10 +18,13 @@ pub(crate) struct Args {
 enum What {
     /// The planner: one large gang, a full cycle, memory, for 100, 1,000 and 10,000 nodes
     Plan(plan::Args),
+    /// The simulator: a made-up log of jobs replayed under one order, for a quarter, a half and all of it
+    Replay(replay::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Plan(args) => plan::run(args),
+        What::Replay(args) => replay::run(args),
     }
 }
