@@ -5,6 +5,7 @@
 
 use crate::gang::Gang;
 use crate::id::{GangId, QueueIdx, SigIdx};
+use crate::time::Span;
 
 /// One gang that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +19,8 @@ pub struct Waiter {
     /// Its kind of member and how many it needs, if that is all there is to know about it: one role, and
     /// nothing said about closeness.
     pub simple: Option<(SigIdx, u32)>,
+    /// What its submitter thinks it takes.
+    pub said: Span,
 }
 
 impl Waiter {
@@ -39,7 +42,8 @@ impl Line {
             ([sig], [role]) if gang.spec.closeness.is_none() => Some((*sig, role.min)),
             _ => None,
         };
-        let waiter = Waiter { id, priority: gang.spec.priority, queue: gang.queue, simple };
+        let (priority, said) = (gang.spec.priority, gang.spec.said_duration());
+        let waiter = Waiter { id, priority, queue: gang.queue, simple, said };
         if let Err(at) = self.0.binary_search_by_key(&waiter.key(), Waiter::key) {
             self.0.insert(at, waiter);
         }

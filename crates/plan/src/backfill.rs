@@ -6,11 +6,13 @@
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::order::{OrderSpec, Place};
+use muster_core::time::Span;
 use muster_core::topology::ROOT;
 
 use crate::cycle::Cycle;
+use crate::order::Turn;
 use crate::place::{Fits, Misfit, Want, place};
-use crate::predict;
+use crate::predict::{self, Belief};
 use crate::quota;
 use crate::reserve::{Booking, Bookings, booked_nodes, nodes_of};
 use crate::scratch::Scratch;
@@ -41,6 +43,22 @@ impl<'w> Holes<'w> {
     pub(crate) fn is_quota_booked(&self, gang: &Gang, starts: usize) -> bool {
         let over = |booking: &Booking<'_>| quota::over_limit(&booking.then, gang).is_some();
         self.bookings.0[..starts].iter().any(over)
+    }
+
+    /// Whether a look at the numbers shows that a gang would delay somebody who is booked, if its submitter is
+    /// right; and nothing can be bought for it.
+    pub(crate) fn is_in_the_way(&mut self, cycle: &Cycle<'w>, turn: &Turn) -> bool {
+        let Some((sig, needs)) = turn.simple.filter(|_| cycle.scratch.world.pools().is_empty())
+        else {
+            return false;
+        };
+        let taken_at_his_word = cycle.policy.order.belief().of_newcomers() == Belief::Estimate;
+        let before = self.bookings.before(cycle.now + turn.said);
+        if !taken_at_his_word || turn.said == Span::ZERO || before == 0 {
+            return false;
+        }
+        let (throughout, fits) = self.throughout(cycle, before);
+        fits.in_domain(throughout, ROOT, Want::any(sig)) < u64::from(needs)
     }
 
     /// Keeps the seats of a booking from everybody who comes later.

@@ -150,13 +150,17 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
     let mut holes = Holes::default();
     let mut verdicts = Vec::new();
     let mut tried: u32 = 0;
+    // Gangs that are entitled to a start time. Where nobody reads verdicts it is worked out only when somebody
+    // comes who could go before.
+    let mut owed: Vec<GangId> = Vec::new();
     while let Some(turn) = turns.next(&cycle.scratch) {
         let entitled = match discipline.behind() {
-            Behind::Backfill(most) => holes.len() < most,
+            Behind::Backfill(most) => holes.len() + owed.len() < most,
             Behind::BackfillDue(most) => {
-                let first = turns.is_shared() && holes.is_empty();
+                let held = holes.len() + owed.len();
+                let first = turns.is_shared() && held == 0;
                 let most = || if turns.due() > CROWD { 1 } else { most };
-                (turn.due || first) && holes.len() < most()
+                (turn.due || first) && held < most()
             }
             Behind::Barred | Behind::Free => false,
         };
@@ -166,7 +170,17 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
             }
             continue;
         }
-        if !cycle.policy.explain && !entitled && cycle.is_hopeless(&turn) {
+        let hopeless = !cycle.policy.explain && cycle.is_hopeless(&turn);
+        if hopeless && !entitled {
+            continue;
+        }
+        if !hopeless {
+            for id in owed.drain(..) {
+                let gang = world.gang(id).expect("it waits");
+                promise(cycle, id, gang, &mut holes, plan);
+            }
+        }
+        if !cycle.policy.explain && !entitled && holes.is_in_the_way(cycle, &turn) {
             continue;
         }
         tried += 1;
@@ -175,8 +189,13 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
         match &mut verdict {
             Verdict::Admitted | Verdict::Provisioning { .. } => turns.given(world, gang.queue),
             Verdict::Waiting { start, .. } if entitled => {
-                *start = promise(cycle, turn.id, gang, &mut holes, plan);
-                if start.is_some() && holes.len() == 1 {
+                let first = holes.is_empty() && owed.is_empty();
+                if cycle.policy.explain {
+                    *start = promise(cycle, turn.id, gang, &mut holes, plan);
+                } else {
+                    owed.push(turn.id);
+                }
+                if first {
                     turns.backfill(&view, discipline);
                 }
             }

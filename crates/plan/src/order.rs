@@ -6,7 +6,7 @@ use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::id::{GangId, QueueIdx, SigIdx};
 use muster_core::line::Waiter;
-use muster_core::time::Time;
+use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
 use crate::guard::Guard;
@@ -29,6 +29,8 @@ pub(crate) struct Turn {
     pub(crate) due: bool,
     /// Its kind of member and how many, if that is all there is to know about it.
     pub(crate) simple: Option<(SigIdx, u32)>,
+    /// What its submitter thinks it takes.
+    pub(crate) said: Span,
 }
 
 /// Gangs that wait and have no order assembling, first to be served first.
@@ -116,7 +118,7 @@ impl<'w> Turns<'w> {
 }
 
 fn turn_in_line(waiter: &Waiter) -> Turn {
-    Turn { id: waiter.id, due: false, simple: waiter.simple }
+    Turn { id: waiter.id, due: false, simple: waiter.simple, said: waiter.said }
 }
 
 /// Those of one queue, or of all, in the discipline's order: priority, the due, rank, age.

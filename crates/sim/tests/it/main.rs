@@ -4,6 +4,7 @@ mod faults;
 mod replay;
 mod scenarios;
 mod shares;
+mod silence;
 mod stage;
 mod starvation;
 mod tenants;
