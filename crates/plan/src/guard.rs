@@ -10,7 +10,7 @@ use muster_core::queue::Usage;
 use muster_core::time::{Span, Time};
 
 /// The part of the baseline's longest wait after which a gang is due.
-const PART: f64 = 0.81;
+const PART: f64 = 0.82;
 /// Nobody is due before this, unless it is large.
 const LEAST: Span = Span::hours(1);
 /// The part of the longest gang's length by which one that needs everything is due earlier.
