@@ -185,6 +185,8 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
         }
         tried += 1;
         let gang = world.gang(turn.id).expect("it waits");
+        // Who stands behind another under a limit is not first: nobody knows when it will be.
+        let entitled = entitled && cycle.barred_by(gang).is_none();
         let mut verdict = serve_one(cycle, turn.id, gang, &mut holes, plan);
         match &mut verdict {
             Verdict::Admitted | Verdict::Provisioning { .. } => turns.given(world, gang.queue),

@@ -135,3 +135,26 @@ fn those_that_are_due_hold_start_times_and_go_first() {
     s3 waits #3: r0 fits 0 of 1, provisioning off
     ");
 }
+
+#[test]
+fn who_stands_behind_another_under_a_limit_is_promised_nothing() {
+    // The first waits for room under ann's limit, and the second behind it; the third waits for nodes.
+    assert_snapshot!(check("
+        policy easy
+        node a[1..2] gpus=8
+        queue team each=16
+        gang run 1x8gpu queue=team user=ann for=2h
+        plan
+        gang first 2x8gpu queue=team user=ann for=1h prio=9
+        gang second 1x4gpu queue=team user=ann for=1h
+        gang third 2x8gpu user=bob for=1h
+        plan
+    "), @"
+    admit run: a1[0-7]
+    first starts by 2h
+    run runs
+    first waits #1: user in team holds 8gpu, wants 16gpu, limit 16gpu
+    second waits #2: behind first
+    third waits #3: r0 fits 1 of 2, provisioning off
+    ");
+}
