@@ -45,6 +45,8 @@ struct Line {
     cycle_1000_max_ms: f64,
     /// The same under strict first come, first served.
     cycle_1000_fifo_ms: f64,
+    /// The same under the default order.
+    cycle_1000_muster_ms: f64,
     /// Gangs the cycle admitted and orders it placed.
     cycle_1000_actions: usize,
     bytes_per_node: f64,
@@ -72,6 +74,7 @@ fn measure(nodes: u32, repeat: usize) -> Line {
     worlds::crowd(&mut full, 1_000);
     let (every, actions) = cycle(&full, QueueOrder::FifoOvertake, repeat);
     let (strict, _) = cycle(&full, QueueOrder::Fifo, repeat);
+    let (default, _) = cycle(&full, QueueOrder::Muster, repeat);
     Line {
         nodes,
         place_512_us: median(&place_us),
@@ -81,6 +84,7 @@ fn measure(nodes: u32, repeat: usize) -> Line {
         cycle_1000_ms: median(&every) / 1e3,
         cycle_1000_max_ms: every.iter().copied().fold(0.0, f64::max) / 1e3,
         cycle_1000_fifo_ms: median(&strict) / 1e3,
+        cycle_1000_muster_ms: median(&default) / 1e3,
         cycle_1000_actions: actions,
         bytes_per_node: node_bytes as f64 / f64::from(nodes),
         bytes_per_member: member_bytes,
