@@ -54,6 +54,8 @@ pub fn why(world: &World, now: Time, policy: &Policy, id: GangId) -> Option<Why>
 const MORE_NODES: u32 = 4_096;
 /// Kinds of nodes to add that are told of, at most: those of which the fewest are needed.
 const KINDS: usize = 3;
+/// Places in which more nodes of a kind are tried for members that must stay together.
+const PLACES: usize = 8;
 /// Gangs asked to make way, at most.
 const VICTIMS: usize = 256;
 
@@ -105,16 +107,20 @@ fn starts_now(
 fn more_nodes(cycle: &mut Cycle<'_>, bookings: &Bookings<'_>, gang: &Gang) -> Vec<Help> {
     let world = cycle.scratch.world;
     let mut kinds: Vec<(ClassIdx, DomainIdx, Help)> = Vec::new();
+    let close = matches!(gang.spec.closeness, Some(Closeness::Required(_)));
     for ask in asks(&cycle.scratch, gang) {
         for offering in offerings_for(cycle, gang, &ask) {
             let listed = world.offering(offering);
             kinds.push((listed.class, listed.leaf, Help::Nodes { offering, count: 0 }));
         }
         for (node, here) in world.nodes().filter(|(_, here)| here.usable && here.claim.is_none()) {
-            let known =
-                kinds.iter().any(|(class, leaf, _)| (*class, *leaf) == (here.class, here.leaf));
-            let suits = cycle.fits.score(&cycle.scratch, ask.sig, here.class, here.leaf).is_some();
-            if !known && suits {
+            // Where a node would stand matters only to members that must stay together.
+            let alike = kinds.iter().filter(|(class, ..)| *class == here.class);
+            let told = alike.clone().count() >= if close { PLACES } else { 1 };
+            let known = told || alike.clone().any(|(_, leaf, _)| *leaf == here.leaf);
+            let suits = !known
+                && cycle.fits.score(&cycle.scratch, ask.sig, here.class, here.leaf).is_some();
+            if suits {
                 kinds.push((here.class, here.leaf, Help::NodesLike { node, count: 0 }));
             }
         }

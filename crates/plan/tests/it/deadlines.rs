@@ -246,7 +246,6 @@ fn why_counts_nodes_of_pools_too() {
     tall assembles o1: 0 of 1 by 15m
     wide is expected to start: never
       now with 4 more of p/gpu8@a
-      now with 4 more like a1
     ");
 }
 
