@@ -100,6 +100,8 @@ pub(super) struct Books {
     pub(super) waiting: BTreeSet<GangId>,
     /// Gangs that may be overtaken now: their queue is at its limit, or they can never run.
     pub(super) excused: BTreeSet<GangId>,
+    /// Whether any gang was ever more or less important than others.
+    pub(super) has_priorities: bool,
     pub(super) partial_gpu_ms: u64,
 }
 
@@ -117,6 +119,7 @@ impl Books {
             served: BTreeSet::new(),
             waiting: BTreeSet::new(),
             excused: BTreeSet::new(),
+            has_priorities: false,
             partial_gpu_ms: 0,
         }
     }

@@ -12,6 +12,7 @@ use super::{Promise, Violation, quota};
 pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
         Fact::GangSubmitted { gang, spec } => {
+            books.has_priorities |= spec.priority != 0;
             let entry = GangEntry {
                 spec: spec.clone(),
                 submitted: books.now,

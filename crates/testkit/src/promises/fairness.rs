@@ -31,7 +31,7 @@ pub(super) fn check(books: &mut Books, found: &mut Vec<Violation>) {
     books.waiting = books.gangs.iter().filter(|(_, gang)| waits(gang)).map(|(id, _)| *id).collect();
 }
 
-fn waits(gang: &GangEntry) -> bool {
+pub(super) fn waits(gang: &GangEntry) -> bool {
     gang.members.is_empty() && gang.order.is_none() && !gang.cancelled
 }
 

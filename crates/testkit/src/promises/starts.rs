@@ -10,7 +10,8 @@ use muster_core::Fact;
 use muster_core::id::GangId;
 use muster_core::time::{Span, Time};
 
-use super::books::Books;
+use super::books::{Books, GangEntry};
+use super::fairness::waits;
 use super::{Promise, Violation};
 
 /// What the first in line was last promised, and who runs until when if submitters are right.
@@ -64,7 +65,8 @@ pub(super) fn promised(
     let outlived = starts.soonest.first().is_some_and(|(end, _)| *end <= books.now);
     // How long nodes take to boot is nobody's word.
     let booting = !books.orders.is_empty();
-    let first = now.first().copied();
+    // Whoever stands ahead without a promise waits under a limit, and may come into his own again.
+    let first = now.first().copied().filter(|(gang, _)| is_first_in_line(books, *gang));
     if let (Some((before, promised)), Some((gang, start))) = (starts.promised, first)
         && before == gang
         && start > promised
@@ -80,4 +82,18 @@ pub(super) fn promised(
     }
     starts.disturbed = false;
     starts.promised = first;
+}
+
+/// Whether nobody who is older, or more important, waits.
+fn is_first_in_line(books: &Books, gang: GangId) -> bool {
+    let Some(entry) = books.gangs.get(&gang) else { return false };
+    let ahead = |(id, other): (&GangId, &GangEntry)| {
+        let (own, its) = (entry.spec.priority, other.spec.priority);
+        waits(other) && (its > own || (its == own && *id < gang))
+    };
+    if books.has_priorities {
+        !books.gangs.iter().any(ahead)
+    } else {
+        !books.gangs.range(..gang).any(ahead)
+    }
 }
