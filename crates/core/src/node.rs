@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::constraint::{Labels, Taint};
-use crate::device::GpuKind;
+use crate::device::{GpuKind, WHOLE};
 use crate::id::{ClaimId, ClassIdx, DomainIdx};
 use crate::resource::NamedAmounts;
 use crate::time::Time;
@@ -49,6 +49,13 @@ pub struct NodeShape {
     pub gpu: Option<GpuKind>,
     /// How many GPUs an empty node offers.
     pub gpus: u16,
+}
+
+impl NodeShape {
+    /// GPUs of such a node, in thousandths of a device.
+    pub fn gpu_milli(&self) -> u64 {
+        u64::from(self.gpus) * u64::from(WHOLE)
+    }
 }
 
 /// A node in the World.

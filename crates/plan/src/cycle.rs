@@ -241,7 +241,6 @@ fn put_off(world: &World, policy: &Policy, plan: &mut Plan) {
         number(&mut verdicts);
         plan.verdicts.extend(verdicts);
     }
-    plan.verdicts.sort_unstable_by_key(|(id, _)| *id);
 }
 
 /// Numbers those that wait, in the order they were served.

@@ -228,7 +228,7 @@ impl<'w> Bookings<'w> {
                 add(world.gang(order.spec.gang).expect("it has an order"), &order.held);
                 for class in booting(world, order).map(|(class, _)| class) {
                     let shape = world.class(class);
-                    free.add(&shape.allocatable, u64::from(shape.gpus) * 1_000, 1);
+                    free.add(&shape.allocatable, shape.gpu_milli(), 1);
                 }
             }
             Change::Starts(at) => {

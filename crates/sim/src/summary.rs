@@ -73,7 +73,7 @@ impl Summary {
             };
             let (wait, run) = (wait.as_secs_f64(), job.run.as_secs_f64());
             waits.push(wait);
-            slowdowns += ((wait + run) / run.max(BOUND.as_secs_f64())).max(1.0);
+            slowdowns += bounded_slowdown(wait, run);
             first = first.min(submitted.as_secs_f64());
             last = last.max(ended.as_secs_f64());
         }
@@ -107,8 +107,14 @@ impl Summary {
     }
 }
 
+/// How many times longer a job took than it ran, both in seconds; at least once, and short jobs counted as ten
+/// seconds long.
+pub(crate) fn bounded_slowdown(wait: f64, run: f64) -> f64 {
+    ((wait + run) / run.max(BOUND.as_secs_f64())).max(1.0)
+}
+
 /// The smallest value that at least this share of the sorted values does not exceed.
-fn percentile(sorted: &[f64], share: f64) -> f64 {
+pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{NodeRow, World};
 use crate::constraint::{Labels, Taint};
-use crate::device::{GpuKind, MAX_DEVICES, WHOLE};
+use crate::device::{GpuKind, MAX_DEVICES};
 use crate::event::Refusal;
 use crate::gang::{Gang, Phase, Seat, members_of};
 use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
@@ -205,8 +205,7 @@ impl World {
         if placeable {
             self.capacity.insert(&self.topology, leaf, slot, state);
             let shape = &self.classes[class];
-            self.total.amounts.add(&shape.allocatable, 1);
-            self.total.gpu_milli += u64::from(shape.gpus) * u64::from(WHOLE);
+            self.total.add(&shape.allocatable, shape.gpu_milli(), 1);
         }
         if placeable && self.row(idx).node.claim.is_none() {
             for domain in self.topology.path(leaf) {
@@ -224,8 +223,7 @@ impl World {
         if placeable {
             self.capacity.remove(&self.topology, leaf, slot, state);
             let shape = &self.classes[class];
-            self.total.amounts.take(&shape.allocatable, 1);
-            self.total.gpu_milli -= u64::from(shape.gpus) * u64::from(WHOLE);
+            self.total.take(&shape.allocatable, shape.gpu_milli(), 1);
         }
         if placeable && owned {
             for domain in self.topology.path(leaf) {

@@ -4,9 +4,7 @@ use muster_core::time::{Span, Time};
 
 use super::asked::Asked;
 use crate::accounts::Outcome;
-
-/// Jobs shorter than this do not count as slowed down more than jobs of this length would be.
-const BOUND_S: f64 = 10.0;
+use crate::summary::bounded_slowdown;
 
 /// What became of one job, and what it asked for.
 ///
@@ -34,7 +32,7 @@ impl Life {
     /// How many times longer it took than it runs, of a job that ended; bounded for short ones.
     pub(super) fn slowdown(&self) -> Option<f64> {
         let (wait, run) = (self.wait_s()?, self.asked.run.as_secs_f64());
-        Some(((wait + run) / run.max(BOUND_S)).max(1.0))
+        Some(bounded_slowdown(wait, run))
     }
 
     /// When it ran and with how much; one that still runs does so until `now`.

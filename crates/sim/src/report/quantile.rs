@@ -1,10 +1,6 @@
 //! How values are spread: percentiles, boxes and cumulative curves.
 
-/// The smallest value that at least this share of the sorted values does not exceed; 0 where there are none.
-pub(super) fn percentile(sorted: &[f64], share: f64) -> f64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
-}
+pub(super) use crate::summary::percentile;
 
 /// The mean; 0 where there are no values.
 pub(super) fn mean(values: &[f64]) -> f64 {
