@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muster_core::gang::{Closeness, GangSpec, Provisioning, ProvisioningMode};
+use muster_core::gang::{Closeness, Disruption, GangSpec, Provisioning, ProvisioningMode};
 use muster_core::time::{Span, Time};
 
 use crate::fields::Fields;
@@ -79,8 +79,8 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         expected_duration: spec.span_above_zero("expectedDuration"),
         deadline: deadline(spec),
         cost_of_waiting: spec.get("costOfWaiting").and_then(|value| value.money()),
+        disruption: disruption(spec),
     };
-    disruption(spec);
     let gang = GangManifest {
         spec: core,
         submit_after: metadata.submit_after.unwrap_or_default(),
@@ -159,16 +159,23 @@ fn deadline(spec: &Fields<'_>) -> Option<Time> {
     deadline
 }
 
-fn disruption(spec: &Fields<'_>) {
-    let Some(disruption) = spec.get("disruption") else { return };
-    disruption.not_acted_on();
-    let Some(fields) = disruption.fields() else { return };
-    fields.get("preemptible").and_then(|value| value.flag());
-    fields.span("grace");
-    fields.span("minRuntime");
+fn disruption(spec: &Fields<'_>) -> Disruption {
+    let mut read = Disruption::default();
+    let Some(fields) = spec.get("disruption").and_then(|value| value.fields()) else { return read };
+    let preemptible = fields.get("preemptible").and_then(|value| value.flag());
+    read.preemptible = preemptible.unwrap_or(false);
+    read.min_runtime = fields.span("minRuntime").unwrap_or_default();
+    if let Some(grace) = fields.get("grace") {
+        fields.span("grace");
+        grace.not_acted_on();
+    }
     if let Some(checkpoint) = fields.get("checkpoint").and_then(|value| value.fields()) {
         checkpoint.need("signal").and_then(|value| value.one_of(&SIGNALS));
         checkpoint.done();
     }
+    if let Some(checkpoint) = fields.get("checkpoint") {
+        checkpoint.not_acted_on();
+    }
     fields.done();
+    read
 }

@@ -39,8 +39,11 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredPool {
         offerings,
         limits: limits(spec),
         idle_after: spec.span("idleAfter").unwrap_or(IDLE_AFTER),
+        ahead: proactive::read(spec),
+        consolidate: proactive::consolidate(spec),
+        expire_after: spec.span_above_zero("expireAfter"),
+        patience: proactive::patience(spec),
     };
-    proactive::read(spec);
     DeclaredPool { pool: PoolManifest { spec: pool, provider }, name: metadata.mark }
 }
 

@@ -60,7 +60,7 @@ impl BootTimes {
     }
 }
 
-/// Probabilities, per boot.
+/// Probabilities, per request.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FailureOdds {
@@ -68,6 +68,8 @@ pub struct FailureOdds {
     pub boot_failed: f64,
     /// It joins, and not all of its GPUs appear.
     pub gpus_missing: f64,
+    /// The provider says "not now, ask again", and there is no machine.
+    pub throttled: f64,
 }
 
 /// A zone is in stock, then out of it, then in again, for exponentially distributed times.
@@ -139,6 +141,7 @@ pub(crate) fn read(value: &Value<'_>) -> (SimulatedCloud, Vec<Mark>) {
     if let Some(odds) = fields.get("failures").and_then(|value| value.fields()) {
         set(&mut cloud.failures.boot_failed, probability(&odds, "bootFailed"));
         set(&mut cloud.failures.gpus_missing, probability(&odds, "gpusMissing"));
+        set(&mut cloud.failures.throttled, probability(&odds, "throttled"));
         odds.done();
     }
     if let Some(stock) = fields.get("stockOut").and_then(|value| value.fields()) {

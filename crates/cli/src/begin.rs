@@ -1,38 +1,42 @@
-//! When a simulation begins by the clock on the wall: manifests give deadlines as dates, a simulation counts
-//! from zero.
+//! When a simulation begins by the clock on the wall: manifests give deadlines as dates and schedules by the hour,
+//! a simulation counts from zero.
 //!
 //! Only here does Muster ask what day it is.
 
 use clap::Args;
 use jiff::Timestamp;
-use muster_api::{GangManifest, instant};
+use muster_api::{GangManifest, PoolManifest, instant};
 use muster_core::time::Time;
 
 /// `--begin`, of every command that simulates manifests.
 #[derive(Args)]
 pub(crate) struct Begin {
-    /// When it begins, such as 2026-11-30T08:00:00Z; deadlines in manifests are counted from then. This minute
-    /// if nobody says
+    /// When it begins, such as 2026-11-30T08:00:00Z; deadlines and schedules in manifests are counted from then.
+    /// This minute if nobody says
     #[arg(long, value_name = "TIME", value_parser = instant)]
     begin: Option<Time>,
 }
 
 impl Begin {
-    /// Makes dates into instants of the simulation. What is past when it begins is due when it begins, and missed.
-    pub(crate) fn count_deadlines(&self, gangs: &mut [GangManifest]) {
+    /// Makes dates into instants of the simulation, and says what Unix time it is when it begins, in
+    /// milliseconds. What is past by then is due when it begins, and missed.
+    pub(crate) fn count_from(&self, gangs: &mut [GangManifest], pools: &[PoolManifest]) -> i64 {
+        let scheduled = pools.iter().any(|pool| !pool.spec.ahead.schedules.is_empty());
         let mut deadlines: Vec<&mut Time> =
             gangs.iter_mut().filter_map(|gang| gang.spec.deadline.as_mut()).collect();
-        if deadlines.is_empty() {
-            return;
+        if deadlines.is_empty() && !scheduled {
+            return self.begin.map_or(0, |begin| begin.0);
         }
         let begin = self.begin.unwrap_or_else(|| {
             let now = this_minute();
-            eprintln!("deadlines are counted from {now}, which is now; --begin gives another time");
+            let what = if scheduled { "deadlines and schedules" } else { "deadlines" };
+            eprintln!("{what} are counted from {now}, which is now; --begin gives another time");
             Time(now.as_millisecond())
         });
         for deadline in &mut deadlines {
             **deadline = Time::ZERO + deadline.since(begin);
         }
+        begin.0
     }
 }
 

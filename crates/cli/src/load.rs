@@ -1,5 +1,6 @@
 //! From manifests to a simulation's setup.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use muster_api::{Fault, GangManifest, Manifests, PoolManifest, Provider, SimulatedCloud};
@@ -28,13 +29,14 @@ pub(crate) fn manifests(files: &[PathBuf]) -> anyhow::Result<Manifests> {
 /// Everything a simulation starts from.
 pub(crate) fn setup(manifests: Manifests, begin: &Begin) -> Setup {
     let Manifests { levels, queues, pools, nodes, mut gangs, warnings: _ } = manifests;
-    begin.count_deadlines(&mut gangs);
+    let epoch = begin.count_from(&mut gangs, &pools);
     Setup {
         levels,
         queues: parents_first(queues),
         pools: pools.into_iter().map(pool).collect(),
         nodes,
         jobs: gangs.into_iter().map(job).collect(),
+        epoch,
     }
 }
 
@@ -64,8 +66,10 @@ fn model(cloud: SimulatedCloud) -> CloudModel {
         sigma: boot.sigma,
         boot_failed: failures.boot_failed,
         gpus_missing: failures.gpus_missing,
+        throttled: failures.throttled,
         stock: stock_out
             .map(|stock| StockModel { mean_up: stock.mean_up, mean_down: stock.mean_down }),
+        recorded: BTreeMap::new(),
         mean_time_to_failure: in_service.map(|service| service.mean_time_to_failure),
         script: script
             .into_iter()

@@ -2,8 +2,8 @@
 
 use muster_core::World;
 use muster_core::gang::Closeness;
-use muster_core::id::{GangId, ResourceIdx};
-use muster_core::order::{ClaimFailure, RollbackReason};
+use muster_core::id::{ClaimId, GangId, ResourceIdx};
+use muster_core::order::{ClaimFailure, ClaimStage, RollbackReason};
 use muster_core::resource::display_amount;
 use muster_core::verdict::{Blocker, Verdict};
 
@@ -117,18 +117,32 @@ fn amount_of(world: &World, resource: Option<ResourceIdx>, amount: u64) -> Strin
     }
 }
 
+/// Where a claim was made, as the end of a phrase; nothing once the claim is forgotten.
+fn zone_of(world: &World, claim: ClaimId) -> String {
+    world.claims().get(&claim).map_or_else(String::new, |claim| {
+        format!(" in {}", world.offering(claim.offering).spec.zone)
+    })
+}
+
 /// Why an order was given up.
 pub(crate) fn rollback(world: &World, reason: RollbackReason) -> String {
     match reason {
         RollbackReason::ClaimFailed(claim, failure) => {
-            let zone = world.claims().get(&claim).map_or_else(String::new, |claim| {
-                format!(" in {}", world.offering(claim.offering).spec.zone)
-            });
+            let zone = zone_of(world, claim);
             match failure {
                 ClaimFailure::StockOut => format!("no more nodes can be had{zone}"),
                 ClaimFailure::BootFailed => format!("a node{zone} did not boot"),
                 ClaimFailure::GpusMissing => format!("a node{zone} lacks GPUs"),
                 ClaimFailure::Vanished => format!("a node{zone} vanished"),
+                ClaimFailure::Throttled => format!("the provider{zone} does not take requests now"),
+            }
+        }
+        RollbackReason::Overdue(claim, stage) => {
+            let zone = zone_of(world, claim);
+            match stage {
+                ClaimStage::Launch => format!("a node{zone} was not launched in time"),
+                ClaimStage::Register => format!("a node{zone} did not join in time"),
+                ClaimStage::Gpus => format!("a node{zone} did not show its GPUs in time"),
             }
         }
         RollbackReason::DeadlinePassed => "not complete in time".to_owned(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ahead::Outlook;
 use crate::gang::GangSpec;
 use crate::id::{ClaimId, GangId};
 use crate::node::NodeSpec;
@@ -19,6 +20,8 @@ pub enum Event {
     Synced,
     /// Nothing changed but the time.
     Tick,
+    /// What Unix time it is at the host's epoch, in milliseconds; 0 on live hosts. Only calendars ask.
+    Epoch(i64),
     /// A queue was written or rewritten.
     QueueSet(QueueSpec),
     /// A pool was written or rewritten.
@@ -33,6 +36,8 @@ pub enum Event {
     NodeGone(Arc<str>),
     /// The provider has started a machine for a claim.
     ClaimLaunched(ClaimId),
+    /// A claim's machine is stopped, and its node gone with it.
+    ClaimStopped(ClaimId),
     /// A claim will not become a node.
     ClaimFailed(ClaimId, ClaimFailure),
     /// Nothing is left of a claim, neither node nor bill.
@@ -43,6 +48,13 @@ pub enum Event {
     GangStopped(GangId),
     /// A gang has done its work, or failed for good.
     GangEnded(GangId),
+    /// A forecaster says what to expect of a pool.
+    Expected {
+        /// The pool.
+        pool: Arc<str>,
+        /// Free nodes wanted over time.
+        outlook: Outlook,
+    },
     /// The planner decided this and the host is about to do it.
     Decided(Action),
 }
@@ -74,6 +86,12 @@ pub enum Refusal {
     /// No such claim.
     #[error("claim {0:?} does not exist")]
     UnknownClaim(ClaimId),
+    /// No such pool.
+    #[error("pool `{0}` does not exist")]
+    UnknownPool(Arc<str>),
+    /// A pool's schedule is no calendar.
+    #[error("pool `{0}`: schedule `{1}` {2}")]
+    NoCalendar(Arc<str>, Arc<str>, crate::calendar::CalendarError),
     /// No such node.
     #[error("node `{0}` does not exist")]
     UnknownNode(Arc<str>),

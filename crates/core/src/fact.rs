@@ -66,6 +66,17 @@ pub enum Fact {
         /// Why.
         reason: RollbackReason,
     },
+    /// A failed claim of an order was replaced.
+    OrderToppedUp {
+        /// Which.
+        order: OrderId,
+        /// The claim that failed.
+        lost: ClaimId,
+        /// What took its place.
+        claim: ClaimId,
+        /// And what it asks for.
+        offering: OfferingRef,
+    },
     /// The provider was asked for one node.
     ClaimRequested {
         /// Which.
@@ -84,6 +95,26 @@ pub enum Fact {
         claim: ClaimId,
         /// Why.
         failure: ClaimFailure,
+    },
+    /// The provider was asked again for a node it had put off.
+    ClaimRetried {
+        /// Which.
+        claim: ClaimId,
+    },
+    /// A node was told to stop; it is woken when it is needed.
+    ClaimParked {
+        /// Which.
+        claim: ClaimId,
+    },
+    /// A machine is stopped.
+    ClaimStopped {
+        /// Which.
+        claim: ClaimId,
+    },
+    /// A stopped machine was told to come up again.
+    ClaimWoken {
+        /// Which.
+        claim: ClaimId,
     },
     /// The provider was told to take a node back.
     ClaimReleased {

@@ -83,6 +83,15 @@ impl Default for Provisioning {
     }
 }
 
+/// What may be done to a gang that runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Disruption {
+    /// Whether it may be stopped for others' sake, or to save nodes.
+    pub preemptible: bool,
+    /// Not before it has run for so long.
+    pub min_runtime: Span,
+}
+
 /// A gang as submitted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GangSpec {
@@ -113,12 +122,23 @@ pub struct GangSpec {
     /// What an hour of delay costs its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_of_waiting: Option<Money>,
+    /// What may be done to it while it runs.
+    #[serde(default)]
+    pub disruption: Disruption,
 }
 
 /// What a gang is taken to run for when its submitter does not say.
 const UNSAID: Span = Span::hours(1);
 
 impl GangSpec {
+    /// Whether it never has more members than it starts with.
+    pub fn is_rigid(&self) -> bool {
+        self.roles.iter().all(|role| role.min == role.max)
+    }
+    /// Whether it may be moved to other nodes to save some. A rigid gang never is.
+    pub fn may_move(&self) -> bool {
+        self.disruption.preemptible && !self.is_rigid()
+    }
     /// What the submitter thinks it takes; an hour when nothing was said.
     pub fn said_duration(&self) -> Span {
         self.expected_duration.unwrap_or(UNSAID)

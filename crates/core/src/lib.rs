@@ -14,9 +14,13 @@ pub mod time;
 pub mod device;
 pub mod resource;
 
+pub mod ahead;
 pub mod baseline;
+pub mod calendar;
 pub mod constraint;
+pub mod demand;
 pub mod gang;
+pub mod health;
 pub mod history;
 pub mod line;
 pub mod node;

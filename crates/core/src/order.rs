@@ -20,6 +20,26 @@ pub enum ClaimFailure {
     GpusMissing,
     /// It disappeared.
     Vanished,
+    /// The provider said: not now, ask again.
+    Throttled,
+}
+
+impl ClaimFailure {
+    /// Whether asking again for the same is likely to help.
+    pub fn is_transient(self) -> bool {
+        self == ClaimFailure::Throttled
+    }
+}
+
+/// What a claim that is under way waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum ClaimStage {
+    /// A machine.
+    Launch,
+    /// Its node.
+    Register,
+    /// Its GPUs.
+    Gpus,
 }
 
 /// How far a claim is.
@@ -35,6 +55,10 @@ pub enum ClaimState {
     Ready(NodeIdx),
     /// It will not come.
     Failed(ClaimFailure),
+    /// Its machine is being stopped, to be woken when it is needed.
+    Stopping,
+    /// Its machine is stopped.
+    Stopped,
 }
 
 /// The request for one node.
@@ -52,6 +76,12 @@ pub struct Claim {
     pub joined: Option<NodeIdx>,
     /// When it was asked for.
     pub requested: Time,
+    /// When it came to the state it is in.
+    pub since: Time,
+    /// How often it was asked for again after the provider said: not now.
+    pub retries: u32,
+    /// Its node is too old, or not wanted where it is: it takes nobody new and goes when the last has left.
+    pub retiring: bool,
     /// Told to go; the host is giving the node back.
     pub releasing: bool,
 }
@@ -61,8 +91,29 @@ impl Claim {
     pub fn node(&self) -> Option<NodeIdx> {
         match self.state {
             ClaimState::Registered(node) | ClaimState::Ready(node) => Some(node),
-            ClaimState::Requested | ClaimState::Launched | ClaimState::Failed(_) => None,
+            ClaimState::Requested
+            | ClaimState::Launched
+            | ClaimState::Failed(_)
+            | ClaimState::Stopping
+            | ClaimState::Stopped => None,
         }
+    }
+    /// What it waits for, if it is under way.
+    pub fn stage(&self) -> Option<ClaimStage> {
+        match self.state {
+            ClaimState::Requested => Some(ClaimStage::Launch),
+            ClaimState::Launched => Some(ClaimStage::Register),
+            ClaimState::Registered(_) => Some(ClaimStage::Gpus),
+            ClaimState::Ready(_)
+            | ClaimState::Failed(_)
+            | ClaimState::Stopping
+            | ClaimState::Stopped => None,
+        }
+    }
+    /// Whether a gang may be promised the node it will become: it is nobody's, and is coming or can be woken.
+    pub fn is_for_anybody(&self) -> bool {
+        let coming = self.stage().is_some() || self.state == ClaimState::Stopped;
+        coming && self.order.is_none() && !self.releasing && !self.retiring
     }
 }
 
@@ -96,12 +147,16 @@ pub struct OrderSpec {
     pub id: OrderId,
     /// The gang it is for.
     pub gang: GangId,
-    /// The claims, numbered and with their offerings.
+    /// The claims, numbered and with their offerings. Some may be under way already, or stopped: nodes that
+    /// were asked for ahead of need, or for an order that failed since.
     pub claims: Vec<(ClaimId, OfferingRef)>,
     /// A seat for every member.
     pub reservations: Vec<Reservation>,
     /// When it is given up.
     pub deadline: Time,
+    /// What its nodes cost above the least there could be, in thousandths of that; never too little.
+    #[serde(default)]
+    pub gap: u32,
 }
 
 /// Why an order was rolled back.
@@ -109,6 +164,8 @@ pub struct OrderSpec {
 pub enum RollbackReason {
     /// One claim failed for good.
     ClaimFailed(ClaimId, ClaimFailure),
+    /// One claim has been in one stage for too long.
+    Overdue(ClaimId, ClaimStage),
     /// It was not complete in time.
     DeadlinePassed,
     /// A node it had a reservation on is gone.
@@ -126,6 +183,8 @@ pub struct Order {
     pub spec: OrderSpec,
     /// When it was placed.
     pub placed: Time,
+    /// Failed claims that were replaced instead of giving all of it up.
+    pub top_ups: u32,
     /// Seats it holds already: those on nodes that were here, and those on claims that are ready.
     pub held: Vec<Seat>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gang::Seat;
-use crate::id::{ClaimId, GangId, NodeIdx, OrderId};
+use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
 use crate::order::{OrderSpec, RollbackReason};
 use crate::time::Time;
 use crate::verdict::Verdict;
@@ -15,6 +15,8 @@ pub enum StopReason {
     NodeLost(NodeIdx),
     /// It was cancelled.
     Cancelled,
+    /// It fits on fewer nodes, and may be moved; it starts over there.
+    Moved,
 }
 
 /// One thing for a host to do. Doing it twice is doing it once.
@@ -36,6 +38,39 @@ pub enum Action {
         /// Why.
         reason: RollbackReason,
     },
+    /// Replace one failed claim of an order instead of giving all of it up.
+    TopUp {
+        /// The order.
+        order: OrderId,
+        /// The claim that failed.
+        lost: ClaimId,
+        /// What takes its place.
+        claim: ClaimId,
+        /// And what it asks for.
+        offering: OfferingRef,
+    },
+    /// Ask for nodes that nobody waits for yet, or wake stopped ones.
+    Stock {
+        /// The claims, numbered and with their offerings.
+        claims: Vec<(ClaimId, OfferingRef)>,
+    },
+    /// Ask again for a claim that the provider put off.
+    Retry {
+        /// The claim.
+        claim: ClaimId,
+        /// For the how-manieth time, so that asking twice is asking once.
+        attempt: u32,
+    },
+    /// Stop the machine of an unused node; it is woken when it is needed.
+    Park {
+        /// The claim.
+        claim: ClaimId,
+    },
+    /// Put nobody new on a node, so that it can be given back when the last has left.
+    Retire {
+        /// The claim.
+        claim: ClaimId,
+    },
     /// Stop every member of a gang.
     Stop {
         /// The gang.
@@ -48,6 +83,23 @@ pub enum Action {
         /// The claim.
         claim: ClaimId,
     },
+}
+
+/// How many free nodes a pool should have now, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Target {
+    /// Free nodes wanted: the most that any reason asks for.
+    pub free: u32,
+    /// Stopped nodes wanted.
+    pub stopped: u32,
+    /// Wanted always.
+    pub warm: u32,
+    /// Wanted beside what is used.
+    pub buffer: u32,
+    /// Wanted because of the hour.
+    pub scheduled: u32,
+    /// Wanted because demand is expected; told also where nothing is kept for it.
+    pub expected: u32,
 }
 
 /// Actions that are carried out together or not at all.
@@ -69,6 +121,9 @@ pub struct Plan {
     /// Gangs that were promised a start, and when it is at the latest if beliefs hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<(GangId, Time)>,
+    /// How many free nodes each pool should have now, where it should have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<(PoolIdx, Target)>,
     /// When something will be due although nothing happens before.
     pub wake: Option<Time>,
 }

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ahead::{Ahead, Consolidate, Outlook, Patience};
+use crate::calendar::Calendar;
 use crate::constraint::{Labels, Taint};
+use crate::demand::Demand;
 use crate::device::GpuKind;
+use crate::health::Health;
 use crate::id::{ClassIdx, DomainIdx};
 use crate::money::Money;
 use crate::resource::NamedAmounts;
-use crate::time::{Span, Time};
+use crate::time::Span;
 
 /// One kind of node a pool can ask for: instance type x zone x capacity type.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -45,6 +49,19 @@ pub struct OfferingSpec {
     pub max: Option<u32>,
     /// What is expected from asking to ready.
     pub boot_time: Span,
+    /// What is expected from waking a stopped node to ready; none where nodes cannot be stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Span>,
+}
+
+/// The capacity type of machines that are paid for whether or not they are used.
+const RESERVED: &str = "reserved";
+
+impl OfferingSpec {
+    /// What one more node per hour adds to the bill: nothing where it was paid for long ago.
+    pub fn marginal_price(&self) -> Money {
+        if &*self.capacity_type == RESERVED { Money::ZERO } else { self.price }
+    }
 }
 
 /// What a pool never exceeds, claims in flight included.
@@ -62,7 +79,7 @@ pub struct PoolLimits {
 }
 
 /// A pool as written.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PoolSpec {
     /// Its name.
     pub name: Arc<str>,
@@ -75,6 +92,18 @@ pub struct PoolSpec {
     pub limits: PoolLimits,
     /// How long an unused node is kept.
     pub idle_after: Span,
+    /// What it keeps ready ahead of need.
+    #[serde(default)]
+    pub ahead: Ahead,
+    /// What may be done about nodes that are used too little.
+    #[serde(default)]
+    pub consolidate: Consolidate,
+    /// How old a node may grow before it is replaced; any age when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expire_after: Option<Span>,
+    /// How long each stage of a claim may take.
+    #[serde(default)]
+    pub patience: Patience,
 }
 
 /// What of a pool is in use, claims in flight included.
@@ -86,15 +115,6 @@ pub struct PoolUsage {
     pub gpus: u32,
     /// What they cost per hour.
     pub hourly: Money,
-}
-
-/// What is remembered of an offering's failures.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Health {
-    /// Failures since the last node that came up.
-    pub streak: u32,
-    /// When the last one was.
-    pub last_failure: Option<Time>,
 }
 
 /// An offering in the World.
@@ -121,6 +141,12 @@ pub struct Pool {
     pub offerings: Vec<Offering>,
     /// What is in use.
     pub usage: PoolUsage,
+    /// When its schedules begin, in their order.
+    pub calendars: Vec<Calendar>,
+    /// What is expected, if anybody has said.
+    pub outlook: Option<Outlook>,
+    /// What was asked of it.
+    pub demand: Demand,
 }
 
 impl Pool {

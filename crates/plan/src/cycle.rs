@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
-use muster_core::id::{GangId, PoolIdx, QueueIdx, SigIdx};
+use muster_core::id::{ClaimId, GangId, PoolIdx, QueueIdx, SigIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::{Span, Time};
 use muster_core::topology::{Level, Levels, ROOT};
@@ -34,6 +34,10 @@ pub(crate) struct Cycle<'w> {
     /// Who keeps whom waiting: the first gang that waits for these classes, pools or this queue.
     ahead: Vec<GangId>,
     pub(crate) barred_pools: Vec<PoolIdx>,
+    /// Pools in which somebody waits for room.
+    pub(crate) cramped_pools: Vec<PoolIdx>,
+    /// Claims that are under way for nobody, or stopped.
+    pub(crate) coming: Vec<ClaimId>,
     barred_queues: Vec<BarredQueue>,
     /// Gangs admitted in this cycle and their seats.
     pub(crate) admitted: Vec<(GangId, Vec<Seat>)>,
@@ -86,7 +90,9 @@ pub(crate) fn serve<'w>(
         return None;
     }
     settle::settle(world, now, policy, plan);
-    if plan.actions().any(|action| matches!(action, Action::RollBack { .. })) {
+    let changes_supply =
+        |action: &Action| matches!(action, Action::RollBack { .. } | Action::TopUp { .. });
+    if plan.actions().any(changes_supply) {
         // Who was rolled back has his place in the queue again, and the offering is known to fail, only when
         // the World has been told. Until then nobody is served past him.
         put_off(world, policy, plan);
@@ -341,6 +347,8 @@ impl<'w> Cycle<'w> {
             policy,
             ahead: Vec::new(),
             barred_pools: Vec::new(),
+            cramped_pools: Vec::new(),
+            coming: coming(world),
             barred_queues: Vec::new(),
             admitted: Vec::new(),
             most_ever: BTreeMap::new(),
@@ -349,6 +357,11 @@ impl<'w> Cycle<'w> {
             counted: None,
             wake: None,
         }
+    }
+
+    /// Asking again for a claim that the provider put off, or when to.
+    pub(crate) fn retry(&self, claim: ClaimId) -> Option<Result<Action, Time>> {
+        settle::retry(self.scratch.world, self.now, self.policy, claim)
     }
 
     /// Whether a look at the numbers shows that a gang does not start, and nothing can be bought for it.
@@ -418,6 +431,12 @@ impl<'w> Cycle<'w> {
                     .score(&self.scratch, ask.sig, class, muster_core::topology::ROOT)
                     .is_some())
     }
+}
+
+/// Claims that a gang may be promised the nodes of.
+fn coming(world: &World) -> Vec<ClaimId> {
+    let claims = world.claims().iter();
+    claims.filter(|(_, claim)| claim.is_for_anybody()).map(|(id, _)| *id).collect()
 }
 
 /// The earlier of two instants that may not come.

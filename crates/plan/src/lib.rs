@@ -25,9 +25,12 @@ mod backfill;
 mod reserve;
 
 mod choose;
+mod mix;
+mod odds;
 mod provision;
 mod quota;
 mod supply;
+mod top_up;
 
 mod explain;
 mod outlook;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use fixedbitset::FixedBitSet;
 use muster_core::World;
 use muster_core::capacity::{Groups, Tally};
-use muster_core::device::DeviceSet;
+use muster_core::device::{DeviceSet, Devices};
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{
-    ClassIdx, DomainIdx, Id, NodeIdx, OfferingRef, PoolIdx, QueueIdx, SigIdx, StateIdx,
+    ClaimId, ClassIdx, DomainIdx, Id, NodeIdx, OfferingRef, PoolIdx, QueueIdx, SigIdx, StateIdx,
 };
 use muster_core::pool::PoolUsage;
 use muster_core::queue::Usage;
@@ -36,6 +36,8 @@ pub struct Filled {
 pub struct PaperNode {
     /// What would be asked for.
     pub offering: OfferingRef,
+    /// The claim that is under way already, if it is.
+    pub coming: Option<ClaimId>,
     /// What is still free on it.
     pub state: StateIdx,
 }
@@ -320,6 +322,15 @@ impl<'w> Scratch<'w> {
         Some((leaf, slot, state))
     }
 
+    /// Leaves nothing free on a node.
+    pub fn close(&mut self, node: NodeIdx) {
+        let Some((leaf, slot, from)) = self.current(node) else { return };
+        let class = self.state(from).class;
+        let (devices, free) = (Devices::free(0), Amounts::default());
+        let full = self.intern(NodeState { class, devices, free });
+        self.shift(leaf, &[slot], from, full);
+    }
+
     /// Opens a node that does not exist yet and counts it in its pool.
     pub fn open_paper(&mut self, offering: OfferingRef) -> usize {
         let listed = self.world.offering(offering);
@@ -333,7 +344,14 @@ impl<'w> Scratch<'w> {
         let nodes = self.offering_nodes(offering);
         self.journal.push(Saved::Offering(offering, nodes));
         self.offerings.insert(offering, nodes + 1);
-        self.paper.push(PaperNode { offering, state });
+        self.paper.push(PaperNode { offering, coming: None, state });
+        self.paper.len() - 1
+    }
+    /// Opens the node that a claim under way will become; its pool has counted it long ago.
+    pub fn open_coming(&mut self, claim: ClaimId, offering: OfferingRef) -> usize {
+        let class = self.world.offering(offering).class;
+        let state = self.intern(self.world.empty_state(class));
+        self.paper.push(PaperNode { offering, coming: Some(claim), state });
         self.paper.len() - 1
     }
     /// Nodes opened on paper since `mark` of them were.
@@ -405,7 +423,8 @@ impl<'w> Scratch<'w> {
         self.barred.contains(class.index())
     }
 
-    fn pool_usage(&self, pool: PoolIdx) -> PoolUsage {
+    /// What of a pool is in use.
+    pub fn pool_usage(&self, pool: PoolIdx) -> PoolUsage {
         self.pools.get(&pool).copied().unwrap_or_else(|| self.world.pools()[pool].usage)
     }
     fn offering_nodes(&self, offering: OfferingRef) -> u32 {

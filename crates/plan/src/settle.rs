@@ -1,11 +1,12 @@
 //! Before anything new: settle what is under way.
 //!
-//! An order whose every node is ready becomes an admission. An order that has lost a claim, a node, its time
-//! or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
+//! An order whose every node is ready becomes an admission. A claim that the provider put off is asked for
+//! again. An order that has lost a claim is topped up where that is cheaper; one that has lost more than that, a
+//! node, its time or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
 
 use muster_core::World;
 use muster_core::gang::{Closeness, Gang, Phase};
-use muster_core::id::{GangId, NodeIdx};
+use muster_core::id::{ClaimId, GangId, NodeIdx};
 use muster_core::order::{ClaimState, Order, Place, RollbackReason};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Time;
@@ -14,11 +15,12 @@ use muster_core::verdict::Verdict;
 
 use crate::cycle::earliest;
 use crate::policy::Policy;
+use crate::top_up::top_up;
 
 /// Settles every gang that does not simply wait, and gives it its verdict.
 pub(crate) fn settle(world: &World, now: Time, policy: &Policy, plan: &mut Plan) {
     if policy.explain {
-        settle_all(world, now, world.gangs(), plan);
+        settle_all(world, now, policy, world.gangs(), plan);
         return;
     }
     // Gangs that simply run need nothing; only those that something is up with are looked at.
@@ -27,19 +29,22 @@ pub(crate) fn settle(world: &World, now: Time, policy: &Policy, plan: &mut Plan)
     concerned.sort_unstable();
     concerned.dedup();
     let concerned = concerned.into_iter().filter_map(|id| Some((id, world.gang(id)?)));
-    settle_all(world, now, concerned, plan);
+    settle_all(world, now, policy, concerned, plan);
 }
 
 fn settle_all<'w>(
     world: &'w World,
     now: Time,
+    policy: &Policy,
     gangs: impl Iterator<Item = (GangId, &'w Gang)>,
     plan: &mut Plan,
 ) {
     for (id, gang) in gangs {
         let verdict = match gang.phase {
             Phase::Waiting => continue,
-            Phase::Assembling(order) => settle_order(world, now, id, &world.orders()[&order], plan),
+            Phase::Assembling(order) => {
+                settle_order(world, now, policy, id, &world.orders()[&order], plan)
+            }
             Phase::Admitted { .. } | Phase::Running { .. } => settle_running(world, id, plan),
             Phase::Stopping => Verdict::Stopping,
         };
@@ -60,19 +65,38 @@ fn settle_running(world: &World, id: GangId, plan: &mut Plan) -> Verdict {
     Verdict::Stopping
 }
 
-fn settle_order(world: &World, now: Time, id: GangId, order: &Order, plan: &mut Plan) -> Verdict {
+fn settle_order(
+    world: &World,
+    now: Time,
+    policy: &Policy,
+    id: GangId,
+    order: &Order,
+    plan: &mut Plan,
+) -> Verdict {
     let (total, deadline) = (order.spec.claims.len() as u32, order.spec.deadline);
     let is_ready = |claim| matches!(world.claims()[&claim].state, ClaimState::Ready(_));
     let ready = order.spec.claims.iter().filter(|(claim, _)| is_ready(*claim)).count() as u32;
     let provisioning = Verdict::Provisioning { order: order.spec.id, ready, total, deadline };
     if let Some(reason) = broken(world, id, order) {
-        roll_back(world, id, order, reason, plan);
+        roll_back(id, order, reason, plan);
+        return provisioning;
+    }
+    let troubles = troubles(world, now, policy, id, order, plan);
+    if let Some((lost, reason)) = troubles.first() {
+        let only_one = troubles.len() == 1 && !tops_up(plan);
+        match top_up(world, now, policy, order, *lost).filter(|_| only_one) {
+            Some(top_up) => {
+                let actions = vec![top_up, Action::Release { claim: *lost }];
+                plan.groups.push(ActionGroup { gang: Some(id), actions });
+            }
+            None => roll_back(id, order, *reason, plan),
+        }
         return provisioning;
     }
     if ready == total
         && let Some(node) = unsuitable(world, id, order)
     {
-        roll_back(world, id, order, RollbackReason::NodeUnsuitable(node), plan);
+        roll_back(id, order, RollbackReason::NodeUnsuitable(node), plan);
         return provisioning;
     }
     if ready == total {
@@ -83,7 +107,7 @@ fn settle_order(world: &World, now: Time, id: GangId, order: &Order, plan: &mut 
         return Verdict::Admitted;
     }
     if now >= deadline {
-        roll_back(world, id, order, RollbackReason::DeadlinePassed, plan);
+        roll_back(id, order, RollbackReason::DeadlinePassed, plan);
     } else {
         plan.wake = earliest(plan.wake, Some(deadline));
     }
@@ -94,11 +118,6 @@ fn settle_order(world: &World, now: Time, id: GangId, order: &Order, plan: &mut 
 fn broken(world: &World, gang: GangId, order: &Order) -> Option<RollbackReason> {
     if world.cancelled().contains(&gang) {
         return Some(RollbackReason::GangGone);
-    }
-    for (claim, _) in &order.spec.claims {
-        if let ClaimState::Failed(failure) = world.claims()[claim].state {
-            return Some(RollbackReason::ClaimFailed(*claim, failure));
-        }
     }
     let lost = order.spec.reservations.iter().find_map(|reservation| match reservation.place {
         Place::Node(node) => world.node(node).is_none_or(|here| !here.usable).then_some(node),
@@ -136,19 +155,64 @@ fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
     None
 }
 
-/// Rolls an order back: claims that are not ready go with it, nodes that are ready stay for others.
-fn roll_back(world: &World, gang: GangId, order: &Order, reason: RollbackReason, plan: &mut Plan) {
-    let mut actions = vec![Action::RollBack { order: order.spec.id, reason }];
+/// Rolls an order back. Its nodes are anybody's now: the next gang's that can use them, the pool's if it wants
+/// them, or else given back.
+fn roll_back(gang: GangId, order: &Order, reason: RollbackReason, plan: &mut Plan) {
+    let actions = vec![Action::RollBack { order: order.spec.id, reason }];
+    plan.groups.push(ActionGroup { gang: Some(gang), actions });
+}
+
+/// Claims of an order that will not come, or take too long; those that the provider put off are asked for again.
+fn troubles(
+    world: &World,
+    now: Time,
+    policy: &Policy,
+    gang: GangId,
+    order: &Order,
+    plan: &mut Plan,
+) -> Vec<(ClaimId, RollbackReason)> {
+    let mut troubles = Vec::new();
     for (id, _) in &order.spec.claims {
-        let claim = &world.claims()[id];
-        let mine = order.held.iter().filter(|seat| Some(seat.node) == claim.joined);
-        let mine: u32 = mine.map(|seat| u32::from(seat.members)).sum();
-        let shared = claim.joined.and_then(|node| world.node(node));
-        let shared = shared.is_some_and(|node| node.seats > mine);
-        // A node others sit on as well is given back once they have left; see supply.
-        if !matches!(claim.state, ClaimState::Ready(_)) && !shared {
-            actions.push(Action::Release { claim: *id });
+        if let ClaimState::Failed(failure) = world.claims()[id].state {
+            match retry(world, now, policy, *id) {
+                Some(Ok(retry)) => {
+                    plan.groups.push(ActionGroup { gang: Some(gang), actions: vec![retry] });
+                }
+                Some(Err(later)) => plan.wake = earliest(plan.wake, Some(later)),
+                None => troubles.push((*id, RollbackReason::ClaimFailed(*id, failure))),
+            }
+            continue;
+        }
+        match world.claim_due(*id) {
+            // When its time is up, that is why, whatever one of its claims is late with.
+            Some(_) if now >= order.spec.deadline => {}
+            Some((stage, due)) if due <= now => {
+                troubles.push((*id, RollbackReason::Overdue(*id, stage)));
+            }
+            due => plan.wake = earliest(plan.wake, due.map(|(_, due)| due)),
         }
     }
-    plan.groups.push(ActionGroup { gang: Some(gang), actions });
+    troubles
+}
+
+/// Asking again for a claim that the provider put off, or when to; none if that would not help.
+pub(crate) fn retry(
+    world: &World,
+    now: Time,
+    policy: &Policy,
+    id: ClaimId,
+) -> Option<Result<Action, Time>> {
+    let claim = &world.claims()[&id];
+    let ClaimState::Failed(failure) = claim.state else { return None };
+    if !failure.is_transient() || claim.retries >= policy.retries {
+        return None;
+    }
+    let at = policy.retry_at(claim.since, claim.retries);
+    let again = Action::Retry { claim: id, attempt: claim.retries + 1 };
+    Some(if at <= now { Ok(again) } else { Err(at) })
+}
+
+/// Whether an order is topped up already: the next one has to see what is left of the pools then.
+fn tops_up(plan: &Plan) -> bool {
+    plan.actions().any(|action| matches!(action, Action::TopUp { .. }))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_core::constraint::{Constraints, Labels};
 use muster_core::device::{GpuKind, GpuRequest, WHOLE};
-use muster_core::gang::{Closeness, GangSpec, Provisioning, Request, RoleSpec};
+use muster_core::gang::{Closeness, Disruption, GangSpec, Provisioning, Request, RoleSpec};
 use muster_core::money::Money;
 use muster_core::node::NodeSpec;
 use muster_core::pool::{OfferingSpec, PoolLimits, PoolSpec};
@@ -69,6 +69,7 @@ pub fn gang(name: &str, count: u32, gpus: u16) -> GangSpec {
         expected_duration: None,
         deadline: None,
         cost_of_waiting: None,
+        disruption: Disruption::default(),
     }
 }
 
@@ -93,6 +94,7 @@ pub fn offering(zone: &str, price: f64) -> OfferingSpec {
         taints: Vec::new(),
         max: None,
         boot_time: Span::mins(3),
+        start_time: None,
     }
 }
 
@@ -104,5 +106,6 @@ pub fn pool(name: &str, offerings: Vec<OfferingSpec>) -> PoolSpec {
         offerings,
         limits: PoolLimits::default(),
         idle_after: Span::mins(10),
+        ..PoolSpec::default()
     }
 }

@@ -90,13 +90,9 @@ fn what_is_not_acted_on_yet_is_said() {
     insta::assert_snapshot!(warnings.join("\n"), @"
     a.yaml:18:10: spec.roles[0].max: accepted; so far the gang starts with min and does not grow
     a.yaml:22:5: spec.roles[0].run: accepted, not acted on yet
-    a.yaml:28:3: spec.disruption: accepted, not acted on yet
+    a.yaml:28:42: spec.disruption.grace: accepted, not acted on yet
+    a.yaml:28:63: spec.disruption.checkpoint: accepted, not acted on yet
     a.yaml:36:104: spec.tiers[0]: no Pool is of tier `reserved`
     a.yaml:36:137: spec.timeSlice: accepted, not acted on yet
-    a.yaml:46:3: spec.warm: accepted, not acted on yet
-    a.yaml:47:3: spec.buffer: accepted, not acted on yet
-    a.yaml:48:3: spec.schedules: accepted, not acted on yet
-    a.yaml:49:3: spec.forecast: accepted, not acted on yet
-    a.yaml:51:16: spec.consolidate: accepted, not acted on yet
     ");
 }

@@ -5,7 +5,7 @@ use std::mem::{Discriminant, discriminant};
 
 use console::{Style, StyledObject, style};
 use muster_core::gang::{Closeness, GangSpec};
-use muster_core::id::{ClaimId, GangId, OrderId};
+use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId};
 use muster_core::money::Money;
 use muster_core::order::{Claim, ClaimState};
 use muster_core::plan::StopReason;
@@ -72,6 +72,9 @@ impl Timeline {
             Fact::OrderPlaced { order, gang, claims, holds, .. } => {
                 self.ordered(now, world, *order, *gang, claims, holds.len());
             }
+            Fact::OrderToppedUp { order, lost, claim, offering } => {
+                self.topped_up(now, world, *order, *lost, *claim, *offering);
+            }
             Fact::OrderRolledBack { order, gang, reason } => {
                 let why = words::rollback(world, *reason);
                 self.rolled_back(now, *order, *gang, &why);
@@ -92,6 +95,7 @@ impl Timeline {
                 let text = match reason {
                     StopReason::NodeLost(_) => "stopped whole, back to its place in the queue",
                     StopReason::Cancelled => "stopped whole",
+                    StopReason::Moved => "stopped whole, to move to fewer nodes",
                 };
                 self.gang_line(now, &style("stop").yellow(), *gang, text);
             }
@@ -183,13 +187,33 @@ impl Timeline {
         self.gang_line(now, &style("").dim(), gang, &text);
     }
 
+    fn topped_up(
+        &mut self,
+        now: Time,
+        world: &World,
+        order: OrderId,
+        lost: ClaimId,
+        claim: ClaimId,
+        offering: OfferingRef,
+    ) {
+        let Some(entry) = self.orders.get_mut(&order) else { return };
+        entry.claims.iter_mut().filter(|id| **id == lost).for_each(|id| *id = claim);
+        let (gang, ready, total) = (entry.gang, entry.ready.len(), entry.claims.len());
+        let spec = &world.offering(offering).spec;
+        let text = format!(
+            "{ready}/{total} ready and one failed: another {} in {} is cheaper than starting over",
+            spec.instance_type, spec.zone
+        );
+        self.gang_line(now, &style("top-up").yellow(), gang, &text);
+    }
+
     fn ordered(
         &mut self,
         now: Time,
         world: &World,
         order: OrderId,
         gang: GangId,
-        claims: &[(ClaimId, muster_core::id::OfferingRef)],
+        claims: &[(ClaimId, OfferingRef)],
         held: usize,
     ) {
         let mut kinds: BTreeMap<_, u32> = BTreeMap::new();

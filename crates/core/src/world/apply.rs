@@ -18,6 +18,10 @@ impl World {
                 Ok(())
             }
             Event::Tick => Ok(()),
+            Event::Epoch(unix_ms) => {
+                self.epoch = *unix_ms;
+                Ok(())
+            }
             Event::QueueSet(spec) => self.set_queue(spec.clone()),
             Event::PoolSet(spec) => self.set_pool(spec.clone()),
             Event::GangSubmitted(spec) => self.submit(spec),
@@ -25,11 +29,13 @@ impl World {
             Event::NodeSeen(spec) => self.see_node(spec),
             Event::NodeGone(name) => self.lose_node(name),
             Event::ClaimLaunched(claim) => self.launch_claim(*claim),
+            Event::ClaimStopped(claim) => self.claim_stopped(*claim),
             Event::ClaimFailed(claim, failure) => self.fail_claim(*claim, *failure),
             Event::ClaimGone(claim) => self.forget_claim(*claim),
             Event::GangStarted(gang) => self.start(*gang),
             Event::GangStopped(gang) => self.stopped(*gang),
             Event::GangEnded(gang) => self.end(*gang),
+            Event::Expected { pool, outlook } => self.expect(pool, outlook),
             Event::Decided(action) => self.decide(action),
         }
     }
@@ -39,6 +45,13 @@ impl World {
             Action::Admit { gang, seats } => self.admit(*gang, seats),
             Action::Order(spec) => self.place_order(spec),
             Action::RollBack { order, reason } => self.roll_back(*order, *reason),
+            Action::TopUp { order, lost, claim, offering } => {
+                self.top_up(*order, *lost, *claim, *offering)
+            }
+            Action::Stock { claims } => self.stock(claims),
+            Action::Retry { claim, attempt } => self.retry(*claim, *attempt),
+            Action::Park { claim } => self.park(*claim),
+            Action::Retire { claim } => self.retire(*claim),
             Action::Stop { gang, reason: _ } => self.stop(*gang),
             Action::Release { claim } => self.release(*claim),
         }

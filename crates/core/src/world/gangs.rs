@@ -48,6 +48,7 @@ impl World {
             restarts: 0,
             recent: self.history.recent(&spec.user, self.now),
         };
+        self.note_demand(&gang);
         let wants = gang.wants.clone();
         let id = self.gangs.push(Some(Box::new(gang)));
         let now = self.now;

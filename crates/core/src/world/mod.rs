@@ -4,6 +4,7 @@
 //! does not fit is refused and leaves the World exactly as it was. Nothing here decides anything.
 
 mod apply;
+mod claims;
 mod gangs;
 mod nodes;
 mod orders;
@@ -49,6 +50,7 @@ struct NodeRow {
 #[derive(Clone, Debug)]
 pub struct World {
     now: Time,
+    epoch: i64,
     synced: bool,
     names: ResourceNames,
     topology: Topology,
@@ -105,6 +107,7 @@ impl World {
         capacity.cover(&topology);
         let mut world = Self {
             now: Time::ZERO,
+            epoch: 0,
             synced: false,
             names: ResourceNames::default(),
             topology,
@@ -153,6 +156,10 @@ impl World {
     /// The time of the last event.
     pub fn now(&self) -> Time {
         self.now
+    }
+    /// What Unix time it is at an instant of the host's, in milliseconds.
+    pub fn unix_ms(&self, at: Time) -> i64 {
+        self.epoch.saturating_add(at.0)
     }
     /// Whether the host has reported everything once.
     pub fn is_synced(&self) -> bool {
@@ -304,6 +311,10 @@ impl World {
     /// All pools.
     pub fn pools(&self) -> &IndexVec<PoolIdx, Pool> {
         &self.pools
+    }
+    /// The pool of this name.
+    pub fn pool_named(&self, name: &str) -> Option<PoolIdx> {
+        self.pool_by_name.get(name).copied()
     }
     /// One offering.
     pub fn offering(&self, offering: OfferingRef) -> &Offering {

@@ -67,7 +67,10 @@ impl World {
         if let Some(claim) = row.node.claim
             && let Some(claim) = self.claims.get_mut(&claim)
         {
-            claim.state = ClaimState::Failed(ClaimFailure::Vanished);
+            if claim.state != ClaimState::Stopping {
+                claim.state = ClaimState::Failed(ClaimFailure::Vanished);
+                claim.since = self.now;
+            }
             claim.joined = None;
         }
         for gang in self.gangs_on(idx) {
@@ -178,7 +181,10 @@ impl World {
             leaf: crate::topology::ROOT,
             claim: spec.claim,
             usable: false,
-            releasing: spec.claim.is_some_and(|claim| self.claims[&claim].releasing),
+            releasing: spec.claim.is_some_and(|claim| {
+                let claim = &self.claims[&claim];
+                claim.releasing || claim.retiring
+            }),
             seats: 0,
             idle_since: self.now,
         };

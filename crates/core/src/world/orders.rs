@@ -1,14 +1,11 @@
-//! Orders assemble, complete or are rolled back; claims become nodes or fail.
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+//! Orders assemble, complete or are rolled back.
 
 use super::World;
 use crate::event::{Refusal, Stale};
 use crate::gang::{Gang, Phase, Seat, members_of};
 use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId};
 use crate::order::{
-    Claim, ClaimFailure, ClaimState, Order, OrderSpec, Place, Reservation, RollbackReason,
+    ClaimFailure, ClaimState, Order, OrderSpec, Place, Reservation, RollbackReason,
 };
 
 impl World {
@@ -35,24 +32,11 @@ impl World {
         self.charge_seats(spec.gang, &all, true);
         self.sit(spec.gang, &here);
         for (i, (claim, offering)) in spec.claims.iter().enumerate() {
-            let name: Arc<str> = format!("{base}-{i}").into();
-            self.claims.insert(
-                *claim,
-                Claim {
-                    name,
-                    offering: *offering,
-                    order: Some(spec.id),
-                    state: ClaimState::Requested,
-                    joined: None,
-                    requested: self.now,
-                    releasing: false,
-                },
-            );
-            self.count_claim(*offering, true);
-            self.next_claim = self.next_claim.max(claim.0 + 1);
+            self.ask_for(*claim, *offering, Some(spec.id), || format!("{base}-{i}"));
         }
         self.next_order = spec.id.0 + 1;
-        self.orders.insert(spec.id, Order { spec: spec.clone(), placed: self.now, held: here });
+        let order = Order { spec: spec.clone(), placed: self.now, top_ups: 0, held: here };
+        self.orders.insert(spec.id, order);
         self.leave_line(spec.gang);
         self.enter(spec.gang, Phase::Assembling(spec.id));
         Ok(())
@@ -81,62 +65,19 @@ impl World {
         Ok(())
     }
 
-    /// A claim is told to go. Its node, if there is one, takes nobody new.
-    pub(super) fn release(&mut self, id: ClaimId) -> Result<(), Refusal> {
-        let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
-        if claim.releasing {
-            return Ok(());
-        }
-        let node = claim.joined.filter(|node| self.node(*node).is_some());
-        if claim.order.is_some() || node.is_some_and(|node| self.row(node).node.seats > 0) {
-            return Err(Stale::InUse.into());
-        }
-        self.claims.get_mut(&id).expect("checked above").releasing = true;
-        if let Some(node) = node {
-            self.withdraw_node(node);
-        }
-        Ok(())
-    }
-
-    pub(super) fn launch_claim(&mut self, id: ClaimId) -> Result<(), Refusal> {
-        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
-        if claim.state == ClaimState::Requested {
-            claim.state = ClaimState::Launched;
-        }
-        Ok(())
-    }
-
-    pub(super) fn fail_claim(&mut self, id: ClaimId, failure: ClaimFailure) -> Result<(), Refusal> {
-        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
-        claim.state = ClaimState::Failed(failure);
-        // Its node, if it has one, is not what was asked for: those on it stay, nobody comes.
-        if let Some(node) = claim.joined {
-            self.shut_node(node);
-        }
-        Ok(())
-    }
-
-    pub(super) fn forget_claim(&mut self, id: ClaimId) -> Result<(), Refusal> {
-        let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
-        if claim.order.is_some() {
-            // It went without being told to: a failed member of its order, until the planner rolls back.
-            return self.fail_claim(id, ClaimFailure::Vanished);
-        }
-        let offering = claim.offering;
-        self.claims.remove(&id);
-        self.count_claim(offering, false);
-        Ok(())
-    }
-
     /// The claim's node has been seen; `ready` when it can take members and shows every GPU.
     pub(super) fn claim_has_node(&mut self, id: ClaimId, node: NodeIdx, ready: bool) {
         let claim = self.claims.get_mut(&id).expect("checked by see_node");
         let was_ready = matches!(claim.state, ClaimState::Ready(_));
         claim.joined = Some(node);
-        if matches!(claim.state, ClaimState::Failed(_)) {
+        if matches!(claim.state, ClaimState::Failed(_) | ClaimState::Stopping | ClaimState::Stopped)
+        {
             return;
         }
-        claim.state = if ready { ClaimState::Ready(node) } else { ClaimState::Registered(node) };
+        let state = if ready { ClaimState::Ready(node) } else { ClaimState::Registered(node) };
+        if claim.state != state {
+            (claim.state, claim.since) = (state, self.now);
+        }
         if !ready || was_ready {
             return;
         }
@@ -198,34 +139,10 @@ impl World {
         }
     }
 
-    fn check_room(&self, claims: &[(ClaimId, OfferingRef)]) -> Result<(), Refusal> {
-        if claims.iter().any(|(claim, _)| claim.0 < self.next_claim) {
-            return Err(Stale::Order.into());
-        }
-        let mut wanted: BTreeMap<OfferingRef, u32> = BTreeMap::new();
-        for (_, offering) in claims {
-            *wanted.entry(*offering).or_default() += 1;
-        }
-        let mut usages: BTreeMap<_, _> = BTreeMap::new();
-        for (offering, count) in wanted {
-            let pool = self.pools.get(offering.pool).ok_or(Stale::Pool)?;
-            let usage = usages.entry(offering.pool).or_insert(pool.usage);
-            let slot = usize::from(offering.slot);
-            let listed = pool.offerings.get(slot).ok_or(Stale::Pool)?;
-            if pool.room_beside(slot, usage, listed.nodes) < count {
-                return Err(Stale::Pool.into());
-            }
-            usage.nodes += count;
-            usage.gpus += count * u32::from(listed.spec.gpus);
-            usage.hourly += listed.spec.price.times(count);
-        }
-        Ok(())
-    }
-
     /// Remembers against which offering a failed order speaks.
     fn blame(&mut self, spec: &OrderSpec, reason: RollbackReason) {
         let mut blamed: Vec<OfferingRef> = match reason {
-            RollbackReason::ClaimFailed(claim, _) => spec
+            RollbackReason::ClaimFailed(claim, _) | RollbackReason::Overdue(claim, _) => spec
                 .claims
                 .iter()
                 .filter(|(id, _)| *id == claim)
@@ -251,15 +168,20 @@ impl World {
         };
         blamed.sort_unstable();
         blamed.dedup();
-        let now = self.now;
         for offering in blamed {
-            let health = &mut self.offering_mut(offering).health;
-            health.streak += 1;
-            health.last_failure = Some(now);
+            self.blame_offering(offering);
         }
     }
 
-    fn offering_mut(&mut self, offering: OfferingRef) -> &mut crate::pool::Offering {
+    /// Remembers that an offering let an order down.
+    pub(super) fn blame_offering(&mut self, offering: OfferingRef) {
+        let now = self.now;
+        let health = &mut self.offering_mut(offering).health;
+        health.streak += 1;
+        health.last_failure = Some(now);
+    }
+
+    pub(super) fn offering_mut(&mut self, offering: OfferingRef) -> &mut crate::pool::Offering {
         &mut self.pools[offering.pool].offerings[usize::from(offering.slot)]
     }
 }

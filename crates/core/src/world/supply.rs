@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use super::World;
 use super::orders::reserved_seats;
+use crate::ahead::Outlook;
+use crate::calendar::Calendar;
+use crate::demand::{Arrival, Demand};
 use crate::device::MAX_DEVICES;
 use crate::event::Refusal;
-use crate::gang::Phase;
+use crate::gang::{Gang, Phase, ProvisioningMode};
+use crate::health::Health;
 use crate::id::{Id, OfferingRef, PoolIdx, QueueIdx, SigIdx};
 use crate::past::Past;
-use crate::pool::{Health, Offering, Pool, PoolSpec, PoolUsage};
+use crate::pool::{Offering, Pool, PoolSpec, PoolUsage};
 use crate::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
 use crate::resource::Amounts;
 use crate::time::Span;
@@ -158,6 +162,13 @@ impl World {
         if spec.offerings.iter().any(|offering| usize::from(offering.gpus) > MAX_DEVICES) {
             return Err(Refusal::TooManyDevices(spec.name));
         }
+        let mut calendars = Vec::with_capacity(spec.ahead.schedules.len());
+        for schedule in &spec.ahead.schedules {
+            let calendar = Calendar::new(&schedule.cron, &schedule.timezone);
+            calendars.push(calendar.map_err(|why| {
+                Refusal::NoCalendar(spec.name.clone(), schedule.cron.clone(), why)
+            })?);
+        }
         let known = self.pool_by_name.get(&spec.name).copied();
         let mut offerings: Vec<Offering> = Vec::with_capacity(spec.offerings.len());
         for offering in &spec.offerings {
@@ -176,12 +187,76 @@ impl World {
         match known {
             None => {
                 let name = spec.name.clone();
-                let idx = self.pools.push(Pool { spec, offerings, usage: PoolUsage::default() });
+                let idx = self.pools.push(Pool {
+                    spec,
+                    offerings,
+                    usage: PoolUsage::default(),
+                    calendars,
+                    outlook: None,
+                    demand: Demand::default(),
+                });
                 self.pool_by_name.insert(name, idx);
             }
-            Some(idx) => self.rewrite_pool(idx, spec, offerings),
+            Some(idx) => {
+                self.pools[idx].calendars = calendars;
+                self.rewrite_pool(idx, spec, offerings);
+            }
+        }
+        let now = self.now;
+        for pool in self.pools.values_mut() {
+            match pool.spec.ahead.forecast {
+                Some(_) => pool.demand.begin(now),
+                None => (pool.demand, pool.outlook) = (Demand::default(), None),
+            }
         }
         Ok(())
+    }
+
+    /// Takes in what a forecaster says.
+    pub(super) fn expect(&mut self, pool: &Arc<str>, outlook: &Outlook) -> Result<(), Refusal> {
+        let idx = self.pool_named(pool).ok_or_else(|| Refusal::UnknownPool(pool.clone()))?;
+        self.pools[idx].outlook = Some(outlook.clone());
+        Ok(())
+    }
+
+    /// Notes a gang that came in the pool that would serve it at the least price, if that pool wants to know
+    /// what to expect. Gangs that want nothing done ahead of need are not counted.
+    pub(super) fn note_demand(&mut self, gang: &Gang) {
+        let wants_to_know = |pool: &Pool| pool.spec.ahead.forecast.is_some();
+        if gang.spec.provisioning.mode != ProvisioningMode::Proactive
+            || !self.pools.values().any(wants_to_know)
+        {
+            return;
+        }
+        let needs = self.pools.iter().filter_map(|(idx, pool)| {
+            let each = (0..pool.offerings.len())
+                .filter_map(|slot| {
+                    let nodes_milli = self.nodes_needed(gang, &pool.offerings[slot])?;
+                    let price = pool.offerings[slot].spec.marginal_price().0;
+                    Some((price.saturating_mul(i64::from(nodes_milli)), nodes_milli))
+                })
+                .min()?;
+            Some((each.0, idx, each.1))
+        });
+        let Some((_, idx, nodes_milli)) = needs.min() else { return };
+        let at = self.now;
+        if wants_to_know(&self.pools[idx]) {
+            self.pools[idx].demand.note(Arrival { at, nodes_milli });
+        }
+    }
+
+    /// Thousandths of nodes of an offering that a gang's least members fill; none if one of them cannot run there.
+    fn nodes_needed(&self, gang: &Gang, offering: &Offering) -> Option<u32> {
+        let empty = self.empty_state(offering.class);
+        let mut milli: u64 = 0;
+        for (role, sig) in gang.spec.roles.iter().zip(&gang.sigs) {
+            let signature = &self.sigs[*sig];
+            let shape = &self.classes[offering.class];
+            signature.score(shape, &self.topology, offering.leaf, None)?;
+            let each = u64::from(signature.times_fits(&empty));
+            milli += (u64::from(role.min) * 1_000).div_ceil(Some(each).filter(|each| *each > 0)?);
+        }
+        u32::try_from(milli).ok()
     }
 
     /// Claims refer to offerings by place, so a rewritten list keeps known offerings where they are and

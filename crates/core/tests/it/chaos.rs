@@ -226,7 +226,14 @@ fn placement(rng: &mut Rng, world: &World) -> Action {
     }
     let deadline = world.now() + Span::mins(15);
     let claims = vec![(claim, offering)];
-    Action::Order(OrderSpec { id: world.next_order(), gang: id, claims, reservations, deadline })
+    Action::Order(OrderSpec {
+        id: world.next_order(),
+        gang: id,
+        claims,
+        reservations,
+        deadline,
+        gap: 0,
+    })
 }
 
 fn claim_event(rng: &mut Rng, world: &World) -> Event {

@@ -13,7 +13,9 @@ mod muster;
 mod sjf;
 mod wfp;
 
+use muster_core::World;
 use muster_core::gang::Gang;
+use muster_core::id::OfferingRef;
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -156,6 +158,17 @@ impl std::str::FromStr for QueueOrder {
     }
 }
 
+/// In which order offerings are tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failover {
+    /// By what each is expected to cost: price, time to boot, odds of a stock-out.
+    #[default]
+    ByCost,
+    /// As the operator lists them: pools in order of declaration, offerings in the pool's order.
+    AsListed,
+}
+
 /// How the planner decides.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Policy {
@@ -165,6 +178,19 @@ pub struct Policy {
     pub avoid_base: Span,
     /// The longest an offering is left alone.
     pub avoid_max: Span,
+    /// In which order offerings are tried.
+    #[serde(default)]
+    pub failover: Failover,
+    /// How often one order may have a failed claim replaced instead of being given up.
+    #[serde(default)]
+    pub top_ups: u32,
+    /// How often a claim that the provider puts off is asked for again.
+    #[serde(default)]
+    pub retries: u32,
+    /// Kinds of nodes among which the cheapest mix is looked for exactly; with more of them it is looked for
+    /// greedily.
+    #[serde(default)]
+    pub mix_budget: usize,
     /// How long a gang whose orders keep failing pauses before it orders again.
     pub cool_off: Span,
     /// Placements tried in one cycle before the rest of the queue is put off to the next.
@@ -181,6 +207,10 @@ impl Default for Policy {
             // asking again after 3 and then ever later wastes little either way.
             avoid_base: Span::mins(3),
             avoid_max: Span::hours(1),
+            failover: Failover::default(),
+            top_ups: 2,
+            retries: 4,
+            mix_budget: 48,
             cool_off: Span::mins(30),
             trials: 100_000,
             explain: true,
@@ -188,7 +218,21 @@ impl Default for Policy {
     }
 }
 
+/// How long after the provider first says "not now" it is asked again; doubles with every time.
+const RETRY_AFTER: Span = Span::secs(5);
+
 impl Policy {
+    /// Until when an offering that failed lately is left alone.
+    pub(crate) fn avoided(&self, world: &World, now: Time, offering: OfferingRef) -> Option<Time> {
+        let health = world.offering(offering).health;
+        let failed = health.last_failure.filter(|_| health.streak > 0)?;
+        let until = self.avoid_until(health.streak, failed);
+        (now < until).then_some(until)
+    }
+    /// When a claim that the provider has put off `retries` times is asked for again.
+    pub(crate) fn retry_at(&self, put_off: Time, retries: u32) -> Time {
+        put_off + RETRY_AFTER.saturating_mul(1 << retries.min(10))
+    }
     /// Until when an offering with this many failures in a row is left alone.
     pub fn avoid_until(&self, streak: u32, last_failure: Time) -> Time {
         let doubled = self.avoid_base.saturating_mul(1 << streak.saturating_sub(1).min(20));

@@ -18,10 +18,9 @@ fn the_next_offering_is_tried_and_the_failed_one_left_alone() {
     "), @"
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     roll back o0: c0 StockOut
+    order o1 for train: 1 x p/gpu8@a + 1 x p/gpu8@b by 15m: c1[0-7] c2[0-7]
     release c0
-    release c1
-    order o1 for train: 2 x p/gpu8@b by 15m: c2[0-7] c3[0-7]
-    order o2 for other: 1 x p/gpu8@b by 15m: c4[0-7]
+    order o2 for other: 1 x p/gpu8@b by 15m: c3[0-7]
     train assembles o1: 0 of 2 by 15m
     ");
 }
@@ -38,7 +37,6 @@ fn nobody_is_sent_to_an_offering_that_failed_this_very_cycle() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
     roll back o0: c0 BootFailed
-    release c0
     other waits #1: not considered
     ");
 }
@@ -87,13 +85,13 @@ fn each_further_failure_doubles_the_pause() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
     roll back o0: c0 StockOut
-    release c0
     -- 3m
     order o1 for train: 1 x p/gpu8@a by 18m: c1[0-7]
+    release c0
     -- 3m
     roll back o1: c1 StockOut
-    release c1
     -- 3m
+    release c1
     train waits #1: r0 fits 0 of 1, offerings avoided until 9m
     wake at 9m
     -- 9m
@@ -122,9 +120,9 @@ fn a_node_that_comes_up_ends_the_streak() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
     roll back o0: c0 StockOut
-    release c0
     -- 3m
     order o1 for train: 1 x p/gpu8@a by 18m: c1[0-7]
+    release c0
     -- 4m
     admit train: c1[0-7]
     -- 4m
@@ -132,9 +130,9 @@ fn a_node_that_comes_up_ends_the_streak() {
     train runs
     -- 4m
     roll back o2: c2 StockOut
-    release c2
     train runs
     -- 4m
+    release c2
     train runs
     next waits #1: r0 fits 0 of 1, offerings avoided until 7m
     wake at 7m
@@ -160,8 +158,8 @@ fn a_gang_whose_orders_keep_failing_cools_off() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
     roll back o0: c0 StockOut
-    release c0
     order o1 for train: 1 x p/gpu8@b by 15m: c1[0-7]
+    release c0
     roll back o1: c1 StockOut
     release c1
     train waits #1: r0 fits 0 of 1, cooling off until 30m
@@ -170,7 +168,6 @@ fn a_gang_whose_orders_keep_failing_cools_off() {
     train waits #1: r0 fits 0 of 1, cooling off until 30m
     -- 30m
     roll back o2: too late
-    release c2
     train waits #1: not considered
     ");
 }

@@ -430,8 +430,8 @@ fn a_gang_that_waiting_does_not_help_bars_what_it_waits_for() {
     "), @"
     order o0 for stuck: 1 x p/gpu8@a by 15m: a1[0-7] c0[0-7]
     roll back o0: c0 StockOut
-    release c0
     admit prep: m1
+    release c0
     stuck waits #1: r0 fits 1 of 2, offerings avoided until 3m
     small waits #2: r0 fits 0 of 1, provisioning off, behind stuck
     wake at 3m

@@ -20,9 +20,9 @@ fn one_failed_claim_rolls_the_whole_order_back() {
     "), @"
     order o0 for train: 3 x p/gpu8@a by 15m: a1[0-7] c0[0-7] c1[0-7] c2[0-7]
     roll back o0: c2 StockOut
-    release c1
-    release c2
     admit small: a1[0-7] c0[0-7]
+    release c2
+    release c1
     train waits #1: r0 fits 0 of 4, offerings avoided until 3m
     ");
 }
@@ -45,7 +45,6 @@ fn an_order_is_given_up_at_its_deadline_and_not_before() {
     train assembles o0: 1 of 2 by 10m
     -- 10m
     roll back o0: too late
-    release c1
     ");
 }
 
@@ -79,8 +78,7 @@ fn a_held_node_lost_rolls_back_and_blames_no_offering() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: a1[0-7] c0[0-7]
     roll back o0: a1 lost
-    release c0
-    order o1 for train: 2 x p/gpu8@a by 15m: c1[0-7] c2[0-7]
+    order o1 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     ");
 }
 
@@ -96,7 +94,6 @@ fn a_held_node_that_is_no_longer_ready_counts_as_lost() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: a1[0-7] c0[0-7]
     roll back o0: a1 lost
-    release c0
     ");
 }
 
@@ -112,8 +109,6 @@ fn a_ready_node_of_the_order_lost_is_a_failed_claim() {
     "), @"
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     roll back o0: c0 Vanished
-    release c0
-    release c1
     ");
 }
 
@@ -131,7 +126,6 @@ fn a_claim_that_disappears_is_a_failed_claim() {
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     roll back o0: c1 Vanished
     release c0
-    release c1
     train waits #1: r0 fits 0 of 2, offerings avoided until 3m
     ");
 }
@@ -169,9 +163,9 @@ fn nodes_left_by_a_failed_order_serve_the_next_gang() {
     order o0 for train: 3 x p/gpu8@a by 15m: c0[0-7] c1[0-7] c2[0-7]
     small waits #1: r0 fits 0 of 2, provisioning off
     roll back o0: c2 StockOut
-    release c2
     small waits #1: not considered
     admit small: c0[0-7] c1[0-7]
+    release c2
     train waits #1: r0 fits 2 of 3, offerings avoided until 3m
     ");
 }

@@ -74,7 +74,6 @@ fn a_pool_rewritten_with_larger_nodes_counts_the_claims_it_has_by_them() {
     train assembles o0: 0 of 1 by 15m
     last waits #1: r0 fits 0 of 1, pools full (room 0)
     roll back o0: c0 StockOut
-    release c0
     next assembles o1: 0 of 1 by 15m
     last waits #1: not considered
     -- 3m
@@ -107,7 +106,6 @@ fn a_pool_rewritten_at_another_price_counts_the_claims_it_has_by_it() {
     train assembles o0: 0 of 1 by 15m
     next assembles o1: 0 of 1 by 15m
     roll back o0: c0 StockOut
-    release c0
     next assembles o1: 0 of 1 by 15m
     last assembles o2: 0 of 3 by 15m
     ");
@@ -129,9 +127,9 @@ fn the_node_of_a_failed_claim_serves_nobody_and_is_released() {
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     small waits #1: r0 fits 0 of 1, provisioning off
     roll back o0: c0 BootFailed
+    small waits #1: not considered
     release c0
     release c1
-    small waits #1: not considered
     train waits #1: r0 fits 0 of 2, offerings avoided until 3m
     small waits #2: r0 fits 0 of 1, provisioning off, behind train
     ");
@@ -152,8 +150,8 @@ fn a_node_seen_only_after_its_claim_failed_serves_nobody() {
     order o0 for train: 1 x p/gpu8@a by 30m: c0[0-7]
     small waits #1: r0 fits 0 of 1, provisioning off
     roll back o0: c0 BootFailed
-    release c0
     small waits #1: not considered
+    release c0
     train waits #1: r0 fits 0 of 1, offerings avoided until 3m
     small waits #2: r0 fits 0 of 1, provisioning off, behind train
     ");
@@ -222,9 +220,9 @@ fn a_node_that_stays_away_is_given_up_at_the_deadline() {
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     -- 15m
     roll back o0: too late
+    -- 15m
     release c0
     release c1
-    -- 15m
     train waits #1: r0 fits 0 of 2, offerings avoided until 18m
     ");
 }
@@ -321,7 +319,6 @@ fn a_node_whose_claim_is_known_late_can_be_lost() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
     roll back o0: c0 Vanished
-    release c0
     ");
 }
 

@@ -160,7 +160,6 @@ fn a_gang_whose_order_failed_keeps_its_place() {
     order o0 for first: 1 x p/gpu8@a by 15m: c0[0-7]
     -- 2m
     roll back o0: c0 StockOut
-    release c0
     second waits #1: not considered
     -- 5m
     order o1 for first: 1 x p/gpu8@a by 20m: c1[0-7]

@@ -61,6 +61,11 @@ fn kind(action: &Action) -> &'static str {
         Action::RollBack { .. } => "roll back",
         Action::Stop { .. } => "stop",
         Action::Release { .. } => "release",
+        Action::TopUp { .. } => "top up",
+        Action::Stock { .. } => "stock",
+        Action::Retry { .. } => "retry",
+        Action::Park { .. } => "park",
+        Action::Retire { .. } => "retire",
     }
 }
 
@@ -123,7 +128,7 @@ fn given<'w>(world: &'w World, decided: &Plan) -> Vec<(&'w Gang, Seat)> {
                     Place::Claim(_) => None,
                 }));
             }
-            Action::RollBack { .. } | Action::Stop { .. } | Action::Release { .. } => {}
+            _ => {}
         }
     }
     given

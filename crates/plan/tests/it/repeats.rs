@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use muster_core::event::{Refusal, Stale};
 use muster_core::gang::Phase;
+use muster_core::order::ClaimState;
 use muster_core::plan::Action;
 use muster_core::{Event, World};
 
@@ -53,6 +54,21 @@ fn in_force(world: &World, action: &Action) -> bool {
             world.gang(*gang).is_some_and(|gang| gang.phase == Phase::Stopping)
         }
         Action::RollBack { order, .. } => !world.orders().contains_key(order),
+        Action::TopUp { order, claim, .. } => world
+            .orders()
+            .get(order)
+            .is_some_and(|order| order.spec.claims.iter().any(|(id, _)| id == claim)),
+        Action::Stock { claims } => claims.iter().all(|(id, _)| {
+            world.claims().get(id).is_some_and(|claim| claim.state != ClaimState::Stopped)
+        }),
+        Action::Retry { claim, attempt } => {
+            world.claims().get(claim).is_some_and(|claim| claim.retries >= *attempt)
+        }
+        Action::Park { claim } => world
+            .claims()
+            .get(claim)
+            .is_some_and(|claim| matches!(claim.state, ClaimState::Stopping | ClaimState::Stopped)),
+        Action::Retire { claim } => world.claims().get(claim).is_some_and(|claim| claim.retiring),
     }
 }
 

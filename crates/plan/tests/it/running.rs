@@ -140,8 +140,8 @@ fn an_assembling_gang_that_is_cancelled_gives_everything_back() {
     "), @"
     order o0 for train: 2 x p/gpu8@a by 15m: a1[0-7] c0[0-7] c1[0-7]
     roll back o0: cancelled
-    release c1
     -- 10m
+    release c1
     release c0
     ");
 }
@@ -159,8 +159,7 @@ fn a_cancelled_order_blames_no_offering() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
     roll back o0: cancelled
-    release c0
-    order o1 for next: 1 x p/gpu8@a by 15m: c1[0-7]
+    order o1 for next: 1 x p/gpu8@a by 15m: c0[0-7]
     ");
 }
 

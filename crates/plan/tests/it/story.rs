@@ -197,6 +197,8 @@ impl Story {
                     ways.extend(rng.percent(20).then(|| format!("ready {id:?} {change}")));
                     ways.extend(rng.percent(5).then(|| format!("fail {id:?} boot-failed")));
                 }
+                ClaimState::Stopping => ways.push(format!("parked {id:?}")),
+                ClaimState::Stopped => {}
                 ClaimState::Failed(_) => ways.push(format!("ready {id:?}")),
             }
         }

@@ -165,9 +165,7 @@ fn a_node_that_comes_up_after_its_order_is_gone_is_released() {
     "), @"
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     roll back o0: cancelled
-    release c0
-    release c1
-    next waits #1: r0 fits 0 of 1, provisioning off
+    admit next: c0[0-7]
     ");
 }
 

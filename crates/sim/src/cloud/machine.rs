@@ -1,5 +1,6 @@
 //! The life of one machine, drawn when it is asked for.
 
+use muster_core::id::OfferingRef;
 use muster_core::order::ClaimFailure;
 use muster_core::pool::OfferingSpec;
 use muster_core::time::{Span, Time};
@@ -22,23 +23,68 @@ pub enum Stage {
     Fails(ClaimFailure),
 }
 
-/// A provider that has none says so quickly.
-const STOCK_OUT_ANSWER: Span = Span::secs(4);
+/// What a provider decided about one machine when it was asked for, and how far it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    pub(crate) offering: OfferingRef,
+    pub(crate) billed_from: Option<Time>,
+    pub(crate) released: bool,
+    /// Taken back by the provider; whatever was still to come of it does not come.
+    pub(crate) reclaimed: bool,
+    /// When it was asked for.
+    pub(super) asked: Time,
+    /// When it shows its GPUs; never when it fails on the way.
+    pub(super) up: Option<Time>,
+    /// Since when it is stopped, or will be.
+    pub(crate) stopped: Option<Time>,
+    /// Whether the provider has one machine less for it.
+    pub(super) held: bool,
+    /// Its own random numbers.
+    pub(super) rng: ChaCha8Rng,
+}
 
-/// What will become of a machine, and when.
+/// A provider that has none, or does not want to be asked so often, says so quickly.
+const STOCK_OUT_ANSWER: Span = Span::secs(4);
+const THROTTLED_ANSWER: Span = Span::secs(3);
+
+/// What may go wrong with a machine whoever asks, drawn before anything else so that a machine's number alone
+/// decides it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Luck {
+    pub(super) throttled: bool,
+    boot_failed: bool,
+    gpus_missing: bool,
+}
+
+impl Luck {
+    pub(super) fn draw(rng: &mut ChaCha8Rng, model: &CloudModel) -> Self {
+        Self {
+            throttled: rng.random_bool(model.throttled),
+            boot_failed: rng.random_bool(model.boot_failed),
+            gpus_missing: rng.random_bool(model.gpus_missing),
+        }
+    }
+    /// How a machine that was granted fails.
+    pub(super) fn of_boot(self) -> Option<ClaimFailure> {
+        match self {
+            Self { boot_failed: true, .. } => Some(ClaimFailure::BootFailed),
+            Self { gpus_missing: true, .. } => Some(ClaimFailure::GpusMissing),
+            _ => None,
+        }
+    }
+}
+
+/// What will become of a machine, and when: a boot that takes `median` all in all, with this fate.
 pub(super) fn life(
     rng: &mut ChaCha8Rng,
     now: Time,
-    spec: &OfferingSpec,
-    model: &CloudModel,
-    scripted: Option<ClaimFailure>,
-    in_stock: bool,
-    calm: bool,
+    (spec, median): (&OfferingSpec, Span),
+    (model, sigma): (&CloudModel, f64),
+    fate: Option<ClaimFailure>,
 ) -> Vec<(Time, Stage)> {
     let total = (model.launch + model.register + model.gpus).0.max(1);
     // The offering knows its own boot time; the model says how it is divided.
-    let scale = spec.boot_time.0 as f64 / total as f64;
-    let sigma = if calm { 0.0 } else { model.sigma };
+    let scale = median.0 as f64 / total as f64;
     let mut draw = |median: Span| {
         let median = median.as_secs_f64() * scale;
         let spread = LogNormal::new(0.0, sigma).expect("a finite sigma").sample(rng);
@@ -48,33 +94,25 @@ pub(super) fn life(
     let joined = launched + draw(model.register);
     let shown = joined + draw(model.gpus);
     let overdue = shown + draw(model.register);
-    let by_chance =
-        (!calm).then(|| (rng.random_bool(model.boot_failed), rng.random_bool(model.gpus_missing)));
-    let fate = scripted.or(match by_chance {
-        _ if !in_stock => Some(ClaimFailure::StockOut),
-        Some((true, _)) => Some(ClaimFailure::BootFailed),
-        Some((false, true)) => Some(ClaimFailure::GpusMissing),
-        _ => None,
-    });
+    let fails = |after: Span, failure| vec![(now + after, Stage::Fails(failure))];
+    let shows = |gpus: u16| {
+        vec![(launched, Stage::Launched), (joined, Stage::Joined), (shown, Stage::Shows(gpus))]
+    };
     match fate {
-        Some(ClaimFailure::StockOut) => {
-            vec![(now + STOCK_OUT_ANSWER, Stage::Fails(ClaimFailure::StockOut))]
-        }
+        Some(failure @ ClaimFailure::StockOut) => fails(STOCK_OUT_ANSWER, failure),
+        Some(failure @ ClaimFailure::Throttled) => fails(THROTTLED_ANSWER, failure),
         Some(failure @ (ClaimFailure::BootFailed | ClaimFailure::Vanished)) => {
             // Nobody hears from a machine that does not join; it is missed when the others are long there.
             vec![(launched, Stage::Launched), (overdue, Stage::Fails(failure))]
         }
-        Some(ClaimFailure::GpusMissing) if spec.gpus > 0 => vec![
-            (launched, Stage::Launched),
-            (joined, Stage::Joined),
-            (shown, Stage::Shows(spec.gpus - 1)), // and that is all it ever shows; nobody says so
-        ],
-        Some(ClaimFailure::GpusMissing) | None => {
-            vec![
-                (launched, Stage::Launched),
-                (joined, Stage::Joined),
-                (shown, Stage::Shows(spec.gpus)),
-            ]
-        }
+        // One less, and that is all it ever shows; nobody says so.
+        Some(ClaimFailure::GpusMissing) => shows(spec.gpus.saturating_sub(1)),
+        None => shows(spec.gpus),
     }
+}
+
+/// When a machine with such a life shows its GPUs.
+pub(super) fn up_at(life: &[(Time, Stage)]) -> Option<Time> {
+    let shows = |(at, stage): &(Time, Stage)| matches!(stage, Stage::Shows(_)).then_some(*at);
+    life.iter().find_map(shows)
 }

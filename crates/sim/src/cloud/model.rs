@@ -1,17 +1,29 @@
 //! How a cloud behaves, as numbers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_core::order::ClaimFailure;
 use muster_core::time::Span;
 
-/// How long an offering has machines and how long it has none, on average.
+use super::recorded::Availability;
+
+/// How long an offering has machines and how long it has none, on average. Its region and its provider going
+/// out as a whole is part of that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StockModel {
     /// Mean time with machines.
     pub mean_up: Span,
     /// Mean time without.
     pub mean_down: Span,
+}
+
+impl StockModel {
+    /// The share of time with machines; neither 0 nor 1, as nothing is for ever.
+    pub(super) fn share_up(self) -> f64 {
+        let (up, down) = (self.mean_up.0.max(1) as f64, self.mean_down.0.max(1) as f64);
+        up / (up + down)
+    }
 }
 
 /// A failure that is part of a story: the n-th claim ever made in a zone fails this way.
@@ -43,8 +55,13 @@ pub struct CloudModel {
     pub boot_failed: f64,
     /// Chance that a node lacks a GPU for ever.
     pub gpus_missing: f64,
+    /// Chance that the provider answers a request with "not now, ask again".
+    pub throttled: f64,
     /// Stock-outs; none when absent.
     pub stock: Option<StockModel>,
+    /// Zones where the machines to be had were recorded; `stock` does not apply there. The record is of each
+    /// offering in the zone, not of all together.
+    pub recorded: BTreeMap<Arc<str>, Arc<Availability>>,
     /// Mean time a machine in service lasts; for ever when absent.
     pub mean_time_to_failure: Option<Span>,
     /// Failures that are part of a story.
@@ -60,7 +77,9 @@ impl Default for CloudModel {
             sigma: 0.35,
             boot_failed: 0.0,
             gpus_missing: 0.0,
+            throttled: 0.0,
             stock: None,
+            recorded: BTreeMap::new(),
             mean_time_to_failure: None,
             script: Vec::new(),
         }

@@ -10,37 +10,54 @@ use super::model::StockModel;
 /// Up-states in which only a few machines are left: partial grants were measured in 6 to 27 % of them.
 const FEW_LEFT: f64 = 0.15;
 
-/// One offering's stock, advanced only when somebody asks.
+/// Something that is in stock and out of it by turns. It advances with time only, never because somebody asks.
 #[derive(Clone, Debug)]
 pub(super) struct Stock {
+    rng: ChaCha8Rng,
+    model: StockModel,
     up: bool,
     until: Time,
-    left: u32,
+    /// Machines left in this up-state; plenty when absent.
+    left: Option<u32>,
 }
 
 impl Stock {
     /// Starts up or out in proportion to how long each lasts.
-    pub(super) fn new(rng: &mut ChaCha8Rng, now: Time, model: StockModel) -> Self {
-        let total = (model.mean_up + model.mean_down).0.max(1) as f64;
-        let mut stock = Self { up: false, until: now, left: 0 };
-        let up = rng.random_bool(model.mean_up.0 as f64 / total);
-        stock.turn(rng, up, model);
+    pub(super) fn new(rng: ChaCha8Rng, model: StockModel) -> Self {
+        let mut stock = Self { rng, model, up: false, until: Time::ZERO, left: None };
+        let up = stock.rng.random_bool(model.share_up());
+        stock.turn(up);
         stock
     }
-    /// Takes one machine if there is one.
-    pub(super) fn take(&mut self, rng: &mut ChaCha8Rng, now: Time, model: StockModel) -> bool {
+
+    /// Whether it is in stock now, be it with few left.
+    pub(super) fn is_up(&mut self, now: Time) -> bool {
         while self.until <= now {
-            self.turn(rng, !self.up, model);
+            self.turn(!self.up);
         }
-        let has = self.up && self.left > 0;
-        self.left = self.left.saturating_sub(u32::from(has));
+        self.up
+    }
+    /// Takes one machine if there is one.
+    pub(super) fn take(&mut self, now: Time) -> bool {
+        let has = self.is_up(now) && self.left != Some(0);
+        if let Some(left) = self.left.as_mut().filter(|_| has) {
+            *left -= 1;
+        }
         has
     }
+    /// One machine is there again.
+    pub(super) fn give_back(&mut self, now: Time) {
+        if self.is_up(now) {
+            self.left = self.left.map(|left| left + 1);
+        }
+    }
 
-    fn turn(&mut self, rng: &mut ChaCha8Rng, up: bool, model: StockModel) {
+    fn turn(&mut self, up: bool) {
+        let Self { rng, model, .. } = self;
         self.up = up;
         self.until += exponential(rng, if up { model.mean_up } else { model.mean_down });
-        self.left = if rng.random_bool(FEW_LEFT) { rng.random_range(1..=16) } else { u32::MAX };
+        let (few, left) = (rng.random_bool(FEW_LEFT), rng.random_range(1..=16));
+        self.left = few.then_some(left);
     }
 }
 

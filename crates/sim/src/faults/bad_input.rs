@@ -70,6 +70,7 @@ impl BadInput {
                 expected_duration: None,
                 deadline: None,
                 cost_of_waiting: None,
+                disruption: muster_core::gang::Disruption::default(),
             })
         };
         let node = |gpus, claim| NodeSpec {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use muster_core::constraint::{Constraints, Labels, Requirement, Test};
 use muster_core::device::{GpuKind, GpuRequest, WHOLE};
-use muster_core::gang::{Closeness, GangSpec, Provisioning, ProvisioningMode, Request, RoleSpec};
+use muster_core::gang::{
+    Closeness, Disruption, GangSpec, Provisioning, ProvisioningMode, Request, RoleSpec,
+};
 use muster_core::money::Money;
 use muster_core::node::NodeSpec;
 use muster_core::pool::{OfferingSpec, PoolLimits, PoolSpec};
@@ -17,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{BadInput, storm_end, tenants};
-use crate::cloud::{CloudModel, StockModel};
+use crate::cloud::{Availability, CloudModel, StockModel};
 use crate::host::{Happening, Setup};
 use crate::job::Job;
 
@@ -68,7 +70,7 @@ pub fn draw(seed: u64) -> Drawn {
     let storm_ends = storm_end(hours);
     let (jobs, mut hopeless) = draw_jobs(rng, &bounds, &queues, storm_ends);
     let faults = draw_faults(rng, jobs.len(), storm_ends);
-    let mut setup = Setup { levels: Levels::default(), queues, pools, nodes, jobs };
+    let mut setup = Setup { levels: Levels::default(), queues, pools, nodes, jobs, epoch: 0 };
     tenants::draw(seed, &mut setup, &mut hopeless);
     Drawn { setup, faults, storm_ends, hopeless }
 }
@@ -130,6 +132,7 @@ fn draw_pools(rng: &mut ChaCha8Rng, gpus: u16, present: u32) -> (Vec<(PoolSpec, 
                 offerings,
                 limits: draw_limits(rng, nodes, gpus, price),
                 idle_after: Span::mins(rng.random_range(1..30)),
+                ..PoolSpec::default()
             };
             (spec, draw_model(rng))
         })
@@ -153,6 +156,7 @@ fn draw_offering(rng: &mut ChaCha8Rng, gpus: u16, price: Money, z: usize) -> Off
         taints: Vec::new(),
         max: None,
         boot_time: Span::secs(rng.random_range(30..400)),
+        start_time: None,
     }
 }
 
@@ -177,8 +181,18 @@ fn draw_model(rng: &mut ChaCha8Rng) -> CloudModel {
         gpus_missing: rng.random_range(0.0..0.04),
         stock: rng.random_bool(0.6).then_some(stock),
         mean_time_to_failure: rng.random_bool(0.6).then(|| Span::hours(rng.random_range(4..200))),
+        throttled: if rng.random_bool(0.3) { rng.random_range(0.0..0.2) } else { 0.0 },
+        recorded: if rng.random_bool(0.2) { draw_record(rng) } else { BTreeMap::new() },
         ..CloudModel::default()
     }
+}
+
+/// A first zone that has so many machines for a while, and takes back what it has too few of.
+fn draw_record(rng: &mut ChaCha8Rng) -> BTreeMap<Arc<str>, Arc<Availability>> {
+    let step = Span::mins(rng.random_range(5..90));
+    let counts = (0..rng.random_range(1..20)).map(|_| rng.random_range(0..12)).collect();
+    let record = Availability::new(step, counts).expect("steps of some minutes");
+    BTreeMap::from([("z1".into(), record.into())])
 }
 
 fn draw_queues(rng: &mut ChaCha8Rng, bounds: &Bounds) -> Vec<QueueSpec> {
@@ -289,6 +303,7 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
         expected_duration: rng.random_bool(0.7).then(|| Span::secs(rng.random_range(1..7_200))),
         deadline: None,
         cost_of_waiting: None,
+        disruption: Disruption::default(),
     }
 }
 
@@ -318,6 +333,12 @@ fn draw_faults(rng: &mut ChaCha8Rng, jobs: usize, storm_ends: Time) -> Vec<(Time
     for _ in 0..rng.random_range(0..4) {
         let after = rng.random_range(0..12);
         faults.push((Time(rng.random_range(0..storm_ends.0)), Happening::Crash(after)));
+    }
+    for _ in 0..rng.random_range(0..3) {
+        let region = [None, Some("r1"), Some("r2")][rng.random_range(0..3)];
+        let (at, lasts) =
+            (Time(rng.random_range(0..storm_ends.0)), Span::mins(rng.random_range(5..120)));
+        faults.push((at, Happening::OutOfStock(region, at + lasts)));
     }
     for _ in 0..rng.random_range(0..4) {
         let job = rng.random_range(0..jobs);

@@ -1,9 +1,9 @@
 //! The planner's process dies and comes back. The cluster and the clouds go on without it.
 
+use muster_core::Fact;
 use muster_core::gang::Phase;
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, StopReason};
-use muster_core::{Event, Fact};
 use muster_plan::world_for;
 use muster_testkit::promises::{Promise, Said};
 
@@ -46,25 +46,24 @@ impl Sim {
     /// Every written decision is done again; done twice is done once.
     fn finish_what_was_begun(&mut self) {
         let mut requests = Vec::new();
-        let mut releases = Vec::new();
+        let (mut releases, mut parks) = (Vec::new(), Vec::new());
         for (id, claim) in self.world.claims() {
             if claim.releasing {
                 releases.push(*id);
             } else if claim.state == ClaimState::Requested {
                 requests.push((*id, claim.offering));
+            } else if claim.state == ClaimState::Stopping {
+                parks.push(*id);
             }
         }
         for (claim, offering) in requests {
             self.request(claim, offering);
         }
+        for claim in parks {
+            self.park(claim);
+        }
         for claim in releases {
-            if self.cloud.machines.contains_key(&claim) {
-                self.release(claim);
-            } else {
-                // Withdrawn before the provider ever heard of it.
-                let told = self.tell(Event::ClaimGone(claim));
-                debug_assert!(told.is_ok());
-            }
+            self.release(claim);
         }
         let mut starts = Vec::new();
         let mut stops = Vec::new();

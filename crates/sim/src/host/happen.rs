@@ -7,12 +7,13 @@ use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId};
 use muster_core::node::NodeSpec;
 use muster_core::order::ClaimFailure;
+use muster_core::time::Time;
 use muster_core::{Event, Fact};
 use muster_testkit::promises::Promise;
 
 use super::act::members_stopped;
 use super::{Sim, node_name};
-use crate::cloud::Stage;
+use crate::cloud::{Machine, Stage};
 use crate::faults::BadInput;
 
 /// Something on the agenda.
@@ -28,6 +29,12 @@ pub(crate) enum Happening {
     NodeFails(ClaimId),
     /// A machine that was given back is gone.
     MachineGone(ClaimId),
+    /// A machine that was told to stop has stopped.
+    MachineStopped(ClaimId),
+    /// Providers have fewer machines than their customers.
+    Reclaim,
+    /// Nothing can be had in this region, or anywhere, until then.
+    OutOfStock(Option<&'static str>, Time),
     /// The planner asked to be woken.
     Wake,
     /// Somebody sends nonsense.
@@ -42,12 +49,17 @@ impl Happening {
     /// Whether it would not happen in a world without faults.
     pub(crate) fn is_fault(&self) -> bool {
         match self {
-            Happening::NodeFails(_) | Happening::BadInput(_) | Happening::Crash(_) => true,
+            Happening::NodeFails(_)
+            | Happening::Reclaim
+            | Happening::OutOfStock(..)
+            | Happening::BadInput(_)
+            | Happening::Crash(_) => true,
             // A machine that was going to fail is one that was asked for before; it still fails.
             Happening::Submit(_)
             | Happening::Done(..)
             | Happening::Machine(..)
             | Happening::MachineGone(_)
+            | Happening::MachineStopped(_)
             | Happening::Wake
             | Happening::Cancel(_) => false,
         }
@@ -56,7 +68,7 @@ impl Happening {
 
 impl Sim {
     /// Schedules something from outside, such as a fault.
-    pub(crate) fn schedule(&mut self, at: muster_core::time::Time, what: Happening) {
+    pub(crate) fn schedule(&mut self, at: Time, what: Happening) {
         self.agenda.add(at, what);
     }
 
@@ -67,6 +79,12 @@ impl Sim {
             Happening::Machine(claim, stage) => self.machine(claim, stage),
             Happening::NodeFails(claim) => self.node_fails(claim),
             Happening::MachineGone(claim) => self.machine_gone(claim),
+            Happening::MachineStopped(claim) => self.machine_stopped(claim),
+            Happening::Reclaim => self.reclaim(),
+            Happening::OutOfStock(region, until) => {
+                self.cloud.out_of_stock(region, until);
+                Ok(())
+            }
             Happening::Wake => {
                 self.wake_at = None;
                 self.tell(Event::Tick)
@@ -115,8 +133,8 @@ impl Sim {
     }
 
     fn machine(&mut self, claim: ClaimId, stage: Stage) -> Result<(), Refusal> {
-        let Some(machine) = self.cloud.machines.get_mut(&claim).filter(|machine| !machine.released)
-        else {
+        let here = |machine: &&mut Machine| !machine.released && !machine.reclaimed;
+        let Some(machine) = self.cloud.machines.get_mut(&claim).filter(here) else {
             return Ok(()); // given back in the meantime
         };
         let offering = machine.offering;
@@ -138,6 +156,9 @@ impl Sim {
                 }
             }
             Stage::Fails(failure) => {
+                if failure.is_transient() {
+                    self.cloud.machines.remove(&claim); // there never was one; it may be asked for again
+                }
                 self.tell(Event::ClaimFailed(claim, failure))?;
                 self.fact(&Fact::ClaimFailed { claim, failure });
             }
@@ -160,11 +181,33 @@ impl Sim {
     }
 
     fn node_fails(&mut self, claim: ClaimId) -> Result<(), Refusal> {
-        if self.cloud.machines.get(&claim).is_none_or(|machine| machine.released) {
+        let gone = |machine: &Machine| machine.released || machine.stopped.is_some();
+        if self.cloud.machines.get(&claim).is_none_or(gone) {
             return Ok(());
         }
         self.lose_node(claim)?;
         self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        Ok(())
+    }
+
+    fn machine_stopped(&mut self, claim: ClaimId) -> Result<(), Refusal> {
+        if self.cloud.machines.get(&claim).is_none_or(|machine| machine.released) {
+            return Ok(());
+        }
+        self.lose_node(claim)?;
+        self.fact(&Fact::ClaimStopped { claim });
+        self.tell(Event::ClaimStopped(claim))
+    }
+
+    /// Takes back what the providers want back, also machines that are still on their way.
+    fn reclaim(&mut self) -> Result<(), Refusal> {
+        for claim in self.cloud.reclaimed(self.now) {
+            if !self.lose_node(claim)? {
+                self.tell(Event::ClaimFailed(claim, ClaimFailure::Vanished))?;
+            }
+            self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        }
+        self.expect_reclaim();
         Ok(())
     }
 
@@ -175,12 +218,13 @@ impl Sim {
         self.tell(Event::ClaimGone(claim))
     }
 
-    fn lose_node(&mut self, claim: ClaimId) -> Result<(), Refusal> {
+    /// Whether there was a node to lose.
+    fn lose_node(&mut self, claim: ClaimId) -> Result<bool, Refusal> {
         let name = node_name(&self.world, claim);
-        let Some(node) = self.world.node_named(&name) else { return Ok(()) };
+        let Some(node) = self.world.node_named(&name) else { return Ok(false) };
         self.tell(Event::NodeGone(name.clone()))?;
         self.fact(&Fact::NodeLost { node, name });
-        Ok(())
+        Ok(true)
     }
 
     fn cancel(&mut self, job: usize) -> Result<(), Refusal> {

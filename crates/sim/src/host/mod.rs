@@ -49,6 +49,8 @@ pub struct Setup {
     pub nodes: Vec<NodeSpec>,
     /// What is submitted, and when.
     pub jobs: Vec<Job>,
+    /// What Unix time it is when the simulation begins, in milliseconds; calendars go by it.
+    pub epoch: i64,
 }
 
 /// A gang's members as the cluster knows them; survives a crash of the planner.
@@ -76,6 +78,7 @@ pub struct Sim {
     running: FxHashMap<GangId, Running>,
     starts: u32,
     wake_at: Option<Time>,
+    reclaim_at: Option<Time>,
     ledger: Option<Ledger>,
     accounts: Accounts,
     recorder: Option<Recorder>,
@@ -108,7 +111,7 @@ impl Sim {
     /// # Errors
     /// When a queue, pool or node does not fit.
     pub fn new(setup: Setup, policy: Policy, mut options: SimOptions) -> Result<Self, Refusal> {
-        let Setup { levels, queues, pools, nodes, jobs } = setup;
+        let Setup { levels, queues, pools, nodes, jobs, epoch } = setup;
         let terms = Terms {
             queues: queues.clone(),
             pools: pools.iter().map(|(spec, _)| spec.clone()).collect(),
@@ -132,6 +135,7 @@ impl Sim {
             running: FxHashMap::default(),
             starts: 0,
             wake_at: None,
+            reclaim_at: None,
             ledger: options.check.then(|| Ledger::new(terms)),
             accounts: Accounts::new(
                 pools.iter().map(|(spec, _)| spec.clone()).collect(),
@@ -159,6 +163,7 @@ impl Sim {
         for (i, job) in sim.jobs.iter().enumerate() {
             sim.agenda.add(job.submit, Happening::Submit(i));
         }
+        sim.tell(Event::Epoch(epoch))?;
         sim.tell(Event::Synced)?;
         Ok(sim)
     }
@@ -304,6 +309,7 @@ impl Sim {
         }
         if let Some(ledger) = &mut self.ledger {
             ledger.promised(self.now, &plan.reservations);
+            ledger.targets(self.now, &plan.targets);
         }
         let acts = !plan.groups.is_empty();
         if acts {

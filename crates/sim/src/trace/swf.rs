@@ -130,6 +130,7 @@ impl Swf {
                 }),
                 deadline: None,
                 cost_of_waiting: None,
+                disruption: muster_core::gang::Disruption::default(),
             },
             submit: record.submit,
             run: record.run,

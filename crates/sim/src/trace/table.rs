@@ -124,6 +124,7 @@ fn job(row: &Row<'_>, number: usize, names: &mut Names) -> Result<Job, TraceErro
         expected_duration: row.optional(Column::Estimate, cell::seconds)?,
         deadline: row.optional(Column::Deadline, cell::seconds)?.map(|after| submit + after),
         cost_of_waiting: row.optional(Column::CostOfWaiting, cell::money)?,
+        disruption: muster_core::gang::Disruption::default(),
     };
     Ok(Job { gang, submit, run })
 }

@@ -114,6 +114,7 @@ impl<'a> Draw<'a> {
             expected_duration: Some(self.estimate(run)),
             deadline: None,
             cost_of_waiting: None,
+            disruption: muster_core::gang::Disruption::default(),
         };
         Job { gang, submit: self.arrivals.next(), run }
     }

@@ -13,12 +13,12 @@ fn eight_are_asked_seven_come_nothing_starts_until_the_other_zone_has_eight() {
     let mut setup = two_zones(16, exact_cloud(&[("a", 8, ClaimFailure::BootFailed)]));
     setup.jobs = vec![job(build::within(build::gang("train", 8, 8), "zone"), 0, 600)];
     let (told, sim) = play(setup);
-    assert_snapshot!(told[..5].join("\n"), @r"
-    0 g0 orders 8 in a, holds 0
-  211 g0 rolled back: ClaimFailed
-  211 c7 released
-  211 g0 orders 8 in b, holds 0
-  391 g0 order complete
+    assert_snapshot!(told[..5].join("\n"), @"
+      0 g0 orders 8 in a, holds 0
+    211 c7 released
+    391 g0 order complete
+    391 g0 starts with 8
+    991 g0 ends
     ");
     assert_eq!(told[5], "  391 g0 starts with 8");
     assert_eq!(sim.accounts().outcomes()[0].partial_gpu_ms, 0);
@@ -70,11 +70,11 @@ fn a_node_without_its_gpus_never_counts_and_the_deadline_ends_the_order() {
     gang.provisioning.timeout = Span::mins(10);
     setup.jobs = vec![job(gang, 0, 60)];
     let (told, _) = play(setup);
-    assert_snapshot!(told[..4].join("\n"), @r"
-    0 g0 orders 2 in a, holds 0
-  600 g0 rolled back: DeadlinePassed
-  600 c1 released
-  600 g0 orders 1 in b, holds 1
+    assert_snapshot!(told[..4].join("\n"), @"
+      0 g0 orders 2 in a, holds 0
+    600 g0 rolled back: DeadlinePassed
+    600 g0 orders 1 in a, holds 1
+    737 g0 rolled back: Overdue
     ");
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn two_zones(nodes: u32, model: CloudModel) -> Setup {
         pools: vec![(pool, model)],
         nodes: Vec::new(),
         jobs: Vec::new(),
+        epoch: 0,
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use muster_core::gang::{GangSpec, Seat};
-use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
+use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
+use muster_core::plan::Target;
 use muster_core::resource::NamedAmounts;
 use muster_core::time::Time;
 use rustc_hash::FxHashMap;
@@ -67,6 +68,8 @@ pub(super) struct ClaimEntry {
     pub(super) node: Option<NodeIdx>,
     pub(super) failed: bool,
     pub(super) released: bool,
+    /// Told to stop, stopped, and not woken since.
+    pub(super) parked: bool,
     /// Since when nobody has used it: no order, no member.
     pub(super) idle_since: Time,
 }
@@ -92,6 +95,8 @@ pub(super) struct Books {
     pub(super) orders: BTreeMap<OrderId, OrderEntry>,
     /// When an order was last rolled back because of this offering.
     pub(super) blamed: FxHashMap<OfferingRef, Time>,
+    /// How many free nodes each pool is to have, as the planner last said.
+    pub(super) targets: BTreeMap<PoolIdx, Target>,
     /// Gangs touched since the last check.
     pub(super) touched: BTreeSet<GangId>,
     /// Gangs that got capacity since the last check.
@@ -115,6 +120,7 @@ impl Books {
             claims: BTreeMap::new(),
             orders: BTreeMap::new(),
             blamed: FxHashMap::default(),
+            targets: BTreeMap::new(),
             touched: BTreeSet::new(),
             served: BTreeSet::new(),
             waiting: BTreeSet::new(),

@@ -172,6 +172,7 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
     let excuse = match reason {
         StopReason::NodeLost(_) => entry.lost_node,
         StopReason::Cancelled => entry.cancelled,
+        StopReason::Moved => entry.spec.may_move(),
     };
     let left = entry.members.len();
     entry.lost_node = false;

@@ -7,11 +7,13 @@ mod quota;
 mod recovery;
 mod starts;
 mod supply;
+mod targets;
 
 use std::fmt;
 
 use muster_core::Fact;
-use muster_core::id::{ClaimId, GangId};
+use muster_core::id::{ClaimId, GangId, PoolIdx};
+use muster_core::plan::Target;
 use muster_core::pool::PoolSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
@@ -134,7 +136,13 @@ impl Ledger {
         let found = &mut self.violations;
         demand::check(&mut self.books, found);
         supply::check(&self.books, found);
+        targets::check(&self.books, found);
         fairness::check(&mut self.books, found);
+    }
+    /// Takes in how many free nodes the planner says each pool is to have now.
+    pub fn targets(&mut self, now: Time, targets: &[(PoolIdx, Target)]) {
+        self.books.now = now;
+        targets::note(&mut self.books, targets, &mut self.violations);
     }
     /// Takes in whom the planner promises a start now, and when.
     pub fn promised(&mut self, now: Time, reservations: &[(GangId, Time)]) {

@@ -17,7 +17,16 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
         }
         Fact::OrderCompleted { order, .. } => close(books, *order, None),
         Fact::OrderRolledBack { order, reason, .. } => close(books, *order, Some(*reason)),
+        Fact::OrderToppedUp { order, lost, claim, .. } => top_up(books, *order, *lost, *claim),
         Fact::ClaimRequested { claim, offering } => request(books, *claim, *offering, found),
+        // Asked for again before long; what the order may not do is wait for it for ever.
+        Fact::ClaimFailed { failure, .. } if failure.is_transient() => {}
+        Fact::ClaimParked { claim } | Fact::ClaimStopped { claim } | Fact::ClaimWoken { claim } => {
+            if let Some(entry) = books.claims.get_mut(claim) {
+                entry.parked = !matches!(fact, Fact::ClaimWoken { .. });
+                entry.idle_since = books.now;
+            }
+        }
         Fact::ClaimFailed { claim, .. } => {
             if let Some(entry) = books.claims.get_mut(claim) {
                 entry.failed = true;
@@ -71,7 +80,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
             }
             for claim in books.claims.values_mut().filter(|claim| claim.node == Some(*node)) {
                 claim.node = None;
-                claim.failed = true;
+                claim.failed |= !claim.parked;
             }
         }
         _ => {}
@@ -95,29 +104,9 @@ pub(super) fn check(books: &Books, found: &mut Vec<Violation>) {
             found.push(books.violation(Promise::NoHoldAndWait, what));
         }
     }
-    for (id, claim) in
-        books.claims.iter().filter(|(_, claim)| !claim.released && claim.order.is_none())
-    {
-        let node = claim.node.and_then(|node| books.nodes.get(&node));
-        let gpus = offering(books, claim.offering).gpus;
-        let useful = node.is_some_and(|node| node.ready && node.gpus >= gpus) && !claim.failed;
-        if !useful {
-            let what =
-                format!("{id:?} belongs to no order, is not a usable node, and is not given back");
-            found.push(books.violation(Promise::NoLeak, what));
-            continue;
-        }
-        let idle = books.now.since(claim.idle_since);
-        let allowed = books.terms.pools[usize::from(claim.offering.pool.0)].idle_after;
-        if node.is_some_and(|node| node.members + node.holds == 0) && idle >= allowed {
-            let what =
-                format!("{id:?} is idle for {idle} and was to be given back after {allowed}");
-            found.push(books.violation(Promise::NoLeak, what));
-        }
-    }
 }
 
-fn offering(books: &Books, at: OfferingRef) -> &muster_core::pool::OfferingSpec {
+pub(super) fn offering(books: &Books, at: OfferingRef) -> &muster_core::pool::OfferingSpec {
     &books.terms.pools[usize::from(at.pool.0)].offerings[usize::from(at.slot)]
 }
 
@@ -148,14 +137,20 @@ fn place(
         let what = format!("{id:?} was placed for {gang:?}, which has capacity already");
         found.push(books.violation(Promise::NoHoldAndWait, what));
     }
-    for (_, at) in claims {
+    for (_, at) in claims.iter().filter(|(claim, _)| !books.claims.contains_key(claim)) {
         let since = books.blamed.get(at).map(|blamed| placed.since(*blamed));
         if since.is_some_and(|since| since < books.terms.avoid_at_least) {
             let what = format!("{id:?} asks for {at:?} again right after it failed");
             found.push(books.violation(Promise::AtomicRollback, what));
         }
     }
-    let claims = claims.iter().map(|(claim, _)| *claim).collect();
+    let claims: Vec<ClaimId> = claims.iter().map(|(claim, _)| *claim).collect();
+    for claim in &claims {
+        // Under way for nobody until now.
+        if let Some(entry) = books.claims.get_mut(claim) {
+            entry.order = Some(id);
+        }
+    }
     for node in holds {
         if let Some(node) = books.nodes.get_mut(node) {
             node.holds += 1;
@@ -179,10 +174,14 @@ fn close(books: &mut Books, id: OrderId, rolled_back: Option<RollbackReason>) {
             claim.idle_since = books.now;
         }
     }
-    if let Some(RollbackReason::ClaimFailed(claim, failure)) = rolled_back
-        && failure != ClaimFailure::Vanished
-        && let Some(claim) = books.claims.get(&claim)
-    {
+    let blamed = match rolled_back {
+        Some(RollbackReason::ClaimFailed(_, ClaimFailure::Vanished)) => None,
+        Some(RollbackReason::ClaimFailed(claim, _) | RollbackReason::Overdue(claim, _)) => {
+            Some(claim)
+        }
+        _ => None,
+    };
+    if let Some(claim) = blamed.and_then(|claim| books.claims.get(&claim)) {
         books.blamed.insert(claim.offering, books.now);
     }
     if let Some(entry) = books.gangs.get_mut(&order.gang) {
@@ -195,6 +194,18 @@ fn close(books: &mut Books, id: OrderId, rolled_back: Option<RollbackReason>) {
     debug_assert!(order.placed <= books.now);
 }
 
+/// One claim of an order gives way to another.
+fn top_up(books: &mut Books, order: OrderId, lost: ClaimId, claim: ClaimId) {
+    let Some(entry) = books.orders.get_mut(&order) else { return };
+    entry.claims.iter_mut().filter(|id| **id == lost).for_each(|id| *id = claim);
+    if let Some(gone) = books.claims.get_mut(&lost) {
+        gone.order = None;
+    }
+    if let Some(new) = books.claims.get_mut(&claim) {
+        new.order = Some(order);
+    }
+}
+
 fn request(books: &mut Books, id: ClaimId, at: OfferingRef, found: &mut Vec<Violation>) {
     let order =
         books.orders.iter().find(|(_, order)| order.claims.contains(&id)).map(|(order, _)| *order);
@@ -204,6 +215,7 @@ fn request(books: &mut Books, id: ClaimId, at: OfferingRef, found: &mut Vec<Viol
         node: None,
         failed: false,
         released: false,
+        parked: false,
         idle_since: books.now,
     };
     if books.claims.insert(id, entry).is_some() {

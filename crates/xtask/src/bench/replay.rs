@@ -156,6 +156,7 @@ fn gang(i: usize, size: u64, said: u64) -> GangSpec {
         expected_duration: Some(Span::secs(said)),
         deadline: None,
         cost_of_waiting: None,
+        disruption: muster_core::gang::Disruption::default(),
     }
 }
 

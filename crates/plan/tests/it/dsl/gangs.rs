@@ -74,6 +74,10 @@ fn describe(spec: &mut GangSpec, word: &str) {
                 spec.deadline = Some(Time::ZERO + value.parse::<Span>().expect("a time"));
             }
             "cost" => spec.cost_of_waiting = Money::from_units(value.parse().expect("a price")),
+            "moves" => {
+                spec.disruption.preemptible = true;
+                spec.disruption.min_runtime = value.parse().expect("a time");
+            }
             "timeout" => spec.provisioning.timeout = value.parse().expect("a time"),
             "attempts" => spec.provisioning.attempts = value.parse().expect("a number"),
             "topology" => spec.closeness = Some(closeness(value)),

@@ -6,10 +6,14 @@
 //! queue  team parent=default gpu=16 cpu=100 tiers=spot,reserved weight=3 sure=8 each=4 half=1h
 //! gang   train 1x50cpu+4x8gpu topology=required:rack prio=10 queue=team r1.if:disk=ssd tolerate:t
 //! gang   short 1x8gpu for=30m user=ann deadline=2h cost=40
-//! policy fifo-overtake trials=5
+//! pool   w warm=2 stopped=1 buffer=10% schedule=0_8_*_*_*/UTC/10h/4 forecast=8 expire=24h : start=60s capacity=reserved
+//! epoch  2026-03-28T00:00:00Z   # what time it is at the beginning
+//! expect p 2,4,4           # what a forecaster says: free nodes wanted, hour by hour
+//! policy fifo-overtake trials=5 failover=listed top-ups=0
 //! why train                # what would let it start now, and when it is expected to
 //! plan                     # decide, say it, and do it; a case without this line plans once, at the end
 //! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised
+//! parked c0                # its machine is stopped
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
 //! ```
 //!
@@ -20,12 +24,14 @@ mod gangs;
 mod show;
 mod specs;
 
+use muster_core::ahead::Outlook;
 use muster_core::event::Refusal;
 use muster_core::id::{ClaimId, GangId};
 use muster_core::order::ClaimFailure;
 use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_core::{Event, Plan, World};
+use muster_plan::policy::Failover;
 use muster_plan::{Policy, QueueOrder, plan};
 
 /// Runs a case and returns what was planned.
@@ -142,6 +148,16 @@ impl Bench {
                 .iter()
                 .map(|name| Event::NodeSeen(specs::node_of(&self.world, claim(name), options)))
                 .collect(),
+            "parked" => one(Event::ClaimStopped(claim(name))),
+            "expect" => one(Event::Expected {
+                pool: name.into(),
+                outlook: Outlook {
+                    from: self.now,
+                    step: Span::hours(1),
+                    nodes: options.split(',').map(|n| n.parse().expect("a number")).collect(),
+                },
+            }),
+            "epoch" => one(Event::Epoch(specs::unix_ms(name))),
             "launched" => one(Event::ClaimLaunched(claim(name))),
             "forgotten" => one(Event::ClaimGone(claim(name))),
             "fail" => one(Event::ClaimFailed(claim(name), failure(options))),
@@ -162,6 +178,11 @@ impl Bench {
         for word in rest.split_whitespace() {
             match word.split_once('=') {
                 None => self.policy.order = word.parse().expect("a policy"),
+                Some(("failover", how)) => {
+                    self.policy.failover =
+                        if how == "listed" { Failover::AsListed } else { Failover::ByCost };
+                }
+                Some(("top-ups", most)) => self.policy.top_ups = most.parse().expect("a number"),
                 Some(("trials", trials)) => self.policy.trials = trials.parse().expect("a number"),
                 Some(_) => panic!("no such policy: {word}"),
             }
@@ -185,6 +206,7 @@ fn failure(name: &str) -> ClaimFailure {
         "boot-failed" => ClaimFailure::BootFailed,
         "gpus-missing" => ClaimFailure::GpusMissing,
         "vanished" => ClaimFailure::Vanished,
+        "throttled" => ClaimFailure::Throttled,
         _ => panic!("no such failure: {name}"),
     }
 }

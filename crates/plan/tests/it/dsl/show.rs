@@ -46,7 +46,20 @@ fn action(world: &World, action: &Action) -> String {
         Action::Stop { gang: id, reason: StopReason::NodeLost(lost) } => {
             format!("stop {}: {} lost", gang(world, *id), node(world, *lost))
         }
+        Action::Stop { gang: id, reason: StopReason::Moved } => {
+            format!("stop {}: moves", gang(world, *id))
+        }
         Action::Release { claim } => format!("release {claim:?}"),
+        Action::TopUp { order, lost, claim, offering: of } => {
+            format!("top up {order:?}: {claim:?} {} for {lost:?}", offering(world, *of))
+        }
+        Action::Stock { claims } => {
+            let asked = claims.iter().map(|(id, of)| format!("{id:?} {}", offering(world, *of)));
+            format!("stock {}", asked.collect::<Vec<_>>().join(", "))
+        }
+        Action::Retry { claim, attempt } => format!("retry {claim:?} ({attempt})"),
+        Action::Park { claim } => format!("park {claim:?}"),
+        Action::Retire { claim } => format!("retire {claim:?}"),
     }
 }
 
@@ -75,6 +88,7 @@ fn order(world: &World, spec: &OrderSpec) -> String {
 fn rollback(world: &World, reason: RollbackReason) -> String {
     match reason {
         RollbackReason::ClaimFailed(claim, why) => format!("{claim:?} {why:?}"),
+        RollbackReason::Overdue(claim, stage) => format!("{claim:?} overdue: {stage:?}"),
         RollbackReason::DeadlinePassed => "too late".to_owned(),
         RollbackReason::NodeLost(lost) => format!("{} lost", node(world, lost)),
         RollbackReason::NodeUnsuitable(bad) => format!("{} unsuitable", node(world, bad)),

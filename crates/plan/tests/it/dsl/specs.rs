@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use muster_core::World;
+use muster_core::ahead::{Buffer, Consolidate, ForecastSpec, Patience, Schedule};
 use muster_core::constraint::{Effect, Labels, Taint};
 use muster_core::id::ClaimId;
 use muster_core::money::Money;
@@ -105,6 +106,36 @@ pub(super) fn pool(rest: &str) -> PoolSpec {
             "idle" => spec.idle_after = value.parse().expect("a time"),
             "nodes" => spec.limits.nodes = Some(value.parse().expect("a number")),
             "gpus" => spec.limits.gpus = Some(value.parse().expect("a number")),
+            "warm" => spec.ahead.warm = value.parse().expect("a number"),
+            "stopped" => spec.ahead.stopped = value.parse().expect("a number"),
+            "buffer" => {
+                spec.ahead.buffer = Some(match value.strip_suffix('%') {
+                    Some(percent) => {
+                        Buffer::Permille(percent.parse::<u32>().expect("a number") * 10)
+                    }
+                    None => Buffer::Nodes(value.parse().expect("a number")),
+                });
+            }
+            // Such as `0_8_*_*_1-5/Europe/Berlin/10h/16`.
+            "schedule" => spec.ahead.schedules.push(schedule(value)),
+            "forecast" => {
+                let max_nodes = value.parse().ok();
+                let only_tell = value == "only";
+                spec.ahead.forecast =
+                    Some(ForecastSpec { max_nodes, only_tell, ..ForecastSpec::default() });
+            }
+            "expire" => spec.expire_after = Some(value.parse().expect("a time")),
+            "patience" => {
+                let stage = value.parse().expect("a time");
+                spec.patience = Patience { launch: stage, register: stage, gpus: stage };
+            }
+            "consolidate" => {
+                spec.consolidate = match value {
+                    "never" => Consolidate::Never,
+                    "underused" => Consolidate::WhenUnderused,
+                    _ => Consolidate::WhenEmpty,
+                };
+            }
             "budget" => spec.limits.hourly_spend = Some(money(value)),
             _ => panic!("no such option of a pool: {word}"),
         }
@@ -120,6 +151,8 @@ fn offering(text: &str) -> OfferingSpec {
         match key {
             "type" => spec.instance_type = value.into(),
             "price" => spec.price = money(value),
+            "start" => spec.start_time = Some(value.parse().expect("a time")),
+            "capacity" => spec.capacity_type = value.into(),
             "boot" => spec.boot_time = value.parse().expect("a time"),
             "max" => spec.max = Some(value.parse().expect("a number")),
             "gpus" => spec.gpus = value.parse().expect("a number"),
@@ -135,6 +168,19 @@ fn offering(text: &str) -> OfferingSpec {
     }
     spec.gpu = spec.gpu.filter(|_| spec.gpus > 0);
     spec
+}
+
+fn schedule(text: &str) -> Schedule {
+    let mut parts = text.rsplitn(3, '/');
+    let nodes = parts.next().expect("nodes").parse().expect("a number");
+    let duration = parts.next().expect("a duration").parse().expect("a time");
+    let (cron, zone) = parts.next().expect("cron/zone").split_once('/').expect("cron/zone");
+    Schedule { cron: cron.replace('_', " ").into(), timezone: zone.into(), duration, nodes }
+}
+
+/// A date and a time in UTC, as milliseconds of Unix time.
+pub(super) fn unix_ms(text: &str) -> i64 {
+    text.parse::<jiff::Timestamp>().expect("a date and time").as_millisecond()
 }
 
 pub(super) fn queue(rest: &str) -> QueueSpec {

@@ -1,0 +1,123 @@
+//! Calendars: when a schedule begins, by the clocks of a time zone.
+//!
+//! A cron expression speaks of clocks on walls, and those are set twice a year. A start in an hour that a zone
+//! skips comes when the clocks have been set; one in an hour that comes twice comes once.
+
+use std::str::FromStr;
+
+use croner::Cron;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Why a text is not a calendar.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CalendarError {
+    /// Not the five fields that every cron agrees on.
+    #[error("is not a schedule: write minute, hour, day, month and weekday, such as `0 8 * * 1-5`")]
+    Cron,
+    /// No such time zone.
+    #[error("is not a time zone: write one such as `Europe/Berlin` or `UTC`")]
+    Zone,
+}
+
+/// When something begins, again and again.
+#[derive(Clone, Debug)]
+pub struct Calendar {
+    cron: Cron,
+    zone: TimeZone,
+}
+
+impl Calendar {
+    /// A calendar from a cron expression and the name of a time zone. The zones are built in: no machine has to
+    /// have them.
+    ///
+    /// # Errors
+    /// When either is not what it should be.
+    pub fn new(cron: &str, zone: &str) -> Result<Self, CalendarError> {
+        let zone = TimeZone::get(zone).map_err(|_| CalendarError::Zone)?;
+        if cron.split_whitespace().count() != 5 {
+            return Err(CalendarError::Cron);
+        }
+        let cron = Cron::from_str(cron).map_err(|_| CalendarError::Cron)?;
+        Ok(Self { cron, zone })
+    }
+
+    /// The last start at or before an instant, both in milliseconds of Unix time.
+    pub fn last(&self, unix_ms: i64) -> Option<i64> {
+        let at = Timestamp::from_millisecond(unix_ms).ok()?.to_zoned(self.zone.clone());
+        let last = self.cron.find_previous_occurrence(&at, true).ok()?;
+        Some(last.timestamp().as_millisecond())
+    }
+
+    /// The first start after an instant, both in milliseconds of Unix time.
+    pub fn next(&self, unix_ms: i64) -> Option<i64> {
+        let at = Timestamp::from_millisecond(unix_ms).ok()?.to_zoned(self.zone.clone());
+        let next = self.cron.find_next_occurrence(&at, false).ok()?;
+        Some(next.timestamp().as_millisecond())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unix_ms(text: &str) -> i64 {
+        text.parse::<Timestamp>().unwrap().as_millisecond()
+    }
+    fn berlin(cron: &str) -> Calendar {
+        Calendar::new(cron, "Europe/Berlin").unwrap()
+    }
+
+    #[test]
+    fn eight_o_clock_stays_eight_o_clock_when_the_clocks_are_set() {
+        let calendar = berlin("0 8 * * *");
+        // Winter: an hour ahead of UTC. Summer, from 29 March 2026: two.
+        assert_eq!(
+            calendar.next(unix_ms("2026-03-28T00:00:00Z")),
+            Some(unix_ms("2026-03-28T07:00:00Z"))
+        );
+        assert_eq!(
+            calendar.next(unix_ms("2026-03-29T00:00:00Z")),
+            Some(unix_ms("2026-03-29T06:00:00Z"))
+        );
+        assert_eq!(
+            calendar.last(unix_ms("2026-10-25T23:00:00Z")),
+            Some(unix_ms("2026-10-25T07:00:00Z"))
+        );
+    }
+
+    #[test]
+    fn a_start_in_an_hour_that_is_skipped_is_not_lost() {
+        // On 29 March 2026 there is no 02:30 in Berlin: 01:59 is followed by 03:00.
+        let next = berlin("30 2 * * *").next(unix_ms("2026-03-28T12:00:00Z")).unwrap();
+        let after = unix_ms("2026-03-29T01:00:00Z");
+        assert!((after..=after + 3_600_000).contains(&next), "{next}");
+    }
+
+    #[test]
+    fn a_start_in_an_hour_that_comes_twice_comes_once() {
+        // On 25 October 2026 there are two 02:30 in Berlin.
+        let calendar = berlin("30 2 * * *");
+        let first = calendar.next(unix_ms("2026-10-24T12:00:00Z")).unwrap();
+        let second = calendar.next(first).unwrap();
+        assert!(second - first >= 24 * 3_600_000, "{first} and {second} are one night");
+    }
+
+    #[test]
+    fn the_last_start_is_the_one_the_next_came_after() {
+        let calendar = berlin("0 8 * * 1-5");
+        for day in ["2026-01-05", "2026-03-27", "2026-03-30", "2026-07-03", "2026-10-23"] {
+            let noon = unix_ms(&format!("{day}T12:00:00Z"));
+            let last = calendar.last(noon).unwrap();
+            assert_eq!(calendar.next(last - 1), Some(last), "{day}");
+            assert_eq!(calendar.last(last), Some(last), "{day}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_calendar_is_refused() {
+        assert_eq!(Calendar::new("0 8 * *", "UTC").err(), Some(CalendarError::Cron));
+        assert_eq!(Calendar::new("0 25 * * *", "UTC").err(), Some(CalendarError::Cron));
+        assert_eq!(Calendar::new("0 8 * * *", "Europe/Atlantis").err(), Some(CalendarError::Zone));
+    }
+}

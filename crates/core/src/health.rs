@@ -1,0 +1,112 @@
+//! What is remembered of an offering: how often it had nothing to give, and how long ago.
+//!
+//! Stock comes and goes in spells of an hour or so. Right after a stock-out the next one is all but certain;
+//! hours later only the offering's record speaks against it, and that fades too.
+
+use crate::time::{Span, Time};
+
+/// After how long an observation says half as much about an offering's record.
+const HALF_LIFE: Span = Span::hours(12);
+/// How long a spell in or out of stock lasts, as far as the last answer tells: measured outages last from 48
+/// to 215 minutes, and asking after 15 finds one in ten of them over.
+const SPELL: Span = Span::hours(1);
+/// What an offering nobody has asked yet is credited with: half a stock-out in five requests.
+const PRIOR: (f64, f64) = (0.5, 5.0);
+/// Answers of the same kind within this time are one answer: an order asks for many nodes at once.
+const SAME_ANSWER: Span = Span::mins(1);
+
+/// What is remembered of an offering's failures.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Health {
+    /// Failures since the last node that came up.
+    pub streak: u32,
+    /// When the last one was.
+    pub last_failure: Option<Time>,
+    /// Requests answered, fading.
+    answers: f64,
+    /// Those answered with a stock-out.
+    outs: f64,
+    /// The last answer, and whether it was a stock-out.
+    last: Option<(Time, bool)>,
+}
+
+impl Health {
+    /// Notes whether the provider had a machine to give.
+    pub fn answered(&mut self, now: Time, out: bool) {
+        if let Some((at, was_out)) = self.last {
+            if was_out == out && now.since(at) < SAME_ANSWER {
+                return;
+            }
+            let faded = 0.5_f64.powf(now.since(at).as_secs_f64() / HALF_LIFE.as_secs_f64());
+            self.answers *= faded;
+            self.outs *= faded;
+        }
+        self.answers += 1.0;
+        self.outs += f64::from(u8::from(out));
+        self.last = Some((now, out));
+    }
+
+    /// When the provider last had or had not a machine to give.
+    pub fn last_answer(&self) -> Option<Time> {
+        self.last.map(|(at, _)| at)
+    }
+
+    /// The odds that the offering has nothing to give now.
+    pub fn out_of_stock(&self, now: Time) -> f64 {
+        let (faded, recent) = match self.last {
+            None => (1.0, 0.0),
+            Some((at, _)) => {
+                let age = now.since(at).as_secs_f64();
+                let faded = 0.5_f64.powf(age / HALF_LIFE.as_secs_f64());
+                (faded, (-age / SPELL.as_secs_f64()).exp())
+            }
+        };
+        let usual = (self.outs * faded + PRIOR.0) / (self.answers * faded + PRIOR.1);
+        match self.last {
+            Some((_, true)) => usual + (1.0 - usual) * recent,
+            Some((_, false)) => usual * (1.0 - recent),
+            None => usual,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(hours: u64) -> Time {
+        Time::ZERO + Span::hours(hours)
+    }
+
+    #[test]
+    fn a_stock_out_is_remembered_and_fades() {
+        let mut health = Health::default();
+        let unknown = health.out_of_stock(Time::ZERO);
+        health.answered(Time::ZERO, true);
+        let odds = [0, 1, 3, 12, 96].map(|hours| health.out_of_stock(after(hours)));
+        assert!(odds[0] > 0.99, "{odds:?}");
+        assert!(odds.is_sorted_by(|sooner, later| sooner > later), "{odds:?}");
+        assert!(odds[4] < unknown + 0.01, "{odds:?}");
+    }
+
+    #[test]
+    fn a_machine_shows_that_there_are_some_now() {
+        let mut health = Health::default();
+        for hour in 0..10 {
+            health.answered(after(hour), hour % 2 == 0);
+        }
+        assert!(health.out_of_stock(after(9)) < 0.01);
+        // It had none every other time, and is not trusted for long.
+        assert!(health.out_of_stock(after(14)) > 0.25);
+    }
+
+    #[test]
+    fn an_order_of_many_nodes_is_one_question() {
+        let (mut one, mut many) = (Health::default(), Health::default());
+        one.answered(Time::ZERO, true);
+        for _ in 0..64 {
+            many.answered(Time::ZERO, true);
+        }
+        assert_eq!(one, many);
+    }
+}

@@ -1,0 +1,271 @@
+//! Claims are asked for, become nodes or fail, are stopped and woken, and go.
+
+use std::collections::BTreeMap;
+
+use super::World;
+use crate::event::{Refusal, Stale};
+use crate::id::{ClaimId, OfferingRef, OrderId};
+use crate::order::{Claim, ClaimFailure, ClaimStage, ClaimState, Order, Place};
+use crate::time::Time;
+
+impl World {
+    /// Enters a claim for an order, or for nobody: a new one, or one that is under way or stopped already.
+    /// The caller has asked [`World::check_room`].
+    pub(super) fn ask_for(
+        &mut self,
+        id: ClaimId,
+        offering: OfferingRef,
+        order: Option<OrderId>,
+        name: impl FnOnce() -> String,
+    ) {
+        let now = self.now;
+        if let Some(known) = self.claims.get_mut(&id) {
+            known.order = order;
+            if known.state == ClaimState::Stopped {
+                (known.state, known.since) = (ClaimState::Requested, now);
+            }
+            return;
+        }
+        let claim = Claim {
+            name: name().into(),
+            offering,
+            order,
+            state: ClaimState::Requested,
+            joined: None,
+            requested: now,
+            since: now,
+            retries: 0,
+            retiring: false,
+            releasing: false,
+        };
+        self.claims.insert(id, claim);
+        self.count_claim(offering, true);
+        self.next_claim = self.next_claim.max(id.0 + 1);
+    }
+
+    /// Nodes are asked for that nobody waits for yet.
+    pub(super) fn stock(&mut self, claims: &[(ClaimId, OfferingRef)]) -> Result<(), Refusal> {
+        let done = |(id, offering): &(ClaimId, OfferingRef)| {
+            self.claims.get(id).is_some_and(|claim| {
+                claim.offering == *offering && claim.state != ClaimState::Stopped
+            })
+        };
+        if claims.iter().all(done) {
+            return Ok(()); // the same decision seen twice
+        }
+        self.check_room(claims)?;
+        for (claim, offering) in claims {
+            let pool = self.pools[offering.pool].spec.name.clone();
+            self.ask_for(*claim, *offering, None, || format!("{pool}-{}", claim.0));
+        }
+        Ok(())
+    }
+
+    /// A claim that the provider put off is asked for again.
+    pub(super) fn retry(&mut self, id: ClaimId, attempt: u32) -> Result<(), Refusal> {
+        let now = self.now;
+        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
+        match claim.state {
+            _ if claim.retries == attempt => Ok(()), // the same decision seen twice
+            ClaimState::Failed(failure) if failure.is_transient() && !claim.releasing => {
+                claim.retries = attempt;
+                (claim.state, claim.since) = (ClaimState::Requested, now);
+                Ok(())
+            }
+            _ => Err(Stale::Order.into()),
+        }
+    }
+
+    /// Whether every seat that an order holds is on a usable node, and none on the node of this claim.
+    pub fn is_sound_without(&self, order: &Order, lost: ClaimId) -> bool {
+        let lost = self.claims.get(&lost).and_then(|claim| claim.joined);
+        let usable = |node| self.node(node).is_some_and(|here| here.usable);
+        order.held.iter().all(|seat| Some(seat.node) != lost && usable(seat.node))
+    }
+
+    /// One claim of an order gives way to another. Only for a claim that never held a seat: a node that was
+    /// ready and is lost takes its order with it.
+    pub(super) fn top_up(
+        &mut self,
+        id: OrderId,
+        lost: ClaimId,
+        claim: ClaimId,
+        offering: OfferingRef,
+    ) -> Result<(), Refusal> {
+        let order = self.orders.get(&id).ok_or(Stale::Order)?;
+        if order.spec.claims.contains(&(claim, offering)) {
+            return Ok(()); // the same decision seen twice
+        }
+        let place = order.spec.claims.iter().position(|(id, _)| *id == lost).ok_or(Stale::Order)?;
+        if !self.is_sound_without(order, lost) {
+            return Err(Stale::Seat.into());
+        }
+        self.check_room(&[(claim, offering)])?;
+        if let Some(gone) = self.claims.get_mut(&lost) {
+            gone.order = None;
+            if gone.state == ClaimState::Failed(ClaimFailure::StockOut) {
+                let failed = gone.offering;
+                self.blame_offering(failed);
+            }
+        }
+        let order = self.orders.get_mut(&id).expect("just found");
+        order.spec.claims[place] = (claim, offering);
+        for reservation in &mut order.spec.reservations {
+            if reservation.place == Place::Claim(lost) {
+                reservation.place = Place::Claim(claim);
+            }
+        }
+        order.top_ups += 1;
+        let (gang, top_ups) = (order.spec.gang, order.top_ups);
+        let gang = self.gang(gang).expect("it has an order").spec.name.replace('/', "-");
+        let name = || format!("{gang}-{}-{place}-{top_ups}", id.0);
+        self.ask_for(claim, offering, Some(id), name);
+        Ok(())
+    }
+
+    /// What a claim that is under way waits for, and when that has taken too long. However impatient the pool,
+    /// no stage is given less time than its offering says a whole boot takes.
+    pub fn claim_due(&self, id: ClaimId) -> Option<(ClaimStage, Time)> {
+        let claim = self.claims.get(&id)?;
+        let stage = claim.stage()?;
+        let patience = &self.pools[claim.offering.pool].spec.patience;
+        let patience = match stage {
+            ClaimStage::Launch => patience.launch,
+            ClaimStage::Register => patience.register,
+            ClaimStage::Gpus => patience.gpus,
+        };
+        let boot = self.offering(claim.offering).spec.boot_time;
+        Some((stage, claim.since + patience.max(boot)))
+    }
+
+    /// An unused node is told to stop. It takes nobody, and keeps its place in its pool.
+    pub(super) fn park(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
+        let node = match claim.state {
+            ClaimState::Stopping | ClaimState::Stopped => return Ok(()),
+            ClaimState::Ready(node) if !claim.releasing && claim.order.is_none() => node,
+            _ => return Err(Stale::InUse.into()),
+        };
+        let can_stop = self.offering(claim.offering).spec.start_time.is_some();
+        if !can_stop || self.row(node).node.seats > 0 {
+            return Err(Stale::InUse.into());
+        }
+        let now = self.now;
+        let claim = self.claims.get_mut(&id).expect("just found");
+        (claim.state, claim.since) = (ClaimState::Stopping, now);
+        self.withdraw_node(node);
+        Ok(())
+    }
+
+    /// The machine of a claim is stopped.
+    pub(super) fn claim_stopped(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let now = self.now;
+        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.state == ClaimState::Stopping {
+            (claim.state, claim.since) = (ClaimState::Stopped, now);
+        }
+        Ok(())
+    }
+
+    /// A node takes nobody new.
+    pub(super) fn retire(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.order.is_some() {
+            return Err(Stale::InUse.into());
+        }
+        claim.retiring = true;
+        if let Some(node) = claim.joined.filter(|node| self.node(*node).is_some()) {
+            self.withdraw_node(node);
+        }
+        Ok(())
+    }
+
+    /// A claim is told to go. Its node, if there is one, takes nobody new.
+    pub(super) fn release(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.releasing {
+            return Ok(());
+        }
+        let overdue =
+            self.claim_due(id).filter(|(_, due)| *due <= self.now).map(|_| claim.offering);
+        let node = claim.joined.filter(|node| self.node(*node).is_some());
+        if claim.order.is_some() || node.is_some_and(|node| self.row(node).node.seats > 0) {
+            return Err(Stale::InUse.into());
+        }
+        self.claims.get_mut(&id).expect("checked above").releasing = true;
+        if let Some(node) = node {
+            self.withdraw_node(node);
+        }
+        if let Some(offering) = overdue {
+            self.blame_offering(offering);
+        }
+        Ok(())
+    }
+
+    pub(super) fn launch_claim(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.state == ClaimState::Requested {
+            (claim.state, claim.since) = (ClaimState::Launched, self.now);
+            let (offering, now) = (claim.offering, self.now);
+            self.offering_mut(offering).health.answered(now, false);
+        }
+        Ok(())
+    }
+
+    pub(super) fn fail_claim(&mut self, id: ClaimId, failure: ClaimFailure) -> Result<(), Refusal> {
+        let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
+        (claim.state, claim.since) = (ClaimState::Failed(failure), self.now);
+        let (offering, node, now) = (claim.offering, claim.joined, self.now);
+        let for_nobody = claim.order.is_none() && !claim.releasing;
+        // An order that is given up says what let it down; for a claim of nobody it is said here.
+        if for_nobody && !failure.is_transient() && failure != ClaimFailure::Vanished {
+            self.blame_offering(offering);
+        }
+        if failure == ClaimFailure::StockOut {
+            self.offering_mut(offering).health.answered(now, true);
+        }
+        // Its node, if it has one, is not what was asked for: those on it stay, nobody comes.
+        if let Some(node) = node {
+            self.shut_node(node);
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget_claim(&mut self, id: ClaimId) -> Result<(), Refusal> {
+        let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.order.is_some() {
+            // It went without being told to: a failed member of its order, until the planner rolls back.
+            return self.fail_claim(id, ClaimFailure::Vanished);
+        }
+        let offering = claim.offering;
+        self.claims.remove(&id);
+        self.count_claim(offering, false);
+        Ok(())
+    }
+
+    /// Whether these claims are free to be had: under way for nobody, or new with room for them in their pools.
+    pub(super) fn check_room(&self, claims: &[(ClaimId, OfferingRef)]) -> Result<(), Refusal> {
+        let mut wanted: BTreeMap<OfferingRef, u32> = BTreeMap::new();
+        for (claim, offering) in claims {
+            match self.claims.get(claim) {
+                Some(known) if known.is_for_anybody() && known.offering == *offering => {}
+                None if claim.0 >= self.next_claim => *wanted.entry(*offering).or_default() += 1,
+                _ => return Err(Stale::Order.into()),
+            }
+        }
+        let mut usages: BTreeMap<_, _> = BTreeMap::new();
+        for (offering, count) in wanted {
+            let pool = self.pools.get(offering.pool).ok_or(Stale::Pool)?;
+            let usage = usages.entry(offering.pool).or_insert(pool.usage);
+            let slot = usize::from(offering.slot);
+            let listed = pool.offerings.get(slot).ok_or(Stale::Pool)?;
+            if pool.room_beside(slot, usage, listed.nodes) < count {
+                return Err(Stale::Pool.into());
+            }
+            usage.nodes += count;
+            usage.gpus += count * u32::from(listed.spec.gpus);
+            usage.hourly += listed.spec.price.times(count);
+        }
+        Ok(())
+    }
+}

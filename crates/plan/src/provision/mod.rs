@@ -1,0 +1,194 @@
+//! Step 3: buy what a gang lacks, and only that, as one order.
+//!
+//! The gang is placed by the same code as ever, on a world that has a few nodes more: what is free is used
+//! first, then nodes that are coming for nobody, and nodes of an offering are opened on paper for the rest.
+//! Every offering is tried, and mixes of kinds where they could be cheaper. The least expected cost wins: price,
+//! time to boot, and the odds of a stock-out, in one sum.
+
+mod draft;
+mod number;
+mod scope;
+
+use muster_core::World;
+use muster_core::gang::{Gang, ProvisioningMode};
+use muster_core::id::{GangId, OfferingRef};
+use muster_core::money::Money;
+use muster_core::order::OrderSpec;
+use muster_core::time::{Span, Time};
+use muster_core::topology::ROOT;
+use muster_core::verdict::Blocker;
+use smallvec::SmallVec;
+
+use crate::cycle::{Cycle, earliest};
+use crate::place::{Ask, Asks, Want, asks};
+use crate::policy::Failover;
+use draft::{Terms, Way, alike, draw_up, is_mix_worthwhile};
+use number::number;
+
+pub(crate) use draft::ready_in;
+
+/// Why nothing was ordered.
+pub(crate) type Blockers = SmallVec<[Blocker; 1]>;
+
+/// What an order would be like; the least is the best.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Bid {
+    /// Its place in the operator's list, where that goes before cost.
+    listed: usize,
+    terms: Terms,
+    way: Way,
+}
+
+/// What the cheapest order for a gang would be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quote {
+    /// What its nodes cost until the gang is done.
+    pub(crate) nodes: Money,
+    /// How long until all of them are there.
+    pub(crate) boot: Span,
+}
+
+/// What the cheapest order that lets the gang start would be; nothing is held for it.
+///
+/// # Errors
+/// Says why nothing can be ordered now.
+pub(crate) fn quote(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<Quote, Blockers> {
+    let (bid, ..) = best_bid(cycle, gang)?;
+    Ok(Quote { nodes: bid.terms.nodes, boot: bid.terms.boot })
+}
+
+/// Draws up the cheapest order that lets the gang start, and holds what it needs in the scratch.
+///
+/// # Errors
+/// Says why nothing can be ordered now; the scratch is unchanged then.
+pub(crate) fn provision(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    gang: &Gang,
+) -> Result<OrderSpec, Blockers> {
+    let (best, asks, pivot) = best_bid(cycle, gang)?;
+    let (_, draft) =
+        draw_up(cycle, gang, &asks, pivot, best.way, true).expect("it was drawn up a moment ago");
+    Ok(number(cycle, id, gang, draft))
+}
+
+/// The best of all offerings, for which role it was looked for, and what all roles ask.
+fn best_bid(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<(Bid, Asks, usize), Blockers> {
+    let world = cycle.scratch.world;
+    if !may_order(world, gang) {
+        return Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1));
+    }
+    if let Some(until) = cooling_off(cycle, gang) {
+        cycle.wake = earliest(cycle.wake, Some(until));
+        return Err(SmallVec::from_elem(Blocker::CoolingOff { until }, 1));
+    }
+    let asks = asks(&cycle.scratch, gang);
+    let pivot = pivot(cycle, &asks);
+    let (offerings, mut blockers) = suitable(cycle, gang, &asks[pivot]);
+    let mut best: Option<Bid> = None;
+    for (listed, offering) in offerings.iter().enumerate() {
+        let listed = if cycle.policy.failover == Failover::AsListed { listed } else { 0 };
+        let mut bid = |mixed_kinds| {
+            let way = Way { offering: *offering, mixed_kinds };
+            let (terms, _) = draw_up(cycle, gang, &asks, pivot, way, false)?;
+            best = best.into_iter().chain([Bid { listed, terms, way }]).min();
+            Some(())
+        };
+        bid(false);
+        // Every mix of kinds that are alike is the same mix: it is drawn up with the first of them.
+        let first = offerings.iter().find(|other| alike(world, **other, *offering));
+        if first == Some(offering) && is_mix_worthwhile(world, &asks[pivot], &offerings, *offering)
+        {
+            bid(true);
+        }
+    }
+    if let Some(best) = best {
+        return Ok((best, asks, pivot));
+    }
+    if let Some(room) = offerings.iter().map(|offering| cycle.scratch.room(*offering)).max() {
+        cycle.cramped_pools.extend(offerings.iter().map(|offering| offering.pool));
+        blockers.insert(0, Blocker::PoolsFull { room });
+    }
+    Err(blockers)
+}
+
+/// Whether nodes may be bought for a gang, and there is somebody to buy them from.
+pub(crate) fn may_order(world: &World, gang: &Gang) -> bool {
+    gang.spec.provisioning.mode != ProvisioningMode::Never && !world.pools().is_empty()
+}
+
+/// Until when a gang whose orders keep failing leaves ordering alone.
+fn cooling_off(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
+    let last =
+        gang.last_failure.filter(|_| gang.failed_orders >= gang.spec.provisioning.attempts)?;
+    let until = last + cycle.policy.cool_off;
+    (cycle.now < until).then_some(until)
+}
+
+/// Offerings that can take the hardest role's members now, and what speaks against the others.
+fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingRef>, Blockers) {
+    let listed = offerings_for(cycle, gang, hardest);
+    if listed.is_empty() {
+        return (listed, SmallVec::from_elem(Blocker::NoOffering { role: hardest.role }, 1));
+    }
+    let mut open = Vec::new();
+    let mut avoided_until: Option<Time> = None;
+    // Pools kept for gangs ahead are left out; the verdict says who is ahead.
+    for offering in
+        listed.into_iter().filter(|offering| !cycle.barred_pools.contains(&offering.pool))
+    {
+        match avoided(cycle, offering) {
+            Some(until) => avoided_until = earliest(avoided_until, Some(until)),
+            None => open.push(offering),
+        }
+    }
+    cycle.wake = earliest(cycle.wake, avoided_until);
+    (open, avoided_until.map(|until| Blocker::OfferingsAvoided { until }).into_iter().collect())
+}
+
+/// Offerings whose empty node takes at least one member, in the operator's order.
+pub(crate) fn offerings_for(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask) -> Vec<OfferingRef> {
+    let world = cycle.scratch.world;
+    let mut found = Vec::new();
+    for (pool, listed) in world.pools().iter() {
+        let allowed = world.queue_path(gang.queue).all(|queue| {
+            let tiers = &world.queue(queue).spec.tiers;
+            tiers.is_empty() || tiers.contains(&listed.spec.tier)
+        });
+        if !allowed {
+            continue;
+        }
+        for slot in 0..listed.offerings.len() {
+            let offering = OfferingRef { pool, slot: slot as u16 };
+            let in_time = listed.offerings[slot].spec.boot_time < gang.spec.provisioning.timeout;
+            if in_time && members_per_node(cycle, offering, ask) > 0 {
+                found.push(offering);
+            }
+        }
+    }
+    found
+}
+
+/// Members of a role that fit on one empty node of an offering.
+pub(crate) fn members_per_node(cycle: &mut Cycle<'_>, offering: OfferingRef, ask: &Ask) -> u32 {
+    let world = cycle.scratch.world;
+    let listed = world.offering(offering);
+    let state = cycle.scratch.intern(world.empty_state(listed.class));
+    // Bars keep present nodes for gangs ahead; pools are barred apart, so they are not asked here.
+    let suits = cycle.fits.score(&cycle.scratch, ask.sig, listed.class, listed.leaf).is_some();
+    if suits { world.signature(ask.sig).times_fits(cycle.scratch.state(state)) } else { 0 }
+}
+
+/// Until when an offering that failed lately is left alone.
+pub(crate) fn avoided(cycle: &Cycle<'_>, offering: OfferingRef) -> Option<Time> {
+    cycle.policy.avoided(cycle.scratch.world, cycle.now, offering)
+}
+
+/// The hardest role that lacks places, or the hardest of all when roles only compete.
+fn pivot(cycle: &mut Cycle<'_>, asks: &[Ask]) -> usize {
+    let mut lacks = |ask: &Ask| {
+        let free = cycle.fits.in_domain(&cycle.scratch, ROOT, Want::any(ask.sig));
+        free < u64::from(ask.count)
+    };
+    asks.iter().position(&mut lacks).unwrap_or(0)
+}

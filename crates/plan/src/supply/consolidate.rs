@@ -1,0 +1,84 @@
+//! Moving what may be moved off nodes that hardly anybody uses, so that they can be given back.
+//!
+//! Only gangs that are elastic and say that they may be disrupted are moved, as a whole, and only when all of
+//! their members fit on the other nodes there are. A node with a rigid gang on it is left alone. It is done when
+//! nobody waits, one node at a time, and only if the node costs more than the work that is lost.
+
+use muster_core::ahead::Consolidate;
+use muster_core::gang::{Gang, Phase};
+use muster_core::id::{ClaimId, GangId, NodeIdx};
+use muster_core::order::ClaimState;
+use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
+use muster_core::time::Span;
+
+use crate::cycle::Cycle;
+use crate::place::place;
+
+/// Empties the least used node that can be emptied, if there is one worth it.
+pub(super) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
+    let world = cycle.scratch.world;
+    let wants = |spec: &muster_core::pool::PoolSpec| spec.consolidate == Consolidate::WhenUnderused;
+    if !world.pools().values().any(|pool| wants(&pool.spec))
+        || !world.pending().is_empty()
+        || !plan.groups.is_empty()
+    {
+        return;
+    }
+    let mut candidates: Vec<(u32, ClaimId, NodeIdx)> = world
+        .claims()
+        .iter()
+        .filter(|(_, claim)| {
+            wants(&world.pools()[claim.offering.pool].spec) && !claim.retiring && !claim.releasing
+        })
+        .filter_map(|(id, claim)| match claim.state {
+            ClaimState::Ready(node) => Some((world.node(node)?.seats, *id, node)),
+            _ => None,
+        })
+        .filter(|(seats, ..)| *seats > 0)
+        .collect();
+    candidates.sort_unstable();
+    for (_, claim, node) in candidates {
+        if let Some(moves) = moves(cycle, claim, node) {
+            let mut actions = vec![Action::Retire { claim }];
+            actions.extend(
+                moves.iter().map(|gang| Action::Stop { gang: *gang, reason: StopReason::Moved }),
+            );
+            plan.groups.push(ActionGroup { gang: None, actions });
+            return;
+        }
+    }
+}
+
+/// The gangs that would have to move for a node to become empty, if all of them may, can, and it pays.
+fn moves(cycle: &mut Cycle<'_>, claim: ClaimId, node: NodeIdx) -> Option<Vec<GangId>> {
+    let (world, now) = (cycle.scratch.world, cycle.now);
+    let on_it = |gang: &Gang| gang.seats.iter().any(|seat| seat.node == node);
+    let gangs: Vec<(GangId, &Gang)> = world.gangs().filter(|(_, gang)| on_it(gang)).collect();
+    let (mut lost, mut left) = (0.0, Span::ZERO);
+    for (_, gang) in &gangs {
+        let Phase::Running { at } = gang.phase else { return None };
+        let ran = now.since(at);
+        if !gang.spec.may_move() || ran < gang.spec.disruption.min_runtime {
+            return None;
+        }
+        // Without a checkpoint all it did is lost, on every node it holds.
+        let mut nodes: Vec<NodeIdx> = gang.seats.iter().map(|seat| seat.node).collect();
+        nodes.dedup();
+        lost += ran.as_secs_f64() * nodes.len() as f64;
+        let end = at + gang.spec.said_duration();
+        left = left.max(end.since(now));
+    }
+    if gangs.is_empty() || lost >= left.as_secs_f64() {
+        return None;
+    }
+    let _ = claim;
+    let mut trial = cycle.scratch.trial();
+    for (_, gang) in &gangs {
+        trial.rise(gang, &gang.seats);
+    }
+    trial.close(node);
+    for (_, gang) in &gangs {
+        place(&mut trial, &mut cycle.fits, gang).ok()?;
+    }
+    Some(gangs.into_iter().map(|(id, _)| id).collect())
+}

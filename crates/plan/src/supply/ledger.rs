@@ -1,0 +1,91 @@
+//! What each pool has, sorted by what can be done with it.
+
+use std::collections::BTreeSet;
+
+use muster_core::id::{ClaimId, Id, NodeIdx};
+use muster_core::order::{ClaimState, Place};
+use muster_core::plan::{Action, Plan};
+
+use crate::cycle::Cycle;
+
+/// The claims of one pool that nobody has a right to, by what they are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holdings {
+    /// Nodes somebody uses or has been promised.
+    pub(super) in_use: u32,
+    /// Ready nodes nobody uses.
+    pub(super) idle: Vec<(ClaimId, NodeIdx)>,
+    /// Under way, for nobody.
+    pub(super) coming: Vec<ClaimId>,
+    /// Stopped, or about to be.
+    pub(super) stopped: Vec<ClaimId>,
+    /// Failed, for nobody, with nobody on it.
+    pub(super) failed: Vec<ClaimId>,
+    /// Taking nobody new; with nobody left on it.
+    pub(super) retired: Vec<ClaimId>,
+    /// Used, and not on their way out.
+    pub(super) used: Vec<(ClaimId, NodeIdx)>,
+}
+
+/// Sorts every claim into its pool's holdings.
+pub(super) fn holdings(cycle: &Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
+    let world = cycle.scratch.world;
+    let mut all = vec![Holdings::default(); world.pools().len()];
+    let wanted = wanted_nodes(plan);
+    let promised: BTreeSet<ClaimId> =
+        cycle.scratch.paper().iter().filter_map(|node| node.coming).collect();
+    for node in cycle.scratch.paper().iter().filter(|node| node.coming.is_none()) {
+        all[node.offering.pool.index()].in_use += 1;
+    }
+    for (id, claim) in world.claims() {
+        let held = &mut all[claim.offering.pool.index()];
+        if claim.releasing {
+            continue;
+        }
+        if claim.order.is_some() || promised.contains(id) {
+            held.in_use += 1;
+            continue;
+        }
+        let joined = claim.joined.and_then(|node| Some((node, world.node(node)?)));
+        if let Some((node, here)) = joined
+            && (here.seats > 0 || wanted.contains(&node))
+        {
+            held.in_use += 1;
+            if !claim.retiring && matches!(claim.state, ClaimState::Ready(_)) {
+                held.used.push((*id, node));
+            }
+            continue;
+        }
+        if claim.retiring {
+            held.retired.push(*id);
+            continue;
+        }
+        match claim.state {
+            ClaimState::Ready(node) => held.idle.push((*id, node)),
+            ClaimState::Requested | ClaimState::Launched | ClaimState::Registered(_) => {
+                held.coming.push(*id);
+            }
+            ClaimState::Stopping | ClaimState::Stopped => held.stopped.push(*id),
+            ClaimState::Failed(_) => held.failed.push(*id),
+        }
+    }
+    all
+}
+
+/// Nodes on which something is to sit by what was decided in this cycle.
+fn wanted_nodes(plan: &Plan) -> BTreeSet<NodeIdx> {
+    let mut wanted = BTreeSet::new();
+    for action in plan.actions() {
+        match action {
+            Action::Admit { seats, .. } => wanted.extend(seats.iter().map(|seat| seat.node)),
+            Action::Order(spec) => {
+                wanted.extend(spec.reservations.iter().filter_map(|r| match r.place {
+                    Place::Node(node) => Some(node),
+                    Place::Claim(_) => None,
+                }));
+            }
+            _ => {}
+        }
+    }
+    wanted
+}

@@ -1,0 +1,44 @@
+//! Step 6: have what will be needed, and give back what nobody needs.
+//!
+//! Per pool there is a target: how many free nodes it should have now. What is missing is asked for, stopped
+//! nodes first; what is more than that goes after the pool's idle time, cheapest to lose first.
+
+mod consolidate;
+mod give_back;
+mod ledger;
+mod stock;
+mod target;
+
+use muster_core::id::{Id, PoolIdx};
+use muster_core::plan::{Action, ActionGroup, Plan};
+
+use crate::cycle::Cycle;
+use ledger::Holdings;
+
+/// Adds to the plan what each pool lacks or can spare.
+pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
+    let world = cycle.scratch.world;
+    if world.pools().is_empty() {
+        return;
+    }
+    let mut holdings = ledger::holdings(cycle, plan);
+    for pool in (0..world.pools().len()).map(PoolIdx::from_index) {
+        let mut held = std::mem::take(&mut holdings[pool.index()]);
+        give_back::leftovers(cycle, &mut held, plan);
+        let target = target::of(cycle, pool, held.in_use);
+        if target != muster_core::plan::Target::default() {
+            plan.targets.push((pool, target));
+        }
+        stock::fill(cycle, pool, target, &mut held, plan);
+        give_back::surplus(cycle, pool, target, held, plan);
+    }
+    consolidate::consolidate(cycle, plan);
+}
+
+/// One action that depends on no other.
+fn alone(plan: &mut Plan, action: Action) {
+    plan.groups.push(ActionGroup { gang: None, actions: vec![action] });
+}
+
+/// What one pool has, sorted by what can be done with it.
+type Held = Holdings;

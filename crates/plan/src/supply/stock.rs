@@ -1,0 +1,61 @@
+//! Asking for what a pool lacks ahead of need.
+
+use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
+use muster_core::order::ClaimState;
+use muster_core::plan::{Action, Plan, Target};
+
+use super::{Held, alone};
+use crate::cycle::Cycle;
+use crate::odds::out_of_stock;
+use crate::provision::avoided;
+
+/// Wakes and asks for as many nodes as the target lacks. What is to be stopped is booted first.
+pub(super) fn fill(
+    cycle: &mut Cycle<'_>,
+    pool: PoolIdx,
+    target: Target,
+    held: &mut Held,
+    plan: &mut Plan,
+) {
+    let world = cycle.scratch.world;
+    let have = (held.idle.len() + held.coming.len()) as u32;
+    let mut lacking = target.free.saturating_sub(have);
+    let mut claims: Vec<(ClaimId, OfferingRef)> = Vec::new();
+    while lacking > 0
+        && let Some(at) =
+            held.stopped.iter().position(|id| world.claims()[id].state == ClaimState::Stopped)
+    {
+        let id = held.stopped.remove(at);
+        claims.push((id, world.claims()[&id].offering));
+        lacking -= 1;
+    }
+    let spare = (have + claims.len() as u32).saturating_sub(target.free);
+    let to_stop = target.stopped.saturating_sub(held.stopped.len() as u32);
+    lacking += to_stop.saturating_sub(spare);
+    while lacking > 0
+        && let Some(offering) = best(cycle, pool)
+    {
+        cycle.scratch.open_paper(offering);
+        claims.push((ClaimId(world.next_claim().0 + cycle.claims_given), offering));
+        cycle.claims_given += 1;
+        lacking -= 1;
+    }
+    held.coming.extend(claims.iter().map(|(id, _)| *id));
+    if !claims.is_empty() {
+        alone(plan, Action::Stock { claims });
+    }
+}
+
+/// The offering of a pool that is likely to have a node, at the least price.
+fn best(cycle: &Cycle<'_>, pool: PoolIdx) -> Option<OfferingRef> {
+    let world = cycle.scratch.world;
+    (0..world.pools()[pool].offerings.len())
+        .map(|slot| OfferingRef { pool, slot: slot as u16 })
+        .filter(|offering| cycle.scratch.room(*offering) > 0 && avoided(cycle, *offering).is_none())
+        .min_by_key(|offering| {
+            let odds = out_of_stock(world, cycle.now, *offering);
+            let price = world.offering(*offering).spec.marginal_price();
+            // In tenths: a little better odds are not worth a higher price.
+            ((odds * 10.0) as u32 / 5, price, (odds * 10.0) as u32, *offering)
+        })
+}

@@ -1,0 +1,67 @@
+//! How many free nodes a pool should have now, and why.
+//!
+//! Reasons overlap: a node that is free because of the hour is as good to a gang as one that is free always. So
+//! the target is the most that any reason asks for, and not the sum; only the buffer, which grows with what is
+//! used, comes on top of what is always warm.
+
+use muster_core::ahead::Buffer;
+use muster_core::id::PoolIdx;
+use muster_core::plan::Target;
+use muster_core::pool::Pool;
+use muster_core::time::{Span, Time};
+
+use crate::cycle::{Cycle, earliest};
+
+/// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
+/// it is there in time.
+pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, in_use: u32) -> Target {
+    let pool = &cycle.scratch.world.pools()[idx];
+    let ahead = &pool.spec.ahead;
+    let boots = pool.offerings.iter().map(|offering| offering.spec.boot_time);
+    let lead = boots.max().unwrap_or_default();
+    let warm = ahead.warm;
+    let buffer = match ahead.buffer {
+        None => 0,
+        Some(Buffer::Nodes(nodes)) => nodes,
+        Some(Buffer::Permille(permille)) => {
+            (u64::from(in_use) * u64::from(permille)).div_ceil(1_000) as u32
+        }
+    };
+    let (size, change) = scheduled(cycle, pool, lead);
+    cycle.wake = earliest(cycle.wake, change);
+    let scheduled = size.saturating_sub(in_use);
+    let (mut expected, mut kept) = (0, 0);
+    if let (Some(spec), Some(outlook)) = (&ahead.forecast, &pool.outlook) {
+        let most = spec.max_nodes.unwrap_or(u32::MAX);
+        expected = outlook.most_within(cycle.now, cycle.now + lead).min(most);
+        kept = if spec.only_tell { 0 } else { expected };
+        if !spec.only_tell {
+            cycle.wake = earliest(cycle.wake, outlook.next_change(cycle.now));
+        }
+    }
+    let free = (warm + buffer).max(scheduled).max(kept);
+    // Whoever waits for room in the pool comes before those who may come.
+    let free = if cycle.cramped_pools.contains(&idx) { 0 } else { free };
+    Target { free, stopped: ahead.stopped, warm, buffer, scheduled, expected }
+}
+
+/// How large the pool should be because of the hour, and when that changes next.
+fn scheduled(cycle: &Cycle<'_>, pool: &Pool, lead: Span) -> (u32, Option<Time>) {
+    let (world, now) = (cycle.scratch.world, cycle.now);
+    let ahead = world.unix_ms(now + lead);
+    let at = |unix_ms: i64| now + Span((unix_ms - world.unix_ms(now)).max(0).unsigned_abs());
+    let (mut size, mut change) = (0, None);
+    for (schedule, calendar) in pool.spec.ahead.schedules.iter().zip(&pool.calendars) {
+        let lasts = i64::try_from(schedule.duration.0).unwrap_or(i64::MAX);
+        if let Some(start) = calendar.last(ahead) {
+            let end = start.saturating_add(lasts);
+            if world.unix_ms(now) < end {
+                size = size.max(schedule.nodes);
+                change = earliest(change, Some(at(end)));
+            }
+        }
+        let next = calendar.next(ahead).map(|start| at(start) - lead);
+        change = earliest(change, next.map(|next| next.max(now + Span(1))));
+    }
+    (size, change)
+}
