@@ -106,6 +106,13 @@ pub struct PoolSpec {
     pub patience: Patience,
 }
 
+impl PoolSpec {
+    /// Whether it may keep nodes that nobody uses for longer than their idle time.
+    pub fn keeps_nodes(&self) -> bool {
+        self.ahead != Ahead::default() || self.consolidate == Consolidate::Never
+    }
+}
+
 /// What of a pool is in use, claims in flight included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolUsage {

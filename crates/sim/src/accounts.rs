@@ -127,6 +127,12 @@ impl Accounts {
             }
             Fact::ClaimFailed { .. } => self.failed_claims += 1,
             Fact::ClaimReleased { claim } => self.settle_bill(now, *claim),
+            // A stopped machine costs nothing worth a line until it is woken.
+            Fact::ClaimParked { claim } => {
+                let offering = self.bills.get(claim).map(|bill| bill.offering);
+                self.settle_bill(now, *claim);
+                self.bills.extend(offering.map(|offering| (*claim, Bill { offering, from: None })));
+            }
             Fact::GangSubmitted { gang, spec } => {
                 self.specs.insert(*gang, spec.clone());
             }
@@ -170,6 +176,15 @@ impl Accounts {
         let gpu_ms = gpu_milli * now.since(since).0 / 1_000;
         self.busy_gpu_ms += gpu_ms;
         gpu_ms
+    }
+
+    /// Settles the bills of what is still there when nobody looks any more.
+    pub fn close(&mut self, now: Time) {
+        let mut open: Vec<ClaimId> = self.bills.keys().copied().collect();
+        open.sort_unstable();
+        for claim in open {
+            self.settle_bill(now, claim);
+        }
     }
 
     fn settle_bill(&mut self, now: Time, claim: ClaimId) {

@@ -18,7 +18,7 @@ use muster_core::topology::Levels;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{BadInput, storm_end, tenants};
+use super::{BadInput, ahead, storm_end, tenants};
 use crate::cloud::{Availability, CloudModel, StockModel};
 use crate::host::{Happening, Setup};
 use crate::job::Job;
@@ -69,9 +69,10 @@ pub fn draw(seed: u64) -> Drawn {
     let queues = draw_queues(rng, &bounds);
     let storm_ends = storm_end(hours);
     let (jobs, mut hopeless) = draw_jobs(rng, &bounds, &queues, storm_ends);
-    let faults = draw_faults(rng, jobs.len(), storm_ends);
+    let mut faults = draw_faults(rng, jobs.len(), storm_ends);
     let mut setup = Setup { levels: Levels::default(), queues, pools, nodes, jobs, epoch: 0 };
     tenants::draw(seed, &mut setup, &mut hopeless);
+    ahead::draw(seed, &mut setup, &mut faults, storm_ends);
     Drawn { setup, faults, storm_ends, hopeless }
 }
 

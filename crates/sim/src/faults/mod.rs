@@ -3,10 +3,14 @@
 //! While faults last, no promise may be broken (safety). Once they stop, every gang that can run must run
 //! and end, and everything bought must be given back (liveness).
 
+mod ahead;
 mod bad_input;
 mod draw;
 mod tenants;
 
+use std::collections::BTreeMap;
+
+use muster_core::id::PoolIdx;
 use muster_core::time::{Span, Time};
 use muster_core::verdict::Verdict;
 use muster_plan::{Policy, QueueOrder};
@@ -110,9 +114,9 @@ pub fn run_seed_under(
     }
 }
 
-/// Whether only gangs that can never run are left, and nothing bought.
+/// Whether only gangs that can never run are left, and nothing bought but what is to be kept.
 fn settled(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> bool {
-    sim.world().claims().is_empty()
+    unwanted(sim).is_empty()
         && sim.jobs().iter().all(|job| job.submit <= sim.now())
         && sim.world().gangs().all(|(_, gang)| hopeless.contains(&gang.spec.name))
 }
@@ -141,10 +145,28 @@ fn left_behind(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> Vec<Violation> {
             }
         }
     }
-    for claim in sim.world().claims().values() {
-        wrong(Promise::NoLeak, format!("{} is left although nobody needs it", claim.name));
+    for claim in unwanted(sim) {
+        wrong(Promise::NoLeak, format!("{claim} is left although nobody needs it"));
     }
     found
+}
+
+/// Claims beyond what their pools are to keep.
+fn unwanted(sim: &Sim) -> Vec<std::sync::Arc<str>> {
+    let mut keep: BTreeMap<PoolIdx, u32> = sim
+        .last_plan()
+        .targets
+        .iter()
+        .map(|(pool, target)| (*pool, target.free + target.stopped))
+        .collect();
+    let mut unwanted = Vec::new();
+    for claim in sim.world().claims().values() {
+        match keep.get_mut(&claim.offering.pool).filter(|left| **left > 0 && !claim.releasing) {
+            Some(left) => *left -= 1,
+            None => unwanted.push(claim.name.clone()),
+        }
+    }
+    unwanted
 }
 
 /// The instant a scenario's faults stop, counted from its start.

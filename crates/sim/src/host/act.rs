@@ -11,13 +11,9 @@ use muster_testkit::promises::Promise;
 use super::{Happening, Running, Sim};
 
 impl Sim {
-    /// Carries out a plan, group by group; a crash may cut it short.
-    pub(super) fn act(&mut self, plan: &Plan) {
-        for group in &plan.groups {
-            if !self.act_group(group) {
-                return;
-            }
-        }
+    /// Carries out a plan, group by group. `false` when a crash cuts it short.
+    pub(super) fn act(&mut self, plan: &Plan) -> bool {
+        plan.groups.iter().all(|group| self.act_group(group))
     }
 
     fn act_group(&mut self, group: &ActionGroup) -> bool {

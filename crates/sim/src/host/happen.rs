@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use muster_core::event::Refusal;
 use muster_core::gang::Phase;
-use muster_core::id::{ClaimId, GangId};
+use muster_core::ahead::Outlook;
+use muster_core::id::{ClaimId, GangId, PoolIdx};
 use muster_core::node::NodeSpec;
 use muster_core::order::ClaimFailure;
-use muster_core::time::Time;
+use muster_core::time::{Span, Time};
 use muster_core::{Event, Fact};
 use muster_testkit::promises::Promise;
 
@@ -35,6 +36,8 @@ pub(crate) enum Happening {
     Reclaim,
     /// Nothing can be had in this region, or anywhere, until then.
     OutOfStock(Option<&'static str>, Time),
+    /// A forecaster says that so many free nodes of a pool will be wanted from now on.
+    Expect(u16, u32),
     /// The planner asked to be woken.
     Wake,
     /// Somebody sends nonsense.
@@ -52,6 +55,7 @@ impl Happening {
             Happening::NodeFails(_)
             | Happening::Reclaim
             | Happening::OutOfStock(..)
+            | Happening::Expect(..)
             | Happening::BadInput(_)
             | Happening::Crash(_) => true,
             // A machine that was going to fail is one that was asked for before; it still fails.
@@ -85,6 +89,7 @@ impl Sim {
                 self.cloud.out_of_stock(region, until);
                 Ok(())
             }
+            Happening::Expect(pool, nodes) => self.expect(pool, nodes),
             Happening::Wake => {
                 self.wake_at = None;
                 self.tell(Event::Tick)
@@ -188,6 +193,12 @@ impl Sim {
         self.lose_node(claim)?;
         self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
         Ok(())
+    }
+
+    fn expect(&mut self, pool: u16, nodes: u32) -> Result<(), Refusal> {
+        let pool = self.world.pools()[PoolIdx(pool)].spec.name.clone();
+        let outlook = Outlook { from: self.now, step: Span::hours(2), nodes: vec![nodes, 0] };
+        self.tell(Event::Expected { pool, outlook })
     }
 
     fn machine_stopped(&mut self, claim: ClaimId) -> Result<(), Refusal> {

@@ -13,6 +13,7 @@ use muster_core::event::Refusal;
 use muster_core::gang::Seat;
 use muster_core::id::{ClaimId, GangId};
 use muster_core::node::NodeSpec;
+use muster_core::order::Claim;
 use muster_core::plan::Plan;
 use muster_core::pool::PoolSpec;
 use muster_core::queue::QueueSpec;
@@ -212,11 +213,13 @@ impl Sim {
         while self.next_at().is_some_and(|at| at <= until) && !self.is_over() {
             self.step();
         }
+        self.accounts.close(self.now);
     }
 
-    /// Whether every job is over and nothing bought is left.
+    /// Whether every job is over and nothing bought is left but what pools keep ahead of need.
     pub fn is_over(&self) -> bool {
-        self.unfinished == 0 && self.world.claims().is_empty()
+        let kept = |claim: &Claim| self.world.pools()[claim.offering.pool].spec.keeps_nodes();
+        self.unfinished == 0 && self.world.claims().values().all(kept)
     }
 
     /// The current time.
@@ -309,11 +312,11 @@ impl Sim {
         }
         if let Some(ledger) = &mut self.ledger {
             ledger.promised(self.now, &plan.reservations);
-            ledger.targets(self.now, &plan.targets);
         }
         let acts = !plan.groups.is_empty();
-        if acts {
-            self.act(&plan);
+        let done = self.act(&plan);
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| done) {
+            ledger.targets(self.now, &plan.targets);
         }
         self.last_plan = plan;
         acts
