@@ -135,7 +135,7 @@ fn a_simulated_cloud_keeps_its_defaults_where_nothing_is_said() {
         "  provider:
     simulated:
       boot: {launch: 60s}
-      failures: {bootFailed: 0.02}
+      failures: {bootFailed: 0.02, throttled: 0.5}
       stockOut: {meanDown: 30m}
       inService: {}
       script: [{zone: z, claim: 7, fails: GpusMissing}]",
@@ -144,6 +144,7 @@ fn a_simulated_cloud_keeps_its_defaults_where_nothing_is_said() {
     assert_eq!(pool.spec.offerings[0].boot_time, Span::secs(165));
     assert_eq!((cloud.boot.launch, cloud.boot.register), (Span::secs(60), Span::secs(45)));
     assert_eq!((cloud.failures.boot_failed, cloud.failures.gpus_missing), (0.02, 0.0));
+    assert_eq!(cloud.failures.throttled, 0.5);
     let stock = cloud.stock_out.as_ref().unwrap();
     assert_eq!((stock.mean_up, stock.mean_down), (Span::hours(10), Span::mins(30)));
     assert_eq!(cloud.in_service.as_ref().unwrap().mean_time_to_failure, Span::hours(6300));

@@ -2,6 +2,8 @@
 
 mod inputs;
 mod outputs;
+mod supply;
+mod traces;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -19,7 +21,7 @@ use crate::begin::Begin;
 /// Run a workload in virtual time, as fast as it goes, and say what it came to.
 ///
 /// Supply comes from manifests (nodes, pools, queues, topology) or from --nodes or --procs; demand comes from
-/// manifests, from a trace (--swf, --csv) or from a generator (--workload). Several policies are run one
+/// manifests, from a trace (--trace, --swf, --csv) or from a generator (--workload). Several policies are run one
 /// after the other on the same input and shown side by side. Jobs that can never run are named on standard
 /// error and left behind.
 #[derive(ClapArgs)]
@@ -28,6 +30,10 @@ pub(crate) struct Args {
     /// Manifests with nodes, pools, queues, topology and gangs
     #[arg(value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
+    /// A trace, plain or gzipped; what it is written in is seen by its first line: Standard Workload Format, our
+    /// own table, logs of GPU clusters (job_id, submit_time, duration, num_gpu, ...), openb pod lists
+    #[arg(long, value_name = "FILE", help_heading = "Demand")]
+    pub(super) trace: Option<PathBuf>,
     /// A trace in Standard Workload Format, plain or gzipped
     #[arg(long, value_name = "FILE", help_heading = "Demand")]
     pub(super) swf: Option<PathBuf>,
@@ -46,13 +52,18 @@ pub(crate) struct Args {
         help_heading = "Demand"
     )]
     pub(super) jobs: u32,
-    /// Processors of the machine a --swf trace ran on; its header says so if this does not
-    #[arg(long, value_name = "N", requires = "swf", help_heading = "Supply")]
+    /// Processors of the machine that a trace in Standard Workload Format ran on; its header says so if this
+    /// does not
+    #[arg(long, value_name = "N", help_heading = "Supply")]
     pub(super) procs: Option<u32>,
-    /// Add this many nodes, in racks of 16
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(0..=1_000_000), help_heading = "Supply")]
-    pub(super) nodes: Option<u32>,
-    /// GPUs of each added node
+    /// Add this many nodes, in racks of 16, or those of an openb node list
+    #[arg(long, value_name = "N|FILE", help_heading = "Supply")]
+    pub(super) nodes: Option<supply::Nodes>,
+    /// How many nodes of a zone's offerings could be had over time, as a JSON record {"metadata":
+    /// {"gap_seconds": N}, "data": [N, ...]}; instead of what its pool's stockOut says
+    #[arg(long, value_name = "ZONE=FILE", help_heading = "Supply")]
+    pub(super) availability: Vec<supply::Recorded>,
+    /// GPUs of each added node; jobs of a GPU cluster's log that have more are gangs of such nodes
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(0..=64), help_heading = "Supply")]
     pub(super) gpus_per_node: u16,
     #[arg(long, value_name = "NAME", default_value = "muster", help = policy_help())]
@@ -61,7 +72,7 @@ pub(crate) struct Args {
     /// every submission and every end, as the simulator behind the published backfilling results does
     #[arg(long, value_name = "NAME", default_value = "muster", value_enum)]
     event_order: EventOrder,
-    /// Whose run times a --swf trace gives to the planner: what users requested, or the true ones
+    /// Whose run times a trace gives to the planner: what users requested, or the true ones
     #[arg(
         long,
         value_name = "WHOSE",
@@ -102,14 +113,16 @@ pub(crate) struct Args {
 }
 
 /// What says nothing to a replay.
-const SIMULATING: [&str; 8] =
-    ["files", "swf", "csv", "workload", "begin", "starts", "record", "report"];
+const SIMULATING: [&str; 9] =
+    ["files", "trace", "swf", "csv", "workload", "begin", "starts", "record", "report"];
 
 const EXAMPLES: &str = "\
 Examples:
   muster simulate examples/quickstart.yaml
   muster simulate --workload training --jobs 500 --nodes 512
   muster simulate --swf log.swf.gz --procs 100 --policy fifo --starts starts.csv
+  muster simulate --trace examples/traces/jobs.csv --nodes 8
+  muster simulate --trace examples/traces/pods.csv --nodes examples/traces/nodes.csv
   muster simulate --workload mixed --nodes 256 --policy easy --policy muster --report report.html
   muster simulate pools.yaml --csv jobs.csv --record run.jsonl && muster replay run.jsonl";
 

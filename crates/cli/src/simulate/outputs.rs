@@ -38,7 +38,7 @@ pub(super) fn report(file: &Path, setup: &Setup) -> Result<(BufWriter<File>, Gat
 
 /// How the command was called, for the report.
 pub(super) fn called(args: &Args) -> Called {
-    let files = args.files.iter().chain(&args.swf).chain(&args.csv);
+    let files = args.files.iter().chain(&args.trace).chain(&args.swf).chain(&args.csv);
     let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut inputs: Vec<String> = files.map(name).collect();
     inputs.extend(args.workload.map(|preset| format!("synthetic workload {preset}")));

@@ -11,6 +11,7 @@ mod muster;
 
 mod begin;
 mod help;
+mod imports;
 mod manifests;
 mod recording;
 mod report;

@@ -106,12 +106,13 @@ fn nothing_to_run_and_nowhere_to_run_come_with_advice() {
     let nothing = muster(&["simulate", "--nodes", "4"]).exits(2);
     assert_eq!(
         nothing.err,
-        "error: nothing to run: give manifests with gangs, or a trace with --swf or --csv, or --workload\n"
+        "error: nothing to run: give manifests with gangs, or a trace with --trace, --swf or --csv, or \
+         --workload\n"
     );
     let nowhere = muster(&["simulate", "--workload", "training"]).exits(2);
     assert_eq!(
         nowhere.err,
-        "error: nowhere to run: give manifests with nodes or pools, or --nodes, or --swf with --procs\n"
+        "error: nowhere to run: give manifests with nodes or pools, or --nodes, or an SWF trace with --procs\n"
     );
     assert_eq!((nothing.out, nowhere.out), (String::new(), String::new()));
 }
@@ -124,7 +125,7 @@ fn a_wrong_command_line_is_refused_before_anything_runs() {
         (&["--nodes", "4000000000"], "4000000000 is not in 0..=1000000"),
         (&["--gpus-per-node", "65"], "65 is not in 0..=64"),
         (&["--jobs", "5"], "--workload <NAME>"),
-        (&["--procs", "5"], "--swf <FILE>"),
+        (&["--procs", "5"], "--procs is for a trace in Standard Workload Format"),
         (&["--replay", "f"], "cannot be used with"),
         (&["--begin", "2026-11-30T08:00:00"], "has no offset from UTC: write 2026-11-30T08:00:00Z"),
         (&["--begin", "monday"], "must be a date and time with an offset"),

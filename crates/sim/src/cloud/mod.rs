@@ -75,7 +75,7 @@ impl Cloud {
         if self.machines.contains_key(&claim) {
             return Vec::new();
         }
-        let number = count(&mut self.asked, offering);
+        let number = count(&mut self.asked, offering) - 1;
         let mut rng = Stream::Machine(offering, number).open(self.seed);
         let (pool, model) = &self.pools[usize::from(offering.pool.0)];
         let spec = &pool.offerings[usize::from(offering.slot)];

@@ -19,7 +19,7 @@ pub(super) enum Stream {
     Everywhere { pool: u16 },
     /// Failures in service of one offering's machines.
     Failures(OfferingRef),
-    /// The life of the n-th machine ever asked for of one offering.
+    /// The life of the n-th machine ever asked for of one offering, from 0.
     Machine(OfferingRef, u32),
 }
 

@@ -39,7 +39,7 @@ enum Kind {
     /// There is always another one.
     Endless,
     /// In stock while its own, its region's and everybody's stock is; the last two by place.
-    Modelled { own: Stock, region: usize, everywhere: usize },
+    Modelled { own: Box<Stock>, region: usize, everywhere: usize },
     /// As many as were recorded.
     Recorded(Arc<Availability>),
 }
@@ -81,7 +81,7 @@ impl Supply {
                         known.len() - 1
                     });
                     Kind::Modelled {
-                        own: Stock::new(Stream::Offering(at).open(seed), parts.own),
+                        own: Stock::new(Stream::Offering(at).open(seed), parts.own).into(),
                         region: first + region,
                         everywhere: self.everywhere.len() - 1,
                     }

@@ -1,5 +1,8 @@
 //! Values of a trace, read strictly: numbers that are numbers, times that fit.
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use muster_core::money::Money;
 use muster_core::quantity::{Quantity, QuantityError};
 use muster_core::time::Span;
@@ -21,6 +24,9 @@ pub enum CellError {
     /// Not a number of seconds.
     #[error("is not a number of seconds")]
     NotSeconds,
+    /// Not a time in any way of writing it.
+    #[error("is neither a number of seconds nor a date and time")]
+    NotTime,
     /// Not an amount of money.
     #[error("is not an amount of money")]
     NotMoney,
@@ -51,6 +57,9 @@ pub enum CellError {
         /// How many it may have.
         members: u32,
     },
+    /// A share that is not of one GPU.
+    #[error("is not a share of a GPU: 1 to 1000 thousandths, below 1000 only of a single one")]
+    NotShare,
     /// Two gangs of one name.
     #[error("is also the name on line {line}")]
     NameTaken {
@@ -96,6 +105,48 @@ pub(super) fn seconds_if_known(text: &str) -> Result<Option<Span>, CellError> {
 /// Seconds that must be there.
 pub(super) fn seconds(text: &str) -> Result<Span, CellError> {
     seconds_if_known(text)?.ok_or(CellError::Negative)
+}
+
+/// A point in time as a log may write it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Moment {
+    /// Seconds, counted from wherever the log counts.
+    Count(Span),
+    /// A date, as what has passed since 1970.
+    Date(Span),
+}
+
+impl Moment {
+    /// What has passed, wherever it is counted from.
+    pub(super) fn span(self) -> Span {
+        match self {
+            Self::Count(span) | Self::Date(span) => span,
+        }
+    }
+}
+
+/// Seconds, or a date and time such as `2017-10-03 18:04:11`; without an offset it is taken as UTC, as only
+/// differences count. `None` when below zero, or when the log says `None` or `null`.
+pub(super) fn moment_if_known(text: &str) -> Result<Option<Moment>, CellError> {
+    if ["None", "null", "NaN", "nan"].contains(&text) {
+        return Ok(None);
+    }
+    let date = || {
+        let instant = text.parse::<Timestamp>().or_else(|_| {
+            text.parse::<DateTime>()?.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp())
+        });
+        let ms = instant.map_err(|_| CellError::NotTime)?.as_millisecond();
+        Ok(u64::try_from(ms).ok().map(|ms| Moment::Date(Span(ms))))
+    };
+    match seconds_if_known(text) {
+        Err(CellError::NotSeconds) => date(),
+        known => Ok(known?.map(Moment::Count)),
+    }
+}
+
+/// A point in time that must be there.
+pub(super) fn moment(text: &str) -> Result<Moment, CellError> {
+    moment_if_known(text)?.ok_or(CellError::Negative)
 }
 
 /// An amount of money, whole or with a fraction.
@@ -151,6 +202,21 @@ mod tests {
         for text in ["", "x", "1s", "nan", "inf", "1e13", "-1", "-inf"] {
             assert!(seconds(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_moment_is_a_count_or_a_date() {
+        assert_eq!(moment("90.5"), Ok(Moment::Count(Span(90_500))));
+        for text in ["1970-01-02 00:00:01", "1970-01-02T00:00:01Z", "1970-01-02T01:00:01+01:00"] {
+            assert_eq!(moment(text), Ok(Moment::Date(Span(86_401_000))), "{text}");
+        }
+        for unknown in ["-1", "None", "null", "1969-12-31 23:59:59"] {
+            assert_eq!(moment_if_known(unknown), Ok(None), "{unknown}");
+        }
+        for text in ["", "yesterday", "2017-13-01 00:00:00", "12:00"] {
+            assert_eq!(moment(text), Err(CellError::NotTime), "{text}");
+        }
+        assert_eq!(moment("1e13"), Err(CellError::TooLarge));
     }
 
     #[test]

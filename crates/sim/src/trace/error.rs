@@ -96,7 +96,39 @@ pub enum TraceError {
         /// The column.
         column: &'static str,
     },
+    /// A JSON file that is not what it should be.
+    #[error("{}:{line}:{column}: {reason}", file.display())]
+    Json {
+        /// The trace.
+        file: PathBuf,
+        /// The line.
+        line: usize,
+        /// The letter in it.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// A value of a JSON file that cannot be.
+    #[error("{}: {field}: {reason}", file.display())]
+    Field {
+        /// The trace.
+        file: PathBuf,
+        /// Which value.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Something to replay, but no jobs.
+    #[error("{}: this is {what}, not a trace of jobs: give it with {option}", file.display())]
+    NotJobs {
+        /// The trace.
+        file: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// Where it belongs.
+        option: &'static str,
+    },
     /// Not the name of a format.
-    #[error("`{0}` is not a trace format: known are swf, csv")]
+    #[error("`{0}` is not a trace format: known are swf, csv, log, pods")]
     UnknownFormat(String),
 }

@@ -10,15 +10,15 @@ use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
-use muster_core::gang::{GangSpec, Provisioning, ProvisioningMode, Request, RoleSpec};
+use muster_core::gang::{GangSpec, Provisioning, ProvisioningMode, Request};
 use muster_core::resource::{CPU, NamedAmounts};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use header::Header;
-pub use record::{Record, SkipReason};
+pub use record::Record;
 
-use super::TraceError;
 use super::lines::Lines;
+use super::{Skip, SkipReason, TraceError, plain};
 use crate::job::Job;
 
 /// A log as read.
@@ -30,15 +30,6 @@ pub struct Swf {
     pub records: Vec<Record>,
     /// Its unusable records.
     pub skipped: Vec<Skip>,
-}
-
-/// A record that was left out, as is usual in logs of real machines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Skip {
-    /// Where it is.
-    pub line: u64,
-    /// Why.
-    pub reason: SkipReason,
 }
 
 /// What gangs are told to expect of themselves.
@@ -109,31 +100,19 @@ impl Swf {
             Some(user) => users.entry(user).or_insert_with(|| format!("u{user}").into()).clone(),
             None => nobody.clone(),
         };
-        let job = |record: &Record| Job {
-            gang: GangSpec {
-                name: format!("job-{}", record.id).into(),
-                queue: options.queue.clone(),
-                user: user_name(record.user),
-                priority: 0,
-                roles: vec![RoleSpec {
-                    name: role.clone(),
-                    min: record.processors,
-                    max: record.processors,
-                    request: Request { amounts: one_cpu.clone(), gpu: None },
-                    constraints: Default::default(),
-                }],
-                closeness: None,
+        let job = |record: &Record| {
+            let request = Request { amounts: one_cpu.clone(), gpu: None };
+            let roles = vec![plain::role(role.clone(), record.processors, request)];
+            let (name, user) = (format!("job-{}", record.id).into(), user_name(record.user));
+            let gang = GangSpec {
                 provisioning: provisioning.clone(),
                 expected_duration: Some(match options.estimates {
                     Estimates::Requested => record.requested.unwrap_or(record.run),
                     Estimates::True => record.run,
                 }),
-                deadline: None,
-                cost_of_waiting: None,
-                disruption: muster_core::gang::Disruption::default(),
-            },
-            submit: record.submit,
-            run: record.run,
+                ..plain::gang(name, options.queue.clone(), user, roles)
+            };
+            Job { gang, submit: record.submit, run: record.run }
         };
         self.records.iter().map(job).collect()
     }

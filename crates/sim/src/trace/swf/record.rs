@@ -2,9 +2,9 @@
 
 use muster_core::time::{Span, Time};
 
-use crate::trace::TraceError;
 use crate::trace::cell::{self, CellError};
 use crate::trace::lines::Place;
+use crate::trace::{SkipReason, TraceError};
 
 /// What a log says about one job; `None` where it does not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,26 +25,6 @@ pub struct Record {
     pub user: Option<u64>,
     /// The queue it was in.
     pub queue: Option<u64>,
-}
-
-/// Why a record is of no use to a replay.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error)]
-pub enum SkipReason {
-    /// It was cancelled before it got any, or nobody knew.
-    #[error("no processors, neither allocated nor requested")]
-    NoProcessors,
-    /// It was cancelled before it started, or nobody knew.
-    #[error("run time is negative")]
-    NoRunTime,
-    /// It cannot be replayed without a time.
-    #[error("submit time is negative")]
-    NoSubmitTime,
-    /// A stretch of a job that was swapped out; the job's own line counts the whole of it.
-    #[error("part of a job that has a line of its own")]
-    Partial,
-    /// The job was there before; two gangs cannot have one name.
-    #[error("its id was used on an earlier line")]
-    RepeatedId,
 }
 
 /// Columns in a line.

@@ -1,10 +1,13 @@
 //! Cases: a small table in, jobs or a refusal out.
 
+use muster_core::device::{GpuRequest, MAX_DEVICES, WHOLE};
 use muster_core::money::Money;
+use muster_core::resource::NamedAmounts;
 use muster_core::time::Span;
 use proptest::prelude::*;
 
 use super::*;
+use crate::trace::plain::GPU;
 
 fn table(text: &str) -> Result<Vec<Job>, TraceError> {
     parse(Path::new("jobs.csv"), text.as_bytes())

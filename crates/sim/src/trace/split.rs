@@ -3,8 +3,8 @@
 //! The `csv` crate is not used here: it lets cells span lines and counts lines from where it stopped last, so
 //! that after blank lines or Windows line ends an error would name the wrong one.
 
-use crate::trace::TraceError;
-use crate::trace::lines::Place;
+use super::TraceError;
+use super::lines::Place;
 
 /// Cuts `line` into `cells`, without the white space around them. A cell in double quotes may hold commas,
 /// and a doubled quote stands for one.
