@@ -80,7 +80,8 @@ impl Sim {
         for gang in stops {
             let reason = match self.world.broken().get(&gang) {
                 Some(node) => StopReason::NodeLost(*node),
-                None => StopReason::Cancelled,
+                None if self.world.cancelled().contains(&gang) => StopReason::Cancelled,
+                None => StopReason::Moved,
             };
             self.stop(gang, reason);
         }

@@ -187,10 +187,10 @@ impl Sim {
 
     fn node_fails(&mut self, claim: ClaimId) -> Result<(), Refusal> {
         let gone = |machine: &Machine| machine.released || machine.stopped.is_some();
-        if self.cloud.machines.get(&claim).is_none_or(gone) {
+        // A machine that was stopped since and is coming up again is as good as new.
+        if self.cloud.machines.get(&claim).is_none_or(gone) || !self.lose_node(claim)? {
             return Ok(());
         }
-        self.lose_node(claim)?;
         self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
         Ok(())
     }
