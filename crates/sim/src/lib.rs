@@ -1,8 +1,8 @@
 //! The simulator: a host in virtual time.
 //!
 //! Read in this order: what a job is and where jobs come from (recorded traces, synthetic workloads), how
-//! clouds behave, the host that puts it all in motion, what it came to, and what happens when everything
-//! goes wrong.
+//! clouds behave, the host that puts it all in motion, what it came to, how others fare, and what happens when
+//! everything goes wrong.
 
 pub mod job;
 pub mod trace;
@@ -18,6 +18,7 @@ pub mod accounts;
 pub mod naive;
 pub mod record;
 pub mod report;
+pub mod rivals;
 pub mod summary;
 
 pub mod faults;

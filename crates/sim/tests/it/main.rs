@@ -2,6 +2,7 @@
 
 mod faults;
 mod replay;
+mod rivals;
 mod scenarios;
 mod shares;
 mod silence;

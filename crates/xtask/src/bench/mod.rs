@@ -3,6 +3,7 @@
 mod memory;
 mod plan;
 mod replay;
+mod supply;
 mod worlds;
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -20,11 +21,14 @@ enum What {
     Plan(plan::Args),
     /// The simulator: a made-up log of jobs replayed under one order, for a quarter, a half and all of it
     Replay(replay::Args),
+    /// Supply: real gang jobs served with bought nodes, by Muster and by three who do it otherwise
+    Supply(supply::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Plan(args) => plan::run(args),
         What::Replay(args) => replay::run(args),
+        What::Supply(args) => supply::run(args),
     }
 }

@@ -1,0 +1,123 @@
+//! How lively it is: at what rate bursts come, going by how many came lately, on several scales of "lately".
+//!
+//! Arrivals excite arrivals: who submits now will most likely submit again in minutes, and a team that was busy
+//! yesterday is busy today. No single scale says it all, so there are six, and a part for the hour of the season,
+//! and [`Mix`] learns what each is worth on this pool.
+
+use muster_core::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::mix::Mix;
+
+/// How long a burst is remembered on each scale, in seconds: ten minutes to two weeks, each about four times the
+/// one before.
+const SCALES: [f64; 6] = [600.0, 2_400.0, 10_800.0, 43_200.0, 172_800.0, 1_209_600.0];
+/// The scales, and the hour of the season.
+pub(crate) const PARTS: usize = SCALES.len() + 1;
+/// How long an hour of the season counts as usual before its own past is believed: six visits.
+const HOUR_PRIOR_SECS: f64 = 6.0 * 3_600.0;
+const HOUR_MS: u64 = 3_600_000;
+
+/// Rates of bursts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Pulse {
+    faded: [f64; SCALES.len()],
+    by_hour: Vec<f64>,
+    hour_secs: Vec<f64>,
+    bursts: f64,
+    secs: f64,
+    mix: Mix,
+}
+
+impl Pulse {
+    pub(crate) fn new(season: Span) -> Self {
+        let hours = usize::try_from(season.0 / HOUR_MS).unwrap_or(0).clamp(1, 24 * 7);
+        Self {
+            faded: [0.0; SCALES.len()],
+            by_hour: vec![0.0; hours],
+            hour_secs: vec![0.0; hours],
+            bursts: 0.0,
+            secs: 0.0,
+            mix: Mix::new(&[20.0 / PARTS as f64; PARTS]),
+        }
+    }
+    /// By how much a burst fades on each scale while `step` passes.
+    pub(crate) fn fading(step: Span) -> [f64; SCALES.len()] {
+        SCALES.map(|scale| (-step.as_secs_f64() / scale).exp())
+    }
+    fn hour(&self, at: Time) -> usize {
+        (at.0.div_euclid(HOUR_MS as i64)).rem_euclid(self.by_hour.len() as i64) as usize
+    }
+    /// What each part says, in bursts per second.
+    pub(crate) fn parts(&self, at: Time) -> [f64; PARTS] {
+        let hour = self.hour(at);
+        let usual = self.bursts / self.secs.max(1.0);
+        let mut parts = [0.0; PARTS];
+        for (i, part) in parts.iter_mut().enumerate() {
+            *part = match SCALES.get(i) {
+                Some(scale) => self.faded[i] / scale,
+                None => {
+                    (self.by_hour[hour] + usual * HOUR_PRIOR_SECS)
+                        / (self.hour_secs[hour] + HOUR_PRIOR_SECS)
+                }
+            };
+        }
+        parts
+    }
+    /// How lively it is compared with always, by what the parts say: 1 is as usual.
+    pub(crate) fn liveliness(&self, parts: &[f64; PARTS]) -> f64 {
+        // One burst and one hour more than were seen, so that the first burst is no sensation.
+        let usual = (self.bursts + 1.0) / (self.secs + 3_600.0);
+        (self.mix.rate(parts) / usual).max(1e-3)
+    }
+    /// A step passes; `burst` is what the parts said when it began, if one came in it. Returns what they say now.
+    pub(crate) fn pass(
+        &mut self,
+        until: Time,
+        step: Span,
+        fading: &[f64; SCALES.len()],
+        burst: Option<&[f64; PARTS]>,
+    ) -> [f64; PARTS] {
+        for (faded, fading) in self.faded.iter_mut().zip(fading) {
+            *faded *= fading;
+        }
+        let hour = self.hour(until);
+        if let Some(before) = burst {
+            self.mix.happened(before);
+            self.faded.iter_mut().for_each(|faded| *faded += 1.0);
+            self.by_hour[hour] += 1.0;
+            self.bursts += 1.0;
+        }
+        let secs = step.as_secs_f64();
+        self.secs += secs;
+        self.hour_secs[hour] += secs;
+        let parts = self.parts(until);
+        self.mix.pass(&parts, secs);
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_make_it_lively_for_a_while() {
+        let (step, mut pulse) = (Span::mins(5), Pulse::new(Span::hours(24)));
+        let (fading, mut now) = (Pulse::fading(step), Time::ZERO);
+        let mut lively = Vec::new();
+        // Ten days with six bursts in the first half hour after ten o'clock, and none otherwise.
+        for tick in 0..10 * 288 {
+            let parts = pulse.parts(now);
+            now += step;
+            let burst = (120..126).contains(&(tick % 288));
+            let parts = pulse.pass(now, step, &fading, burst.then_some(&parts));
+            lively.push(pulse.liveliness(&parts));
+        }
+        let day = &lively[9 * 288..];
+        assert!(day[126] > 5.0, "in the midst of it: {}", day[126]);
+        assert!(day[144] < 0.5 * day[126], "two hours later: {}", day[144]);
+        assert!(day[280] < 0.5, "late in the evening: {}", day[280]);
+        assert!(day[119 + 1] > day[280], "and the hour is known: {}", day[120]);
+    }
+}

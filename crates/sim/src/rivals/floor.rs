@@ -1,0 +1,278 @@
+//! The floor: machines, gangs, the clock and the bill, the same for every rival.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use muster_core::Fact;
+use muster_core::device::DeviceSet;
+use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, PoolIdx};
+use muster_core::plan::StopReason;
+use muster_core::pool::{OfferingSpec, PoolSpec};
+use muster_core::time::{Span, Time};
+
+use super::happen::{Alarm, Happening};
+use super::{Meter, Run};
+use crate::accounts::Accounts;
+use crate::agenda::Agenda;
+use crate::cloud::{Cloud, CloudModel};
+use crate::job::Job;
+
+/// How far a machine is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Asked for.
+    Coming,
+    /// Its node has joined, without its GPUs yet.
+    Joined,
+    /// Its node shows every GPU.
+    Ready,
+    /// Given back.
+    Gone,
+}
+
+/// A machine.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    pub(super) offering: OfferingRef,
+    pub(super) gpus: u16,
+    pub(super) free: u16,
+    pub(super) state: State,
+    /// Gangs with members here, once per member.
+    pub(super) seated: Vec<usize>,
+    pub(super) empty_since: Time,
+}
+
+/// A gang.
+#[derive(Clone, Debug)]
+pub(super) struct Gang {
+    pub(super) members: u32,
+    /// GPUs of one member.
+    pub(super) gpus: u16,
+    run: Span,
+    /// Where members are, once per member.
+    pub(super) seats: Vec<ClaimId>,
+    /// Which start this is: an end that was scheduled for an earlier one is void.
+    pub(super) epoch: u32,
+}
+
+impl Gang {
+    fn of(job: &Job) -> Self {
+        let role = &job.gang.roles[0];
+        let gpus = role.request.gpu.as_ref().map_or(0, |gpu| gpu.count);
+        Self { members: role.min, gpus, run: job.run, seats: Vec::new(), epoch: 0 }
+    }
+    /// Whether every member has started, so that work gets done.
+    pub(super) fn at_work(&self) -> bool {
+        self.seats.len() as u32 == self.members
+    }
+}
+
+/// Everything that is the same for every rival.
+pub(super) struct Floor<'j> {
+    pub(super) now: Time,
+    pub(super) pools: Vec<PoolSpec>,
+    pub(super) gangs: Vec<Gang>,
+    /// Ready machines with free GPUs, by how many.
+    pub(super) open: BTreeSet<(u16, ClaimId)>,
+    /// Machines that are not ready yet.
+    pub(super) coming: BTreeSet<ClaimId>,
+    /// How long an empty machine is kept; without an end when nobody says.
+    pub(super) idle_after: Option<Span>,
+    pub(super) agenda: Agenda<Happening>,
+    pub(super) cloud: Cloud,
+    pub(super) machines: Vec<Machine>,
+    pub(super) jobs: &'j [Job],
+    pub(super) unfinished: usize,
+    /// Machines not given back yet.
+    pub(super) held: usize,
+    pub(super) accounts: Accounts,
+    meter: Meter,
+}
+
+impl<'j> Floor<'j> {
+    pub(super) fn new(pools: Vec<(PoolSpec, CloudModel)>, jobs: &'j [Job], seed: u64) -> Self {
+        let specs: Vec<PoolSpec> = pools.iter().map(|(spec, _)| spec.clone()).collect();
+        let mut agenda = Agenda::new();
+        for (i, job) in jobs.iter().enumerate() {
+            agenda.add(job.submit, Happening::Submit(i));
+        }
+        Self {
+            now: Time::ZERO,
+            accounts: Accounts::new(specs.clone(), jobs.len()),
+            meter: Meter::new(specs.clone()),
+            pools: specs,
+            gangs: jobs.iter().map(Gang::of).collect(),
+            open: BTreeSet::new(),
+            coming: BTreeSet::new(),
+            idle_after: None,
+            agenda,
+            cloud: Cloud::new(pools, seed),
+            machines: Vec::new(),
+            jobs,
+            unfinished: jobs.len(),
+            held: 0,
+        }
+    }
+
+    pub(super) fn finish(self) -> Run {
+        Run { accounts: self.accounts, meter: self.meter }
+    }
+    /// A machine by its claim.
+    pub(super) fn machine(&self, claim: ClaimId) -> &Machine {
+        &self.machines[claim.0 as usize]
+    }
+    /// What an offering is.
+    pub(super) fn spec(&self, at: OfferingRef) -> &OfferingSpec {
+        &self.pools[usize::from(at.pool.0)].offerings[usize::from(at.slot)]
+    }
+    /// Every offering there is, cheapest first; of equals the one listed first.
+    pub(super) fn by_price(&self) -> Vec<OfferingRef> {
+        let mut all: Vec<OfferingRef> = Vec::new();
+        for (pool, spec) in self.pools.iter().enumerate() {
+            let of = |slot| OfferingRef { pool: PoolIdx(pool as u16), slot: slot as u16 };
+            all.extend((0..spec.offerings.len()).map(of));
+        }
+        all.sort_by_key(|at| (self.spec(*at).price, *at));
+        all
+    }
+    /// Wakes the strategy at some time.
+    pub(super) fn set(&mut self, at: Time, alarm: Alarm) {
+        self.agenda.add(at, Happening::Alarm(alarm));
+    }
+
+    /// Asks for one machine.
+    pub(super) fn buy(&mut self, offering: OfferingRef) -> ClaimId {
+        let claim = ClaimId(self.machines.len() as u32);
+        let gpus = self.spec(offering).gpus;
+        let (seated, empty_since) = (Vec::new(), self.now);
+        let state = State::Coming;
+        self.machines.push(Machine { offering, gpus, free: gpus, state, seated, empty_since });
+        self.coming.insert(claim);
+        self.held += 1;
+        self.tell(&Fact::ClaimRequested { claim, offering });
+        for (at, stage) in self.cloud.request(self.now, claim, offering) {
+            self.agenda.add(at, Happening::Machine(claim, stage));
+        }
+        claim
+    }
+
+    /// Gives a machine back, on which nobody sits any more; once is enough.
+    pub(super) fn give_back(&mut self, claim: ClaimId) {
+        let machine = &mut self.machines[claim.0 as usize];
+        if machine.state == State::Gone {
+            return;
+        }
+        debug_assert!(machine.seated.is_empty(), "{claim:?} is in use");
+        machine.state = State::Gone;
+        self.open.remove(&(machine.free, claim));
+        self.coming.remove(&claim);
+        self.held -= 1;
+        self.cloud.release(self.now, claim);
+        self.tell(&Fact::ClaimReleased { claim });
+    }
+
+    /// Starts one member on a ready machine. The last one of its gang sets all of them to work.
+    pub(super) fn seat(&mut self, gang: usize, claim: ClaimId) {
+        let gpus = self.gangs[gang].gpus;
+        let machine = &mut self.machines[claim.0 as usize];
+        debug_assert!(machine.state == State::Ready && machine.free >= gpus);
+        self.open.remove(&(machine.free, claim));
+        machine.free -= gpus;
+        if machine.free > 0 {
+            self.open.insert((machine.free, claim));
+        }
+        machine.seated.push(gang);
+        self.gangs[gang].seats.push(claim);
+        self.tell(&members_started(gang, claim));
+        if self.gangs[gang].at_work() {
+            self.gangs[gang].epoch += 1;
+            let (epoch, end) = (self.gangs[gang].epoch, self.now + self.gangs[gang].run);
+            self.agenda.add(end, Happening::Done(gang, epoch));
+            self.tell(&Fact::GangStarted { gang: id(gang) });
+        }
+    }
+
+    /// Stops every member of a gang; where they were. Work that was under way is lost.
+    pub(super) fn stop(&mut self, gang: usize, lost: ClaimId) -> Vec<ClaimId> {
+        let at_work = self.gangs[gang].at_work();
+        let seats = self.leave(gang);
+        if at_work {
+            self.gangs[gang].epoch += 1;
+            let reason = StopReason::NodeLost(NodeIdx(lost.0));
+            self.tell(&Fact::GangStopped { gang: id(gang), reason });
+        }
+        seats
+    }
+
+    /// Takes every member of a gang off its machine.
+    pub(super) fn leave(&mut self, gang: usize) -> Vec<ClaimId> {
+        let seats = std::mem::take(&mut self.gangs[gang].seats);
+        for claim in &seats {
+            self.unseat(gang, *claim);
+        }
+        seats
+    }
+
+    /// Stops the members of a gang on one machine.
+    pub(super) fn leave_one(&mut self, gang: usize, claim: ClaimId) {
+        let seats = &mut self.gangs[gang].seats;
+        let before = seats.len();
+        seats.retain(|seat| *seat != claim);
+        let left = before - seats.len();
+        for _ in 0..left {
+            self.unseat(gang, claim);
+        }
+    }
+
+    fn unseat(&mut self, gang: usize, claim: ClaimId) {
+        let gpus = self.gangs[gang].gpus;
+        let machine = &mut self.machines[claim.0 as usize];
+        let at = machine.seated.iter().position(|other| *other == gang).expect("it sits there");
+        machine.seated.swap_remove(at);
+        self.open.remove(&(machine.free, claim));
+        machine.free += gpus;
+        self.open.insert((machine.free, claim));
+        self.tell(&members_stopped(gang, claim));
+        self.note_empty(claim);
+    }
+
+    /// An empty machine is given back after its idle time.
+    pub(super) fn note_empty(&mut self, claim: ClaimId) {
+        let now = self.now;
+        let machine = &mut self.machines[claim.0 as usize];
+        if !machine.seated.is_empty() {
+            return;
+        }
+        machine.empty_since = now;
+        if let Some(idle_after) = self.idle_after {
+            // Never within the instant in which somebody may still take it.
+            let due = now + idle_after.max(Span::secs(1));
+            self.agenda.add(due, Happening::Idle(claim, now));
+        }
+    }
+
+    pub(super) fn tell(&mut self, fact: &Fact) {
+        self.accounts.note(self.now, fact);
+        self.meter.note(self.now, fact);
+    }
+    pub(super) fn submit(&mut self, gang: usize) {
+        let spec = Arc::new(self.jobs[gang].gang.clone());
+        self.accounts.submitted(id(gang), gang, self.now);
+        self.tell(&Fact::GangSubmitted { gang: id(gang), spec });
+    }
+}
+
+/// Gangs are numbered as their jobs are.
+pub(super) fn id(gang: usize) -> GangId {
+    GangId(gang as u32)
+}
+
+fn members_started(gang: usize, claim: ClaimId) -> Fact {
+    let (gang, node, devices) = (id(gang), NodeIdx(claim.0), DeviceSet::default());
+    Fact::MembersStarted { gang, role: 0, node, devices, members: 1 }
+}
+
+fn members_stopped(gang: usize, claim: ClaimId) -> Fact {
+    let (gang, node, devices) = (id(gang), NodeIdx(claim.0), DeviceSet::default());
+    Fact::MembersStopped { gang, role: 0, node, devices, members: 1 }
+}

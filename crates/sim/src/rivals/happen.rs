@@ -1,0 +1,200 @@
+//! What can happen on the floor, and what a rival is told about it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_core::Fact;
+use muster_core::id::{ClaimId, NodeIdx};
+use muster_core::order::ClaimFailure;
+use muster_core::time::Time;
+
+use super::floor::{Floor, State, id};
+use crate::cloud::Stage;
+
+/// Something on the agenda.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Happening {
+    /// A job is submitted.
+    Submit(usize),
+    /// A machine reaches a stage.
+    Machine(ClaimId, Stage),
+    /// A machine in service fails.
+    Fails(ClaimId),
+    /// A gang's work is done, if this is still the start it was scheduled for.
+    Done(usize, u32),
+    /// A machine may have been empty since then.
+    Idle(ClaimId, Time),
+    /// The strategy asked to be woken.
+    Alarm(Alarm),
+}
+
+/// What a strategy asked to be woken for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Alarm {
+    /// A machine should have come by now.
+    Overdue(ClaimId),
+    /// Somebody looks at a machine that never got its GPUs.
+    Noticed(ClaimId),
+    /// Try again for one gang.
+    Again(usize),
+    /// An offering that was left alone may be asked again.
+    Reopened,
+}
+
+/// What a strategy is told.
+#[derive(Clone, Debug)]
+pub(super) enum News {
+    /// A gang has come.
+    Arrived(usize),
+    /// A machine shows every GPU.
+    Ready(ClaimId),
+    /// The provider has none to give, and says so.
+    Refused(ClaimId),
+    /// A machine does not join, which shows when the others are long there. Those who only look at the clock
+    /// do not notice.
+    Silent(ClaimId),
+    /// A node lacks GPUs, for ever. Those who only look at the clock do not notice.
+    ShortOfGpus(ClaimId),
+    /// A gang has lost members with their machine, and its work if it was at work; `survivors` were stopped.
+    Broken { gang: usize, lost: u32, survivors: Vec<ClaimId> },
+    /// A machine has failed in service; gangs with members on it have been told.
+    Lost(ClaimId),
+    /// A gang is done; its members were there.
+    Ended(Vec<ClaimId>),
+    /// As asked for.
+    Alarm(Alarm),
+}
+
+/// One way to buy nodes.
+pub(super) trait Strategy {
+    /// Before anything happens.
+    fn begin(&mut self, floor: &mut Floor<'_>);
+    /// Something has happened.
+    fn hear(&mut self, floor: &mut Floor<'_>, news: News);
+    /// Everything of this instant has happened.
+    fn act(&mut self, floor: &mut Floor<'_>);
+}
+
+impl Floor<'_> {
+    /// Lets all of the next instant happen. `false` when everything is over or `until` has come.
+    pub(super) fn step(&mut self, strategy: &mut impl Strategy, until: Time) -> bool {
+        let over = self.unfinished == 0 && self.held == 0;
+        let Some(at) = self.agenda.next_at().filter(|at| !over && *at <= until) else {
+            return false;
+        };
+        self.now = at;
+        while self.agenda.next_at() == Some(at) {
+            let (_, what) = self.agenda.pop().expect("just peeked");
+            self.happen(strategy, what);
+        }
+        strategy.act(self);
+        true
+    }
+
+    fn happen(&mut self, strategy: &mut impl Strategy, what: Happening) {
+        match what {
+            Happening::Submit(gang) => {
+                self.submit(gang);
+                strategy.hear(self, News::Arrived(gang));
+            }
+            Happening::Machine(claim, stage) => {
+                if self.machine(claim).state != State::Gone {
+                    self.staged(strategy, claim, stage);
+                }
+            }
+            Happening::Fails(claim) => {
+                if self.machine(claim).state != State::Gone {
+                    self.fails(strategy, claim);
+                }
+            }
+            Happening::Done(gang, epoch) => {
+                if self.gangs[gang].epoch == epoch {
+                    let seats = self.leave(gang);
+                    self.gangs[gang].epoch += 1;
+                    self.unfinished -= 1;
+                    self.tell(&Fact::GangEnded { gang: id(gang) });
+                    strategy.hear(self, News::Ended(seats));
+                }
+            }
+            Happening::Idle(claim, since) => {
+                let machine = self.machine(claim);
+                if machine.state == State::Ready
+                    && machine.seated.is_empty()
+                    && machine.empty_since == since
+                {
+                    self.give_back(claim);
+                }
+            }
+            Happening::Alarm(alarm) => strategy.hear(self, News::Alarm(alarm)),
+        }
+    }
+
+    fn staged(&mut self, strategy: &mut impl Strategy, claim: ClaimId, stage: Stage) {
+        let at = claim.0 as usize;
+        match stage {
+            Stage::Launched => self.tell(&Fact::ClaimLaunched { claim }),
+            Stage::Joined => self.machines[at].state = State::Joined,
+            Stage::Shows(gpus) => {
+                if let Some(fails) = self.cloud.failure(self.now, self.machines[at].offering) {
+                    self.agenda.add(fails, Happening::Fails(claim));
+                }
+                if gpus < self.machines[at].gpus {
+                    strategy.hear(self, News::ShortOfGpus(claim));
+                    return;
+                }
+                self.machines[at].state = State::Ready;
+                self.coming.remove(&claim);
+                self.open.insert((gpus, claim));
+                self.tell(&node_seen(claim, gpus));
+                self.note_empty(claim);
+                strategy.hear(self, News::Ready(claim));
+            }
+            Stage::Fails(failure) => {
+                self.tell(&Fact::ClaimFailed { claim, failure });
+                if matches!(failure, ClaimFailure::BootFailed | ClaimFailure::Vanished) {
+                    strategy.hear(self, News::Silent(claim));
+                } else {
+                    self.give_back(claim); // there is nothing to keep
+                    strategy.hear(self, News::Refused(claim));
+                }
+            }
+        }
+    }
+
+    /// A machine in service is lost, and with it the work of every gang that had a member on it.
+    fn fails(&mut self, strategy: &mut impl Strategy, claim: ClaimId) {
+        self.tell(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        let mut hit: BTreeMap<usize, u32> = BTreeMap::new();
+        for gang in &self.machine(claim).seated {
+            *hit.entry(*gang).or_default() += 1;
+        }
+        let mut news = Vec::new();
+        for (gang, lost) in hit {
+            let survivors = if self.gangs[gang].at_work() {
+                let mut survivors = self.stop(gang, claim);
+                survivors.retain(|seat| *seat != claim);
+                survivors
+            } else {
+                self.leave_one(gang, claim);
+                Vec::new()
+            };
+            news.push(News::Broken { gang, lost, survivors });
+        }
+        self.give_back(claim);
+        for news in news {
+            strategy.hear(self, news);
+        }
+        strategy.hear(self, News::Lost(claim));
+    }
+}
+
+fn node_seen(claim: ClaimId, gpus: u16) -> Fact {
+    Fact::NodeSeen {
+        node: NodeIdx(claim.0),
+        name: Arc::from(""),
+        claim: Some(claim),
+        allocatable: Default::default(),
+        gpus,
+        ready: true,
+    }
+}

@@ -1,0 +1,86 @@
+//! Members that are each on their own: they wait for a machine, start on the first that has room, and wait there
+//! at the barrier for the rest of their gang.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_core::id::ClaimId;
+
+use super::floor::Floor;
+
+/// Members that wait for a machine. The larger go first, then the older: kind to the rivals, because no small
+/// member takes the machine that has just come for a large one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Members {
+    waiting: BTreeMap<(Reverse<u16>, usize), u32>,
+}
+
+/// Members of one gang for which nothing is there and nothing is coming.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Short {
+    pub(super) gang: usize,
+    pub(super) gpus: u16,
+    pub(super) count: u32,
+}
+
+impl Members {
+    /// Members of a gang want a machine.
+    pub(super) fn want(&mut self, floor: &Floor<'_>, gang: usize, count: u32) {
+        *self.waiting.entry((Reverse(floor.gangs[gang].gpus), gang)).or_default() += count;
+    }
+
+    /// Survivors of a lost machine stay where they are and wait at the barrier again; the lost want another.
+    pub(super) fn broken(
+        &mut self,
+        floor: &mut Floor<'_>,
+        gang: usize,
+        lost: u32,
+        survivors: &[ClaimId],
+    ) {
+        for claim in survivors {
+            floor.seat(gang, *claim);
+        }
+        self.want(floor, gang, lost);
+    }
+
+    /// Starts whoever finds room on a ready machine, on the one with least room to spare.
+    pub(super) fn bind(&mut self, floor: &mut Floor<'_>) {
+        self.waiting.retain(|(Reverse(gpus), gang), count| {
+            while *count > 0 {
+                let Some((_, claim)) = floor.open.range((*gpus, ClaimId(0))..).next().copied()
+                else {
+                    break;
+                };
+                floor.seat(*gang, claim);
+                *count -= 1;
+            }
+            *count > 0
+        });
+    }
+
+    /// Who is left when those that wait are seated, on paper, on machines that are coming. Machines that will
+    /// never be ready count as coming as long as nobody has given up on them.
+    pub(super) fn short(&self, floor: &Floor<'_>) -> Vec<Short> {
+        if self.waiting.is_empty() {
+            return Vec::new();
+        }
+        let room = |claim: &ClaimId| (floor.machine(*claim).gpus, *claim);
+        let mut coming: BTreeSet<(u16, ClaimId)> = floor.coming.iter().map(room).collect();
+        let mut short = Vec::new();
+        for ((Reverse(gpus), gang), count) in &self.waiting {
+            let mut left = *count;
+            while left > 0 {
+                let Some(best) = coming.range((*gpus, ClaimId(0))..).next().copied() else { break };
+                coming.remove(&best);
+                if best.0 > *gpus {
+                    coming.insert((best.0 - gpus, best.1));
+                }
+                left -= 1;
+            }
+            if left > 0 {
+                short.push(Short { gang: *gang, gpus: *gpus, count: left });
+            }
+        }
+        short
+    }
+}

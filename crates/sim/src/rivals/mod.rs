@@ -1,0 +1,116 @@
+//! How others buy nodes for gangs, to be compared with.
+//!
+//! Each is a small simulation of its own on the same clouds as Muster's and with the same accounts: a machine
+//! is billed from its launch to its release, and a gang waits from its submission until its last member
+//! starts. They know gangs of one rigid role with whole GPUs, which is all that the compared traces hold. They
+//! know no queues, shares, priorities or pool limits: the comparison is about supply alone.
+//!
+//! Read in this order: what is measured, the floor on which all of it happens, what two of them share (members
+//! that are each on their own), and the three strategies.
+
+mod meter;
+
+mod floor;
+mod happen;
+
+mod members;
+mod shelf;
+
+mod accepted;
+mod per_pod;
+mod serial;
+
+use muster_core::device::WHOLE;
+use muster_core::pool::PoolSpec;
+use muster_core::time::Time;
+
+pub use accepted::AcceptedTerms;
+pub use meter::Meter;
+pub use per_pod::PerPodTerms;
+pub use serial::SerialTerms;
+
+use crate::accounts::Accounts;
+use crate::cloud::CloudModel;
+use crate::job::Job;
+use floor::Floor;
+use happen::Strategy;
+
+/// A way to buy nodes, with its settings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rival {
+    /// Every member on its own, as Karpenter does.
+    PerPod(PerPodTerms),
+    /// A request that was accepted counts as nodes, as Cluster Autoscaler's best-effort-atomic class does.
+    AcceptedIsReady(AcceptedTerms),
+    /// One zone after the other, all or nothing, nothing shared, as SkyPilot does.
+    SerialFailover(SerialTerms),
+}
+
+/// Why a workload cannot be compared.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotComparable {
+    /// A gang is of a kind that the others are not modelled for.
+    #[error("gang {0}: only gangs of one rigid role with whole GPUs can be compared")]
+    Gang(String),
+    /// No machine is large enough.
+    #[error("gang {name}: no offering has {gpus} GPUs in one machine")]
+    TooLarge {
+        /// The gang.
+        name: String,
+        /// GPUs of one member.
+        gpus: u16,
+    },
+}
+
+/// What a rival's run came to.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Money, waits, claims.
+    pub accounts: Accounts,
+    /// Partial starts and idle nodes.
+    pub meter: Meter,
+}
+
+/// Lets a rival serve these jobs from these pools until every job is over and every machine given back, or
+/// until `until`.
+///
+/// # Errors
+/// When a job is of a kind that the others are not modelled for.
+pub fn run(
+    rival: &Rival,
+    pools: Vec<(PoolSpec, CloudModel)>,
+    jobs: &[Job],
+    seed: u64,
+    until: Time,
+) -> Result<Run, NotComparable> {
+    let largest = pools.iter().flat_map(|(pool, _)| &pool.offerings).map(|o| o.gpus).max();
+    jobs.iter().try_for_each(|job| comparable(job, largest.unwrap_or(0)))?;
+    let floor = Floor::new(pools, jobs, seed);
+    Ok(match rival {
+        Rival::PerPod(terms) => play(floor, per_pod::PerPod::new(*terms), until),
+        Rival::AcceptedIsReady(terms) => play(floor, accepted::Accepted::new(*terms), until),
+        Rival::SerialFailover(terms) => play(floor, serial::Serial::new(*terms), until),
+    })
+}
+
+fn play(mut floor: Floor<'_>, mut strategy: impl Strategy, until: Time) -> Run {
+    strategy.begin(&mut floor);
+    while floor.step(&mut strategy, until) {}
+    floor.finish()
+}
+
+fn comparable(job: &Job, largest: u16) -> Result<(), NotComparable> {
+    let [role] = job.gang.roles.as_slice() else {
+        return Err(NotComparable::Gang(job.gang.name.to_string()));
+    };
+    match &role.request.gpu {
+        Some(gpu) if gpu.share == WHOLE && gpu.count > 0 && role.min == role.max => {
+            if gpu.count > largest {
+                let (name, gpus) = (job.gang.name.to_string(), gpu.count);
+                return Err(NotComparable::TooLarge { name, gpus });
+            }
+            Ok(())
+        }
+        _ => Err(NotComparable::Gang(job.gang.name.to_string())),
+    }
+}

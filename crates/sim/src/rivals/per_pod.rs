@@ -1,0 +1,145 @@
+//! Every member on its own, as Karpenter does.
+//!
+//! Machines are bought for the members that wait at the moment, packed together; nobody knows that some of
+//! them belong together. A member starts when its machine is ready.
+
+use muster_core::id::ClaimId;
+use muster_core::time::{Span, Time};
+
+use super::floor::{Floor, State};
+use super::happen::{Alarm, News, Strategy};
+use super::members::{Members, Short};
+use super::shelf::{Backoff, Shelf};
+
+/// Settings, with the values of Karpenter's source where it has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PerPodTerms {
+    /// A machine that has not joined by then is deleted and asked for again (`registrationTimeout`).
+    pub registration: Span,
+    /// When somebody notices a node whose GPUs never appeared: Karpenter has no timeout for that, and takes
+    /// the node for capacity until it is deleted by hand. A guess, in the rival's favour.
+    pub noticed_after: Span,
+    /// How long an offering that is out of stock is left alone (`UnavailableOfferingsTTL`).
+    pub stock_out: Span,
+    /// How long an empty machine is kept (`consolidateAfter`).
+    pub idle_after: Span,
+}
+
+impl Default for PerPodTerms {
+    fn default() -> Self {
+        Self {
+            registration: Span::mins(15),
+            noticed_after: Span::hours(1),
+            stock_out: Span::mins(3),
+            idle_after: Span::mins(10),
+        }
+    }
+}
+
+/// The strategy and its state. The launch timeout of five minutes is not modelled: it covers the call that asks
+/// for a machine, and these clouds answer that within seconds.
+pub(super) struct PerPod {
+    terms: PerPodTerms,
+    members: Members,
+    shelf: Shelf,
+    wakes: Option<Time>,
+}
+
+impl PerPod {
+    pub(super) fn new(terms: PerPodTerms) -> Self {
+        Self { terms, members: Members::default(), shelf: Shelf::default(), wakes: None }
+    }
+
+    fn buy(&mut self, floor: &mut Floor<'_>, gpus: u16) -> Option<ClaimId> {
+        let offering = self.shelf.open(floor, gpus).next()?;
+        let claim = floor.buy(offering);
+        floor.set(floor.now + self.terms.registration, Alarm::Overdue(claim));
+        Some(claim)
+    }
+}
+
+impl Strategy for PerPod {
+    fn begin(&mut self, floor: &mut Floor<'_>) {
+        self.shelf = Shelf::of(floor);
+        floor.idle_after = Some(self.terms.idle_after);
+    }
+
+    fn hear(&mut self, floor: &mut Floor<'_>, news: News) {
+        match news {
+            News::Arrived(gang) => self.members.want(floor, gang, floor.gangs[gang].members),
+            News::Broken { gang, lost, survivors } => {
+                self.members.broken(floor, gang, lost, &survivors);
+            }
+            News::Refused(claim) => {
+                let pause = self.terms.stock_out;
+                let backoff = Backoff { first: pause, most: pause, forget: Span::ZERO };
+                self.shelf.leave_alone(floor.now, floor.machine(claim).offering, backoff);
+            }
+            News::ShortOfGpus(claim) => {
+                floor.set(floor.now + self.terms.noticed_after, Alarm::Noticed(claim));
+            }
+            News::Alarm(Alarm::Overdue(claim)) => {
+                if floor.machine(claim).state == State::Coming {
+                    floor.give_back(claim);
+                }
+            }
+            News::Alarm(Alarm::Noticed(claim)) => floor.give_back(claim),
+            News::Alarm(Alarm::Reopened) => self.wakes = None,
+            News::Alarm(Alarm::Again(_))
+            | News::Ready(_)
+            | News::Silent(_)
+            | News::Lost(_)
+            | News::Ended(_) => {}
+        }
+    }
+
+    fn act(&mut self, floor: &mut Floor<'_>) {
+        self.members.bind(floor);
+        let short = self.members.short(floor);
+        let mut all_served = true;
+        for gpus in
+            pack(&short, |gpus| self.shelf.open(floor, gpus).map(|at| floor.spec(at).gpus).max())
+        {
+            all_served &= gpus.is_some_and(|gpus| self.buy(floor, gpus).is_some());
+        }
+        if !all_served && self.wakes.is_none() {
+            self.wakes = self.shelf.reopens(floor.now);
+            if let Some(at) = self.wakes {
+                floor.set(at, Alarm::Reopened);
+            }
+        }
+    }
+}
+
+/// Packs members into as few machines as the largest type on the shelf allows, larger members first; GPUs that
+/// each machine must have at least, or nothing for members that no type on the shelf takes now.
+fn pack(short: &[Short], largest: impl Fn(u16) -> Option<u16>) -> Vec<Option<u16>> {
+    let mut bins: Vec<Option<u16>> = Vec::new();
+    for Short { gpus, count, .. } in short {
+        let Some(most) = largest(*gpus) else {
+            bins.push(None);
+            continue;
+        };
+        for _ in 0..*count {
+            let room = |bin: &&mut Option<u16>| bin.is_some_and(|used| used + gpus <= most);
+            match bins.iter_mut().find(room) {
+                Some(Some(used)) => *used += gpus,
+                _ => bins.push(Some(*gpus)),
+            }
+        }
+    }
+    bins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_packed_into_as_few_machines_as_the_largest_type_allows() {
+        let short = |gpus, count| Short { gang: 0, gpus, count };
+        let packed = pack(&[short(8, 2), short(4, 1), short(1, 5)], |_| Some(8));
+        assert_eq!(packed, [Some(8), Some(8), Some(8), Some(1)]);
+        assert_eq!(pack(&[short(8, 3)], |_| None), [None], "nothing to be had");
+    }
+}

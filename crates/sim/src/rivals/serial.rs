@@ -1,0 +1,135 @@
+//! One zone after the other, all or nothing, as SkyPilot does.
+//!
+//! Every job gets machines of its own: the full set of one type in one zone, in order of price. If any of them
+//! fails, all are given back and the next zone is tried. When the job is done they go at once. Nothing starts
+//! before all are there, so there are no partial starts; nothing is shared either.
+
+use std::collections::BTreeMap;
+
+use muster_core::id::{ClaimId, OfferingRef};
+use muster_core::time::Span;
+
+use super::floor::{Floor, State};
+use super::happen::{Alarm, News, Strategy};
+
+/// Settings, with the values of SkyPilot's source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SerialTerms {
+    /// The pause when every zone has been tried (`_RETRY_UNTIL_UP_INIT_GAP_SECONDS`). Older versions let it
+    /// grow; a pause that stays short is kinder to waits and costs nothing here.
+    pub pause: Span,
+}
+
+impl Default for SerialTerms {
+    fn default() -> Self {
+        Self { pause: Span::secs(30) }
+    }
+}
+
+/// One job's attempt.
+#[derive(Clone, Debug, Default)]
+struct Attempt {
+    /// Places not tried yet in this round, the next one last.
+    left: Vec<OfferingRef>,
+    claims: Vec<ClaimId>,
+}
+
+/// The strategy and its state.
+pub(super) struct Serial {
+    terms: SerialTerms,
+    attempts: BTreeMap<usize, Attempt>,
+    owner: BTreeMap<ClaimId, usize>,
+}
+
+impl Serial {
+    pub(super) fn new(terms: SerialTerms) -> Self {
+        Self { terms, attempts: BTreeMap::new(), owner: BTreeMap::new() }
+    }
+
+    /// Starts a round: every place that would do, cheapest first.
+    fn begin_round(&mut self, floor: &mut Floor<'_>, gang: usize) {
+        let wants = floor.gangs[gang].gpus;
+        let mut left = floor.by_price();
+        left.retain(|at| floor.spec(*at).gpus >= wants);
+        left.sort_by_key(|at| (floor.spec(*at).price.times(machines(floor, gang, *at)), *at));
+        left.reverse();
+        self.attempts.insert(gang, Attempt { left, claims: Vec::new() });
+        self.try_next(floor, gang);
+    }
+
+    fn try_next(&mut self, floor: &mut Floor<'_>, gang: usize) {
+        let attempt = self.attempts.get_mut(&gang).expect("a round has begun");
+        let Some(at) = attempt.left.pop() else {
+            floor.set(floor.now + self.terms.pause, Alarm::Again(gang));
+            return;
+        };
+        for _ in 0..machines(floor, gang, at) {
+            let claim = floor.buy(at);
+            attempt.claims.push(claim);
+            self.owner.insert(claim, gang);
+        }
+    }
+
+    /// Gives back everything of an attempt.
+    fn tear_down(&mut self, floor: &mut Floor<'_>, gang: usize) {
+        let attempt = self.attempts.get_mut(&gang).expect("it has an attempt");
+        for claim in attempt.claims.drain(..) {
+            self.owner.remove(&claim);
+            floor.give_back(claim);
+        }
+    }
+
+    /// One machine will not come: the whole set goes, and the next place is tried.
+    fn failed(&mut self, floor: &mut Floor<'_>, claim: ClaimId) {
+        let Some(gang) = self.owner.get(&claim).copied() else { return };
+        self.tear_down(floor, gang);
+        floor.accounts.rollbacks += 1;
+        self.try_next(floor, gang);
+    }
+
+    fn ready(&mut self, floor: &mut Floor<'_>, claim: ClaimId) {
+        let gang = self.owner[&claim];
+        let claims = &self.attempts[&gang].claims;
+        if claims.iter().any(|claim| floor.machine(*claim).state != State::Ready) {
+            return;
+        }
+        let per = u32::from(floor.machine(claim).gpus / floor.gangs[gang].gpus);
+        for member in 0..floor.gangs[gang].members {
+            floor.seat(gang, claims[(member / per) as usize]);
+        }
+    }
+}
+
+/// Machines of one type that a gang needs.
+fn machines(floor: &Floor<'_>, gang: usize, at: OfferingRef) -> u32 {
+    let gang = &floor.gangs[gang];
+    gang.members.div_ceil(u32::from(floor.spec(at).gpus / gang.gpus))
+}
+
+impl Strategy for Serial {
+    fn begin(&mut self, _: &mut Floor<'_>) {}
+
+    fn hear(&mut self, floor: &mut Floor<'_>, news: News) {
+        match news {
+            News::Arrived(gang) | News::Alarm(Alarm::Again(gang)) => self.begin_round(floor, gang),
+            News::Ready(claim) => self.ready(floor, claim),
+            // One that is lost while the set is not complete yet is as good as one that never came.
+            News::Refused(claim)
+            | News::Silent(claim)
+            | News::ShortOfGpus(claim)
+            | News::Lost(claim) => self.failed(floor, claim),
+            News::Broken { gang, .. } => {
+                self.tear_down(floor, gang);
+                self.begin_round(floor, gang);
+            }
+            News::Ended(seats) => {
+                let gang = self.owner[&seats[0]];
+                self.tear_down(floor, gang);
+                self.attempts.remove(&gang);
+            }
+            News::Alarm(_) => {}
+        }
+    }
+
+    fn act(&mut self, _: &mut Floor<'_>) {}
+}

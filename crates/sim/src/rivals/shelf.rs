@@ -1,0 +1,88 @@
+//! The shelf: what can be bought, cheapest first, and what is left alone for a while.
+
+use std::collections::BTreeMap;
+
+use muster_core::id::OfferingRef;
+use muster_core::time::{Span, Time};
+
+use super::floor::Floor;
+
+/// How long an offering that failed is left alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Backoff {
+    pub(super) first: Span,
+    /// It doubles with every further failure, up to this.
+    pub(super) most: Span,
+    /// Failures longer ago than this are forgotten.
+    pub(super) forget: Span,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Failed {
+    at: Time,
+    until: Time,
+    pause: Span,
+}
+
+/// Offerings by price, and which of them failed lately.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shelf {
+    by_price: Vec<OfferingRef>,
+    failed: BTreeMap<OfferingRef, Failed>,
+}
+
+impl Shelf {
+    pub(super) fn of(floor: &Floor<'_>) -> Self {
+        Self { by_price: floor.by_price(), failed: BTreeMap::new() }
+    }
+    /// What has at least so many GPUs and is not left alone now, cheapest first.
+    pub(super) fn open<'s>(
+        &'s self,
+        floor: &'s Floor<'_>,
+        gpus: u16,
+    ) -> impl Iterator<Item = OfferingRef> + 's {
+        let open = move |at: &OfferingRef| {
+            let left_alone = self.failed.get(at).is_some_and(|failed| floor.now < failed.until);
+            floor.spec(*at).gpus >= gpus && !left_alone
+        };
+        self.by_price.iter().copied().filter(open)
+    }
+    /// When the next offering that is left alone may be asked again.
+    pub(super) fn reopens(&self, now: Time) -> Option<Time> {
+        self.failed.values().map(|failed| failed.until).filter(|until| *until > now).min()
+    }
+    /// An offering failed. Failures while it is left alone are the same failure.
+    pub(super) fn leave_alone(&mut self, now: Time, at: OfferingRef, backoff: Backoff) {
+        let before = self.failed.get(&at).copied();
+        if before.is_some_and(|failed| now < failed.until) {
+            return;
+        }
+        let again = before.filter(|failed| now.since(failed.at) <= backoff.forget);
+        let pause =
+            again.map_or(backoff.first, |failed| failed.pause.saturating_mul(2)).min(backoff.most);
+        self.failed.insert(at, Failed { at: now, until: now + pause, pause });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_core::id::PoolIdx;
+
+    use super::*;
+
+    #[test]
+    fn an_offering_that_keeps_failing_is_left_alone_ever_longer_and_forgiven_in_the_end() {
+        let at = OfferingRef { pool: PoolIdx(0), slot: 0 };
+        let mins = |mins| Time::ZERO + Span::mins(mins);
+        let backoff = Backoff { first: Span::mins(5), most: Span::mins(8), forget: Span::hours(3) };
+        let mut shelf = Shelf::default();
+        shelf.leave_alone(mins(0), at, backoff);
+        shelf.leave_alone(mins(1), at, backoff); // another node of the same request
+        assert_eq!(shelf.reopens(mins(1)), Some(mins(5)));
+        shelf.leave_alone(mins(5), at, backoff);
+        assert_eq!(shelf.reopens(mins(5)), Some(mins(13)));
+        shelf.leave_alone(mins(300), at, backoff);
+        assert_eq!(shelf.reopens(mins(300)), Some(mins(305)));
+        assert_eq!(shelf.reopens(mins(305)), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! A strategy on a trace as one line.
+
+use muster_sim::accounts::Outcome;
+use serde::Serialize;
+
+use super::strategies::Came;
+
+/// What a strategy came to on a trace. The order of the first ten is fixed: others read them.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Line {
+    /// The trace's name.
+    pub(super) trace: String,
+    /// Who.
+    pub(super) strategy: &'static str,
+    /// Gangs of which some member started before another; the most in one run.
+    pub(super) partial_starts: usize,
+    /// GPU time of members that waited at the barrier for the rest.
+    pub(super) wasted_gpu_hours: f64,
+    /// All machines from launch to release, in dollars.
+    pub(super) cost: f64,
+    /// From submission to the start of the last member.
+    pub(super) wait_p50_s: f64,
+    /// The 95th percentile.
+    pub(super) wait_p95_s: f64,
+    /// The 99th percentile.
+    pub(super) wait_p99_s: f64,
+    /// Gangs that started the moment they came.
+    pub(super) gang_hit_rate: f64,
+    /// Ready nodes with nothing running on them.
+    pub(super) idle_node_hours: f64,
+    /// Mean wait.
+    pub(super) wait_mean_s: f64,
+    /// Jobs of the trace.
+    pub(super) jobs: usize,
+    /// Jobs, of all runs, whose work was not done; none, unless something is very wrong.
+    pub(super) not_ended: usize,
+    /// Jobs of more than one member.
+    pub(super) gangs: usize,
+    /// Times a gang had to start over.
+    pub(super) restarts: u64,
+    /// Orders (or sets of nodes) that were given up.
+    pub(super) rollbacks: u64,
+    /// Machines asked for.
+    pub(super) claims: u64,
+    /// Machines that failed, before or in service.
+    pub(super) failed_claims: u64,
+    /// GPU-hours bought, from launch to release.
+    pub(super) bought_gpu_hours: f64,
+    /// GPU-hours of work that was lost with a machine: luck, and a large part of what costs differ by.
+    pub(super) lost_gpu_hours: f64,
+    /// GPU-hours bought in which nobody worked: booting, at the barrier, idle, stranded. What a strategy can help.
+    pub(super) unused_gpu_hours: f64,
+    /// GPU-hours of ready nodes with nothing running on them.
+    pub(super) idle_gpu_hours: f64,
+    /// GPU-hours unused on nodes that others keep.
+    pub(super) stranded_gpu_hours: f64,
+    /// Runs, each with another seed.
+    pub(super) seeds: usize,
+    /// Wall time of all of them.
+    pub(super) seconds: f64,
+}
+
+impl Line {
+    /// Several runs of one strategy on one trace: waits are taken together, sums are per run.
+    pub(super) fn of(trace: &str, strategy: &'static str, runs: &[Came], gangs: usize) -> Self {
+        let wait = |outcome: &Outcome| {
+            outcome.ended?;
+            Some(outcome.wait()?.as_secs_f64())
+        };
+        let outcomes = || runs.iter().flat_map(|run| run.accounts.outcomes());
+        let mut waits: Vec<f64> = outcomes().filter_map(wait).collect();
+        waits.sort_by(f64::total_cmp);
+        let count = waits.len().max(1) as f64;
+        let hits = waits.iter().filter(|wait| **wait == 0.0).count();
+        let mean = |figure: &dyn Fn(&Came) -> f64| {
+            runs.iter().map(figure).sum::<f64>() / runs.len().max(1) as f64
+        };
+        let hours = |ms: &dyn Fn(&Came) -> u64| round(mean(&|run| ms(run) as f64) / 3_600_000.0, 1);
+        let number = |of: &dyn Fn(&Came) -> u64| mean(&|run| of(run) as f64).round() as u64;
+        Self {
+            trace: trace.to_owned(),
+            strategy,
+            partial_starts: runs.iter().map(|run| run.meter.partial_starts()).max().unwrap_or(0),
+            wasted_gpu_hours: hours(&|run| run.meter.wasted_gpu_ms),
+            cost: round(mean(&|run| run.accounts.cost.as_units()), 2),
+            wait_p50_s: round(percentile(&waits, 0.50), 1),
+            wait_p95_s: round(percentile(&waits, 0.95), 1),
+            wait_p99_s: round(percentile(&waits, 0.99), 1),
+            gang_hit_rate: round(hits as f64 / count, 4),
+            idle_node_hours: hours(&|run| run.meter.idle_node_ms),
+            wait_mean_s: round(waits.iter().sum::<f64>() / count, 1),
+            jobs: outcomes().count() / runs.len().max(1),
+            not_ended: outcomes().count() - waits.len(),
+            gangs,
+            restarts: number(&|run| {
+                run.accounts.outcomes().iter().map(|o| u64::from(o.restarts)).sum()
+            }),
+            rollbacks: number(&|run| run.accounts.rollbacks),
+            claims: number(&|run| run.accounts.claims),
+            failed_claims: number(&|run| run.accounts.failed_claims),
+            bought_gpu_hours: hours(&|run| run.accounts.bought_gpu_ms),
+            lost_gpu_hours: hours(&|run| run.meter.lost_gpu_ms),
+            unused_gpu_hours: hours(&|run| {
+                run.accounts.bought_gpu_ms.saturating_sub(run.meter.busy_gpu_ms)
+            }),
+            idle_gpu_hours: hours(&|run| run.meter.idle_gpu_ms),
+            stranded_gpu_hours: hours(&|run| run.meter.stranded_gpu_ms),
+            seeds: runs.len(),
+            seconds: round(runs.iter().map(|run| run.seconds).sum(), 2),
+        }
+    }
+
+    /// The heading of the table for people.
+    pub(super) fn heading() -> String {
+        format!(
+            "{:<10} {:<18} {:>8} {:>9} {:>12} {:>8} {:>8} {:>9} {:>6} {:>8} {:>9} {:>6}",
+            "trace",
+            "strategy",
+            "partial",
+            "wasted-h",
+            "cost",
+            "p50-s",
+            "p95-s",
+            "p99-s",
+            "hits",
+            "idle-h",
+            "unused-h",
+            "took-s"
+        )
+    }
+    /// One row of it.
+    pub(super) fn row(&self) -> String {
+        format!(
+            "{:<10} {:<18} {:>8} {:>9.1} {:>12.0} {:>8.0} {:>8.0} {:>9.0} {:>5.1}% {:>8.1} {:>9.0} {:>6.1}",
+            self.trace,
+            self.strategy,
+            self.partial_starts,
+            self.wasted_gpu_hours,
+            self.cost,
+            self.wait_p50_s,
+            self.wait_p95_s,
+            self.wait_p99_s,
+            self.gang_hit_rate * 100.0,
+            self.idle_node_hours,
+            self.unused_gpu_hours,
+            self.seconds
+        )
+    }
+}
+
+/// The smallest value that at least this share of the sorted values does not exceed.
+fn percentile(sorted: &[f64], share: f64) -> f64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+/// So many digits after the point: more would be noise.
+fn round(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
+}

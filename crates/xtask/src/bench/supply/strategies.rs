@@ -1,0 +1,114 @@
+//! Who is compared, by name.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use anyhow::Context;
+use muster_core::pool::PoolSpec;
+use muster_core::queue::QueueSpec;
+use muster_core::time::{Span, Time};
+use muster_core::topology::Levels;
+use muster_plan::Policy;
+use muster_sim::accounts::Accounts;
+use muster_sim::rivals::{self, AcceptedTerms, Meter, PerPodTerms, Rival, SerialTerms};
+use muster_sim::{Job, Setup, Sim, SimOptions};
+
+use super::model;
+
+/// A way to get nodes for gangs.
+pub(super) struct Strategy {
+    /// What it is called.
+    pub(super) name: &'static str,
+    how: How,
+}
+
+enum How {
+    /// The real planner, with the pools changed by this.
+    Muster(fn(&mut [PoolSpec])),
+    /// Somebody else; the span is how long an unused node is kept.
+    Rival(fn(Span) -> Rival),
+}
+
+/// Everybody who is compared. A variant of Muster is a name and what it changes about the pools, which are given
+/// by size of machine, the smallest first.
+pub(super) const ALL: [Strategy; 4] = [
+    Strategy { name: "muster", how: How::Muster(|_| {}) },
+    Strategy { name: "per-pod", how: How::Rival(per_pod) },
+    Strategy { name: "accepted-is-ready", how: How::Rival(accepted) },
+    Strategy { name: "serial-failover", how: How::Rival(serial) },
+];
+
+fn per_pod(idle_after: Span) -> Rival {
+    Rival::PerPod(PerPodTerms { idle_after, ..PerPodTerms::default() })
+}
+fn accepted(idle_after: Span) -> Rival {
+    Rival::AcceptedIsReady(AcceptedTerms { idle_after, ..AcceptedTerms::default() })
+}
+fn serial(_: Span) -> Rival {
+    Rival::SerialFailover(SerialTerms::default())
+}
+
+/// What a run came to.
+pub(super) struct Came {
+    pub(super) accounts: Accounts,
+    pub(super) meter: Meter,
+    /// Wall time.
+    pub(super) seconds: f64,
+}
+
+/// How long everybody has after the last submission; far more than any job takes.
+const PATIENCE: Span = Span::hours(24 * 60);
+
+impl Strategy {
+    /// Serves these jobs to the end.
+    pub(super) fn run(&self, jobs: &[Job], seed: u64, idle_after: Span) -> anyhow::Result<Came> {
+        let began = Instant::now();
+        let mut pools = model::pools(idle_after);
+        let last = jobs.last().map_or(Time::ZERO, |job| job.submit);
+        let until = last + PATIENCE;
+        let (accounts, meter) = match &self.how {
+            How::Muster(change) => {
+                let mut specs: Vec<PoolSpec> = pools.iter().map(|(pool, _)| pool.clone()).collect();
+                change(&mut specs);
+                for ((pool, _), changed) in pools.iter_mut().zip(specs) {
+                    *pool = changed;
+                }
+                run_muster(pools, jobs, seed, until)?
+            }
+            How::Rival(rival) => {
+                let run = rivals::run(&rival(idle_after), pools, jobs, seed, until)?;
+                (run.accounts, run.meter)
+            }
+        };
+        Ok(Came { accounts, meter, seconds: began.elapsed().as_secs_f64() })
+    }
+}
+
+fn run_muster(
+    pools: Vec<(PoolSpec, muster_sim::cloud::CloudModel)>,
+    jobs: &[Job],
+    seed: u64,
+    until: Time,
+) -> anyhow::Result<(Accounts, Meter)> {
+    let specs = pools.iter().map(|(pool, _)| pool.clone()).collect();
+    let setup = Setup {
+        levels: Levels::default(),
+        queues: vec![QueueSpec::open("default")],
+        pools,
+        nodes: Vec::new(),
+        jobs: jobs.to_vec(),
+        epoch: 0,
+    };
+    // Nobody reads verdicts here; decisions are the same without them.
+    let policy = Policy { explain: false, ..Policy::default() };
+    let options = SimOptions { seed, ..SimOptions::default() };
+    let mut sim = Sim::new(setup, policy, options).context("the model's pools")?;
+    let meter = Rc::new(RefCell::new(Meter::new(specs)));
+    let reads = meter.clone();
+    sim.watch(Box::new(move |now, _, fact| reads.borrow_mut().note(now, fact)));
+    sim.run(until);
+    drop(sim.watch_nobody());
+    let meter = Rc::into_inner(meter).context("nobody watches any more")?.into_inner();
+    Ok((sim.accounts().clone(), meter))
+}
