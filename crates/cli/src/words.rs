@@ -148,6 +148,7 @@ pub(crate) fn rollback(world: &World, reason: RollbackReason) -> String {
         RollbackReason::DeadlinePassed => "not complete in time".to_owned(),
         RollbackReason::NodeUnsuitable(_) => "a node is not where or what was asked for".to_owned(),
         RollbackReason::NodeLost(_) => "a node it counted on is gone".to_owned(),
+        RollbackReason::NotNeeded => "it fits on nodes that have become free".to_owned(),
         RollbackReason::GangGone => "the gang was cancelled".to_owned(),
     }
 }

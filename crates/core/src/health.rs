@@ -46,6 +46,19 @@ impl Health {
         self.last = Some((now, out));
     }
 
+    /// Notes that the offering let somebody down. Several at once are let down by one failure.
+    pub fn failed(&mut self, now: Time) {
+        if self.last_failure.is_none_or(|last| now.since(last) >= SAME_ANSWER) {
+            self.streak += 1;
+        }
+        self.last_failure = Some(now);
+    }
+
+    /// Whether the provider had nothing to give when it last answered.
+    pub fn is_out(&self) -> bool {
+        self.last.is_some_and(|(_, out)| out)
+    }
+
     /// When the provider last had or had not a machine to give.
     pub fn last_answer(&self) -> Option<Time> {
         self.last.map(|(at, _)| at)

@@ -174,6 +174,8 @@ pub enum RollbackReason {
     NodeUnsuitable(NodeIdx),
     /// The gang was cancelled.
     GangGone,
+    /// The gang fits on what has become free since: it starts there, and nobody is to blame.
+    NotNeeded,
 }
 
 /// An order that is assembling. Complete and rolled-back orders leave the World at that moment.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
-use muster_core::id::{ClaimId, GangId, PoolIdx, QueueIdx, SigIdx};
+use muster_core::id::{ClaimId, GangId, OfferingRef, PoolIdx, QueueIdx, SigIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::{Span, Time};
 use muster_core::topology::{Level, Levels, ROOT};
@@ -22,6 +22,7 @@ use crate::policy::{Behind, Policy};
 use crate::provision::{Blockers, may_order, offerings_for, provision};
 use crate::reserve::Bookings;
 use crate::scratch::Scratch;
+use crate::sooner::start_sooner;
 use crate::why::helps;
 use crate::{explain, quota, settle, supply};
 
@@ -34,6 +35,8 @@ pub(crate) struct Cycle<'w> {
     /// Who keeps whom waiting: the first gang that waits for these classes, pools or this queue.
     ahead: Vec<GangId>,
     pub(crate) barred_pools: Vec<PoolIdx>,
+    /// Offerings that had nothing to give when last asked, and are being asked again by somebody.
+    pub(crate) probed: Vec<OfferingRef>,
     /// Pools in which somebody waits for room.
     pub(crate) cramped_pools: Vec<PoolIdx>,
     /// Claims that are under way for nobody, or stopped.
@@ -101,6 +104,7 @@ pub(crate) fn serve<'w>(
     let mut cycle = Cycle::new(world, now, policy);
     cycle.wake = plan.wake;
     let (mut verdicts, holes) = serve_all(&mut cycle, plan);
+    start_sooner(&mut cycle, &holes, plan);
     number(&mut verdicts);
     let must_wait = |(id, verdict): &(GangId, Verdict)| {
         matches!(verdict, Verdict::Waiting { .. }).then_some(*id)
@@ -348,6 +352,7 @@ impl<'w> Cycle<'w> {
             ahead: Vec::new(),
             barred_pools: Vec::new(),
             cramped_pools: Vec::new(),
+            probed: Vec::new(),
             coming: coming(world),
             barred_queues: Vec::new(),
             admitted: Vec::new(),

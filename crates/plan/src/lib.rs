@@ -17,6 +17,7 @@ mod guard;
 mod order;
 mod settle;
 mod share;
+mod sooner;
 
 pub mod place;
 pub mod scratch;

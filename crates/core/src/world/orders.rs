@@ -57,9 +57,17 @@ impl World {
             return Ok(());
         }
         let now = self.now;
+        // A stock-out is answered at once and costs nothing: the gang goes on to the next offering as long as
+        // there is one. Only what took time counts against trying again.
+        let cheap = matches!(
+            reason,
+            RollbackReason::NotNeeded | RollbackReason::ClaimFailed(_, ClaimFailure::StockOut)
+        );
         let row = self.gang_mut(gang);
-        row.failed_orders += 1;
-        row.last_failure = Some(now);
+        if !cheap {
+            row.failed_orders += 1;
+            row.last_failure = Some(now);
+        }
         self.enter(gang, Phase::Waiting);
         self.wait(gang);
         Ok(())
@@ -164,7 +172,9 @@ impl World {
                 let claim = self.node(node).and_then(|node| node.claim);
                 spec.claims.iter().filter(|(id, _)| claim == Some(*id)).map(|(_, at)| *at).collect()
             }
-            RollbackReason::NodeLost(_) | RollbackReason::GangGone => Vec::new(),
+            RollbackReason::NodeLost(_) | RollbackReason::GangGone | RollbackReason::NotNeeded => {
+                Vec::new()
+            }
         };
         blamed.sort_unstable();
         blamed.dedup();
@@ -176,9 +186,7 @@ impl World {
     /// Remembers that an offering let an order down.
     pub(super) fn blame_offering(&mut self, offering: OfferingRef) {
         let now = self.now;
-        let health = &mut self.offering_mut(offering).health;
-        health.streak += 1;
-        health.last_failure = Some(now);
+        self.offering_mut(offering).health.failed(now);
     }
 
     pub(super) fn offering_mut(&mut self, offering: OfferingRef) -> &mut crate::pool::Offering {

@@ -203,10 +203,9 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             order: QueueOrder::default(),
-            // Karpenter forgets a stock-out after 3 minutes, and measured stock-outs last 48 to 215:
-            // asking again after 3 and then ever later wastes little either way.
+            // Measured stock-outs last 48 to 215 minutes, but asking costs seconds, and only one asks at a time.
             avoid_base: Span::mins(3),
-            avoid_max: Span::hours(1),
+            avoid_max: Span::mins(6),
             failover: Failover::default(),
             top_ups: 2,
             retries: 4,

@@ -13,7 +13,7 @@ use muster_core::World;
 use muster_core::gang::{Gang, ProvisioningMode};
 use muster_core::id::{GangId, OfferingRef};
 use muster_core::money::Money;
-use muster_core::order::OrderSpec;
+use muster_core::order::{ClaimState, OrderSpec};
 use muster_core::time::{Span, Time};
 use muster_core::topology::ROOT;
 use muster_core::verdict::Blocker;
@@ -67,6 +67,9 @@ pub(crate) fn provision(
     gang: &Gang,
 ) -> Result<OrderSpec, Blockers> {
     let (best, asks, pivot) = best_bid(cycle, gang)?;
+    if cycle.scratch.world.offering(best.way.offering).health.is_out() {
+        cycle.probed.push(best.way.offering);
+    }
     let (_, draft) =
         draw_up(cycle, gang, &asks, pivot, best.way, true).expect("it was drawn up a moment ago");
     Ok(number(cycle, id, gang, draft))
@@ -137,13 +140,32 @@ fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingR
     for offering in
         listed.into_iter().filter(|offering| !cycle.barred_pools.contains(&offering.pool))
     {
-        match avoided(cycle, offering) {
+        match avoided(cycle, offering).or_else(|| probed(cycle, offering)) {
             Some(until) => avoided_until = earliest(avoided_until, Some(until)),
             None => open.push(offering),
         }
     }
     cycle.wake = earliest(cycle.wake, avoided_until);
     (open, avoided_until.map(|until| Blocker::OfferingsAvoided { until }).into_iter().collect())
+}
+
+/// How long after a request a provider that has nothing says so; who has heard nothing by then was granted it.
+const ANSWER: Span = Span::secs(20);
+
+/// Until when others wait for the answer to somebody who asks again for what had run out. Without that, everybody
+/// who waits would ask at the same moment, in vain.
+fn probed(cycle: &Cycle<'_>, offering: OfferingRef) -> Option<Time> {
+    let world = cycle.scratch.world;
+    if !world.offering(offering).health.is_out() {
+        return None;
+    }
+    if cycle.probed.contains(&offering) {
+        return Some(cycle.now + ANSWER);
+    }
+    let asked = world.claims().values().filter(|claim| {
+        claim.offering == offering && claim.state == ClaimState::Requested && !claim.releasing
+    });
+    asked.map(|claim| claim.since + ANSWER).filter(|answer| *answer > cycle.now).max()
 }
 
 /// Offerings whose empty node takes at least one member, in the operator's order.

@@ -41,8 +41,9 @@ pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, in_use: u32) -> Target {
     }
     let free = (warm + buffer).max(scheduled).max(kept);
     // Whoever waits for room in the pool comes before those who may come.
-    let free = if cycle.cramped_pools.contains(&idx) { 0 } else { free };
-    Target { free, stopped: ahead.stopped, warm, buffer, scheduled, expected }
+    let cramped = cycle.cramped_pools.contains(&idx);
+    let (free, stopped) = if cramped { (0, 0) } else { (free, ahead.stopped) };
+    Target { free, stopped, warm, buffer, scheduled, expected }
 }
 
 /// How large the pool should be because of the hour, and when that changes next.

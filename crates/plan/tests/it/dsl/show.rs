@@ -92,6 +92,7 @@ fn rollback(world: &World, reason: RollbackReason) -> String {
         RollbackReason::DeadlinePassed => "too late".to_owned(),
         RollbackReason::NodeLost(lost) => format!("{} lost", node(world, lost)),
         RollbackReason::NodeUnsuitable(bad) => format!("{} unsuitable", node(world, bad)),
+        RollbackReason::NotNeeded => "not needed".to_owned(),
         RollbackReason::GangGone => "cancelled".to_owned(),
     }
 }
