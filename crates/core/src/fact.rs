@@ -77,6 +77,17 @@ pub enum Fact {
         /// And what it asks for.
         offering: OfferingRef,
     },
+    /// Two orders exchanged a node that is ready for one that is coming.
+    OrdersExchanged {
+        /// The order that got the ready node.
+        gets: OrderId,
+        /// The claim it gave for it.
+        coming: ClaimId,
+        /// The order that waits for the other instead.
+        gives: OrderId,
+        /// The claim whose node is ready.
+        ready: ClaimId,
+    },
     /// The provider was asked for one node.
     ClaimRequested {
         /// Which.

@@ -49,6 +49,17 @@ pub enum Action {
         /// And what it asks for.
         offering: OfferingRef,
     },
+    /// Let two orders exchange a node that is ready for one that is coming.
+    Exchange {
+        /// The order that gets the ready node.
+        gets: OrderId,
+        /// The claim it gives for it.
+        coming: ClaimId,
+        /// The order that waits for the other instead.
+        gives: OrderId,
+        /// The claim whose node is ready.
+        ready: ClaimId,
+    },
     /// Ask for nodes that nobody waits for yet, or wake stopped ones.
     Stock {
         /// The claims, numbered and with their offerings.

@@ -22,7 +22,7 @@ use crate::policy::{Behind, Policy};
 use crate::provision::{Blockers, may_order, offerings_for, provision};
 use crate::reserve::Bookings;
 use crate::scratch::Scratch;
-use crate::sooner::start_sooner;
+use crate::sooner::{exchange, hand_over, start_sooner};
 use crate::why::helps;
 use crate::{explain, quota, settle, supply};
 
@@ -39,6 +39,8 @@ pub(crate) struct Cycle<'w> {
     pub(crate) probed: Vec<OfferingRef>,
     /// Pools in which somebody waits for room.
     pub(crate) cramped_pools: Vec<PoolIdx>,
+    /// Claims that were handed to orders in this cycle.
+    pub(crate) handed: Vec<ClaimId>,
     /// Claims that are under way for nobody, or stopped.
     pub(crate) coming: Vec<ClaimId>,
     barred_queues: Vec<BarredQueue>,
@@ -92,6 +94,13 @@ pub(crate) fn serve<'w>(
     if !world.is_synced() {
         return None;
     }
+    if let Some(exchange) = exchange(world) {
+        // Who is complete now is another; that is settled when the World has been told.
+        plan.groups.push(ActionGroup { gang: None, actions: vec![exchange] });
+        tell_all(world, policy, plan);
+        put_off(world, policy, plan);
+        return Some(None);
+    }
     settle::settle(world, now, policy, plan);
     let changes_supply =
         |action: &Action| matches!(action, Action::RollBack { .. } | Action::TopUp { .. });
@@ -105,6 +114,7 @@ pub(crate) fn serve<'w>(
     cycle.wake = plan.wake;
     let (mut verdicts, holes) = serve_all(&mut cycle, plan);
     start_sooner(&mut cycle, &holes, plan);
+    hand_over(&mut cycle, plan);
     number(&mut verdicts);
     let must_wait = |(id, verdict): &(GangId, Verdict)| {
         matches!(verdict, Verdict::Waiting { .. }).then_some(*id)
@@ -243,6 +253,14 @@ fn promise<'w>(
     }
 }
 
+/// Says of everybody who does not wait where he stands.
+fn tell_all(world: &World, policy: &Policy, plan: &mut Plan) {
+    if policy.explain {
+        let told = world.gangs().filter_map(|(id, gang)| Some((id, settle::standing(world, gang)?)));
+        plan.verdicts.extend(told);
+    }
+}
+
 /// Puts everybody who waits off to the next cycle.
 fn put_off(world: &World, policy: &Policy, plan: &mut Plan) {
     if policy.explain {
@@ -353,6 +371,7 @@ impl<'w> Cycle<'w> {
             barred_pools: Vec::new(),
             cramped_pools: Vec::new(),
             probed: Vec::new(),
+            handed: Vec::new(),
             coming: coming(world),
             barred_queues: Vec::new(),
             admitted: Vec::new(),

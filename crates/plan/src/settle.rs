@@ -52,6 +52,24 @@ fn settle_all<'w>(
     }
 }
 
+/// Where a gang that does not wait stands, when nothing is settled in this cycle.
+pub(crate) fn standing(world: &World, gang: &Gang) -> Option<Verdict> {
+    match gang.phase {
+        Phase::Waiting => None,
+        Phase::Assembling(order) => Some(provisioning(world, &world.orders()[&order])),
+        Phase::Admitted { .. } | Phase::Running { .. } => Some(Verdict::Running),
+        Phase::Stopping => Some(Verdict::Stopping),
+    }
+}
+
+/// How far an order is.
+fn provisioning(world: &World, order: &Order) -> Verdict {
+    let is_ready = |claim| matches!(world.claims()[&claim].state, ClaimState::Ready(_));
+    let (total, deadline) = (order.spec.claims.len() as u32, order.spec.deadline);
+    let ready = order.spec.claims.iter().filter(|(claim, _)| is_ready(*claim)).count() as u32;
+    Verdict::Provisioning { order: order.spec.id, ready, total, deadline }
+}
+
 fn settle_running(world: &World, id: GangId, plan: &mut Plan) -> Verdict {
     let reason = if world.cancelled().contains(&id) {
         StopReason::Cancelled
@@ -73,10 +91,10 @@ fn settle_order(
     order: &Order,
     plan: &mut Plan,
 ) -> Verdict {
-    let (total, deadline) = (order.spec.claims.len() as u32, order.spec.deadline);
-    let is_ready = |claim| matches!(world.claims()[&claim].state, ClaimState::Ready(_));
-    let ready = order.spec.claims.iter().filter(|(claim, _)| is_ready(*claim)).count() as u32;
-    let provisioning = Verdict::Provisioning { order: order.spec.id, ready, total, deadline };
+    let provisioning = provisioning(world, order);
+    let Verdict::Provisioning { ready, total, deadline, .. } = provisioning else {
+        unreachable!("an order is provisioning")
+    };
     if let Some(reason) = broken(world, id, order) {
         roll_back(id, order, reason, plan);
         return provisioning;

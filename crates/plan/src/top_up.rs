@@ -84,7 +84,7 @@ fn candidates(
 
 /// Whether the members that were to sit on the lost node may run in the replacement's place, and stay as close
 /// together as they must.
-fn suits(world: &World, gang: &Gang, order: &Order, lost: ClaimId, at: OfferingRef) -> bool {
+pub(crate) fn suits(world: &World, gang: &Gang, order: &Order, lost: ClaimId, at: OfferingRef) -> bool {
     let listed = world.offering(at);
     let topology = world.topology();
     let roles = order

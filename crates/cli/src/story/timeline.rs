@@ -198,6 +198,10 @@ impl Timeline {
     ) {
         let Some(entry) = self.orders.get_mut(&order) else { return };
         entry.claims.iter_mut().filter(|id| **id == lost).for_each(|id| *id = claim);
+        let failed = world.claims().get(&lost).is_none_or(|claim| claim.stage().is_none());
+        if !failed {
+            return; // only a node that comes sooner
+        }
         let (gang, ready, total) = (entry.gang, entry.ready.len(), entry.claims.len());
         let spec = &world.offering(offering).spec;
         let text = format!(

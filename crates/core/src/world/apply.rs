@@ -48,6 +48,9 @@ impl World {
             Action::TopUp { order, lost, claim, offering } => {
                 self.top_up(*order, *lost, *claim, *offering)
             }
+            Action::Exchange { gets, coming, gives, ready } => {
+                self.exchange(*gets, *coming, *gives, *ready)
+            }
             Action::Stock { claims } => self.stock(claims),
             Action::Retry { claim, attempt } => self.retry(*claim, *attempt),
             Action::Park { claim } => self.park(*claim),

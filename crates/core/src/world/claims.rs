@@ -101,6 +101,9 @@ impl World {
             return Err(Stale::Seat.into());
         }
         self.check_room(&[(claim, offering)])?;
+        // A node that comes sooner than one that comes too is no failure, and does not count.
+        let failed = self.claims.get(&lost).is_none_or(|claim| claim.stage().is_none())
+            || self.claim_due(lost).is_some_and(|(_, due)| due <= self.now);
         if let Some(gone) = self.claims.get_mut(&lost) {
             gone.order = None;
             if gone.state == ClaimState::Failed(ClaimFailure::StockOut) {
@@ -115,7 +118,7 @@ impl World {
                 reservation.place = Place::Claim(claim);
             }
         }
-        order.top_ups += 1;
+        order.top_ups += u32::from(failed);
         let (gang, top_ups) = (order.spec.gang, order.top_ups);
         let gang = self.gang(gang).expect("it has an order").spec.name.replace('/', "-");
         let name = || format!("{gang}-{}-{place}-{top_ups}", id.0);

@@ -100,12 +100,7 @@ impl World {
             return; // it was ready before, and kept its seats while it was not
         }
         let spec = self.orders[&order].spec.clone();
-        let mine: Vec<Seat> = spec
-            .reservations
-            .iter()
-            .filter(|reservation| reservation.place == Place::Claim(id))
-            .map(|reservation| seat_on(reservation, node))
-            .collect();
+        let mine = seats_on_claim(&spec, id, node);
         let gang = self.gang(spec.gang).expect("it has an order");
         if self.are_free(gang, &mine) {
             self.sit(spec.gang, &mine);
@@ -116,6 +111,57 @@ impl World {
             self.claims.get_mut(&id).expect("still there").state =
                 ClaimState::Failed(ClaimFailure::GpusMissing);
         }
+    }
+
+    /// One order gives up its seats on a ready node to another, and waits for what that was waiting for.
+    pub(super) fn exchange(
+        &mut self,
+        gets: OrderId,
+        coming: ClaimId,
+        gives: OrderId,
+        ready: ClaimId,
+    ) -> Result<(), Refusal> {
+        let has = |order: OrderId, claim: ClaimId| {
+            let order = self.orders.get(&order);
+            order.is_some_and(|order| order.spec.claims.iter().any(|(id, _)| *id == claim))
+        };
+        if has(gets, ready) && has(gives, coming) {
+            return Ok(()); // the same decision seen twice
+        }
+        let node = match self.claims.get(&ready).map(|claim| claim.state) {
+            Some(ClaimState::Ready(node)) if has(gives, ready) && has(gets, coming) => node,
+            _ => return Err(Stale::Order.into()),
+        };
+        if self.claims[&coming].stage().is_none() || gets == gives {
+            return Err(Stale::Order.into());
+        }
+        let here = |order: &Order| -> Vec<Seat> {
+            order.held.iter().filter(|seat| seat.node == node).copied().collect()
+        };
+        let leaving = here(&self.orders[&gives]);
+        let arriving: Vec<Seat> = seats_on_claim(&self.orders[&gets].spec, coming, node);
+        let (giver, taker) = (self.orders[&gives].spec.gang, self.orders[&gets].spec.gang);
+        self.rise(giver, &leaving);
+        if !self.are_free(self.gang(taker).expect("it has an order"), &arriving) {
+            self.sit(giver, &leaving);
+            return Err(Stale::Seat.into());
+        }
+        self.sit(taker, &arriving);
+        let offerings = (self.claims[&coming].offering, self.claims[&ready].offering);
+        for (id, old, new) in
+            [(gives, ready, (coming, offerings.0)), (gets, coming, (ready, offerings.1))]
+        {
+            let order = self.orders.get_mut(&id).expect("just found");
+            order.spec.claims.iter_mut().filter(|(id, _)| *id == old).for_each(|c| *c = new);
+            let places = order.spec.reservations.iter_mut();
+            places
+                .filter(|reservation| reservation.place == Place::Claim(old))
+                .for_each(|reservation| reservation.place = Place::Claim(new.0));
+            self.claims.get_mut(&new.0).expect("just found").order = Some(id);
+        }
+        self.orders.get_mut(&gives).expect("just found").held.retain(|seat| seat.node != node);
+        self.orders.get_mut(&gets).expect("just found").held.extend(arriving);
+        Ok(())
     }
 
     /// Whether a claim has not failed and its node shows as many GPUs as its offering promises.
@@ -197,6 +243,12 @@ impl World {
 /// A seat for every member of an order, whether its node is here or not; good for counting only.
 pub(super) fn reserved_seats(spec: &OrderSpec) -> Vec<Seat> {
     spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect()
+}
+
+/// The seats an order has reserved on the node of a claim, which is this.
+fn seats_on_claim(spec: &OrderSpec, claim: ClaimId, node: NodeIdx) -> Vec<Seat> {
+    let mine = spec.reservations.iter().filter(|reservation| reservation.place == Place::Claim(claim));
+    mine.map(|reservation| seat_on(reservation, node)).collect()
 }
 
 fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {

@@ -33,7 +33,7 @@ pub(super) fn holdings(cycle: &Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
     let mut all = vec![Holdings::default(); world.pools().len()];
     let wanted = wanted_nodes(plan);
     let promised: BTreeSet<ClaimId> =
-        cycle.scratch.paper().iter().filter_map(|node| node.coming).collect();
+        cycle.scratch.paper().iter().filter_map(|node| node.coming).chain(cycle.handed.iter().copied()).collect();
     for node in cycle.scratch.paper().iter().filter(|node| node.coming.is_none()) {
         all[node.offering.pool.index()].in_use += 1;
     }

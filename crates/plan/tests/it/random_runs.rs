@@ -62,6 +62,7 @@ fn kind(action: &Action) -> &'static str {
         Action::Stop { .. } => "stop",
         Action::Release { .. } => "release",
         Action::TopUp { .. } => "top up",
+        Action::Exchange { .. } => "exchange",
         Action::Stock { .. } => "stock",
         Action::Retry { .. } => "retry",
         Action::Park { .. } => "park",

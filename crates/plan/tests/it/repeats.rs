@@ -58,6 +58,10 @@ fn in_force(world: &World, action: &Action) -> bool {
             .orders()
             .get(order)
             .is_some_and(|order| order.spec.claims.iter().any(|(id, _)| id == claim)),
+        Action::Exchange { gets, ready, .. } => world
+            .orders()
+            .get(gets)
+            .is_some_and(|order| order.spec.claims.iter().any(|(id, _)| id == ready)),
         Action::Stock { claims } => claims.iter().all(|(id, _)| {
             world.claims().get(id).is_some_and(|claim| claim.state != ClaimState::Stopped)
         }),

@@ -85,6 +85,12 @@ impl Sim {
                 claim: *claim,
                 offering: *offering,
             }),
+            Action::Exchange { gets, coming, gives, ready } => self.fact(&Fact::OrdersExchanged {
+                gets: *gets,
+                coming: *coming,
+                gives: *gives,
+                ready: *ready,
+            }),
             Action::Stop { .. }
             | Action::Release { .. }
             | Action::Stock { .. }
@@ -104,7 +110,7 @@ impl Sim {
                     self.request(*claim, *offering);
                 }
             }
-            Action::RollBack { .. } | Action::Retire { .. } => {}
+            Action::RollBack { .. } | Action::Retire { .. } | Action::Exchange { .. } => {}
             Action::TopUp { claim, offering, .. } => self.request(*claim, *offering),
             Action::Stock { claims } => {
                 for (claim, offering) in claims {

@@ -18,6 +18,15 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
         Fact::OrderCompleted { order, .. } => close(books, *order, None),
         Fact::OrderRolledBack { order, reason, .. } => close(books, *order, Some(*reason)),
         Fact::OrderToppedUp { order, lost, claim, .. } => top_up(books, *order, *lost, *claim),
+        Fact::OrdersExchanged { gets, coming, gives, ready } => {
+            top_up(books, *gets, *coming, *ready);
+            top_up(books, *gives, *ready, *coming);
+            for (claim, order) in [(ready, gets), (coming, gives)] {
+                if let Some(entry) = books.claims.get_mut(claim) {
+                    entry.order = Some(*order);
+                }
+            }
+        }
         Fact::ClaimRequested { claim, offering } => request(books, *claim, *offering, found),
         // Asked for again before long; what the order may not do is wait for it for ever.
         Fact::ClaimFailed { failure, .. } if failure.is_transient() => {}

@@ -53,6 +53,9 @@ fn action(world: &World, action: &Action) -> String {
         Action::TopUp { order, lost, claim, offering: of } => {
             format!("top up {order:?}: {claim:?} {} for {lost:?}", offering(world, *of))
         }
+        Action::Exchange { gets, coming, gives, ready } => {
+            format!("{gets:?} gets {ready:?} from {gives:?} for {coming:?}")
+        }
         Action::Stock { claims } => {
             let asked = claims.iter().map(|(id, of)| format!("{id:?} {}", offering(world, *of)));
             format!("stock {}", asked.collect::<Vec<_>>().join(", "))
