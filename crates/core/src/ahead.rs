@@ -40,7 +40,7 @@ pub struct ForecastSpec {
     /// Thousandths of gangs that are to find all their nodes ready. Where an hour of waiting has a price, that
     /// decides instead.
     pub service_level: u32,
-    /// What an hour of a gang's waiting costs, per node it waits for.
+    /// What it costs when one gang waits for an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_of_waiting: Option<Money>,
     /// Never more nodes than these for a forecast's sake.

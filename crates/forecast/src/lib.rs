@@ -6,7 +6,7 @@
 //! where they come in bursts, which on real clusters they do, it goes by what has been seen to follow what.
 //!
 //! Read in this order: what comes, how demand that comes in bursts is learnt, how even demand is forecast, and
-//! the outlook that puts them together.
+//! the outlook that puts them together, and the forecaster that a host keeps.
 //!
 //! Architecture invariant: this crate knows no clock, file, socket or random source. It is called every few
 //! minutes of a simulated year, so what it learns is kept in values ([`Memory`], [`Seasonal`]) that grow by what
@@ -29,11 +29,13 @@ mod compound;
 mod hourly;
 mod seasonal;
 
+mod forecaster;
 mod outlook;
 
 pub use arrival::Arrival;
 pub use clump::clumping;
 pub use compound::Demand;
+pub use forecaster::Forecaster;
 pub use memory::Memory;
 pub use outlook::{Aim, Asked, Model, NotYet, Outlook, Wanted, outlook};
 pub use seasonal::{Backtest, Hourly, Seasonal};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{ClaimId, GangId, OfferingRef, PoolIdx, QueueIdx, SigIdx};
+use muster_core::order::{ClaimState, OrderSpec};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::{Span, Time};
 use muster_core::topology::{Level, Levels, ROOT};
@@ -19,7 +20,8 @@ use crate::order::{Turn, Turns, View};
 use crate::outlook::{expected_starts, late_by};
 use crate::place::{Fits, Want, asks};
 use crate::policy::{Behind, Policy};
-use crate::provision::{Blockers, may_order, offerings_for, provision};
+use crate::oversize::is_wasteful;
+use crate::provision::{Blockers, may_order, offerings_for, provision, provision_new};
 use crate::reserve::Bookings;
 use crate::scratch::Scratch;
 use crate::sooner::{exchange, hand_over, start_sooner};
@@ -300,6 +302,13 @@ fn serve_one<'w>(
         cycle.bar_queue(id, gang, &over);
         return waiting([over]);
     }
+    // Nodes of the right size are ordered instead, unless there are none: then what is there has to do.
+    if may_order(cycle.scratch.world, gang)
+        && is_wasteful(cycle, gang)
+        && let Ok(spec) = holes.provide(cycle, |cycle| provision_new(cycle, id, gang), gang)
+    {
+        return order(cycle, id, gang, spec, plan);
+    }
     let misfit = match holes.place(cycle, gang) {
         Ok(seats) => {
             quota::charge(&mut cycle.scratch, gang);
@@ -320,18 +329,27 @@ fn serve_one<'w>(
         holes.provide(cycle, |cycle| provision(cycle, id, gang), gang)
     };
     match provided {
-        Ok(spec) => {
-            quota::charge(&mut cycle.scratch, gang);
-            let (order, total, deadline) = (spec.id, spec.claims.len() as u32, spec.deadline);
-            cycle.wake = earliest(cycle.wake, Some(deadline));
-            plan.groups.push(ActionGroup { gang: Some(id), actions: vec![Action::Order(spec)] });
-            Verdict::Provisioning { order, ready: 0, total, deadline }
-        }
+        Ok(spec) => order(cycle, id, gang, spec, plan),
         Err(blockers) => match misfit {
             Some(misfit) => refuse(cycle, id, gang, misfit, blockers),
             None => waiting([Blocker::Behind(holes.ahead().expect("it would delay somebody"))]),
         },
     }
+}
+
+/// Places an order that was drawn up.
+fn order(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    gang: &Gang,
+    spec: OrderSpec,
+    plan: &mut Plan,
+) -> Verdict {
+    quota::charge(&mut cycle.scratch, gang);
+    let (order, total, deadline) = (spec.id, spec.claims.len() as u32, spec.deadline);
+    cycle.wake = earliest(cycle.wake, Some(deadline));
+    plan.groups.push(ActionGroup { gang: Some(id), actions: vec![Action::Order(spec)] });
+    Verdict::Provisioning { order, ready: 0, total, deadline }
 }
 
 /// A gang that neither fits nor can be provided for: it waits, unless it could never run.
@@ -372,7 +390,7 @@ impl<'w> Cycle<'w> {
             cramped_pools: Vec::new(),
             probed: Vec::new(),
             handed: Vec::new(),
-            coming: coming(world),
+            coming: coming(world, now),
             barred_queues: Vec::new(),
             admitted: Vec::new(),
             most_ever: BTreeMap::new(),
@@ -458,9 +476,18 @@ impl<'w> Cycle<'w> {
 }
 
 /// Claims that a gang may be promised the nodes of.
-fn coming(world: &World) -> Vec<ClaimId> {
-    let claims = world.claims().iter();
-    claims.filter(|(_, claim)| claim.is_for_anybody()).map(|(id, _)| *id).collect()
+fn coming(world: &World, now: Time) -> Vec<ClaimId> {
+    world.claims().keys().filter(|id| can_be_promised(world, now, **id)).copied().collect()
+}
+
+/// Whether the node of a claim can be promised to somebody: it is nobody's, and will come. What is overdue will not,
+/// and what was only asked for will not either where there is nothing left.
+pub(crate) fn can_be_promised(world: &World, now: Time, id: ClaimId) -> bool {
+    let claim = &world.claims()[&id];
+    let in_time = world.claim_due(id).is_none_or(|(_, due)| now < due);
+    let asked = claim.state == ClaimState::Requested;
+    let in_vain = asked && world.offering(claim.offering).health.is_out();
+    claim.is_for_anybody() && in_time && !in_vain
 }
 
 /// The earlier of two instants that may not come.

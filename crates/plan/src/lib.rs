@@ -26,6 +26,7 @@ mod backfill;
 mod reserve;
 
 mod choose;
+mod oversize;
 mod mix;
 mod odds;
 mod provision;

@@ -17,6 +17,7 @@ use muster_core::verdict::Verdict;
 
 use crate::backfill::Holes;
 use crate::cycle::Cycle;
+use crate::oversize::is_dear;
 use crate::place::{Want, asks, place};
 use crate::provision::ready_in;
 use crate::top_up::suits;
@@ -40,7 +41,12 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
         let mut trial = cycle.scratch.trial();
         trial.rise(gang, &order.held);
         let Ok(seats) = place(&mut trial, &mut cycle.fits, gang) else { continue };
-        trial.keep();
+        drop(trial);
+        if is_dear(cycle, gang, &seats) {
+            continue;
+        }
+        cycle.scratch.rise(gang, &order.held);
+        cycle.scratch.sit(gang, &seats);
         let order = order.spec.id;
         let actions = vec![
             Action::RollBack { order, reason: RollbackReason::NotNeeded },

@@ -12,12 +12,13 @@ use crate::device::MAX_DEVICES;
 use crate::event::Refusal;
 use crate::gang::{Gang, Phase, ProvisioningMode};
 use crate::health::Health;
-use crate::id::{Id, OfferingRef, PoolIdx, QueueIdx, SigIdx};
+use crate::id::{ClassIdx, Id, OfferingRef, PoolIdx, QueueIdx, SigIdx};
 use crate::past::Past;
 use crate::pool::{Offering, Pool, PoolSpec, PoolUsage};
 use crate::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
 use crate::resource::Amounts;
 use crate::time::Span;
+use crate::topology::ROOT;
 
 /// How long it takes until use counts half, where nobody says.
 const HALF_LIFE: Span = Span::hours(24);
@@ -238,11 +239,27 @@ impl World {
                 .min()?;
             Some((each.0, idx, each.1))
         });
-        let Some((_, idx, nodes_milli)) = needs.min() else { return };
+        let Some((_, idx, mut nodes_milli)) = needs.min() else { return };
+        if nodes_milli < 1_000 && self.fits_beside_others(gang, &self.pools[idx]) {
+            nodes_milli = 0;
+        }
         let at = self.now;
         if wants_to_know(&self.pools[idx]) {
             self.pools[idx].demand.note(Arrival { at, nodes_milli });
         }
+    }
+
+    /// Whether a gang of less than a node fits on one of a pool's that somebody uses already: no free node helps it.
+    fn fits_beside_others(&self, gang: &Gang, pool: &Pool) -> bool {
+        let listed = |class: ClassIdx| pool.offerings.iter().any(|offering| offering.class == class);
+        let started = self.capacity.tally(ROOT).entries().iter().filter(|(state, _)| {
+            let state = self.states.get(*state);
+            listed(state.class) && *state != self.empty_state(state.class)
+        });
+        gang.spec.roles.iter().zip(&gang.sigs).all(|(role, sig)| {
+            let fits = |state| self.sigs[*sig].times_fits(self.states.get(state));
+            started.clone().any(|(state, _)| fits(*state) >= role.min)
+        })
     }
 
     /// Thousandths of nodes of an offering that a gang's least members fill; none if one of them cannot run there.

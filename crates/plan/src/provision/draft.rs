@@ -15,6 +15,15 @@ use crate::odds::out_of_stock;
 use crate::place::{Ask, Want, fill_domain, fill_paper};
 use crate::scratch::Scratch;
 
+/// What an order adds to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Beside {
+    /// Members sit on free nodes first.
+    WhatIsFree,
+    /// Members sit on new nodes only.
+    Nothing,
+}
+
 /// Around which offering an order is drawn up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Way {
@@ -22,6 +31,8 @@ pub(super) struct Way {
     pub(super) offering: OfferingRef,
     /// Or of the cheapest mix of kinds with the same GPUs in the same place.
     pub(super) mixed_kinds: bool,
+    /// What is there already and may be used.
+    pub(super) beside: Beside,
 }
 
 /// Seats for the whole gang, some of them on nodes that are coming or exist on paper only.
@@ -85,7 +96,8 @@ pub(super) fn draw_up(
     for (i, (ask, open)) in asks.iter().zip(&open).enumerate() {
         let mut left = ask.count;
         let seats = &mut draft.seats;
-        for domain in scope.domains() {
+        let free = if way.beside == Beside::Nothing { &[][..] } else { scope.domains() };
+        for domain in free {
             left -= fill_domain(&mut trial, fits, *domain, ask, Want::any(ask.sig), left, seats);
         }
         for paper in first..trial.paper().len() {

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use crate::cycle::{Cycle, earliest};
 use crate::place::{Ask, Asks, Want, asks};
 use crate::policy::Failover;
-use draft::{Terms, Way, alike, draw_up, is_mix_worthwhile};
+use draft::{Beside, Terms, Way, alike, draw_up, is_mix_worthwhile};
 use number::number;
 
 pub(crate) use draft::ready_in;
@@ -53,7 +53,7 @@ pub(crate) struct Quote {
 /// # Errors
 /// Says why nothing can be ordered now.
 pub(crate) fn quote(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<Quote, Blockers> {
-    let (bid, ..) = best_bid(cycle, gang)?;
+    let (bid, ..) = best_bid(cycle, gang, Beside::WhatIsFree)?;
     Ok(Quote { nodes: bid.terms.nodes, boot: bid.terms.boot })
 }
 
@@ -66,7 +66,28 @@ pub(crate) fn provision(
     id: GangId,
     gang: &Gang,
 ) -> Result<OrderSpec, Blockers> {
-    let (best, asks, pivot) = best_bid(cycle, gang)?;
+    draw(cycle, id, gang, Beside::WhatIsFree)
+}
+
+/// The same on new nodes alone, although the gang would fit on what is free.
+///
+/// # Errors
+/// Says why nothing can be ordered now; the scratch is unchanged then.
+pub(crate) fn provision_new(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    gang: &Gang,
+) -> Result<OrderSpec, Blockers> {
+    draw(cycle, id, gang, Beside::Nothing)
+}
+
+fn draw(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    gang: &Gang,
+    beside: Beside,
+) -> Result<OrderSpec, Blockers> {
+    let (best, asks, pivot) = best_bid(cycle, gang, beside)?;
     if cycle.scratch.world.offering(best.way.offering).health.is_out() {
         cycle.probed.push(best.way.offering);
     }
@@ -76,7 +97,11 @@ pub(crate) fn provision(
 }
 
 /// The best of all offerings, for which role it was looked for, and what all roles ask.
-fn best_bid(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<(Bid, Asks, usize), Blockers> {
+fn best_bid(
+    cycle: &mut Cycle<'_>,
+    gang: &Gang,
+    beside: Beside,
+) -> Result<(Bid, Asks, usize), Blockers> {
     let world = cycle.scratch.world;
     if !may_order(world, gang) {
         return Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1));
@@ -92,7 +117,7 @@ fn best_bid(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<(Bid, Asks, usize), Bl
     for (listed, offering) in offerings.iter().enumerate() {
         let listed = if cycle.policy.failover == Failover::AsListed { listed } else { 0 };
         let mut bid = |mixed_kinds| {
-            let way = Way { offering: *offering, mixed_kinds };
+            let way = Way { offering: *offering, mixed_kinds, beside };
             let (terms, _) = draw_up(cycle, gang, &asks, pivot, way, false)?;
             best = best.into_iter().chain([Bid { listed, terms, way }]).min();
             Some(())

@@ -39,6 +39,7 @@ impl Sim {
             debug_assert!(read.is_ok(), "what was accepted once is accepted again: {event:?}");
         }
         self.world = world;
+        self.forecaster = Default::default();
         self.finish_what_was_begun();
         self.audit();
     }

@@ -36,6 +36,8 @@ pub(crate) enum Happening {
     Reclaim,
     /// Nothing can be had in this region, or anywhere, until then.
     OutOfStock(Option<&'static str>, Time),
+    /// The forecaster wants to look at what was asked for.
+    Forecast,
     /// A forecaster says that so many free nodes of a pool will be wanted from now on.
     Expect(u16, u32),
     /// The planner asked to be woken.
@@ -64,6 +66,7 @@ impl Happening {
             | Happening::Machine(..)
             | Happening::MachineGone(_)
             | Happening::MachineStopped(_)
+            | Happening::Forecast
             | Happening::Wake
             | Happening::Cancel(_) => false,
         }
@@ -89,6 +92,7 @@ impl Sim {
                 self.cloud.out_of_stock(region, until);
                 Ok(())
             }
+            Happening::Forecast => self.forecast(),
             Happening::Expect(pool, nodes) => self.expect(pool, nodes),
             Happening::Wake => {
                 self.wake_at = None;
@@ -192,6 +196,16 @@ impl Sim {
             return Ok(());
         }
         self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        Ok(())
+    }
+
+    fn forecast(&mut self) -> Result<(), Refusal> {
+        for said in self.forecaster.look(&self.world, self.now) {
+            self.tell(said)?;
+        }
+        if let Some(due) = self.forecaster.due(&self.world, self.now) {
+            self.agenda.add(due, Happening::Forecast);
+        }
         Ok(())
     }
 

@@ -21,6 +21,7 @@ use muster_core::time::Time;
 use muster_core::topology::Levels;
 use muster_core::verdict::{Blocker, Verdict};
 use muster_core::{Event, Fact, World};
+use muster_forecast::Forecaster;
 use muster_plan::{Policy, QueueOrder, Why, plan, why, world_for};
 use muster_testkit::promises::{Promise, Terms};
 use muster_testkit::{Ledger, Violation};
@@ -80,6 +81,7 @@ pub struct Sim {
     starts: u32,
     wake_at: Option<Time>,
     reclaim_at: Option<Time>,
+    forecaster: Forecaster,
     ledger: Option<Ledger>,
     accounts: Accounts,
     recorder: Option<Recorder>,
@@ -137,6 +139,7 @@ impl Sim {
             starts: 0,
             wake_at: None,
             reclaim_at: None,
+            forecaster: Forecaster::default(),
             ledger: options.check.then(|| Ledger::new(terms)),
             accounts: Accounts::new(
                 pools.iter().map(|(spec, _)| spec.clone()).collect(),
@@ -166,6 +169,9 @@ impl Sim {
         }
         sim.tell(Event::Epoch(epoch))?;
         sim.tell(Event::Synced)?;
+        if let Some(due) = sim.forecaster.due(&sim.world, sim.now) {
+            sim.agenda.add(due, Happening::Forecast);
+        }
         Ok(sim)
     }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::Context;
+use muster_core::ahead::ForecastSpec;
 use muster_core::pool::PoolSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
@@ -32,12 +33,24 @@ enum How {
 
 /// Everybody who is compared. A variant of Muster is a name and what it changes about the pools, which are given
 /// by size of machine, the smallest first.
-pub(super) const ALL: [Strategy; 4] = [
-    Strategy { name: "muster", how: How::Muster(|_| {}) },
+pub(super) const ALL: [Strategy; 5] = [
+    Strategy { name: "muster", how: How::Muster(thrifty) },
+    Strategy { name: "muster-reactive", how: How::Muster(|_| {}) },
     Strategy { name: "per-pod", how: How::Rival(per_pod) },
     Strategy { name: "accepted-is-ready", how: How::Rival(accepted) },
     Strategy { name: "serial-failover", how: How::Rival(serial) },
 ];
+
+/// Muster as we would set it up where nobody says what waiting costs: an unused node goes soon, and nodes are kept
+/// free where the gangs that are expected make that cheaper than their waiting.
+fn thrifty(pools: &mut [PoolSpec]) {
+    for pool in pools {
+        pool.idle_after = Span::secs(30);
+        let price = pool.offerings[0].price;
+        pool.ahead.forecast =
+            Some(ForecastSpec { cost_of_waiting: Some(price), ..ForecastSpec::default() });
+    }
+}
 
 fn per_pod(idle_after: Span) -> Rival {
     Rival::PerPod(PerPodTerms { idle_after, ..PerPodTerms::default() })
