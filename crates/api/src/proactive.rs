@@ -19,6 +19,11 @@ pub(crate) fn read(spec: &Fields<'_>) -> Ahead {
         ahead.stopped = nodes("stopped").unwrap_or(0);
         fields.done();
     }
+    if let Some(fields) = spec.get("spare").and_then(|value| value.fields()) {
+        let percent = fields.need("percent").and_then(|value| value.number(0.0..=100.0));
+        ahead.spare = percent.map_or(0, |percent| (percent * 10.0).round() as u32);
+        fields.done();
+    }
     ahead.buffer = buffer(spec);
     for value in spec.list("schedules") {
         ahead.schedules.extend(schedule(&value));

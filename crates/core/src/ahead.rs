@@ -75,6 +75,10 @@ pub struct Ahead {
     /// Nodes that were booted once and are stopped: they cost little and come back sooner than new ones.
     #[serde(default)]
     pub stopped: u32,
+    /// Nodes asked for beside those that orders wait for, in thousandths of them: whoever is slow to boot, or fails,
+    /// is not waited for. What is too many in the end is taken back before it has cost much.
+    #[serde(default)]
+    pub spare: u32,
     /// Nodes free beside those in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,

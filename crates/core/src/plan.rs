@@ -107,6 +107,8 @@ pub struct Target {
     pub warm: u32,
     /// Wanted beside what is used.
     pub buffer: u32,
+    /// Wanted beside what orders wait for.
+    pub spare: u32,
     /// Wanted because of the hour.
     pub scheduled: u32,
     /// Wanted because demand is expected; told also where nothing is kept for it.

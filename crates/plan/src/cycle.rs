@@ -18,9 +18,9 @@ use crate::choose::cheaper_to_wait;
 use crate::guard::Guard;
 use crate::order::{Turn, Turns, View};
 use crate::outlook::{expected_starts, late_by};
+use crate::oversize::is_wasteful;
 use crate::place::{Fits, Want, asks};
 use crate::policy::{Behind, Policy};
-use crate::oversize::is_wasteful;
 use crate::provision::{Blockers, may_order, offerings_for, provision, provision_new};
 use crate::reserve::Bookings;
 use crate::scratch::Scratch;
@@ -258,7 +258,8 @@ fn promise<'w>(
 /// Says of everybody who does not wait where he stands.
 fn tell_all(world: &World, policy: &Policy, plan: &mut Plan) {
     if policy.explain {
-        let told = world.gangs().filter_map(|(id, gang)| Some((id, settle::standing(world, gang)?)));
+        let told =
+            world.gangs().filter_map(|(id, gang)| Some((id, settle::standing(world, gang)?)));
         plan.verdicts.extend(told);
     }
 }
@@ -363,6 +364,9 @@ fn refuse(
     if let Some(why) = explain::impossible(cycle, gang) {
         return Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) };
     }
+    if blockers.iter().any(|blocker| matches!(blocker, Blocker::PoolsFull { .. })) {
+        cycle.cramp(gang);
+    }
     let behind = cycle.ahead.first().map(|ahead| Blocker::Behind(*ahead));
     if cycle.policy.order.discipline().behind() == Behind::Barred {
         cycle.bar(id, gang);
@@ -398,6 +402,14 @@ impl<'w> Cycle<'w> {
             claims_given: 0,
             counted: None,
             wake: None,
+        }
+    }
+
+    /// Somebody waits for room in the pools that could serve him.
+    fn cramp(&mut self, gang: &Gang) {
+        for ask in asks(&self.scratch, gang) {
+            let pools = offerings_for(self, gang, &ask).into_iter().map(|offering| offering.pool);
+            self.cramped_pools.extend(pools);
         }
     }
 
@@ -487,7 +499,7 @@ pub(crate) fn can_be_promised(world: &World, now: Time, id: ClaimId) -> bool {
     let in_time = world.claim_due(id).is_none_or(|(_, due)| now < due);
     let asked = claim.state == ClaimState::Requested;
     let in_vain = asked && world.offering(claim.offering).health.is_out();
-    claim.is_for_anybody() && in_time && !in_vain
+    world.is_for_anybody(id) && in_time && !in_vain
 }
 
 /// The earlier of two instants that may not come.

@@ -26,9 +26,9 @@ mod backfill;
 mod reserve;
 
 mod choose;
-mod oversize;
 mod mix;
 mod odds;
+mod oversize;
 mod provision;
 mod quota;
 mod supply;

@@ -101,7 +101,10 @@ fn settle_order(
     }
     let troubles = troubles(world, now, policy, id, order, plan);
     if let Some((lost, reason)) = troubles.first() {
-        let only_one = troubles.len() == 1 && !tops_up(plan);
+        let only_one = troubles.len() == 1;
+        if only_one && tops_up(plan) {
+            return provisioning; // it is its turn when that is done
+        }
         match top_up(world, now, policy, order, *lost).filter(|_| only_one) {
             Some(top_up) => {
                 let actions = vec![top_up, Action::Release { claim: *lost }];
@@ -193,6 +196,8 @@ fn troubles(
     for (id, _) in &order.spec.claims {
         if let ClaimState::Failed(failure) = world.claims()[id].state {
             match retry(world, now, policy, *id) {
+                // When its time is up nothing is asked for again.
+                Some(_) if now >= order.spec.deadline => {}
                 Some(Ok(retry)) => {
                     plan.groups.push(ActionGroup { gang: Some(gang), actions: vec![retry] });
                 }

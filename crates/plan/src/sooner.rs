@@ -78,7 +78,9 @@ pub(crate) fn exchange(world: &World) -> Option<Action> {
         {
             lacking.push((order, only));
         }
-        having.extend(order.spec.claims.iter().filter(|(id, _)| is_ready(id)).map(|(id, _)| (order, *id)));
+        having.extend(
+            order.spec.claims.iter().filter(|(id, _)| is_ready(id)).map(|(id, _)| (order, *id)),
+        );
     }
     lacking.sort_by_key(|(order, _)| submitted(order));
     for (gets, coming) in lacking {

@@ -14,6 +14,7 @@ use muster_core::plan::Action;
 use muster_core::time::{Span, Time};
 use muster_core::topology::Level;
 
+use crate::cycle::can_be_promised;
 use crate::odds::out_of_stock;
 use crate::policy::Policy;
 use crate::provision::ready_in;
@@ -36,12 +37,16 @@ pub(crate) fn top_up(
         .filter(|(_, _, at)| suits(world, gang, order, lost, *at))
         .filter(|(ready, ..)| now + *ready < order.spec.deadline)
         .map(|(ready, claim, offering)| {
-            (expected(world, now, order, ready, offering), claim, offering)
+            let new = Replacement { claim, offering, ready };
+            (expected(world, now, order, lost, new), claim, offering)
         })
         .min()?;
     let order = order.spec.id;
-    (cost < Money::ZERO).then_some(Action::TopUp { order, lost, claim, offering })
+    (cost <= Money::ZERO).then_some(Action::TopUp { order, lost, claim, offering })
 }
+
+/// The odds of a stock-out where nobody knows better.
+const USUAL: f64 = 0.1;
 
 /// What could take the place of a failed claim, and when it would be ready: a claim under way for nobody, or a new
 /// one. A stock-out is not answered by asking for the same again.
@@ -58,7 +63,9 @@ fn candidates(
     let mut found: Vec<(Span, ClaimId, OfferingRef)> = world
         .claims()
         .iter()
-        .filter(|(id, claim)| **id != lost && claim.is_for_anybody() && same_kind(claim.offering))
+        .filter(|(id, claim)| {
+            **id != lost && can_be_promised(world, now, **id) && same_kind(claim.offering)
+        })
         .map(|(id, claim)| (ready_in(world, now, claim), *id, claim.offering))
         .collect();
     let ran_out = failed.state == ClaimState::Failed(ClaimFailure::StockOut);
@@ -84,7 +91,13 @@ fn candidates(
 
 /// Whether the members that were to sit on the lost node may run in the replacement's place, and stay as close
 /// together as they must.
-pub(crate) fn suits(world: &World, gang: &Gang, order: &Order, lost: ClaimId, at: OfferingRef) -> bool {
+pub(crate) fn suits(
+    world: &World,
+    gang: &Gang,
+    order: &Order,
+    lost: ClaimId,
+    at: OfferingRef,
+) -> bool {
     let listed = world.offering(at);
     let topology = world.topology();
     let roles = order
@@ -111,18 +124,32 @@ pub(crate) fn suits(world: &World, gang: &Gang, order: &Order, lost: ClaimId, at
             here == there && here.is_some()
         }
     };
-    may_run && near
+    let allowed = world.queue_path(gang.queue).all(|queue| {
+        let tiers = &world.queue(queue).spec.tiers;
+        tiers.is_empty() || tiers.contains(&world.pools()[at.pool].spec.tier)
+    });
+    may_run && near && allowed
+}
+
+/// What could take a failed claim's place.
+#[derive(Clone, Copy)]
+struct Replacement {
+    claim: ClaimId,
+    offering: OfferingRef,
+    ready: Span,
 }
 
 /// What topping up is expected to cost more than giving up; below zero if it is cheaper.
-fn expected(world: &World, now: Time, order: &Order, ready: Span, offering: OfferingRef) -> Money {
+fn expected(world: &World, now: Time, order: &Order, lost: ClaimId, new: Replacement) -> Money {
+    let Replacement { claim, offering, ready } = new;
     let price = |offering: OfferingRef| world.offering(offering).spec.price;
     let held = order.spec.claims.iter().fold(Money::ZERO, |sum, (_, at)| sum + price(*at));
     let boot = world.offering(offering).spec.boot_time;
     let idle_after = world.pools()[offering.pool].spec.idle_after;
     let mut coming = Span::ZERO;
     let mut up = Money::ZERO;
-    for claim in order.spec.claims.iter().filter_map(|(id, _)| world.claims().get(id)) {
+    let others = order.spec.claims.iter().filter(|(id, _)| *id != lost);
+    for claim in others.filter_map(|(id, _)| world.claims().get(id)) {
         match claim.state {
             ClaimState::Ready(_) => up += price(claim.offering),
             _ => coming = coming.max(ready_in(world, now, claim)),
@@ -135,7 +162,12 @@ fn expected(world: &World, now: Time, order: &Order, ready: Span, offering: Offe
         held.per_hour_for(boot) + waiting.per_hour_for(boot) + up.per_hour_for(idle_after);
     let wait = ready.max(coming);
     let keep = held.per_hour_for(wait) + waiting.per_hour_for(wait);
-    let odds = out_of_stock(world, now, offering);
-    let fails = Money((give_up.0 as f64 * odds) as i64);
+    // What has been launched cannot run out any more.
+    let launched = world.claims().get(&claim).is_some_and(|claim| {
+        matches!(claim.state, ClaimState::Launched | ClaimState::Registered(_))
+    });
+    // A new order meets the usual odds as well; only what is above them speaks against topping up.
+    let odds = if launched { 0.0 } else { out_of_stock(world, now, offering) - USUAL };
+    let fails = Money((give_up.0 as f64 * odds.max(0.0)) as i64);
     keep + fails - give_up
 }

@@ -67,7 +67,9 @@ impl World {
         let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
         match claim.state {
             _ if claim.retries == attempt => Ok(()), // the same decision seen twice
-            ClaimState::Failed(failure) if failure.is_transient() && !claim.releasing => {
+            ClaimState::Failed(failure)
+                if failure.is_transient() && !claim.releasing && attempt == claim.retries + 1 =>
+            {
                 claim.retries = attempt;
                 (claim.state, claim.since) = (ClaimState::Requested, now);
                 Ok(())
@@ -164,10 +166,13 @@ impl World {
     pub(super) fn claim_stopped(&mut self, id: ClaimId) -> Result<(), Refusal> {
         let now = self.now;
         let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
-        if claim.state == ClaimState::Stopping {
-            (claim.state, claim.since) = (ClaimState::Stopped, now);
+        if claim.state != ClaimState::Stopping {
+            return Ok(());
         }
-        Ok(())
+        (claim.state, claim.since) = (ClaimState::Stopped, now);
+        // Its node went with it, whether or not anybody has said so.
+        let node = claim.joined.and_then(|node| Some(self.node(node)?.name.clone()));
+        node.map_or(Ok(()), |name| self.lose_node(&name))
     }
 
     /// A node takes nobody new.
@@ -189,8 +194,11 @@ impl World {
         if claim.releasing {
             return Ok(());
         }
-        let overdue =
-            self.claim_due(id).filter(|(_, due)| *due <= self.now).map(|_| claim.offering);
+        // Of a claim for nobody it is said here that it took too long, or was put off time and again.
+        let overdue = self.claim_due(id).is_some_and(|(_, due)| due <= self.now);
+        let put_off = claim.retries > 0
+            && matches!(claim.state, ClaimState::Failed(failure) if failure.is_transient());
+        let let_down = (overdue || put_off).then_some(claim.offering);
         let node = claim.joined.filter(|node| self.node(*node).is_some());
         if claim.order.is_some() || node.is_some_and(|node| self.row(node).node.seats > 0) {
             return Err(Stale::InUse.into());
@@ -199,7 +207,7 @@ impl World {
         if let Some(node) = node {
             self.withdraw_node(node);
         }
-        if let Some(offering) = overdue {
+        if let Some(offering) = let_down {
             self.blame_offering(offering);
         }
         Ok(())
@@ -217,6 +225,9 @@ impl World {
 
     pub(super) fn fail_claim(&mut self, id: ClaimId, failure: ClaimFailure) -> Result<(), Refusal> {
         let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
+        if claim.state == ClaimState::Failed(failure) {
+            return Ok(()); // a failure told twice is one failure
+        }
         (claim.state, claim.since) = (ClaimState::Failed(failure), self.now);
         let (offering, node, now) = (claim.offering, claim.joined, self.now);
         let for_nobody = claim.order.is_none() && !claim.releasing;
@@ -246,12 +257,22 @@ impl World {
         Ok(())
     }
 
+    /// Whether a gang may be promised the node of this claim: it is nobody's and is coming or can be woken, and
+    /// nobody sits on it. A node in use that is not ready for a moment looks as if it were coming.
+    pub fn is_for_anybody(&self, id: ClaimId) -> bool {
+        let unused = |claim: &Claim| {
+            let node = claim.joined.and_then(|node| self.node(node));
+            node.is_none_or(|node| node.seats == 0)
+        };
+        self.claims.get(&id).is_some_and(|claim| claim.is_for_anybody() && unused(claim))
+    }
+
     /// Whether these claims are free to be had: under way for nobody, or new with room for them in their pools.
     pub(super) fn check_room(&self, claims: &[(ClaimId, OfferingRef)]) -> Result<(), Refusal> {
         let mut wanted: BTreeMap<OfferingRef, u32> = BTreeMap::new();
         for (claim, offering) in claims {
             match self.claims.get(claim) {
-                Some(known) if known.is_for_anybody() && known.offering == *offering => {}
+                Some(known) if known.offering == *offering && self.is_for_anybody(*claim) => {}
                 None if claim.0 >= self.next_claim => *wanted.entry(*offering).or_default() += 1,
                 _ => return Err(Stale::Order.into()),
             }

@@ -67,7 +67,7 @@ impl World {
         if let Some(claim) = row.node.claim
             && let Some(claim) = self.claims.get_mut(&claim)
         {
-            if claim.state != ClaimState::Stopping {
+            if !matches!(claim.state, ClaimState::Stopping | ClaimState::Stopped) {
                 claim.state = ClaimState::Failed(ClaimFailure::Vanished);
                 claim.since = self.now;
             }

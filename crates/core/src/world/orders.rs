@@ -247,7 +247,8 @@ pub(super) fn reserved_seats(spec: &OrderSpec) -> Vec<Seat> {
 
 /// The seats an order has reserved on the node of a claim, which is this.
 fn seats_on_claim(spec: &OrderSpec, claim: ClaimId, node: NodeIdx) -> Vec<Seat> {
-    let mine = spec.reservations.iter().filter(|reservation| reservation.place == Place::Claim(claim));
+    let mine =
+        spec.reservations.iter().filter(|reservation| reservation.place == Place::Claim(claim));
     mine.map(|reservation| seat_on(reservation, node)).collect()
 }
 

@@ -251,7 +251,8 @@ impl World {
 
     /// Whether a gang of less than a node fits on one of a pool's that somebody uses already: no free node helps it.
     fn fits_beside_others(&self, gang: &Gang, pool: &Pool) -> bool {
-        let listed = |class: ClassIdx| pool.offerings.iter().any(|offering| offering.class == class);
+        let listed =
+            |class: ClassIdx| pool.offerings.iter().any(|offering| offering.class == class);
         let started = self.capacity.tally(ROOT).entries().iter().filter(|(state, _)| {
             let state = self.states.get(*state);
             listed(state.class) && *state != self.empty_state(state.class)

@@ -1,15 +1,18 @@
 //! Random events, fitting and unfitting, for a World of a few nodes, queues, pools and gangs.
 
+use muster_core::ahead::{ForecastSpec, Outlook};
 use muster_core::constraint::{Effect, Taint};
 use muster_core::device::DeviceSet;
 use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
 use muster_core::money::Money;
 use muster_core::node::NodeSpec;
-use muster_core::order::{ClaimFailure, OrderSpec, Place, Reservation, RollbackReason};
+use muster_core::order::{
+    Claim, ClaimFailure, ClaimState, OrderSpec, Place, Reservation, RollbackReason,
+};
 use muster_core::plan::{Action, StopReason};
 use muster_core::queue::QueueSpec;
-use muster_core::time::Span;
+use muster_core::time::{Span, Time};
 use muster_core::{Event, World};
 use muster_testkit::build;
 
@@ -17,16 +20,18 @@ use crate::seeds::Rng;
 
 /// The next thing to happen.
 pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
-    match rng.below(20) {
+    match rng.below(25) {
         0..4 => Event::NodeSeen(node(rng)),
         4 => Event::NodeGone(format!("n{}", rng.below(8)).into()),
         5 => Event::QueueSet(queue(rng)),
         6 => Event::PoolSet(pool(rng)),
         7..10 => Event::GangSubmitted(gang(rng)),
         10..13 => Event::Decided(placement(rng, world)),
-        13 => claim_event(rng, world),
-        14 => claim_node(rng, world),
+        13 | 20 => claim_event(rng, world),
+        14 | 21 => claim_node(rng, world),
         15 | 16 => Event::Decided(decision(rng, world)),
+        17..20 => Event::Decided(supply(rng, world)),
+        22 => ahead(rng),
         _ => gang_event(rng, world),
     }
 }
@@ -46,6 +51,17 @@ fn some_claim(rng: &mut Rng, world: &World) -> ClaimId {
         ClaimId(rng.below(20) as u32)
     } else {
         known[rng.below(known.len())]
+    }
+}
+
+/// A claim that is like this, if there is one, or any.
+fn some_claim_that(rng: &mut Rng, world: &World, is: impl Fn(&Claim) -> bool) -> ClaimId {
+    let fitting = world.claims().iter().filter(|(_, claim)| is(claim));
+    let fitting: Vec<ClaimId> = fitting.map(|(id, _)| *id).collect();
+    if fitting.is_empty() || rng.percent(20) {
+        some_claim(rng, world)
+    } else {
+        fitting[rng.below(fitting.len())]
     }
 }
 
@@ -97,11 +113,13 @@ fn pool(rng: &mut Rng) -> muster_core::pool::PoolSpec {
     offerings.truncate(1 + rng.below(3));
     for offering in &mut offerings {
         offering.gpus = [8, 8, 4, 16][rng.below(4)];
+        offering.start_time = rng.percent(80).then(|| Span::mins(1));
         offering.price = Money(offering.price.0 * (1 + rng.below(3) as i64));
     }
     offerings[0].max = rng.percent(30).then_some(2);
     let mut spec = build::pool(rng.pick(&["p", "q"]), offerings);
     spec.limits.nodes = rng.percent(50).then_some(5);
+    spec.ahead.forecast = rng.percent(60).then(ForecastSpec::default);
     spec
 }
 
@@ -238,10 +256,17 @@ fn placement(rng: &mut Rng, world: &World) -> Action {
 
 fn claim_event(rng: &mut Rng, world: &World) -> Event {
     let claim = some_claim(rng, world);
-    let failures = [ClaimFailure::StockOut, ClaimFailure::BootFailed, ClaimFailure::GpusMissing];
-    match rng.below(4) {
+    let failures = [
+        ClaimFailure::StockOut,
+        ClaimFailure::BootFailed,
+        ClaimFailure::GpusMissing,
+        ClaimFailure::Throttled,
+        ClaimFailure::Throttled,
+    ];
+    match rng.below(7) {
         0 => Event::ClaimLaunched(claim),
-        1 => Event::ClaimFailed(claim, failures[rng.below(3)]),
+        1 | 2 => Event::ClaimFailed(claim, failures[rng.below(5)]),
+        3 | 4 => Event::ClaimStopped(claim),
         _ => Event::ClaimGone(claim),
     }
 }
@@ -276,6 +301,56 @@ fn decision(rng: &mut Rng, world: &World) -> Action {
         2 => Action::Release { claim: some_claim(rng, world) },
         _ => Action::Stop { gang: some_gang(rng, world), reason: StopReason::Cancelled },
     }
+}
+
+/// A decision about nodes that nobody waits for yet, fitting or not.
+fn supply(rng: &mut Rng, world: &World) -> Action {
+    let claim = some_claim(rng, world);
+    let new = ClaimId(world.next_claim().0.saturating_sub(u32::from(rng.percent(5))));
+    let pool = PoolIdx(rng.below(world.pools().len() + 1) as u16);
+    let offering = OfferingRef { pool, slot: rng.below(3) as u16 };
+    let known = world.claims().get(&claim);
+    match rng.below(14) {
+        0 | 1 => Action::Stock { claims: vec![(new, offering)] },
+        // Stopped nodes are woken, others are left as they are.
+        2 => {
+            Action::Stock { claims: vec![(claim, known.map_or(offering, |known| known.offering))] }
+        }
+        3 | 4 => {
+            let order = world.orders().values().next();
+            let (order, lost) = match order.map(|order| (order.spec.id, &order.spec.claims)) {
+                Some((order, claims)) => (order, claims[rng.below(claims.len())].0),
+                None => (OrderId(rng.below(10) as u32), claim),
+            };
+            let same = world.claims().get(&lost).filter(|_| rng.percent(70));
+            let offering = same.map_or(offering, |lost| lost.offering);
+            Action::TopUp { order, lost, claim: new, offering }
+        }
+        5 | 6 => {
+            let put_off = ClaimState::Failed(ClaimFailure::Throttled);
+            let claim = some_claim_that(rng, world, |claim| claim.state == put_off);
+            let again = world.claims().get(&claim).map_or(1, |known| known.retries + 1);
+            Action::Retry { claim, attempt: again.saturating_sub(u32::from(rng.percent(10))) }
+        }
+        7..12 => {
+            let idle = |claim: &Claim| match claim.state {
+                ClaimState::Ready(node) => world.node(node).is_some_and(|node| node.seats == 0),
+                _ => false,
+            };
+            Action::Park { claim: some_claim_that(rng, world, idle) }
+        }
+        _ => Action::Retire { claim },
+    }
+}
+
+/// What is told of times to come: what to expect of a pool, and what time it is.
+fn ahead(rng: &mut Rng) -> Event {
+    if rng.percent(40) {
+        return Event::Epoch(rng.below(2_000_000_000) as i64 * 1_000);
+    }
+    let nodes = (0..rng.below(4)).map(|_| rng.below(5) as u32).collect();
+    let outlook = Outlook { from: Time::ZERO, step: Span::mins(rng.below(90) as u64), nodes };
+    Event::Expected { pool: rng.pick(&["p", "q", "nobody"]).into(), outlook }
 }
 
 fn gang_event(rng: &mut Rng, world: &World) -> Event {

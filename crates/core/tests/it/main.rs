@@ -2,6 +2,7 @@
 
 mod books;
 
+mod claims;
 mod gangs;
 mod mended;
 mod nodes;

@@ -165,13 +165,12 @@ pub(super) fn draw_up(
 /// What a draft would cost.
 fn terms(scratch: &Scratch<'_>, now: Time, gang: &Gang, draft: &Draft) -> Terms {
     let world = scratch.world;
-    let (mut hourly, mut worth) = (Money::ZERO, Money::ZERO);
+    let mut hourly = Money::ZERO;
     let (mut boot, mut comes) = (Span::ZERO, 1.0);
     let mut asked: Vec<OfferingRef> = Vec::new();
     for node in &scratch.paper()[draft.paper.clone()] {
         let spec = &world.offering(node.offering).spec;
         hourly += spec.marginal_price();
-        worth += spec.price;
         match node.coming {
             Some(claim) => boot = boot.max(ready_in(world, now, &world.claims()[&claim])),
             None => {
@@ -184,8 +183,8 @@ fn terms(scratch: &Scratch<'_>, now: Time, gang: &Gang, draft: &Draft) -> Terms 
         }
     }
     let nodes = hourly.per_hour_for(boot + gang.spec.said_duration());
-    // Who does not say what an hour of waiting costs is taken to lose what the nodes are worth.
-    let waiting = gang.spec.cost_of_waiting.unwrap_or(worth);
+    // Who does not say what an hour of waiting costs is taken to lose what an hour of the nodes costs.
+    let waiting = gang.spec.cost_of_waiting.unwrap_or(hourly);
     let again = Span::from_secs_f64(boot.as_secs_f64() * (1.0 - comes));
     let cost = nodes + waiting.per_hour_for(boot + again);
     Terms { scattered: false, cost, boot, nodes }
@@ -204,7 +203,10 @@ pub(crate) fn ready_in(world: &World, now: Time, claim: &Claim) -> Span {
         Some(ClaimStage::Gpus) => 0.25,
     };
     let whole = spec.boot_time.as_secs_f64() * part;
-    Span::from_secs_f64(whole - now.since(claim.since).as_secs_f64())
+    let past = now.since(claim.since).as_secs_f64();
+    // Who is late is not about to come: the later he is, the longer he is likely to take.
+    let left = if past < whole { whole - past } else { whole * 0.1 + (past - whole) * 0.5 };
+    Span::from_secs_f64(left)
 }
 
 /// Claims that are coming for nobody, or stopped, where the gang may use them: near the offering first, then

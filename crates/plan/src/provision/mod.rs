@@ -134,7 +134,6 @@ fn best_bid(
         return Ok((best, asks, pivot));
     }
     if let Some(room) = offerings.iter().map(|offering| cycle.scratch.room(*offering)).max() {
-        cycle.cramped_pools.extend(offerings.iter().map(|offering| offering.pool));
         blockers.insert(0, Blocker::PoolsFull { room });
     }
     Err(blockers)

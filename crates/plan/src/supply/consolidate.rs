@@ -7,6 +7,7 @@
 use muster_core::ahead::Consolidate;
 use muster_core::gang::{Gang, Phase};
 use muster_core::id::{ClaimId, GangId, NodeIdx};
+use muster_core::node::Node;
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Span;
@@ -38,7 +39,7 @@ pub(super) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
         .collect();
     candidates.sort_unstable();
     for (_, claim, node) in candidates {
-        if let Some(moves) = moves(cycle, claim, node) {
+        if let Some(moves) = moves(cycle, node) {
             let mut actions = vec![Action::Retire { claim }];
             actions.extend(
                 moves.iter().map(|gang| Action::Stop { gang: *gang, reason: StopReason::Moved }),
@@ -50,7 +51,7 @@ pub(super) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
 }
 
 /// The gangs that would have to move for a node to become empty, if all of them may, can, and it pays.
-fn moves(cycle: &mut Cycle<'_>, claim: ClaimId, node: NodeIdx) -> Option<Vec<GangId>> {
+fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
     let (world, now) = (cycle.scratch.world, cycle.now);
     let on_it = |gang: &Gang| gang.seats.iter().any(|seat| seat.node == node);
     let gangs: Vec<(GangId, &Gang)> = world.gangs().filter(|(_, gang)| on_it(gang)).collect();
@@ -71,12 +72,16 @@ fn moves(cycle: &mut Cycle<'_>, claim: ClaimId, node: NodeIdx) -> Option<Vec<Gan
     if gangs.is_empty() || lost >= left.as_secs_f64() {
         return None;
     }
-    let _ = claim;
     let mut trial = cycle.scratch.trial();
     for (_, gang) in &gangs {
         trial.rise(gang, &gang.seats);
     }
     trial.close(node);
+    // Nobody is moved onto a node that nobody uses: that one could go instead, or is kept for somebody else.
+    let unused = |node: &Node| node.claim.is_some() && node.seats == 0;
+    for (idx, _) in world.nodes().filter(|(_, node)| unused(node)) {
+        trial.close(idx);
+    }
     for (_, gang) in &gangs {
         place(&mut trial, &mut cycle.fits, gang).ok()?;
     }

@@ -20,7 +20,13 @@ pub(super) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Held, plan: &mut Plan)
     for id in std::mem::take(&mut held.failed) {
         match cycle.retry(id) {
             Some(_) => held.coming.push(id),
-            None => alone(plan, Action::Release { claim: id }),
+            None => {
+                let claim = &world.claims()[&id];
+                if matches!(claim.state, ClaimState::Failed(failure) if failure.is_transient()) {
+                    held.let_down.push(claim.offering);
+                }
+                alone(plan, Action::Release { claim: id });
+            }
         }
     }
     let mut overdue = Vec::new();
@@ -32,6 +38,7 @@ pub(super) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Held, plan: &mut Plan)
     }
     held.coming.retain(|id| !overdue.contains(id));
     for id in overdue {
+        held.let_down.push(world.claims()[&id].offering);
         alone(plan, Action::Release { claim: id });
     }
     expired(cycle, held, plan);

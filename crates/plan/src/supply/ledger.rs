@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_core::id::{ClaimId, Id, NodeIdx};
+use muster_core::id::{ClaimId, Id, NodeIdx, OfferingRef};
 use muster_core::order::{ClaimState, Place};
 use muster_core::plan::{Action, Plan};
 
@@ -13,6 +13,8 @@ use crate::cycle::Cycle;
 pub(super) struct Holdings {
     /// Nodes somebody uses or has been promised.
     pub(super) in_use: u32,
+    /// Of those, nodes that orders still wait for.
+    pub(super) awaited: u32,
     /// Ready nodes nobody uses.
     pub(super) idle: Vec<(ClaimId, NodeIdx)>,
     /// Under way, for nobody.
@@ -23,6 +25,8 @@ pub(super) struct Holdings {
     pub(super) failed: Vec<ClaimId>,
     /// Taking nobody new; with nobody left on it.
     pub(super) retired: Vec<ClaimId>,
+    /// Offerings of claims that are given back because they took too long, or were put off too often.
+    pub(super) let_down: Vec<OfferingRef>,
     /// Used, and not on their way out.
     pub(super) used: Vec<(ClaimId, NodeIdx)>,
 }
@@ -32,10 +36,17 @@ pub(super) fn holdings(cycle: &Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
     let world = cycle.scratch.world;
     let mut all = vec![Holdings::default(); world.pools().len()];
     let wanted = wanted_nodes(plan);
-    let promised: BTreeSet<ClaimId> =
-        cycle.scratch.paper().iter().filter_map(|node| node.coming).chain(cycle.handed.iter().copied()).collect();
+    let promised: BTreeSet<ClaimId> = cycle
+        .scratch
+        .paper()
+        .iter()
+        .filter_map(|node| node.coming)
+        .chain(cycle.handed.iter().copied())
+        .collect();
     for node in cycle.scratch.paper().iter().filter(|node| node.coming.is_none()) {
-        all[node.offering.pool.index()].in_use += 1;
+        let held = &mut all[node.offering.pool.index()];
+        held.in_use += 1;
+        held.awaited += 1;
     }
     for (id, claim) in world.claims() {
         let held = &mut all[claim.offering.pool.index()];
@@ -44,6 +55,7 @@ pub(super) fn holdings(cycle: &Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
         }
         if claim.order.is_some() || promised.contains(id) {
             held.in_use += 1;
+            held.awaited += u32::from(claim.stage().is_some());
             continue;
         }
         let joined = claim.joined.and_then(|node| Some((node, world.node(node)?)));

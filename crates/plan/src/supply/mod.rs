@@ -25,7 +25,7 @@ pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     for pool in (0..world.pools().len()).map(PoolIdx::from_index) {
         let mut held = std::mem::take(&mut holdings[pool.index()]);
         give_back::leftovers(cycle, &mut held, plan);
-        let target = target::of(cycle, pool, held.in_use);
+        let target = target::of(cycle, pool, &held);
         if target != muster_core::plan::Target::default() {
             plan.targets.push((pool, target));
         }

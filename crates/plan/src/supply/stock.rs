@@ -5,7 +5,7 @@ use muster_core::order::ClaimState;
 use muster_core::plan::{Action, Plan, Target};
 
 use super::{Held, alone};
-use crate::cycle::Cycle;
+use crate::cycle::{Cycle, earliest};
 use crate::odds::out_of_stock;
 use crate::provision::avoided;
 
@@ -31,14 +31,15 @@ pub(super) fn fill(
     }
     let spare = (have + claims.len() as u32).saturating_sub(target.free);
     let to_stop = target.stopped.saturating_sub(held.stopped.len() as u32);
-    lacking += to_stop.saturating_sub(spare);
-    while lacking > 0
-        && let Some(offering) = best(cycle, pool)
-    {
-        cycle.scratch.open_paper(offering);
-        claims.push((ClaimId(world.next_claim().0 + cycle.claims_given), offering));
-        cycle.claims_given += 1;
-        lacking -= 1;
+    for (mut lacking, to_stop) in [(lacking, false), (to_stop.saturating_sub(spare), true)] {
+        while lacking > 0
+            && let Some(offering) = best(cycle, pool, &held.let_down, to_stop)
+        {
+            cycle.scratch.open_paper(offering);
+            claims.push((ClaimId(world.next_claim().0 + cycle.claims_given), offering));
+            cycle.claims_given += 1;
+            lacking -= 1;
+        }
     }
     held.coming.extend(claims.iter().map(|(id, _)| *id));
     if !claims.is_empty() {
@@ -46,16 +47,32 @@ pub(super) fn fill(
     }
 }
 
-/// The offering of a pool that is likely to have a node, at the least price.
-fn best(cycle: &Cycle<'_>, pool: PoolIdx) -> Option<OfferingRef> {
-    let world = cycle.scratch.world;
-    (0..world.pools()[pool].offerings.len())
-        .map(|slot| OfferingRef { pool, slot: slot as u16 })
-        .filter(|offering| cycle.scratch.room(*offering) > 0 && avoided(cycle, *offering).is_none())
-        .min_by_key(|offering| {
-            let odds = out_of_stock(world, cycle.now, *offering);
-            let price = world.offering(*offering).spec.marginal_price();
-            // In tenths: a little better odds are not worth a higher price.
-            ((odds * 10.0) as u32 / 5, price, (odds * 10.0) as u32, *offering)
-        })
+/// The offering of a pool that is likely to have a node, at the least price; one whose nodes can be stopped if the
+/// node is to be stopped. None of those that have just let somebody down.
+fn best(
+    cycle: &mut Cycle<'_>,
+    pool: PoolIdx,
+    let_down: &[OfferingRef],
+    to_stop: bool,
+) -> Option<OfferingRef> {
+    let (world, now) = (cycle.scratch.world, cycle.now);
+    let mut open: Vec<OfferingRef> = Vec::new();
+    for slot in 0..world.pools()[pool].offerings.len() {
+        let offering = OfferingRef { pool, slot: slot as u16 };
+        let can_stop = world.offering(offering).spec.start_time.is_some();
+        if cycle.scratch.room(offering) == 0 || let_down.contains(&offering) || to_stop && !can_stop
+        {
+            continue;
+        }
+        match avoided(cycle, offering) {
+            None => open.push(offering),
+            until => cycle.wake = earliest(cycle.wake, until),
+        }
+    }
+    open.into_iter().min_by_key(|offering| {
+        let odds = out_of_stock(world, now, *offering);
+        let price = world.offering(*offering).spec.marginal_price();
+        // In tenths: a little better odds are not worth a higher price.
+        ((odds * 10.0) as u32 / 5, price, (odds * 10.0) as u32, *offering)
+    })
 }

@@ -1,8 +1,8 @@
 //! How many free nodes a pool should have now, and why.
 //!
 //! Reasons overlap: a node that is free because of the hour is as good to a gang as one that is free always. So
-//! the target is the most that any reason asks for, and not the sum; only the buffer, which grows with what is
-//! used, comes on top of what is always warm.
+//! the target is the most that any reason asks for, and not the sum. Only the buffer, which grows with what is
+//! used, comes on top of what is always warm; and spares, which are for those who wait already, on top of all.
 
 use muster_core::ahead::Buffer;
 use muster_core::id::PoolIdx;
@@ -10,11 +10,13 @@ use muster_core::plan::Target;
 use muster_core::pool::Pool;
 use muster_core::time::{Span, Time};
 
+use super::Held;
 use crate::cycle::{Cycle, earliest};
 
 /// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
 /// it is there in time.
-pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, in_use: u32) -> Target {
+pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Held) -> Target {
+    let in_use = held.in_use;
     let pool = &cycle.scratch.world.pools()[idx];
     let ahead = &pool.spec.ahead;
     let boots = pool.offerings.iter().map(|offering| offering.spec.boot_time);
@@ -36,14 +38,20 @@ pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, in_use: u32) -> Target {
         expected = outlook.most_within(cycle.now, cycle.now + lead).min(most);
         kept = if spec.only_tell { 0 } else { expected };
         if !spec.only_tell {
+            // More is asked for a boot ahead of its hour, less is wanted when the hour is over.
+            let more = outlook.next_change(cycle.now + lead).map(|at| at - lead);
+            cycle.wake = earliest(cycle.wake, more.filter(|at| *at > cycle.now));
             cycle.wake = earliest(cycle.wake, outlook.next_change(cycle.now));
         }
     }
-    let free = (warm + buffer).max(scheduled).max(kept);
+    // Rounded: one or two nodes have no spare.
+    let spare = (u64::from(held.awaited) * u64::from(ahead.spare) + 500) / 1_000;
+    let spare = spare as u32;
+    let free = (warm + buffer).max(scheduled).max(kept) + spare;
     // Whoever waits for room in the pool comes before those who may come.
     let cramped = cycle.cramped_pools.contains(&idx);
     let (free, stopped) = if cramped { (0, 0) } else { (free, ahead.stopped) };
-    Target { free, stopped, warm, buffer, scheduled, expected }
+    Target { free, stopped, warm, buffer, spare, scheduled, expected }
 }
 
 /// How large the pool should be because of the hour, and when that changes next.

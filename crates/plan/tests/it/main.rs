@@ -16,6 +16,20 @@ mod limits;
 mod mended;
 mod provisioning;
 
+mod adoption;
+mod choice;
+mod retries;
+mod shortfall;
+mod stages;
+mod top_up_limits;
+mod top_ups;
+
+mod consolidation;
+mod giving_back;
+mod schedules;
+mod stopped_nodes;
+mod targets;
+
 mod deadlines;
 mod disciplines;
 mod impossible;

@@ -32,14 +32,10 @@ impl Story {
     /// A few nodes, queues and pools, and nobody there yet.
     pub(crate) fn begin(rng: &mut Rng) -> Self {
         let mut story = Self { bench: Bench::new(), lines: Vec::new(), names: 0 };
-        story.line("queue org gpu=40".to_owned());
-        story.line("queue team parent=org gpu=24 cpu=60".to_owned());
+        story.line("queue org gpu=60".to_owned());
+        story.line("queue team parent=org gpu=32 cpu=60".to_owned());
         if rng.percent(70) {
-            let limit = rng.pick(&["nodes=6", "gpus=30", "budget=45", "idle=2m"]);
-            story.line(format!(
-                "pool p {limit} : zone=a rack=r1 price=9 ; zone=b price=8 max=3 ; zone=a type=s gpus=4 price=5"
-            ));
-            story.line("pool q tier=spot nodes=4 : zone=b type=m gpus=0 price=1".to_owned());
+            story.pools(rng);
         }
         if rng.percent(60) {
             let policies = ["fifo-overtake", "easy", "easy-sjbf", "easy-plus-plus", "sjf", "wfp"];
@@ -49,6 +45,31 @@ impl Story {
             story.node(rng);
         }
         story
+    }
+
+    /// Two pools, written or rewritten, which may keep nodes ahead of need.
+    fn pools(&mut self, rng: &mut Rng) {
+        let limit = rng.pick(&["nodes=8", "gpus=60", "budget=75", "idle=2m"]);
+        let ahead = rng.pick(&[
+            "",
+            "warm=1",
+            "stopped=1",
+            "stopped=2",
+            "warm=1 stopped=1",
+            "buffer=20%",
+            "buffer=1",
+            "schedule=0,30_*_*_*_*/Europe/Berlin/10m/2",
+            "forecast=2",
+            "forecast=only",
+        ]);
+        let age = rng.pick(&["", "", "expire=10m", "expire=30m"]);
+        let care = rng.pick(&["", "", "consolidate=underused", "consolidate=never", "patience=5m"]);
+        self.line(format!(
+            "pool p {limit} {ahead} {age} {care} : zone=a rack=r1 price=9 start=1m ; zone=b price=8 max=3 ; \
+             zone=a type=s gpus=4 price=5"
+        ));
+        let ahead = rng.pick(&["", "", "", "warm=1"]);
+        self.line(format!("pool q tier=spot nodes=4 {ahead} : zone=b type=m gpus=0 price=1"));
     }
 
     /// Does one line.
@@ -76,12 +97,16 @@ impl Story {
     /// One more thing happens; plans are left to the caller.
     pub(crate) fn step(&mut self, rng: &mut Rng) {
         match rng.below(100) {
-            0..8 => self.node(rng),
-            8..36 => self.gang(rng),
-            36..48 => self.line(format!("+{}", rng.pick(&["10s", "1m", "3m", "15m", "30m"]))),
-            48..53 => self.lose(rng),
-            53..58 => self.flicker(rng),
-            58..83 => self.claim(rng),
+            0..5 => self.node(rng),
+            5..27 => self.gang(rng),
+            27..39 => {
+                let time = rng.pick(&["10s", "30s", "1m", "1m", "3m", "15m", "30m"]);
+                self.line(format!("+{time}"));
+            }
+            39..42 => self.lose(rng),
+            42..44 => self.turn(rng),
+            44..48 => self.flicker(rng),
+            48..86 => self.claim(rng),
             _ => self.end(rng),
         }
     }
@@ -103,8 +128,13 @@ impl Story {
     pub(crate) fn gang(&mut self, rng: &mut Rng) {
         let name = self.name("g");
         let request = |rng: &mut Rng| {
-            let count = 1 + rng.below(4);
-            let asks = ["4gpu", "2gpu", "1gpu", "8gpu", "0.5gpu", "0.3gpu", "2*0.4gpu", "3cpu"];
+            let least = 1 + rng.below(4);
+            let count = match rng.below(5) {
+                0 => format!("{least}..{}", least + 2),
+                _ => least.to_string(),
+            };
+            let asks =
+                ["8gpu", "8gpu", "4gpu", "2gpu", "1gpu", "0.5gpu", "0.3gpu", "2*0.4gpu", "3cpu"];
             format!("{count}x{}", rng.pick(&asks))
         };
         let mut roles = request(rng);
@@ -133,8 +163,20 @@ impl Story {
             "prio=5",
         ]);
         let queue = rng.pick(&["", "queue=org", "queue=team"]);
+        let moves = rng.pick(&["", "", "moves=0s", "moves=1m"]);
         let length = rng.pick(&["", "for=1m user=ann", "for=20m user=ann", "for=3h user=bob"]);
-        self.line(format!("gang {name} {roles} {near} {wish} {queue} {length}"));
+        self.line(format!("gang {name} {roles} {near} {wish} {queue} {length} {moves}"));
+    }
+
+    /// The operator or the forecaster changes his mind, where there are pools.
+    fn turn(&mut self, rng: &mut Rng) {
+        if self.bench.world.pools().is_empty() {
+            return;
+        }
+        match rng.below(3) {
+            0 => self.pools(rng),
+            _ => self.line(format!("expect p {}", rng.pick(&["0", "2,0,1", "1", "9,9"]))),
+        }
     }
 
     /// A node is lost, whoever is on it.
@@ -180,26 +222,41 @@ impl Story {
 
     /// A claim gets on, fails, or is gone for good.
     fn claim(&mut self, rng: &mut Rng) {
-        let claims = self.bench.world.claims();
+        let world = &self.bench.world;
+        let claims = world.claims();
         let mut ways: Vec<String> = Vec::new();
         for (id, claim) in claims {
             match claim.state {
                 _ if claim.releasing => ways.push(format!("forgotten {id:?}")),
                 ClaimState::Requested | ClaimState::Launched | ClaimState::Registered(_) => {
-                    ways.push(format!("ready {id:?}"));
-                    ways.push(format!("ready {id:?}"));
+                    ways.extend(std::iter::repeat_n(format!("ready {id:?}"), 8));
                     ways.push(format!("ready {id:?} ready=no"));
                     ways.push(format!("launched {id:?}"));
                     ways.push(format!("fail {id:?} stock-out"));
+                    ways.extend(std::iter::repeat_n(format!("fail {id:?} throttled"), 2));
+                    // One that lets down others that are there makes a story.
+                    let others = claim.order.map_or(0, |order| world.orders()[&order].held.len());
+                    let often = 1 + 4 * others.min(4);
+                    ways.extend(std::iter::repeat_n(format!("fail {id:?} boot-failed"), often));
                 }
                 ClaimState::Ready(_) => {
                     let change = rng.pick(&["", "ready=no", "zone=c", "taint=t:NoSchedule"]);
                     ways.extend(rng.percent(20).then(|| format!("ready {id:?} {change}")));
                     ways.extend(rng.percent(5).then(|| format!("fail {id:?} boot-failed")));
                 }
-                ClaimState::Stopping => ways.push(format!("parked {id:?}")),
-                ClaimState::Stopped => {}
-                ClaimState::Failed(_) => ways.push(format!("ready {id:?}")),
+                ClaimState::Stopping => {
+                    // The node goes before the machine is stopped, or with it.
+                    let gone = claim.joined.is_none() || rng.percent(30);
+                    ways.push(format!("{} {id:?}", if gone { "parked" } else { "lost" }));
+                }
+                ClaimState::Stopped => {
+                    ways.extend(rng.percent(10).then(|| format!("forgotten {id:?}")));
+                }
+                ClaimState::Failed(failure) => {
+                    // Time passes for what was put off, and what failed may still show up.
+                    ways.push("+5s".to_owned());
+                    ways.extend((!failure.is_transient()).then(|| format!("ready {id:?}")));
+                }
             }
         }
         if ways.is_empty() {

@@ -69,6 +69,7 @@ fn draw_ahead(rng: &mut ChaCha8Rng) -> Ahead {
     Ahead {
         warm: rng.random_range(0..4),
         stopped: if rng.random_bool(0.4) { rng.random_range(1..4) } else { 0 },
+        spare: if rng.random_bool(0.5) { rng.random_range(0..500) } else { 0 },
         buffer,
         schedules: if rng.random_bool(0.4) { vec![schedule] } else { Vec::new() },
         forecast: rng.random_bool(0.6).then_some(forecast),

@@ -169,6 +169,9 @@ impl Sim {
         }
         sim.tell(Event::Epoch(epoch))?;
         sim.tell(Event::Synced)?;
+        if sim.world.pools().values().any(|pool| pool.spec.keeps_nodes()) {
+            sim.agenda.add(sim.now, Happening::Wake); // what is kept ahead of need does not wait for the first job
+        }
         if let Some(due) = sim.forecaster.due(&sim.world, sim.now) {
             sim.agenda.add(due, Happening::Forecast);
         }

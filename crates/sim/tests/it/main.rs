@@ -1,6 +1,8 @@
 //! The simulator from outside: scenarios, faults, planted bugs, recordings.
 
+mod ahead;
 mod faults;
+mod provisioning;
 mod replay;
 mod rivals;
 mod scenarios;
@@ -9,3 +11,4 @@ mod silence;
 mod stage;
 mod starvation;
 mod tenants;
+mod told;

@@ -38,7 +38,9 @@ fn most(spec: &PoolSpec, nodes: u32) -> (u32, u32) {
         Some(spec) if !spec.only_tell => spec.max_nodes.unwrap_or(u32::MAX),
         _ => 0,
     };
-    ((ahead.warm + buffer).max(scheduled).max(expected), ahead.stopped)
+    let spare = (nodes * ahead.spare).div_ceil(1_000);
+    let free = (ahead.warm + buffer).max(scheduled).max(expected);
+    (free.saturating_add(spare), ahead.stopped)
 }
 
 /// What one pool has that is owed to nobody.

@@ -3,9 +3,9 @@
 
 use muster_core::device::DeviceSet;
 use muster_core::gang::Seat;
-use muster_core::id::{GangId, NodeIdx, OfferingRef, QueueIdx, ResourceIdx};
+use muster_core::id::{GangId, NodeIdx, OfferingRef, PoolIdx, QueueIdx, ResourceIdx};
 use muster_core::order::{OrderSpec, Place, RollbackReason};
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::{Action, StopReason, Target};
 use muster_core::resource::display_amount;
 use muster_core::time::Time;
 use muster_core::verdict::{Blocker, Help};
@@ -24,6 +24,16 @@ pub(super) fn plan(world: &World, plan: &Plan) -> String {
         promises.map(|(id, start)| format!("{} starts by {}", gang(world, *id), time(*start)));
     let lines: Vec<String> = actions.chain(promises).chain(verdicts).collect();
     if lines.is_empty() { "nothing".to_owned() } else { lines.join("\n") }
+}
+
+/// What a pool should have now, and why.
+pub(super) fn target(world: &World, (pool, target): &(PoolIdx, Target)) -> String {
+    let Target { free, stopped, warm, buffer, scheduled, expected } = target;
+    let name = &world.pools()[*pool].spec.name;
+    format!(
+        "{name} should have {free} free, {stopped} stopped (warm {warm}, buffer {buffer}, scheduled {scheduled}, \
+         expected {expected})"
+    )
 }
 
 /// An instant, as the time since the beginning of the case.

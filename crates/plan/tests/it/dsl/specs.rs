@@ -11,6 +11,7 @@ use muster_core::node::NodeSpec;
 use muster_core::pool::{OfferingSpec, PoolSpec};
 use muster_core::queue::QueueSpec;
 use muster_core::resource::{CPU, MEMORY, NamedAmounts};
+use muster_core::time::Span;
 use muster_core::topology::{HOSTNAME, Levels};
 use muster_testkit::build;
 
@@ -125,9 +126,12 @@ pub(super) fn pool(rest: &str) -> PoolSpec {
                     Some(ForecastSpec { max_nodes, only_tell, ..ForecastSpec::default() });
             }
             "expire" => spec.expire_after = Some(value.parse().expect("a time")),
+            // `5m` for every stage, or `1m/5m/10m` for launch, register and GPUs.
             "patience" => {
-                let stage = value.parse().expect("a time");
-                spec.patience = Patience { launch: stage, register: stage, gpus: stage };
+                let stages: Vec<Span> =
+                    value.split('/').map(|text| text.parse().expect("a time")).collect();
+                let stage = |at: usize| stages[at.min(stages.len() - 1)];
+                spec.patience = Patience { launch: stage(0), register: stage(1), gpus: stage(2) };
             }
             "consolidate" => {
                 spec.consolidate = match value {
@@ -163,6 +167,9 @@ fn offering(text: &str) -> OfferingSpec {
         }
     }
     spec.zone = spec.labels.get(&label("zone")).cloned().unwrap_or_default();
+    if let Some(region) = spec.labels.get(&label("region")) {
+        spec.region = region.clone();
+    }
     if spec.instance_type.is_empty() {
         spec.instance_type = format!("gpu{}", spec.gpus).into();
     }
