@@ -89,6 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let number = count(left.len(), "gang");
         bail!("interrupted after {now} of simulated time, {number} not done:{}", listed(&left));
     }
+    sim.close();
     let summary = Summary::of(&sim, policy.order.name(), true);
     let comparison = if args.no_compare { None } else { Some(compare(setup, &sim, args.seed)?) };
     report(args, &sim, &summary, comparison.as_ref());

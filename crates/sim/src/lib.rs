@@ -1,7 +1,7 @@
 //! The simulator: a host in virtual time.
 //!
 //! Read in this order: what a job is and where jobs come from (recorded traces, synthetic workloads), how
-//! clouds behave, the host that puts it all in motion, what it came to, how others fare, and what happens when
+//! clouds behave, the host that puts it all in motion, where time and money went, what it came to, how others fare, and what happens when
 //! everything goes wrong.
 
 pub mod job;
@@ -13,6 +13,8 @@ pub mod cloud;
 mod agenda;
 mod barrier;
 pub mod host;
+
+pub mod meter;
 
 pub mod accounts;
 pub mod naive;

@@ -1,9 +1,13 @@
 //! A simulation in a few figures.
 
+mod supply;
+
 use muster_core::time::Span;
 use serde::Serialize;
 
 use crate::host::Sim;
+
+pub use supply::{Paid, PoolFigures, Rollbacks, Supply};
 
 /// What a run came to; printed by the command line as a table or as JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -30,6 +34,10 @@ pub struct Summary {
     pub max_wait_s: f64,
     /// From the first submission to the last end, in seconds.
     pub makespan_s: f64,
+    /// The share of gangs that started the instant they were submitted.
+    pub gang_hit_rate: Option<f64>,
+    /// The same of gangs that started on more than one node.
+    pub multi_node_hit_rate: Option<f64>,
     /// Orders placed.
     pub orders: u64,
     /// Orders rolled back.
@@ -48,6 +56,9 @@ pub struct Summary {
     pub lost_gpu_hours: f64,
     /// GPU-hours members ran while others of their gang had not started; always 0.
     pub partial_gpu_hours: f64,
+    /// Where bought time and money went. Absent where nothing can be bought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supply: Option<Supply>,
     /// Broken promises; 0 unless something is very wrong. Absent when nobody checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violations: Option<usize>,
@@ -59,7 +70,7 @@ pub struct Summary {
 const BOUND: Span = Span::secs(10);
 
 impl Summary {
-    /// The figures of a run.
+    /// The figures of a run whose accounts are closed.
     pub fn of(sim: &Sim, policy: &str, checked: bool) -> Self {
         let accounts = sim.accounts();
         let mut waits: Vec<f64> = Vec::new();
@@ -79,7 +90,8 @@ impl Summary {
         }
         waits.sort_by(f64::total_cmp);
         let count = waits.len().max(1) as f64;
-        let hours = |ms: u64| ms as f64 / 3_600_000.0;
+        let (meter, bought) = (accounts.meter(), accounts.meter().bought());
+        let (work, hits) = (meter.work(), meter.hits());
         Self {
             policy: policy.to_owned(),
             jobs: sim.jobs().len(),
@@ -92,19 +104,26 @@ impl Summary {
             p99_wait_s: percentile(&waits, 0.99),
             max_wait_s: waits.last().copied().unwrap_or(0.0),
             makespan_s: (last - first).max(0.0),
+            gang_hit_rate: hits.rate(),
+            multi_node_hit_rate: hits.wide_rate(),
             orders: accounts.orders,
             rollbacks: accounts.rollbacks,
-            claims: accounts.claims,
-            failed_claims: accounts.failed_claims,
-            cost: accounts.cost.as_units(),
-            node_hours: hours(accounts.node_ms),
-            busy_gpu_hours: hours(accounts.busy_gpu_ms),
-            lost_gpu_hours: hours(accounts.lost_gpu_ms),
-            partial_gpu_hours: hours(accounts.outcomes().iter().map(|o| o.partial_gpu_ms).sum()),
+            claims: meter.claims(),
+            failed_claims: meter.failed_claims(),
+            cost: bought.cost().as_units(),
+            node_hours: hours(bought.bought_node_ms()),
+            busy_gpu_hours: hours(work.busy_gpu_ms),
+            lost_gpu_hours: hours(work.lost_gpu_ms),
+            partial_gpu_hours: hours(work.wasted_gpu_ms),
+            supply: Supply::of(meter),
             violations: checked.then(|| sim.violations().len()),
             steps: sim.steps(),
         }
     }
+}
+
+fn hours(ms: u64) -> f64 {
+    ms as f64 / Span::hours(1).0 as f64
 }
 
 /// How many times longer a job took than it ran, both in seconds; at least once, and short jobs counted as ten

@@ -22,6 +22,9 @@ mod sizes;
 mod slowdowns;
 mod timeline;
 
+mod money;
+mod supply;
+
 mod heading;
 mod page;
 

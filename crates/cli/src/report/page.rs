@@ -4,7 +4,7 @@ use muster_sim::report::Report;
 
 use super::heading::{Called, heading, title};
 use super::markup::Markup;
-use super::{curves, legend, policies, queues, shares, sizes, slowdowns, timeline};
+use super::{curves, legend, money, policies, queues, shares, sizes, slowdowns, supply, timeline};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -44,6 +44,13 @@ fn body(html: &mut Markup, report: &Report, called: &Called) {
         sizes::figure(html, report);
     });
     section(html, "What runs and what waits", |html| timeline::figures(html, report));
+    if report.stage.pools > 0 {
+        section(html, "What was bought, and where it went", |html| {
+            supply::table(html, report);
+            supply::hours(html, report);
+            money::tables(html, report);
+        });
+    }
     section(html, "Who gets how much", |html| fairness(html, report));
     footer(html);
 }
@@ -86,7 +93,7 @@ fn footer(html: &mut Markup) {
     });
 }
 
-const MEANINGS: [(&str, &str); 5] = [
+const MEANINGS: [(&str, &str); 7] = [
     (
         "wait",
         "From submission to the start that led to the end, of jobs that ended. A job that had to start over \
@@ -102,6 +109,16 @@ const MEANINGS: [(&str, &str); 5] = [
         "What jobs used from their last start to their end, of the capacity there was from the first \
          submission to the last end: nodes that were there from the start, and GPUs bought from launch to \
          release. While jobs come: the same up to the last submission.",
+    ),
+    (
+        "started at once",
+        "Gangs whose first start fell on the instant of their submission. Gangs that never started count as \
+         late; on several nodes is told of gangs that started on more than one.",
+    ),
+    (
+        "all ready",
+        "From the first order for a gang to its start, rollbacks and new orders included, for every start that \
+         needed an order.",
     ),
     (
         "by weight",

@@ -2,6 +2,7 @@
 
 mod inputs;
 mod outputs;
+mod rows;
 mod supply;
 mod traces;
 
@@ -225,6 +226,7 @@ fn simulate(
     if let Some(recorder) = sim.recorder_mut() {
         recorder.finish().context("--record cannot be written")?;
     }
+    sim.close();
     let summary = Summary::of(&sim, order.name(), !args.no_check);
     Ok((sim, summary))
 }

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::ProgressBar;
 use muster_core::Fact;
-use muster_core::time::Span;
 use muster_sim::record::Recorder;
 use muster_sim::report::Gather;
 use muster_sim::{Setup, Sim, Summary};
 
 use super::Args;
+use super::rows::GROUPS;
 use crate::exit::Misused;
-use crate::figures::{grouped, span};
+use crate::figures::grouped;
 use crate::report::Called;
 use crate::say;
 use crate::undone::undone;
@@ -115,8 +115,12 @@ pub(super) fn print(summaries: &[Summary], json: bool) -> anyhow::Result<()> {
     table.set_header(
         std::iter::once("").chain(summaries.iter().map(|summary| summary.policy.as_str())),
     );
-    for (name, show) in ROWS {
-        table.add_row(std::iter::once((*name).to_owned()).chain(summaries.iter().map(show)));
+    let buys = summaries.iter().any(|summary| summary.supply.is_some());
+    for group in GROUPS.iter().filter(|group| buys || !group.of_supply) {
+        table.add_row([group.title]);
+        for (name, show) in group.rows {
+            table.add_row(std::iter::once(format!("  {name}")).chain(summaries.iter().map(show)));
+        }
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -124,33 +128,3 @@ pub(super) fn print(summaries: &[Summary], json: bool) -> anyhow::Result<()> {
     say::line(table);
     Ok(())
 }
-
-type Show = fn(&Summary) -> String;
-
-fn seconds(secs: f64) -> String {
-    span(Span::from_secs_f64(secs))
-}
-
-const ROWS: &[(&str, Show)] = &[
-    ("jobs done", |s| format!("{} of {}", grouped(s.ended as u64), grouped(s.jobs as u64))),
-    ("mean wait", |s| seconds(s.mean_wait_s)),
-    ("median wait", |s| seconds(s.p50_wait_s)),
-    ("95 % wait at most", |s| seconds(s.p95_wait_s)),
-    ("99 % wait at most", |s| seconds(s.p99_wait_s)),
-    ("longest wait", |s| seconds(s.max_wait_s)),
-    ("average bounded slowdown", |s| format!("{:.2}", s.avg_bsld)),
-    ("makespan", |s| seconds(s.makespan_s)),
-    ("GPU-hours run", |s| format!("{:.1}", s.busy_gpu_hours)),
-    ("GPU-hours lost to restarts", |s| format!("{:.1}", s.lost_gpu_hours)),
-    ("GPU-hours lost to partial starts", |s| format!("{:.1}", s.partial_gpu_hours)),
-    ("orders / rolled back", |s| format!("{} / {}", grouped(s.orders), grouped(s.rollbacks))),
-    ("nodes asked for / failed", |s| {
-        format!("{} / {}", grouped(s.claims), grouped(s.failed_claims))
-    }),
-    ("node-hours bought", |s| format!("{:.1}", s.node_hours)),
-    ("cost", |s| format!("{:.2}", s.cost)),
-    ("promises broken", |s| {
-        s.violations.map_or("not checked".to_owned(), |count| count.to_string())
-    }),
-    ("steps", |s| grouped(s.steps)),
-];

@@ -68,8 +68,8 @@ pub(crate) fn compare(setup: Setup, sim: &Sim, seed: u64) -> anyhow::Result<Comp
     };
     Ok(Comparison {
         gangs: gangs.collect(),
-        cost: sim.accounts().cost.as_units(),
-        naive_cost: naive.accounts().cost.as_units(),
+        cost: sim.accounts().meter().bought().cost().as_units(),
+        naive_cost: naive.accounts().meter().bought().cost().as_units(),
         makespan_s: makespan(sim),
         naive_makespan_s: makespan(&naive),
     })

@@ -131,8 +131,22 @@ fn pools_have_a_cost_and_fixed_nodes_have_none() {
     let bought = std::fs::read_to_string(dir.join("page.html")).expect("it was written");
     assert!(bought.contains(">cost</th>") && bought.contains(">rollbacks</th>"));
     assert!(bought.contains("there is nobody to share with"));
+    for part in [
+        "What was bought, and where it went",
+        "Where the GPU-hours bought went",
+        "Who pays for what",
+        "class=\"part s-running\"",
+        ">by pool</th>",
+        ">by tier</th>",
+        ">by queue</th>",
+        ">shared</th>",
+        ">a stock-out</th>",
+    ] {
+        assert!(bought.contains(part), "{part}");
+    }
     let fixed = page(&dir, &[]);
     assert!(!fixed.contains(">cost</th>"));
+    assert!(!fixed.contains("What was bought"));
 }
 
 #[test]

@@ -18,6 +18,36 @@ fn the_quickstart_comes_out_as_its_story_tells() {
 }
 
 #[test]
+fn bought_hours_and_money_are_accounted_for_where_there_are_pools() {
+    let json = muster(&["simulate", "--json", "examples/quickstart.yaml"]).exits(0).json();
+    let (summary, supply) = (&json[0], &json[0]["supply"]);
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    let sum = |map: &serde_json::Value| {
+        map.as_object().expect("by state").values().map(number).sum::<f64>()
+    };
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+    assert!(near(sum(&supply["gpu_hours"]), number(&supply["bought_gpu_hours"])), "{supply}");
+    assert!(near(sum(&supply["node_hours"]), number(&summary["node_hours"])), "{supply}");
+    assert!(near(sum(&supply["money"]), number(&summary["cost"])), "{supply}");
+    let cost = |list: &str| -> f64 {
+        supply[list].as_array().expect("a list").iter().map(|paid| number(&paid["cost"])).sum()
+    };
+    let all = number(&summary["cost"]);
+    assert!(near(cost("pools"), all) && near(cost("tiers"), all), "{supply}");
+    assert!(near(cost("queues") + number(&supply["shared"]), all), "{supply}");
+    assert_eq!(supply["rollbacks"][0]["reason"], "stock-out", "{supply}");
+    let table = muster(&["simulate", "examples/quickstart.yaml"]).exits(0).out;
+    for row in ["GPU-hours bought", "gathering", "warm", "idle after use", "cost of rollbacks"] {
+        assert!(table.contains(row), "{row}\n{table}");
+    }
+    let fixed = muster(TRAINING).exits(0).json();
+    assert_eq!(fixed[0].get("supply"), None, "nothing can be bought");
+    assert!(fixed[0]["gang_hit_rate"].is_number());
+    let table = muster(&TRAINING[..TRAINING.len() - 1]).exits(0).out;
+    assert!(!table.contains("GPU-hours bought") && !table.contains("cost"), "{table}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let seeded = |seed: &str| muster(&[TRAINING, &["--seed", seed]].concat()).exits(0);
     let (once, again, other) = (seeded("1"), seeded("1"), seeded("2"));

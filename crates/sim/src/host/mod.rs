@@ -222,6 +222,11 @@ impl Sim {
         while self.next_at().is_some_and(|at| at <= until) && !self.is_over() {
             self.step();
         }
+        self.close();
+    }
+
+    /// Brings the accounts of what is still there up to now; for those who step by themselves.
+    pub fn close(&mut self) {
         self.accounts.close(self.now);
     }
 

@@ -73,7 +73,8 @@ impl Gather {
     /// Adds a run of the same setup.
     pub fn add(&mut self, sim: &Sim, summary: Summary) {
         let accounts = sim.accounts();
-        self.add_run(summary, accounts.outcomes(), accounts.bought_gpu_ms, sim.now());
+        let bought_gpu_ms = accounts.meter().bought().bought_gpu_ms();
+        self.add_run(summary, accounts.outcomes(), bought_gpu_ms, sim.now());
     }
 
     pub(super) fn add_run(

@@ -10,8 +10,8 @@ use muster_core::plan::StopReason;
 use muster_core::pool::{OfferingSpec, PoolSpec};
 use muster_core::time::{Span, Time};
 
+use super::Run;
 use super::happen::{Alarm, Happening};
-use super::{Meter, Run};
 use crate::accounts::Accounts;
 use crate::agenda::Agenda;
 use crate::cloud::{Cloud, CloudModel};
@@ -86,7 +86,6 @@ pub(super) struct Floor<'j> {
     /// Machines not given back yet.
     pub(super) held: usize,
     pub(super) accounts: Accounts,
-    meter: Meter,
 }
 
 impl<'j> Floor<'j> {
@@ -99,7 +98,6 @@ impl<'j> Floor<'j> {
         Self {
             now: Time::ZERO,
             accounts: Accounts::new(specs.clone(), jobs.len()),
-            meter: Meter::new(specs.clone()),
             pools: specs,
             gangs: jobs.iter().map(Gang::of).collect(),
             open: BTreeSet::new(),
@@ -114,8 +112,9 @@ impl<'j> Floor<'j> {
         }
     }
 
-    pub(super) fn finish(self) -> Run {
-        Run { accounts: self.accounts, meter: self.meter }
+    pub(super) fn finish(mut self) -> Run {
+        self.accounts.close(self.now);
+        Run { accounts: self.accounts }
     }
     /// A machine by its claim.
     pub(super) fn machine(&self, claim: ClaimId) -> &Machine {
@@ -253,7 +252,6 @@ impl<'j> Floor<'j> {
 
     pub(super) fn tell(&mut self, fact: &Fact) {
         self.accounts.note(self.now, fact);
-        self.meter.note(self.now, fact);
     }
     pub(super) fn submit(&mut self, gang: usize) {
         let spec = Arc::new(self.jobs[gang].gang.clone());

@@ -5,10 +5,8 @@
 //! starts. They know gangs of one rigid role with whole GPUs, which is all that the compared traces hold. They
 //! know no queues, shares, priorities or pool limits: the comparison is about supply alone.
 //!
-//! Read in this order: what is measured, the floor on which all of it happens, what two of them share (members
+//! Read in this order: the floor on which all of it happens, what two of them share (members
 //! that are each on their own), and the three strategies.
-
-mod meter;
 
 mod floor;
 mod happen;
@@ -25,7 +23,6 @@ use muster_core::pool::PoolSpec;
 use muster_core::time::Time;
 
 pub use accepted::AcceptedTerms;
-pub use meter::Meter;
 pub use per_pod::PerPodTerms;
 pub use serial::SerialTerms;
 
@@ -65,10 +62,8 @@ pub enum NotComparable {
 /// What a rival's run came to.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Money, waits, claims.
+    /// Waits, money, where GPU time went.
     pub accounts: Accounts,
-    /// Partial starts and idle nodes.
-    pub meter: Meter,
 }
 
 /// Lets a rival serve these jobs from these pools until every job is over and every machine given back, or

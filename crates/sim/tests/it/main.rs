@@ -1,5 +1,6 @@
 //! The simulator from outside: scenarios, faults, planted bugs, recordings.
 
+mod accounting;
 mod ahead;
 mod faults;
 mod provisioning;

@@ -4,6 +4,7 @@ use muster_core::order::ClaimFailure;
 use muster_core::time::{Span, Time};
 use muster_sim::accounts::Outcome;
 use muster_sim::cloud::{CloudModel, StockModel};
+use muster_sim::meter::{State, Tally, Work};
 use muster_sim::rivals::{AcceptedTerms, PerPodTerms, Rival, Run, SerialTerms, run};
 use muster_sim::{Job, Setup};
 use muster_testkit::build;
@@ -36,6 +37,13 @@ fn waits(run: &Run) -> Vec<u64> {
     run.accounts.outcomes().iter().map(wait).collect()
 }
 
+fn work(run: &Run) -> Work {
+    run.accounts.meter().work()
+}
+fn bought(run: &Run) -> Tally {
+    run.accounts.meter().bought()
+}
+
 fn hours(gpu_ms: u64) -> f64 {
     gpu_ms as f64 / 3_600_000.0
 }
@@ -45,23 +53,23 @@ fn per_pod_seven_nodes_wait_at_the_barrier_for_the_eighth_that_never_joins() {
     let run = play(&per_pod(), &[("a", 8, ClaimFailure::BootFailed)], &eight_by_eight());
     // Ready after 3 minutes; the eighth is given up after 15 and asked for again.
     assert_eq!(waits(&run), [900 + 180]);
-    assert_eq!(run.meter.partial_starts(), 1);
-    assert_eq!(hours(run.meter.wasted_gpu_ms), 7.0 * 8.0 * 900.0 / 3_600.0);
-    assert_eq!(run.accounts.claims, 9);
+    assert_eq!(work(&run).partial_starts, 1);
+    assert_eq!(hours(work(&run).wasted_gpu_ms), 7.0 * 8.0 * 900.0 / 3_600.0);
+    assert_eq!(run.accounts.meter().claims(), 9);
 }
 
 #[test]
 fn per_pod_a_node_without_gpus_hides_the_demand_until_somebody_notices() {
     let run = play(&per_pod(), &[("a", 8, ClaimFailure::GpusMissing)], &eight_by_eight());
     assert_eq!(waits(&run), [180 + 3_600 + 180]);
-    assert_eq!(hours(run.meter.wasted_gpu_ms), 7.0 * 8.0 * 3_780.0 / 3_600.0);
+    assert_eq!(hours(work(&run).wasted_gpu_ms), 7.0 * 8.0 * 3_780.0 / 3_600.0);
 }
 
 #[test]
 fn per_pod_a_stock_out_is_answered_with_the_next_cheapest_at_once() {
     let run = play(&per_pod(), &[("a", 8, ClaimFailure::StockOut)], &eight_by_eight());
     assert_eq!(waits(&run), [4 + 180]);
-    assert_eq!(hours(run.meter.wasted_gpu_ms), 7.0 * 8.0 * 4.0 / 3_600.0);
+    assert_eq!(hours(work(&run).wasted_gpu_ms), 7.0 * 8.0 * 4.0 / 3_600.0);
 }
 
 #[test]
@@ -70,8 +78,8 @@ fn accepted_members_start_before_the_missing_node_is_missed() {
         let run = play(&accepted(), &[("a", 8, failure)], &eight_by_eight());
         // Nobody looks before 15 minutes are over; then it is asked for in the other zone.
         assert_eq!(waits(&run), [900 + 180]);
-        assert_eq!(run.meter.partial_starts(), 1);
-        assert_eq!(hours(run.meter.wasted_gpu_ms), 7.0 * 8.0 * 900.0 / 3_600.0);
+        assert_eq!(work(&run).partial_starts, 1);
+        assert_eq!(hours(work(&run).wasted_gpu_ms), 7.0 * 8.0 * 900.0 / 3_600.0);
     }
 }
 
@@ -80,8 +88,8 @@ fn accepted_the_rest_of_a_gang_goes_to_another_zone_after_a_stock_out() {
     let short = [("a", 7, ClaimFailure::StockOut), ("a", 8, ClaimFailure::StockOut)];
     let run = play(&accepted(), &short, &eight_by_eight());
     assert_eq!(waits(&run), [4 + 180]);
-    assert_eq!(run.accounts.claims, 10);
-    assert_eq!(run.meter.partial_starts(), 1);
+    assert_eq!(run.accounts.meter().claims(), 10);
+    assert_eq!(work(&run).partial_starts, 1);
 }
 
 #[test]
@@ -89,11 +97,11 @@ fn serial_one_failure_tears_all_down_and_the_next_zone_is_tried() {
     let run = play(&serial(), &[("a", 8, ClaimFailure::BootFailed)], &eight_by_eight());
     // As Muster without help: the eighth is missed after 211 seconds, the others are there after 180.
     assert_eq!(waits(&run), [211 + 180]);
-    assert_eq!(run.meter.partial_starts(), 0);
-    assert_eq!(run.meter.wasted_gpu_ms, 0);
-    assert_eq!((run.accounts.claims, run.accounts.rollbacks), (16, 1));
+    assert_eq!(work(&run).partial_starts, 0);
+    assert_eq!(work(&run).wasted_gpu_ms, 0);
+    assert_eq!((run.accounts.meter().claims(), run.accounts.rollbacks), (16, 1));
     // Seven nodes were ready for half a minute and given back.
-    assert_eq!(run.meter.idle_node_ms / 1_000, 7 * 31 + 5);
+    assert_eq!(bought(&run).empty_node_ms() / 1_000, 7 * 31 + 5);
 }
 
 #[test]
@@ -110,10 +118,10 @@ fn a_node_that_has_become_free_is_used_again_but_not_by_serial() {
     for rival in [per_pod(), accepted()] {
         let run = play(&rival, &[], &jobs);
         assert_eq!(waits(&run), [180, 0], "{rival:?}");
-        assert_eq!(run.accounts.claims, 1);
+        assert_eq!(run.accounts.meter().claims(), 1);
         // Idle from 780 to 1,000 and ten minutes in the end; half of it stranded for a minute.
-        assert_eq!(run.meter.idle_node_ms / 1_000, 220 + 600);
-        assert_eq!(run.meter.stranded_gpu_ms / 1_000, 4 * 60);
+        assert_eq!(bought(&run).empty_node_ms() / 1_000, 220 + 600);
+        assert_eq!(bought(&run).gpu_ms(State::Stranded) / 1_000, 4 * 60);
     }
     assert_eq!(waits(&play(&serial(), &[], &jobs)), [180, 180]);
 }
@@ -145,25 +153,29 @@ fn whatever_fails_every_job_ends_and_every_gpu_second_is_accounted_for() {
             job(build::gang(&format!("g{i}"), members, gpus), 200 * i, 1_000 + 37 * i)
         })
         .collect();
-    let work = |job: &Job| {
+    let asked = |job: &Job| {
         let role = &job.gang.roles[0];
         u64::from(role.min) * role.request.gpu_milli() * job.run.0 / 1_000
     };
-    let work: u64 = jobs.iter().map(work).sum();
+    let asked: u64 = jobs.iter().map(asked).sum();
     for rival in [per_pod(), accepted(), serial()] {
         let mut restarts = 0;
         for seed in 0..4 {
             let Setup { pools, .. } = two_zones(64, storm());
             let run = run(&rival, pools, &jobs, seed, Time::MAX).unwrap();
-            let (accounts, meter) = (&run.accounts, &run.meter);
+            let (accounts, done, bought) = (&run.accounts, work(&run), bought(&run));
             let at = format!("{rival:?}, seed {seed}");
             assert!(accounts.outcomes().iter().all(|outcome| outcome.ended.is_some()), "{at}");
-            assert_eq!(meter.busy_gpu_ms - meter.lost_gpu_ms, work, "{at}");
-            let used = meter.busy_gpu_ms + meter.wasted_gpu_ms;
-            let ready = used + meter.idle_gpu_ms + meter.stranded_gpu_ms;
-            assert!(ready <= accounts.bought_gpu_ms, "{at}: more used than bought");
+            assert_eq!(done.busy_gpu_ms - done.lost_gpu_ms, asked, "{at}");
+            // Who runs works, or waits at the barrier.
+            assert_eq!(
+                bought.gpu_ms(State::Running),
+                done.busy_gpu_ms + done.wasted_gpu_ms,
+                "{at}"
+            );
+            assert_eq!(bought.gpu[State::Gathering], 0, "{at}: nobody here knows orders");
             let partial = matches!(rival, Rival::PerPod(_) | Rival::AcceptedIsReady(_));
-            assert_eq!(meter.partial_starts() > 0, partial, "{at}");
+            assert_eq!(done.partial_starts > 0, partial, "{at}");
             restarts += accounts.outcomes().iter().map(|outcome| outcome.restarts).sum::<u32>();
         }
         assert!(restarts > 0, "{rival:?}: the storm broke nothing");

@@ -44,7 +44,7 @@ fn four_of_eight_are_there_so_exactly_four_are_claimed() {
     setup.jobs = vec![job(build::gang("train", 8, 8), 0, 600)];
     let (told, sim) = play(setup);
     assert_eq!(told[0], "    0 g0 orders 4 in a, holds 4");
-    assert_eq!(sim.accounts().claims, 4);
+    assert_eq!(sim.accounts().meter().claims(), 4);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A strategy on a trace as one line.
 
 use muster_sim::accounts::Outcome;
+use muster_sim::meter::State;
 use serde::Serialize;
 
 use super::strategies::Came;
@@ -13,7 +14,7 @@ pub(super) struct Line {
     /// Who.
     pub(super) strategy: &'static str,
     /// Gangs of which some member started before another; the most in one run.
-    pub(super) partial_starts: usize,
+    pub(super) partial_starts: u64,
     /// GPU time of members that waited at the barrier for the rest.
     pub(super) wasted_gpu_hours: f64,
     /// All machines from launch to release, in dollars.
@@ -80,14 +81,14 @@ impl Line {
         Self {
             trace: trace.to_owned(),
             strategy,
-            partial_starts: runs.iter().map(|run| run.meter.partial_starts()).max().unwrap_or(0),
-            wasted_gpu_hours: hours(&|run| run.meter.wasted_gpu_ms),
-            cost: round(mean(&|run| run.accounts.cost.as_units()), 2),
+            partial_starts: runs.iter().map(|run| run.work().partial_starts).max().unwrap_or(0),
+            wasted_gpu_hours: hours(&|run| run.work().wasted_gpu_ms),
+            cost: round(mean(&|run| run.bought().cost().as_units()), 2),
             wait_p50_s: round(percentile(&waits, 0.50), 1),
             wait_p95_s: round(percentile(&waits, 0.95), 1),
             wait_p99_s: round(percentile(&waits, 0.99), 1),
             gang_hit_rate: round(hits as f64 / count, 4),
-            idle_node_hours: hours(&|run| run.meter.idle_node_ms),
+            idle_node_hours: hours(&|run| run.bought().empty_node_ms()),
             wait_mean_s: round(waits.iter().sum::<f64>() / count, 1),
             jobs: outcomes().count() / runs.len().max(1),
             not_ended: outcomes().count() - waits.len(),
@@ -96,15 +97,15 @@ impl Line {
                 run.accounts.outcomes().iter().map(|o| u64::from(o.restarts)).sum()
             }),
             rollbacks: number(&|run| run.accounts.rollbacks),
-            claims: number(&|run| run.accounts.claims),
-            failed_claims: number(&|run| run.accounts.failed_claims),
-            bought_gpu_hours: hours(&|run| run.accounts.bought_gpu_ms),
-            lost_gpu_hours: hours(&|run| run.meter.lost_gpu_ms),
+            claims: number(&|run| run.accounts.meter().claims()),
+            failed_claims: number(&|run| run.accounts.meter().failed_claims()),
+            bought_gpu_hours: hours(&|run| run.bought().bought_gpu_ms()),
+            lost_gpu_hours: hours(&|run| run.work().lost_gpu_ms),
             unused_gpu_hours: hours(&|run| {
-                run.accounts.bought_gpu_ms.saturating_sub(run.meter.busy_gpu_ms)
+                run.bought().bought_gpu_ms().saturating_sub(run.work().busy_gpu_ms)
             }),
-            idle_gpu_hours: hours(&|run| run.meter.idle_gpu_ms),
-            stranded_gpu_hours: hours(&|run| run.meter.stranded_gpu_ms),
+            idle_gpu_hours: hours(&|run| run.bought().empty_gpu_ms()),
+            stranded_gpu_hours: hours(&|run| run.bought().gpu_ms(State::Stranded)),
             seeds: runs.len(),
             seconds: round(runs.iter().map(|run| run.seconds).sum(), 2),
         }

@@ -1,7 +1,5 @@
 //! Who is compared, by name.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -12,7 +10,8 @@ use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_plan::Policy;
 use muster_sim::accounts::Accounts;
-use muster_sim::rivals::{self, AcceptedTerms, Meter, PerPodTerms, Rival, SerialTerms};
+use muster_sim::meter::{Tally, Work};
+use muster_sim::rivals::{self, AcceptedTerms, PerPodTerms, Rival, SerialTerms};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 
 use super::model;
@@ -66,9 +65,17 @@ fn serial(_: Span) -> Rival {
 /// What a run came to.
 pub(super) struct Came {
     pub(super) accounts: Accounts,
-    pub(super) meter: Meter,
     /// Wall time.
     pub(super) seconds: f64,
+}
+
+impl Came {
+    pub(super) fn work(&self) -> Work {
+        self.accounts.meter().work()
+    }
+    pub(super) fn bought(&self) -> Tally {
+        self.accounts.meter().bought()
+    }
 }
 
 /// How long everybody has after the last submission; far more than any job takes.
@@ -81,7 +88,7 @@ impl Strategy {
         let mut pools = model::pools(idle_after);
         let last = jobs.last().map_or(Time::ZERO, |job| job.submit);
         let until = last + PATIENCE;
-        let (accounts, meter) = match &self.how {
+        let accounts = match &self.how {
             How::Muster(change) => {
                 let mut specs: Vec<PoolSpec> = pools.iter().map(|(pool, _)| pool.clone()).collect();
                 change(&mut specs);
@@ -91,11 +98,10 @@ impl Strategy {
                 run_muster(pools, jobs, seed, until)?
             }
             How::Rival(rival) => {
-                let run = rivals::run(&rival(idle_after), pools, jobs, seed, until)?;
-                (run.accounts, run.meter)
+                rivals::run(&rival(idle_after), pools, jobs, seed, until)?.accounts
             }
         };
-        Ok(Came { accounts, meter, seconds: began.elapsed().as_secs_f64() })
+        Ok(Came { accounts, seconds: began.elapsed().as_secs_f64() })
     }
 }
 
@@ -104,8 +110,7 @@ fn run_muster(
     jobs: &[Job],
     seed: u64,
     until: Time,
-) -> anyhow::Result<(Accounts, Meter)> {
-    let specs = pools.iter().map(|(pool, _)| pool.clone()).collect();
+) -> anyhow::Result<Accounts> {
     let setup = Setup {
         levels: Levels::default(),
         queues: vec![QueueSpec::open("default")],
@@ -118,11 +123,6 @@ fn run_muster(
     let policy = Policy { explain: false, ..Policy::default() };
     let options = SimOptions { seed, ..SimOptions::default() };
     let mut sim = Sim::new(setup, policy, options).context("the model's pools")?;
-    let meter = Rc::new(RefCell::new(Meter::new(specs)));
-    let reads = meter.clone();
-    sim.watch(Box::new(move |now, _, fact| reads.borrow_mut().note(now, fact)));
     sim.run(until);
-    drop(sim.watch_nobody());
-    let meter = Rc::into_inner(meter).context("nobody watches any more")?.into_inner();
-    Ok((sim.accounts().clone(), meter))
+    Ok(sim.accounts().clone())
 }
