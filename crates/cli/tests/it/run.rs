@@ -35,12 +35,12 @@ fn the_quickstart_makes_every_point_of_its_story() {
     let first = line_with(&story, &["order", "llama-ddp", "8 x p5.48xlarge in us-east-1a"]);
     let waits = line_with(&story, &["wait", "mixtral-ft", "#1 in line", "0 of 10 x worker fit"]);
     let alone = line_with(&story, &["START", "tokenize"]);
-    let top_up = line_with(&story, &["top-up", "llama-ddp", "6/8 ready and one failed"]);
+    let top_up = line_with(&story, &["top-up", "llama-ddp", "7/8 ready and one failed"]);
     let rollback = line_with(
         &story,
         &["rollback", "llama-ddp", "no more nodes can be had in us-east-1a", "nothing starts"],
     );
-    let kept = line_with(&story, &["6 ready nodes kept for others, 2 given up"]);
+    let kept = line_with(&story, &["7 ready nodes kept for others, 1 given up"]);
     let failover = line_with(&story, &["order", "llama-ddp", "8 x p5.48xlarge in us-east-1b"]);
     let whole = line_with(&story, &["ready", "llama-ddp", "8/8 nodes ready with every GPU"]);
     let start =

@@ -89,7 +89,7 @@ fn a_rollback_frees_everything_and_remembers_who_failed() {
     node a1: 8 of 8 gpus, 100 cores free, 0 seats
     pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1
     claim c0 ns-train-0-0: Failed(StockOut)
-    gang ns/train since 1m: Waiting, 0 restarts, 1 failed
+    gang ns/train since 1m: Waiting, 0 restarts, 0 failed
     ");
     let health = books.world.pools().values().next().expect("a pool").offerings[0].health;
     assert_eq!((health.streak, health.last_failure.map(|at| at.0)), (1, Some(5 * 60_000)));

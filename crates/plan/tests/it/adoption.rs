@@ -120,8 +120,9 @@ fn nodes_under_way_of_a_failed_order_serve_the_next_order() {
     "), @"
     order o0 for train: 4 x p/gpu8@a by 15m: c0[0-7] c1[0-7] c2[0-7] c3[0-7]
     roll back o0: c3 StockOut
-    order o1 for train: 3 x p/gpu8@a + 1 x p/gpu8@b by 15m: c0[0-7] c1[0-7] c2[0-7] c4[0-7]
+    order o1 for train: 2 x p/gpu8@a + 2 x p/gpu8@b by 15m: c0[0-7] c1[0-7] c4[0-7] c5[0-7]
     release c3
+    release c2
     ");
 }
 

@@ -18,9 +18,10 @@ fn the_next_offering_is_tried_and_the_failed_one_left_alone() {
     "), @"
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     roll back o0: c0 StockOut
-    order o1 for train: 1 x p/gpu8@a + 1 x p/gpu8@b by 15m: c1[0-7] c2[0-7]
+    order o1 for train: 2 x p/gpu8@b by 15m: c2[0-7] c3[0-7]
     release c0
-    order o2 for other: 1 x p/gpu8@b by 15m: c3[0-7]
+    release c1
+    order o2 for other: 1 x p/gpu8@b by 15m: c4[0-7]
     train assembles o1: 0 of 2 by 15m
     ");
 }
@@ -31,12 +32,12 @@ fn nobody_is_sent_to_an_offering_that_failed_this_very_cycle() {
         pool p : zone=a price=10 ; zone=b price=12
         gang train 1x8gpu
         plan
-        fail c0 boot-failed
+        fail c0 stock-out
         gang other 1x8gpu
         plan
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
-    roll back o0: c0 BootFailed
+    roll back o0: c0 StockOut
     other waits #1: not considered
     ");
 }
@@ -142,13 +143,14 @@ fn a_node_that_comes_up_ends_the_streak() {
 #[test]
 fn a_gang_whose_orders_keep_failing_cools_off() {
     assert_snapshot!(check("
+        policy fifo top-ups=0
         pool p : zone=a price=10 ; zone=b price=11 ; zone=c price=12
         gang train 1x8gpu attempts=2
         plan
-        fail c0 stock-out
+        fail c0 boot-failed
         plan
         plan
-        fail c1 stock-out
+        fail c1 boot-failed
         plan
         plan wake
         gang other 1x8gpu prio=1
@@ -157,10 +159,10 @@ fn a_gang_whose_orders_keep_failing_cools_off() {
         plan
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
-    roll back o0: c0 StockOut
+    roll back o0: c0 BootFailed
     order o1 for train: 1 x p/gpu8@b by 15m: c1[0-7]
     release c0
-    roll back o1: c1 StockOut
+    roll back o1: c1 BootFailed
     release c1
     train waits #1: r0 fits 0 of 1, cooling off until 30m
     wake at 30m

@@ -239,11 +239,13 @@ fn offerings_are_tried_as_listed_where_the_operator_wants_that() {
     "), @"
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     roll back o0: c0 StockOut
-    order o1 for train: 1 x p/gpu8@a + 1 x p/gpu8@b by 15m: c1[0-7] c2[0-7]
+    order o1 for train: 2 x p/gpu8@b by 15m: c2[0-7] c3[0-7]
     release c0
+    release c1
     roll back o1: c2 StockOut
-    order o2 for train: 1 x p/gpu8@a + 1 x q/gpu8@c by 15m: c1[0-7] c3[0-7]
+    order o2 for train: 2 x q/gpu8@c by 15m: c4[0-7] c5[0-7]
     release c2
+    release c3
     ");
 }
 

@@ -124,9 +124,9 @@ fn a_claim_that_disappears_is_a_failed_claim() {
         plan
     "), @"
     order o0 for train: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
-    roll back o0: c1 Vanished
-    release c0
-    train waits #1: r0 fits 0 of 2, offerings avoided until 3m
+    top up o0: c2 p/gpu8@a for c1
+    release c1
+    train assembles o0: 0 of 2 by 15m
     ");
 }
 
@@ -141,9 +141,9 @@ fn a_node_smaller_than_promised_is_as_good_as_none() {
         plan
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
-    roll back o0: c0 GpusMissing
+    top up o0: c1 p/gpu8@a for c0
     release c0
-    train waits #1: r0 fits 0 of 1, offerings avoided until 3m
+    train assembles o0: 0 of 1 by 15m
     ");
 }
 

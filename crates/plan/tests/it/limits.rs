@@ -50,7 +50,8 @@ fn a_pool_never_exceeds_its_budget() {
     more waits #1: r0 fits 0 of 1, pools full (room 0)
     roll back o0: c0 StockOut
     more waits #1: not considered
-    order o1 for more: 1 x p/gpu8@b by 15m: c1[0-7]
+    order o1 for more: 1 x p/gpu8@a by 15m: c2[0-7]
+    release c1
     less waits #1: r0 fits 0 of 2, offerings avoided until 3m
     ");
 }

@@ -79,7 +79,7 @@ fn a_pool_rewritten_with_larger_nodes_counts_the_claims_it_has_by_them() {
     -- 3m
     order o2 for train: 1 x p/t@a by 18m: c2[0-3]
     next assembles o1: 0 of 1 by 15m
-    last waits #1: r0 fits 0 of 1, pools full (room 0)
+    last waits #1: r0 fits 0 of 1, offerings avoided until 3m20s
     ");
 }
 
@@ -149,11 +149,11 @@ fn a_node_seen_only_after_its_claim_failed_serves_nobody() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 30m: c0[0-7]
     small waits #1: r0 fits 0 of 1, provisioning off
-    roll back o0: c0 BootFailed
-    small waits #1: not considered
+    top up o0: c1 p/gpu8@a for c0
     release c0
-    train waits #1: r0 fits 0 of 1, offerings avoided until 3m
-    small waits #2: r0 fits 0 of 1, provisioning off, behind train
+    small waits #1: not considered
+    train assembles o0: 0 of 1 by 30m
+    small waits #1: r0 fits 0 of 1, provisioning off
     ");
 }
 

@@ -163,6 +163,6 @@ fn a_gang_whose_order_failed_keeps_its_place() {
     second waits #1: not considered
     -- 5m
     order o1 for first: 1 x p/gpu8@a by 20m: c1[0-7]
-    second waits #1: r0 fits 0 of 1, pools full (room 0)
+    second waits #1: r0 fits 0 of 1, offerings avoided until 5m20s
     ");
 }

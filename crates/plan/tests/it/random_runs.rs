@@ -50,7 +50,7 @@ fn no_plan_is_refused_the_moment_it_is_made() {
         }
     });
     // The stories are worth telling: every kind of decision is taken often.
-    let often = done.len() == 10 && done.values().all(|times| *times >= 10);
+    let often = done.len() == 11 && done.values().all(|times| *times >= 5);
     assert!(often || seeds::chosen().is_some(), "{done:?}");
 }
 

@@ -83,10 +83,10 @@ fn what_the_provider_keeps_putting_off_is_given_up() {
     -- 1m15s
     retry c0 (4)
     -- 1m15s
-    roll back o0: c0 Throttled
-    -- 1m15s
-    order o1 for train: 1 x p/gpu8@a + 1 x q/gpu8@b by 31m15s: c1[0-7] c2[0-7]
+    top up o0: c2 p/gpu8@a for c0
     release c0
+    -- 1m15s
+    train assembles o0: 0 of 2 by 30m
     ");
 }
 

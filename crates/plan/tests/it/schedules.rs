@@ -72,9 +72,9 @@ fn a_node_in_use_counts_toward_what_is_scheduled() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
     stock c1 p/gpu8@a
-    p should have 1 free, 0 stopped (warm 0, buffer 0, scheduled 1, expected 0)
+    p should have 1 free, 0 stopped (warm 0, buffer 0, spare 0, scheduled 1, expected 0)
     train assembles o0: 0 of 1 by 15m
-    p should have 1 free, 0 stopped (warm 0, buffer 0, scheduled 1, expected 0)
+    p should have 1 free, 0 stopped (warm 0, buffer 0, spare 0, scheduled 1, expected 0)
     ");
 }
 
@@ -172,13 +172,13 @@ fn two_schedules_at_once_ask_for_the_larger_and_not_for_both() {
         plan targets
     "), @"
     stock c0 p/gpu8@a, c1 p/gpu8@a
-    p should have 2 free, 0 stopped (warm 0, buffer 0, scheduled 2, expected 0)
+    p should have 2 free, 0 stopped (warm 0, buffer 0, spare 0, scheduled 2, expected 0)
     -- 25m
     stock c2 p/gpu8@a
-    p should have 3 free, 0 stopped (warm 0, buffer 0, scheduled 3, expected 0)
+    p should have 3 free, 0 stopped (warm 0, buffer 0, spare 0, scheduled 3, expected 0)
     -- 1h30m
     release c0
-    p should have 2 free, 0 stopped (warm 0, buffer 0, scheduled 2, expected 0)
+    p should have 2 free, 0 stopped (warm 0, buffer 0, spare 0, scheduled 2, expected 0)
     ");
 }
 
@@ -224,7 +224,7 @@ fn a_forecast_is_bounded_by_what_its_pool_allows_it() {
         plan targets
     "), @"
     stock c0 p/gpu8@a, c1 p/gpu8@a
-    p should have 2 free, 0 stopped (warm 0, buffer 0, scheduled 0, expected 2)
+    p should have 2 free, 0 stopped (warm 0, buffer 0, spare 0, scheduled 0, expected 2)
     ");
 }
 
@@ -236,7 +236,7 @@ fn a_forecast_that_only_tells_buys_nothing() {
         plan targets
     "), @"
     nothing
-    p should have 0 free, 0 stopped (warm 0, buffer 0, scheduled 0, expected 3)
+    p should have 0 free, 0 stopped (warm 0, buffer 0, spare 0, scheduled 0, expected 3)
     ");
 }
 

@@ -55,12 +55,13 @@ fn several_orders_assemble_at_once_and_do_not_take_from_each_other() {
     "), @"
     order o0 for one: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
     order o1 for two: 2 x p/gpu8@a by 15m: c2[0-7] c3[0-7]
+    o0 gets c2 from o1 for c1
     one assembles o0: 1 of 2 by 15m
     two assembles o1: 1 of 2 by 15m
-    admit two: c2[0-7] c3[0-7]
-    one assembles o0: 1 of 2 by 15m
-    admit one: c0[0-7] c1[0-7]
-    two runs
+    admit one: c0[0-7] c2[0-7]
+    two assembles o1: 1 of 2 by 15m
+    admit two: c3[0-7] c1[0-7]
+    one runs
     ");
 }
 

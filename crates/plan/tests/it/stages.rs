@@ -21,10 +21,10 @@ fn a_machine_that_is_not_launched_in_time_ends_its_order() {
     -- 3m59s
     train assembles o0: 0 of 1 by 30m
     -- 4m
-    roll back o0: c0 overdue: Launch
-    -- 4m
+    top up o0: c1 p/gpu8@a for c0
     release c0
-    train waits #1: r0 fits 0 of 1, offerings avoided until 7m
+    -- 4m
+    train assembles o0: 0 of 1 by 30m
     ");
 }
 
@@ -51,10 +51,10 @@ fn a_machine_that_does_not_join_in_time_ends_its_order() {
     -- 6m59s
     train assembles o0: 0 of 1 by 30m
     -- 7m
-    roll back o0: c0 overdue: Register
-    -- 7m
+    top up o0: c1 p/gpu8@a for c0
     release c0
-    train waits #1: r0 fits 0 of 1, offerings avoided until 10m
+    -- 7m
+    train assembles o0: 0 of 1 by 30m
     ");
 }
 
@@ -86,10 +86,10 @@ fn a_node_that_does_not_show_its_gpus_in_time_ends_its_order() {
     -- 6m59s
     train assembles o0: 0 of 1 by 30m
     -- 7m
-    roll back o0: c0 overdue: Gpus
-    -- 7m
+    top up o0: c1 p/gpu8@a for c0
     release c0
-    train waits #1: r0 fits 0 of 1, offerings avoided until 10m
+    -- 7m
+    train assembles o0: 0 of 1 by 30m
     ");
 }
 
@@ -142,7 +142,8 @@ fn being_seen_again_without_gpus_does_not_start_the_time_anew() {
     train assembles o0: 0 of 1 by 30m
     wake at 4m
     -- 4m
-    roll back o0: c0 overdue: Gpus
+    top up o0: c1 p/gpu8@a for c0
+    release c0
     ");
 }
 
@@ -216,13 +217,13 @@ fn an_overdue_claim_speaks_against_its_offering_once() {
     "), @"
     order o0 for train: 1 x p/gpu8@a by 30m: c0[0-7]
     -- 4m
-    roll back o0: c0 overdue: Launch
-    -- 4m
+    top up o0: c1 p/gpu8@a for c0
     release c0
-    train waits #1: r0 fits 0 of 1, offerings avoided until 7m
     -- 4m
-    train waits #1: r0 fits 0 of 1, offerings avoided until 7m
-    wake at 7m
+    train assembles o0: 0 of 1 by 30m
+    -- 4m
+    train assembles o0: 0 of 1 by 30m
+    wake at 8m
     ");
 }
 

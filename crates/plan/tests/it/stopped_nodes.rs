@@ -20,11 +20,11 @@ fn stopped_nodes_are_booted_once_and_stopped() {
         plan targets
     "), @"
     stock c0 p/gpu8@a, c1 p/gpu8@a
-    p should have 0 free, 2 stopped (warm 0, buffer 0, scheduled 0, expected 0)
+    p should have 0 free, 2 stopped (warm 0, buffer 0, spare 0, scheduled 0, expected 0)
     park c0
     park c1
     nothing
-    p should have 0 free, 2 stopped (warm 0, buffer 0, scheduled 0, expected 0)
+    p should have 0 free, 2 stopped (warm 0, buffer 0, spare 0, scheduled 0, expected 0)
     ");
 }
 

@@ -18,7 +18,7 @@ fn a_warm_pool_is_filled_kept_and_refilled_when_a_gang_takes_from_it() {
         plan
     "), @"
     stock c0 p/gpu8@a, c1 p/gpu8@a
-    p should have 2 free, 0 stopped (warm 2, buffer 0, scheduled 0, expected 0)
+    p should have 2 free, 0 stopped (warm 2, buffer 0, spare 0, scheduled 0, expected 0)
     nothing
     -- 1d
     nothing
@@ -80,12 +80,12 @@ fn a_buffer_of_nodes_stays_free_beside_what_is_used() {
         plan targets
     "), @"
     stock c0 p/gpu8@a
-    p should have 1 free, 0 stopped (warm 0, buffer 1, scheduled 0, expected 0)
+    p should have 1 free, 0 stopped (warm 0, buffer 1, spare 0, scheduled 0, expected 0)
     admit train: c0[0-7]
     stock c1 p/gpu8@a
-    p should have 1 free, 0 stopped (warm 0, buffer 1, scheduled 0, expected 0)
+    p should have 1 free, 0 stopped (warm 0, buffer 1, spare 0, scheduled 0, expected 0)
     train runs
-    p should have 1 free, 0 stopped (warm 0, buffer 1, scheduled 0, expected 0)
+    p should have 1 free, 0 stopped (warm 0, buffer 1, spare 0, scheduled 0, expected 0)
     ");
 }
 
@@ -104,14 +104,14 @@ fn a_buffer_in_percent_grows_with_what_is_used_and_is_rounded_up() {
     nothing
     order o0 for one: 3 x p/gpu8@a by 15m: c0[0-7] c1[0-7] c2[0-7]
     stock c3 p/gpu8@a
-    p should have 1 free, 0 stopped (warm 0, buffer 1, scheduled 0, expected 0)
+    p should have 1 free, 0 stopped (warm 0, buffer 1, spare 0, scheduled 0, expected 0)
     admit one: c0[0-7] c1[0-7] c2[0-7]
     order o1 for two: 8 x p/gpu8@a by 15m: c3[0-7] c4[0-7] c5[0-7] c6[0-7] c7[0-7] c8[0-7] c9[0-7] c10[0-7]
     stock c11 p/gpu8@a, c12 p/gpu8@a
-    p should have 2 free, 0 stopped (warm 0, buffer 2, scheduled 0, expected 0)
+    p should have 2 free, 0 stopped (warm 0, buffer 2, spare 0, scheduled 0, expected 0)
     one runs
     two assembles o1: 0 of 8 by 15m
-    p should have 2 free, 0 stopped (warm 0, buffer 2, scheduled 0, expected 0)
+    p should have 2 free, 0 stopped (warm 0, buffer 2, spare 0, scheduled 0, expected 0)
     ");
 }
 
@@ -122,7 +122,7 @@ fn a_buffer_comes_on_top_of_what_is_always_warm() {
         plan targets
     "), @"
     stock c0 p/gpu8@a, c1 p/gpu8@a, c2 p/gpu8@a
-    p should have 3 free, 0 stopped (warm 1, buffer 2, scheduled 0, expected 0)
+    p should have 3 free, 0 stopped (warm 1, buffer 2, spare 0, scheduled 0, expected 0)
     ");
 }
 
@@ -136,9 +136,9 @@ fn the_most_that_any_reason_asks_for_counts_and_not_the_sum() {
         plan targets
     "), @"
     stock c0 p/gpu8@a, c1 p/gpu8@a, c2 p/gpu8@a, c3 p/gpu8@a
-    p should have 4 free, 0 stopped (warm 3, buffer 0, scheduled 4, expected 2)
+    p should have 4 free, 0 stopped (warm 3, buffer 0, spare 0, scheduled 4, expected 2)
     stock c4 p/gpu8@a, c5 p/gpu8@a
-    p should have 6 free, 0 stopped (warm 3, buffer 0, scheduled 4, expected 6)
+    p should have 6 free, 0 stopped (warm 3, buffer 0, spare 0, scheduled 4, expected 6)
     ");
 }
 
@@ -155,10 +155,10 @@ fn limits_hold_for_what_is_kept_ahead_of_need() {
     stock c2 g/gpu8@a, c3 g/gpu8@a
     stock c4 b/gpu8@a, c5 b/gpu8@a, c6 b/gpu8@a
     stock c7 m/gpu8@a, c8 m/gpu8@b, c9 m/gpu8@b
-    n should have 5 free, 0 stopped (warm 5, buffer 0, scheduled 0, expected 0)
-    g should have 5 free, 0 stopped (warm 5, buffer 0, scheduled 0, expected 0)
-    b should have 5 free, 0 stopped (warm 5, buffer 0, scheduled 0, expected 0)
-    m should have 5 free, 0 stopped (warm 5, buffer 0, scheduled 0, expected 0)
+    n should have 5 free, 0 stopped (warm 5, buffer 0, spare 0, scheduled 0, expected 0)
+    g should have 5 free, 0 stopped (warm 5, buffer 0, spare 0, scheduled 0, expected 0)
+    b should have 5 free, 0 stopped (warm 5, buffer 0, spare 0, scheduled 0, expected 0)
+    m should have 5 free, 0 stopped (warm 5, buffer 0, spare 0, scheduled 0, expected 0)
     ");
 }
 

@@ -132,8 +132,9 @@ fn the_last_room_of_a_pool_is_given_to_one_of_two_orders() {
     top up o0: c8 p/gpu8@a for c3
     release c3
     two assembles o1: 3 of 4 by 15m
-    roll back o1: c7 BootFailed
+    o0 gets c4 from o1 for c8
     one assembles o0: 3 of 4 by 15m
+    two assembles o1: 3 of 4 by 15m
     ");
 }
 

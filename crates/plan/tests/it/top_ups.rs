@@ -148,11 +148,12 @@ fn two_orders_that_lose_a_node_each_are_both_topped_up_one_after_the_other() {
     top up o0: c8 p/gpu8@a for c3
     release c3
     two assembles o1: 3 of 4 by 15m
-    top up o1: c9 p/gpu8@a for c7
-    release c7
-    one assembles o0: 3 of 4 by 15m
+    o0 gets c4 from o1 for c8
     one assembles o0: 3 of 4 by 15m
     two assembles o1: 3 of 4 by 15m
+    admit one: c0[0-7] c1[0-7] c2[0-7] c4[0-7]
+    top up o1: c9 p/gpu8@a for c7
+    release c7
     ");
 }
 

@@ -181,7 +181,8 @@ fn queues(meter: &Meter) -> Vec<Paid> {
 
 fn rollbacks(meter: &Meter) -> Vec<Rollbacks> {
     let mut by_cause: BTreeMap<Cause, (usize, Money, Money)> = BTreeMap::new();
-    for one in meter.rolled_back() {
+    // A gang that starts sooner elsewhere has lost nothing.
+    for one in meter.rolled_back().iter().filter(|one| one.cause != Cause::NotNeeded) {
         let (count, until, after) = by_cause.entry(one.cause).or_default();
         *count += 1;
         *until += one.until;

@@ -60,7 +60,7 @@ fn a_schedule_has_its_nodes_there_at_eight_in_berlin_on_the_days_the_clocks_chan
         stage.jobs = vec![job(build::gang("train", 4, 1), eight * 3_600, 600)];
         let told = play(awake(stage), Policy::default(), 12);
         assert_eq!(told.waited(0), Some(0), "{evening}: {}", told.text());
-        assert_eq!(told.sim.accounts().claims, 4, "{}", told.text());
+        assert_eq!(told.sim.accounts().meter().claims(), 4, "{}", told.text());
         assert_eq!(told.idle(), 0, "they are given back when the hours are over: {}", told.text());
     }
 }

@@ -51,7 +51,7 @@ fn the_eighth_fails_and_alone_is_replaced_where_that_is_cheaper() {
     1591 released x8
     ");
     assert_eq!(told.sim.accounts().outcomes()[0].partial_gpu_ms, 0);
-    assert_eq!(told.sim.accounts().claims, 9);
+    assert_eq!(told.sim.accounts().meter().claims(), 9);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn the_seven_that_came_are_used_again_when_the_gang_may_run_anywhere() {
      991 ends
     1591 released x8
     ");
-    assert_eq!(told.sim.accounts().claims, 9, "only the one that failed is bought again");
+    assert_eq!(told.sim.accounts().meter().claims(), 9, "only the one that failed is bought again");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn four_of_eight_are_there_so_exactly_four_are_claimed() {
     stage.jobs = vec![job(in_one_zone("train", 8), 0, 600)];
     let told = play(stage, Policy::default(), 2);
     assert_eq!(told.lines[0], "    0 train orders 4 in a, holds 4");
-    assert_eq!(told.sim.accounts().claims, 4);
+    assert_eq!(told.sim.accounts().meter().claims(), 4);
     assert_eq!(told.waited(0), Some(180));
 }
 
@@ -123,7 +123,7 @@ fn a_budget_too_small_is_said_so_and_nothing_is_bought() {
     let never = Blocker::NeverEnough { role: 0, most: 7, needs: 8 };
     let verdict = Verdict::Impossible { blockers: [never].into_iter().collect() };
     assert_eq!(told.sim.explain().verdicts[0].1, verdict);
-    assert_eq!(told.sim.accounts().claims, 0);
+    assert_eq!(told.sim.accounts().meter().claims(), 0);
 }
 
 #[test]

@@ -28,11 +28,11 @@ pub(super) fn plan(world: &World, plan: &Plan) -> String {
 
 /// What a pool should have now, and why.
 pub(super) fn target(world: &World, (pool, target): &(PoolIdx, Target)) -> String {
-    let Target { free, stopped, warm, buffer, scheduled, expected } = target;
+    let Target { free, stopped, warm, buffer, spare, scheduled, expected } = target;
     let name = &world.pools()[*pool].spec.name;
     format!(
-        "{name} should have {free} free, {stopped} stopped (warm {warm}, buffer {buffer}, scheduled {scheduled}, \
-         expected {expected})"
+        "{name} should have {free} free, {stopped} stopped (warm {warm}, buffer {buffer}, spare {spare}, scheduled \
+         {scheduled}, expected {expected})"
     )
 }
 

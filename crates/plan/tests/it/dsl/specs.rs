@@ -108,6 +108,7 @@ pub(super) fn pool(rest: &str) -> PoolSpec {
             "nodes" => spec.limits.nodes = Some(value.parse().expect("a number")),
             "gpus" => spec.limits.gpus = Some(value.parse().expect("a number")),
             "warm" => spec.ahead.warm = value.parse().expect("a number"),
+            "spare" => spec.ahead.spare = value.parse::<u32>().expect("percent") * 10,
             "stopped" => spec.ahead.stopped = value.parse().expect("a number"),
             "buffer" => {
                 spec.ahead.buffer = Some(match value.strip_suffix('%') {
