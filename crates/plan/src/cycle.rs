@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
-use muster_core::id::{ClaimId, GangId, OfferingRef, PoolIdx, QueueIdx, SigIdx};
+use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId, PoolIdx, QueueIdx, SigIdx};
 use muster_core::order::{ClaimState, OrderSpec};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::{Span, Time};
@@ -41,6 +41,8 @@ pub(crate) struct Cycle<'w> {
     pub(crate) probed: Vec<OfferingRef>,
     /// Pools in which somebody waits for room.
     pub(crate) cramped_pools: Vec<PoolIdx>,
+    /// Orders whose gangs start in this cycle on what is free.
+    pub(crate) sooner: Vec<OrderId>,
     /// Claims that were handed to orders in this cycle.
     pub(crate) handed: Vec<ClaimId>,
     /// Claims that are under way for nobody, or stopped.
@@ -393,6 +395,7 @@ impl<'w> Cycle<'w> {
             barred_pools: Vec::new(),
             cramped_pools: Vec::new(),
             probed: Vec::new(),
+            sooner: Vec::new(),
             handed: Vec::new(),
             coming: coming(world, now),
             barred_queues: Vec::new(),

@@ -180,7 +180,7 @@ impl<'w> Bookings<'w> {
             let end = predict::end(world, gang, belief.of_newcomers(), cycle.now);
             others.push((end, Change::StartedNowEnds(at)));
         }
-        for (id, order) in world.orders() {
+        for (id, order) in world.orders().iter().filter(|(id, _)| !cycle.sooner.contains(id)) {
             let gang = world.gang(order.spec.gang).expect("it has an order");
             let end = ready_at(world, order, cycle.now) + predict::duration(world, gang, belief);
             others.push((end, Change::OrderEnds(*id)));

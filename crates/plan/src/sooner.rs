@@ -47,6 +47,8 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
         }
         cycle.scratch.rise(gang, &order.held);
         cycle.scratch.sit(gang, &seats);
+        cycle.sooner.push(order.spec.id);
+        cycle.admitted.push((id, seats.clone()));
         let order = order.spec.id;
         let actions = vec![
             Action::RollBack { order, reason: RollbackReason::NotNeeded },

@@ -1,5 +1,6 @@
 //! Benchmarks. What they print goes into the docs; nothing else does.
 
+mod hits;
 mod memory;
 mod plan;
 mod replay;
@@ -17,6 +18,8 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum What {
+    /// Gang hits against idle nodes: static warm pools and the forecast on real traces
+    Hits(hits::Args),
     /// The planner: one large gang, a full cycle, memory, for 100, 1,000 and 10,000 nodes
     Plan(plan::Args),
     /// The simulator: a made-up log of jobs replayed under one order, for a quarter, a half and all of it
@@ -27,6 +30,7 @@ enum What {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
+        What::Hits(args) => hits::run(args),
         What::Plan(args) => plan::run(args),
         What::Replay(args) => replay::run(args),
         What::Supply(args) => supply::run(args),

@@ -4,7 +4,7 @@
 
 mod jobs;
 mod line;
-mod model;
+pub(super) mod model;
 mod strategies;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use anyhow::bail;
 use clap::Args as ClapArgs;
 use muster_core::time::Span;
 use muster_sim::Job;
+
+pub(super) use line::{percentile, round};
 
 use line::Line;
 use strategies::{Came, Strategy};
@@ -49,7 +51,7 @@ pub(crate) struct Args {
 }
 
 /// Beside the repository, where this workplace keeps what others have published.
-fn default_anchors() -> PathBuf {
+pub(super) fn default_anchors() -> PathBuf {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = crate_dir.ancestors().nth(2).unwrap_or(crate_dir);
     root.join("../shared/anchors/itp")
@@ -64,23 +66,12 @@ fn named(name: &str) -> Result<&'static str, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let traces = if args.trace.is_empty() { itp(&args.anchors)? } else { args.trace.clone() };
-    if traces.is_empty() {
-        eprintln!(
-            "nothing measured: no ITP traces in {}; say where they are with --anchors, or name a trace with --trace",
-            args.anchors.display()
-        );
-        return Ok(());
-    }
+    let Some(traces) = traces(&args.trace, &args.anchors)? else { return Ok(()) };
     if !args.json {
         println!("{}", Line::heading());
     }
     for path in &traces {
-        let name = name_of(path);
-        let jobs = cut(jobs::jobs(path)?, args.days);
-        let Some(last) = jobs.last() else { bail!("{}: no jobs", path.display()) };
-        let days = last.submit.since(jobs[0].submit).as_secs_f64() / 86_400.0;
-        eprintln!("{name}: {} jobs in {days:.1} days", jobs.len());
+        let (name, jobs) = read(path, args.days)?;
         for strategy in strategies::ALL {
             if args.strategy.is_empty() || args.strategy.contains(&strategy.name) {
                 let line = measure(args, &name, &strategy, &jobs)?;
@@ -91,6 +82,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The traces that are named, or else all there are; none, and a word about it, where there are none.
+pub(super) fn traces(named: &[PathBuf], anchors: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
+    let traces = if named.is_empty() { itp(anchors)? } else { named.to_vec() };
+    if traces.is_empty() {
+        eprintln!(
+            "nothing measured: no ITP traces in {}; say where they are with --anchors, or name a trace with --trace",
+            anchors.display()
+        );
+        return Ok(None);
+    }
+    Ok(Some(traces))
+}
+
+/// A trace's name and its jobs, of the first days or of all.
+pub(super) fn read(path: &Path, days: Option<u64>) -> anyhow::Result<(String, Vec<Job>)> {
+    let name = name_of(path);
+    let jobs = cut(jobs::jobs(path)?, days);
+    let Some(last) = jobs.last() else { bail!("{}: no jobs", path.display()) };
+    let days = last.submit.since(jobs[0].submit).as_secs_f64() / 86_400.0;
+    eprintln!("{name}: {} jobs in {days:.1} days", jobs.len());
+    Ok((name, jobs))
 }
 
 fn measure(args: &Args, trace: &str, strategy: &Strategy, jobs: &[Job]) -> anyhow::Result<Line> {
