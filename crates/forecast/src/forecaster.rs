@@ -17,6 +17,8 @@ use crate::seasonal::Seasonal;
 /// How often each pool is looked at.
 const STEP: Span = Span::mins(5);
 
+/// How often the same is said again where nobody comes.
+const REPEAT: Span = Span::mins(30);
 /// How often a seasonal model is fitted anew.
 const REFIT: Span = Span::hours(24);
 
@@ -32,6 +34,8 @@ struct Known {
     seasonal: Option<Seasonal>,
     /// When that was last tried; at most once a day.
     fitted: Option<Time>,
+    /// Until when what was said last holds if nobody comes: rates of gangs that come one by one change by the hour.
+    holds: Option<Time>,
 }
 
 /// Says what to expect of every pool that wants to know.
@@ -85,6 +89,7 @@ impl Known {
             learnt: since - Span(1),
             seasonal: None,
             fitted: None,
+            holds: None,
         }
     }
 
@@ -100,6 +105,9 @@ impl Known {
             all.range(new..).filter(|arrival| arrival.at < now).map(seen).collect();
         self.memory.learn(&fresh, now);
         self.learnt = now - Span(1);
+        if fresh.is_empty() && self.holds.is_some_and(|until| now < until) {
+            return None;
+        }
         let arrivals: Vec<Arrival> = all.iter().map(seen).collect();
         let (memory, lead) = (Some(&self.memory), lead(pool));
         let asked = Asked { arrivals: &arrivals, since, now, lead, memory, seasonal: None };
@@ -111,6 +119,7 @@ impl Known {
             found = with(fitted.as_ref())?;
             (self.seasonal, self.fitted) = (fitted, Some(now));
         }
+        self.holds = matches!(found.model, Model::Even(_)).then(|| now + REPEAT);
         // Valid until the next look and, should that fail, for a while after.
         Some(ahead::Outlook { from: now, step: Span::hours(1), nodes: vec![found.now()] })
     }

@@ -45,7 +45,7 @@ pub(super) const ALL: [Strategy; 5] = [
 fn thrifty(pools: &mut [PoolSpec]) {
     for pool in pools {
         pool.idle_after = Span::secs(30);
-        pool.ahead.spare = 100;
+        pool.ahead.spare = 200;
         let price = pool.offerings[0].price;
         pool.ahead.forecast =
             Some(ForecastSpec { cost_of_waiting: Some(price), ..ForecastSpec::default() });
