@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::money::Money;
 use crate::time::{Span, Time};
 
-/// Nodes kept free in proportion to, or whatever is used.
+/// Nodes kept free: so many whatever is used, or in proportion to that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Buffer {
     /// So many nodes.

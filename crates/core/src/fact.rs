@@ -127,6 +127,11 @@ pub enum Fact {
         /// Which.
         claim: ClaimId,
     },
+    /// A node takes nobody new, and goes when the last has left.
+    ClaimRetired {
+        /// Which.
+        claim: ClaimId,
+    },
     /// The provider was told to take a node back.
     ClaimReleased {
         /// Which.

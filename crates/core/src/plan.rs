@@ -99,7 +99,7 @@ pub enum Action {
 /// How many free nodes a pool should have now, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Target {
-    /// Free nodes wanted: the most that any reason asks for.
+    /// Free nodes wanted: the most that any reason asks for, and spares.
     pub free: u32,
     /// Stopped nodes wanted.
     pub stopped: u32,

@@ -7,7 +7,7 @@ use console::{Style, StyledObject, style};
 use muster_core::gang::{Closeness, GangSpec};
 use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId};
 use muster_core::money::Money;
-use muster_core::order::{Claim, ClaimState};
+use muster_core::order::{Claim, ClaimState, RollbackReason};
 use muster_core::plan::StopReason;
 use muster_core::time::{Span, Time};
 use muster_core::verdict::Verdict;
@@ -74,6 +74,11 @@ impl Timeline {
             }
             Fact::OrderToppedUp { order, lost, claim, offering } => {
                 self.topped_up(now, world, *order, *lost, *claim, *offering);
+            }
+            Fact::OrderRolledBack { order, gang, reason: RollbackReason::NotNeeded } => {
+                self.orders.remove(order);
+                let text = "fits on nodes that have become free: it does not wait for its own";
+                self.gang_line(now, &style("sooner").green(), *gang, text);
             }
             Fact::OrderRolledBack { order, gang, reason } => {
                 let why = words::rollback(world, *reason);
@@ -301,7 +306,12 @@ impl Timeline {
         world
             .claims()
             .values()
-            .any(|claim| !claim.releasing && format!("node-{}", claim.name) == name)
+            .filter(|claim| {
+                // A node that is stopped has not failed.
+                !claim.releasing
+                    && !matches!(claim.state, ClaimState::Stopping | ClaimState::Stopped)
+            })
+            .any(|claim| format!("node-{}", claim.name) == name)
     }
 
     fn gang_line(&self, now: Time, word: &StyledObject<&str>, gang: GangId, text: &str) {

@@ -108,11 +108,11 @@ fn a_simulation_stops_when_told_to() {
 
 #[test]
 fn why_says_what_a_gang_waits_for_and_what_would_start_it() {
-    let args = ["simulate", "--until", "1m", "--why", "research/mixtral-ft", "--why", "nobody"];
+    let args = ["simulate", "--until", "6m", "--why", "research/mixtral-ft", "--why", "nobody"];
     let run = muster(&[&args[..], &["examples/quickstart.yaml"]].concat()).exits(0);
     let line = |start: &str| run.out.lines().any(|line| line.starts_with(start));
     assert!(line("research/mixtral-ft: #1 in line: "), "{}", run.out);
-    assert!(line("  when it starts is not known: nodes have to come first"), "{}", run.out);
+    assert!(line("  it is expected to start in "), "{}", run.out);
     assert!(line("  it would start now with "), "{}", run.out);
     assert!(line("nobody: there is no such gang"), "{}", run.out);
 }

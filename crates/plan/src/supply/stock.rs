@@ -72,7 +72,7 @@ fn best(
     open.into_iter().min_by_key(|offering| {
         let odds = out_of_stock(world, now, *offering);
         let price = world.offering(*offering).spec.marginal_price();
-        // In tenths: a little better odds are not worth a higher price.
+        // Likely or not, then the price: a little better odds are not worth a higher one.
         ((odds * 10.0) as u32 / 5, price, (odds * 10.0) as u32, *offering)
     })
 }

@@ -110,7 +110,8 @@ impl Sim {
                     self.request(*claim, *offering);
                 }
             }
-            Action::RollBack { .. } | Action::Retire { .. } | Action::Exchange { .. } => {}
+            Action::RollBack { .. } | Action::Exchange { .. } => {}
+            Action::Retire { claim } => self.fact(&Fact::ClaimRetired { claim: *claim }),
             Action::TopUp { claim, offering, .. } => self.request(*claim, *offering),
             Action::Stock { claims } => {
                 for (claim, offering) in claims {

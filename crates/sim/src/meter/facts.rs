@@ -126,6 +126,7 @@ impl Meter {
             | Fact::GangCancelled { .. }
             | Fact::ClaimStopped { .. }
             | Fact::ClaimWoken { .. }
+            | Fact::ClaimRetired { .. }
             | Fact::ClaimGone { .. }
             | Fact::Crashed => {}
         }

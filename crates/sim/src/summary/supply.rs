@@ -9,7 +9,7 @@ use muster_core::time::Span;
 use serde::Serialize;
 
 use super::{hours, percentile};
-use crate::meter::{ByState, Cause, Meter, State, failure_name};
+use crate::meter::{ByState, Cause, Meter, RolledBack, State, failure_name};
 
 /// What supply came to. Only where there are pools.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -105,7 +105,7 @@ impl Supply {
         ready.sort_by(f64::total_cmp);
         let ready_at = |share| (!ready.is_empty()).then(|| percentile(&ready, share));
         let money = |sum: Money, next: Money| sum + next;
-        let rolled_back = meter.rolled_back().iter();
+        let rolled_back = given_up(meter);
         let failures = meter.failures();
         Some(Self {
             bought_gpu_hours: hours(bought.bought_gpu_ms()),
@@ -179,10 +179,14 @@ fn queues(meter: &Meter) -> Vec<Paid> {
     queues.into_iter().map(paid).collect()
 }
 
+/// Orders that were given up for a reason: a gang that starts sooner elsewhere has lost nothing.
+fn given_up(meter: &Meter) -> impl Iterator<Item = &RolledBack> {
+    meter.rolled_back().iter().filter(|one| one.cause != Cause::NotNeeded)
+}
+
 fn rollbacks(meter: &Meter) -> Vec<Rollbacks> {
     let mut by_cause: BTreeMap<Cause, (usize, Money, Money)> = BTreeMap::new();
-    // A gang that starts sooner elsewhere has lost nothing.
-    for one in meter.rolled_back().iter().filter(|one| one.cause != Cause::NotNeeded) {
+    for one in given_up(meter) {
         let (count, until, after) = by_cause.entry(one.cause).or_default();
         *count += 1;
         *until += one.until;
