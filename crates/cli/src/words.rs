@@ -89,6 +89,10 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         Blocker::PoolsFull { room } => {
             format!("pools may add only {}", figures::count(*room as usize, "node"))
         }
+        Blocker::Budget { pool, limit, left } => {
+            let name = &world.pools()[*pool].spec.name;
+            format!("the budget of pool {name} is {limit} an hour, of which {left} is left")
+        }
         Blocker::OfferingsAvoided { until: at } => {
             format!("offerings that failed are left alone for {}", until(*at))
         }

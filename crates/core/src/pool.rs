@@ -167,18 +167,33 @@ impl Pool {
         let listed = max.map_or(u32::MAX, |max| max.saturating_sub(offering_nodes));
         listed.min(self.room_within_limits(slot, usage))
     }
+    /// Whether nothing but the hourly budget keeps the pool from more nodes of one offering; what is left of it then.
+    pub fn left_of_budget(&self, slot: usize, usage: &PoolUsage, listed: u32) -> Option<Money> {
+        let budget = self.spec.limits.hourly_spend?;
+        let max = self.offerings[slot].spec.max;
+        let others = max.map_or(u32::MAX, |max| max.saturating_sub(listed));
+        let binds = self.room_by_budget(slot, usage) < others.min(self.room_by_count(slot, usage));
+        binds.then(|| Money((budget - usage.hourly).0.max(0)))
+    }
     /// How many more nodes of one offering fit under the limits that the whole pool shares.
     pub fn room_within_limits(&self, slot: usize, usage: &PoolUsage) -> u32 {
-        let offering = &self.offerings[slot].spec;
+        self.room_by_count(slot, usage).min(self.room_by_budget(slot, usage))
+    }
+    fn room_by_count(&self, slot: usize, usage: &PoolUsage) -> u32 {
         let limits = &self.spec.limits;
         let mut room = limits.nodes.map_or(u32::MAX, |nodes| nodes.saturating_sub(usage.nodes));
-        if let (Some(gpus), each @ 1..) = (limits.gpus, u32::from(offering.gpus)) {
+        if let (Some(gpus), each @ 1..) = (limits.gpus, u32::from(self.offerings[slot].spec.gpus)) {
             room = room.min(gpus.saturating_sub(usage.gpus) / each);
         }
-        if let (Some(budget), price @ 1..) = (limits.hourly_spend, offering.price.0) {
-            let left = (budget - usage.hourly).0.max(0) / price;
-            room = room.min(u32::try_from(left).unwrap_or(u32::MAX));
-        }
         room
+    }
+    fn room_by_budget(&self, slot: usize, usage: &PoolUsage) -> u32 {
+        let price = self.offerings[slot].spec.price.0;
+        match (self.spec.limits.hourly_spend, price) {
+            (Some(budget), 1..) => {
+                u32::try_from((budget - usage.hourly).0.max(0) / price).unwrap_or(u32::MAX)
+            }
+            _ => u32::MAX,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::id::{GangId, NodeIdx, OfferingRef, OrderId, QueueIdx, ResourceIdx};
+use crate::id::{GangId, NodeIdx, OfferingRef, OrderId, PoolIdx, QueueIdx, ResourceIdx};
 use crate::money::Money;
 use crate::time::{Span, Time};
 
@@ -86,6 +86,15 @@ pub enum Blocker {
     RoleFitsNowhere {
         /// The role.
         role: u16,
+    },
+    /// It is the hourly budget of a pool that allows no more nodes.
+    Budget {
+        /// The pool.
+        pool: PoolIdx,
+        /// Its budget per hour.
+        limit: Money,
+        /// What is left of it now, or of all of it for a gang that could never run.
+        left: Money,
     },
     /// Even with everything empty and every pool at its limit there is too little.
     NeverEnough {

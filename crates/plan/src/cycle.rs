@@ -364,7 +364,9 @@ fn refuse(
     blockers: Blockers,
 ) -> Verdict {
     if let Some(why) = explain::impossible(cycle, gang) {
-        return Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) };
+        let mut all: Blockers = SmallVec::from_elem(why, 1);
+        all.extend(explain::beyond_budget(cycle, gang));
+        return Verdict::Impossible { blockers: all };
     }
     if blockers.iter().any(|blocker| matches!(blocker, Blocker::PoolsFull { .. })) {
         cycle.cramp(gang);

@@ -12,7 +12,7 @@ use muster_core::verdict::Blocker;
 
 use crate::cycle::Cycle;
 use crate::place::{Ask, Misfit, asks};
-use crate::provision::{members_per_node, offerings_for};
+use crate::provision::{members_per_node, offerings_for, over_budget};
 
 /// A misfit in the verdict's words.
 pub(crate) fn blocker(misfit: Misfit) -> Blocker {
@@ -37,6 +37,18 @@ pub(crate) fn impossible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> 
                 return Some(Blocker::NeverEnough { role: ask.role, most, needs: ask.count });
             }
             _ => {}
+        }
+    }
+    None
+}
+
+/// The pool whose budget, all of it, does not pay for a gang that could run if it were larger.
+pub(crate) fn beyond_budget(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> {
+    for ask in asks(&cycle.scratch, gang) {
+        let offerings = offerings_for(cycle, gang, &ask);
+        let found = over_budget(cycle.scratch.world, &offerings, |_| PoolUsage::default());
+        if found.is_some() {
+            return found;
         }
     }
     None

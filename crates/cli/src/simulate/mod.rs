@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum, value_parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use muster_core::time::{Span, Time};
+use muster_plan::policy::Failover;
 use muster_plan::{Policy, QueueOrder};
 use muster_sim::workload::Preset;
 use muster_sim::{Setup, Sim, SimOptions, Step, Summary};
@@ -69,6 +70,10 @@ pub(crate) struct Args {
     pub(super) gpus_per_node: u16,
     #[arg(long, value_name = "NAME", default_value = "muster", help = policy_help())]
     policy: Vec<QueueOrder>,
+    /// In which order offerings are tried: `by-cost` by what each is expected to cost (price, time to boot, odds
+    /// of a stock-out), `as-listed` as the pools list them
+    #[arg(long, value_name = "NAME", default_value = "by-cost", value_parser = failover, help_heading = "Supply")]
+    failover: Failover,
     /// What happens first within one instant: `muster` takes all of it and plans once, `pyss` plans after
     /// every submission and every end, as the simulator behind the published backfilling results does
     #[arg(long, value_name = "NAME", default_value = "muster", value_enum)]
@@ -141,6 +146,14 @@ pub(crate) enum WhoseEstimates {
     True,
 }
 
+fn failover(name: &str) -> Result<Failover, String> {
+    match name {
+        "by-cost" => Ok(Failover::ByCost),
+        "as-listed" => Ok(Failover::AsListed),
+        _ => Err("no such order; there are by-cost, as-listed".to_owned()),
+    }
+}
+
 fn policy_help() -> String {
     format!("How the queue is ordered: {}; give it several times to compare", QueueOrder::names())
 }
@@ -196,7 +209,7 @@ fn simulate(
 ) -> anyhow::Result<(Sim, Summary)> {
     // Verdicts are for those who read them: recordings, and the check that nobody overtakes under fifo.
     let explain = record && args.record.is_some() || order == QueueOrder::Fifo;
-    let policy = Policy { order, explain, ..Policy::default() };
+    let policy = Policy { order, explain, failover: args.failover, ..Policy::default() };
     let recorder = args.record.as_deref().filter(|_| record).map(outputs::recorder).transpose()?;
     let step = match args.event_order {
         EventOrder::Muster => Step::Instant,

@@ -11,9 +11,10 @@ mod scope;
 
 use muster_core::World;
 use muster_core::gang::{Gang, ProvisioningMode};
-use muster_core::id::{GangId, OfferingRef};
+use muster_core::id::{GangId, OfferingRef, PoolIdx};
 use muster_core::money::Money;
 use muster_core::order::{ClaimState, OrderSpec};
+use muster_core::pool::PoolUsage;
 use muster_core::time::{Span, Time};
 use muster_core::topology::ROOT;
 use muster_core::verdict::Blocker;
@@ -135,8 +136,25 @@ fn best_bid(
     }
     if let Some(room) = offerings.iter().map(|offering| cycle.scratch.room(*offering)).max() {
         blockers.insert(0, Blocker::PoolsFull { room });
+        let world = cycle.scratch.world;
+        let usage = |pool| cycle.scratch.pool_usage(pool);
+        blockers.extend(over_budget(world, &offerings, usage));
     }
     Err(blockers)
+}
+
+/// The first pool of these offerings that only its budget keeps from more nodes, at this use of it.
+pub(crate) fn over_budget(
+    world: &World,
+    offerings: &[OfferingRef],
+    usage: impl Fn(PoolIdx) -> PoolUsage,
+) -> Option<Blocker> {
+    offerings.iter().find_map(|offering| {
+        let pool = &world.pools()[offering.pool];
+        let limit = pool.spec.limits.hourly_spend?;
+        let left = pool.left_of_budget(usize::from(offering.slot), &usage(offering.pool), 0)?;
+        Some(Blocker::Budget { pool: offering.pool, limit, left })
+    })
 }
 
 /// Whether nodes may be bought for a gang, and there is somebody to buy them from.

@@ -107,9 +107,6 @@ pub(super) fn surplus(
             None => {}
         }
     }
-    if spec.consolidate == Consolidate::Never {
-        return;
-    }
     let idle_since = |node| world.node(node).expect("it is here").idle_since;
     let mut spare = held.idle.len().saturating_sub(target.free as usize);
     let mut idle = held.idle;
@@ -132,6 +129,9 @@ pub(super) fn surplus(
         }
         !stop
     });
+    if spec.consolidate == Consolidate::Never {
+        return;
+    }
     for (claim, node) in idle {
         if spare == 0 {
             break;

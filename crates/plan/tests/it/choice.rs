@@ -126,7 +126,7 @@ fn a_budget_too_small_for_any_is_said() {
     assert_snapshot!(check("
         pool p budget=19 : zone=a price=10
         gang train 2x8gpu
-    "), @"train is impossible: r0 never 2, at most 1");
+    "), @"train is impossible: r0 never 2, at most 1, budget of p: 19.00 of 19.00 left");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_budget_that_is_used_up_for_now_is_said() {
         why two
     "), @"
     order o0 for one: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
-    two waits #1: r0 fits 0 of 2, pools full (room 1)
+    two waits #1: r0 fits 0 of 2, pools full (room 1), budget of p: 10.00 of 30.00 left
     two is expected to start: 1h3m
       now with 2 more of p/gpu8@a
     ");

@@ -47,7 +47,7 @@ fn a_pool_never_exceeds_its_budget() {
     "), @"
     order o0 for less: 2 x p/gpu8@b by 15m: c0[0-7] c1[0-7]
     less assembles o0: 0 of 2 by 15m
-    more waits #1: r0 fits 0 of 1, pools full (room 0)
+    more waits #1: r0 fits 0 of 1, pools full (room 0), budget of p: 1.00 of 25.00 left
     roll back o0: c0 StockOut
     more waits #1: not considered
     order o1 for more: 1 x p/gpu8@a by 15m: c2[0-7]

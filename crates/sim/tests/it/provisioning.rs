@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
+use muster_core::id::PoolIdx;
 use muster_core::money::Money;
 use muster_core::order::ClaimFailure;
 use muster_core::pool::OfferingSpec;
@@ -121,7 +122,9 @@ fn a_budget_too_small_is_said_so_and_nothing_is_bought() {
     stage.jobs = vec![job(build::gang("train", 8, 1), 0, 60)];
     let told = play(stage, Policy::default(), 1);
     let never = Blocker::NeverEnough { role: 0, most: 7, needs: 8 };
-    let verdict = Verdict::Impossible { blockers: [never].into_iter().collect() };
+    let limit = Money::from_units(15.9).expect("an amount");
+    let budget = Blocker::Budget { pool: PoolIdx(0), limit, left: limit };
+    let verdict = Verdict::Impossible { blockers: [never, budget].into_iter().collect() };
     assert_eq!(told.sim.explain().verdicts[0].1, verdict);
     assert_eq!(told.sim.accounts().meter().claims(), 0);
 }

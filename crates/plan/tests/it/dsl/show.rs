@@ -176,6 +176,9 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
         }
         Blocker::ProvisioningOff => "provisioning off".to_owned(),
         Blocker::NoOffering { role } => format!("no offering for r{role}"),
+        Blocker::Budget { pool, limit, left } => {
+            format!("budget of {}: {left} of {limit} left", world.pools()[*pool].spec.name)
+        }
         Blocker::PoolsFull { room } => format!("pools full (room {room})"),
         Blocker::OfferingsAvoided { until } => format!("offerings avoided until {}", time(*until)),
         Blocker::CoolingOff { until } => format!("cooling off until {}", time(*until)),
