@@ -56,6 +56,9 @@ impl Demand {
     }
     /// The smallest pool that hits this share of gangs, at most `most` nodes.
     pub fn for_hit_rate(&self, hit_rate: f64, most: u32) -> u32 {
+        if self.sizes.is_empty() {
+            return 0; // nobody comes, and nobody is missed
+        }
         // A billionth is rounding, not a gang.
         let rates = self.hit_rates(most);
         rates.partition_point(|&rate| rate < hit_rate - 1e-9).min(most as usize) as u32

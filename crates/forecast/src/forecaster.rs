@@ -17,6 +17,8 @@ use crate::seasonal::Seasonal;
 /// How often each pool is looked at.
 const STEP: Span = Span::mins(5);
 
+/// From fewer gangs than these nothing is concluded, however long the time they came in.
+const FEWEST: usize = 10;
 /// How often the same is said again where nobody comes.
 const REPEAT: Span = Span::mins(30);
 /// How often a seasonal model is fitted anew.
@@ -106,6 +108,9 @@ impl Known {
         self.memory.learn(&fresh, now);
         self.learnt = now - Span(1);
         if fresh.is_empty() && self.holds.is_some_and(|until| now < until) {
+            return None;
+        }
+        if all.len() < FEWEST {
             return None;
         }
         let arrivals: Vec<Arrival> = all.iter().map(seen).collect();

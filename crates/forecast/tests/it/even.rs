@@ -124,3 +124,8 @@ fn too_little_history_says_how_much_is_missing() {
     let missing = outlook(&ask(&arrivals, 10), &wanted).unwrap_err().missing;
     assert_eq!(missing, Span::hours(38));
 }
+
+#[test]
+fn where_nobody_comes_nothing_is_kept() {
+    assert_eq!(muster_forecast::Demand::new(&[], 3.0).for_hit_rate(0.99, 64), 0);
+}
