@@ -99,7 +99,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         } else {
             for (pool, rate, share) in &saved.saved {
                 let share = share.map_or("beyond every static pool".to_owned(), |share| {
-                    format!("{:.0}% less idle than the static pool of that rate", share * 100.0)
+                    let word = if share < 0.0 { "more" } else { "less" };
+                    let percent = share.abs() * 100.0;
+                    format!("{percent:.0}% {word} idle than the static pool of that rate")
                 });
                 println!("{:10} {pool} reaches {:.1}%: {share}", saved.trace, rate * 100.0);
             }
