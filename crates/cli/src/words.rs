@@ -4,6 +4,7 @@ use muster_core::World;
 use muster_core::gang::Closeness;
 use muster_core::id::{ClaimId, GangId, ResourceIdx};
 use muster_core::order::{ClaimFailure, ClaimStage, RollbackReason};
+use muster_core::plan::Target;
 use muster_core::resource::display_amount;
 use muster_core::verdict::{Blocker, Verdict};
 
@@ -119,6 +120,25 @@ fn amount_of(world: &World, resource: Option<ResourceIdx>, amount: u64) -> Strin
         None => format!("{}", amount as f64 / 1_000.0),
         Some(resource) => display_amount(world.names().name(resource), amount).to_string(),
     }
+}
+
+/// How many free nodes a pool should have, and why.
+pub(crate) fn target(target: &Target) -> String {
+    let reasons = [
+        ("always", target.warm),
+        ("buffer", target.buffer),
+        ("spare", target.spare),
+        ("by schedule", target.scheduled),
+        ("expected", target.expected),
+    ];
+    let told: Vec<String> =
+        reasons.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();
+    let why = if told.is_empty() { "nothing is wanted".to_owned() } else { told.join(", ") };
+    let stopped = match target.stopped {
+        0 => String::new(),
+        stopped => format!(" and {} stopped", figures::count(stopped as usize, "node")),
+    };
+    format!("{} free{stopped}: {why}", figures::count(target.free as usize, "node"))
 }
 
 /// Where a claim was made, as the end of a phrase; nothing once the claim is forgotten.

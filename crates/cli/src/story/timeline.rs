@@ -5,7 +5,7 @@ use std::mem::{Discriminant, discriminant};
 
 use console::{Style, StyledObject, style};
 use muster_core::gang::{Closeness, GangSpec};
-use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId};
+use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId, PoolIdx};
 use muster_core::money::Money;
 use muster_core::order::{Claim, ClaimState, RollbackReason};
 use muster_core::plan::StopReason;
@@ -39,6 +39,8 @@ pub(crate) struct Timeline {
     starting: BTreeMap<GangId, (Time, Time, u32)>,
     /// Idle nodes given back in this step, by kind; told together.
     released: BTreeMap<String, u32>,
+    /// What each pool was last said to want free, stopped, and for what is expected.
+    targets: BTreeMap<PoolIdx, (u32, u32, u32)>,
     name_width: usize,
     /// Gangs that are not over, those to come among them.
     left: usize,
@@ -54,6 +56,7 @@ impl Timeline {
             orders: BTreeMap::new(),
             starting: BTreeMap::new(),
             released: BTreeMap::new(),
+            targets: BTreeMap::new(),
             name_width: names.max().unwrap_or(0).min(24),
         }
     }
@@ -115,6 +118,13 @@ impl Timeline {
         for (kind, number) in std::mem::take(&mut self.released) {
             let text = format!("{number} x {kind} given back after being idle");
             self.line(now, &style("release").dim(), "", &text);
+        }
+        for (pool, target) in &plan.targets {
+            let wants = (target.free, target.stopped, target.expected);
+            if self.targets.insert(*pool, wants) != Some(wants) {
+                let name = world.pools()[*pool].spec.name.clone();
+                self.line(now, &style("target").cyan(), &name, &words::target(target));
+            }
         }
         for (gang, verdict) in &plan.verdicts {
             let Some(line) = self.gangs.get_mut(gang) else { continue };
