@@ -98,6 +98,10 @@ impl Claim {
             | ClaimState::Stopped => None,
         }
     }
+    /// Whether its node is ready and shows every GPU.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state, ClaimState::Ready(_))
+    }
     /// What it waits for, if it is under way.
     pub fn stage(&self) -> Option<ClaimStage> {
         match self.state {

@@ -140,6 +140,10 @@ impl Topology {
     pub fn path(&self, idx: DomainIdx) -> impl Iterator<Item = DomainIdx> + '_ {
         std::iter::successors(Some(idx), |d| (*d != ROOT).then(|| self.domains[*d].parent))
     }
+    /// The domain of a level that a domain lies in, or is.
+    pub fn around(&self, idx: DomainIdx, level: LevelIdx) -> Option<DomainIdx> {
+        self.path(idx).find(|domain| self.domains[*domain].depth == level.0 + 1)
+    }
     /// Whether `inner` is `outer` or lies within it.
     pub fn contains(&self, outer: DomainIdx, inner: DomainIdx) -> bool {
         self.path(inner).any(|domain| domain == outer)

@@ -8,7 +8,7 @@
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx, OrderId};
-use muster_core::order::{ClaimState, Order};
+use muster_core::order::{Claim, Order};
 use muster_core::queue::Usage;
 use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
@@ -304,7 +304,7 @@ fn booting<'a>(
 }
 
 fn is_ready(world: &World, claim: muster_core::id::ClaimId) -> bool {
-    world.claims().get(&claim).is_some_and(|claim| matches!(claim.state, ClaimState::Ready(_)))
+    world.claims().get(&claim).is_some_and(Claim::is_ready)
 }
 
 /// When an order is expected to be complete: when the slowest of its nodes has booted, or, if that is past,

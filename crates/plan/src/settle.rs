@@ -64,9 +64,10 @@ pub(crate) fn standing(world: &World, gang: &Gang) -> Option<Verdict> {
 
 /// How far an order is.
 fn provisioning(world: &World, order: &Order) -> Verdict {
-    let is_ready = |claim| matches!(world.claims()[&claim].state, ClaimState::Ready(_));
     let (total, deadline) = (order.spec.claims.len() as u32, order.spec.deadline);
-    let ready = order.spec.claims.iter().filter(|(claim, _)| is_ready(*claim)).count() as u32;
+    let ready =
+        order.spec.claims.iter().filter(|(claim, _)| world.claims()[claim].is_ready()).count()
+            as u32;
     Verdict::Provisioning { order: order.spec.id, ready, total, deadline }
 }
 
@@ -153,12 +154,11 @@ fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
     let gang = world.gang(id).expect("it has an order");
     let topology = world.topology();
     let close = matches!(gang.spec.closeness, Some(Closeness::Required(_)));
-    let depth = match gang.level.filter(|_| close) {
-        Some(Level::Domain(level)) => Some(level.0 + 1),
+    let level = match gang.level.filter(|_| close) {
+        Some(Level::Domain(level)) => Some(level),
         Some(Level::Node) | None => None,
     };
-    let domain_of =
-        |leaf| depth.map(|depth| topology.path(leaf).find(|d| topology.domain(*d).depth == depth));
+    let domain_of = |leaf| level.map(|level| topology.around(leaf, level));
     let mut first = None;
     for on_node in order.held.chunk_by(|a, b| a.node == b.node && a.role == b.role) {
         let node = world.node(on_node[0].node).expect("looked at before");

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 
 use muster_core::World;
 use muster_core::id::{ClaimId, GangId, OrderId};
-use muster_core::order::{ClaimState, Order, RollbackReason};
+use muster_core::order::{Order, RollbackReason};
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::Span;
 use muster_core::topology::ROOT;
@@ -64,7 +64,7 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
 /// A ready node that an older order lacks, and lacks nothing but that: the older gang takes it and starts, the younger
 /// waits for what the older was waiting for. So whoever came first starts first, however the boots turn out.
 pub(crate) fn exchange(world: &World) -> Option<Action> {
-    let is_ready = |claim: &ClaimId| matches!(world.claims()[claim].state, ClaimState::Ready(_));
+    let is_ready = |claim: &ClaimId| world.claims()[claim].is_ready();
     let submitted = |order: &Order| {
         let gang = world.gang(order.spec.gang).expect("it has an order");
         (Reverse(gang.spec.priority), gang.submitted, order.spec.gang)
@@ -83,6 +83,9 @@ pub(crate) fn exchange(world: &World) -> Option<Action> {
         having.extend(
             order.spec.claims.iter().filter(|(id, _)| is_ready(id)).map(|(id, _)| (order, *id)),
         );
+    }
+    if having.is_empty() {
+        return None;
     }
     lacking.sort_by_key(|(order, _)| submitted(order));
     for (gets, coming) in lacking {

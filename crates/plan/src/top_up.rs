@@ -7,7 +7,7 @@
 
 use muster_core::World;
 use muster_core::gang::{Closeness, Gang};
-use muster_core::id::{ClaimId, DomainIdx, OfferingRef};
+use muster_core::id::{ClaimId, OfferingRef};
 use muster_core::money::Money;
 use muster_core::order::{Claim, ClaimFailure, ClaimState, Order, Place};
 use muster_core::plan::Action;
@@ -116,19 +116,13 @@ pub(crate) fn suits(
     let near = match gang.level.filter(|_| required) {
         None | Some(Level::Node) => true,
         Some(Level::Domain(level)) => {
-            let domain = |leaf: DomainIdx| {
-                topology.path(leaf).find(|domain| topology.domain(*domain).depth == level.0 + 1)
-            };
             let old = world.claims()[&lost].offering;
-            let (here, there) = (domain(world.offering(old).leaf), domain(listed.leaf));
+            let here = topology.around(world.offering(old).leaf, level);
+            let there = topology.around(listed.leaf, level);
             here == there && here.is_some()
         }
     };
-    let allowed = world.queue_path(gang.queue).all(|queue| {
-        let tiers = &world.queue(queue).spec.tiers;
-        tiers.is_empty() || tiers.contains(&world.pools()[at.pool].spec.tier)
-    });
-    may_run && near && allowed
+    may_run && near && world.may_buy(gang.queue, at.pool)
 }
 
 /// What could take a failed claim's place.

@@ -302,7 +302,7 @@ impl Timeline {
     fn released(&mut self, world: &World, claim: ClaimId) {
         let Some(claim) = world.claims().get(&claim) else { return };
         // What was withdrawn before it was ready is part of the rollback's line.
-        if matches!(claim.state, ClaimState::Ready(_)) {
+        if claim.is_ready() {
             let spec = &world.offering(claim.offering).spec;
             *self
                 .released

@@ -308,6 +308,14 @@ impl World {
     pub fn queue_path(&self, queue: QueueIdx) -> impl Iterator<Item = QueueIdx> + '_ {
         std::iter::successors(Some(queue), |q| self.queues[*q].parent)
     }
+    /// Whether a queue, and everything above it, may have nodes of a pool's tier bought for it.
+    pub fn may_buy(&self, queue: QueueIdx, pool: PoolIdx) -> bool {
+        let tier = &self.pools[pool].spec.tier;
+        self.queue_path(queue).all(|queue| {
+            let tiers = &self.queues[queue].spec.tiers;
+            tiers.is_empty() || tiers.contains(tier)
+        })
+    }
     /// All pools.
     pub fn pools(&self) -> &IndexVec<PoolIdx, Pool> {
         &self.pools

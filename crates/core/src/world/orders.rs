@@ -76,7 +76,7 @@ impl World {
     /// The claim's node has been seen; `ready` when it can take members and shows every GPU.
     pub(super) fn claim_has_node(&mut self, id: ClaimId, node: NodeIdx, ready: bool) {
         let claim = self.claims.get_mut(&id).expect("checked by see_node");
-        let was_ready = matches!(claim.state, ClaimState::Ready(_));
+        let was_ready = claim.is_ready();
         claim.joined = Some(node);
         if matches!(claim.state, ClaimState::Failed(_) | ClaimState::Stopping | ClaimState::Stopped)
         {
@@ -203,11 +203,7 @@ impl World {
                 .map(|(_, offering)| *offering)
                 .collect(),
             RollbackReason::DeadlinePassed => {
-                let late = |id: &ClaimId| {
-                    self.claims
-                        .get(id)
-                        .is_none_or(|claim| !matches!(claim.state, ClaimState::Ready(_)))
-                };
+                let late = |id: &ClaimId| self.claims.get(id).is_none_or(|claim| !claim.is_ready());
                 spec.claims
                     .iter()
                     .filter(|(id, _)| late(id))

@@ -92,7 +92,7 @@ pub(super) fn draw_up(
     let first = trial.paper().len();
     let mut draft = Draft { seats: Vec::new(), paper: first..first, gap: 0 };
     let mut scattered = false;
-    let mut coming = coming.into_iter().peekable();
+    let mut coming = std::collections::VecDeque::from(coming);
     for (i, (ask, open)) in asks.iter().zip(&open).enumerate() {
         let mut left = ask.count;
         let seats = &mut draft.seats;
@@ -105,7 +105,7 @@ pub(super) fn draw_up(
         }
         let mut passed = Vec::new();
         while left > 0
-            && let Some((claim, offering)) = coming.next()
+            && let Some((claim, offering)) = coming.pop_front()
         {
             if !suits[i].contains(&offering) {
                 passed.push((claim, offering));
@@ -114,7 +114,8 @@ pub(super) fn draw_up(
             let paper = trial.open_coming(claim, offering);
             left -= fill_paper(&mut trial, fits, paper, ask, left, seats);
         }
-        coming = passed.into_iter().chain(coming).collect::<Vec<_>>().into_iter().peekable();
+        // Those that do not suit this role may suit the next.
+        passed.into_iter().rev().for_each(|claim| coming.push_front(claim));
         // The role in question keeps to the way being tried while that has room; others, and what is left of
         // it, go to the cheapest.
         let mut chosen = Vec::new();

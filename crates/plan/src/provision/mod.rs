@@ -215,11 +215,7 @@ pub(crate) fn offerings_for(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask) -> Ve
     let world = cycle.scratch.world;
     let mut found = Vec::new();
     for (pool, listed) in world.pools().iter() {
-        let allowed = world.queue_path(gang.queue).all(|queue| {
-            let tiers = &world.queue(queue).spec.tiers;
-            tiers.is_empty() || tiers.contains(&listed.spec.tier)
-        });
-        if !allowed {
+        if !world.may_buy(gang.queue, pool) {
             continue;
         }
         for slot in 0..listed.offerings.len() {

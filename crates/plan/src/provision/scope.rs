@@ -43,9 +43,7 @@ pub(super) fn scope(cycle: &Cycle<'_>, gang: &Gang, offering: OfferingRef) -> Op
     match (&gang.spec.closeness, gang.level) {
         (Some(Closeness::Required(_)), Some(Level::Node)) => Some(Scope::OneNewNode),
         (Some(Closeness::Required(_)), Some(Level::Domain(level))) => {
-            let depth = level.0 + 1;
-            let domain =
-                topology.path(leaf).find(|domain| topology.domain(*domain).depth == depth)?;
+            let domain = topology.around(leaf, level)?;
             topology.is_named(domain).then_some(Scope::Within([domain]))
         }
         _ => Some(Scope::Anywhere(topology.path(leaf).collect())),

@@ -7,12 +7,13 @@ use muster_core::id::{ClaimId, PoolIdx};
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, Plan, Target};
 
-use super::{Held, alone};
+use super::alone;
+use super::ledger::Holdings;
 use crate::cycle::{Cycle, earliest};
 use crate::odds::out_of_stock;
 
 /// Releases what has failed or retired, and retires what is too old. What was only put off may still come.
-pub(super) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Held, plan: &mut Plan) {
+pub(super) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Holdings, plan: &mut Plan) {
     let world = cycle.scratch.world;
     for id in std::mem::take(&mut held.retired) {
         alone(plan, Action::Release { claim: id });
@@ -45,7 +46,7 @@ pub(super) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Held, plan: &mut Plan)
 }
 
 /// Nodes that have grown too old go; those in use take nobody new.
-fn expired(cycle: &mut Cycle<'_>, held: &mut Held, plan: &mut Plan) {
+fn expired(cycle: &mut Cycle<'_>, held: &mut Holdings, plan: &mut Plan) {
     let world = cycle.scratch.world;
     let mut wake = None;
     let mut is_old = |id: &ClaimId| {
@@ -81,7 +82,7 @@ pub(super) fn surplus(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,
     target: Target,
-    held: Held,
+    held: Holdings,
     plan: &mut Plan,
 ) {
     let world = cycle.scratch.world;

@@ -63,7 +63,7 @@ pub(super) fn holdings(cycle: &Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
             && (here.seats > 0 || wanted.contains(&node))
         {
             held.in_use += 1;
-            if !claim.retiring && matches!(claim.state, ClaimState::Ready(_)) {
+            if !claim.retiring && claim.is_ready() {
                 held.used.push((*id, node));
             }
             continue;

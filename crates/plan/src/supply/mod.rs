@@ -13,7 +13,6 @@ use muster_core::id::{Id, PoolIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
 
 use crate::cycle::Cycle;
-use ledger::Holdings;
 
 /// Adds to the plan what each pool lacks or can spare.
 pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
@@ -39,6 +38,3 @@ pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
 fn alone(plan: &mut Plan, action: Action) {
     plan.groups.push(ActionGroup { gang: None, actions: vec![action] });
 }
-
-/// What one pool has, sorted by what can be done with it.
-type Held = Holdings;

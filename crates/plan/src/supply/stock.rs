@@ -4,7 +4,8 @@ use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, Plan, Target};
 
-use super::{Held, alone};
+use super::alone;
+use super::ledger::Holdings;
 use crate::cycle::{Cycle, earliest};
 use crate::odds::out_of_stock;
 use crate::provision::avoided;
@@ -14,7 +15,7 @@ pub(super) fn fill(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,
     target: Target,
-    held: &mut Held,
+    held: &mut Holdings,
     plan: &mut Plan,
 ) {
     let world = cycle.scratch.world;

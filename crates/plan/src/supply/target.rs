@@ -10,12 +10,12 @@ use muster_core::plan::Target;
 use muster_core::pool::Pool;
 use muster_core::time::{Span, Time};
 
-use super::Held;
+use super::ledger::Holdings;
 use crate::cycle::{Cycle, earliest};
 
 /// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
 /// it is there in time.
-pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Held) -> Target {
+pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target {
     let in_use = held.in_use;
     let pool = &cycle.scratch.world.pools()[idx];
     let ahead = &pool.spec.ahead;
