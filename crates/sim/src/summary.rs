@@ -133,7 +133,7 @@ pub(crate) fn bounded_slowdown(wait: f64, run: f64) -> f64 {
 }
 
 /// The smallest value that at least this share of the sorted values does not exceed.
-pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
+pub fn percentile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }

@@ -5,19 +5,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args as ClapArgs;
 use muster_core::ahead::{Ahead, ForecastSpec};
 use muster_core::pool::PoolSpec;
-use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
-use muster_core::topology::Levels;
-use muster_plan::Policy;
+use muster_sim::Job;
 use muster_sim::cloud::CloudModel;
-use muster_sim::{Job, Setup, Sim, SimOptions};
+use muster_sim::summary::percentile;
 use serde::Serialize;
 
-use super::supply::{self, model, percentile, round};
+use super::supply::{self, model, round, strategies};
 
 /// Measure gang hits against idle nodes, for static warm pools and for the forecast.
 ///
@@ -121,17 +118,7 @@ fn measure(
     let (mut spec, model): (PoolSpec, CloudModel) = model::endless(IDLE_AFTER);
     spec.ahead = ahead;
     let last = jobs.last().map_or(Time::ZERO, |job| job.submit);
-    let setup = Setup {
-        levels: Levels::default(),
-        queues: vec![QueueSpec::open("default")],
-        pools: vec![(spec, model)],
-        nodes: Vec::new(),
-        jobs: jobs.to_vec(),
-        epoch: 0,
-    };
-    let policy = Policy { explain: false, ..Policy::default() };
-    let options = SimOptions { seed: 1, ..SimOptions::default() };
-    let mut sim = Sim::new(setup, policy, options).context("the pool")?;
+    let mut sim = strategies::stage(vec![(spec, model)], jobs, 1)?;
     let from = jobs.first().map_or(Time::ZERO, |job| job.submit) + UNCOUNTED;
     sim.run(from);
     let before = sim.accounts().meter().bought().empty_node_ms();

@@ -2,6 +2,7 @@
 
 use muster_sim::accounts::Outcome;
 use muster_sim::meter::State;
+use muster_sim::summary::percentile;
 use serde::Serialize;
 
 use super::strategies::Came;
@@ -147,12 +148,6 @@ impl Line {
             self.seconds
         )
     }
-}
-
-/// The smallest value that at least this share of the sorted values does not exceed.
-pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
 /// So many digits after the point: more would be noise.

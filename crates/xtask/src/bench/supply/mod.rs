@@ -5,7 +5,7 @@
 mod jobs;
 mod line;
 pub(super) mod model;
-mod strategies;
+pub(super) mod strategies;
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use clap::Args as ClapArgs;
 use muster_core::time::Span;
 use muster_sim::Job;
 
-pub(super) use line::{percentile, round};
+pub(super) use line::round;
 
 use line::Line;
 use strategies::{Came, Strategy};

@@ -10,6 +10,7 @@ use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_plan::Policy;
 use muster_sim::accounts::Accounts;
+use muster_sim::cloud::CloudModel;
 use muster_sim::meter::{Tally, Work};
 use muster_sim::rivals::{self, AcceptedTerms, PerPodTerms, Rival, SerialTerms};
 use muster_sim::{Job, Setup, Sim, SimOptions};
@@ -95,7 +96,9 @@ impl Strategy {
                 for ((pool, _), changed) in pools.iter_mut().zip(specs) {
                     *pool = changed;
                 }
-                run_muster(pools, jobs, seed, until)?
+                let mut sim = stage(pools, jobs, seed)?;
+                sim.run(until);
+                sim.accounts().clone()
             }
             How::Rival(rival) => {
                 rivals::run(&rival(idle_after), pools, jobs, seed, until)?.accounts
@@ -105,12 +108,12 @@ impl Strategy {
     }
 }
 
-fn run_muster(
-    pools: Vec<(PoolSpec, muster_sim::cloud::CloudModel)>,
+/// The real planner with these pools, before the first job.
+pub(crate) fn stage(
+    pools: Vec<(PoolSpec, CloudModel)>,
     jobs: &[Job],
     seed: u64,
-    until: Time,
-) -> anyhow::Result<Accounts> {
+) -> anyhow::Result<Sim> {
     let setup = Setup {
         levels: Levels::default(),
         queues: vec![QueueSpec::open("default")],
@@ -122,7 +125,5 @@ fn run_muster(
     // Nobody reads verdicts here; decisions are the same without them.
     let policy = Policy { explain: false, ..Policy::default() };
     let options = SimOptions { seed, ..SimOptions::default() };
-    let mut sim = Sim::new(setup, policy, options).context("the model's pools")?;
-    sim.run(until);
-    Ok(sim.accounts().clone())
+    Sim::new(setup, policy, options).context("the model's pools")
 }
