@@ -80,6 +80,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         deadline: deadline(spec),
         cost_of_waiting: spec.get("costOfWaiting").and_then(|value| value.money()),
         disruption: disruption(spec),
+        scaling: Default::default(),
     };
     let gang = GangManifest {
         spec: core,

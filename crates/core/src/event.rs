@@ -12,6 +12,7 @@ use crate::order::ClaimFailure;
 use crate::plan::Action;
 use crate::pool::PoolSpec;
 use crate::queue::QueueSpec;
+use crate::time::Time;
 
 /// One change of the World.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -34,6 +35,13 @@ pub enum Event {
     NodeSeen(NodeSpec),
     /// A node is no more.
     NodeGone(Arc<str>),
+    /// A node will be gone at some instant, or is not to be trusted from now on.
+    NodeNotice {
+        /// Its name.
+        name: Arc<str>,
+        /// When it will be gone.
+        by: Time,
+    },
     /// The provider has started a machine for a claim.
     ClaimLaunched(ClaimId),
     /// A claim's machine is stopped, and its node gone with it.
@@ -44,6 +52,12 @@ pub enum Event {
     ClaimGone(ClaimId),
     /// Every member of an admitted gang runs.
     GangStarted(GangId),
+    /// A gang has the members it was told to have.
+    GangResized(GangId),
+    /// A gang does not want more members; it keeps those it had.
+    ResizeDeclined(GangId),
+    /// What twice the members bring a gang of twice the speed, in thousandths, as measured.
+    GangMeasured(GangId, u16),
     /// Every member of a gang that was told to stop has stopped.
     GangStopped(GangId),
     /// A gang has done its work, or failed for good.

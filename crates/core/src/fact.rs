@@ -47,6 +47,8 @@ pub enum Fact {
         claims: Vec<(ClaimId, OfferingRef)>,
         /// The nodes that are here already and on which members will sit, once per member.
         holds: Vec<NodeIdx>,
+        /// Gangs that make way for it, wholly or in part.
+        after: Vec<GangId>,
         /// When it is given up.
         deadline: Time,
     },
@@ -194,6 +196,39 @@ pub enum Fact {
     GangStarted {
         /// Which.
         gang: GangId,
+    },
+    /// A gang was told to stop; its members have their grace.
+    GangStopping {
+        /// Which.
+        gang: GangId,
+        /// Why.
+        reason: StopReason,
+    },
+    /// A gang that runs was told to have so many members in all.
+    GangResizing {
+        /// Which.
+        gang: GangId,
+        /// Members it has.
+        from: u32,
+        /// Members it is to have.
+        to: u32,
+    },
+    /// A gang has the members it was told to have.
+    GangResized {
+        /// Which.
+        gang: GangId,
+    },
+    /// A gang did not want more members.
+    ResizeDeclined {
+        /// Which.
+        gang: GangId,
+    },
+    /// A node will be gone.
+    NodeNoticed {
+        /// Its slot.
+        node: NodeIdx,
+        /// When.
+        by: Time,
     },
     /// Every member of a gang was stopped before its work was done.
     GangStopped {

@@ -6,11 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::constraint::Constraints;
 use crate::device::{DeviceSet, GpuRequest, WHOLE};
+pub use crate::disruption::{Checkpoint, Disruption, Signal};
 use crate::id::{NodeIdx, OrderId, QueueIdx, SigIdx};
 use crate::money::Money;
+use crate::plan::StopReason;
 use crate::queue::Usage;
 use crate::resource::NamedAmounts;
 use crate::time::{Span, Time};
+use crate::work::{Scaling, Work, stretched};
 
 /// What one member of a role needs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -83,15 +86,6 @@ impl Default for Provisioning {
     }
 }
 
-/// What may be done to a gang that runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Disruption {
-    /// Whether it may be stopped for others' sake, or to save nodes.
-    pub preemptible: bool,
-    /// Not before it has run for so long.
-    pub min_runtime: Span,
-}
-
 /// A gang as submitted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GangSpec {
@@ -125,6 +119,9 @@ pub struct GangSpec {
     /// What may be done to it while it runs.
     #[serde(default)]
     pub disruption: Disruption,
+    /// What more members bring it, if it can have more or fewer.
+    #[serde(default)]
+    pub scaling: Scaling,
 }
 
 /// What a gang is taken to run for when its submitter does not say.
@@ -135,13 +132,19 @@ impl GangSpec {
     pub fn is_rigid(&self) -> bool {
         self.roles.iter().all(|role| role.min == role.max)
     }
-    /// Whether it may be moved to other nodes to save some. A rigid gang never is.
+    /// Whether it may be moved to other nodes to save some, or to make room for others: it must agree, and not
+    /// begin from nothing wherever it goes.
     pub fn may_move(&self) -> bool {
-        self.disruption.preemptible && !self.is_rigid()
+        self.disruption.preemptible && (!self.is_rigid() || self.disruption.checkpoint.is_some())
     }
     /// What the submitter thinks it takes; an hour when nothing was said.
     pub fn said_duration(&self) -> Span {
         self.expected_duration.unwrap_or(UNSAID)
+    }
+    /// Members that its roles with a choice can have, all of them together.
+    pub fn most_elastic(&self) -> u32 {
+        let elastic = self.roles.iter().filter(|role| role.min < role.max);
+        elastic.fold(0, |sum, role| sum.saturating_add(role.max))
     }
     /// Members it does not start without.
     pub fn min_members(&self) -> u32 {
@@ -196,6 +199,15 @@ pub enum Phase {
     Stopping,
 }
 
+/// Members being added to a gang that runs, or taken from it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Resize {
+    /// The seats it will have.
+    pub to: Vec<Seat>,
+    /// Those of them that it did not have.
+    pub added: Vec<Seat>,
+}
+
 /// A gang in the World.
 #[derive(Clone, Debug)]
 pub struct Gang {
@@ -213,8 +225,22 @@ pub struct Gang {
     pub submitted: Time,
     /// Where it stands.
     pub phase: Phase,
-    /// Seats of its members while admitted or running.
+    /// Seats of its members while admitted or running; also those it is giving up or only just getting.
     pub seats: Vec<Seat>,
+    /// Members being added or taken away, if any.
+    pub resize: Option<Resize>,
+    /// When its members last changed while it ran, or it would not have more.
+    pub resized: Option<Time>,
+    /// When it last would not have more members.
+    pub declined: Option<Time>,
+    /// What it has still to do.
+    pub work: Work,
+    /// What twice the members really bring, as measured; in thousandths of twice the speed.
+    pub measured: Option<u16>,
+    /// Why it is being stopped, or was last.
+    pub stop: Option<StopReason>,
+    /// Times it was stopped for others' sake.
+    pub evictions: u32,
     /// Orders that failed since the last one that did not.
     pub failed_orders: u32,
     /// When the last order failed.
@@ -229,12 +255,74 @@ impl Gang {
     /// When it ends if its submitter is right; none while it does not run.
     pub fn said_end(&self) -> Option<Time> {
         match self.phase {
-            Phase::Admitted { at } | Phase::Running { at } => Some(at + self.spec.said_duration()),
+            Phase::Admitted { .. } | Phase::Running { .. } => {
+                Some(self.end_if(self.spec.said_duration()))
+            }
             Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => None,
         }
+    }
+    /// When it ends, running as it does, if it takes so long in all with every role at its `max`.
+    pub fn end_if(&self, takes: Span) -> Time {
+        let left = Span(takes.0.saturating_sub(self.work.done.0));
+        self.work.since + stretched(left, self.speed())
+    }
+    /// What is left of such a duration if it starts now with its minimum.
+    pub fn lasts_if(&self, takes: Span) -> Span {
+        let left = Span(takes.0.saturating_sub(self.work.done.0));
+        let least = self.spec.roles.iter().filter(|role| role.min < role.max);
+        let speed = self.speed_with(least.fold(0, |sum, role| sum.saturating_add(role.min)));
+        stretched(left, speed) + self.pause_at_start()
+    }
+    /// How long it stands still when it starts.
+    pub fn pause_at_start(&self) -> Span {
+        if self.work.kept > Span::ZERO { self.spec.disruption.restart() } else { Span::ZERO }
+    }
+    /// How fast it is with the members it has, as a part of how fast it can be.
+    pub fn speed(&self) -> f64 {
+        if self.spec.is_rigid() {
+            return 1.0;
+        }
+        let elastic = |seat: &&Seat| {
+            let role = &self.spec.roles[usize::from(seat.role)];
+            role.min < role.max
+        };
+        self.speed_with(self.seats.iter().filter(elastic).map(|seat| u32::from(seat.members)).sum())
+    }
+    /// How fast it is with so many members in its roles with a choice.
+    pub fn speed_with(&self, members: u32) -> f64 {
+        let declared = self.spec.scaling;
+        let scaling =
+            Scaling { efficiency: self.measured.unwrap_or(declared.efficiency), ..declared };
+        scaling.speed(members, self.spec.most_elastic())
     }
     /// Whether it waits for seats, with or without an order.
     pub fn is_pending(&self) -> bool {
         matches!(self.phase, Phase::Waiting | Phase::Assembling(_))
     }
+    /// Whether every member runs and none is being added or taken away.
+    pub fn is_steady(&self) -> bool {
+        matches!(self.phase, Phase::Running { .. }) && self.resize.is_none()
+    }
+    /// Members in a role, by its place in the list.
+    pub fn members_in(&self, role: u16) -> u32 {
+        let mine = self.seats.iter().filter(|seat| seat.role == role);
+        mine.map(|seat| u32::from(seat.members)).sum()
+    }
+}
+
+/// Seats of the first list that are not in the second. Seats that differ in nothing count as often as they are
+/// there.
+pub fn without(seats: &[Seat], gone: &[Seat]) -> Vec<Seat> {
+    let mut gone = gone.to_vec();
+    gone.sort_unstable();
+    let mut left = Vec::with_capacity(seats.len().saturating_sub(gone.len()));
+    for seat in seats {
+        match gone.binary_search(seat) {
+            Ok(at) => {
+                gone.remove(at);
+            }
+            Err(_) => left.push(*seat),
+        }
+    }
+    left
 }

@@ -19,6 +19,7 @@ pub mod baseline;
 pub mod calendar;
 pub mod constraint;
 pub mod demand;
+pub mod disruption;
 pub mod gang;
 pub mod health;
 pub mod history;
@@ -29,6 +30,7 @@ pub mod past;
 pub mod pool;
 pub mod queue;
 pub mod topology;
+pub mod work;
 
 pub mod capacity;
 pub mod signature;

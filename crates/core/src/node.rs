@@ -73,8 +73,19 @@ pub struct Node {
     pub usable: bool,
     /// Being given back; nothing new is placed here.
     pub releasing: bool,
+    /// When it will be gone, if that is known; nothing new is placed here.
+    pub notice: Option<Time>,
+    /// Until when it is not trusted: it failed too often under those who used it.
+    pub quarantined: Option<Time>,
     /// Seats taken, by running members and by reservations alike.
     pub seats: u32,
     /// Since when nobody has used it.
     pub idle_since: Time,
+}
+
+impl Node {
+    /// Whether somebody new may be placed on it.
+    pub fn takes_more(&self) -> bool {
+        self.usable && !self.releasing && self.notice.is_none() && self.quarantined.is_none()
+    }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::DeviceSet;
 use crate::gang::Seat;
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
+use crate::plan::StopReason;
 use crate::time::Time;
 
 /// Why a claim did not become a node.
@@ -144,6 +145,18 @@ pub struct Reservation {
     pub members: u16,
 }
 
+/// Seats that a gang gives up for another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MakesWay {
+    /// Who gives them up.
+    pub gang: GangId,
+    /// Which. All it has if it is stopped.
+    pub seats: Vec<Seat>,
+    /// Why it is stopped; none if it goes on with the members it has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopReason>,
+}
+
 /// What an order asks for, as decided by the planner.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OrderSpec {
@@ -158,6 +171,9 @@ pub struct OrderSpec {
     pub reservations: Vec<Reservation>,
     /// When it is given up.
     pub deadline: Time,
+    /// Seats that others give up for it, all of them or only those above their minimum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<MakesWay>,
     /// What its nodes cost above the least there could be, in thousandths of that; never too little.
     #[serde(default)]
     pub gap: u32,
@@ -189,6 +205,8 @@ pub struct Order {
     pub spec: OrderSpec,
     /// When it was placed.
     pub placed: Time,
+    /// Those who make way for it and have not left yet.
+    pub after: Vec<MakesWay>,
     /// Failed claims that were replaced instead of giving all of it up.
     pub top_ups: u32,
     /// Seats it holds already: those on nodes that were here, and those on claims that are ready.

@@ -15,8 +15,39 @@ pub enum StopReason {
     NodeLost(NodeIdx),
     /// It was cancelled.
     Cancelled,
-    /// It fits on fewer nodes, and may be moved; it starts over there.
+    /// It fits elsewhere, and may be moved; it starts over there.
     Moved,
+    /// A node under it is about to go; it starts over from the queue.
+    NodeFailing(NodeIdx),
+    /// A gang of higher priority needs its seats.
+    Preempted(GangId),
+    /// It runs on what was lent, and a gang of the queue that lent it needs that.
+    Reclaimed(GangId),
+    /// Its slice of time is over, and it is another's turn.
+    Rotated(GangId),
+}
+
+impl StopReason {
+    /// For whose sake it is stopped, if for somebody's.
+    pub fn by(self) -> Option<GangId> {
+        match self {
+            StopReason::Preempted(by) | StopReason::Reclaimed(by) | StopReason::Rotated(by) => {
+                Some(by)
+            }
+            StopReason::NodeLost(_)
+            | StopReason::NodeFailing(_)
+            | StopReason::Cancelled
+            | StopReason::Moved => None,
+        }
+    }
+    /// Whether it could have gone on.
+    pub fn is_eviction(self) -> bool {
+        self.by().is_some() || self == StopReason::Moved
+    }
+    /// Whether the gang is told before, and has its grace.
+    pub fn is_told(self) -> bool {
+        !matches!(self, StopReason::NodeLost(_))
+    }
 }
 
 /// One thing for a host to do. Doing it twice is doing it once.
@@ -81,6 +112,13 @@ pub enum Action {
     Retire {
         /// The claim.
         claim: ClaimId,
+    },
+    /// Give a gang that runs more members, or fewer; never fewer than its minimum.
+    Resize {
+        /// The gang.
+        gang: GangId,
+        /// The seats it has afterwards, all of them.
+        seats: Vec<Seat>,
     },
     /// Stop every member of a gang.
     Stop {

@@ -1,6 +1,6 @@
 //! Queues: tenants' places in a tree, each with its share and its limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Id, QueueIdx, ResourceIdx};
 use crate::past::Past;
 use crate::resource::{Amounts, NamedAmounts};
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// Amounts a queue is promised or held to: GPUs apart, in thousandths of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -47,6 +47,16 @@ pub struct QueueSpec {
     /// Tiers it may buy from; every tier when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<Arc<str>>,
+    /// How long a gang runs before it is another's turn, where its gangs take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_slice: Option<Span>,
+    /// How soon it has back what it lent, at the latest; ten minutes when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reclaim_within: Option<Span>,
+    /// How many of its gangs may be stopped for others' sake within an hour; any number when absent. What was
+    /// lent goes back all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evictions_per_hour: Option<u32>,
 }
 
 fn one() -> u32 {
@@ -65,7 +75,14 @@ impl QueueSpec {
             user_limit: Quota::default(),
             half_life: None,
             tiers: Vec::new(),
+            time_slice: None,
+            reclaim_within: None,
+            evictions_per_hour: None,
         }
+    }
+    /// How soon it has back what it lent, at the latest.
+    pub fn reclaims_within(&self) -> Span {
+        self.reclaim_within.unwrap_or(Span::mins(10))
     }
 }
 
@@ -158,9 +175,16 @@ pub struct Queue {
     pub past: Past,
     /// What each user holds; kept only where there is a limit for users.
     pub users: BTreeMap<Arc<str>, Usage>,
+    /// When its gangs were stopped for others' sake, within the last hour.
+    pub evicted: VecDeque<Time>,
 }
 
 impl Queue {
+    /// Whether one more of its gangs may be stopped for others' sake now.
+    pub fn may_evict(&self, now: Time) -> bool {
+        let recent = self.evicted.iter().filter(|at| now.since(**at) < Span::hours(1)).count();
+        self.spec.evictions_per_hour.is_none_or(|most| recent < most as usize)
+    }
     /// What it holds beyond what it can count on.
     pub fn borrowed(&self) -> Usage {
         self.compare(u64::saturating_sub)

@@ -313,7 +313,7 @@ impl<'w> Scratch<'w> {
         if let Some((leaf, slot)) = self.ghosts.get(ghost).copied() {
             return Some((leaf, slot, self.groups(leaf).state_of(slot)?));
         }
-        let leaf = self.world.node(node).filter(|here| here.usable && !here.releasing)?.leaf;
+        let leaf = self.world.node(node).filter(|here| here.takes_more())?.leaf;
         let slot = self.world.node_slot(node)?;
         let state = match &self.groups[leaf.index()] {
             Some(groups) => groups.state_of(slot)?,

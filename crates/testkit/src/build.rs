@@ -70,6 +70,7 @@ pub fn gang(name: &str, count: u32, gpus: u16) -> GangSpec {
         deadline: None,
         cost_of_waiting: None,
         disruption: Disruption::default(),
+        scaling: Default::default(),
     }
 }
 

@@ -103,7 +103,11 @@ impl Timeline {
                 let text = match reason {
                     StopReason::NodeLost(_) => "stopped whole, back to its place in the queue",
                     StopReason::Cancelled => "stopped whole",
-                    StopReason::Moved => "stopped whole, to move to fewer nodes",
+                    StopReason::Moved => "stopped whole, to move to other nodes",
+                    StopReason::NodeFailing(_) => "stopped whole before its node goes",
+                    StopReason::Preempted(_) => "stopped whole for a gang of higher priority",
+                    StopReason::Reclaimed(_) => "stopped whole: what it ran on was lent",
+                    StopReason::Rotated(_) => "stopped whole: it is another's turn",
                 };
                 self.gang_line(now, &style("stop").yellow(), *gang, text);
             }

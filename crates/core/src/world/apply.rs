@@ -12,6 +12,7 @@ impl World {
     /// When the event does not fit the World as it is; the World is unchanged then, except for its time.
     pub fn apply(&mut self, now: Time, event: &Event) -> Result<(), Refusal> {
         self.now = self.now.max(now);
+        self.forgive();
         match event {
             Event::Synced => {
                 self.synced = true;
@@ -28,11 +29,15 @@ impl World {
             Event::GangCancelled(gang) => self.cancel(*gang),
             Event::NodeSeen(spec) => self.see_node(spec),
             Event::NodeGone(name) => self.lose_node(name),
+            Event::NodeNotice { name, by } => self.notice_node(name, *by),
             Event::ClaimLaunched(claim) => self.launch_claim(*claim),
             Event::ClaimStopped(claim) => self.claim_stopped(*claim),
             Event::ClaimFailed(claim, failure) => self.fail_claim(*claim, *failure),
             Event::ClaimGone(claim) => self.forget_claim(*claim),
             Event::GangStarted(gang) => self.start(*gang),
+            Event::GangResized(gang) => self.resized(*gang),
+            Event::ResizeDeclined(gang) => self.decline(*gang),
+            Event::GangMeasured(gang, efficiency) => self.measure(*gang, *efficiency),
             Event::GangStopped(gang) => self.stopped(*gang),
             Event::GangEnded(gang) => self.end(*gang),
             Event::Expected { pool, outlook } => self.expect(pool, outlook),
@@ -55,7 +60,8 @@ impl World {
             Action::Retry { claim, attempt } => self.retry(*claim, *attempt),
             Action::Park { claim } => self.park(*claim),
             Action::Retire { claim } => self.retire(*claim),
-            Action::Stop { gang, reason: _ } => self.stop(*gang),
+            Action::Resize { gang, seats } => self.resize(*gang, seats),
+            Action::Stop { gang, reason } => self.stop(*gang, *reason),
             Action::Release { claim } => self.release(*claim),
         }
     }

@@ -6,8 +6,12 @@ use crate::event::{Refusal, Stale};
 use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
 use crate::history::Run;
 use crate::id::{GangId, SigIdx};
+use crate::order::MakesWay;
+use crate::plan::StopReason;
 use crate::queue::Usage;
 use crate::signature::{Signature, SignatureKey};
+use crate::time::{Span, Time};
+use crate::work::Work;
 
 impl World {
     pub(super) fn submit(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
@@ -43,6 +47,13 @@ impl World {
             submitted: self.now,
             phase: Phase::Waiting,
             seats: Vec::new(),
+            resize: None,
+            resized: None,
+            declined: None,
+            work: Work::new(spec.said_duration()),
+            measured: None,
+            stop: None,
+            evictions: 0,
             failed_orders: 0,
             last_failure: None,
             restarts: 0,
@@ -94,7 +105,7 @@ impl World {
                 if !self.are_free(gang, seats) {
                     return Err(Stale::Seat.into());
                 }
-                self.check_quota(gang, &self.wants(gang, seats))?;
+                self.check_quota(gang, &self.wants(gang, seats), &[])?;
                 self.charge_seats(id, seats, true);
                 self.sit(id, seats);
             }
@@ -102,10 +113,13 @@ impl World {
         let at = self.now;
         self.leave_line(id);
         self.pending.remove(&id);
+        self.repairs.remove(&id);
         let gang = self.gang_mut(id);
         gang.seats = seats.to_vec();
         gang.failed_orders = 0;
         gang.last_failure = None;
+        gang.stop = None;
+        gang.work.since = at + gang.pause_at_start();
         self.enter(id, Phase::Admitted { at });
         Ok(())
     }
@@ -113,17 +127,30 @@ impl World {
     pub(super) fn start(&mut self, id: GangId) -> Result<(), Refusal> {
         let at = self.now;
         match self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase {
-            Phase::Admitted { .. } => self.enter(id, Phase::Running { at }),
+            Phase::Admitted { .. } => {
+                self.unlist_end(id);
+                let gang = self.gang_mut(id);
+                gang.work.since = at + gang.pause_at_start();
+                self.list_end(id);
+                self.enter(id, Phase::Running { at });
+            }
             Phase::Running { .. } | Phase::Stopping => {}
             Phase::Waiting | Phase::Assembling(_) => return Err(Stale::Gang.into()),
         }
         Ok(())
     }
 
-    pub(super) fn stop(&mut self, id: GangId) -> Result<(), Refusal> {
+    pub(super) fn stop(&mut self, id: GangId, reason: StopReason) -> Result<(), Refusal> {
         match self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase {
             Phase::Admitted { .. } | Phase::Running { .. } => {
                 self.enter(id, Phase::Stopping);
+                let gang = self.gang_mut(id);
+                gang.stop = Some(reason);
+                if reason.is_eviction() {
+                    gang.evictions += 1;
+                    let queue = gang.queue;
+                    self.note_eviction(queue);
+                }
             }
             Phase::Stopping => {}
             Phase::Waiting | Phase::Assembling(_) => return Err(Stale::Gang.into()),
@@ -136,15 +163,36 @@ impl World {
         if self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase != Phase::Stopping {
             return Err(Stale::Gang.into());
         }
+        let now = self.now;
+        let lost = self.broken.contains_key(&id);
+        let gang = self.gang_mut(id);
+        let (speed, disruption) = (gang.speed(), gang.spec.disruption);
+        let told = !lost && gang.stop.is_none_or(StopReason::is_told);
+        gang.work.stop(now, speed, |did| disruption.saved(did, told));
         self.leave_seats(id);
         if self.cancelled.contains(&id) {
             self.forget_gang(id);
             return Ok(());
         }
-        self.gang_mut(id).restarts += 1;
+        let gang = self.gang_mut(id);
+        gang.restarts += 1;
+        let failed =
+            matches!(gang.stop, Some(StopReason::NodeLost(_) | StopReason::NodeFailing(_)));
+        if failed || lost {
+            self.repairs.insert(id);
+        }
         self.enter(id, Phase::Waiting);
         self.wait(id);
         Ok(())
+    }
+
+    fn note_eviction(&mut self, queue: crate::id::QueueIdx) {
+        let now = self.now;
+        let evicted = &mut self.queues[queue].evicted;
+        while evicted.front().is_some_and(|at| now.since(*at) >= Span::hours(1)) {
+            evicted.pop_front();
+        }
+        evicted.push_back(now);
     }
 
     pub(super) fn end(&mut self, id: GangId) -> Result<(), Refusal> {
@@ -169,10 +217,11 @@ impl World {
     /// Notes how long a gang ran, for guesses about its user's next ones.
     fn remember_run(&mut self, id: GangId) {
         let gang = self.gangs[id].as_deref().expect("a gang that is not over");
-        let Phase::Running { at } = gang.phase else {
+        let Phase::Running { .. } = gang.phase else {
             return self.with_the_baseline(|baseline| baseline.really_gone(id));
         };
-        let lasted = self.now.since(at);
+        // With every role at its `max`, and over all of its runs: what submitters speak of.
+        let lasted = gang.work.done_by(self.now, gang.speed());
         self.with_the_baseline(|baseline| baseline.really_ended(id, lasted));
         let gang = self.gangs[id].as_deref().expect("a gang that is not over");
         if gang.spec.user.is_empty() {
@@ -180,7 +229,7 @@ impl World {
         }
         let run = Run {
             ended: self.now,
-            lasted: self.now.since(at),
+            lasted,
             estimate: gang.spec.expected_duration,
             members: members_of(&gang.seats),
         };
@@ -205,6 +254,7 @@ impl World {
         self.pending.remove(&id);
         self.broken.remove(&id);
         self.cancelled.remove(&id);
+        self.repairs.remove(&id);
     }
 
     /// A gang moves on; the index of expected ends follows.
@@ -215,14 +265,16 @@ impl World {
             Phase::Waiting => self.with_the_baseline(|b| b.really_requeued(id)),
             Phase::Assembling(_) | Phase::Admitted { .. } | Phase::Stopping => {}
         }
-        let gang = self.gang_mut(id);
-        gang.phase = phase;
-        if let Some(end) = gang.said_end() {
-            self.said_ends.insert((end, id));
-        }
+        self.gang_mut(id).phase = phase;
+        self.list_end(id);
     }
 
-    fn unlist_end(&mut self, id: GangId) {
+    pub(super) fn list_end(&mut self, id: GangId) {
+        let end: Option<Time> = self.gang(id).and_then(Gang::said_end);
+        self.said_ends.extend(end.map(|end| (end, id)));
+    }
+
+    pub(super) fn unlist_end(&mut self, id: GangId) {
         if let Some(end) = self.gang(id).and_then(Gang::said_end) {
             self.said_ends.remove(&(end, id));
         }
@@ -280,16 +332,40 @@ impl World {
 
     /// Whether the queue and everything above it, and the user in each of them, stays within its limit.
     /// Whoever wants none of a resource is not kept out by a queue that holds too much of it.
-    pub(super) fn check_quota(&self, gang: &Gang, wants: &[(SigIdx, u32)]) -> Result<(), Refusal> {
+    /// What makes way for it does not count any more.
+    pub(super) fn check_quota(
+        &self,
+        gang: &Gang,
+        wants: &[(SigIdx, u32)],
+        after: &[MakesWay],
+    ) -> Result<(), Refusal> {
+        if !self.has_limits {
+            return Ok(());
+        }
         let mut sum = Usage::default();
         for (sig, count) in wants {
             sum.add(&self.sigs[*sig].key.amounts, self.sigs[*sig].gpu_milli(), *count);
         }
-        for queue in self.queue_path(gang.queue).map(|queue| &self.queues[queue]) {
-            let none = Usage::default();
-            let own = queue.users.get(&gang.spec.user).unwrap_or(&none);
-            if queue.limit.exceeded(&queue.usage, &sum).is_some()
-                || queue.user_limit.exceeded(own, &sum).is_some()
+        for idx in self.queue_path(gang.queue) {
+            let queue = &self.queues[idx];
+            let mut held = queue.usage.clone();
+            let mut own = queue.users.get(&gang.spec.user).cloned().unwrap_or_default();
+            for way in after {
+                let Some(other) = self.gang(way.gang) else { continue };
+                if !self.queue_path(other.queue).any(|queue| queue == idx) {
+                    continue;
+                }
+                let mine = other.spec.user == gang.spec.user && !queue.user_limit.is_empty();
+                for (sig, count) in self.wants(other, &way.seats) {
+                    let signature = &self.sigs[sig];
+                    held.take(&signature.key.amounts, signature.gpu_milli(), count);
+                    if mine {
+                        own.take(&signature.key.amounts, signature.gpu_milli(), count);
+                    }
+                }
+            }
+            if queue.limit.exceeded(&held, &sum).is_some()
+                || queue.user_limit.exceeded(&own, &sum).is_some()
             {
                 return Err(Stale::Queue.into());
             }
@@ -298,10 +374,14 @@ impl World {
     }
 
     fn leave_seats(&mut self, id: GangId) {
-        let seats = std::mem::take(&mut self.gang_mut(id).seats);
+        self.unlist_end(id);
+        let gang = self.gang_mut(id);
+        let seats = std::mem::take(&mut gang.seats);
+        gang.resize = None;
         self.charge_seats(id, &seats, false);
         self.rise(id, &seats);
         self.broken.remove(&id);
+        self.has_made_way(id);
     }
 
     fn signature_of(&mut self, role: &RoleSpec) -> SigIdx {

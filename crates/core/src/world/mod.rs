@@ -8,12 +8,15 @@ mod claims;
 mod gangs;
 mod nodes;
 mod orders;
+mod resize;
 mod supply;
+mod trust;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::baseline::Baseline;
 use crate::capacity::{Capacity, Tally};
@@ -33,6 +36,7 @@ use crate::signature::{Signature, SignatureKey};
 use crate::state::{NodeState, StateTable};
 use crate::time::{Span, Time};
 use crate::topology::{Levels, Topology};
+use trust::Strikes;
 
 /// A node's row: the node, its state, and its slot in its leaf.
 #[derive(Clone, Debug)]
@@ -42,8 +46,11 @@ struct NodeRow {
     slot: u32,
     /// The node itself is gone, but members that were on it have not been stopped yet.
     gone: bool,
-    /// It has become too small for those on it; what is free is counted anew when one of them leaves.
+    /// It is too small for those on it and those who come after them; what is free is counted anew when one of
+    /// them leaves.
     cramped: bool,
+    /// Who has seats on it, running or reserved, and for how many members.
+    gangs: SmallVec<[(GangId, u32); 2]>,
 }
 
 /// Everything observed.
@@ -89,6 +96,16 @@ pub struct World {
     /// Gangs with a member on a node that is gone, and which node.
     broken: BTreeMap<GangId, NodeIdx>,
     cancelled: BTreeSet<GangId>,
+    /// Gangs that wait because a node under them failed.
+    repairs: BTreeSet<GangId>,
+    /// Gangs that make way for an order, and for which.
+    making_way: BTreeMap<GangId, OrderId>,
+    /// Nodes that will be gone, and when.
+    noticed: BTreeSet<(Time, NodeIdx)>,
+    /// How often nodes have failed under those who used them.
+    flaky: BTreeMap<Arc<str>, Strikes>,
+    /// Nodes that are not trusted, and until when.
+    quarantine: BTreeSet<(Time, NodeIdx)>,
 
     history: History,
     baseline: Option<Baseline>,
@@ -136,6 +153,11 @@ impl World {
             said: BTreeMap::new(),
             broken: BTreeMap::new(),
             cancelled: BTreeSet::new(),
+            repairs: BTreeSet::new(),
+            making_way: BTreeMap::new(),
+            noticed: BTreeSet::new(),
+            flaky: BTreeMap::new(),
+            quarantine: BTreeSet::new(),
             history: History::default(),
             baseline: None,
             orders: BTreeMap::new(),
@@ -280,6 +302,27 @@ impl World {
     /// Gangs that were cancelled and still hold something.
     pub fn cancelled(&self) -> &BTreeSet<GangId> {
         &self.cancelled
+    }
+
+    /// Gangs that wait because a node under them failed, by age.
+    pub fn repairs(&self) -> &BTreeSet<GangId> {
+        &self.repairs
+    }
+    /// The order for which a gang makes way, wholly or in part, if for any.
+    pub fn makes_way_for(&self, gang: GangId) -> Option<OrderId> {
+        self.making_way.get(&gang).copied()
+    }
+    /// Nodes that will be gone, and when, soonest first.
+    pub fn noticed(&self) -> impl Iterator<Item = (Time, NodeIdx)> + '_ {
+        self.noticed.iter().copied()
+    }
+    /// When the next node is trusted again.
+    pub fn next_trusted(&self) -> Option<Time> {
+        self.quarantine.first().map(|(until, _)| *until)
+    }
+    /// Who has seats on a node, running or reserved, and for how many members.
+    pub fn gangs_on(&self, node: NodeIdx) -> &[(GangId, u32)] {
+        self.nodes.get(node).and_then(Option::as_ref).map_or(&[], |row| &row.gangs)
     }
 
     /// How long the gangs of each user really ran.

@@ -50,6 +50,7 @@ impl World {
         row.node.usable = usable;
         row.node.claim = spec.claim.or(row.node.claim);
         self.list(idx);
+        self.mistrust(idx);
         if let Some(claim) = spec.claim {
             self.claim_has_node(claim, idx, usable);
         }
@@ -61,6 +62,8 @@ impl World {
             return Err(Refusal::UnknownNode(name.clone()));
         };
         self.unlist(idx);
+        self.strike(idx);
+        self.forget_trust(idx);
         let row = self.row_mut(idx);
         row.gone = true;
         row.node.usable = false;
@@ -73,8 +76,11 @@ impl World {
             }
             claim.joined = None;
         }
-        for gang in self.gangs_on(idx) {
-            self.broken.entry(gang).or_insert(idx);
+        let runs = |world: &Self, gang: GangId| world.gang(gang).is_some_and(|g| !g.is_pending());
+        for (gang, _) in self.row(idx).gangs.clone() {
+            if runs(self, gang) {
+                self.broken.entry(gang).or_insert(idx);
+            }
         }
         self.forget_if_unused(idx);
         Ok(())
@@ -113,7 +119,17 @@ impl World {
         for on_node in seats.chunk_by(|a, b| a.node == b.node) {
             let node = on_node[0].node;
             self.change_state(node, gang, NodeState::sit, on_node);
-            self.row_mut(node).node.seats += members_of(on_node);
+            self.take_seats(node, gang, members_of(on_node));
+        }
+    }
+
+    /// Notes who has seats on a node.
+    pub(super) fn take_seats(&mut self, node: NodeIdx, gang: GangId, members: u32) {
+        let row = self.row_mut(node);
+        row.node.seats += members;
+        match row.gangs.iter_mut().find(|(id, _)| *id == gang) {
+            Some((_, known)) => *known += members,
+            None => row.gangs.push((gang, members)),
         }
     }
 
@@ -132,6 +148,11 @@ impl World {
             let now = self.now;
             let row = self.row_mut(node);
             row.node.seats -= members_of(on_node);
+            let at = row.gangs.iter().position(|(id, _)| *id == gang).expect("it has seats here");
+            row.gangs[at].1 -= members_of(on_node);
+            if row.gangs[at].1 == 0 {
+                row.gangs.remove(at);
+            }
             if row.node.seats == 0 {
                 row.node.idle_since = now;
                 self.forget_if_unused(node);
@@ -144,7 +165,7 @@ impl World {
         let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
         seats.chunk_by(|a, b| a.node == b.node).all(|on_node| {
             let node = on_node[0].node;
-            if self.node(node).is_none_or(|here| !here.usable || here.releasing) {
+            if self.node(node).is_none_or(|here| !here.takes_more()) {
                 return false;
             }
             let state =
@@ -185,11 +206,20 @@ impl World {
                 let claim = &self.claims[&claim];
                 claim.releasing || claim.retiring
             }),
+            notice: None,
+            quarantined: None,
             seats: 0,
             idle_since: self.now,
         };
         let state = self.states.enter(self.empty_state(class));
-        let row = Some(NodeRow { node, state, slot: 0, gone: false, cramped: false });
+        let row = Some(NodeRow {
+            node,
+            state,
+            slot: 0,
+            gone: false,
+            cramped: false,
+            gangs: SmallVec::new(),
+        });
         let idx = match self.vacant_nodes.pop() {
             Some(idx) => {
                 self.nodes[idx] = row;
@@ -202,10 +232,10 @@ impl World {
     }
 
     /// Enters a node into the indexes of the place it stands.
-    fn list(&mut self, idx: NodeIdx) {
+    pub(super) fn list(&mut self, idx: NodeIdx) {
         let row = self.row(idx);
         let (leaf, class, state) = (row.node.leaf, row.node.class, row.state);
-        let placeable = row.node.usable && !row.node.releasing;
+        let placeable = row.node.takes_more();
         let slot = self.capacity.seat(leaf, idx);
         self.row_mut(idx).slot = slot;
         if placeable {
@@ -221,10 +251,10 @@ impl World {
     }
 
     /// Takes a node out of the indexes of the place it stands.
-    fn unlist(&mut self, idx: NodeIdx) {
+    pub(super) fn unlist(&mut self, idx: NodeIdx) {
         let row = self.row(idx);
         let (leaf, class, state, slot) = (row.node.leaf, row.node.class, row.state, row.slot);
-        let placeable = row.node.usable && !row.node.releasing;
+        let placeable = row.node.takes_more();
         let owned = row.node.claim.is_none();
         if placeable {
             self.capacity.remove(&self.topology, leaf, slot, state);
@@ -256,10 +286,15 @@ impl World {
 
     /// What those on a node leave of it if it were of this class, and whether it is too small for them.
     fn left_on(&self, idx: NodeIdx, class: ClassIdx) -> (NodeState, bool) {
+        self.left_by(class, &self.seats_on(idx))
+    }
+
+    /// What those in these seats leave of a node of this class, and whether it is too small for them.
+    fn left_by(&self, class: ClassIdx, seats: &[(SigIdx, Seat)]) -> (NodeState, bool) {
         let mut state = self.empty_state(class);
         let mut cramped = false;
-        for (sig, seat) in self.seats_on(idx) {
-            let signature = &self.sigs[sig];
+        for (sig, seat) in seats {
+            let signature = &self.sigs[*sig];
             let members = u32::from(seat.members);
             // A node that shrank under its members has nothing free; it is never counted below zero.
             if state.free.times_fits(&signature.key.amounts) >= members {
@@ -274,7 +309,7 @@ impl World {
     }
 
     /// Counts what is free on a cramped node anew, when some of those on it have left.
-    fn recount(&mut self, idx: NodeIdx) {
+    pub(super) fn recount(&mut self, idx: NodeIdx) {
         if self.row(idx).gone {
             return;
         }
@@ -298,7 +333,7 @@ impl World {
     ) {
         let row = self.row(idx);
         let (old, leaf, slot) = (row.state, row.node.leaf, row.slot);
-        let listed = row.node.usable && !row.node.releasing;
+        let listed = row.node.takes_more();
         let mut state = self.states.get(old).clone();
         let sigs = &self.gang(gang).expect("a gang that is not over").sigs;
         for seat in seats {
@@ -324,16 +359,11 @@ impl World {
         }
     }
 
-    /// Gangs with members on a node.
-    fn gangs_on(&self, node: NodeIdx) -> Vec<GangId> {
-        let on = |gang: &crate::gang::Gang| gang.seats.iter().any(|seat| seat.node == node);
-        self.gangs().filter(|(_, gang)| on(gang)).map(|(id, _)| id).collect()
-    }
-
     /// Seats taken on a node, by running members and by reservations.
     fn seats_on(&self, node: NodeIdx) -> Vec<(SigIdx, Seat)> {
         let mut seats = Vec::new();
-        for (_, gang) in self.gangs() {
+        for (id, _) in &self.row(node).gangs {
+            let Some(gang) = self.gang(*id) else { continue };
             let mine = gang.seats.iter().filter(|seat| seat.node == node);
             seats.extend(mine.map(|seat| (gang.sigs[usize::from(seat.role)], *seat)));
             if let Phase::Assembling(order) = gang.phase {
@@ -342,5 +372,19 @@ impl World {
             }
         }
         seats
+    }
+
+    /// What would be free on a node without these seats of others.
+    pub(super) fn state_without(&self, node: NodeIdx, gone: &[(SigIdx, Seat)]) -> NodeState {
+        let mut gone = gone.to_vec();
+        let mut seats = self.seats_on(node);
+        seats.retain(|seat| match gone.iter().position(|other| other == seat) {
+            Some(at) => {
+                gone.swap_remove(at);
+                false
+            }
+            None => true,
+        });
+        self.left_by(self.row(node).node.class, &seats).0
     }
 }

@@ -2,10 +2,10 @@
 
 use super::World;
 use crate::event::{Refusal, Stale};
-use crate::gang::{Gang, Phase, Seat, members_of};
-use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId};
+use crate::gang::{Gang, Phase, Seat, members_of, without};
+use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId, SigIdx};
 use crate::order::{
-    ClaimFailure, ClaimState, Order, OrderSpec, Place, Reservation, RollbackReason,
+    ClaimFailure, ClaimState, MakesWay, Order, OrderSpec, Place, Reservation, RollbackReason,
 };
 
 impl World {
@@ -23,23 +23,79 @@ impl World {
         let all = reserved_seats(spec);
         let here: Vec<Seat> = present(&spec.reservations).collect();
         self.check_members(gang, &all)?;
-        if !self.are_free(gang, &here) {
+        let (over, free): (Vec<Seat>, Vec<Seat>) =
+            here.iter().partition(|seat| has_leavers(&spec.after, seat.node));
+        if !self.are_free(gang, &free) || !self.become_free(gang, &over, &spec.after) {
             return Err(Stale::Seat.into());
         }
-        self.check_quota(gang, &self.wants(gang, &all))?;
+        self.check_quota(gang, &self.wants(gang, &all), &spec.after)?;
 
         let base = format!("{}-{}", gang.spec.name.replace('/', "-"), spec.id.0);
         self.charge_seats(spec.gang, &all, true);
-        self.sit(spec.gang, &here);
+        self.sit(spec.gang, &free);
+        for seat in &over {
+            self.take_seats(seat.node, spec.gang, u32::from(seat.members));
+        }
         for (i, (claim, offering)) in spec.claims.iter().enumerate() {
             self.ask_for(*claim, *offering, Some(spec.id), || format!("{base}-{i}"));
         }
         self.next_order = spec.id.0 + 1;
-        let order = Order { spec: spec.clone(), placed: self.now, top_ups: 0, held: here };
+        let after = spec.after.clone();
+        self.making_way.extend(after.iter().map(|way| (way.gang, spec.id)));
+        let order = Order { spec: spec.clone(), placed: self.now, top_ups: 0, held: here, after };
         self.orders.insert(spec.id, order);
         self.leave_line(spec.gang);
         self.enter(spec.gang, Phase::Assembling(spec.id));
+        let mut nodes: Vec<NodeIdx> = over.iter().map(|seat| seat.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.into_iter().for_each(|node| self.recount(node));
         Ok(())
+    }
+
+    /// Whether seats on nodes that others leave in part will be free then, and those others can make way.
+    fn become_free(&self, gang: &Gang, over: &[Seat], after: &[MakesWay]) -> bool {
+        let can = |way: &MakesWay| {
+            self.gang(way.gang).is_some_and(|other| {
+                let left = without(&other.seats, &way.seats);
+                let has_them = left.len() + way.seats.len() == other.seats.len();
+                let enough = match way.stop {
+                    Some(_) => left.is_empty(),
+                    None => self.check_members(other, &left).is_ok() && other.is_steady(),
+                };
+                let runs = matches!(other.phase, Phase::Admitted { .. } | Phase::Running { .. });
+                runs && has_them && enough && !self.making_way.contains_key(&way.gang)
+            })
+        };
+        if !after.iter().all(can) {
+            return false;
+        }
+        let mut nodes: Vec<NodeIdx> = over.iter().map(|seat| seat.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.into_iter().all(|node| {
+            if self.node(node).is_none_or(|here| !here.takes_more()) {
+                return false;
+            }
+            let leavers: Vec<(SigIdx, Seat)> = after
+                .iter()
+                .flat_map(|way| way.seats.iter().map(|seat| (way.gang, *seat)))
+                .filter(|(_, seat)| seat.node == node)
+                .map(|(other, seat)| {
+                    let other = self.gang(other).expect("just seen");
+                    (other.sigs[usize::from(seat.role)], seat)
+                })
+                .collect();
+            let mut state = self.state_without(node, &leavers);
+            over.iter().filter(|seat| seat.node == node).all(|seat| {
+                let signature = self.signature(gang.sigs[usize::from(seat.role)]);
+                let free = state.has_free(signature, seat);
+                if free {
+                    state.sit(signature, seat);
+                }
+                free
+            })
+        })
     }
 
     /// Ends an order without success: everything reserved is free again, the gang is back in its place.
@@ -180,12 +236,16 @@ impl World {
         let mut wanted = seats.to_vec();
         held.sort_unstable();
         wanted.sort_unstable();
-        usable && members_of(&held) == reserved && held == wanted
+        let left = order.after.is_empty() && held.iter().all(|seat| !self.is_cramped(seat.node));
+        usable && left && members_of(&held) == reserved && held == wanted
     }
 
     /// Ends an order; its claims are nobody's now.
     pub(super) fn close_order(&mut self, id: OrderId) {
         let order = self.orders.remove(&id).expect("it is assembling");
+        for way in &order.after {
+            self.making_way.remove(&way.gang);
+        }
         for (claim, _) in &order.spec.claims {
             if let Some(claim) = self.claims.get_mut(claim) {
                 claim.order = None;
@@ -251,6 +311,11 @@ fn seats_on_claim(spec: &OrderSpec, claim: ClaimId, node: NodeIdx) -> Vec<Seat> 
 fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {
     let Reservation { devices, role, members, .. } = *reservation;
     Seat { role, node, devices, members }
+}
+
+/// Whether anybody leaves seats on a node.
+fn has_leavers(after: &[MakesWay], node: NodeIdx) -> bool {
+    after.iter().any(|way| way.seats.iter().any(|seat| seat.node == node))
 }
 
 fn present(reservations: &[Reservation]) -> impl Iterator<Item = Seat> + '_ {

@@ -61,6 +61,7 @@ impl World {
                     usage: Usage::default(),
                     past: Past::default(),
                     users: BTreeMap::new(),
+                    evicted: std::collections::VecDeque::new(),
                 });
                 self.queue_by_name.insert(name, me);
             }

@@ -86,7 +86,7 @@ fn capacity(world: &World) {
         let mut free: BTreeMap<StateIdx, Vec<NodeIdx>> = BTreeMap::new();
         let mut standing: BTreeMap<ClassIdx, u32> = BTreeMap::new();
         for (idx, node) in world.nodes() {
-            let takes_members = node.usable && !node.releasing;
+            let takes_members = node.takes_more();
             if takes_members && topology.contains(domain, node.leaf) {
                 free.entry(world.node_state(idx).expect("it is here")).or_default().push(idx);
                 *standing.entry(node.class).or_default() += u32::from(node.claim.is_none());
@@ -148,7 +148,7 @@ fn queues(world: &World) {
 /// What there is altogether is what usable nodes have, each counted once.
 fn total(world: &World) {
     let mut total = Usage::default();
-    for (_, node) in world.nodes().filter(|(_, node)| node.usable && !node.releasing) {
+    for (_, node) in world.nodes().filter(|(_, node)| node.takes_more()) {
         let shape = world.class(node.class);
         total.add(&shape.allocatable, u64::from(shape.gpus) * u64::from(WHOLE), 1);
     }

@@ -106,6 +106,7 @@ impl Books {
             claims: vec![(claim, offering)],
             reservations,
             deadline: self.now + Span::mins(15),
+            after: Vec::new(),
             gap: 0,
         }
     }

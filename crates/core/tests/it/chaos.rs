@@ -150,7 +150,7 @@ fn gang(rng: &mut Rng) -> muster_core::gang::GangSpec {
 fn seats(world: &World, gang: &Gang) -> Vec<Seat> {
     let mut states: Vec<(NodeIdx, _)> = world
         .nodes()
-        .filter(|(_, node)| node.usable && !node.releasing)
+        .filter(|(_, node)| node.takes_more())
         .map(|(idx, _)| (idx, world.states().get(world.node_state(idx).expect("here")).clone()))
         .collect();
     let mut seats = Vec::new();
@@ -250,6 +250,7 @@ fn placement(rng: &mut Rng, world: &World) -> Action {
         claims,
         reservations,
         deadline,
+        after: Vec::new(),
         gap: 0,
     })
 }

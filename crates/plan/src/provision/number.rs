@@ -41,5 +41,13 @@ pub(super) fn number(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, draft: Draf
     cycle.claims_given = next - world.next_claim().0;
     cycle.orders_given += 1;
     let deadline = cycle.now + gang.spec.provisioning.timeout;
-    OrderSpec { id: order, gang: id, claims, reservations, deadline, gap: draft.gap }
+    OrderSpec {
+        id: order,
+        gang: id,
+        claims,
+        reservations,
+        deadline,
+        after: Vec::new(),
+        gap: draft.gap,
+    }
 }

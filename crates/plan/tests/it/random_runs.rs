@@ -60,6 +60,7 @@ fn kind(action: &Action) -> &'static str {
         Action::Order(_) => "order",
         Action::RollBack { .. } => "roll back",
         Action::Stop { .. } => "stop",
+        Action::Resize { .. } => "resize",
         Action::Release { .. } => "release",
         Action::TopUp { .. } => "top up",
         Action::Exchange { .. } => "exchange",

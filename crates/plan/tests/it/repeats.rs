@@ -53,6 +53,9 @@ fn in_force(world: &World, action: &Action) -> bool {
         Action::Stop { gang, .. } => {
             world.gang(*gang).is_some_and(|gang| gang.phase == Phase::Stopping)
         }
+        Action::Resize { gang, seats } => world.gang(*gang).is_some_and(|gang| {
+            gang.resize.as_ref().map_or(&gang.seats, |resize| &resize.to) == seats
+        }),
         Action::RollBack { order, .. } => !world.orders().contains_key(order),
         Action::TopUp { order, claim, .. } => world
             .orders()

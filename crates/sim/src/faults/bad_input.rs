@@ -71,6 +71,7 @@ impl BadInput {
                 deadline: None,
                 cost_of_waiting: None,
                 disruption: muster_core::gang::Disruption::default(),
+                scaling: Default::default(),
             })
         };
         let node = |gpus, claim| NodeSpec {

@@ -305,6 +305,7 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
         deadline: None,
         cost_of_waiting: None,
         disruption: Disruption::default(),
+        scaling: Default::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Doing what was decided: write it down first, then do it.
 
-use muster_core::gang::{Seat, members_of};
+use muster_core::gang::{Seat, members_of, without};
 use muster_core::id::{ClaimId, GangId};
 use muster_core::order::{OrderSpec, Place};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
@@ -92,6 +92,7 @@ impl Sim {
                 ready: *ready,
             }),
             Action::Stop { .. }
+            | Action::Resize { .. }
             | Action::Release { .. }
             | Action::Stock { .. }
             | Action::Retry { .. }
@@ -123,6 +124,7 @@ impl Sim {
                 self.request(*claim, offering);
             }
             Action::Park { claim } => self.park(*claim),
+            Action::Resize { gang, seats } => self.resize(*gang, seats),
             Action::Stop { gang, reason } => self.stop(*gang, *reason),
             Action::Release { claim } => self.release(*claim),
         }
@@ -136,7 +138,8 @@ impl Sim {
         let holds = present.collect();
         let (order, gang, deadline, claims) =
             (spec.id, spec.gang, spec.deadline, spec.claims.clone());
-        self.fact(&Fact::OrderPlaced { order, gang, claims, holds, deadline });
+        let after = spec.after.iter().map(|way| way.gang).collect();
+        self.fact(&Fact::OrderPlaced { order, gang, claims, holds, after, deadline });
     }
 
     /// Asks for a machine, again if the provider put it off, or wakes it if it is stopped.
@@ -242,6 +245,21 @@ impl Sim {
                 }
             }
         }
+    }
+
+    /// Starts and stops members of a gang that runs, at this instant.
+    pub(super) fn resize(&mut self, gang: GangId, seats: &[Seat]) {
+        let Some(running) = self.running.get_mut(&gang) else { return };
+        let had = std::mem::replace(&mut running.seats, seats.to_vec());
+        for seat in without(&had, seats) {
+            self.fact(&members_stopped(gang, &seat));
+        }
+        for seat in without(seats, &had) {
+            self.fact(&members_started(gang, &seat));
+        }
+        let told = self.tell(Event::GangResized(gang));
+        debug_assert!(told.is_ok(), "a gang that was told to resize has resized");
+        self.fact(&Fact::GangResized { gang });
     }
 
     /// Stops every member at this instant.

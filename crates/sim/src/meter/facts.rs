@@ -128,6 +128,11 @@ impl Meter {
             | Fact::ClaimWoken { .. }
             | Fact::ClaimRetired { .. }
             | Fact::ClaimGone { .. }
+            | Fact::GangStopping { .. }
+            | Fact::GangResizing { .. }
+            | Fact::GangResized { .. }
+            | Fact::ResizeDeclined { .. }
+            | Fact::NodeNoticed { .. }
             | Fact::Crashed => {}
         }
         None

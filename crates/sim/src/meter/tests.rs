@@ -77,6 +77,7 @@ impl Clock {
             gang: GangId(gang),
             claims: claims.iter().map(|claim| (ClaimId(*claim), GPU)).collect(),
             holds: holds.iter().copied().map(NodeIdx).collect(),
+            after: Vec::new(),
             deadline: Time::MAX,
         })
     }

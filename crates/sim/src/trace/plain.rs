@@ -34,6 +34,7 @@ pub(super) fn gang(
         deadline: None,
         cost_of_waiting: None,
         disruption: muster_core::gang::Disruption::default(),
+        scaling: Default::default(),
     }
 }
 

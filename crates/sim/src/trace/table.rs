@@ -69,6 +69,7 @@ fn job(row: &Row<'_>, number: usize, names: &mut Names) -> Result<Job, TraceErro
         deadline: row.optional(Column::Deadline, cell::seconds)?.map(|after| submit + after),
         cost_of_waiting: row.optional(Column::CostOfWaiting, cell::money)?,
         disruption: muster_core::gang::Disruption::default(),
+        scaling: Default::default(),
         ..plain::gang(name, queue, user, vec![role])
     };
     Ok(Job { gang, submit, run })

@@ -115,6 +115,7 @@ impl<'a> Draw<'a> {
             deadline: None,
             cost_of_waiting: None,
             disruption: muster_core::gang::Disruption::default(),
+            scaling: Default::default(),
         };
         Job { gang, submit: self.arrivals.next(), run }
     }

@@ -173,6 +173,10 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
         StopReason::NodeLost(_) => entry.lost_node,
         StopReason::Cancelled => entry.cancelled,
         StopReason::Moved => entry.spec.may_move(),
+        StopReason::Preempted(_) | StopReason::Reclaimed(_) | StopReason::Rotated(_) => {
+            entry.spec.disruption.preemptible
+        }
+        StopReason::NodeFailing(_) => true,
     };
     let left = entry.members.len();
     entry.lost_node = false;

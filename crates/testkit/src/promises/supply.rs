@@ -12,7 +12,7 @@ use super::{Promise, Violation};
 
 pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
-        Fact::OrderPlaced { order, gang, claims, holds, deadline } => {
+        Fact::OrderPlaced { order, gang, claims, holds, deadline, .. } => {
             place(books, *order, *gang, claims, holds, *deadline, found);
         }
         Fact::OrderCompleted { order, .. } => close(books, *order, None),

@@ -157,6 +157,7 @@ fn gang(i: usize, size: u64, said: u64) -> GangSpec {
         deadline: None,
         cost_of_waiting: None,
         disruption: muster_core::gang::Disruption::default(),
+        scaling: Default::default(),
     }
 }
 

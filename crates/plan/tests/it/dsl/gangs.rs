@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use muster_core::constraint::{Constraints, Preference, Requirement, Term, Test, Toleration};
 use muster_core::device::{GpuRequest, WHOLE};
-use muster_core::gang::{Closeness, GangSpec, ProvisioningMode, RoleSpec};
+use muster_core::gang::{Closeness, GangSpec, ProvisioningMode, RoleSpec, Signal};
 use muster_core::money::Money;
 use muster_core::resource::{CPU, MEMORY};
 use muster_core::time::{Span, Time};
@@ -78,11 +78,28 @@ fn describe(spec: &mut GangSpec, word: &str) {
                 spec.disruption.preemptible = true;
                 spec.disruption.min_runtime = value.parse().expect("a time");
             }
+            "grace" => spec.disruption.grace = value.parse().expect("a time"),
+            "minrun" => spec.disruption.min_runtime = value.parse().expect("a time"),
+            "save" => {
+                let checkpoint = spec.disruption.checkpoint.get_or_insert_default();
+                match value {
+                    "told" => checkpoint.signal = Some(Signal::SigUsr1),
+                    every => checkpoint.every = Some(every.parse().expect("a time")),
+                }
+            }
+            "restart" => {
+                let checkpoint = spec.disruption.checkpoint.get_or_insert_default();
+                checkpoint.restart = value.parse().expect("a time");
+            }
+            "efficiency" => spec.scaling.efficiency = value.parse().expect("thousandths"),
+            "resize" => spec.scaling.resize = value.parse().expect("a time"),
             "timeout" => spec.provisioning.timeout = value.parse().expect("a time"),
             "attempts" => spec.provisioning.attempts = value.parse().expect("a number"),
             "topology" => spec.closeness = Some(closeness(value)),
             _ => constrain(spec, word),
         }
+    } else if word == "preemptible" {
+        spec.disruption.preemptible = true;
     } else if word == "never" {
         spec.provisioning.mode = ProvisioningMode::Never;
     } else {

@@ -16,6 +16,9 @@
 //! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised
 //! parked c0                # its machine is stopped
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
+//! gang   big 4..8x8gpu preemptible grace=2m minrun=30m save=told save=10m restart=1m efficiency=900 resize=30s
+//! queue  team slice=1h reclaim=10m evictions=4
+//! notice a1 2m | resized big | declined big | measured big 800
 //! ```
 //!
 //! Whatever a case is about, each of its plans must be a pure function of the World, give every gang one verdict
@@ -166,6 +169,16 @@ impl Bench {
             "forgotten" => one(Event::ClaimGone(claim(name))),
             "fail" => one(Event::ClaimFailed(claim(name), failure(options))),
             "lost" => one(Event::NodeGone(name.into())),
+            "notice" => {
+                let by = self.now + options.trim().parse::<Span>().expect("a time such as 2m");
+                one(Event::NodeNotice { name: name.into(), by })
+            }
+            "resized" => one(Event::GangResized(self.gang(name))),
+            "declined" => one(Event::ResizeDeclined(self.gang(name))),
+            "measured" => {
+                let efficiency = options.trim().parse().expect("thousandths");
+                one(Event::GangMeasured(self.gang(name), efficiency))
+            }
             "started" => one(Event::GangStarted(self.gang(name))),
             "stopped" => one(Event::GangStopped(self.gang(name))),
             "end" => one(Event::GangEnded(self.gang(name))),

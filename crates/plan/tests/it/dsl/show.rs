@@ -2,7 +2,7 @@
 //! tells already.
 
 use muster_core::device::DeviceSet;
-use muster_core::gang::Seat;
+use muster_core::gang::{Seat, members_of};
 use muster_core::id::{GangId, NodeIdx, OfferingRef, PoolIdx, QueueIdx, ResourceIdx};
 use muster_core::order::{OrderSpec, Place, RollbackReason};
 use muster_core::plan::{Action, StopReason, Target};
@@ -50,14 +50,13 @@ fn action(world: &World, action: &Action) -> String {
         Action::RollBack { order, reason } => {
             format!("roll back {order:?}: {}", rollback(world, *reason))
         }
-        Action::Stop { gang: id, reason: StopReason::Cancelled } => {
-            format!("stop {}: cancelled", gang(world, *id))
+        Action::Stop { gang: id, reason } => {
+            format!("stop {}: {}", gang(world, *id), stop(world, *reason))
         }
-        Action::Stop { gang: id, reason: StopReason::NodeLost(lost) } => {
-            format!("stop {}: {} lost", gang(world, *id), node(world, *lost))
-        }
-        Action::Stop { gang: id, reason: StopReason::Moved } => {
-            format!("stop {}: moves", gang(world, *id))
+        Action::Resize { gang: id, seats } => {
+            let from = world.gang(*id).map_or(0, |gang| members_of(&gang.seats));
+            let (name, to) = (gang(world, *id), members_of(seats));
+            format!("resize {name} from {from} to {to}: {}", self::seats(world, seats))
         }
         Action::Release { claim } => format!("release {claim:?}"),
         Action::TopUp { order, lost, claim, offering: of } => {
@@ -73,6 +72,18 @@ fn action(world: &World, action: &Action) -> String {
         Action::Retry { claim, attempt } => format!("retry {claim:?} ({attempt})"),
         Action::Park { claim } => format!("park {claim:?}"),
         Action::Retire { claim } => format!("retire {claim:?}"),
+    }
+}
+
+fn stop(world: &World, reason: StopReason) -> String {
+    match reason {
+        StopReason::Cancelled => "cancelled".to_owned(),
+        StopReason::NodeLost(lost) => format!("{} lost", node(world, lost)),
+        StopReason::NodeFailing(failing) => format!("{} failing", node(world, failing)),
+        StopReason::Moved => "moves".to_owned(),
+        StopReason::Preempted(by) => format!("preempted by {}", gang(world, by)),
+        StopReason::Reclaimed(by) => format!("reclaimed by {}", gang(world, by)),
+        StopReason::Rotated(by) => format!("{}'s turn", gang(world, by)),
     }
 }
 
@@ -95,7 +106,14 @@ fn order(world: &World, spec: &OrderSpec) -> String {
         std::iter::repeat_n(shown, usize::from(reservation.members))
     });
     let (name, due) = (gang(world, spec.gang), time(spec.deadline));
-    format!("order {:?} for {name}: {bought} by {due}: {}", spec.id, by_role(seats))
+    let after = spec.after.iter().map(|way| {
+        let members = members_of(&way.seats);
+        let all = if way.stop.is_some() { "all " } else { "" };
+        format!("{all}{members} of {}", gang(world, way.gang))
+    });
+    let after = after.collect::<Vec<_>>().join(", ");
+    let after = if after.is_empty() { after } else { format!(" after {after}") };
+    format!("order {:?} for {name}: {bought} by {due}{after}: {}", spec.id, by_role(seats))
 }
 
 fn rollback(world: &World, reason: RollbackReason) -> String {

@@ -203,6 +203,9 @@ pub(super) fn queue(rest: &str) -> QueueSpec {
             "each" => spec.user_limit.gpu_milli = Some(milli(value)),
             "weight" => spec.weight = value.parse().expect("a number"),
             "half" => spec.half_life = Some(value.parse().expect("a time")),
+            "slice" => spec.time_slice = Some(value.parse().expect("a time")),
+            "reclaim" => spec.reclaim_within = Some(value.parse().expect("a time")),
+            "evictions" => spec.evictions_per_hour = Some(value.parse().expect("a number")),
             "tiers" => spec.tiers = value.split(',').map(Arc::from).collect(),
             _ if amount(&mut spec.limit.amounts, key, value) => {}
             _ => panic!("no such option of a queue: {word}"),

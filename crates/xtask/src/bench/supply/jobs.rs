@@ -74,6 +74,7 @@ fn gang(i: usize, members: u32, gpus: u16) -> GangSpec {
         deadline: None,
         cost_of_waiting: None,
         disruption: muster_core::gang::Disruption::default(),
+        scaling: Default::default(),
     }
 }
 
