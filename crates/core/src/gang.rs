@@ -273,6 +273,10 @@ impl Gang {
         let speed = self.speed_with(least.fold(0, |sum, role| sum.saturating_add(role.min)));
         stretched(left, speed) + self.pause_at_start()
     }
+    /// How long it runs if it starts now with its minimum and its submitter is right.
+    pub fn said_to_last(&self) -> Span {
+        self.lasts_if(self.spec.said_duration())
+    }
     /// How long it stands still when it starts.
     pub fn pause_at_start(&self) -> Span {
         if self.work.kept > Span::ZERO { self.spec.disruption.restart() } else { Span::ZERO }

@@ -42,7 +42,7 @@ impl Line {
             ([sig], [role]) if gang.spec.closeness.is_none() => Some((*sig, role.min)),
             _ => None,
         };
-        let (priority, said) = (gang.spec.priority, gang.spec.said_duration());
+        let (priority, said) = (gang.spec.priority, gang.said_to_last());
         let waiter = Waiter { id, priority, queue: gang.queue, simple, said };
         if let Err(at) = self.0.binary_search_by_key(&waiter.key(), Waiter::key) {
             self.0.insert(at, waiter);

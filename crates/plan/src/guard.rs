@@ -58,7 +58,7 @@ impl<'w> Guard<'w> {
 
 /// The last moment at which a gang can start and still be done by its deadline.
 pub(crate) fn latest_start(gang: &Gang) -> Option<Time> {
-    gang.spec.deadline.map(|deadline| deadline - gang.spec.said_duration())
+    gang.spec.deadline.map(|deadline| deadline - gang.said_to_last())
 }
 
 /// The part of a cluster that something needs, by the resource it needs most of; at most all of it.

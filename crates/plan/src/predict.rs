@@ -83,31 +83,39 @@ fn believed_end(
     now: Time,
     outlived: impl Fn(Time) -> bool,
 ) -> Time {
-    let started = match gang.phase {
-        Phase::Running { at } | Phase::Admitted { at } => at,
-        Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => now,
-    };
+    let runs = matches!(gang.phase, Phase::Running { .. } | Phase::Admitted { .. });
+    // When it ends if it takes so long in all.
+    let end_if = |takes: Span| if runs { gang.end_if(takes) } else { now + gang.lasts_if(takes) };
     let mut first = duration(world, gang, belief);
-    if belief == Belief::Upper && outlived(started + first) {
+    if belief == Belief::Upper && outlived(end_if(first)) {
         first = gang.spec.said_duration();
     }
     let said = gang.spec.expected_duration;
-    let mut end = started + first;
+    let mut end = end_if(first);
     for stretch in STRETCH {
         if !outlived(end) {
             return end;
         }
         let stretched = first + stretch;
-        end = started + said.map_or(stretched, |said| stretched.min(said.max(first)));
+        end = end_if(said.map_or(stretched, |said| stretched.min(said.max(first))));
     }
     if outlived(end) {
-        end = started + gang.spec.said_duration().max(first);
+        end = end_if(gang.spec.said_duration().max(first));
     }
     // Past even what the submitter said: a tenth of its age longer, and at least a minute.
+    let started = match gang.phase {
+        Phase::Running { at } | Phase::Admitted { at } => at,
+        Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => now,
+    };
     while outlived(end) {
         end = now + Span((now.since(started).0 / 10).max(60_000));
     }
     end
+}
+
+/// How long a gang that starts now with its minimum is believed to run.
+pub fn lasts(world: &World, gang: &Gang, belief: Belief) -> Span {
+    gang.lasts_if(duration(world, gang, belief))
 }
 
 /// How long a gang will most likely run, from the latest runs of its user and of everybody.

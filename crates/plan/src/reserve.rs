@@ -63,7 +63,7 @@ impl<'w> Bookings<'w> {
         gang: &Gang,
     ) -> Option<Booking<'w>> {
         let belief = cycle.policy.order.belief();
-        let lasts = predict::duration(cycle.scratch.world, gang, belief);
+        let lasts = predict::lasts(cycle.scratch.world, gang, belief);
         let mut coming = self.changes(cycle, belief).peekable();
         let mut changes: Vec<(Time, Change)> = Vec::with_capacity(64);
         let mut free = cycle.scratch.free();
@@ -182,7 +182,7 @@ impl<'w> Bookings<'w> {
         }
         for (id, order) in world.orders().iter().filter(|(id, _)| !cycle.sooner.contains(id)) {
             let gang = world.gang(order.spec.gang).expect("it has an order");
-            let end = ready_at(world, order, cycle.now) + predict::duration(world, gang, belief);
+            let end = ready_at(world, order, cycle.now) + predict::lasts(world, gang, belief);
             others.push((end, Change::OrderEnds(*id)));
         }
         for (at, booking) in self.0.iter().enumerate() {

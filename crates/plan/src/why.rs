@@ -214,7 +214,10 @@ fn fewer_members(cycle: &Cycle<'_>, bookings: &Bookings<'_>, gang: &Gang) -> Opt
     for (role, spec) in roles {
         let with = |count: u32| {
             let mut fewer = gang.clone();
-            fewer.spec.roles[role].min = count;
+            let spec = &mut fewer.spec.roles[role];
+            // With fewer, as if it had never wanted more.
+            spec.max = if spec.min == spec.max { count } else { spec.max };
+            spec.min = count;
             fewer.wants = Usage::default();
             for (role, sig) in fewer.spec.roles.iter().zip(&fewer.sigs) {
                 let signature = world.signature(*sig);

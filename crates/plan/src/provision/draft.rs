@@ -183,7 +183,7 @@ fn terms(scratch: &Scratch<'_>, now: Time, gang: &Gang, draft: &Draft) -> Terms 
             }
         }
     }
-    let nodes = hourly.per_hour_for(boot + gang.spec.said_duration());
+    let nodes = hourly.per_hour_for(boot + gang.said_to_last());
     // Who does not say what an hour of waiting costs is taken to lose what an hour of the nodes costs.
     let waiting = gang.spec.cost_of_waiting.unwrap_or(hourly);
     let again = Span::from_secs_f64(boot.as_secs_f64() * (1.0 - comes));
@@ -298,7 +298,7 @@ fn kinds(
     alike
         .map(|offering| {
             let spec = &world.offering(offering).spec;
-            let lasts = spec.boot_time + gang.spec.said_duration();
+            let lasts = spec.boot_time + gang.said_to_last();
             Kind {
                 offering,
                 each: each(world, ask, offering),

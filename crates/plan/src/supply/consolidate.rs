@@ -67,7 +67,7 @@ fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
         let mut nodes: Vec<NodeIdx> = gang.seats.iter().map(|seat| seat.node).collect();
         nodes.dedup();
         lost += ran.as_secs_f64() * nodes.len() as f64;
-        let end = at + gang.spec.said_duration();
+        let end = gang.said_end().unwrap_or(now);
         left = left.max(end.since(now));
     }
     if gangs.is_empty() || lost >= left.as_secs_f64() {

@@ -164,7 +164,7 @@ fn a_gang_that_would_lose_more_than_is_won_is_not_moved() {
         plan
         ready c0
         plan
-        gang mini 1..2x2gpu for=4h moves=0s
+        gang mini 1..2x2gpu for=2h moves=0s
         gang two 1x5gpu for=20h
         plan
         ready c1
