@@ -137,6 +137,10 @@ impl GangSpec {
     pub fn may_move(&self) -> bool {
         self.disruption.preemptible && (!self.is_rigid() || self.disruption.checkpoint.is_some())
     }
+    /// Whether it could ever make way for others, wholly or in part.
+    pub fn is_disruptable(&self) -> bool {
+        self.disruption.preemptible || !self.is_rigid()
+    }
     /// What the submitter thinks it takes; an hour when nothing was said.
     pub fn said_duration(&self) -> Span {
         self.expected_duration.unwrap_or(UNSAID)
@@ -223,6 +227,8 @@ pub struct Gang {
     pub level: Option<crate::topology::Level>,
     /// When it was submitted; it keeps its place through every rollback and restart.
     pub submitted: Time,
+    /// Since when it waits, or last did: it goes behind all others of its queue when it has had its turn.
+    pub waits_since: Time,
     /// Where it stands.
     pub phase: Phase,
     /// Seats of its members while admitted or running; also those it is giving up or only just getting.
@@ -281,16 +287,21 @@ impl Gang {
     pub fn pause_at_start(&self) -> Span {
         if self.work.kept > Span::ZERO { self.spec.disruption.restart() } else { Span::ZERO }
     }
-    /// How fast it is with the members it has, as a part of how fast it can be.
+    /// How fast it is with the members it has, as a part of how fast it can be. Members that are only coming do
+    /// nothing yet.
     pub fn speed(&self) -> f64 {
         if self.spec.is_rigid() {
             return 1.0;
         }
-        let elastic = |seat: &&Seat| {
-            let role = &self.spec.roles[usize::from(seat.role)];
-            role.min < role.max
+        let elastic = |seats: &[Seat]| -> u32 {
+            let with_a_choice = |seat: &&Seat| {
+                let role = &self.spec.roles[usize::from(seat.role)];
+                role.min < role.max
+            };
+            seats.iter().filter(with_a_choice).map(|seat| u32::from(seat.members)).sum()
         };
-        self.speed_with(self.seats.iter().filter(elastic).map(|seat| u32::from(seat.members)).sum())
+        let coming = self.resize.as_ref().map_or(0, |resize| elastic(&resize.added));
+        self.speed_with(elastic(&self.seats) - coming)
     }
     /// How fast it is with so many members in its roles with a choice.
     pub fn speed_with(&self, members: u32) -> f64 {

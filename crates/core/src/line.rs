@@ -5,7 +5,7 @@
 
 use crate::gang::Gang;
 use crate::id::{GangId, QueueIdx, SigIdx};
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// One gang that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,6 +16,8 @@ pub struct Waiter {
     pub priority: i32,
     /// Where it waits.
     pub queue: QueueIdx,
+    /// Since when it waits.
+    pub since: Time,
     /// Its kind of member and how many it needs, if that is all there is to know about it: one role, and
     /// nothing said about closeness.
     pub simple: Option<(SigIdx, u32)>,
@@ -24,8 +26,8 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    fn key(&self) -> (std::cmp::Reverse<i32>, GangId) {
-        (std::cmp::Reverse(self.priority), self.id)
+    fn key(&self) -> (std::cmp::Reverse<i32>, Time, GangId) {
+        (std::cmp::Reverse(self.priority), self.since, self.id)
     }
 }
 
@@ -43,13 +45,14 @@ impl Line {
             _ => None,
         };
         let (priority, said) = (gang.spec.priority, gang.said_to_last());
-        let waiter = Waiter { id, priority, queue: gang.queue, simple, said };
+        let waiter =
+            Waiter { id, priority, queue: gang.queue, since: gang.waits_since, simple, said };
         if let Err(at) = self.0.binary_search_by_key(&waiter.key(), Waiter::key) {
             self.0.insert(at, waiter);
         }
     }
     pub(crate) fn leave(&mut self, id: GangId, gang: &Gang) {
-        let key = (std::cmp::Reverse(gang.spec.priority), id);
+        let key = (std::cmp::Reverse(gang.spec.priority), gang.waits_since, id);
         if let Ok(at) = self.0.binary_search_by_key(&key, Waiter::key) {
             self.0.remove(at);
         }

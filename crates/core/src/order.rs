@@ -194,6 +194,8 @@ pub enum RollbackReason {
     NodeUnsuitable(NodeIdx),
     /// The gang was cancelled.
     GangGone,
+    /// Somebody who was to make way for it cannot any more.
+    WayClosed,
     /// The gang fits on what has become free since: it starts there, and nobody is to blame.
     NotNeeded,
 }

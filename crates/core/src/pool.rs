@@ -81,6 +81,9 @@ pub struct PoolLimits {
 /// A pool as written.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PoolSpec {
+    /// Whether nodes may be bought, and kept, so that elastic gangs can grow.
+    #[serde(default)]
+    pub grow: bool,
     /// Its name.
     pub name: Arc<str>,
     /// Its tier.

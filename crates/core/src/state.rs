@@ -32,6 +32,16 @@ impl NodeState {
         let taken = self.devices.take_exactly(seat.devices, signature.gpu().1);
         assert!(taken, "a seat on devices that are taken");
     }
+    /// Takes a seat that others have not left yet: what they leave over of it. Never too little is taken.
+    pub fn sit_over(&mut self, signature: &Signature, seat: &Seat) {
+        let members = u32::from(seat.members);
+        if self.free.times_fits(&signature.key.amounts) >= members {
+            self.free.take(&signature.key.amounts, members);
+        } else {
+            self.free = Amounts::default();
+        }
+        self.devices.take_what_is_there(seat.devices, signature.gpu().1);
+    }
     /// Gives back what [`NodeState::sit`] took.
     pub fn rise(&mut self, signature: &Signature, seat: &Seat) {
         self.free.add(&signature.key.amounts, u32::from(seat.members));

@@ -25,6 +25,8 @@ pub enum Blocker {
     Behind(GangId),
     /// The cycle's search budget was spent on gangs ahead of it.
     NotConsidered,
+    /// Whether others could make way was looked for on behalf of too many gangs ahead of it.
+    SearchSpent,
     /// The queue, or one above it, would exceed its limit.
     QueueLimit {
         /// Which queue.
@@ -151,6 +153,42 @@ pub enum Help {
     },
 }
 
+/// A way to start a gang that does not fit on what is free.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Way {
+    /// Wait until others have ended.
+    Wait,
+    /// Buy nodes.
+    Buy,
+    /// Have others go on with fewer members.
+    Shrink,
+    /// Take back what was lent.
+    Reclaim,
+    /// Have its turn.
+    Rotate,
+    /// Stop others of lower priority.
+    Preempt,
+    /// Move others elsewhere.
+    Move,
+}
+
+/// A way that was looked at, and what it would come to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Considered {
+    /// Which.
+    pub way: Way,
+    /// How long until the gang starts, if that can be said.
+    pub delay: Option<Span>,
+    /// What it costs: nodes, work that others lose, and what the delay costs.
+    pub cost: Money,
+    /// How many others make way.
+    pub others: u32,
+    /// What they lose altogether, as the time of one GPU.
+    pub lost: Span,
+    /// Whether it was taken.
+    pub chosen: bool,
+}
+
 /// The planner's answer for one gang.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Verdict {
@@ -166,8 +204,14 @@ pub enum Verdict {
         ready: u32,
         /// Nodes that were asked for.
         total: u32,
+        /// Gangs that still make way for it.
+        #[serde(default)]
+        leaving: u32,
         /// When it is given up.
         deadline: Time,
+        /// The ways that were compared, when it was decided.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ways: Vec<Considered>,
     },
     /// It waits in the queue.
     Waiting {
@@ -179,6 +223,9 @@ pub enum Verdict {
         start: Option<Time>,
         /// That it cannot be done by its deadline, if so.
         late: Option<Box<Late>>,
+        /// Other ways that were compared with waiting.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ways: Vec<Considered>,
     },
     /// It is being stopped.
     Stopping,

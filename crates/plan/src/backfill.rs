@@ -6,10 +6,12 @@
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::order::{OrderSpec, Place};
+use muster_core::state::NodeState;
 use muster_core::time::Span;
 use muster_core::topology::ROOT;
 
 use crate::cycle::Cycle;
+use crate::make_way::{self, Offer};
 use crate::order::Turn;
 use crate::place::{Fits, Misfit, Want, place};
 use crate::predict::{self, Belief};
@@ -115,17 +117,7 @@ impl<'w> Holes<'w> {
         if self.is_empty() {
             return draw_up(cycle);
         }
-        let booked = booked_nodes(&self.bookings.0);
-        let (throughout, _) = self.throughout(cycle, self.bookings.0.len());
-        let mut now = Vec::with_capacity(booked.len());
-        for node in booked {
-            if let (Some(free), Some(kept)) =
-                (cycle.scratch.node_state(node), throughout.node_state(node))
-            {
-                now.push((node, free));
-                cycle.scratch.set_node_state(node, kept);
-            }
-        }
+        let now = self.set_apart(cycle);
         let drawn = draw_up(cycle);
         let mut seats: Vec<Seat> = Vec::new();
         if let Ok(spec) = &drawn {
@@ -146,6 +138,54 @@ impl<'w> Holes<'w> {
         }
         self.taken(cycle, &nodes_of(&seats));
         drawn
+    }
+
+    /// Leaves free on booked nodes only what is free throughout; says what was free there.
+    fn set_apart(&mut self, cycle: &mut Cycle<'w>) -> Vec<(NodeIdx, NodeState)> {
+        let booked = booked_nodes(&self.bookings.0);
+        let (throughout, _) = self.throughout(cycle, self.bookings.0.len());
+        let mut now = Vec::with_capacity(booked.len());
+        for node in booked {
+            if let (Some(free), Some(kept)) =
+                (cycle.scratch.node_state(node), throughout.node_state(node))
+            {
+                now.push((node, free));
+                cycle.scratch.set_node_state(node, kept);
+            }
+        }
+        now
+    }
+
+    /// What is free now and at every booked start, to go on with apart; `None` if nobody is booked.
+    pub(crate) fn apart(&mut self, cycle: &Cycle<'w>) -> Option<(Scratch<'w>, Fits)> {
+        if self.is_empty() {
+            return None;
+        }
+        let (throughout, _) = self.throughout(cycle, self.bookings.0.len());
+        Some((throughout.later(), Fits::default()))
+    }
+
+    /// Whom to ask so that a gang can start, delaying nobody who is booked.
+    pub(crate) fn ask_others(&mut self, cycle: &mut Cycle<'w>, id: GangId) -> Option<Offer> {
+        if self.is_empty() {
+            return make_way::offer(cycle, id, &[]);
+        }
+        let now = self.set_apart(cycle);
+        let offer = make_way::offer(cycle, id, &booked_nodes(&self.bookings.0));
+        for (node, free) in now {
+            cycle.scratch.set_node_state(node, free);
+        }
+        offer
+    }
+
+    /// Takes seats that others have not left yet, now and at every booked start.
+    pub(crate) fn sit_over(&mut self, cycle: &mut Cycle<'w>, gang: &Gang, seats: &[Seat]) {
+        cycle.scratch.sit_over(gang, seats);
+        for booking in &mut self.bookings.0 {
+            booking.then.sit_over(gang, seats);
+            quota::charge_later(&mut booking.then, gang);
+        }
+        self.taken(cycle, &nodes_of(seats));
     }
 
     /// What is free now and at the first `starts` booked starts.

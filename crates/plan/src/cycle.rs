@@ -6,27 +6,29 @@ use std::sync::Arc;
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId, PoolIdx, QueueIdx, SigIdx};
-use muster_core::order::{ClaimState, OrderSpec};
+use muster_core::money::Money;
+use muster_core::order::ClaimState;
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::time::{Span, Time};
 use muster_core::topology::{Level, Levels, ROOT};
 use muster_core::verdict::{Blocker, Late, Verdict};
-use smallvec::SmallVec;
 
 use crate::backfill::Holes;
-use crate::choose::cheaper_to_wait;
+use crate::grow::grow;
 use crate::guard::Guard;
-use crate::order::{Turn, Turns, View};
+use crate::make_way::Offer;
+use crate::order::{Turn, Turns, View, repairs};
 use crate::outlook::{expected_starts, late_by};
-use crate::oversize::is_wasteful;
 use crate::place::{Fits, Want, asks};
 use crate::policy::{Behind, Policy};
-use crate::provision::{Blockers, may_order, offerings_for, provision, provision_new};
+use crate::provision::offerings_for;
+use crate::repair::leave_in_time;
 use crate::reserve::Bookings;
 use crate::scratch::Scratch;
+use crate::serve::{SearchSpent, serve_one, waiting};
 use crate::sooner::{exchange, hand_over, start_sooner};
 use crate::why::helps;
-use crate::{explain, quota, settle, supply};
+use crate::{settle, supply};
 
 /// What one cycle works with.
 pub(crate) struct Cycle<'w> {
@@ -35,7 +37,7 @@ pub(crate) struct Cycle<'w> {
     pub(crate) now: Time,
     pub(crate) policy: &'w Policy,
     /// Who keeps whom waiting: the first gang that waits for these classes, pools or this queue.
-    ahead: Vec<GangId>,
+    pub(crate) ahead: Vec<GangId>,
     pub(crate) barred_pools: Vec<PoolIdx>,
     /// Offerings that had nothing to give when last asked, and are being asked again by somebody.
     pub(crate) probed: Vec<OfferingRef>,
@@ -57,6 +59,16 @@ pub(crate) struct Cycle<'w> {
     /// How many members of a kind fitted when they were last counted, and as of which version of the scratch.
     counted: Option<(SigIdx, u64, u64)>,
     pub(crate) wake: Option<Time>,
+    /// Gangs that make way for somebody since this cycle.
+    pub(crate) making_way: Vec<GangId>,
+    /// How many gangs of a queue are stopped for others' sake in this cycle.
+    pub(crate) evicted: BTreeMap<QueueIdx, u32>,
+    /// For how many gangs it was looked for others that could make way.
+    searches: u32,
+    /// For whom that was in vain: queue, priority, kind of member and how many.
+    in_vain: Vec<(QueueIdx, i32, SigIdx, u32)>,
+    /// What a GPU costs for an hour, once it was asked for.
+    pub(crate) gpu_hour: Option<Money>,
 }
 
 /// A queue, or one user in it, for which a gang ahead waits for room under a limit.
@@ -106,6 +118,7 @@ pub(crate) fn serve<'w>(
         return Some(None);
     }
     settle::settle(world, now, policy, plan);
+    leave_in_time(world, now, plan);
     let changes_supply =
         |action: &Action| matches!(action, Action::RollBack { .. } | Action::TopUp { .. });
     if plan.actions().any(changes_supply) {
@@ -115,10 +128,12 @@ pub(crate) fn serve<'w>(
         return Some(None);
     }
     let mut cycle = Cycle::new(world, now, policy);
-    cycle.wake = plan.wake;
-    let (mut verdicts, holes) = serve_all(&mut cycle, plan);
+    cycle.wake = earliest(plan.wake, world.next_trusted());
+    let (mut verdicts, mut holes) = serve_all(&mut cycle, plan);
     start_sooner(&mut cycle, &holes, plan);
     hand_over(&mut cycle, plan);
+    grow(&mut cycle, &mut holes, plan);
+    tell_who_stops(plan);
     number(&mut verdicts);
     let must_wait = |(id, verdict): &(GangId, Verdict)| {
         matches!(verdict, Verdict::Waiting { .. }).then_some(*id)
@@ -127,6 +142,18 @@ pub(crate) fn serve<'w>(
     let bookings = tell_the_late(&mut cycle, holes.bookings, &waiting, &mut verdicts);
     plan.verdicts.extend(verdicts);
     Some(Some((cycle, bookings, waiting)))
+}
+
+/// Says of gangs that are told to stop in this cycle that they do.
+fn tell_who_stops(plan: &mut Plan) {
+    let Plan { groups, verdicts, .. } = plan;
+    for action in groups.iter().flat_map(|group| &group.actions) {
+        if let Action::Stop { gang, .. } = action
+            && let Some((_, verdict)) = verdicts.iter_mut().find(|(id, _)| id == gang)
+        {
+            *verdict = Verdict::Stopping;
+        }
+    }
 }
 
 /// Says of gangs that wait and cannot be done by their deadline how late they would be, and what would help.
@@ -177,7 +204,15 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
     // Gangs that are entitled to a start time. Where nobody reads verdicts it is worked out only when somebody
     // comes who could go before.
     let mut owed: Vec<GangId> = Vec::new();
-    while let Some(turn) = turns.next(&cycle.scratch) {
+    // Who lost a node keeps what it had, and goes first.
+    let mut first = repairs(world);
+    let repaired: Vec<GangId> = first.iter().map(|turn| turn.id).collect();
+    let mut next = |turns: &mut Turns<'w>, scratch: &Scratch<'_>| {
+        first.pop_front().or_else(|| {
+            std::iter::from_fn(|| turns.next(scratch)).find(|turn| !repaired.contains(&turn.id))
+        })
+    };
+    while let Some(turn) = next(&mut turns, &cycle.scratch) {
         let entitled = match discipline.behind() {
             Behind::Backfill(most) => holes.len() + owed.len() < most,
             Behind::BackfillDue(most) => {
@@ -287,105 +322,6 @@ fn number(verdicts: &mut [(GangId, Verdict)]) {
     }
 }
 
-/// Starts one gang in the cheapest way there is, or says why it waits.
-fn serve_one<'w>(
-    cycle: &mut Cycle<'w>,
-    id: GangId,
-    gang: &Gang,
-    holes: &mut Holes<'w>,
-    plan: &mut Plan,
-) -> Verdict {
-    if let Some(ahead) = cycle.barred_by(gang) {
-        return waiting([Blocker::Behind(ahead)]);
-    }
-    if let Some(over) = quota::over_limit(&cycle.scratch, gang) {
-        if quota::exceeds_alone(&over) {
-            return Verdict::Impossible { blockers: SmallVec::from_elem(over, 1) };
-        }
-        cycle.bar_queue(id, gang, &over);
-        return waiting([over]);
-    }
-    // Nodes of the right size are ordered instead, unless there are none: then what is there has to do.
-    if may_order(cycle.scratch.world, gang)
-        && is_wasteful(cycle, gang)
-        && let Ok(spec) = holes.provide(cycle, |cycle| provision_new(cycle, id, gang), gang)
-    {
-        return order(cycle, id, gang, spec, plan);
-    }
-    let misfit = match holes.place(cycle, gang) {
-        Ok(seats) => {
-            quota::charge(&mut cycle.scratch, gang);
-            cycle.admitted.push((id, seats.clone()));
-            let actions = vec![Action::Admit { gang: id, seats }];
-            plan.groups.push(ActionGroup { gang: Some(id), actions });
-            return Verdict::Admitted;
-        }
-        Err(misfit) => misfit,
-    };
-    let provided = if !may_order(cycle.scratch.world, gang) {
-        Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1))
-    } else if holes.is_quota_booked(gang, holes.len()) {
-        Err(holes.ahead().map(Blocker::Behind).into_iter().collect())
-    } else if let Some(wait) = cheaper_to_wait(cycle, id, gang, holes) {
-        Err(SmallVec::from_elem(wait, 1))
-    } else {
-        holes.provide(cycle, |cycle| provision(cycle, id, gang), gang)
-    };
-    match provided {
-        Ok(spec) => order(cycle, id, gang, spec, plan),
-        Err(blockers) => match misfit {
-            Some(misfit) => refuse(cycle, id, gang, misfit, blockers),
-            None => waiting([Blocker::Behind(holes.ahead().expect("it would delay somebody"))]),
-        },
-    }
-}
-
-/// Places an order that was drawn up.
-fn order(
-    cycle: &mut Cycle<'_>,
-    id: GangId,
-    gang: &Gang,
-    spec: OrderSpec,
-    plan: &mut Plan,
-) -> Verdict {
-    quota::charge(&mut cycle.scratch, gang);
-    let (order, total, deadline) = (spec.id, spec.claims.len() as u32, spec.deadline);
-    cycle.wake = earliest(cycle.wake, Some(deadline));
-    plan.groups.push(ActionGroup { gang: Some(id), actions: vec![Action::Order(spec)] });
-    Verdict::Provisioning { order, ready: 0, total, deadline }
-}
-
-/// A gang that neither fits nor can be provided for: it waits, unless it could never run.
-fn refuse(
-    cycle: &mut Cycle<'_>,
-    id: GangId,
-    gang: &Gang,
-    misfit: crate::place::Misfit,
-    blockers: Blockers,
-) -> Verdict {
-    if let Some(why) = explain::impossible(cycle, gang) {
-        let mut all: Blockers = SmallVec::from_elem(why, 1);
-        all.extend(explain::beyond_budget(cycle, gang));
-        return Verdict::Impossible { blockers: all };
-    }
-    if blockers.iter().any(|blocker| matches!(blocker, Blocker::PoolsFull { .. })) {
-        cycle.cramp(gang);
-    }
-    let behind = cycle.ahead.first().map(|ahead| Blocker::Behind(*ahead));
-    if cycle.policy.order.discipline().behind() == Behind::Barred {
-        cycle.bar(id, gang);
-    }
-    let mut all: Blockers = SmallVec::from_elem(explain::blocker(misfit), 1);
-    all.extend(blockers);
-    all.extend(behind);
-    Verdict::Waiting { position: 0, blockers: all, start: None, late: None }
-}
-
-fn waiting(blockers: [Blocker; 1]) -> Verdict {
-    let blockers = SmallVec::from(blockers);
-    Verdict::Waiting { position: 0, blockers, start: None, late: None }
-}
-
 impl<'w> Cycle<'w> {
     fn new(world: &'w World, now: Time, policy: &'w Policy) -> Self {
         Self {
@@ -407,11 +343,16 @@ impl<'w> Cycle<'w> {
             claims_given: 0,
             counted: None,
             wake: None,
+            making_way: Vec::new(),
+            evicted: BTreeMap::new(),
+            searches: 0,
+            in_vain: Vec::new(),
+            gpu_hour: None,
         }
     }
 
     /// Somebody waits for room in the pools that could serve him.
-    fn cramp(&mut self, gang: &Gang) {
+    pub(crate) fn cramp(&mut self, gang: &Gang) {
         for ask in asks(&self.scratch, gang) {
             let pools = offerings_for(self, gang, &ask).into_iter().map(|offering| offering.pool);
             self.cramped_pools.extend(pools);
@@ -423,8 +364,40 @@ impl<'w> Cycle<'w> {
         settle::retry(self.scratch.world, self.now, self.policy, claim)
     }
 
+    /// Looks for others that could make way, if that has a prospect and was not looked for too often.
+    pub(crate) fn look_for_others(
+        &mut self,
+        id: GangId,
+        gang: &Gang,
+        holes: &mut Holes<'w>,
+    ) -> Result<Option<Offer>, SearchSpent> {
+        if !self.scratch.world.has_disruptable() {
+            return Ok(None);
+        }
+        let (queue, priority) = (gang.queue, gang.spec.priority);
+        let (sig, needs) = (gang.sigs[0], gang.spec.roles[0].min);
+        let as_hard = |(its, other, like, most): &(QueueIdx, i32, SigIdx, u32)| {
+            (*its, *like) == (queue, sig) && *other >= priority && *most <= needs
+        };
+        if self.in_vain.iter().any(as_hard) {
+            return Ok(None);
+        }
+        if self.searches >= self.policy.searches {
+            return Err(SearchSpent);
+        }
+        self.searches += 1;
+        let offer = holes.ask_others(self, id);
+        if offer.is_none() && gang.sigs.len() == 1 && gang.spec.closeness.is_none() {
+            self.in_vain.push((queue, priority, sig, needs));
+        }
+        Ok(offer)
+    }
+
     /// Whether a look at the numbers shows that a gang does not start, and nothing can be bought for it.
     fn is_hopeless(&mut self, turn: &Turn) -> bool {
+        if self.scratch.world.has_disruptable() {
+            return false;
+        }
         let Some((sig, needs)) = turn.simple.filter(|_| self.scratch.world.pools().is_empty())
         else {
             return false;
@@ -439,7 +412,7 @@ impl<'w> Cycle<'w> {
     }
 
     /// The gang ahead that waits for room under a limit that holds for this one too.
-    fn barred_by(&self, gang: &Gang) -> Option<GangId> {
+    pub(crate) fn barred_by(&self, gang: &Gang) -> Option<GangId> {
         let shares = |barred: &&BarredQueue| {
             barred.user.as_ref().is_none_or(|user| *user == gang.spec.user)
                 && self.scratch.world.queue_path(gang.queue).any(|queue| queue == barred.queue)
@@ -448,7 +421,7 @@ impl<'w> Cycle<'w> {
     }
 
     /// Those behind a gang that waits for room under a limit, and share that limit, do not slip past it.
-    fn bar_queue(&mut self, id: GangId, gang: &Gang, over: &Blocker) {
+    pub(crate) fn bar_queue(&mut self, id: GangId, gang: &Gang, over: &Blocker) {
         if self.policy.order.discipline().behind() == Behind::Free {
             return;
         }
@@ -461,7 +434,7 @@ impl<'w> Cycle<'w> {
     }
 
     /// Those behind a waiting gang stay off the nodes and pools it waits for.
-    fn bar(&mut self, id: GangId, gang: &Gang) {
+    pub(crate) fn bar(&mut self, id: GangId, gang: &Gang) {
         self.ahead.push(id);
         let world = self.scratch.world;
         for ask in asks(&self.scratch, gang) {

@@ -15,6 +15,8 @@ mod cycle;
 
 mod guard;
 mod order;
+mod repair;
+mod serve;
 mod settle;
 mod share;
 mod sooner;
@@ -26,6 +28,8 @@ mod backfill;
 mod reserve;
 
 mod choose;
+mod grow;
+mod make_way;
 mod mix;
 mod odds;
 mod oversize;

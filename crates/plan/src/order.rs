@@ -121,6 +121,12 @@ fn turn_in_line(waiter: &Waiter) -> Turn {
     Turn { id: waiter.id, due: false, simple: waiter.simple, said: waiter.said }
 }
 
+/// Gangs that wait because a node under them failed, by age.
+pub(crate) fn repairs(world: &World) -> VecDeque<Turn> {
+    let waiter = |id: &GangId| world.waiting().iter().find(|waiter| waiter.id == *id);
+    world.repairs().iter().filter_map(waiter).map(turn_in_line).collect()
+}
+
 /// Those of one queue, or of all, in the discipline's order: priority, the due, rank, age.
 fn ranked<'a>(
     view: &View<'_>,
@@ -130,13 +136,16 @@ fn ranked<'a>(
     let mut all: Vec<(i64, bool, i64, Time, Turn)> = waiters
         .map(|waiter| {
             let gang: &Gang = view.world.gang(waiter.id).expect("it waits");
-            let due = discipline.due_since(view, gang);
+            let takes_turns = view.world.queue(gang.queue).spec.time_slice.is_some();
+            let due = discipline.due_since(view, gang).filter(|_| !takes_turns);
             let place = match due {
                 Some(since) => since.0,
+                // Who takes turns comes in the order they wait.
+                None if takes_turns => 0,
                 None => discipline.rank(view, gang).map_or(0, ordered),
             };
             let turn = Turn { due: due.is_some(), ..turn_in_line(waiter) };
-            (-i64::from(waiter.priority), due.is_none(), place, gang.submitted, turn)
+            (-i64::from(waiter.priority), due.is_none(), place, gang.waits_since, turn)
         })
         .collect();
     all.sort_unstable_by_key(|(priority, later, place, submitted, turn)| {

@@ -1,6 +1,9 @@
 //! Whether limits leave room for a gang: its queue's, those above it, and its user's in each of them.
 
+use muster_core::World;
 use muster_core::gang::{Gang, Seat};
+use muster_core::id::SigIdx;
+use muster_core::queue::Usage;
 use muster_core::verdict::Blocker;
 use smallvec::SmallVec;
 
@@ -27,6 +30,16 @@ pub(crate) fn exceeds_alone(blocker: &Blocker) -> bool {
     }
 }
 
+/// Whether what a gang holds counts for a limit that was exceeded.
+pub(crate) fn counts_for(world: &World, over: &Blocker, gang: &Gang) -> bool {
+    match over {
+        Blocker::QueueLimit { queue, .. } | Blocker::UserLimit { queue, .. } => {
+            world.queue_path(gang.queue).any(|above| above == *queue)
+        }
+        _ => false,
+    }
+}
+
 fn limits_exceeded(scratch: &Scratch<'_>, gang: &Gang) -> SmallVec<[Blocker; 2]> {
     let mut over = SmallVec::new();
     for queue in scratch.world.queue_path(gang.queue) {
@@ -47,15 +60,44 @@ fn limits_exceeded(scratch: &Scratch<'_>, gang: &Gang) -> SmallVec<[Blocker; 2]>
     over
 }
 
-/// Gives back what these seats of a gang count for in its queue, in a world that is looked at for room only:
-/// where nobody has a limit there is nothing to count.
-pub(crate) fn refund_later(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
+/// Whether limits leave room for so many more members of a gang.
+pub(crate) fn allows(scratch: &Scratch<'_>, gang: &Gang, sig: SigIdx, count: u32) -> bool {
     if !scratch.world.has_limits() {
-        return;
+        return true;
     }
+    let signature = scratch.world.signature(sig);
+    let mut wants = Usage::default();
+    wants.add(&signature.key.amounts, signature.gpu_milli(), count);
+    scratch.world.queue_path(gang.queue).all(|queue| {
+        let listed = scratch.world.queue(queue);
+        let own = || scratch.user_usage(queue, &gang.spec.user);
+        listed.limit.exceeded(scratch.queue_usage(queue), &wants).is_none()
+            && (listed.user_limit.is_empty()
+                || listed.user_limit.exceeded(&own(), &wants).is_none())
+    })
+}
+
+/// Gives back what these seats of a gang count for in its queue.
+pub(crate) fn refund_seats(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
     for (role, sig) in gang.sigs.iter().enumerate() {
         let mine = seats.iter().filter(|seat| usize::from(seat.role) == role);
         scratch.refund(gang, *sig, mine.map(|seat| u32::from(seat.members)).sum());
+    }
+}
+
+/// Counts these seats of a gang in its queue.
+pub(crate) fn charge_seats(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
+    for (role, sig) in gang.sigs.iter().enumerate() {
+        let mine = seats.iter().filter(|seat| usize::from(seat.role) == role);
+        scratch.charge(gang, *sig, mine.map(|seat| u32::from(seat.members)).sum());
+    }
+}
+
+/// Gives back what these seats of a gang count for in its queue, in a world that is looked at for room only:
+/// where nobody has a limit there is nothing to count.
+pub(crate) fn refund_later(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
+    if scratch.world.has_limits() {
+        refund_seats(scratch, gang, seats);
     }
 }
 

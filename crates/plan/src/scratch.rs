@@ -268,6 +268,11 @@ impl<'w> Scratch<'w> {
         self.change(gang, seats, NodeState::rise);
     }
 
+    /// Takes seats that others have not left yet: of what is free there only what they leave over stays free.
+    pub fn sit_over(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.change(gang, seats, NodeState::sit_over);
+    }
+
     /// Gives the seats of several gangs back at once; the same as one after the other, with each node looked at
     /// once.
     pub fn rise_all(&mut self, leaving: &[(&Gang, &[Seat])]) {

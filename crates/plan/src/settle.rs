@@ -5,7 +5,7 @@
 //! node, its time or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
 
 use muster_core::World;
-use muster_core::gang::{Closeness, Gang, Phase};
+use muster_core::gang::{Closeness, Gang, Phase, RoleSpec, without};
 use muster_core::id::{ClaimId, GangId, NodeIdx};
 use muster_core::order::{ClaimState, Order, Place, RollbackReason};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
@@ -14,7 +14,9 @@ use muster_core::topology::Level;
 use muster_core::verdict::Verdict;
 
 use crate::cycle::earliest;
+use crate::make_way::tell;
 use crate::policy::Policy;
+use crate::repair::repair;
 use crate::top_up::top_up;
 
 /// Settles every gang that does not simply wait, and gives it its verdict.
@@ -68,20 +70,22 @@ fn provisioning(world: &World, order: &Order) -> Verdict {
     let ready =
         order.spec.claims.iter().filter(|(claim, _)| world.claims()[claim].is_ready()).count()
             as u32;
-    Verdict::Provisioning { order: order.spec.id, ready, total, deadline }
+    let (leaving, ways) = (order.after.len() as u32, Vec::new());
+    Verdict::Provisioning { order: order.spec.id, ready, total, leaving, deadline, ways }
 }
 
 fn settle_running(world: &World, id: GangId, plan: &mut Plan) -> Verdict {
-    let reason = if world.cancelled().contains(&id) {
-        StopReason::Cancelled
+    let action = if world.cancelled().contains(&id) {
+        Some(Action::Stop { gang: id, reason: StopReason::Cancelled })
     } else if let Some(node) = world.broken().get(&id) {
-        StopReason::NodeLost(*node)
+        repair(world, id, world.gang(id).expect("it runs"), *node)
     } else {
-        return Verdict::Running;
+        None
     };
-    let actions = vec![Action::Stop { gang: id, reason }];
-    plan.groups.push(ActionGroup { gang: Some(id), actions });
-    Verdict::Stopping
+    let Some(action) = action else { return Verdict::Running };
+    let stops = matches!(action, Action::Stop { .. });
+    plan.groups.push(ActionGroup { gang: Some(id), actions: vec![action] });
+    if stops { Verdict::Stopping } else { Verdict::Running }
 }
 
 fn settle_order(
@@ -115,13 +119,24 @@ fn settle_order(
         }
         return provisioning;
     }
+    if ready == total && !order.after.is_empty() {
+        match have_them_leave(world, order) {
+            Some(actions) if actions.is_empty() => {}
+            Some(actions) => plan.groups.push(ActionGroup { gang: Some(id), actions }),
+            None => {
+                roll_back(id, order, RollbackReason::WayClosed, plan);
+                return provisioning;
+            }
+        }
+    }
     if ready == total
+        && order.after.is_empty()
         && let Some(node) = unsuitable(world, id, order)
     {
         roll_back(id, order, RollbackReason::NodeUnsuitable(node), plan);
         return provisioning;
     }
-    if ready == total {
+    if ready == total && order.after.is_empty() {
         let mut seats = order.held.clone();
         seats.sort_by_key(|seat| seat.role);
         let actions = vec![Action::Admit { gang: id, seats }];
@@ -134,6 +149,29 @@ fn settle_order(
         plan.wake = earliest(plan.wake, Some(deadline));
     }
     provisioning
+}
+
+/// What those who make way for an order are told when everything else is there; nothing to those who were told.
+/// `None` if one of them cannot make way any more.
+fn have_them_leave(world: &World, order: &Order) -> Option<Vec<Action>> {
+    let mut actions = Vec::new();
+    for way in &order.after {
+        let other = world.gang(way.gang)?;
+        if way.stop.is_none() && other.resize.is_none() && other.is_steady() {
+            let left = without(&other.seats, &way.seats);
+            let has_them = left.len() + way.seats.len() == other.seats.len();
+            let roles = other.spec.roles.iter().enumerate();
+            let enough = |(role, spec): (usize, &RoleSpec)| {
+                let mine = left.iter().filter(|seat| usize::from(seat.role) == role);
+                mine.map(|seat| u32::from(seat.members)).sum::<u32>() >= spec.min
+            };
+            if !has_them || !roles.into_iter().all(enough) {
+                return None;
+            }
+        }
+        actions.extend(tell(other, way));
+    }
+    Some(actions)
 }
 
 /// What ends an order early, the first found.

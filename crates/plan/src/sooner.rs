@@ -35,7 +35,8 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
     for order in world.orders().values() {
         let id = order.spec.gang;
         let gang = world.gang(id).expect("it has an order");
-        if settled(plan, order) || !may_fit(cycle, order) {
+        // Who was told to leave has lost his work; what he leaves is used.
+        if settled(plan, order) || is_told(world, order) || !may_fit(cycle, order) {
             continue;
         }
         let mut trial = cycle.scratch.trial();
@@ -59,6 +60,12 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
             *verdict = Verdict::Admitted;
         }
     }
+}
+
+/// Whether those who make way for an order have been told.
+fn is_told(world: &World, order: &Order) -> bool {
+    let ready = |claim: &ClaimId| world.claims()[claim].is_ready();
+    !order.spec.after.is_empty() && order.spec.claims.iter().all(|(claim, _)| ready(claim))
 }
 
 /// A ready node that an older order lacks, and lacks nothing but that: the older gang takes it and starts, the younger

@@ -45,6 +45,7 @@ impl World {
             wants,
             level,
             submitted: self.now,
+            waits_since: self.now,
             phase: Phase::Waiting,
             seats: Vec::new(),
             resize: None,
@@ -67,6 +68,7 @@ impl World {
         self.gang_by_name.insert(spec.name.clone(), id);
         *self.said.entry(spec.said_duration()).or_default() += 1;
         self.live.insert(id);
+        self.disruptable += u32::from(spec.is_disruptable());
         self.wait(id);
         Ok(())
     }
@@ -176,6 +178,9 @@ impl World {
         }
         let gang = self.gang_mut(id);
         gang.restarts += 1;
+        if matches!(gang.stop, Some(StopReason::Rotated(_))) {
+            gang.waits_since = now;
+        }
         let failed =
             matches!(gang.stop, Some(StopReason::NodeLost(_) | StopReason::NodeFailing(_)));
         if failed || lost {
@@ -244,6 +249,7 @@ impl World {
             self.with_the_baseline(|baseline| baseline.really_gone(id));
         }
         self.gang_by_name.remove(&gang.spec.name);
+        self.disruptable -= u32::from(gang.spec.is_disruptable());
         let said = gang.spec.said_duration();
         let others = self.said.get_mut(&said).expect("counted when it was submitted");
         *others -= 1;

@@ -98,6 +98,8 @@ pub struct World {
     cancelled: BTreeSet<GangId>,
     /// Gangs that wait because a node under them failed.
     repairs: BTreeSet<GangId>,
+    /// How many gangs that are not over could ever make way for others.
+    disruptable: u32,
     /// Gangs that make way for an order, and for which.
     making_way: BTreeMap<GangId, OrderId>,
     /// Nodes that will be gone, and when.
@@ -154,6 +156,7 @@ impl World {
             broken: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             repairs: BTreeSet::new(),
+            disruptable: 0,
             making_way: BTreeMap::new(),
             noticed: BTreeSet::new(),
             flaky: BTreeMap::new(),
@@ -307,6 +310,10 @@ impl World {
     /// Gangs that wait because a node under them failed, by age.
     pub fn repairs(&self) -> &BTreeSet<GangId> {
         &self.repairs
+    }
+    /// Whether any gang that is not over could ever make way for others.
+    pub fn has_disruptable(&self) -> bool {
+        self.disruptable > 0
     }
     /// The order for which a gang makes way, wholly or in part, if for any.
     pub fn makes_way_for(&self, gang: GangId) -> Option<OrderId> {

@@ -117,7 +117,9 @@ impl World {
         // there is one. Only what took time counts against trying again.
         let cheap = matches!(
             reason,
-            RollbackReason::NotNeeded | RollbackReason::ClaimFailed(_, ClaimFailure::StockOut)
+            RollbackReason::NotNeeded
+                | RollbackReason::WayClosed
+                | RollbackReason::ClaimFailed(_, ClaimFailure::StockOut)
         );
         let row = self.gang_mut(gang);
         if !cheap {
@@ -274,9 +276,10 @@ impl World {
                 let claim = self.node(node).and_then(|node| node.claim);
                 spec.claims.iter().filter(|(id, _)| claim == Some(*id)).map(|(_, at)| *at).collect()
             }
-            RollbackReason::NodeLost(_) | RollbackReason::GangGone | RollbackReason::NotNeeded => {
-                Vec::new()
-            }
+            RollbackReason::NodeLost(_)
+            | RollbackReason::GangGone
+            | RollbackReason::WayClosed
+            | RollbackReason::NotNeeded => Vec::new(),
         };
         blamed.sort_unstable();
         blamed.dedup();

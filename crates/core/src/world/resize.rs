@@ -110,7 +110,7 @@ impl World {
         self.unlist_end(id);
         let gang = self.gang_mut(id);
         if matches!(gang.phase, Phase::Running { .. }) {
-            let speed = pace(gang);
+            let speed = gang.speed();
             gang.work.go_on(now, speed, pause);
         }
         change(gang);
@@ -128,16 +128,5 @@ impl World {
         let order = self.making_way.remove(&id).expect("just seen");
         let order = self.orders.get_mut(&order).expect("somebody makes way for it");
         order.after.retain(|way| way.gang != id);
-    }
-}
-
-/// How fast a gang was until now: members that are only coming did nothing yet.
-fn pace(gang: &Gang) -> f64 {
-    match &gang.resize {
-        Some(resize) if !resize.added.is_empty() => {
-            let before = Gang { seats: without(&gang.seats, &resize.added), ..gang.clone() };
-            before.speed()
-        }
-        _ => gang.speed(),
     }
 }

@@ -191,6 +191,18 @@ pub struct Policy {
     /// greedily.
     #[serde(default)]
     pub mix_budget: usize,
+    /// For how many gangs it is looked for others that could make way, in one cycle.
+    #[serde(default)]
+    pub searches: u32,
+    /// How much more the delay of a gang counts than what those of lower priority lose who make way for it.
+    #[serde(default)]
+    pub urgency: u32,
+    /// What taking turns may cost: work lost and starting again, in thousandths of a slice.
+    #[serde(default)]
+    pub rotation_overhead: u32,
+    /// How long a gang that was resized, or would not be, is not made larger.
+    #[serde(default)]
+    pub settle_in: Span,
     /// How long a gang whose orders keep failing pauses before it orders again.
     pub cool_off: Span,
     /// Placements tried in one cycle before the rest of the queue is put off to the next.
@@ -210,6 +222,10 @@ impl Default for Policy {
             top_ups: 2,
             retries: 4,
             mix_budget: 48,
+            searches: 16,
+            urgency: 10,
+            rotation_overhead: 50,
+            settle_in: Span::mins(5),
             cool_off: Span::mins(30),
             trials: 100_000,
             explain: true,

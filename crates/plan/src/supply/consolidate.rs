@@ -60,7 +60,12 @@ fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
         let Phase::Running { at } = gang.phase else { return None };
         let ran = now.since(at);
         // Once: where a gang goes is decided when it is placed again, and must not be a reason to move it again.
-        if gang.restarts > 0 || !gang.spec.may_move() || ran < gang.spec.disruption.min_runtime {
+        let may = gang.spec.may_move() && !gang.spec.is_rigid();
+        if gang.restarts > 0
+            || gang.resize.is_some()
+            || !may
+            || ran < gang.spec.disruption.min_runtime
+        {
             return None;
         }
         // Without a checkpoint all it did is lost, on every node it holds.

@@ -4,6 +4,7 @@ mod architecture;
 mod dsl;
 
 mod placing;
+mod preemption;
 
 mod constraints;
 mod gpus;

@@ -89,11 +89,11 @@ fn the_scarcest_resource_counts_not_only_gpus() {
 }
 
 #[test]
-fn an_elastic_gang_starts_with_its_minimum() {
+fn an_elastic_gang_starts_with_as_many_as_there_is_room_for() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang train 2..8x8gpu
-    "), @"admit train: a1[0-7] a2[0-7]");
+    "), @"admit train: a1[0-7] a2[0-7] a3[0-7]");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn no_plan_is_refused_the_moment_it_is_made() {
         }
     });
     // The stories are worth telling: every kind of decision is taken often.
-    let often = done.len() == 11 && done.values().all(|times| *times >= 5);
+    let often = done.len() == 12 && done.values().all(|times| *times >= 5);
     assert!(often || seeds::chosen().is_some(), "{done:?}");
 }
 
@@ -78,6 +78,12 @@ fn no_device_and_no_core_is_given_twice() {
         let given = given(world, scene.decided);
         let mut taken = all_seats(world);
         taken.retain(|(gang, _)| !given.iter().any(|(other, _)| std::ptr::eq(*gang, *other)));
+        // Who makes way keeps its seats until it has left, and others are promised them.
+        let leaving = leaving(world, scene.decided);
+        let leaves = |gang: &Gang, seat: &Seat| {
+            leaving.iter().any(|(other, its)| std::ptr::eq(gang, *other) && its == seat)
+        };
+        taken.retain(|(gang, seat)| !leaves(gang, seat));
         taken.extend(&given);
         let mut devices: BTreeMap<(NodeIdx, usize), u32> = BTreeMap::new();
         let mut amounts: BTreeMap<NodeIdx, NamedAmounts> = BTreeMap::new();
@@ -109,6 +115,21 @@ fn no_device_and_no_core_is_given_twice() {
             }
         }
     });
+}
+
+/// Seats that somebody leaves for another, as decided just now or before.
+fn leaving<'w>(world: &'w World, decided: &Plan) -> Vec<(&'w Gang, Seat)> {
+    let decided = decided.actions().filter_map(|action| match action {
+        Action::Order(spec) => Some(&spec.after),
+        _ => None,
+    });
+    let before = world.orders().values().map(|order| &order.after);
+    let mut leaving = Vec::new();
+    for way in decided.chain(before).flatten() {
+        let gang = world.gang(way.gang).expect("it is there");
+        leaving.extend(way.seats.iter().map(|seat| (gang, *seat)));
+    }
+    leaving
 }
 
 /// Seats on nodes that are here, as decided just now.
@@ -159,7 +180,8 @@ fn every_admission_is_whole_and_as_close_as_required() {
             for (role, spec) in gang.spec.roles.iter().enumerate() {
                 let seated = seats.iter().filter(|seat| usize::from(seat.role) == role);
                 let seated: u32 = seated.map(|seat| u32::from(seat.members)).sum();
-                assert_eq!(seated, spec.min, "members of {}", spec.name);
+                let whole = spec.min <= seated && seated <= spec.max;
+                assert!(whole, "{seated} members of {}", spec.name);
             }
             if let (Some(Closeness::Required(_)), Some(level)) = (&gang.spec.closeness, gang.level)
             {

@@ -12,7 +12,8 @@
 //! policy fifo-overtake trials=5 failover=listed top-ups=0
 //! why train                # what would let it start now, and when it is expected to
 //! plan                     # decide, say it, and do it; a case without this line plans once, at the end
-//! plan wake                # the same, and say when it is due again; `plan targets`: what pools should have
+//! plan wake                # the same, and say when it is due again; `plan targets`: what pools should have;
+//!                          # `plan ways`: the ways that were compared
 //! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised
 //! parked c0                # its machine is stopped
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
@@ -114,6 +115,9 @@ impl Bench {
         self.say(&said);
         if let (Some(wake), "wake") = (plan.wake, how) {
             self.say(&format!("wake at {}", show::time(wake)));
+        }
+        if how == "ways" {
+            show::ways(&self.world, &plan).iter().for_each(|line| self.say(line));
         }
         if how == "targets" {
             plan.targets.iter().for_each(|target| self.say(&show::target(&self.world, target)));

@@ -8,7 +8,7 @@ use muster_core::order::{OrderSpec, Place, RollbackReason};
 use muster_core::plan::{Action, StopReason, Target};
 use muster_core::resource::display_amount;
 use muster_core::time::Time;
-use muster_core::verdict::{Blocker, Help};
+use muster_core::verdict::{Blocker, Considered, Help};
 use muster_core::{Plan, Verdict, World};
 use muster_plan::Why;
 
@@ -123,6 +123,7 @@ fn rollback(world: &World, reason: RollbackReason) -> String {
         RollbackReason::DeadlinePassed => "too late".to_owned(),
         RollbackReason::NodeLost(lost) => format!("{} lost", node(world, lost)),
         RollbackReason::NodeUnsuitable(bad) => format!("{} unsuitable", node(world, bad)),
+        RollbackReason::WayClosed => "way closed".to_owned(),
         RollbackReason::NotNeeded => "not needed".to_owned(),
         RollbackReason::GangGone => "cancelled".to_owned(),
     }
@@ -137,8 +138,9 @@ fn verdict(world: &World, verdict: &Verdict) -> String {
         Verdict::Admitted => "is admitted".to_owned(),
         Verdict::Running => "runs".to_owned(),
         Verdict::Stopping => "is stopping".to_owned(),
-        Verdict::Provisioning { order, ready, total, deadline } => {
-            format!("assembles {order:?}: {ready} of {total} by {}", time(*deadline))
+        Verdict::Provisioning { order, ready, total, leaving, deadline, .. } => {
+            let leaving = if *leaving > 0 { format!(", {leaving} leaving") } else { String::new() };
+            format!("assembles {order:?}: {ready} of {total}{leaving} by {}", time(*deadline))
         }
         Verdict::Waiting { position, blockers, late, .. } => {
             let late = late.as_ref().map_or_else(String::new, |late| {
@@ -149,6 +151,24 @@ fn verdict(world: &World, verdict: &Verdict) -> String {
         }
         Verdict::Impossible { blockers } => format!("is impossible: {}", list(blockers)),
     }
+}
+
+/// The ways that were compared for each gang.
+pub(super) fn ways(world: &World, plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (id, verdict) in &plan.verdicts {
+        let (Verdict::Waiting { ways, .. } | Verdict::Provisioning { ways, .. }) = verdict else {
+            continue;
+        };
+        lines.extend(ways.iter().map(|one| {
+            let chosen = if one.chosen { "*" } else { " " };
+            let delay = one.delay.map_or_else(|| "never".to_owned(), |delay| delay.to_string());
+            let Considered { way, cost, others, lost, .. } = one;
+            let name = gang(world, *id);
+            format!("{chosen} {name} {way:?} in {delay} for {cost}: {others} others lose {lost}")
+        }));
+    }
+    lines
 }
 
 pub(super) fn why(world: &World, name: &str, why: &Why) -> String {
@@ -180,6 +200,7 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
         Blocker::NoFreeCapacity { role, fits, needs } => format!("r{role} fits {fits} of {needs}"),
         Blocker::RolesCompete => "roles compete".to_owned(),
         Blocker::Behind(ahead) => format!("behind {}", gang(world, *ahead)),
+        Blocker::SearchSpent => "search spent".to_owned(),
         Blocker::NotConsidered => "not considered".to_owned(),
         Blocker::QueueLimit { queue: at, resource, held, wants, limit } => {
             let limit = amounts(world, *resource, [*held, *wants, *limit]);

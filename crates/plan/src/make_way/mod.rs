@@ -1,0 +1,299 @@
+//! Have others make way: shrink those that have more than they need, take back what was lent, let others have
+//! their turn, stop those of lower priority, or move who can be moved.
+//!
+//! Nobody is asked unless the whole gang then fits, on what is free and what becomes free together. What it needs
+//! is held by an order from that moment on, so that nobody else slips in while they leave.
+
+mod beside;
+pub(crate) mod loss;
+mod search;
+pub(crate) mod standing;
+
+use std::collections::BTreeMap;
+
+use muster_core::gang::{Gang, Phase, Seat};
+use muster_core::id::{GangId, NodeIdx, OrderId, QueueIdx};
+use muster_core::order::{MakesWay, OrderSpec, Place, Reservation};
+use muster_core::plan::Action;
+use muster_core::time::Span;
+
+use crate::cycle::{Cycle, earliest};
+use crate::place::place;
+pub(crate) use beside::buy_beside;
+use search::{Search, domains};
+pub(crate) use standing::Right;
+
+/// Somebody who could make way.
+pub(super) struct Candidate<'w> {
+    pub(super) id: GangId,
+    pub(super) gang: &'w Gang,
+    /// What it would give up.
+    pub(super) seats: Vec<Seat>,
+    /// By what right it is stopped; none if it goes on with fewer members.
+    pub(super) right: Option<Right>,
+    /// What that costs it, in milliseconds of a GPU.
+    pub(super) lost: u64,
+}
+
+impl Candidate<'_> {
+    fn grace(&self) -> Span {
+        match self.gang.phase {
+            Phase::Running { .. } => self.gang.spec.disruption.grace,
+            _ => Span::ZERO,
+        }
+    }
+}
+
+/// Others who would make way, so that a gang fits as soon as they have left.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Offer {
+    /// Where it would sit.
+    pub(crate) seats: Vec<Seat>,
+    /// Who would leave what.
+    pub(crate) ways: Vec<MakesWay>,
+    /// By what rights some of them would be stopped.
+    pub(crate) rights: Vec<Right>,
+    /// What they lose altogether, in milliseconds of a GPU.
+    pub(crate) lost: u64,
+    /// How long the slowest has to leave.
+    pub(crate) delay: Span,
+}
+
+/// Domains tried for a gang that must stay within one, at most.
+const DOMAINS: usize = 8;
+/// How long others may take to leave beyond their grace, before the one who waits for them goes back to the queue.
+const SLACK: Span = Span::mins(2);
+
+/// Whom to ask so that a gang can start; the least that is lost. `booked` are nodes that somebody holds a start
+/// time on: who is there is not asked.
+pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -> Option<Offer> {
+    let world = cycle.scratch.world;
+    let gang = world.gang(id).expect("it waits");
+    let surplus = surplus_of(cycle, gang, booked);
+    let found = search(cycle, id, gang, &surplus);
+    if found.is_some() {
+        return found;
+    }
+    let mut all = stoppable(cycle, gang, booked);
+    let by_right = !all.is_empty();
+    // Who is stopped has no surplus to give up besides.
+    let rest = surplus.into_iter().filter(|some| all.iter().all(|other| other.id != some.id));
+    let rest: Vec<Candidate<'_>> = rest.collect();
+    all.extend(rest);
+    let found = if by_right { search(cycle, id, gang, &all) } else { None };
+    if found.as_ref().is_some_and(|offer| offer.lost == 0) {
+        return found;
+    }
+    if found.is_none() {
+        let chance = standing::next_chance(cycle, gang);
+        cycle.wake = earliest(cycle.wake, chance);
+    }
+    let moved = move_others(cycle, id, gang, booked);
+    [found, moved].into_iter().flatten().min_by_key(|offer| offer.lost)
+}
+
+/// Everybody with more members than the minimum who may be asked for the rest.
+fn surplus_of<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
+    candidates(cycle, booked, |cycle, id, other| surplus(cycle, gang, id, other))
+}
+
+/// Everybody who may be stopped, by right.
+fn stoppable<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
+    candidates(cycle, booked, |cycle, id, other| {
+        let right = standing::right(cycle, gang, other)?;
+        Some(whole(cycle, id, other, right))
+    })
+}
+
+/// Everybody who can be asked at all and, as `ask` says, for what.
+fn candidates<'w>(
+    cycle: &Cycle<'w>,
+    booked: &[NodeIdx],
+    ask: impl Fn(&Cycle<'w>, GangId, &'w Gang) -> Option<Candidate<'w>>,
+) -> Vec<Candidate<'w>> {
+    let world = cycle.scratch.world;
+    let can = |id: &GangId, other: &Gang| {
+        let runs = matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
+        runs && other.resize.is_none()
+            && !cycle.is_making_way(*id)
+            && !world.broken().contains_key(id)
+            && !world.cancelled().contains(id)
+            && !other.seats.iter().any(|seat| booked.binary_search(&seat.node).is_ok())
+    };
+    let others = world.gangs().filter(|(id, other)| can(id, other));
+    others.filter_map(|(id, other)| ask(cycle, id, other)).collect()
+}
+
+/// What a gang has above its minimum, if it may be asked for it. Those that leave a node to itself go first.
+fn surplus<'w>(
+    cycle: &Cycle<'w>,
+    gang: &Gang,
+    id: GangId,
+    other: &'w Gang,
+) -> Option<Candidate<'w>> {
+    if other.spec.is_rigid() || !other.is_steady() || !standing::may_shrink(cycle, gang, other) {
+        return None;
+    }
+    let mut seats = Vec::new();
+    for (role, spec) in other.spec.roles.iter().enumerate() {
+        let mut spare = other.members_in(role as u16).saturating_sub(spec.min);
+        let mut mine: Vec<&Seat> =
+            other.seats.iter().filter(|seat| usize::from(seat.role) == role).collect();
+        let beside = |seat: &Seat| other.seats.iter().filter(|s| s.node == seat.node).count();
+        mine.sort_by_key(|seat| (beside(seat), std::cmp::Reverse(seat.node)));
+        for seat in mine {
+            if u32::from(seat.members) <= spare {
+                spare -= u32::from(seat.members);
+                seats.push(*seat);
+            }
+        }
+    }
+    seats.sort_by_key(|seat| seat.node);
+    let lost = loss::shrinking(cycle.scratch.world, other);
+    (!seats.is_empty()).then_some(Candidate { id, gang: other, seats, right: None, lost })
+}
+
+fn whole<'w>(cycle: &Cycle<'w>, id: GangId, other: &'w Gang, right: Right) -> Candidate<'w> {
+    let mut seats = other.seats.clone();
+    seats.sort_by_key(|seat| seat.node);
+    let lost = loss::stopping(cycle.scratch.world, other, cycle.now);
+    Candidate { id, gang: other, seats, right: Some(right), lost }
+}
+
+/// The least that is lost if some of these make way, in the best of all domains.
+fn search<'w>(
+    cycle: &mut Cycle<'w>,
+    id: GangId,
+    gang: &'w Gang,
+    candidates: &[Candidate<'w>],
+) -> Option<Offer> {
+    if candidates.is_empty() {
+        return None;
+    }
+    let budgets = cycle.eviction_budgets();
+    let mut best: Option<Offer> = None;
+    for domain in domains(&cycle.scratch, &mut cycle.fits, gang).into_iter().take(DOMAINS) {
+        let mut trial = cycle.scratch.trial();
+        let search = Search::new(&mut trial, &mut cycle.fits, (id, gang), candidates, &budgets);
+        let found = search.within(domain);
+        best = best.into_iter().chain(found).min_by_key(|offer| offer.lost);
+    }
+    best
+}
+
+/// Gangs that may be moved and fit elsewhere at once, so that this one fits where they were.
+fn move_others(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    gang: &Gang,
+    booked: &[NodeIdx],
+) -> Option<Offer> {
+    let world = cycle.scratch.world;
+    let gang = world.gang(id).filter(|_| !gang.sigs.is_empty())?;
+    let movable = |cycle: &Cycle<'_>, id, other: &Gang| {
+        let may = other.spec.may_move()
+            // Once: where it goes must not be a reason to move it again.
+            && other.restarts == 0
+            && matches!(other.phase, Phase::Running { .. })
+            && loss::ran(other, cycle.now) >= other.spec.disruption.min_runtime
+            && other.spec.priority <= gang.spec.priority
+            && cycle.may_evict(other.queue);
+        may.then_some(id)
+    };
+    let may: Vec<GangId> =
+        world.gangs().filter_map(|(id, other)| movable(cycle, id, other)).collect();
+    if may.is_empty() {
+        return None;
+    }
+    let all = candidates(cycle, booked, |cycle, id, other| {
+        may.binary_search(&id).is_ok().then(|| whole(cycle, id, other, Right::Move))
+    });
+    let offer = search(cycle, id, gang, &all)?;
+    // All of them must find other seats beside the newcomer.
+    let mut trial = cycle.scratch.trial();
+    for way in &offer.ways {
+        trial.rise(world.gang(way.gang)?, &way.seats);
+    }
+    trial.sit(gang, &offer.seats);
+    for other in offer.ways.iter().filter_map(|way| world.gang(way.gang)) {
+        place(&mut trial, &mut cycle.fits, other).ok()?;
+    }
+    Some(offer)
+}
+
+/// The order that holds what a gang is to have, and what others are told: at once, as nothing else is waited for.
+pub(crate) fn take(cycle: &mut Cycle<'_>, id: GangId, offer: &Offer) -> (OrderSpec, Vec<Action>) {
+    let world = cycle.scratch.world;
+    let mut seats = offer.seats.clone();
+    seats.sort_by_key(|seat| seat.role);
+    let reservations = seats
+        .iter()
+        .map(|seat| {
+            let Seat { devices, node, role, members } = *seat;
+            Reservation { place: Place::Node(node), devices, role, members }
+        })
+        .collect();
+    let spec = OrderSpec {
+        id: OrderId(world.next_order().0 + cycle.orders_given),
+        gang: id,
+        claims: Vec::new(),
+        reservations,
+        deadline: cycle.now + offer.delay + SLACK,
+        after: offer.ways.clone(),
+        gap: 0,
+    };
+    cycle.orders_given += 1;
+    let told = offer.ways.iter().filter_map(|way| tell(cycle.scratch.world.gang(way.gang)?, way));
+    let told = told.collect();
+    note(cycle, &offer.ways);
+    (spec, told)
+}
+
+/// Notes who makes way, so that nobody else asks them.
+fn note(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
+    for way in ways {
+        cycle.making_way.push(way.gang);
+        if let (Some(stop), Some(other)) = (way.stop, cycle.scratch.world.gang(way.gang))
+            && !matches!(stop, muster_core::plan::StopReason::Reclaimed(_))
+        {
+            *cycle.evicted.entry(other.queue).or_default() += 1;
+        }
+    }
+}
+
+/// What somebody who makes way is told; nothing if it has been told, or cannot be told now.
+pub(crate) fn tell(other: &Gang, way: &MakesWay) -> Option<Action> {
+    let runs = matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
+    match way.stop {
+        Some(reason) if runs => Some(Action::Stop { gang: way.gang, reason }),
+        None if other.is_steady() => {
+            let seats = muster_core::gang::without(&other.seats, &way.seats);
+            Some(Action::Resize { gang: way.gang, seats })
+        }
+        Some(_) | None => None,
+    }
+}
+
+/// How many more gangs of each queue may be stopped for others' sake now, where that is limited.
+impl Cycle<'_> {
+    pub(crate) fn eviction_budgets(&self) -> BTreeMap<QueueIdx, u32> {
+        let queues = self.scratch.world.queues().iter();
+        let limited = queues.filter_map(|(idx, queue)| {
+            let most = queue.spec.evictions_per_hour?;
+            let recent = queue.evicted.iter().filter(|at| self.now.since(**at) < Span::hours(1));
+            let now = self.evicted.get(&idx).copied().unwrap_or(0);
+            Some((idx, most.saturating_sub(recent.count() as u32 + now)))
+        });
+        limited.collect()
+    }
+    /// Whether one more gang of a queue may be stopped for others' sake now.
+    pub(crate) fn may_evict(&self, queue: QueueIdx) -> bool {
+        let listed = self.scratch.world.queue(queue);
+        listed.spec.evictions_per_hour.is_none()
+            || self.eviction_budgets().get(&queue).is_none_or(|left| *left > 0)
+    }
+    /// Whether a gang makes way for somebody already.
+    pub(crate) fn is_making_way(&self, id: GangId) -> bool {
+        self.scratch.world.makes_way_for(id).is_some() || self.making_way.contains(&id)
+    }
+}
