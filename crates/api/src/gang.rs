@@ -3,31 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muster_core::gang::{Closeness, Disruption, GangSpec, Provisioning, ProvisioningMode};
+use muster_core::gang::{Closeness, GangSpec, Provisioning, ProvisioningMode};
 use muster_core::time::{Span, Time};
 
+use crate::disruption::disruption;
 use crate::fields::Fields;
 use crate::finding::Mark;
 use crate::instant::instant;
 use crate::names::{NAME_RULE, is_name};
 use crate::object::Metadata;
 use crate::role;
+use crate::scaling::scaling;
 
 /// The queue a gang waits in when it names none.
 pub(crate) const DEFAULT_QUEUE: &str = "default";
-
-/// Signals a worker can be told to checkpoint with: those it can catch.
-const SIGNALS: [(&str, ()); 9] = [
-    ("SIGUSR1", ()),
-    ("SIGUSR2", ()),
-    ("SIGTERM", ()),
-    ("SIGINT", ()),
-    ("SIGHUP", ()),
-    ("SIGQUIT", ()),
-    ("SIGALRM", ()),
-    ("SIGCONT", ()),
-    ("SIGWINCH", ()),
-];
 
 /// A gang as written, with what only some hosts use.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,6 +57,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
     let queue_name = queue.as_ref().and_then(|value| value.text_with(is_name, NAME_RULE));
     let (closeness, level) = closeness(spec);
     let (roles, runs) = role::read_all(spec);
+    let scaling = scaling(spec, &roles);
     let core = GangSpec {
         name: format!("{}/{}", metadata.namespace, metadata.name).into(),
         queue: queue_name.unwrap_or(DEFAULT_QUEUE).into(),
@@ -80,7 +70,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         deadline: deadline(spec),
         cost_of_waiting: spec.get("costOfWaiting").and_then(|value| value.money()),
         disruption: disruption(spec),
-        scaling: Default::default(),
+        scaling,
     };
     let gang = GangManifest {
         spec: core,
@@ -158,25 +148,4 @@ fn deadline(spec: &Fields<'_>) -> Option<Time> {
         value.warn("without `expectedDuration` it is taken to run for one hour");
     }
     deadline
-}
-
-fn disruption(spec: &Fields<'_>) -> Disruption {
-    let mut read = Disruption::default();
-    let Some(fields) = spec.get("disruption").and_then(|value| value.fields()) else { return read };
-    let preemptible = fields.get("preemptible").and_then(|value| value.flag());
-    read.preemptible = preemptible.unwrap_or(false);
-    read.min_runtime = fields.span("minRuntime").unwrap_or_default();
-    if let Some(grace) = fields.get("grace") {
-        fields.span("grace");
-        grace.not_acted_on();
-    }
-    if let Some(checkpoint) = fields.get("checkpoint").and_then(|value| value.fields()) {
-        checkpoint.need("signal").and_then(|value| value.one_of(&SIGNALS));
-        checkpoint.done();
-    }
-    if let Some(checkpoint) = fields.get("checkpoint") {
-        checkpoint.not_acted_on();
-    }
-    fields.done();
-    read
 }

@@ -20,6 +20,7 @@ mod amounts;
 mod constraints;
 mod quota;
 
+mod disruption;
 mod gang;
 mod node;
 mod offering;
@@ -28,6 +29,7 @@ mod proactive;
 mod provider;
 mod queue;
 mod role;
+mod scaling;
 mod simulated;
 mod topology;
 

@@ -48,10 +48,11 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredQueue {
             tiers.push(value.mark());
         }
     }
-    if let Some(slice) = spec.get("timeSlice") {
-        spec.span_above_zero("timeSlice");
-        slice.not_acted_on();
-    }
+    queue.time_slice = spec.span_above_zero("timeSlice");
+    // No time at all means at once, and no evictions that its gangs are left alone.
+    queue.reclaim_within = spec.span("reclaimWithin");
+    let evictions = spec.get("evictionsPerHour").and_then(|value| value.count(0..=1_000_000));
+    queue.evictions_per_hour = evictions;
     let parent = parent.filter(|_| parent_name.is_some()).map(|value| value.mark());
     DeclaredQueue { spec: queue, name: metadata.mark, parent, guaranteed, limit, tiers }
 }

@@ -24,11 +24,19 @@ pub(crate) fn lines(sim: &Sim, name: &str) -> Vec<String> {
     };
     let Some(why) = sim.why(id) else { return vec![format!("{name}: nothing was decided yet")] };
     let mut lines = vec![format!("{name}: {}", words::verdict(world, id, &why.verdict))];
+    lines.extend(stopped(world, id));
     lines.extend(outlook(world, &why));
     let helps =
         why.helps.iter().map(|one| format!("  it would start now {}", help(world, id, one)));
     lines.extend(helps);
     lines
+}
+
+/// Why a gang that waits does not run any more, if it did.
+fn stopped(world: &World, id: GangId) -> Option<String> {
+    let gang = world.gang(id).filter(|gang| gang.is_pending())?;
+    let why = words::stop(world, gang.stop?);
+    Some(format!("  it ran before and was stopped: {why}; {}", words::kept(gang)))
 }
 
 fn outlook(world: &World, why: &Why) -> Option<String> {
@@ -66,15 +74,8 @@ fn help(world: &World, id: GangId, help: &Help) -> String {
             format!("at priority {priority}")
         }
         Help::Priority { priority, instead_of } => {
-            let name = |id: &GangId| {
-                world.gang(*id).map_or_else(String::new, |gang| gang.spec.name.to_string())
-            };
-            let named: Vec<String> = instead_of.iter().take(NAMED).map(name).collect();
-            let more = match instead_of.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!("at priority {priority}, if {}{more} made way", named.join(", "))
+            let names = words::gangs(world, instead_of);
+            format!("at priority {priority}, if {names} made way")
         }
         Help::Members { role, count } => {
             let spec = world.gang(id).and_then(|gang| gang.spec.roles.get(usize::from(*role)));
@@ -83,6 +84,3 @@ fn help(world: &World, id: GangId, help: &Help) -> String {
         }
     }
 }
-
-/// So many of those that would have to make way are named.
-const NAMED: usize = 5;

@@ -1,11 +1,12 @@
-//! Verdicts in words. Every place that shows one shows it through here.
+//! Verdicts and their reasons in words. Every place that shows one shows it through here.
 
 use muster_core::World;
-use muster_core::gang::Closeness;
+use muster_core::gang::{Closeness, Gang, members_of};
 use muster_core::id::{ClaimId, GangId, ResourceIdx};
 use muster_core::order::{ClaimFailure, ClaimStage, RollbackReason};
-use muster_core::plan::Target;
+use muster_core::plan::{StopReason, Target};
 use muster_core::resource::display_amount;
+use muster_core::time::Span;
 use muster_core::verdict::{Blocker, Verdict};
 
 use crate::figures;
@@ -14,10 +15,21 @@ use crate::figures;
 pub(crate) fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
     match verdict {
         Verdict::Admitted => "starting".to_owned(),
-        Verdict::Running => "running".to_owned(),
-        Verdict::Stopping => "stopping".to_owned(),
-        Verdict::Provisioning { ready, total, .. } => format!("{ready}/{total} nodes ready"),
-        Verdict::Waiting { position, blockers, start, late } => {
+        Verdict::Running => running(world, gang),
+        Verdict::Stopping => {
+            let why = world.gang(gang).and_then(|gang| gang.stop);
+            why.map_or("stopping".to_owned(), |why| format!("stopping: {}", stop(world, why)))
+        }
+        Verdict::Provisioning { total: 0, leaving, .. } => {
+            format!("waits until {} made way", others(*leaving))
+        }
+        Verdict::Provisioning { ready, total, leaving: 0, .. } => {
+            format!("{ready}/{total} nodes ready")
+        }
+        Verdict::Provisioning { ready, total, leaving, .. } => {
+            format!("{ready}/{total} nodes ready, then {} to make way", others(*leaving))
+        }
+        Verdict::Waiting { position, blockers, start, late, .. } => {
             let mut text = format!("#{position} in line: {}", join(world, gang, blockers));
             if let Some(start) = start {
                 text += &format!(
@@ -33,6 +45,17 @@ pub(crate) fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String 
         Verdict::Impossible { blockers } => {
             format!("can never run: {}", join(world, gang, blockers))
         }
+    }
+}
+
+/// How many members an elastic gang has is worth knowing; a rigid one has all of them.
+fn running(world: &World, gang: GangId) -> String {
+    match world.gang(gang).filter(|gang| !gang.spec.is_rigid()) {
+        Some(gang) => {
+            let members = members_of(&gang.seats) as usize;
+            format!("running with {}", figures::count(members, "member"))
+        }
+        None => "running".to_owned(),
     }
 }
 
@@ -58,9 +81,10 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         }
         Blocker::RolesCompete => "its roles do not fit on free nodes together".to_owned(),
         Blocker::Behind(ahead) => {
-            let name =
-                world.gang(*ahead).map_or_else(String::new, |gang| gang.spec.name.to_string());
-            format!("behind {name}")
+            format!("behind {}", self::gang(world, *ahead))
+        }
+        Blocker::SearchSpent => {
+            "who could make way was looked for on behalf of too many ahead of it".to_owned()
         }
         Blocker::NotConsidered => "not looked at in this cycle".to_owned(),
         Blocker::QueueLimit { queue, resource, held, wants, limit } => {
@@ -106,6 +130,51 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         Blocker::NeverEnough { role: r, most, needs } => {
             format!("at most {most} of {needs} x {} could ever run at once{close}", role(*r))
         }
+    }
+}
+
+/// Why a gang is stopped.
+pub(crate) fn stop(world: &World, reason: StopReason) -> String {
+    match reason {
+        StopReason::NodeLost(_) => "a node under it failed".to_owned(),
+        StopReason::NodeFailing(_) => "a node under it is about to go".to_owned(),
+        StopReason::Cancelled => "nobody wants it any more".to_owned(),
+        StopReason::Moved => "it moves to other nodes".to_owned(),
+        StopReason::Preempted(by) => {
+            format!("{} of higher priority needs its seats", gang(world, by))
+        }
+        StopReason::Reclaimed(by) => {
+            format!("{} needs what its queue had lent", gang(world, by))
+        }
+        StopReason::Rotated(by) => {
+            format!("its time slice is over, and it is the turn of {}", gang(world, by))
+        }
+    }
+}
+
+/// What a gang that was stopped keeps of its work.
+pub(crate) fn kept(gang: &Gang) -> String {
+    match gang.work.kept {
+        Span::ZERO => "its work is lost".to_owned(),
+        kept => format!("{} of its work is kept", figures::span(kept)),
+    }
+}
+
+/// What a gang is called.
+pub(crate) fn gang(world: &World, gang: GangId) -> String {
+    world.gang(gang).map_or_else(|| "another gang".to_owned(), |gang| gang.spec.name.to_string())
+}
+
+/// So many of several gangs are named.
+const NAMED: usize = 5;
+
+/// What several gangs are called, the first few of them.
+pub(crate) fn gangs(world: &World, gangs: &[GangId]) -> String {
+    let named: Vec<String> = gangs.iter().take(NAMED).map(|id| gang(world, *id)).collect();
+    match (gangs.len().saturating_sub(NAMED), named.as_slice()) {
+        (0, [rest @ .., last]) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        (0, _) => named.concat(),
+        (more, _) => format!("{} and {more} more", named.join(", ")),
     }
 }
 
@@ -172,7 +241,48 @@ pub(crate) fn rollback(world: &World, reason: RollbackReason) -> String {
         RollbackReason::DeadlinePassed => "not complete in time".to_owned(),
         RollbackReason::NodeUnsuitable(_) => "a node is not where or what was asked for".to_owned(),
         RollbackReason::NodeLost(_) => "a node it counted on is gone".to_owned(),
+        RollbackReason::WayClosed => "somebody could not make way after all".to_owned(),
         RollbackReason::NotNeeded => "it fits on nodes that have become free".to_owned(),
         RollbackReason::GangGone => "the gang was cancelled".to_owned(),
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_core::World;
+    use muster_core::event::Event;
+    use muster_core::gang::GangSpec;
+    use muster_core::id::GangId;
+    use muster_core::queue::QueueSpec;
+    use muster_core::time::Time;
+
+    use super::gangs;
+
+    #[test]
+    fn of_many_gangs_the_first_few_are_named() {
+        let text = "{kind: Gang, metadata: {name: g}, spec: {roles: [{name: w, min: 1}]}}";
+        let read = muster_api::read_texts(&[("g.yaml", text)]).expect("it is good");
+        let mut world = World::new(read.levels);
+        world.apply(Time::ZERO, &Event::QueueSet(QueueSpec::open("default"))).expect("it fits");
+        for number in 0..8 {
+            let spec = GangSpec { name: format!("g{number}").into(), ..read.gangs[0].spec.clone() };
+            world.apply(Time::ZERO, &Event::GangSubmitted(spec)).expect("it fits");
+        }
+        let ids: Vec<GangId> = (0..8).map(GangId).collect();
+        for (number, named) in [
+            (0, ""),
+            (1, "g0"),
+            (2, "g0 and g1"),
+            (3, "g0, g1 and g2"),
+            (5, "g0, g1, g2, g3 and g4"),
+            (8, "g0, g1, g2, g3, g4 and 3 more"),
+        ] {
+            assert_eq!(gangs(&world, &ids[..number]), named);
+        }
+    }
+}
+
+/// How many others, in words.
+fn others(count: u32) -> String {
+    if count == 1 { "one other has".to_owned() } else { format!("{count} others have") }
 }

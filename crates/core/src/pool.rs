@@ -81,9 +81,6 @@ pub struct PoolLimits {
 /// A pool as written.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PoolSpec {
-    /// Whether nodes may be bought, and kept, so that elastic gangs can grow.
-    #[serde(default)]
-    pub grow: bool,
     /// Its name.
     pub name: Arc<str>,
     /// Its tier.
@@ -107,6 +104,9 @@ pub struct PoolSpec {
     /// How long each stage of a claim may take.
     #[serde(default)]
     pub patience: Patience,
+    /// Whether nodes may be bought so that elastic gangs can grow.
+    #[serde(default)]
+    pub grow: bool,
 }
 
 impl PoolSpec {

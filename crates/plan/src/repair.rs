@@ -15,10 +15,10 @@ use crate::scratch::Scratch;
 /// What is done for a gang that has lost a node.
 pub(crate) fn repair(world: &World, id: GangId, gang: &Gang, lost: NodeIdx) -> Option<Action> {
     let there = |seat: &Seat| world.node(seat.node).is_some();
-    if gang.resize.is_some() && gang.seats.iter().filter(|seat| !there(seat)).count() > 0 {
+    if let Some(resize) = &gang.resize {
         // It is on its way to other members; if those are all right it need not start over.
-        let to = &gang.resize.as_ref().expect("just seen").to;
-        return (!to.iter().all(there)).then_some(stop(id, StopReason::NodeLost(lost)));
+        let all_right = resize.to.iter().all(there);
+        return (!all_right).then_some(stop(id, StopReason::NodeLost(lost)));
     }
     match smaller(gang, there) {
         Some(seats) if world.makes_way_for(id).is_none() => {

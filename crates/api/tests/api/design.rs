@@ -2,10 +2,11 @@
 
 use muster_api::{NodeClassRef, Provider, RunSpec};
 use muster_core::device::{GpuKind, GpuRequest, WHOLE};
-use muster_core::gang::{Closeness, ProvisioningMode};
+use muster_core::gang::{Checkpoint, Closeness, Disruption, ProvisioningMode, Signal};
 use muster_core::money::Money;
 use muster_core::queue::Quota;
 use muster_core::time::{Span, Time};
+use muster_core::work::Scaling;
 
 const GIB: u64 = 1 << 30;
 
@@ -37,6 +38,25 @@ fn the_gang_of_the_design_page() {
 }
 
 #[test]
+fn what_may_be_done_to_the_gang_of_the_design_page() {
+    let manifests = crate::good(include_str!("design.yaml"));
+    let spec = &manifests.gangs[0].spec;
+    let checkpoint = Checkpoint {
+        signal: Some(Signal::SigUsr1),
+        every: Some(Span::mins(10)),
+        restart: Span::mins(1),
+    };
+    let disruption = Disruption {
+        preemptible: true,
+        min_runtime: Span::mins(30),
+        grace: Span::mins(2),
+        checkpoint: Some(checkpoint),
+    };
+    assert_eq!(spec.disruption, disruption);
+    assert_eq!(spec.scaling, Scaling { efficiency: 900, resize: Span::secs(45) });
+}
+
+#[test]
 fn the_queues_of_the_design_page() {
     let manifests = crate::good(include_str!("design.yaml"));
     let names: Vec<&str> = manifests.queues.iter().map(|queue| &*queue.name).collect();
@@ -51,6 +71,9 @@ fn the_queues_of_the_design_page() {
     assert_eq!(queue.limit.gpu_milli, Some(256_000));
     assert_eq!((&queue.user_limit, queue.half_life), (&Quota::default(), None));
     assert_eq!(queue.tiers, ["reserved".into(), "on-demand".into()]);
+    assert_eq!((org.time_slice, org.reclaim_within, org.evictions_per_hour), (None, None, None));
+    assert_eq!(queue.time_slice, Some(Span::hours(1)));
+    assert_eq!((queue.reclaim_within, queue.evictions_per_hour), (Some(Span::mins(5)), Some(4)));
 }
 
 #[test]
@@ -67,6 +90,7 @@ fn the_pool_of_the_design_page() {
     assert_eq!((pool.spec.limits.nodes, pool.spec.limits.gpus), (Some(64), Some(512)));
     assert_eq!(pool.spec.limits.hourly_spend, Money::from_units(5000.0));
     assert_eq!(pool.spec.idle_after, Span::mins(10));
+    assert!(pool.spec.grow);
     let [offering] = pool.spec.offerings.as_slice() else { panic!("{:?}", pool.spec.offerings) };
     assert_eq!((&*offering.instance_type, &*offering.zone), ("p5.48xlarge", "us-east-1a"));
     assert_eq!(offering.price, Money(98_320_000));
@@ -88,11 +112,7 @@ fn what_is_not_acted_on_yet_is_said() {
     let manifests = crate::good(include_str!("design.yaml"));
     let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"), @"
-    a.yaml:18:10: spec.roles[0].max: accepted; so far the gang starts with min and does not grow
     a.yaml:22:5: spec.roles[0].run: accepted, not acted on yet
-    a.yaml:28:42: spec.disruption.grace: accepted, not acted on yet
-    a.yaml:28:63: spec.disruption.checkpoint: accepted, not acted on yet
-    a.yaml:36:104: spec.tiers[0]: no Pool is of tier `reserved`
-    a.yaml:36:137: spec.timeSlice: accepted, not acted on yet
+    a.yaml:37:104: spec.tiers[0]: no Pool is of tier `reserved`
     ");
 }

@@ -2,6 +2,7 @@
 
 mod bad_examples;
 mod design;
+mod disruption;
 mod files;
 mod gang_mistakes;
 mod mistakes;

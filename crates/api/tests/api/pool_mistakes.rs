@@ -73,6 +73,11 @@ fn pools() {
             &["6:35: spec.provider.simulated.script[0]: no offering is in zone `y`"],
         ),
         (
+            "  growElastic: sometimes",
+            &["6:16: spec.growElastic: must be true or false, not `sometimes`"],
+        ),
+        ("  grow: true", &["6:3: spec.grow: unknown field"]),
+        (
             "  limits: {nodes: -1, gpus: x, hourlySpend: -5}",
             &[
                 "6:19: spec.limits.nodes: must be at least 0, not -1",

@@ -1,5 +1,6 @@
 //! Mistakes in queues, and what is worth knowing about guarantees and limits that contradict each other.
 
+use muster_core::time::Span;
 use proptest::prelude::*;
 
 use crate::mistakes::check;
@@ -52,6 +53,20 @@ fn queues() {
         (
             "kind: Queue\nmetadata: {name: q}\nspec: {timeSlice: 0}\n",
             &["3:19: spec.timeSlice: must be longer than 0"],
+        ),
+        (
+            "kind: Queue\nmetadata: {name: q}\nspec: {reclaimWithin: soon}\n",
+            &[
+                "3:23: spec.reclaimWithin: `soon` is not a duration: write numbers with units w, d, h, m, s or ms, such as 90s, 15m or 1h30m",
+            ],
+        ),
+        (
+            "kind: Queue\nmetadata: {name: q}\nspec: {evictionsPerHour: -1}\n",
+            &["3:26: spec.evictionsPerHour: must be at least 0, not -1"],
+        ),
+        (
+            "kind: Queue\nmetadata: {name: q}\nspec: {evictionsPerHour: 4/h}\n",
+            &["3:26: spec.evictionsPerHour: must be a whole number, not `4/h`"],
         ),
         (
             "kind: Queue\nmetadata: {name: q}\nspec: {parent: q}\n",
@@ -155,7 +170,6 @@ fn a_tier_nobody_supplies_is_a_warning() {
 
 #[test]
 fn a_queue_may_forget_at_once() {
-    use muster_core::time::Span;
     for (fields, half_life) in [
         ("halfLife: 0s", Some(Span::ZERO)),
         ("halfLife: 0", Some(Span::ZERO)),
@@ -165,6 +179,13 @@ fn a_queue_may_forget_at_once() {
     ] {
         assert_eq!(good(&queue(fields)).queues[0].half_life, half_life, "{fields}");
     }
+}
+
+#[test]
+fn a_queue_may_want_its_own_back_at_once_and_have_its_gangs_left_alone() {
+    let queue = &good(&queue("reclaimWithin: 0s, evictionsPerHour: 0")).queues[0];
+    assert_eq!((queue.reclaim_within, queue.evictions_per_hour), (Some(Span::ZERO), Some(0)));
+    assert_eq!(queue.reclaims_within(), Span::ZERO);
 }
 
 proptest! {

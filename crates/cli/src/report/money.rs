@@ -191,6 +191,7 @@ fn words(reason: Cause) -> &'static str {
         Cause::NodeLost => "a node that was lost",
         Cause::NodeUnsuitable => "a node that did not suit",
         Cause::GangGone => "a gang that was cancelled",
+        Cause::WayClosed => "somebody could not make way after all",
         Cause::NotNeeded => "the gang fitted on nodes that had become free",
     }
 }

@@ -2,6 +2,10 @@
 
 mod timeline;
 
+mod ask;
+mod changes;
+mod orders;
+
 mod board;
 mod compare;
 

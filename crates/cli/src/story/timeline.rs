@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
 
 use console::{Style, StyledObject, style};
-use muster_core::gang::{Closeness, GangSpec};
-use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId, PoolIdx};
-use muster_core::money::Money;
+use muster_core::gang::GangSpec;
+use muster_core::id::{ClaimId, GangId, OrderId, PoolIdx};
 use muster_core::order::{Claim, ClaimState, RollbackReason};
 use muster_core::plan::StopReason;
-use muster_core::time::{Span, Time};
+use muster_core::time::Time;
 use muster_core::verdict::Verdict;
 use muster_core::{Fact, Plan, World};
 
+use super::ask::ask;
 use super::board::Board;
+use super::changes;
+use super::orders::{OrderLine, Placed, meter};
 use crate::figures::{self, count};
 use crate::words;
 
@@ -23,19 +25,17 @@ struct Line {
     started: Option<Time>,
     /// The kind of waiting that was told, so that it is told once.
     told: Option<Discriminant<Verdict>>,
-}
-
-struct OrderLine {
-    gang: GangId,
-    claims: Vec<ClaimId>,
-    ready: Vec<ClaimId>,
+    /// Whether it was told to stop and has its grace.
+    stopping: bool,
+    /// When it was told to have more members or fewer, and has not answered.
+    resizing: Option<Time>,
 }
 
 /// Tells the story.
 pub(crate) struct Timeline {
     board: Board,
     gangs: BTreeMap<GangId, Line>,
-    orders: BTreeMap<OrderId, OrderLine>,
+    pub(super) orders: BTreeMap<OrderId, OrderLine>,
     starting: BTreeMap<GangId, (Time, Time, u32)>,
     /// Idle nodes given back in this step, by kind; told together.
     released: BTreeMap<String, u32>,
@@ -72,8 +72,9 @@ impl Timeline {
             Fact::GangCancelled { gang } => {
                 self.gang_line(now, &style("cancel").yellow(), *gang, "nobody wants it any more");
             }
-            Fact::OrderPlaced { order, gang, claims, holds, .. } => {
-                self.ordered(now, world, *order, *gang, claims, holds.len());
+            Fact::OrderPlaced { order, gang, claims, holds, after, .. } => {
+                let placed = Placed { gang: *gang, claims, held: holds.len(), after };
+                self.ordered(now, world, *order, &placed);
             }
             Fact::OrderToppedUp { order, lost, claim, offering } => {
                 self.topped_up(now, world, *order, *lost, *claim, *offering);
@@ -98,18 +99,15 @@ impl Timeline {
                 let entry = self.starting.entry(*gang).or_insert((now, now, 0));
                 (entry.1, entry.2) = (now, entry.2 + u32::from(*members));
             }
-            Fact::GangStarted { gang } => self.started(now, *gang),
-            Fact::GangStopped { gang, reason } => {
-                let text = match reason {
-                    StopReason::NodeLost(_) => "stopped whole, back to its place in the queue",
-                    StopReason::Cancelled => "stopped whole",
-                    StopReason::Moved => "stopped whole, to move to other nodes",
-                    StopReason::NodeFailing(_) => "stopped whole before its node goes",
-                    StopReason::Preempted(_) => "stopped whole for a gang of higher priority",
-                    StopReason::Reclaimed(_) => "stopped whole: what it ran on was lent",
-                    StopReason::Rotated(_) => "stopped whole: it is another's turn",
-                };
-                self.gang_line(now, &style("stop").yellow(), *gang, text);
+            Fact::GangStarted { gang } => self.started(now, world, *gang),
+            Fact::GangStopping { gang, reason } => self.stopping(now, world, *gang, *reason),
+            Fact::GangStopped { gang, reason } => self.stopped(now, world, *gang, *reason),
+            Fact::GangResizing { gang, from, to } => self.resizing(now, world, *gang, *from, *to),
+            Fact::GangResized { gang } => self.resized(now, world, *gang),
+            Fact::ResizeDeclined { gang } => self.declined(now, world, *gang),
+            Fact::NodeNoticed { node, by } => {
+                let text = changes::noticed(world, now, *node, *by);
+                self.line(now, &style("notice").yellow(), "", &text);
             }
             Fact::GangEnded { gang } => self.ended(now, *gang),
             Fact::ClaimReleased { claim } => self.released(world, *claim),
@@ -168,10 +166,12 @@ impl Timeline {
             let text = match (verdict, line.started) {
                 (Verdict::Provisioning { ready, total, .. }, _) => {
                     let (ready, total) = (*ready as usize, *total as usize);
-                    format!("{} {}", meter(ready, total), words::verdict(world, *gang, verdict))
+                    let text = words::verdict(world, *gang, verdict);
+                    format!("{} {text}", meter(ready, total)).trim_start().to_owned()
                 }
                 (Verdict::Running, Some(started)) => {
-                    format!("running for {}", figures::span(now.since(started)))
+                    let text = words::verdict(world, *gang, verdict);
+                    format!("{text} for {}", figures::span(now.since(started)))
                 }
                 _ => words::verdict(world, *gang, verdict),
             };
@@ -187,110 +187,66 @@ impl Timeline {
 
     fn submitted(&mut self, now: Time, gang: GangId, spec: &GangSpec) {
         let name = spec.name.to_string();
-        self.gangs.insert(gang, Line { name, started: None, told: None });
+        self.gangs.insert(
+            gang,
+            Line { name, started: None, told: None, stopping: false, resizing: None },
+        );
         self.gang_line(now, &style("submit").cyan(), gang, &ask(spec));
     }
 
-    fn rolled_back(&mut self, now: Time, order: OrderId, gang: GangId, why: &str) {
-        let text = format!("{why}: the whole order is taken back, nothing starts");
-        self.gang_line(now, &style("rollback").red().bold(), gang, &text);
-        let Some(order) = self.orders.remove(&order) else { return };
-        let (kept, dropped) = (order.ready.len(), order.claims.len() - order.ready.len());
-        let text = match (kept, dropped) {
-            (0, dropped) => format!("{} given up", count(dropped, "node")),
-            (kept, 0) => format!("{} kept for others", count(kept, "ready node")),
-            (kept, dropped) => {
-                format!("{} kept for others, {dropped} given up", count(kept, "ready node"))
-            }
-        };
-        self.gang_line(now, &style("").dim(), gang, &text);
-    }
-
-    fn topped_up(
-        &mut self,
-        now: Time,
-        world: &World,
-        order: OrderId,
-        lost: ClaimId,
-        claim: ClaimId,
-        offering: OfferingRef,
-    ) {
-        let Some(entry) = self.orders.get_mut(&order) else { return };
-        entry.claims.iter_mut().filter(|id| **id == lost).for_each(|id| *id = claim);
-        let failed = world.claims().get(&lost).is_none_or(|claim| claim.stage().is_none());
-        if !failed {
-            return; // only a node that comes sooner
-        }
-        let (gang, ready, total) = (entry.gang, entry.ready.len(), entry.claims.len());
-        let spec = &world.offering(offering).spec;
-        let text = format!(
-            "{ready}/{total} ready and one failed: another {} in {} is cheaper than starting over",
-            spec.instance_type, spec.zone
-        );
-        self.gang_line(now, &style("top-up").yellow(), gang, &text);
-    }
-
-    fn ordered(
-        &mut self,
-        now: Time,
-        world: &World,
-        order: OrderId,
-        gang: GangId,
-        claims: &[(ClaimId, OfferingRef)],
-        held: usize,
-    ) {
-        let mut kinds: BTreeMap<_, u32> = BTreeMap::new();
-        for (_, offering) in claims {
-            *kinds.entry(*offering).or_default() += 1;
-        }
-        let mut hourly = Money::ZERO;
-        let mut parts = Vec::new();
-        for (offering, count) in kinds {
-            let spec = &world.offering(offering).spec;
-            hourly += spec.price.times(count);
-            parts.push(format!("{count} x {} in {}", spec.instance_type, spec.zone));
-        }
-        let have = if held > 0 {
-            format!(" beside {} on nodes that are here", count(held, "seat"))
-        } else {
-            String::new()
-        };
-        let text = format!("one order for {}{have}, {hourly} an hour", parts.join(" + "));
-        self.gang_line(now, &style("order").blue(), gang, &text);
-        let claims = claims.iter().map(|(claim, _)| *claim).collect();
-        self.orders.insert(order, OrderLine { gang, claims, ready: Vec::new() });
-    }
-
-    fn node_ready(&mut self, now: Time, world: &World, claim: ClaimId, gpus: u16) {
-        let wanted =
-            world.claims().get(&claim).map_or(0, |claim| world.offering(claim.offering).spec.gpus);
-        let Some(order) = self.orders.values_mut().find(|order| order.claims.contains(&claim))
-        else {
-            return;
-        };
-        if gpus < wanted || order.ready.contains(&claim) {
-            return;
-        }
-        order.ready.push(claim);
-        let (gang, ready, total) = (order.gang, order.ready.len(), order.claims.len());
-        let text = format!("{} {ready}/{total} nodes ready with every GPU", meter(ready, total));
-        self.gang_line(now, &style("ready").green(), gang, &text);
-    }
-
-    fn started(&mut self, now: Time, gang: GangId) {
+    fn started(&mut self, now: Time, world: &World, gang: GangId) {
         let Some((first, last, members)) = self.starting.remove(&gang) else { return };
         self.orders.retain(|_, order| order.gang != gang);
         if let Some(line) = self.gangs.get_mut(&gang) {
             line.started = Some(first);
         }
-        let text = match members {
-            1 => "started".to_owned(),
-            _ => format!(
-                "all {members} members started together (spread {} ms)",
-                last.since(first).0
-            ),
-        };
+        let text = changes::started(world, gang, members, last.since(first));
         self.gang_line(now, &style("START").green().bold(), gang, &text);
+    }
+
+    fn stopping(&mut self, now: Time, world: &World, gang: GangId, reason: StopReason) {
+        let Some(text) = changes::stopping(world, gang, reason) else { return };
+        self.gang_line(now, &style(changes::word(reason)).yellow(), gang, &text);
+        if let Some(line) = self.gangs.get_mut(&gang) {
+            line.stopping = true;
+        }
+    }
+
+    fn stopped(&mut self, now: Time, world: &World, gang: GangId, reason: StopReason) {
+        self.starting.remove(&gang);
+        let line = self.gangs.get_mut(&gang);
+        let told = line.is_some_and(|line| {
+            line.resizing = None;
+            std::mem::take(&mut line.stopping)
+        });
+        let word = if told { "stop" } else { changes::word(reason) };
+        let text = changes::stopped(world, gang, reason, told);
+        self.gang_line(now, &style(word).yellow(), gang, &text);
+    }
+
+    fn resizing(&mut self, now: Time, world: &World, gang: GangId, from: u32, to: u32) {
+        let (word, text) = changes::resizing(world, gang, from, to);
+        self.gang_line(now, &style(word).magenta(), gang, &text);
+        if let Some(line) = self.gangs.get_mut(&gang) {
+            line.resizing = Some(now);
+        }
+    }
+
+    fn resized(&mut self, now: Time, world: &World, gang: GangId) {
+        self.starting.remove(&gang);
+        let told = self.gangs.get_mut(&gang).and_then(|line| line.resizing.take());
+        // What was told in this instant needs no second line.
+        if told != Some(now) {
+            let text = format!("has {} now", changes::members(world, gang));
+            self.gang_line(now, &style("resize").magenta(), gang, &text);
+        }
+    }
+
+    fn declined(&mut self, now: Time, world: &World, gang: GangId) {
+        self.starting.remove(&gang);
+        self.gangs.get_mut(&gang).and_then(|line| line.resizing.take());
+        let text = format!("does not want more: it has {}", changes::members(world, gang));
+        self.gang_line(now, &style("decline").magenta(), gang, &text);
     }
 
     fn ended(&mut self, now: Time, gang: GangId) {
@@ -328,7 +284,7 @@ impl Timeline {
             .any(|claim| format!("node-{}", claim.name) == name)
     }
 
-    fn gang_line(&self, now: Time, word: &StyledObject<&str>, gang: GangId, text: &str) {
+    pub(super) fn gang_line(&self, now: Time, word: &StyledObject<&str>, gang: GangId, text: &str) {
         let name = self.gangs.get(&gang).map_or("", |line| &line.name);
         self.line(now, word, name, text);
     }
@@ -351,16 +307,6 @@ fn is_coming(claim: &Claim) -> bool {
     !settled && !claim.releasing
 }
 
-/// The longest meter, in nodes; beyond it each mark stands for more than one.
-const METER: usize = 16;
-
-/// `■■■□□□□□`: how many nodes of an order are ready.
-fn meter(ready: usize, total: usize) -> String {
-    let marks = total.min(METER);
-    let full = ready * marks / total.max(1);
-    (0..marks).map(|i| if i < full { '■' } else { '□' }).collect()
-}
-
 /// Minutes and seconds of simulated time.
 fn clock(now: Time) -> String {
     // Rounded as spans are, so that the two agree.
@@ -369,35 +315,4 @@ fn clock(now: Time) -> String {
         0..3_600 => format!("{}:{:02}", secs / 60, secs % 60),
         _ => format!("{}:{:02}:{:02}", secs / 3_600, secs % 3_600 / 60, secs % 60),
     }
-}
-
-/// What a gang asks for, in a few words.
-fn ask(spec: &GangSpec) -> String {
-    let roles: Vec<String> = spec
-        .roles
-        .iter()
-        .map(|role| {
-            let gpus = role.request.gpu_milli();
-            let each = match gpus {
-                0 => "no GPU".to_owned(),
-                1_000 => "1 GPU each".to_owned(),
-                _ if gpus % 1_000 == 0 => format!("{} GPUs each", gpus / 1_000),
-                _ => format!("{} GPU each", gpus as f64 / 1_000.0),
-            };
-            let count = if role.max > role.min {
-                format!("{}..{}", role.min, role.max)
-            } else {
-                role.min.to_string()
-            };
-            format!("{count} x {} ({each})", role.name)
-        })
-        .collect();
-    let close = match &spec.closeness {
-        Some(Closeness::Required(level)) => format!(", all within one {level}"),
-        Some(Closeness::Preferred(level)) => format!(", within one {level} if possible"),
-        None => String::new(),
-    };
-    let lasts = spec.expected_duration.filter(|span| *span > Span::ZERO);
-    let lasts = lasts.map_or(String::new(), |span| format!(", about {span}"));
-    format!("{}{close}{lasts}", roles.join(" + "))
 }

@@ -114,6 +114,18 @@ fn the_comparison_can_be_left_out() {
 }
 
 #[test]
+fn the_elastic_example_ends_with_every_promise_kept() {
+    let told = muster(&["run", "--speed", "1000000", "--no-compare", "examples/elastic.yaml"]);
+    let told = told.exits(0);
+    assert_eq!(told.err, "");
+    for gang in ["lab/pretrain", "lab/sweep", "product/release", "lab/hotfix"] {
+        line_with(&told.out, &["START", gang]);
+        line_with(&told.out, &["done", gang]);
+    }
+    line_with(&told.out, &["promises checked", ": 0 broken"]);
+}
+
+#[test]
 fn a_speed_must_be_a_number_above_zero() {
     for speed in ["0", "abc", "-1", "inf", "nan", ""] {
         let refused = muster(&["run", "--speed", speed, QUICKSTART]).exits(2);

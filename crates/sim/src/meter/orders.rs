@@ -29,6 +29,8 @@ pub enum Cause {
     GangGone,
     /// The gang fitted on what had become free.
     NotNeeded,
+    /// Somebody who was to make way for it could not any more.
+    WayClosed,
 }
 
 impl Cause {
@@ -42,6 +44,7 @@ impl Cause {
             Self::NodeUnsuitable => "node-unsuitable",
             Self::GangGone => "gang-gone",
             Self::NotNeeded => "not-needed",
+            Self::WayClosed => "way-closed",
         }
     }
 }
@@ -73,6 +76,7 @@ impl From<RollbackReason> for Cause {
             RollbackReason::NodeLost(_) => Self::NodeLost,
             RollbackReason::NodeUnsuitable(_) => Self::NodeUnsuitable,
             RollbackReason::GangGone => Self::GangGone,
+            RollbackReason::WayClosed => Self::WayClosed,
             RollbackReason::NotNeeded => Self::NotNeeded,
         }
     }
