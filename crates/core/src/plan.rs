@@ -147,6 +147,12 @@ pub struct Target {
     pub buffer: u32,
     /// Wanted beside what orders wait for.
     pub spare: u32,
+    /// Wanted in place of nodes in use that will be gone.
+    #[serde(default)]
+    pub replacing: u32,
+    /// Wanted so that elastic gangs can grow.
+    #[serde(default)]
+    pub growth: u32,
     /// Wanted because of the hour.
     pub scheduled: u32,
     /// Wanted because demand is expected; told also where nothing is kept for it.

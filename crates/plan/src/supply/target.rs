@@ -12,6 +12,8 @@ use muster_core::time::{Span, Time};
 
 use super::ledger::Holdings;
 use crate::cycle::{Cycle, earliest};
+use crate::place::Ask;
+use crate::provision::{members_per_node, offerings_for};
 
 /// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
 /// it is there in time.
@@ -47,11 +49,42 @@ pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target
     // Rounded: one or two nodes have no spare.
     let spare = (u64::from(held.awaited) * u64::from(ahead.spare) + 500) / 1_000;
     let spare = spare as u32;
-    let free = (warm + buffer).max(scheduled).max(kept) + spare;
+    let (replacing, growth) = (replacing(cycle, idx), growth(cycle, idx));
+    let free = (warm + buffer).max(scheduled).max(kept) + spare + replacing + growth;
     // Whoever waits for room in the pool comes before those who may come.
     let cramped = cycle.cramped_pools.contains(&idx);
     let (free, stopped) = if cramped { (0, 0) } else { (free, ahead.stopped) };
-    Target { free, stopped, warm, buffer, spare, scheduled, expected }
+    Target { free, stopped, warm, buffer, spare, replacing, growth, scheduled, expected }
+}
+
+/// Nodes of a pool in use that will be gone: another is there when that happens.
+fn replacing(cycle: &Cycle<'_>, idx: PoolIdx) -> u32 {
+    let world = cycle.scratch.world;
+    let used = |node| {
+        let here = world.node(node)?;
+        let pool = world.claims().get(&here.claim?)?.offering.pool;
+        (pool == idx && here.seats > 0).then_some(())
+    };
+    world.noticed().filter_map(|(_, node)| used(node)).count() as u32
+}
+
+/// Nodes of a pool that gangs which run could grow onto, where the pool says that they may be bought for that.
+fn growth(cycle: &mut Cycle<'_>, idx: PoolIdx) -> u32 {
+    let world = cycle.scratch.world;
+    if !world.pools()[idx].spec.grow {
+        return 0;
+    }
+    let mut nodes = 0;
+    for (_, gang) in world.gangs().filter(|(_, gang)| !gang.spec.is_rigid() && gang.is_steady()) {
+        for (role, spec) in gang.spec.roles.iter().enumerate() {
+            let lacking = spec.max.saturating_sub(gang.members_in(role as u16));
+            let ask = Ask { role: role as u16, sig: gang.sigs[role], count: lacking.max(1) };
+            let offerings = offerings_for(cycle, gang, &ask);
+            let Some(offering) = offerings.into_iter().find(|o| o.pool == idx) else { continue };
+            nodes += lacking / members_per_node(cycle, offering, &ask).max(1);
+        }
+    }
+    nodes
 }
 
 /// How large the pool should be because of the hour, and when that changes next.

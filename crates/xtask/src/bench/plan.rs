@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
+use muster_core::plan::Action;
 use muster_core::time::Time;
 use muster_core::{Event, World};
 use muster_plan::place::{Fits, place};
@@ -49,6 +50,13 @@ struct Line {
     cycle_1000_muster_ms: f64,
     /// Gangs the cycle admitted and orders it placed.
     cycle_1000_actions: usize,
+    /// A cycle at full load under the default order, with priorities, guarantees, elastic gangs, time slices and
+    /// gangs that may be moved: everything that others can make way by is looked for, median.
+    make_way_1000_ms: f64,
+    /// The slowest of those cycles.
+    make_way_1000_max_ms: f64,
+    /// Gangs for which others make way in it.
+    make_way_1000_orders: usize,
     bytes_per_node: f64,
     bytes_per_member: f64,
 }
@@ -75,6 +83,9 @@ fn measure(nodes: u32, repeat: usize) -> Line {
     let (every, actions) = cycle(&full, QueueOrder::FifoOvertake, repeat);
     let (strict, _) = cycle(&full, QueueOrder::Fifo, repeat);
     let (default, _) = cycle(&full, QueueOrder::Muster, repeat);
+    let mut contested = worlds::contested(nodes);
+    worlds::rivals(&mut contested, 1_000);
+    let (ways, orders) = make_way(&contested, repeat);
     Line {
         nodes,
         place_512_us: median(&place_us),
@@ -86,6 +97,9 @@ fn measure(nodes: u32, repeat: usize) -> Line {
         cycle_1000_fifo_ms: median(&strict) / 1e3,
         cycle_1000_muster_ms: median(&default) / 1e3,
         cycle_1000_actions: actions,
+        make_way_1000_ms: median(&ways) / 1e3,
+        make_way_1000_max_ms: ways.iter().copied().fold(0.0, f64::max) / 1e3,
+        make_way_1000_orders: orders,
         bytes_per_node: node_bytes as f64 / f64::from(nodes),
         bytes_per_member: member_bytes,
     }
@@ -131,6 +145,24 @@ fn cycle(world: &World, order: QueueOrder, repeat: usize) -> (Vec<f64>, usize) {
     (times, actions)
 }
 
+/// Times of a cycle in which others make way, and for how many they do.
+fn make_way(world: &World, repeat: usize) -> (Vec<f64>, usize) {
+    let policy = Policy::default();
+    let mut orders = 0;
+    let times = (0..repeat)
+        .map(|_| {
+            timed(|| {
+                let decided = black_box(plan(world, worlds::LATER, &policy));
+                let after = |action: &&Action| {
+                    matches!(action, Action::Order(spec) if !spec.after.is_empty())
+                };
+                orders = decided.actions().filter(after).count();
+            })
+        })
+        .collect();
+    (times, orders)
+}
+
 /// What one admitted member costs to remember.
 fn bytes_per_member(world: &World) -> f64 {
     let id = world.gang_named("large").expect("submitted before");
@@ -138,7 +170,7 @@ fn bytes_per_member(world: &World) -> f64 {
     let mut scratch = Scratch::new(world);
     let seats = place(&mut scratch, &mut Fits::default(), gang).expect("it fits");
     let mut copy = world.clone();
-    let action = muster_core::plan::Action::Admit { gang: id, seats };
+    let action = Action::Admit { gang: id, seats };
     let event = Event::Decided(action);
     let ((), bytes) = memory::measure(|| copy.apply(Time::ZERO, &event).expect("a plan just made"));
     bytes as f64 / 512.0

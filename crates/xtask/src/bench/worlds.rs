@@ -1,10 +1,11 @@
 //! Worlds to measure in: zones, blocks and racks of 8-GPU nodes, with gangs running on part of them.
 
-use muster_core::gang::{GangSpec, Phase};
+use muster_core::gang::{Checkpoint, GangSpec, Phase, Signal};
 use muster_core::node::NodeSpec;
 use muster_core::plan::Action;
 use muster_core::pool::PoolLimits;
-use muster_core::time::Time;
+use muster_core::queue::QueueSpec;
+use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_core::{Event, World};
 use muster_plan::{Policy, QueueOrder, plan};
@@ -120,6 +121,81 @@ fn refill(world: &mut World, want: u64, mut next: usize) {
         {
             world.apply(Time::ZERO, &Event::GangCancelled(gang)).expect("it waits");
         }
+    }
+}
+
+/// When those who run in a contested world have run for a while.
+pub(super) const LATER: Time = Time(2 * 3_600_000);
+
+/// Queues that compete: two with guarantees, one whose gangs take turns.
+const QUEUES: [&str; 3] = ["research", "product", "shared"];
+
+/// A full world in which nearly everybody could make way: of every priority, some elastic, some movable, in
+/// queues of which one has lent what it was guaranteed.
+pub(super) fn contested(nodes: u32) -> World {
+    let mut world = empty(nodes);
+    for name in QUEUES {
+        let mut queue = QueueSpec::open(name);
+        match name {
+            "research" => queue.guaranteed.gpu_milli = Some(u64::from(nodes) * 8_000 / 2),
+            "product" => queue.guaranteed.gpu_milli = Some(u64::from(nodes) * 8_000 / 8),
+            _ => queue.time_slice = Some(Span::hours(1)),
+        }
+        world.apply(Time::ZERO, &Event::QueueSet(queue)).expect("a well-formed queue");
+    }
+    let policy = Policy { order: QueueOrder::FifoOvertake, ..Policy::default() };
+    let mut next = 0;
+    // Until a whole batch finds no room.
+    loop {
+        for _ in 0..256 {
+            let spec = disruptable(next, ["product", "shared"][next % 2]);
+            world.apply(Time::ZERO, &Event::GangSubmitted(spec)).expect("a well-formed gang");
+            next += 1;
+        }
+        let decided = plan(&world, Time::ZERO, &policy);
+        let mut started = 0;
+        for action in decided.actions() {
+            let Action::Admit { gang, .. } = action else { continue };
+            started += 1;
+            world.apply(Time::ZERO, &Event::Decided(action.clone())).expect("a plan just made");
+            world.apply(Time::ZERO, &Event::GangStarted(*gang)).expect("just admitted");
+        }
+        let waiting: Vec<_> = world.waiting().iter().map(|waiter| waiter.id).collect();
+        for gang in waiting {
+            world.apply(Time::ZERO, &Event::GangCancelled(gang)).expect("it waits");
+        }
+        if started < 8 {
+            break;
+        }
+    }
+    world.apply(LATER, &Event::Tick).expect("time passes");
+    world
+}
+
+/// A gang of the mix that could make way.
+fn disruptable(i: usize, queue: &str) -> GangSpec {
+    let mut spec = gang(i);
+    spec.queue = queue.into();
+    spec.priority = (i % 5) as i32 * 10;
+    spec.expected_duration = Some(Span::hours(4 + i as u64 % 20));
+    spec.disruption.preemptible = i % 11 != 0;
+    spec.disruption.grace = Span::mins(1);
+    if i.is_multiple_of(2) {
+        let (signal, restart) = (Some(Signal::SigUsr1), Span::mins(2));
+        spec.disruption.checkpoint = Some(Checkpoint { signal, every: None, restart });
+    }
+    if i.is_multiple_of(3) {
+        spec.roles[0].max = spec.roles[0].min * 2;
+    }
+    spec
+}
+
+/// Gangs that wait in every queue and of every priority.
+pub(super) fn rivals(world: &mut World, gangs: usize) {
+    for i in 0..gangs {
+        let mut spec = disruptable(i, QUEUES[i % 3]);
+        spec.name = format!("waiting-{i}").into();
+        world.apply(LATER, &Event::GangSubmitted(spec)).expect("a well-formed gang");
     }
 }
 

@@ -28,11 +28,18 @@ pub(super) fn plan(world: &World, plan: &Plan) -> String {
 
 /// What a pool should have now, and why.
 pub(super) fn target(world: &World, (pool, target): &(PoolIdx, Target)) -> String {
-    let Target { free, stopped, warm, buffer, spare, scheduled, expected } = target;
+    let Target { free, stopped, warm, buffer, spare, scheduled, expected, .. } = target;
     let name = &world.pools()[*pool].spec.name;
+    let (mut beside, Target { replacing, growth, .. }) = (String::new(), target);
+    if *replacing > 0 {
+        beside += &format!(", replacing {replacing}");
+    }
+    if *growth > 0 {
+        beside += &format!(", growth {growth}");
+    }
     format!(
         "{name} should have {free} free, {stopped} stopped (warm {warm}, buffer {buffer}, spare {spare}, scheduled \
-         {scheduled}, expected {expected})"
+         {scheduled}, expected {expected}{beside})"
     )
 }
 
