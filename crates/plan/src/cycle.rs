@@ -16,7 +16,7 @@ use muster_core::verdict::{Blocker, Late, Verdict};
 use crate::backfill::Holes;
 use crate::grow::grow;
 use crate::guard::Guard;
-use crate::make_way::Offer;
+use crate::make_way::{Offer, Prey};
 use crate::order::{Turn, Turns, View, repairs};
 use crate::outlook::{expected_starts, late_by};
 use crate::place::{Fits, Want, asks};
@@ -59,6 +59,8 @@ pub(crate) struct Cycle<'w> {
     /// How many members of a kind fitted when they were last counted, and as of which version of the scratch.
     counted: Option<(SigIdx, u64, u64)>,
     pub(crate) wake: Option<Time>,
+    /// Everybody who runs and could make way, once it was asked.
+    pub(crate) prey: Option<Vec<Prey<'w>>>,
     /// Gangs that make way for somebody since this cycle.
     pub(crate) making_way: Vec<GangId>,
     /// How many gangs of a queue are stopped for others' sake in this cycle.
@@ -343,6 +345,7 @@ impl<'w> Cycle<'w> {
             claims_given: 0,
             counted: None,
             wake: None,
+            prey: None,
             making_way: Vec::new(),
             evicted: BTreeMap::new(),
             searches: 0,

@@ -3,12 +3,16 @@
 //! Everything that can be bought is bought first, so that as few as possible make way, and they are told only when
 //! all of the new nodes are there: nobody stops for an order that fails.
 
+use std::collections::BTreeSet;
+
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::money::Money;
 use muster_core::order::{MakesWay, OrderSpec, Place};
 use muster_core::state::NodeState;
 use muster_core::time::{Span, Time};
+
+use muster_core::topology::ROOT;
 
 use super::search::Search;
 use super::{Candidate, SLACK, note, stoppable, surplus_of};
@@ -27,10 +31,9 @@ pub(crate) fn buy_beside(
 ) -> Option<OrderSpec> {
     let gang = cycle.scratch.world.gang(id).expect("it waits");
     let mut candidates = stoppable(cycle, gang, booked);
-    let surplus = surplus_of(cycle, gang, booked);
-    let rest = surplus.into_iter().filter(|some| candidates.iter().all(|c| c.id != some.id));
-    let rest: Vec<Candidate<'_>> = rest.collect();
-    candidates.extend(rest);
+    let stopped: BTreeSet<GangId> = candidates.iter().map(|candidate| candidate.id).collect();
+    let surplus = surplus_of(cycle, gang, booked).into_iter();
+    candidates.extend(surplus.filter(|candidate| !stopped.contains(&candidate.id)));
     if candidates.is_empty() {
         return None;
     }
@@ -39,7 +42,7 @@ pub(crate) fn buy_beside(
     let count = ask.count.checked_sub(bought).filter(|count| *count > 0)?;
     let budgets = cycle.eviction_budgets();
     let mut trial = cycle.scratch.trial();
-    let search = Search::new(&mut trial, &mut cycle.fits, (id, gang), &candidates, &budgets);
+    let search = Search::new(&mut trial, &mut cycle.fits, (id, gang), &candidates, &budgets, ROOT);
     let chosen = search.enough_for(&Ask { count, ..ask })?;
     drop(trial);
     let leaving: Vec<&Candidate<'_>> = chosen.iter().map(|at| &candidates[*at]).collect();

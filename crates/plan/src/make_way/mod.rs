@@ -9,19 +9,21 @@ pub(crate) mod loss;
 mod search;
 pub(crate) mod standing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muster_core::gang::{Gang, Phase, Seat};
-use muster_core::id::{GangId, NodeIdx, OrderId, QueueIdx};
+use muster_core::id::{DomainIdx, GangId, NodeIdx, OrderId, QueueIdx};
 use muster_core::order::{MakesWay, OrderSpec, Place, Reservation};
 use muster_core::plan::Action;
 use muster_core::time::Span;
+use muster_core::topology::ROOT;
 
 use crate::cycle::{Cycle, earliest};
 use crate::place::place;
 pub(crate) use beside::buy_beside;
 use search::{Search, domains};
 pub(crate) use standing::Right;
+use standing::Rights;
 
 /// Somebody who could make way.
 pub(super) struct Candidate<'w> {
@@ -61,6 +63,9 @@ pub(crate) struct Offer {
 
 /// Domains tried for a gang that must stay within one, at most.
 const DOMAINS: usize = 8;
+/// How many times what a gang asks for is looked at first, and how many gangs at least.
+const ENOUGH: u64 = 4;
+const FEW: usize = 64;
 /// How long others may take to leave beyond their grace, before the one who waits for them goes back to the queue.
 const SLACK: Span = Span::mins(2);
 
@@ -69,18 +74,20 @@ const SLACK: Span = Span::mins(2);
 pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -> Option<Offer> {
     let world = cycle.scratch.world;
     let gang = world.gang(id).expect("it waits");
-    let surplus = surplus_of(cycle, gang, booked);
-    let found = search(cycle, id, gang, &surplus);
+    if cycle.prey.is_none() {
+        cycle.prey = Some(prey(cycle));
+    }
+    let found = search(cycle, id, gang, surplus_of(cycle, gang, booked));
     if found.is_some() {
         return found;
     }
     let mut all = stoppable(cycle, gang, booked);
     let by_right = !all.is_empty();
     // Who is stopped has no surplus to give up besides.
-    let rest = surplus.into_iter().filter(|some| all.iter().all(|other| other.id != some.id));
-    let rest: Vec<Candidate<'_>> = rest.collect();
-    all.extend(rest);
-    let found = if by_right { search(cycle, id, gang, &all) } else { None };
+    let stopped: BTreeSet<GangId> = all.iter().map(|candidate| candidate.id).collect();
+    let surplus = surplus_of(cycle, gang, booked).into_iter();
+    all.extend(surplus.filter(|candidate| !stopped.contains(&candidate.id)));
+    let found = if by_right { search(cycle, id, gang, all) } else { None };
     if found.as_ref().is_some_and(|offer| offer.lost == 0) {
         return found;
     }
@@ -94,48 +101,69 @@ pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -
 
 /// Everybody with more members than the minimum who may be asked for the rest.
 fn surplus_of<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
-    candidates(cycle, booked, |cycle, id, other| surplus(cycle, gang, id, other))
+    let rights = Rights::of(cycle, gang);
+    candidates(cycle, booked, |prey| surplus(cycle, &rights, prey))
 }
 
 /// Everybody who may be stopped, by right.
 fn stoppable<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
-    candidates(cycle, booked, |cycle, id, other| {
-        let right = standing::right(cycle, gang, other)?;
-        Some(whole(cycle, id, other, right))
-    })
+    let rights = Rights::of(cycle, gang);
+    candidates(cycle, booked, |prey| Some(whole(prey, rights.to_stop(prey.gang)?)))
 }
 
 /// Everybody who can be asked at all and, as `ask` says, for what.
 fn candidates<'w>(
     cycle: &Cycle<'w>,
     booked: &[NodeIdx],
-    ask: impl Fn(&Cycle<'w>, GangId, &'w Gang) -> Option<Candidate<'w>>,
+    ask: impl Fn(&Prey<'w>) -> Option<Candidate<'w>>,
 ) -> Vec<Candidate<'w>> {
-    let world = cycle.scratch.world;
+    let is_booked = |seat: &Seat| booked.binary_search(&seat.node).is_ok();
+    let can = |prey: &&Prey<'w>| {
+        !cycle.making_way.contains(&prey.id)
+            && (booked.is_empty() || !prey.gang.seats.iter().any(is_booked))
+    };
+    cycle.prey.iter().flatten().filter(can).filter_map(ask).collect()
+}
+
+/// Somebody who could make way as far as it is up to him, and what stopping him would cost.
+#[derive(Clone, Copy)]
+pub(crate) struct Prey<'w> {
+    id: GangId,
+    gang: &'w Gang,
+    lost: u64,
+}
+
+/// Everybody who runs, undisturbed, and could make way for somebody.
+fn prey<'w>(cycle: &Cycle<'w>) -> Vec<Prey<'w>> {
+    let (world, now) = (cycle.scratch.world, cycle.now);
     let can = |id: &GangId, other: &Gang| {
         let runs = matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
         runs && other.resize.is_none()
-            && !cycle.is_making_way(*id)
+            && other.spec.is_disruptable()
+            && world.makes_way_for(*id).is_none()
             && !world.broken().contains_key(id)
             && !world.cancelled().contains(id)
-            && !other.seats.iter().any(|seat| booked.binary_search(&seat.node).is_ok())
     };
     let others = world.gangs().filter(|(id, other)| can(id, other));
-    others.filter_map(|(id, other)| ask(cycle, id, other)).collect()
+    others.map(|(id, gang)| Prey { id, gang, lost: loss::stopping(world, gang, now) }).collect()
 }
 
 /// What a gang has above its minimum, if it may be asked for it. Those that leave a node to itself go first.
 fn surplus<'w>(
     cycle: &Cycle<'w>,
-    gang: &Gang,
-    id: GangId,
-    other: &'w Gang,
+    rights: &Rights<'_, '_>,
+    prey: &Prey<'w>,
 ) -> Option<Candidate<'w>> {
-    if other.spec.is_rigid() || !other.is_steady() || !standing::may_shrink(cycle, gang, other) {
+    let Prey { id, gang: other, .. } = *prey;
+    if other.spec.is_rigid() || !other.is_steady() || !rights.to_shrink(other) {
+        return None;
+    }
+    let roles = || other.spec.roles.iter().enumerate();
+    if roles().all(|(role, spec)| other.members_in(role as u16) <= spec.min) {
         return None;
     }
     let mut seats = Vec::new();
-    for (role, spec) in other.spec.roles.iter().enumerate() {
+    for (role, spec) in roles() {
         let mut spare = other.members_in(role as u16).saturating_sub(spec.min);
         let mut mine: Vec<&Seat> =
             other.seats.iter().filter(|seat| usize::from(seat.role) == role).collect();
@@ -153,11 +181,26 @@ fn surplus<'w>(
     (!seats.is_empty()).then_some(Candidate { id, gang: other, seats, right: None, lost })
 }
 
-fn whole<'w>(cycle: &Cycle<'w>, id: GangId, other: &'w Gang, right: Right) -> Candidate<'w> {
-    let mut seats = other.seats.clone();
+fn whole<'w>(prey: &Prey<'w>, right: Right) -> Candidate<'w> {
+    let Prey { id, gang, lost } = *prey;
+    let mut seats = gang.seats.clone();
     seats.sort_by_key(|seat| seat.node);
-    let lost = loss::stopping(cycle.scratch.world, other, cycle.now);
-    Candidate { id, gang: other, seats, right: Some(right), lost }
+    Candidate { id, gang, seats, right: Some(right), lost }
+}
+
+/// Those that lose least for what they leave, and enough of them: looking at everybody would take too long, and the
+/// rest is looked at if these are not enough.
+fn least_lost<'w>(cycle: &Cycle<'w>, gang: &Gang, all: &[Candidate<'w>]) -> Option<usize> {
+    let world = cycle.scratch.world;
+    let wants = loss::least_size(world, gang).saturating_mul(ENOUGH);
+    let mut sum = 0u64;
+    for (at, candidate) in all.iter().enumerate() {
+        sum = sum.saturating_add(loss::size(world, candidate.gang, &candidate.seats));
+        if sum >= wants && at + 1 >= FEW {
+            return (at + 1 < all.len()).then_some(at + 1);
+        }
+    }
+    None
 }
 
 /// The least that is lost if some of these make way, in the best of all domains.
@@ -165,20 +208,41 @@ fn search<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &'w Gang,
-    candidates: &[Candidate<'w>],
+    mut candidates: Vec<Candidate<'w>>,
 ) -> Option<Offer> {
     if candidates.is_empty() {
         return None;
     }
-    let budgets = cycle.eviction_budgets();
+    let world = cycle.scratch.world;
+    candidates.sort_by_cached_key(|candidate| {
+        let size = loss::size(world, candidate.gang, &candidate.seats).max(1);
+        (u128::from(candidate.lost) * 1_000 / u128::from(size), candidate.id)
+    });
+    let domains = domains(&cycle.scratch, &mut cycle.fits, gang);
+    if let ([ROOT], Some(few)) = (domains.as_slice(), least_lost(cycle, gang, &candidates))
+        && let Some(found) = search_in(cycle, id, gang, ROOT, &candidates[..few])
+    {
+        return Some(found);
+    }
     let mut best: Option<Offer> = None;
-    for domain in domains(&cycle.scratch, &mut cycle.fits, gang).into_iter().take(DOMAINS) {
-        let mut trial = cycle.scratch.trial();
-        let search = Search::new(&mut trial, &mut cycle.fits, (id, gang), candidates, &budgets);
-        let found = search.within(domain);
+    for domain in domains.into_iter().take(DOMAINS) {
+        let found = search_in(cycle, id, gang, domain, &candidates);
         best = best.into_iter().chain(found).min_by_key(|offer| offer.lost);
     }
     best
+}
+
+fn search_in<'w>(
+    cycle: &mut Cycle<'w>,
+    id: GangId,
+    gang: &'w Gang,
+    domain: DomainIdx,
+    candidates: &[Candidate<'w>],
+) -> Option<Offer> {
+    let budgets = cycle.eviction_budgets();
+    let mut trial = cycle.scratch.trial();
+    let who = (id, gang);
+    Search::new(&mut trial, &mut cycle.fits, who, candidates, &budgets, domain).all()
 }
 
 /// Gangs that may be moved and fit elsewhere at once, so that this one fits where they were.
@@ -190,7 +254,8 @@ fn move_others(
 ) -> Option<Offer> {
     let world = cycle.scratch.world;
     let gang = world.gang(id).filter(|_| !gang.sigs.is_empty())?;
-    let movable = |cycle: &Cycle<'_>, id, other: &Gang| {
+    let movable = |prey: &Prey<'_>| {
+        let other = prey.gang;
         let may = other.spec.may_move()
             // Once: where it goes must not be a reason to move it again.
             && other.restarts == 0
@@ -198,17 +263,10 @@ fn move_others(
             && loss::ran(other, cycle.now) >= other.spec.disruption.min_runtime
             && other.spec.priority <= gang.spec.priority
             && cycle.may_evict(other.queue);
-        may.then_some(id)
+        may
     };
-    let may: Vec<GangId> =
-        world.gangs().filter_map(|(id, other)| movable(cycle, id, other)).collect();
-    if may.is_empty() {
-        return None;
-    }
-    let all = candidates(cycle, booked, |cycle, id, other| {
-        may.binary_search(&id).is_ok().then(|| whole(cycle, id, other, Right::Move))
-    });
-    let offer = search(cycle, id, gang, &all)?;
+    let all = candidates(cycle, booked, |prey| movable(prey).then(|| whole(prey, Right::Move)));
+    let offer = search(cycle, id, gang, all)?;
     // All of them must find other seats beside the newcomer.
     let mut trial = cycle.scratch.trial();
     for way in &offer.ways {

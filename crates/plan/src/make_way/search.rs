@@ -9,6 +9,7 @@ use muster_core::gang::{Gang, Seat, without};
 use muster_core::id::{DomainIdx, GangId, Id, NodeIdx};
 use muster_core::order::MakesWay;
 use muster_core::topology::ROOT;
+use smallvec::SmallVec;
 
 use super::standing::{Right, is_lent};
 use super::{Candidate, Offer};
@@ -30,8 +31,10 @@ pub(super) struct Search<'c, 's, 'w> {
     pub(super) budgets: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
     chosen: Vec<usize>,
     out: Vec<bool>,
-    /// Candidates with seats on a node, those that lose least first.
-    on: BTreeMap<NodeIdx, Vec<usize>>,
+    /// Where the gang is to fit.
+    domain: DomainIdx,
+    /// Candidates with seats on a node of that domain, those that lose least first.
+    on: BTreeMap<NodeIdx, SmallVec<[usize; 4]>>,
     spent: BTreeMap<muster_core::id::QueueIdx, u32>,
 }
 
@@ -45,30 +48,36 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         (id, gang): (GangId, &'w Gang),
         candidates: &'c [Candidate<'w>],
         budgets: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
+        domain: DomainIdx,
     ) -> Self {
-        let mut on: BTreeMap<NodeIdx, Vec<usize>> = BTreeMap::new();
+        let world = scratch.world;
+        let inside = |node: NodeIdx| {
+            domain == ROOT
+                || world.node(node).is_some_and(|here| world.topology().contains(domain, here.leaf))
+        };
+        let mut seated: Vec<(NodeIdx, u64, usize)> = Vec::new();
         for (at, candidate) in candidates.iter().enumerate() {
-            for seat in &candidate.seats {
-                let here = on.entry(seat.node).or_default();
-                if here.last() != Some(&at) {
-                    here.push(at);
+            for on_node in candidate.seats.chunk_by(|a, b| a.node == b.node) {
+                if inside(on_node[0].node) {
+                    seated.push((on_node[0].node, candidate.lost, at));
                 }
             }
         }
-        for here in on.values_mut() {
-            here.sort_unstable_by_key(|at| (candidates[*at].lost, *at));
-            here.dedup();
-        }
+        seated.sort_unstable();
+        let on = seated
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|here| (here[0].0, here.iter().map(|(_, _, at)| *at).collect()))
+            .collect();
         let out = vec![false; candidates.len()];
         let (chosen, spent) = (Vec::new(), BTreeMap::new());
-        Self { scratch, fits, id, gang, candidates, budgets, chosen, out, on, spent }
+        Self { scratch, fits, id, gang, candidates, budgets, chosen, out, domain, on, spent }
     }
 
-    /// Whom to ask so that the gang fits within a domain. The scratch is a trial's.
-    pub(super) fn within(mut self, domain: DomainIdx) -> Option<Offer> {
+    /// Whom to ask so that the gang fits. The scratch is a trial's.
+    pub(super) fn all(mut self) -> Option<Offer> {
         let asks = asks(self.scratch, self.gang);
         for ask in &asks {
-            self.open(domain, ask)?;
+            self.open(ask)?;
         }
         self.relieve_quota()?;
         let mut seats = place(&mut self.scratch.trial(), self.fits, self.gang);
@@ -77,7 +86,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             let Err(Misfit::Role { role, fits, needs }) = seats else { break };
             let ask = asks.iter().find(|ask| ask.role == role)?;
             let more = Ask { count: ask.count + needs.saturating_sub(fits), ..*ask };
-            self.open(domain, &more)?;
+            self.open(&more)?;
             seats = place(&mut self.scratch.trial(), self.fits, self.gang);
         }
         if seats.is_err() {
@@ -94,16 +103,16 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
 
     /// Whom to ask so that so many members fit, wherever that is.
     pub(super) fn enough_for(mut self, ask: &Ask) -> Option<Vec<usize>> {
-        self.open(ROOT, ask)?;
+        self.open(ask)?;
         // Those that lose most are the first to be spared.
         let mut chosen = self.chosen;
         chosen.sort_unstable_by_key(|at| std::cmp::Reverse((self.candidates[*at].lost, *at)));
         Some(chosen)
     }
 
-    /// Takes steps until so many members fit in a domain.
-    fn open(&mut self, domain: DomainIdx, ask: &Ask) -> Option<()> {
-        let world = self.scratch.world;
+    /// Takes steps until so many members fit.
+    fn open(&mut self, ask: &Ask) -> Option<()> {
+        let domain = self.domain;
         let want = Want::any(ask.sig);
         let enough = |search: &mut Self| {
             search.fits.in_domain(search.scratch, domain, want) >= u64::from(ask.count)
@@ -111,10 +120,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         if enough(self) {
             return Some(());
         }
-        let inside = |node: &NodeIdx| {
-            world.node(*node).is_some_and(|here| world.topology().contains(domain, here.leaf))
-        };
-        let mut dirty: BTreeSet<NodeIdx> = self.on.keys().copied().filter(inside).collect();
+        let mut dirty: BTreeSet<NodeIdx> = self.on.keys().copied().collect();
         let mut steps: BTreeMap<NodeIdx, Step> = BTreeMap::new();
         let mut cheapest: BTreeSet<(u64, NodeIdx)> = BTreeSet::new();
         let mut gains: BTreeMap<usize, u64> = BTreeMap::new();
@@ -132,7 +138,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             let leaving = steps[&node].1.clone();
             for at in leaving {
                 let touched = self.candidates[at].seats.iter().map(|seat| seat.node);
-                dirty.extend(touched.filter(inside));
+                dirty.extend(touched.filter(|node| self.on.contains_key(node)));
                 self.choose(at);
             }
             dirty.insert(node);

@@ -6,7 +6,7 @@
 
 use muster_core::World;
 use muster_core::gang::{Gang, Phase};
-use muster_core::id::{GangId, QueueIdx};
+use muster_core::id::{GangId, Id, QueueIdx};
 use muster_core::plan::StopReason;
 use muster_core::queue::{Bounds, Usage};
 use muster_core::time::{Span, Time};
@@ -41,32 +41,78 @@ impl Right {
     }
 }
 
-/// By what right a gang that runs may be stopped for one that waits, as things stand; moving it apart.
-pub(super) fn right(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> Option<Right> {
-    if !other.spec.disruption.preemptible {
-        return None;
+/// What a gang that waits may ask of others, queue by queue: worked out once for all of them.
+pub(super) struct Rights<'c, 'w> {
+    cycle: &'c Cycle<'w>,
+    gang: &'c Gang,
+    queues: Vec<ToQueue>,
+}
+
+/// What may be asked of the gangs of one queue.
+struct ToQueue {
+    /// What they run on was lent.
+    lent: bool,
+    /// The queue, and all above it, holds more than it can count on.
+    beyond: bool,
+    /// The one who asks is within what its own queue can count on.
+    sure: bool,
+    /// One more of them may be stopped now.
+    evictable: bool,
+}
+
+impl<'c, 'w> Rights<'c, 'w> {
+    pub(super) fn of(cycle: &'c Cycle<'w>, gang: &'c Gang) -> Self {
+        let budgets = cycle.eviction_budgets();
+        let to = |queue: QueueIdx| {
+            let sure = is_sure(&cycle.scratch, gang, queue);
+            let beyond = branch_beyond_guarantee(&cycle.scratch, gang, queue);
+            let evictable = budgets.get(&queue).is_none_or(|left| *left > 0);
+            ToQueue { lent: sure && beyond, beyond, sure, evictable }
+        };
+        let queues = cycle.scratch.world.queues().iter().map(|(queue, _)| to(queue)).collect();
+        Self { cycle, gang, queues }
     }
-    let (world, now) = (cycle.scratch.world, cycle.now);
-    let ran = ran(other, now);
-    let started = !matches!(other.phase, Phase::Admitted { .. });
-    let protected = started && ran < other.spec.disruption.min_runtime;
-    let lender = world.queue(gang.queue).spec.reclaims_within();
-    let long_enough = !started || ran >= other.spec.disruption.min_runtime.min(lender);
-    if long_enough && is_lent(&cycle.scratch, gang, other) {
-        return Some(Right::Lent);
+
+    fn to(&self, other: &Gang) -> &ToQueue {
+        &self.queues[other.queue.index()]
     }
-    if protected || !cycle.may_evict(other.queue) {
-        return None;
+
+    /// By what right a gang that runs may be stopped, as things stand; moving it apart.
+    pub(super) fn to_stop(&self, other: &Gang) -> Option<Right> {
+        if !other.spec.disruption.preemptible {
+            return None;
+        }
+        let (cycle, gang, to) = (self.cycle, self.gang, self.to(other));
+        let (world, now) = (cycle.scratch.world, cycle.now);
+        let ran = ran(other, now);
+        let started = !matches!(other.phase, Phase::Admitted { .. });
+        let protected = started && ran < other.spec.disruption.min_runtime;
+        let lender = world.queue(gang.queue).spec.reclaims_within();
+        let long_enough = !started || ran >= other.spec.disruption.min_runtime.min(lender);
+        if long_enough && to.lent {
+            return Some(Right::Lent);
+        }
+        if protected || !to.evictable {
+            return None;
+        }
+        let (own, its) = (gang.spec.priority, other.spec.priority);
+        let same = gang.queue == other.queue;
+        let across = !cycle.policy.order.discipline().by_share() && to.beyond;
+        if own > its && (same || across) {
+            return Some(Right::Lower);
+        }
+        (same && own >= its && slice_is_over(world, other, now, cycle.policy.rotation_overhead))
+            .then_some(Right::Turn)
     }
-    let (own, its) = (gang.spec.priority, other.spec.priority);
-    let same = gang.queue == other.queue;
-    let across = !cycle.policy.order.discipline().by_share()
-        && branch_beyond_guarantee(&cycle.scratch, gang, other);
-    if own > its && (same || across) {
-        return Some(Right::Lower);
+
+    /// Whether a gang that runs may be asked to go on with fewer members.
+    pub(super) fn to_shrink(&self, other: &Gang) -> bool {
+        let (gang, to) = (self.gang, self.to(other));
+        let foreign = gang.queue != other.queue;
+        let by_share = self.cycle.policy.order.discipline().by_share() && foreign;
+        let may = !foreign || to.beyond || to.sure;
+        may && (by_share || gang.spec.priority >= other.spec.priority)
     }
-    (same && own >= its && slice_is_over(world, other, now, cycle.policy.rotation_overhead))
-        .then_some(Right::Turn)
 }
 
 /// When somebody may be asked to stop who may not yet: it has run long enough, or had its slice.
@@ -92,15 +138,6 @@ pub(super) fn next_chance(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     world.gangs().filter_map(|(_, other)| chance(other)).min()
 }
 
-/// Whether a gang that runs may be asked to go on with fewer members.
-pub(super) fn may_shrink(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> bool {
-    let lends_nothing = gang.queue != other.queue
-        && !branch_beyond_guarantee(&cycle.scratch, gang, other)
-        && !is_sure(&cycle.scratch, gang, other);
-    let by_share = cycle.policy.order.discipline().by_share() && gang.queue != other.queue;
-    !lends_nothing && (by_share || gang.spec.priority >= other.spec.priority)
-}
-
 /// Whether a gang has run its slice: the queue's, or as much longer as keeps what rotating costs small.
 pub(crate) fn slice_is_over(world: &World, gang: &Gang, now: Time, overhead: u32) -> bool {
     slice_end(world, gang, now, overhead).is_some_and(|end| end <= now)
@@ -118,12 +155,12 @@ pub(crate) fn slice_end(world: &World, gang: &Gang, now: Time, overhead: u32) ->
 
 /// Whether what a gang runs on was lent by the queue of one that waits, which is within its guarantee with it.
 pub(super) fn is_lent(scratch: &Scratch<'_>, gang: &Gang, other: &Gang) -> bool {
-    is_sure(scratch, gang, other) && branch_beyond_guarantee(scratch, gang, other)
+    is_sure(scratch, gang, other.queue) && branch_beyond_guarantee(scratch, gang, other.queue)
 }
 
 /// Whether the branch of a waiting gang, where it parts from another's, is within its guarantee with it.
-fn is_sure(scratch: &Scratch<'_>, gang: &Gang, other: &Gang) -> bool {
-    let (own, _) = parting(scratch.world, gang.queue, other.queue);
+fn is_sure(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
+    let (own, _) = parting(scratch.world, gang.queue, other);
     let Some(own) = own.first() else { return false };
     let sure = guaranteed(scratch.world, *own);
     sure.concerns(&gang.wants) && sure.exceeded(scratch.queue_usage(*own), &gang.wants).is_none()
@@ -131,9 +168,9 @@ fn is_sure(scratch: &Scratch<'_>, gang: &Gang, other: &Gang) -> bool {
 
 /// Whether every queue of another's branch that has a guarantee holds more than that, of something the gang
 /// wants. What is within a guarantee is nobody else's.
-fn branch_beyond_guarantee(scratch: &Scratch<'_>, gang: &Gang, other: &Gang) -> bool {
+fn branch_beyond_guarantee(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
     let world = scratch.world;
-    let (_, its) = parting(world, gang.queue, other.queue);
+    let (_, its) = parting(world, gang.queue, other);
     its.iter().all(|queue| {
         let sure = guaranteed(world, *queue);
         !sure.concerns(&gang.wants) || is_beyond(&sure, scratch.queue_usage(*queue), &gang.wants)
