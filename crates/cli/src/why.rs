@@ -2,7 +2,7 @@
 
 use muster_core::World;
 use muster_core::id::GangId;
-use muster_core::verdict::{Help, Verdict};
+use muster_core::verdict::{Considered, Help, Verdict, Way};
 use muster_plan::Why;
 use muster_sim::Sim;
 
@@ -26,6 +26,7 @@ pub(crate) fn lines(sim: &Sim, name: &str) -> Vec<String> {
     let mut lines = vec![format!("{name}: {}", words::verdict(world, id, &why.verdict))];
     lines.extend(stopped(world, id));
     lines.extend(outlook(world, &why));
+    lines.extend(compared(&why.verdict));
     let helps =
         why.helps.iter().map(|one| format!("  it would start now {}", help(world, id, one)));
     lines.extend(helps);
@@ -37,6 +38,33 @@ fn stopped(world: &World, id: GangId) -> Option<String> {
     let gang = world.gang(id).filter(|gang| gang.is_pending())?;
     let why = words::stop(world, gang.stop?);
     Some(format!("  it ran before and was stopped: {why}; {}", words::kept(gang)))
+}
+
+/// The ways to start it that were compared, and which was taken.
+fn compared(verdict: &Verdict) -> Vec<String> {
+    let (Verdict::Waiting { ways, .. } | Verdict::Provisioning { ways, .. }) = verdict else {
+        return Vec::new();
+    };
+    let one = |considered: &Considered| {
+        let Considered { way, delay, cost, others, lost, chosen } = considered;
+        let what = match way {
+            Way::Wait => "wait for others to end",
+            Way::Buy => "buy nodes",
+            Way::Shrink => "have others go on with fewer members",
+            Way::Reclaim => "take back what was lent",
+            Way::Rotate => "have its turn",
+            Way::Preempt => "stop others of lower priority",
+            Way::Move => "move others elsewhere",
+        };
+        let delay = delay.map_or_else(|| "no known time".to_owned(), span);
+        let mut text = format!("  to {what}: starts in {delay}, costs {cost}");
+        if *others > 0 {
+            let (gangs, hours) = (count(*others as usize, "gang"), lost.as_secs_f64() / 3_600.0);
+            text += &format!(", {gangs} losing {hours:.1} GPU-hours");
+        }
+        if *chosen { text + " (taken)" } else { text }
+    };
+    ways.iter().map(one).collect()
 }
 
 fn outlook(world: &World, why: &Why) -> Option<String> {

@@ -247,6 +247,11 @@ pub(crate) fn rollback(world: &World, reason: RollbackReason) -> String {
     }
 }
 
+/// How many others, in words.
+fn others(count: u32) -> String {
+    if count == 1 { "one other has".to_owned() } else { format!("{count} others have") }
+}
+
 #[cfg(test)]
 mod tests {
     use muster_core::World;
@@ -280,9 +285,4 @@ mod tests {
             assert_eq!(gangs(&world, &ids[..number]), named);
         }
     }
-}
-
-/// How many others, in words.
-fn others(count: u32) -> String {
-    if count == 1 { "one other has".to_owned() } else { format!("{count} others have") }
 }

@@ -256,14 +256,13 @@ fn move_others(
     let gang = world.gang(id).filter(|_| !gang.sigs.is_empty())?;
     let movable = |prey: &Prey<'_>| {
         let other = prey.gang;
-        let may = other.spec.may_move()
+        other.spec.may_move()
             // Once: where it goes must not be a reason to move it again.
             && other.restarts == 0
             && matches!(other.phase, Phase::Running { .. })
             && loss::ran(other, cycle.now) >= other.spec.disruption.min_runtime
             && other.spec.priority <= gang.spec.priority
-            && cycle.may_evict(other.queue);
-        may
+            && cycle.may_evict(other.queue)
     };
     let all = candidates(cycle, booked, |prey| movable(prey).then(|| whole(prey, Right::Move)));
     let offer = search(cycle, id, gang, all)?;
