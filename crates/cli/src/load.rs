@@ -35,6 +35,7 @@ pub(crate) fn setup(manifests: Manifests, begin: &Begin) -> Setup {
         queues: parents_first(queues),
         pools: pools.into_iter().map(pool).collect(),
         nodes,
+        outages: Vec::new(),
         jobs: gangs.into_iter().map(job).collect(),
         epoch,
     }
@@ -43,7 +44,7 @@ pub(crate) fn setup(manifests: Manifests, begin: &Begin) -> Setup {
 fn job(manifest: GangManifest) -> Job {
     let GangManifest { spec, submit_after, run_time, runs: _ } = manifest;
     let run = run_time.or(spec.expected_duration).unwrap_or(RUN_TIME);
-    Job { submit: Time::ZERO + submit_after, run, gang: spec }
+    Job::new(spec, Time::ZERO + submit_after, run)
 }
 
 /// Pools of providers that are not simulated get the default cloud: the question is what they would do.
@@ -71,6 +72,7 @@ fn model(cloud: SimulatedCloud) -> CloudModel {
             .map(|stock| StockModel { mean_up: stock.mean_up, mean_down: stock.mean_down }),
         recorded: BTreeMap::new(),
         mean_time_to_failure: in_service.map(|service| service.mean_time_to_failure),
+        notice: Span::ZERO,
         script: script
             .into_iter()
             .map(|line| Scripted {

@@ -61,7 +61,7 @@ pub(crate) struct Cycle<'w> {
     pub(crate) wake: Option<Time>,
     /// Everybody who runs and could make way, once it was asked.
     pub(crate) prey: Option<Vec<Prey<'w>>>,
-    /// Gangs that make way for somebody since this cycle.
+    /// Gangs that make way for somebody since this cycle, or are told something else in it.
     pub(crate) making_way: Vec<GangId>,
     /// How many gangs of a queue are stopped for others' sake in this cycle.
     pub(crate) evicted: BTreeMap<QueueIdx, u32>,
@@ -131,6 +131,7 @@ pub(crate) fn serve<'w>(
     }
     let mut cycle = Cycle::new(world, now, policy);
     cycle.wake = earliest(plan.wake, world.next_trusted());
+    cycle.making_way = plan.actions().filter_map(disturbs).collect();
     let (mut verdicts, mut holes) = serve_all(&mut cycle, plan);
     start_sooner(&mut cycle, &holes, plan);
     hand_over(&mut cycle, plan);
@@ -144,6 +145,14 @@ pub(crate) fn serve<'w>(
     let bookings = tell_the_late(&mut cycle, holes.bookings, &waiting, &mut verdicts);
     plan.verdicts.extend(verdicts);
     Some(Some((cycle, bookings, waiting)))
+}
+
+/// The gang that an action stops or resizes.
+fn disturbs(action: &Action) -> Option<GangId> {
+    match action {
+        Action::Stop { gang, .. } | Action::Resize { gang, .. } => Some(*gang),
+        _ => None,
+    }
 }
 
 /// Says of gangs that are told to stop in this cycle that they do.
@@ -241,7 +250,8 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
                 promise(cycle, id, gang, &mut holes, plan);
             }
         }
-        if !cycle.policy.explain && !entitled && holes.is_in_the_way(cycle, &turn) {
+        let quiet = !cycle.policy.explain && !world.has_disruptable();
+        if quiet && !entitled && holes.is_in_the_way(cycle, &turn) {
             continue;
         }
         tried += 1;
@@ -267,6 +277,10 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
         if cycle.policy.explain {
             verdicts.push((turn.id, verdict));
         }
+    }
+    // Who could grow must keep off what is promised.
+    for id in owed.drain(..).filter(|_| world.has_disruptable()) {
+        promise(cycle, id, world.gang(id).expect("it waits"), &mut holes, plan);
     }
     (verdicts, holes)
 }

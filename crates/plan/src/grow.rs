@@ -103,11 +103,11 @@ pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut 
         }
         cycle.scratch.sit(one.gang, &one.added);
         quota::charge_seats(&mut cycle.scratch, one.gang, &one.added);
-        tell(cycle, one, plan);
+        tell(one, plan);
     }
 }
 
-fn tell(cycle: &mut Cycle<'_>, one: Growing<'_>, plan: &mut Plan) {
+fn tell(one: Growing<'_>, plan: &mut Plan) {
     if !one.starts {
         let mut seats = one.gang.seats.clone();
         seats.extend(one.added);
@@ -115,8 +115,6 @@ fn tell(cycle: &mut Cycle<'_>, one: Growing<'_>, plan: &mut Plan) {
         plan.groups.push(ActionGroup { gang: Some(one.id), actions });
         return;
     }
-    let admitted = cycle.admitted.iter_mut().find(|(id, _)| *id == one.id);
-    admitted.expect("it starts").1.extend(&one.added);
     let actions = plan.groups.iter_mut().flat_map(|group| &mut group.actions);
     for action in actions {
         if let Action::Admit { gang, seats } = action
@@ -199,12 +197,14 @@ fn hand_out<'w>(
     growing: &mut [Growing<'w>],
 ) {
     close_what_costs(cycle.scratch.world, scratch);
+    // What is free throughout says nothing of what counts for limits now.
+    let mut books = cycle.scratch.later();
     for _ in 0..STEPS {
         let open = growing.iter().enumerate().filter(|(_, one)| !one.full);
         let best = open
             .filter_map(|(at, one)| {
                 let role = one.next_role()?;
-                Some((share(scratch, one.gang), -one.gain(cycle, role), at, role))
+                Some((share(&books, one.gang), -one.gain(cycle, role), at, role))
             })
             .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
         let Some((_, _, at, role)) = best else { return };
@@ -212,13 +212,13 @@ fn hand_out<'w>(
         let sig = one.gang.sigs[usize::from(role)];
         let ask = Ask { role, sig, count: 1 };
         let want = Want::any(sig);
-        let allowed = quota::allows(scratch, one.gang, sig, 1);
+        let allowed = quota::allows(&books, one.gang, sig, 1);
         let mut seats = Vec::new();
         if !allowed || fill_domain(scratch, fits, one.domain, &ask, want, 1, &mut seats) == 0 {
             one.full = true;
             continue;
         }
-        scratch.charge(one.gang, sig, 1);
+        books.charge(one.gang, sig, 1);
         one.members[usize::from(role)] += 1;
         one.added.extend(seats);
     }

@@ -167,7 +167,9 @@ impl<'w> Bookings<'w> {
     ) -> impl Iterator<Item = (Time, Change)> + 'a {
         let world = cycle.scratch.world;
         let mut others: Vec<(Time, Change)> = Vec::new();
-        let mut as_said = world.said_ends().peekable();
+        // Who makes way since this cycle leaves what it has to somebody who is there for longer.
+        let stays = |(_, id): &(Time, GangId)| !cycle.making_way.contains(id);
+        let mut as_said = world.said_ends().filter(stays).peekable();
         // What submitters say is in order already, as long as it has not turned out wrong.
         while let Some((_, id)) =
             as_said.next_if(|(said, _)| belief != Belief::Estimate || *said <= cycle.now)

@@ -5,7 +5,7 @@
 //! node, its time or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
 
 use muster_core::World;
-use muster_core::gang::{Closeness, Gang, Phase, RoleSpec, without};
+use muster_core::gang::{Closeness, Gang, Phase, RoleSpec, Seat, without};
 use muster_core::id::{ClaimId, GangId, NodeIdx};
 use muster_core::order::{ClaimState, Order, Place, RollbackReason};
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
@@ -183,7 +183,10 @@ fn broken(world: &World, gang: GangId, order: &Order) -> Option<RollbackReason> 
         Place::Node(node) => world.node(node).is_none_or(|here| !here.usable).then_some(node),
         Place::Claim(_) => None,
     });
-    lost.map(RollbackReason::NodeLost)
+    // Nobody is started on a node that will be gone.
+    let noticed = |seat: &&Seat| world.node(seat.node).is_some_and(|here| here.notice.is_some());
+    let going = order.held.iter().find(noticed).map(|seat| seat.node);
+    lost.or(going).map(RollbackReason::NodeLost)
 }
 
 /// A node among the order's seats on which the gang may not run after all: it came up elsewhere than asked,

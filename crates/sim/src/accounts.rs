@@ -3,6 +3,7 @@
 use muster_core::Fact;
 use muster_core::id::GangId;
 use muster_core::order::RollbackReason;
+use muster_core::plan::StopReason;
 use muster_core::pool::PoolSpec;
 use muster_core::time::{Span, Time};
 use rustc_hash::FxHashMap;
@@ -24,6 +25,10 @@ pub struct Outcome {
     pub partial_gpu_ms: u64,
     /// Times it had to start over.
     pub restarts: u32,
+    /// Times it was stopped for others' sake, or moved.
+    pub evictions: u32,
+    /// Times it got other members while it ran.
+    pub resizes: u32,
     /// Orders placed for it.
     pub orders: u32,
     /// Orders rolled back.
@@ -31,6 +36,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// From submission to the end.
+    pub fn completion(&self) -> Option<Span> {
+        Some(self.ended?.since(self.submitted?))
+    }
     /// From submission to the start that led to the end.
     pub fn wait(&self) -> Option<Span> {
         Some(self.started?.since(self.submitted?))
@@ -97,11 +106,22 @@ impl Accounts {
                 self.with_job(*gang, |outcome| outcome.ended = Some(now));
                 self.job_of.remove(gang);
             }
-            Fact::GangStopped { gang, .. } => {
-                self.with_job(*gang, |outcome| outcome.restarts += 1);
-            }
+            Fact::GangStopped { gang, reason } => self.with_job(*gang, |outcome| {
+                outcome.restarts += 1;
+                outcome.evictions += u32::from(reason.is_eviction());
+            }),
+            Fact::GangResized { gang } => self.with_job(*gang, |outcome| outcome.resizes += 1),
             _ => {}
         }
+    }
+
+    /// A gang stood still for so long.
+    pub(crate) fn stood_still(&mut self, gang: GangId, span: Span) {
+        self.meter.stood_still(gang, span);
+    }
+    /// What a gang did in its last so many milliseconds is lost.
+    pub(crate) fn lost(&mut self, gang: GangId, worked: Span, why: Option<StopReason>) {
+        self.meter.lost(gang, worked, why);
     }
 
     /// Counts what is still there, until now. More may happen after it.

@@ -1,11 +1,12 @@
 //! A job: what a trace or a generated workload says about one gang.
 
-use muster_core::gang::GangSpec;
+use muster_core::gang::{GangSpec, Seat};
 use muster_core::time::{Span, Time};
+use muster_core::work::Scaling;
 
 /// A gang, when it arrives, and how long it truly runs.
 ///
-/// The planner sees only the gang; `run` is the simulator's secret, as it is in life.
+/// The planner sees only the gang; `run` and `nature` are the simulator's secret, as they are in life.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     /// What is submitted.
@@ -14,12 +15,36 @@ pub struct Job {
     pub submit: Time,
     /// How long it runs with every role at its `max`; an elastic gang that runs with fewer takes longer.
     pub run: Span,
+    /// How it truly takes to more members.
+    pub nature: Nature,
+}
+
+/// How a gang truly takes to more members, whatever its submitter declares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Nature {
+    /// What twice the members really bring of twice the speed, in thousandths; as declared when absent.
+    pub efficiency: Option<u16>,
+    /// How often it does not want more members, in thousandths of the times it is offered some.
+    pub declines: u16,
 }
 
 impl Job {
-    /// How long it runs with this many members: twice as long with half of them.
-    pub(crate) fn run_with(&self, members: u32) -> Span {
-        let most: u64 = self.gang.roles.iter().map(|role| u64::from(role.max)).sum();
-        Span(self.run.0.saturating_mul(most) / u64::from(members).max(1))
+    /// A gang that is what its submitter says it is.
+    pub fn new(gang: GangSpec, submit: Time, run: Span) -> Self {
+        Self { gang, submit, run, nature: Nature::default() }
+    }
+    /// How fast it truly is in these seats, as a part of how fast it can be.
+    pub(crate) fn speed_in(&self, seats: &[Seat]) -> f64 {
+        if self.gang.is_rigid() {
+            return 1.0;
+        }
+        let elastic = |seat: &&Seat| {
+            let role = &self.gang.roles[usize::from(seat.role)];
+            role.min < role.max
+        };
+        let members = seats.iter().filter(elastic).map(|seat| u32::from(seat.members)).sum();
+        let declared = self.gang.scaling;
+        let efficiency = self.nature.efficiency.unwrap_or(declared.efficiency);
+        Scaling { efficiency, ..declared }.speed(members, self.gang.most_elastic())
     }
 }

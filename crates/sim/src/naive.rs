@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use muster_core::gang::GangSpec;
+use muster_core::gang::{Disruption, GangSpec};
 use muster_core::time::{Span, Time};
 
 use crate::accounts::Outcome;
@@ -29,9 +29,15 @@ pub fn take_apart(jobs: &[Job]) -> Apart {
                 let name: Arc<str> = format!("{}.{}.{member}", job.gang.name, role.name).into();
                 let mut alone = role.clone();
                 (alone.min, alone.max) = (1, 1);
-                let gang =
-                    GangSpec { name, roles: vec![alone], closeness: None, ..job.gang.clone() };
-                apart.jobs.push(Job { gang, submit: job.submit, run: job.run });
+                let gang = GangSpec {
+                    name,
+                    roles: vec![alone],
+                    closeness: None,
+                    // What all of them did together cannot be saved by one of them.
+                    disruption: Disruption { checkpoint: None, ..job.gang.disruption },
+                    ..job.gang.clone()
+                };
+                apart.jobs.push(Job::new(gang, job.submit, job.run));
                 apart.group_of.push(group);
             }
         }

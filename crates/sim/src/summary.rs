@@ -1,5 +1,6 @@
 //! A simulation in a few figures.
 
+mod disruptions;
 mod supply;
 
 use muster_core::time::Span;
@@ -7,6 +8,7 @@ use serde::Serialize;
 
 use crate::host::Sim;
 
+pub use disruptions::DisruptionFigures;
 pub use supply::{Paid, PoolFigures, Rollbacks, Supply};
 
 /// What a run came to; printed by the command line as a table or as JSON.
@@ -32,6 +34,10 @@ pub struct Summary {
     pub p99_wait_s: f64,
     /// Longest wait in seconds.
     pub max_wait_s: f64,
+    /// Mean time from submission to end in seconds.
+    pub mean_completion_s: f64,
+    /// 99th percentile of that.
+    pub p99_completion_s: f64,
     /// From the first submission to the last end, in seconds.
     pub makespan_s: f64,
     /// The share of gangs that started the instant they were submitted.
@@ -52,10 +58,13 @@ pub struct Summary {
     pub node_hours: f64,
     /// GPU-hours members ran.
     pub busy_gpu_hours: f64,
-    /// GPU-hours of work that was lost to restarts.
+    /// GPU-hours of work that was lost because gangs had to start over.
     pub lost_gpu_hours: f64,
     /// GPU-hours members ran while others of their gang had not started; always 0.
     pub partial_gpu_hours: f64,
+    /// How often gangs that ran were disturbed, and what it cost. Absent where none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disruptions: Option<DisruptionFigures>,
     /// Where bought time and money went. Absent where nothing can be bought.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supply: Option<Supply>,
@@ -74,6 +83,7 @@ impl Summary {
     pub fn of(sim: &Sim, policy: &str, checked: bool) -> Self {
         let accounts = sim.accounts();
         let mut waits: Vec<f64> = Vec::new();
+        let mut completions: Vec<f64> = Vec::new();
         let mut slowdowns = 0.0;
         let (mut first, mut last) = (f64::INFINITY, 0.0_f64);
         for (job, outcome) in sim.jobs().iter().zip(accounts.outcomes()) {
@@ -84,11 +94,13 @@ impl Summary {
             };
             let (wait, run) = (wait.as_secs_f64(), job.run.as_secs_f64());
             waits.push(wait);
+            completions.push(ended.since(submitted).as_secs_f64());
             slowdowns += bounded_slowdown(wait, run);
             first = first.min(submitted.as_secs_f64());
             last = last.max(ended.as_secs_f64());
         }
         waits.sort_by(f64::total_cmp);
+        completions.sort_by(f64::total_cmp);
         let count = waits.len().max(1) as f64;
         let (meter, bought) = (accounts.meter(), accounts.meter().bought());
         let (work, hits) = (meter.work(), meter.hits());
@@ -103,6 +115,8 @@ impl Summary {
             p95_wait_s: percentile(&waits, 0.95),
             p99_wait_s: percentile(&waits, 0.99),
             max_wait_s: waits.last().copied().unwrap_or(0.0),
+            mean_completion_s: completions.iter().fold(0.0, |sum, took| sum + took) / count,
+            p99_completion_s: percentile(&completions, 0.99),
             makespan_s: (last - first).max(0.0),
             gang_hit_rate: hits.rate(),
             multi_node_hit_rate: hits.wide_rate(),
@@ -115,6 +129,7 @@ impl Summary {
             busy_gpu_hours: hours(work.busy_gpu_ms),
             lost_gpu_hours: hours(work.lost_gpu_ms),
             partial_gpu_hours: hours(work.wasted_gpu_ms),
+            disruptions: DisruptionFigures::of(meter.disruptions()),
             supply: Supply::of(meter),
             violations: checked.then(|| sim.violations().len()),
             steps: sim.steps(),

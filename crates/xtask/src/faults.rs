@@ -27,9 +27,9 @@ pub(crate) struct Args {
     /// Replay just this seed
     #[arg(long, conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
-    /// Plant a bug that breaks this promise, to see that it is caught
-    #[arg(long, value_name = "PROMISE", value_parser = promise)]
-    sabotage: Option<Promise>,
+    /// Plant a bug that breaks this promise, or one with a name of its own, to see that it is caught
+    #[arg(long, value_name = "PROMISE", value_parser = sabotage)]
+    sabotage: Option<Sabotage>,
     /// How the queue is ordered; every order in turn if nobody says, by seed
     #[arg(long, value_name = "NAME")]
     policy: Option<QueueOrder>,
@@ -41,10 +41,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-fn promise(name: &str) -> Result<Promise, String> {
-    Promise::ALL.into_iter().find(|promise| promise.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = Promise::ALL.iter().map(|promise| promise.name()).collect();
-        format!("no such promise; the promises are {}", names.join(", "))
+fn sabotage(name: &str) -> Result<Sabotage, String> {
+    Sabotage::named(name).ok_or_else(|| {
+        let promises = Promise::ALL.iter().map(|promise| promise.name());
+        let names: Vec<&str> = promises.chain(Sabotage::NAMED.map(|(name, _)| name)).collect();
+        format!("no such promise, and no such bug; there are {}", names.join(", "))
     })
 }
 
@@ -56,12 +57,15 @@ struct Totals {
     nodes_max: usize,
     rollbacks: u64,
     restarts: u64,
+    evictions: u64,
+    resizes: u64,
+    notices: u64,
     broken: Vec<Verified>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (from, count) = args.seed.map_or((args.from, args.seeds), |seed| (seed, 1));
-    let sabotage = args.sabotage.map(Sabotage);
+    let sabotage = args.sabotage;
     let began = std::time::Instant::now();
     let totals = run_seeds(args.policy, from, count, sabotage, args.trace);
     report(args, from, &totals, began.elapsed().as_secs_f64());
@@ -69,15 +73,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match sabotage {
         None if totals.broken.is_empty() => Ok(()),
         None => bail!("{} of {} seeds broke a promise", totals.broken.len(), totals.seeds),
-        Some(Sabotage(promise)) if found.into_iter().any(|broken| broken.promise == promise) => {
-            Ok(())
-        }
-        Some(Sabotage(promise)) => {
-            bail!(
-                "the planted bug against {} was not caught in {} seeds",
-                promise.name(),
-                totals.seeds
-            )
+        Some(bug) if found.into_iter().any(|broken| broken.promise == bug.promise()) => Ok(()),
+        Some(bug) => {
+            bail!("the planted bug {} was not caught in {} seeds", bug.name(), totals.seeds)
         }
     }
 }
@@ -130,6 +128,9 @@ fn run_seeds(
                     totals.nodes_max = totals.nodes_max.max(verified.nodes);
                     totals.rollbacks += verified.rollbacks;
                     totals.restarts += verified.restarts;
+                    totals.evictions += verified.disruptions.evictions();
+                    totals.resizes += verified.disruptions.resizes();
+                    totals.notices += verified.disruptions.notices;
                     if !verified.violations.is_empty() {
                         totals.broken.push(verified);
                         // One is enough to go looking; a planted bug is found the moment it shows.
@@ -156,18 +157,23 @@ fn report(args: &Args, from: u64, totals: &Totals, seconds: f64) {
         let line = serde_json::json!({
             "from": from, "seeds": totals.seeds, "events": totals.steps, "gangs": totals.jobs,
             "nodes_max": totals.nodes_max, "rollbacks": totals.rollbacks, "restarts": totals.restarts,
+            "evictions": totals.evictions, "resizes": totals.resizes, "notices": totals.notices,
             "broken": broken, "seconds": seconds,
         });
         println!("{line}");
         return;
     }
     println!(
-        "seeds {from}..{}: {} events, {} gangs, {} rollbacks, {} restarts, up to {} nodes; {:.1} s",
+        "seeds {from}..{}: {} events, {} gangs, {} rollbacks, {} restarts, {} evictions, {} resizes, \
+         {} notices, up to {} nodes; {:.1} s",
         from + totals.seeds,
         totals.steps,
         totals.jobs,
         totals.rollbacks,
         totals.restarts,
+        totals.evictions,
+        totals.resizes,
+        totals.notices,
         totals.nodes_max,
         seconds,
     );
@@ -176,8 +182,9 @@ fn report(args: &Args, from: u64, totals: &Totals, seconds: f64) {
         for violation in seed.violations.iter().take(40) {
             println!("  {violation}");
         }
-        let sabotage = args.sabotage.map_or(String::new(), |p| format!(" --sabotage {}", p.name()));
-        let order = order_for(args.policy, seed.seed, args.sabotage.map(Sabotage));
+        let sabotage =
+            args.sabotage.map_or(String::new(), |bug| format!(" --sabotage {}", bug.name()));
+        let order = order_for(args.policy, seed.seed, args.sabotage);
         let policy = format!(" --policy {}", order.name());
         println!("  replay: cargo xtask faults --seed {}{policy}{sabotage}", seed.seed);
     }

@@ -5,7 +5,7 @@ use muster_sim::report::{Figures, Report, Run};
 use super::columns::{Best, Column, JOBS};
 use super::legend::{PolicyColour, numbered};
 use super::markup::Markup;
-use super::numbers::{money, percent, span, whole};
+use super::numbers::{amount, money, percent, span, whole};
 
 /// A row per policy; changes are against the first.
 pub(super) fn table(html: &mut Markup, report: &Report) {
@@ -63,6 +63,9 @@ fn columns(report: &Report) -> Vec<Column<Run>> {
     if report.stage.pools > 0 {
         columns.extend([COST, ROLLBACKS]);
     }
+    if report.runs.iter().any(|run| run.summary.disruptions.is_some()) {
+        columns.extend([EVICTIONS, RESIZES, DISTURBED]);
+    }
     if report.runs.iter().any(|run| run.fairness.among > 1) {
         columns.push(JAIN);
     }
@@ -111,6 +114,30 @@ const ROLLBACKS: Column<Run> = Column {
     meaning: "orders taken back",
     value: |run| Some(run.summary.rollbacks as f64),
     show: whole,
+    best: Best::Least,
+    compare: false,
+};
+
+const EVICTIONS: Column<Run> = Column {
+    title: "evictions",
+    meaning: "gangs stopped although they could have gone on: preempted, reclaimed, rotated or moved",
+    value: |run| run.summary.disruptions.map(|disturbed| disturbed.evictions() as f64),
+    ..ROLLBACKS
+};
+
+const RESIZES: Column<Run> = Column {
+    title: "resizes",
+    meaning: "times gangs that ran were given other members",
+    value: |run| run.summary.disruptions.map(|disturbed| disturbed.resizes() as f64),
+    best: Best::None,
+    ..ROLLBACKS
+};
+
+const DISTURBED: Column<Run> = Column {
+    title: "GPU-hours lost to that",
+    meaning: "work not saved when gangs were stopped for others, and time spent restarting and resizing",
+    value: |run| run.summary.disruptions.map(|lost| lost.evicted_gpu_hours + lost.paused_gpu_hours),
+    show: amount,
     best: Best::Least,
     compare: false,
 };

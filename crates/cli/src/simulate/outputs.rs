@@ -115,8 +115,7 @@ pub(super) fn print(summaries: &[Summary], json: bool) -> anyhow::Result<()> {
     table.set_header(
         std::iter::once("").chain(summaries.iter().map(|summary| summary.policy.as_str())),
     );
-    let buys = summaries.iter().any(|summary| summary.supply.is_some());
-    for group in GROUPS.iter().filter(|group| buys || !group.of_supply) {
+    for group in GROUPS.iter().filter(|group| (group.says)(summaries)) {
         table.add_row([group.title]);
         for (name, show) in group.rows {
             table.add_row(std::iter::once(format!("  {name}")).chain(summaries.iter().map(show)));

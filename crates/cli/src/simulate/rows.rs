@@ -3,7 +3,7 @@
 use muster_core::time::Span;
 use muster_sim::Summary;
 use muster_sim::meter::State;
-use muster_sim::summary::Supply;
+use muster_sim::summary::{DisruptionFigures, Supply};
 
 use crate::figures::{grouped, span};
 
@@ -11,8 +11,22 @@ use crate::figures::{grouped, span};
 pub(super) struct Group {
     pub(super) title: &'static str,
     pub(super) rows: &'static [Row],
-    /// Whether they say nothing where no nodes can be bought.
-    pub(super) of_supply: bool,
+    /// Whether they say anything about these runs.
+    pub(super) says: fn(&[Summary]) -> bool,
+}
+
+fn always(_: &[Summary]) -> bool {
+    true
+}
+
+/// Whether nodes can be bought.
+fn buys(runs: &[Summary]) -> bool {
+    runs.iter().any(|run| run.supply.is_some())
+}
+
+/// Whether gangs that ran were disturbed.
+fn disturbs(runs: &[Summary]) -> bool {
+    runs.iter().any(|run| run.disruptions.is_some())
 }
 
 /// What a row is called, and what it says of a run.
@@ -29,6 +43,11 @@ fn percent(part: f64) -> String {
 /// What a row says of supply, if there is any.
 fn of_supply(summary: &Summary, show: impl FnOnce(&Supply) -> String) -> String {
     summary.supply.as_ref().map_or_else(|| "\u{2013}".to_owned(), show)
+}
+
+/// What a row says of gangs that were disturbed, if any were.
+fn of_disruptions(summary: &Summary, show: impl FnOnce(&DisruptionFigures) -> String) -> String {
+    summary.disruptions.as_ref().map_or_else(|| "\u{2013}".to_owned(), show)
 }
 
 /// GPU-hours in one state, and which part of those bought they are.
@@ -50,6 +69,7 @@ pub(super) const GROUPS: &[Group] = &[
             ("99 % wait at most", |s| seconds(s.p99_wait_s)),
             ("longest wait", |s| seconds(s.max_wait_s)),
             ("average bounded slowdown", |s| format!("{:.2}", s.avg_bsld)),
+            ("mean time to completion", |s| seconds(s.mean_completion_s)),
             ("makespan", |s| seconds(s.makespan_s)),
             ("started at once: all / on several nodes", |s| {
                 let rate = |rate: Option<f64>| rate.map_or_else(|| "\u{2013}".to_owned(), percent);
@@ -59,7 +79,28 @@ pub(super) const GROUPS: &[Group] = &[
             ("GPU-hours lost to restarts", |s| format!("{:.1}", s.lost_gpu_hours)),
             ("GPU-hours lost to partial starts", |s| format!("{:.1}", s.partial_gpu_hours)),
         ],
-        of_supply: false,
+        says: always,
+    },
+    Group {
+        title: "gangs disturbed",
+        rows: &[
+            ("preempted / reclaimed / rotated / moved", |s| {
+                of_disruptions(s, |d| {
+                    [d.preemptions, d.reclaims, d.rotations, d.moves].map(grouped).join(" / ")
+                })
+            }),
+            ("stopped because of a node", |s| of_disruptions(s, |d| grouped(d.repairs))),
+            ("grown / shrunk / declined", |s| {
+                of_disruptions(s, |d| [d.grown, d.shrunk, d.declined].map(grouped).join(" / "))
+            }),
+            ("GPU-hours not saved when stopped for others", |s| {
+                of_disruptions(s, |d| format!("{:.1}", d.evicted_gpu_hours))
+            }),
+            ("GPU-hours restarting and resizing", |s| {
+                of_disruptions(s, |d| format!("{:.1}", d.paused_gpu_hours))
+            }),
+        ],
+        says: disturbs,
     },
     Group {
         title: "orders",
@@ -86,7 +127,7 @@ pub(super) const GROUPS: &[Group] = &[
                 })
             }),
         ],
-        of_supply: true,
+        says: buys,
     },
     Group {
         title: "GPU-hours bought",
@@ -99,7 +140,7 @@ pub(super) const GROUPS: &[Group] = &[
             ("warm: ready, not used yet", |s| state(s, State::Warm)),
             ("idle after use", |s| state(s, State::Idle)),
         ],
-        of_supply: true,
+        says: buys,
     },
     Group {
         title: "money",
@@ -110,7 +151,7 @@ pub(super) const GROUPS: &[Group] = &[
                 of_supply(s, |supply| format!("{:.2}", supply.shared))
             }),
         ],
-        of_supply: true,
+        says: buys,
     },
     Group {
         title: "simulation",
@@ -120,6 +161,6 @@ pub(super) const GROUPS: &[Group] = &[
             }),
             ("steps", |s| grouped(s.steps)),
         ],
-        of_supply: false,
+        says: always,
     },
 ];

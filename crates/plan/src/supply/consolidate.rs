@@ -60,7 +60,7 @@ fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
         let Phase::Running { at } = gang.phase else { return None };
         let ran = now.since(at);
         // Once: where a gang goes is decided when it is placed again, and must not be a reason to move it again.
-        let may = gang.spec.may_move() && !gang.spec.is_rigid();
+        let may = gang.spec.may_move() && !gang.spec.is_rigid() && cycle.may_evict(gang.queue);
         if gang.restarts > 0
             || gang.resize.is_some()
             || !may

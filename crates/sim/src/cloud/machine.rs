@@ -43,6 +43,21 @@ pub(crate) struct Machine {
     pub(super) rng: ChaCha8Rng,
 }
 
+impl Machine {
+    /// Whether it shows its GPUs.
+    pub(crate) fn is_up(&self, now: Time) -> bool {
+        self.up.is_some_and(|up| up <= now) && self.stopped.is_none()
+    }
+    /// Whether it was given back or stopped.
+    pub(crate) fn is_away(&self) -> bool {
+        self.released || self.stopped.is_some()
+    }
+    /// Whether the provider wants it back, and nobody has given it back yet.
+    pub(crate) fn is_wanted_back(&self) -> bool {
+        !self.held && !self.is_away() && !self.reclaimed
+    }
+}
+
 /// A provider that has none, or does not want to be asked so often, says so quickly.
 const STOCK_OUT_ANSWER: Span = Span::secs(4);
 const THROTTLED_ANSWER: Span = Span::secs(3);

@@ -114,10 +114,10 @@ impl Cloud {
     /// Stops a machine that is up, to be started again; when it is stopped. From then on it is not paid for,
     /// and its place may be somebody else's.
     pub fn stop(&mut self, now: Time, claim: ClaimId) -> Option<Time> {
-        let machine = self.machines.get_mut(&claim).filter(|machine| {
-            let up = machine.up.is_some_and(|up| up <= now);
-            up && !machine.released && !machine.reclaimed && machine.stopped.is_none()
-        })?;
+        let machine = self
+            .machines
+            .get_mut(&claim)
+            .filter(|machine| machine.is_up(now) && !machine.released && !machine.reclaimed)?;
         machine.billed_from = None;
         give_back(&mut self.supply, now, machine);
         let stopped = now + taking_leave(machine);
@@ -162,8 +162,13 @@ impl Cloud {
         (!self.calm).then(|| now + lasts)
     }
 
+    /// How long before a machine of this offering goes its customer is told.
+    pub fn notice(&self, offering: OfferingRef) -> Span {
+        self.pools[usize::from(offering.pool.0)].1.notice
+    }
+
     /// Machines the provider takes back now, because by the record there are fewer than its customers have: the
-    /// youngest of an offering first. Each is named once.
+    /// youngest of an offering first. Each is named once; it is gone when the host says so.
     pub fn reclaimed(&mut self, now: Time) -> Vec<ClaimId> {
         let mut reclaimed = Vec::new();
         for (offering, excess) in self.supply.overdrawn(now) {
@@ -173,7 +178,6 @@ impl Cloud {
             let mut held: Vec<_> = self.machines.iter_mut().filter(held).collect();
             held.sort_unstable_by_key(|(claim, machine)| (machine.asked, **claim));
             for (claim, machine) in held.into_iter().rev().take(excess as usize) {
-                machine.reclaimed = true;
                 give_back(&mut self.supply, now, machine);
                 reclaimed.push(*claim);
             }

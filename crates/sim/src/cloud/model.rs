@@ -64,6 +64,8 @@ pub struct CloudModel {
     pub recorded: BTreeMap<Arc<str>, Arc<Availability>>,
     /// Mean time a machine in service lasts; for ever when absent.
     pub mean_time_to_failure: Option<Span>,
+    /// How long before a machine in service fails, or is taken back, its customer is told; not at all when zero.
+    pub notice: Span,
     /// Failures that are part of a story.
     pub script: Vec<Scripted>,
 }
@@ -81,6 +83,7 @@ impl Default for CloudModel {
             stock: None,
             recorded: BTreeMap::new(),
             mean_time_to_failure: None,
+            notice: Span::ZERO,
             script: Vec::new(),
         }
     }

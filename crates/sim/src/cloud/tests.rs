@@ -171,7 +171,8 @@ fn the_youngest_machines_are_taken_back_when_there_are_fewer() {
     assert_eq!((cloud.reclaimed(mins(9)), cloud.next_reclaim(mins(9))), (vec![], Some(mins(10))));
     assert_eq!(cloud.reclaimed(mins(10)), [ClaimId(2), ClaimId(1)]);
     assert_eq!(cloud.reclaimed(mins(10)), [], "each is named once");
-    assert!(cloud.machines[&ClaimId(1)].reclaimed && !cloud.machines[&ClaimId(0)].reclaimed);
+    let wanted_back = |claim| cloud.machines[&ClaimId(claim)].is_wanted_back();
+    assert!(wanted_back(1) && !wanted_back(0));
     // Giving back what was taken back gives nothing to anybody.
     assert!(cloud.release(mins(11), ClaimId(1)).is_some());
     assert_eq!(refused(&mut cloud, mins(11), 3, 0), Some(ClaimFailure::StockOut));

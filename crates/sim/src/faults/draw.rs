@@ -14,11 +14,10 @@ use muster_core::pool::{OfferingSpec, PoolLimits, PoolSpec};
 use muster_core::queue::{QueueSpec, Quota};
 use muster_core::resource::{CPU, MEMORY, NamedAmounts};
 use muster_core::time::{Span, Time};
-use muster_core::topology::Levels;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{BadInput, ahead, storm_end, tenants};
+use super::{BadInput, ahead, disruption, storm_end, tenants};
 use crate::cloud::{Availability, CloudModel, StockModel};
 use crate::host::{Happening, Setup};
 use crate::job::Job;
@@ -70,9 +69,10 @@ pub fn draw(seed: u64) -> Drawn {
     let storm_ends = storm_end(hours);
     let (jobs, mut hopeless) = draw_jobs(rng, &bounds, &queues, storm_ends);
     let mut faults = draw_faults(rng, jobs.len(), storm_ends);
-    let mut setup = Setup { levels: Levels::default(), queues, pools, nodes, jobs, epoch: 0 };
+    let mut setup = Setup { queues, pools, nodes, jobs, ..Setup::default() };
     tenants::draw(seed, &mut setup, &mut hopeless);
     ahead::draw(seed, &mut setup, &mut faults, storm_ends);
+    disruption::draw(seed, &mut setup, &hopeless, storm_ends);
     Drawn { setup, faults, storm_ends, hopeless }
 }
 
@@ -232,7 +232,7 @@ fn draw_jobs(
             // Half arrive in bursts, so that gangs meet.
             let submit =
                 if rng.random_bool(0.5) { Time(submit.0 / 600_000 * 600_000) } else { submit };
-            Job { gang, submit, run: Span::secs(rng.random_range(1..7_200)) }
+            Job::new(gang, submit, Span::secs(rng.random_range(1..7_200)))
         })
         .collect();
     jobs.sort_by_key(|job| job.submit);

@@ -5,7 +5,9 @@
 
 mod ahead;
 mod bad_input;
+mod disruption;
 mod draw;
+mod sabotage;
 mod tenants;
 
 use std::collections::BTreeMap;
@@ -19,12 +21,10 @@ use muster_testkit::promises::Promise;
 
 pub(crate) use bad_input::BadInput;
 pub use draw::{Drawn, draw};
+pub use sabotage::Sabotage;
 
 use crate::host::{Sim, SimOptions, Step, Watcher};
-
-/// A bug planted in the host on purpose, named after the promise it breaks. The checkers must notice.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sabotage(pub Promise);
+use crate::meter::Disruptions;
 
 /// What came of one seed.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct Verified {
     pub rollbacks: u64,
     /// Gangs that were stopped and started over.
     pub restarts: u64,
+    /// How gangs that ran were disturbed.
+    pub disruptions: Disruptions,
 }
 
 /// How long everybody has after the faults stop. Far more than any scenario's work.
@@ -63,7 +65,7 @@ pub fn run_seed_under(
     let Drawn { setup, faults, storm_ends, hopeless } = draw(seed);
     let jobs = setup.jobs.len();
     let mut policy = Policy { order, ..Policy::default() };
-    if sabotage == Some(Sabotage(Promise::NoStarvation)) {
+    if sabotage == Some(Sabotage::Against(Promise::NoStarvation)) {
         policy.order = QueueOrder::FifoOvertake;
     }
     let options = SimOptions {
@@ -111,6 +113,7 @@ pub fn run_seed_under(
         nodes,
         rollbacks: sim.accounts().rollbacks,
         restarts: outcomes.iter().map(|outcome| u64::from(outcome.restarts)).sum(),
+        disruptions: *sim.accounts().meter().disruptions(),
     }
 }
 

@@ -23,7 +23,7 @@ impl Sim {
     }
 
     /// Reads back what was written down, and settles what was left half done before anything else.
-    fn come_back(&mut self) {
+    pub(super) fn come_back(&mut self) {
         if self.log.is_none() {
             return;
         }
@@ -67,23 +67,24 @@ impl Sim {
             self.release(claim);
         }
         let mut starts = Vec::new();
-        let mut stops = Vec::new();
+        let (mut stops, mut resizes) = (Vec::new(), Vec::new());
         for (id, gang) in self.world.gangs() {
             match gang.phase {
                 Phase::Admitted { .. } => starts.push((id, gang.seats.clone())),
-                Phase::Stopping => stops.push(id),
-                Phase::Waiting | Phase::Assembling(_) | Phase::Running { .. } => {}
+                Phase::Stopping => stops.push((id, gang.stop.unwrap_or(StopReason::Moved))),
+                Phase::Running { .. } => {
+                    resizes.extend(gang.resize.as_ref().map(|resize| (id, resize.to.clone())));
+                }
+                Phase::Waiting | Phase::Assembling(_) => {}
             }
         }
         for (gang, seats) in starts {
             self.start(gang, &seats);
         }
-        for gang in stops {
-            let reason = match self.world.broken().get(&gang) {
-                Some(node) => StopReason::NodeLost(*node),
-                None if self.world.cancelled().contains(&gang) => StopReason::Cancelled,
-                None => StopReason::Moved,
-            };
+        for (gang, seats) in resizes {
+            self.resize(gang, &seats);
+        }
+        for (gang, reason) in stops {
             self.stop(gang, reason);
         }
     }

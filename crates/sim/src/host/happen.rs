@@ -7,13 +7,12 @@ use muster_core::event::Refusal;
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, PoolIdx};
 use muster_core::node::NodeSpec;
-use muster_core::order::ClaimFailure;
 use muster_core::time::{Span, Time};
 use muster_core::{Event, Fact};
 use muster_testkit::promises::Promise;
 
-use super::act::members_stopped;
-use super::{Sim, node_name};
+use super::Sim;
+use super::nodes::node_name;
 use crate::cloud::{Machine, Stage};
 use crate::faults::BadInput;
 
@@ -26,8 +25,22 @@ pub(crate) enum Happening {
     Done(GangId, u32),
     /// A machine reaches a stage.
     Machine(ClaimId, Stage),
+    /// A gang has saved and leaves seats, if this is still what it was told to do.
+    Leaves(GangId, u32),
+    /// What a gang's members bring is known, if it has not been stopped or changed since.
+    Measured(GangId, u32),
+    /// A node that is there from the start will be gone.
+    OutageNoticed(usize),
+    /// A node that is there from the start goes.
+    OutageBegins(usize),
+    /// It is back.
+    OutageEnds(usize),
+    /// A machine in service will fail, and says when.
+    NodeNoticed(ClaimId, Time),
     /// A machine in service fails.
     NodeFails(ClaimId),
+    /// A provider takes back a machine, as announced.
+    Taken(ClaimId),
     /// A machine that was given back is gone.
     MachineGone(ClaimId),
     /// A machine that was told to stop has stopped.
@@ -54,7 +67,11 @@ impl Happening {
     /// Whether it would not happen in a world without faults.
     pub(crate) fn is_fault(&self) -> bool {
         match self {
-            Happening::NodeFails(_)
+            Happening::OutageNoticed(_)
+            | Happening::OutageBegins(_)
+            | Happening::NodeNoticed(..)
+            | Happening::NodeFails(_)
+            | Happening::Taken(_)
             | Happening::Reclaim
             | Happening::OutOfStock(..)
             | Happening::Expect(..)
@@ -63,6 +80,9 @@ impl Happening {
             // A machine that was going to fail is one that was asked for before; it still fails.
             Happening::Submit(_)
             | Happening::Done(..)
+            | Happening::Leaves(..)
+            | Happening::Measured(..)
+            | Happening::OutageEnds(_)
             | Happening::Machine(..)
             | Happening::MachineGone(_)
             | Happening::MachineStopped(_)
@@ -84,7 +104,17 @@ impl Sim {
             Happening::Submit(job) => self.submit(job),
             Happening::Done(gang, epoch) => self.done(gang, epoch),
             Happening::Machine(claim, stage) => self.machine(claim, stage),
+            Happening::Leaves(gang, turn) => {
+                self.leaves(gang, turn);
+                Ok(())
+            }
+            Happening::Measured(gang, epoch) => self.measured(gang, epoch),
+            Happening::OutageNoticed(outage) => self.outage_noticed(outage),
+            Happening::OutageBegins(outage) => self.outage_begins(outage),
+            Happening::OutageEnds(node) => self.outage_ends(node),
+            Happening::NodeNoticed(claim, by) => self.node_noticed(claim, by),
             Happening::NodeFails(claim) => self.node_fails(claim),
+            Happening::Taken(claim) => self.taken(claim),
             Happening::MachineGone(claim) => self.machine_gone(claim),
             Happening::MachineStopped(claim) => self.machine_stopped(claim),
             Happening::Reclaim => self.reclaim(),
@@ -115,7 +145,7 @@ impl Sim {
 
     fn submit(&mut self, job: usize) -> Result<(), Refusal> {
         let spec = Arc::new(self.jobs[job].gang.clone());
-        if let Err(refusal) = self.tell(Event::GangSubmitted((*spec).clone())) {
+        if let Err(refusal) = self.tell(Event::GangSubmitted(self.told_of(&spec))) {
             self.unfinished -= 1;
             self.fact(&Fact::GangRefused { name: spec.name.clone(), why: refusal.to_string() });
             return Ok(());
@@ -127,26 +157,11 @@ impl Sim {
         Ok(())
     }
 
-    fn done(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
-        if self.running.get(&gang).is_none_or(|running| running.epoch != epoch) {
-            return Ok(()); // it was stopped before; this end is void
-        }
-        let running = self.running.remove(&gang).expect("just seen");
-        for seat in &running.seats {
-            self.fact(&members_stopped(gang, seat));
-        }
-        self.tell(Event::GangEnded(gang))?;
-        self.unfinished -= 1;
-        self.fact(&Fact::GangEnded { gang });
-        Ok(())
-    }
-
     fn machine(&mut self, claim: ClaimId, stage: Stage) -> Result<(), Refusal> {
         let here = |machine: &&mut Machine| !machine.released && !machine.reclaimed;
         let Some(machine) = self.cloud.machines.get_mut(&claim).filter(here) else {
             return Ok(()); // given back in the meantime
         };
-        let offering = machine.offering;
         match stage {
             Stage::Launched => {
                 machine.billed_from = Some(self.now);
@@ -160,9 +175,7 @@ impl Sim {
             Stage::Shows(gpus) => {
                 let spec = self.node_spec(claim, gpus, true);
                 self.see_node(spec)?;
-                if let Some(at) = self.cloud.failure(self.now, offering) {
-                    self.agenda.add(at, Happening::NodeFails(claim));
-                }
+                self.expect_failure(claim);
             }
             Stage::Fails(failure) => {
                 if failure.is_transient() {
@@ -189,16 +202,6 @@ impl Sim {
         }
     }
 
-    fn node_fails(&mut self, claim: ClaimId) -> Result<(), Refusal> {
-        let gone = |machine: &Machine| machine.released || machine.stopped.is_some();
-        // A machine that was stopped since and is coming up again is as good as new.
-        if self.cloud.machines.get(&claim).is_none_or(gone) || !self.lose_node(claim)? {
-            return Ok(());
-        }
-        self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
-        Ok(())
-    }
-
     fn forecast(&mut self) -> Result<(), Refusal> {
         for said in self.forecaster.look(&self.world, self.now) {
             self.tell(said)?;
@@ -219,37 +222,16 @@ impl Sim {
         if self.cloud.machines.get(&claim).is_none_or(|machine| machine.released) {
             return Ok(());
         }
-        self.lose_node(claim)?;
+        self.lose_node(node_name(&self.world, claim))?;
         self.fact(&Fact::ClaimStopped { claim });
         self.tell(Event::ClaimStopped(claim))
     }
 
-    /// Takes back what the providers want back, also machines that are still on their way.
-    fn reclaim(&mut self) -> Result<(), Refusal> {
-        for claim in self.cloud.reclaimed(self.now) {
-            if !self.lose_node(claim)? {
-                self.tell(Event::ClaimFailed(claim, ClaimFailure::Vanished))?;
-            }
-            self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
-        }
-        self.expect_reclaim();
-        Ok(())
-    }
-
     fn machine_gone(&mut self, claim: ClaimId) -> Result<(), Refusal> {
-        self.lose_node(claim)?;
+        self.lose_node(node_name(&self.world, claim))?;
         self.cloud.machines.remove(&claim);
         self.fact(&Fact::ClaimGone { claim });
         self.tell(Event::ClaimGone(claim))
-    }
-
-    /// Whether there was a node to lose.
-    fn lose_node(&mut self, claim: ClaimId) -> Result<bool, Refusal> {
-        let name = node_name(&self.world, claim);
-        let Some(node) = self.world.node_named(&name) else { return Ok(false) };
-        self.tell(Event::NodeGone(name.clone()))?;
-        self.fact(&Fact::NodeLost { node, name });
-        Ok(true)
     }
 
     fn cancel(&mut self, job: usize) -> Result<(), Refusal> {

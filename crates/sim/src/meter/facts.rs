@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_core::Fact;
+use muster_core::id::GangId;
 use muster_core::money::Money;
 use muster_core::order::ClaimFailure;
+use muster_core::plan::StopReason;
 use muster_core::pool::PoolSpec;
 use muster_core::time::{Span, Time};
 
+use super::disruptions::Disruptions;
 use super::fleet::{Fleet, Tally};
 use super::gangs::{Gangs, Hits, Start, Work};
 use super::machine::{Machine, Phase};
@@ -20,6 +23,7 @@ pub struct Meter {
     fleet: Fleet,
     orders: Orders,
     gangs: Gangs,
+    disruptions: Disruptions,
     claims: u64,
 }
 
@@ -27,12 +31,13 @@ impl Meter {
     /// Nothing measured yet; `pools` in order of declaration, to know what a complete node is and what it costs.
     pub fn new(pools: Vec<PoolSpec>) -> Self {
         let (fleet, orders, gangs) = (Fleet::new(pools), Orders::default(), Gangs::default());
-        Self { fleet, orders, gangs, claims: 0 }
+        Self { fleet, orders, gangs, disruptions: Disruptions::default(), claims: 0 }
     }
 
     /// Takes a fact in; where it is the start of a gang, what that was like.
     pub fn note(&mut self, now: Time, fact: &Fact) -> Option<Start> {
-        let Self { fleet, orders, gangs, claims } = self;
+        let Self { fleet, orders, gangs, disruptions, claims } = self;
+        disruptions.note(fact);
         match fact {
             Fact::GangSubmitted { gang, spec } => gangs.submitted(now, *gang, spec),
             Fact::MembersStarted { gang, role, node, members, .. } => {
@@ -48,7 +53,7 @@ impl Meter {
                 }
             }
             Fact::MembersStopped { gang, role, node, members, .. } => {
-                gangs.member_stopped(now, *gang, *node);
+                gangs.member_stopped(now, *gang, *role, *node, *members);
                 if let Some(claim) = fleet.claim_at(*node)
                     && let Some((queue, gpu_milli)) = gangs.ask_of(*gang, *role, *members)
                 {
@@ -138,6 +143,20 @@ impl Meter {
         None
     }
 
+    /// A gang stood still for so long, with the members it has now: it started from what it had saved, or got
+    /// other members.
+    pub fn stood_still(&mut self, gang: GangId, span: Span) {
+        self.disruptions.paused_gpu_ms += self.gangs.gpu_ms(gang, span);
+    }
+    /// What a gang did in its last so many milliseconds is lost, and nothing else of what it did. Told before the
+    /// fact that it stopped; whoever does not say so loses all of it.
+    pub fn lost(&mut self, gang: GangId, worked: Span, why: Option<StopReason>) {
+        let lost = self.gangs.lost(gang, worked);
+        if why.is_some_and(StopReason::is_eviction) {
+            self.disruptions.evicted_gpu_ms += lost;
+        }
+    }
+
     /// Counts what is under way until now. More facts may follow.
     pub fn count_until(&mut self, now: Time) {
         self.fleet.count_all(now);
@@ -167,6 +186,10 @@ impl Meter {
     /// What gangs did with GPUs.
     pub fn work(&self) -> Work {
         self.gangs.work
+    }
+    /// How often gangs were disturbed, and what that cost.
+    pub fn disruptions(&self) -> &Disruptions {
+        &self.disruptions
     }
     /// Gangs that started the moment they came.
     pub fn hits(&self) -> Hits {

@@ -78,6 +78,8 @@ struct Gang {
     is_partial: bool,
     early: Vec<Early>,
     working: Option<Working>,
+    /// Whether what it loses when it is stopped is counted already.
+    is_settled: bool,
 }
 
 /// A gang at work.
@@ -85,6 +87,8 @@ struct Gang {
 struct Working {
     since: Time,
     gpu_milli: u64,
+    /// GPU time until `since`, in thousandths of a millisecond.
+    done: u64,
     /// GPU time that is counted already, in milliseconds.
     counted: u64,
 }
@@ -92,9 +96,14 @@ struct Working {
 impl Working {
     /// Counts what was done until now; all of it since the start.
     fn count(&mut self, now: Time, work: &mut Work) -> u64 {
-        let all = self.gpu_milli * now.since(self.since).0 / 1_000;
+        self.done += self.gpu_milli * now.since(std::mem::replace(&mut self.since, now)).0;
+        let all = self.done / 1_000;
         work.busy_gpu_ms += all - std::mem::replace(&mut self.counted, all);
         all
+    }
+    /// GPU time of all members over a span, in milliseconds.
+    fn gpu_ms(&self, span: Span) -> u64 {
+        self.gpu_milli * span.0 / 1_000
     }
 }
 
@@ -136,6 +145,7 @@ impl Gangs {
             is_partial: false,
             early: Vec::new(),
             working: None,
+            is_settled: false,
         };
         self.gangs.insert(gang, new);
     }
@@ -164,15 +174,33 @@ impl Gangs {
         node: NodeIdx,
         members: u16,
     ) {
-        if let Some(gang) = self.gangs.get_mut(&gang) {
-            let gpu_milli = gang.gpu_milli(role, members);
-            gang.early.push(Early { node, since: now, gpu_milli });
+        let Some(gang) = self.gangs.get_mut(&gang) else { return };
+        let gpu_milli = gang.gpu_milli(role, members);
+        match &mut gang.working {
+            Some(working) => {
+                working.count(now, &mut self.work);
+                working.gpu_milli += gpu_milli;
+            }
+            None => gang.early.push(Early { node, since: now, gpu_milli }),
         }
     }
 
-    /// A member that stops before its gang has started: all its time was waste.
-    pub(super) fn member_stopped(&mut self, now: Time, gang: GangId, node: NodeIdx) {
+    /// A member stops: one of a gang that goes on with fewer, or one whose gang has not started, and all of whose
+    /// time was waste.
+    pub(super) fn member_stopped(
+        &mut self,
+        now: Time,
+        gang: GangId,
+        role: u16,
+        node: NodeIdx,
+        members: u16,
+    ) {
         let Some(gang) = self.gangs.get_mut(&gang) else { return };
+        let gpu_milli = gang.gpu_milli(role, members);
+        if let Some(working) = &mut gang.working {
+            working.count(now, &mut self.work);
+            working.gpu_milli = working.gpu_milli.saturating_sub(gpu_milli);
+        }
         let Some(at) = gang.early.iter().position(|early| early.node == node) else { return };
         let early = gang.early.swap_remove(at);
         self.work.partial_starts += u64::from(!std::mem::replace(&mut gang.is_partial, true));
@@ -198,16 +226,34 @@ impl Gangs {
         }
         self.gathered.extend(gang.ordered.take().map(|ordered| now.since(ordered)));
         let gpu_milli = members.iter().map(|early| early.gpu_milli).sum();
-        gang.working = Some(Working { since: now, gpu_milli, counted: 0 });
+        gang.working = Some(Working { since: now, gpu_milli, done: 0, counted: 0 });
         Some(Start { spread: now.since(first), wasted_gpu_ms })
     }
 
-    /// A gang was stopped; it may start again. What it has done is lost.
+    /// A gang was stopped; it may start again. What it has done is lost, unless somebody said how much of it.
     pub(super) fn stopped(&mut self, now: Time, gang: GangId) {
-        let working = self.gangs.get_mut(&gang).and_then(|gang| gang.working.take());
-        if let Some(mut working) = working {
-            self.work.lost_gpu_ms += working.count(now, &mut self.work);
+        let Some(gang) = self.gangs.get_mut(&gang) else { return };
+        let is_settled = std::mem::take(&mut gang.is_settled);
+        if let Some(mut working) = gang.working.take() {
+            let all = working.count(now, &mut self.work);
+            self.work.lost_gpu_ms += if is_settled { 0 } else { all };
         }
+    }
+
+    /// What a gang did in its last so many milliseconds is lost; how much GPU time that was. Told before its
+    /// members stop.
+    pub(super) fn lost(&mut self, gang: GangId, worked: Span) -> u64 {
+        let Some(gang) = self.gangs.get_mut(&gang) else { return 0 };
+        let lost = gang.working.map_or(0, |working| working.gpu_ms(worked));
+        gang.is_settled = true;
+        self.work.lost_gpu_ms += lost;
+        lost
+    }
+
+    /// GPU time of a gang's members over a span, in milliseconds.
+    pub(super) fn gpu_ms(&self, gang: GangId, span: Span) -> u64 {
+        let working = self.gangs.get(&gang).and_then(|gang| gang.working);
+        working.map_or(0, |working| working.gpu_ms(span))
     }
 
     /// A gang has done its work.

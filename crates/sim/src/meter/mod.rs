@@ -4,7 +4,7 @@
 //! of each *job* is not here: gangs are all that facts know of (`accounts` links them to jobs).
 //!
 //! Read in this order: what a bought machine can be at an instant, one machine, all of them with their bill, the
-//! orders that gather them, the gangs that use them, and which fact changes what.
+//! orders that gather them, the gangs that use them and how they are disturbed, and which fact changes what.
 
 mod state;
 
@@ -13,6 +13,7 @@ mod machine;
 
 mod orders;
 
+mod disruptions;
 mod gangs;
 
 mod facts;
@@ -20,6 +21,7 @@ mod facts;
 #[cfg(test)]
 mod tests;
 
+pub use disruptions::Disruptions;
 pub use facts::Meter;
 pub use fleet::Tally;
 pub use gangs::{Hits, Start, Work};

@@ -18,7 +18,7 @@ fn at(secs: u64) -> Time {
 fn job(queue: &str, user: &str, gpus: u16, submit_s: u64, run_s: u64) -> Job {
     let name = format!("{queue}-{user}-{submit_s}");
     let gang = GangSpec { queue: queue.into(), user: user.into(), ..build::gang(&name, 1, gpus) };
-    Job { gang, submit: at(submit_s), run: Span::secs(run_s) }
+    Job::new(gang, at(submit_s), Span::secs(run_s))
 }
 
 fn outcome(submitted: u64, started: u64, ended: u64) -> Outcome {

@@ -69,7 +69,7 @@ pub fn parse(file: &Path, input: impl BufRead, gpus_per_node: u16) -> Result<Rep
                 let queue = names.share(row.get(Column::Queue).unwrap_or("default"));
                 let user = names.share(row.get(Column::User).unwrap_or_default());
                 let gang = plain::gang(name, queue, user, roles);
-                replay.jobs.push(Job { gang, submit: Time::ZERO + submit.span(), run });
+                replay.jobs.push(Job::new(gang, Time::ZERO + submit.span(), run));
             }
         }
         Ok(())

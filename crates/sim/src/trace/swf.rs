@@ -112,7 +112,7 @@ impl Swf {
                 }),
                 ..plain::gang(name, options.queue.clone(), user, roles)
             };
-            Job { gang, submit: record.submit, run: record.run }
+            Job::new(gang, record.submit, record.run)
         };
         self.records.iter().map(job).collect()
     }

@@ -72,7 +72,7 @@ fn job(row: &Row<'_>, number: usize, names: &mut Names) -> Result<Job, TraceErro
         scaling: Default::default(),
         ..plain::gang(name, queue, user, vec![role])
     };
-    Ok(Job { gang, submit, run })
+    Ok(Job::new(gang, submit, run))
 }
 
 fn request(row: &Row<'_>, names: &mut Names) -> Result<Request, TraceError> {

@@ -117,7 +117,7 @@ impl<'a> Draw<'a> {
             disruption: muster_core::gang::Disruption::default(),
             scaling: Default::default(),
         };
-        Job { gang, submit: self.arrivals.next(), run }
+        Job::new(gang, self.arrivals.next(), run)
     }
 
     /// Whole seconds, at least one.

@@ -18,6 +18,12 @@ fn no_promise_is_broken_under_random_faults() {
     // And the worlds were worth it.
     assert!(all.iter().map(|seed| seed.rollbacks).sum::<u64>() > 50, "orders fail");
     assert!(all.iter().map(|seed| seed.restarts).sum::<u64>() > 2, "gangs lose nodes");
+    assert!(all.iter().map(|seed| seed.disruptions.evictions()).sum::<u64>() > 20, "some make way");
+    assert!(
+        all.iter().map(|seed| seed.disruptions.resizes()).sum::<u64>() > 20,
+        "some change size"
+    );
+    assert!(all.iter().map(|seed| seed.disruptions.notices).sum::<u64>() > 5, "some are warned");
     assert!(all.iter().any(|seed| seed.nodes > 80), "some worlds are large");
     assert!(all.iter().all(|seed| seed.nodes <= 200), "none is larger than promised");
 }
@@ -32,11 +38,16 @@ fn the_same_seed_is_the_same_run() {
 
 /// Plants a bug and expects it to be noticed as the promise it breaks, within a few seeds.
 fn is_noticed(promise: Promise) {
-    let noticed = (0..60).any(|seed| {
-        let found = run_seed(seed, Some(Sabotage(promise)), None).violations;
-        found.iter().any(|violation| violation.promise == promise)
+    bug_is_noticed(Sabotage::Against(promise), "");
+}
+
+/// Plants a bug and expects it to be noticed in these words, within a few seeds.
+fn bug_is_noticed(bug: Sabotage, words: &str) {
+    let noticed = (0..400).any(|seed| {
+        let found = run_seed(seed, Some(bug), None).violations;
+        found.iter().any(|broken| broken.promise == bug.promise() && broken.what.contains(words))
     });
-    assert!(noticed, "a planted bug against {} went unnoticed", promise.name());
+    assert!(noticed, "the planted bug {} went unnoticed", bug.name());
 }
 
 #[test]
@@ -82,4 +93,44 @@ fn a_restart_that_lost_its_last_writes_is_noticed() {
 #[test]
 fn an_intake_that_stops_at_bad_input_is_noticed() {
     is_noticed(Promise::BadInputIsAFinding);
+}
+
+#[test]
+fn a_host_that_leaves_no_grace_is_noticed() {
+    bug_is_noticed(Sabotage::NoGrace, "without its grace");
+}
+
+#[test]
+fn a_gang_that_overstays_its_grace_is_noticed() {
+    bug_is_noticed(Sabotage::Overstays, "after it was told to");
+}
+
+#[test]
+fn a_gang_shrunk_below_its_minimum_is_noticed() {
+    bug_is_noticed(Sabotage::TakesTooMany, "below the minimum of a role");
+}
+
+#[test]
+fn an_eviction_for_one_without_an_order_is_noticed() {
+    bug_is_noticed(Sabotage::ForNobody, "has no order that waits for it");
+}
+
+#[test]
+fn an_eviction_in_vain_is_noticed() {
+    bug_is_noticed(Sabotage::InVain, "which gave its order up");
+}
+
+#[test]
+fn evictions_over_the_budget_of_a_queue_are_noticed() {
+    bug_is_noticed(Sabotage::NoBudget, "were evicted within an hour");
+}
+
+#[test]
+fn a_planner_that_stops_who_may_not_be_stopped_is_noticed() {
+    bug_is_noticed(Sabotage::NoProtection, "was stopped (");
+}
+
+#[test]
+fn a_start_on_a_node_that_is_about_to_go_is_noticed() {
+    bug_is_noticed(Sabotage::NoNotice, "which is about to go");
 }

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod ahead;
+mod disruption;
 mod faults;
 mod provisioning;
 mod replay;

@@ -8,7 +8,6 @@ use muster_core::order::ClaimFailure;
 use muster_core::pool::PoolLimits;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
-use muster_core::topology::Levels;
 use muster_core::{Fact, World};
 use muster_plan::Policy;
 use muster_sim::cloud::{CloudModel, Scripted};
@@ -30,18 +29,15 @@ pub(crate) fn two_zones(nodes: u32, model: CloudModel) -> Setup {
     let mut pool = build::pool("gpu", vec![build::offering("a", 10.0), build::offering("b", 12.0)]);
     pool.limits = PoolLimits { nodes: Some(nodes), ..PoolLimits::default() };
     Setup {
-        levels: Levels::default(),
         queues: vec![QueueSpec::open("default")],
         pools: vec![(pool, model)],
-        nodes: Vec::new(),
-        jobs: Vec::new(),
-        epoch: 0,
+        ..Setup::default()
     }
 }
 
 /// A job of one gang.
 pub(crate) fn job(gang: GangSpec, submit_s: u64, run_s: u64) -> Job {
-    Job { gang, submit: Time::ZERO + Span::secs(submit_s), run: Span::secs(run_s) }
+    Job::new(gang, Time::ZERO + Span::secs(submit_s), Span::secs(run_s))
 }
 
 /// Runs to the end with every promise checked, and tells what happened.

@@ -1,6 +1,6 @@
 //! The books: what is known from facts alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use muster_core::gang::{GangSpec, Seat};
@@ -10,6 +10,8 @@ use muster_core::resource::NamedAmounts;
 use muster_core::time::Time;
 use rustc_hash::FxHashMap;
 
+use super::evictions::Debt;
+use super::trust::Strikes;
 use super::{Promise, Terms, Violation};
 
 /// A gang that is not over.
@@ -24,9 +26,28 @@ pub(super) struct GangEntry {
     pub(super) partial_since: Option<Time>,
     /// A node under it was lost and it has not been stopped since.
     pub(super) lost_node: bool,
+    /// It was stopped because of a node, and has not started since: it goes before all others.
+    pub(super) mends: bool,
+    /// Since when all of it runs.
+    pub(super) started: Option<Time>,
+    /// Other members it was told to have, if it was.
+    pub(super) resizing: Option<Resizing>,
+    /// Where members of it stopped since the last check.
+    pub(super) shed: Vec<NodeIdx>,
     pub(super) order: Option<OrderId>,
     /// What it starts on was promised to it when its order was placed, however long ago.
     pub(super) promised: bool,
+}
+
+/// Members a gang was told to have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resizing {
+    /// When it was told.
+    pub(super) told: Time,
+    /// How many.
+    pub(super) to: u32,
+    /// It has them; forgotten at the next check.
+    pub(super) done: bool,
 }
 
 impl GangEntry {
@@ -58,6 +79,10 @@ pub(super) struct NodeEntry {
     pub(super) members: u32,
     /// Seats kept by orders that assemble.
     pub(super) holds: u32,
+    /// When it was announced to go, if it was.
+    pub(super) noticed: Option<Time>,
+    /// Until when nobody new may start there, because it failed too often.
+    pub(super) shunned: Option<Time>,
 }
 
 /// A claim of which something may be left.
@@ -82,6 +107,10 @@ pub(super) struct OrderEntry {
     pub(super) holds: Vec<NodeIdx>,
     pub(super) placed: Time,
     pub(super) deadline: Time,
+    /// Gangs that make way for it.
+    pub(super) after: Vec<GangId>,
+    /// Gangs that were stopped for it.
+    pub(super) evicted: Vec<GangId>,
 }
 
 /// Everything known.
@@ -105,6 +134,14 @@ pub(super) struct Books {
     pub(super) waiting: BTreeSet<GangId>,
     /// Gangs that may be overtaken now: their queue is at its limit, or they can never run.
     pub(super) excused: BTreeSet<GangId>,
+    /// Gangs that were told to stop, or to have other members, and when; they have their grace.
+    pub(super) leaving: BTreeMap<GangId, Time>,
+    /// Who was stopped for whom, and has not seen it start yet.
+    pub(super) victims: BTreeMap<GangId, Debt>,
+    /// When gangs of each queue were stopped for others' sake, within the last hour.
+    pub(super) evictions: BTreeMap<Arc<str>, VecDeque<Time>>,
+    /// Failures of nodes that came with the cluster, by name.
+    pub(super) strikes: BTreeMap<Arc<str>, Strikes>,
     /// Whether any gang was ever more or less important than others.
     pub(super) has_priorities: bool,
     pub(super) partial_gpu_ms: u64,
@@ -125,6 +162,10 @@ impl Books {
             served: BTreeSet::new(),
             waiting: BTreeSet::new(),
             excused: BTreeSet::new(),
+            leaving: BTreeMap::new(),
+            victims: BTreeMap::new(),
+            evictions: BTreeMap::new(),
+            strikes: BTreeMap::new(),
             has_priorities: false,
             partial_gpu_ms: 0,
         }

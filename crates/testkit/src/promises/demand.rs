@@ -7,7 +7,7 @@ use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 
 use super::books::{Books, GangEntry};
-use super::{Promise, Violation, quota};
+use super::{Promise, Violation, quota, resizing};
 
 pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
@@ -20,6 +20,10 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
                 members: Vec::new(),
                 partial_since: None,
                 lost_node: false,
+                mends: false,
+                started: None,
+                resizing: None,
+                shed: Vec::new(),
                 order: None,
                 promised: false,
             };
@@ -40,6 +44,11 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
             let seat = Seat { devices: *devices, node: *node, role: *role, members: *members };
             stop(books, *gang, seat, found);
         }
+        Fact::GangStarted { gang } => {
+            if let Some(entry) = books.gangs.get_mut(gang) {
+                (entry.started, entry.lost_node, entry.mends) = (Some(books.now), false, false);
+            }
+        }
         Fact::GangStopped { gang, reason } => stopped(books, *gang, *reason, found),
         Fact::GangEnded { gang } => {
             let left = books.gangs.remove(gang).map_or(0, |entry| members_of(&entry.members));
@@ -56,14 +65,22 @@ pub(super) fn check(books: &mut Books, found: &mut Vec<Violation>) {
     for gang in std::mem::take(&mut books.touched) {
         let now = books.now;
         let Some(entry) = books.gangs.get_mut(&gang) else { continue };
-        let partial = !entry.members.is_empty() && !entry.is_whole();
-        if !partial {
+        let (shed, resizes) = resizing::look(entry);
+        if entry.members.is_empty() {
+            continue;
+        }
+        if entry.is_whole() {
+            if shed && !resizes {
+                let what = format!("{} lost members and was not told to", entry.spec.name);
+                found.push(books.violation(Promise::WholeGangDisruption, what));
+            }
             continue;
         }
         entry.partial_since.get_or_insert(now);
-        let (name, running, lost) =
-            (entry.spec.name.clone(), members_of(&entry.members), entry.lost_node);
-        let promise = if lost { Promise::WholeGangDisruption } else { Promise::NoPartialStart };
+        let (name, running) = (entry.spec.name.clone(), members_of(&entry.members));
+        let disrupted = shed || entry.lost_node;
+        let promise =
+            if disrupted { Promise::WholeGangDisruption } else { Promise::NoPartialStart };
         let what =
             format!("{name} has only {running} members running, below the minimum of a role");
         found.push(books.violation(promise, what));
@@ -79,8 +96,8 @@ fn start(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>
         return;
     };
     entry.members.push(seat);
-    entry.lost_node = false;
-    let promised = entry.promised;
+    // Whoever grows can be made to shrink again, and takes nothing from those who wait.
+    let promised = entry.promised || entry.resizing.is_some() || entry.mends;
     books.touched.insert(gang);
     if !promised {
         books.served.insert(gang);
@@ -151,6 +168,7 @@ fn stop(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>)
         books.partial_gpu_ms += entry.gpu_milli() * now.since(since).0 / 1_000;
     }
     entry.members.swap_remove(at);
+    entry.shed.push(node);
     let request = entry.spec.roles[usize::from(role)].request.clone();
     books.touched.insert(gang);
     let Some(here) = books.nodes.get_mut(&node) else { return };
@@ -172,18 +190,24 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
     let excuse = match reason {
         StopReason::NodeLost(_) => entry.lost_node,
         StopReason::Cancelled => entry.cancelled,
-        StopReason::Moved => entry.spec.may_move(),
-        StopReason::Preempted(_) | StopReason::Reclaimed(_) | StopReason::Rotated(_) => {
-            entry.spec.disruption.preemptible
-        }
-        StopReason::NodeFailing(_) => true,
+        // Looked at when they were told.
+        StopReason::Moved
+        | StopReason::Preempted(_)
+        | StopReason::Reclaimed(_)
+        | StopReason::Rotated(_)
+        | StopReason::NodeFailing(_) => true,
     };
     let left = entry.members.len();
+    entry.mends = entry.lost_node || matches!(reason, StopReason::NodeFailing(_));
     entry.lost_node = false;
     entry.promised = false;
+    (entry.started, entry.resizing) = (None, None);
+    entry.shed.clear();
     if entry.cancelled {
         books.gangs.remove(&gang);
     }
+    // Who had its turn and had to make way was not overtaken.
+    books.waiting.remove(&gang);
     if !excuse {
         let what = format!("{name} was stopped ({reason:?}) without that being so");
         found.push(books.violation(Promise::WholeGangDisruption, what));

@@ -2,12 +2,19 @@
 
 mod books;
 mod demand;
+mod evictions;
 mod fairness;
+mod grace;
 mod quota;
 mod recovery;
+mod resizing;
 mod starts;
 mod supply;
 mod targets;
+mod trust;
+
+#[cfg(test)]
+mod stage;
 
 use std::fmt;
 
@@ -124,9 +131,12 @@ impl Ledger {
         let found = &mut self.violations;
         if self.books.terms.starts_are_firm {
             let gangs = &self.books.gangs;
-            let said = |gang| gangs.get(&gang).map(|entry| entry.spec.said_duration());
-            self.starts.note(now, fact, said);
+            self.starts.note(now, fact, |gang| gangs.get(&gang).and_then(starts::said));
         }
+        evictions::note(&mut self.books, fact, found);
+        grace::note(&mut self.books, fact, found);
+        resizing::note(&mut self.books, fact, found);
+        trust::note(&mut self.books, fact, found);
         demand::note(&mut self.books, fact, found);
         supply::note(&mut self.books, fact, found);
     }
@@ -134,6 +144,7 @@ impl Ledger {
     pub fn check(&mut self, now: Time) {
         self.books.now = now;
         let found = &mut self.violations;
+        grace::check(&self.books, found);
         demand::check(&mut self.books, found);
         supply::check(&self.books, found);
         targets::check(&self.books, found);

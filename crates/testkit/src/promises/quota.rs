@@ -59,7 +59,7 @@ fn exceeded<'a>(limit: &Quota, gangs: impl Iterator<Item = &'a GangEntry>) -> Ve
 }
 
 /// A queue and those above it.
-fn queue_path<'a>(
+pub(super) fn queue_path<'a>(
     specs: &'a [QueueSpec],
     from: &str,
 ) -> impl Iterator<Item = &'a QueueSpec> + use<'a> {

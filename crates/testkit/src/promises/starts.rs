@@ -24,6 +24,13 @@ pub(super) struct Starts {
     soonest: BTreeSet<(Time, GangId)>,
 }
 
+/// How long a gang takes from its start, as its submitter says. Nobody says it of one that may have done a part
+/// of it before, or that is as fast as it has members.
+pub(super) fn said(entry: &GangEntry) -> Option<Span> {
+    let plain = entry.spec.is_rigid() && entry.spec.disruption.checkpoint.is_none();
+    plain.then(|| entry.spec.said_duration())
+}
+
 impl Starts {
     pub(super) fn note(&mut self, now: Time, fact: &Fact, said: impl Fn(GangId) -> Option<Span>) {
         match fact {

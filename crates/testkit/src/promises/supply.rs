@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use muster_core::Fact;
-use muster_core::id::{ClaimId, NodeIdx, OfferingRef, OrderId};
+use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
 use muster_core::money::Money;
 use muster_core::order::{ClaimFailure, RollbackReason};
+use muster_core::time::{Span, Time};
 
 use super::books::{Books, ClaimEntry, NodeEntry, OrderEntry};
-use super::{Promise, Violation};
+use super::{Promise, Violation, trust};
 
 pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
-        Fact::OrderPlaced { order, gang, claims, holds, deadline, .. } => {
-            place(books, *order, *gang, claims, holds, *deadline, found);
+        Fact::OrderPlaced { order, gang, claims, holds, after, deadline } => {
+            let placed = Placed { claims, holds, after, deadline: *deadline };
+            place(books, *order, *gang, &placed, found);
         }
         Fact::OrderCompleted { order, .. } => close(books, *order, None),
         Fact::OrderRolledBack { order, reason, .. } => close(books, *order, Some(*reason)),
@@ -56,10 +58,12 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
         }
         Fact::NodeSeen { node, name, claim, allocatable, gpus, ready } => {
             let known = books.nodes.remove(node).filter(|known| known.name == *name);
+            let noticed = known.as_ref().and_then(|known| known.noticed);
             let (used, devices, members, holds) = known
                 .map_or((BTreeMap::new(), [0; 64], 0, 0), |known| {
                     (known.used, known.devices, known.members, known.holds)
                 });
+            let shunned = trust::until(books, name);
             let entry = NodeEntry {
                 name: name.clone(),
                 claim: *claim,
@@ -70,6 +74,8 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
                 devices,
                 members,
                 holds,
+                noticed,
+                shunned,
             };
             books.nodes.insert(*node, entry);
             if let Some(claim) = claim.and_then(|claim| books.claims.get_mut(&claim)) {
@@ -119,25 +125,41 @@ pub(super) fn offering(books: &Books, at: OfferingRef) -> &muster_core::pool::Of
     &books.terms.pools[usize::from(at.pool.0)].offerings[usize::from(at.slot)]
 }
 
+/// What an order consists of.
+struct Placed<'f> {
+    claims: &'f [(ClaimId, OfferingRef)],
+    holds: &'f [NodeIdx],
+    after: &'f [GangId],
+    deadline: Time,
+}
+
+/// How long others may take to leave beyond their grace, before the order they make way for is given up.
+const SLACK: Span = Span::mins(2);
+
 fn place(
     books: &mut Books,
     id: OrderId,
-    gang: muster_core::id::GangId,
-    claims: &[(ClaimId, OfferingRef)],
-    holds: &[NodeIdx],
-    deadline: muster_core::time::Time,
+    gang: GangId,
+    &Placed { claims, holds, after, deadline }: &Placed<'_>,
     found: &mut Vec<Violation>,
 ) {
     let placed = books.now;
+    let grace = |gang| books.gangs.get(gang).map(|entry| entry.spec.disruption.grace);
+    let longest = after.iter().filter_map(grace).max();
     let Some(entry) = books.gangs.get_mut(&gang) else {
         let what = format!("{id:?} was placed for {gang:?}, which is over");
         found.push(books.violation(Promise::NoHoldAndWait, what));
         return;
     };
-    let promised = placed + entry.spec.provisioning.timeout;
+    let mut promised = placed + entry.spec.provisioning.timeout;
+    if let Some(grace) = longest {
+        promised += grace + SLACK;
+    }
     let second = entry.order.replace(id).filter(|order| *order != id);
     let running = !entry.members.is_empty();
-    books.served.insert(gang);
+    if !entry.mends {
+        books.served.insert(gang);
+    }
     if deadline > promised {
         let what = format!("{id:?} may hold capacity until {deadline:?}, past its gang's timeout");
         found.push(books.violation(Promise::NoHoldAndWait, what));
@@ -165,7 +187,10 @@ fn place(
             node.holds += 1;
         }
     }
-    books.orders.insert(id, OrderEntry { gang, claims, holds: holds.to_vec(), placed, deadline });
+    let holds = holds.to_vec();
+    let (after, evicted) = (after.to_vec(), Vec::new());
+    let entry = OrderEntry { gang, claims, holds, placed, deadline, after, evicted };
+    books.orders.insert(id, entry);
 }
 
 fn close(books: &mut Books, id: OrderId, rolled_back: Option<RollbackReason>) {

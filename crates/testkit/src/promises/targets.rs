@@ -16,8 +16,12 @@ pub(super) fn note(books: &mut Books, targets: &[(PoolIdx, Target)], found: &mut
     books.targets = targets.iter().copied().collect();
     for (pool, target) in targets {
         let spec = &books.terms.pools[usize::from(pool.0)];
-        let nodes = books.claims.values().filter(|claim| claim.offering.pool == *pool).count();
-        let (free, stopped) = most(spec, nodes as u32);
+        let mine = || books.claims.values().filter(|claim| claim.offering.pool == *pool);
+        let node = |claim: &ClaimEntry| claim.node.and_then(|node| books.nodes.get(&node));
+        let goes = |claim: &&ClaimEntry| node(claim).is_some_and(|node| node.noticed.is_some());
+        let (free, stopped) = most(spec, mine().count() as u32);
+        // What is announced to go is replaced beforehand.
+        let free = free.saturating_add(mine().filter(goes).count() as u32);
         if target.free > free || target.stopped > stopped {
             let what = format!("{} is to have {target:?}, more than it asks for", spec.name);
             found.push(books.violation(Promise::NoLeak, what));
@@ -39,8 +43,10 @@ fn most(spec: &PoolSpec, nodes: u32) -> (u32, u32) {
         _ => 0,
     };
     let spare = (nodes * ahead.spare).div_ceil(1_000);
+    // How much those that run could grow is theirs to know.
+    let growth = if spec.grow { u32::MAX } else { 0 };
     let free = (ahead.warm + buffer).max(scheduled).max(expected);
-    (free.saturating_add(spare), ahead.stopped)
+    (free.saturating_add(spare).saturating_add(growth), ahead.stopped)
 }
 
 /// What one pool has that is owed to nobody.

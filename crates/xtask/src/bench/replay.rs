@@ -131,7 +131,7 @@ fn log(jobs: u64, procs: u64, load: f64) -> Vec<Job> {
         let said = [600, 1_800, 3_600, 14_400, 43_200, 86_400].into_iter().find(|s| *s >= run * 2);
         let said = said.unwrap_or(86_400).max(run);
         let submit = Time::ZERO + Span::secs(at as u64);
-        list.push(Job { gang: gang(i, size, said), submit, run: Span::secs(run) });
+        list.push(Job::new(gang(i, size, said), submit, Span::secs(run)));
     }
     list
 }

@@ -89,7 +89,7 @@ pub fn jobs(file: &Path, pods: Vec<Pod>) -> Result<Replay, TraceError> {
         let mut role: RoleSpec = plain::role(role.clone(), 1, pod.request);
         role.constraints.gpu_models = pod.models;
         let gang = plain::gang(pod.name, queue.clone(), nobody.clone(), vec![role]);
-        replay.jobs.push(Job { gang, submit, run: deleted.since(scheduled) });
+        replay.jobs.push(Job::new(gang, submit, deleted.since(scheduled)));
     }
     replay.jobs.sort_by_key(|job| job.submit);
     Ok(replay)

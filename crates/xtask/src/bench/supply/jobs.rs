@@ -45,7 +45,7 @@ fn job(i: usize, line: &str) -> anyhow::Result<Job> {
     ensure!(gpus > 0, "no GPUs asked for");
     ensure!(gpus <= NODE || gpus.is_multiple_of(NODE), "{gpus} GPUs are no whole machines");
     let (members, each) = if gpus <= NODE { (1, gpus) } else { (gpus / NODE, NODE) };
-    Ok(Job { gang: gang(i, members, each as u16), submit, run })
+    Ok(Job::new(gang(i, members, each as u16), submit, run))
 }
 
 /// One rigid role. Cores and memory are a GPU's part of its machine, so that GPUs alone decide. Nobody says how

@@ -7,7 +7,6 @@ use muster_core::ahead::ForecastSpec;
 use muster_core::pool::PoolSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
-use muster_core::topology::Levels;
 use muster_plan::Policy;
 use muster_sim::accounts::Accounts;
 use muster_sim::cloud::CloudModel;
@@ -115,12 +114,10 @@ pub(crate) fn stage(
     seed: u64,
 ) -> anyhow::Result<Sim> {
     let setup = Setup {
-        levels: Levels::default(),
         queues: vec![QueueSpec::open("default")],
         pools,
-        nodes: Vec::new(),
         jobs: jobs.to_vec(),
-        epoch: 0,
+        ..Setup::default()
     };
     // Nobody reads verdicts here; decisions are the same without them.
     let policy = Policy { explain: false, ..Policy::default() };

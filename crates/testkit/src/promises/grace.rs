@@ -1,0 +1,83 @@
+//! Who is told to leave has its grace, and no more than that.
+//!
+//! Whether a gang has saved is the gang's affair: it may leave as soon as it likes. What is looked at is that one
+//! that saves when told was told, and that nobody stays longer than it may.
+
+use muster_core::Fact;
+use muster_core::gang::GangSpec;
+use muster_core::time::Span;
+
+use super::books::Books;
+use super::{Promise, Violation};
+
+pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+    match fact {
+        Fact::GangStopping { gang, .. } | Fact::GangResizing { gang, .. } => {
+            books.leaving.insert(*gang, books.now);
+        }
+        Fact::GangResized { gang } | Fact::ResizeDeclined { gang } | Fact::GangEnded { gang } => {
+            books.leaving.remove(gang);
+        }
+        Fact::GangStopped { gang, reason } => {
+            let told = books.leaving.remove(gang).is_some();
+            let Some(entry) = books.gangs.get(gang) else { return };
+            let can_save = entry.started.is_some() && !entry.lost_node && saves(&entry.spec);
+            if can_save && reason.is_told() && !told {
+                let what =
+                    format!("{} was stopped ({reason:?}) without its grace", books.name(*gang));
+                found.push(books.violation(Promise::WholeGangDisruption, what));
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn check(books: &Books, found: &mut Vec<Violation>) {
+    for (gang, told) in &books.leaving {
+        let Some(entry) = books.gangs.get(gang) else { continue };
+        let grace = entry.spec.disruption.grace;
+        if books.now.since(*told) > grace {
+            let what = format!("{} has not left {grace} after it was told to", entry.spec.name);
+            found.push(books.violation(Promise::WholeGangDisruption, what));
+        }
+    }
+}
+
+/// Whether a gang has something to do with its grace.
+fn saves(spec: &GangSpec) -> bool {
+    let disruption = &spec.disruption;
+    disruption.grace > Span::ZERO && disruption.checkpoint.is_some_and(|c| c.signal.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_core::plan::StopReason;
+
+    use super::super::stage::{Stage, saving};
+
+    fn stopped_after(told: bool, mins: u64) -> Vec<String> {
+        let mut stage = Stage::new(&[]);
+        let gang = stage.submit(saving("a", 5));
+        stage.start(gang, 2);
+        stage.cancel(gang);
+        if told {
+            stage.stopping(gang, StopReason::Cancelled);
+        }
+        stage.pass(mins);
+        stage.stop(gang, StopReason::Cancelled);
+        stage.broken()
+    }
+
+    #[test]
+    fn whoever_saves_when_told_is_told() {
+        assert_eq!(stopped_after(true, 3), [""; 0]);
+        assert_eq!(stopped_after(true, 0), [""; 0], "it may be quick");
+        assert_eq!(stopped_after(false, 0), ["a was stopped (Cancelled) without its grace"]);
+    }
+
+    #[test]
+    fn nobody_stays_longer_than_its_grace() {
+        assert_eq!(stopped_after(true, 5), [""; 0]);
+        assert_eq!(stopped_after(true, 6), ["a has not left 5m after it was told to"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Nobody new starts on a node that is about to go, or that has failed too often.
+
+use std::sync::Arc;
+
+use muster_core::Fact;
+use muster_core::id::{GangId, NodeIdx};
+use muster_core::time::{Span, Time};
+
+use super::books::Books;
+use super::{Promise, Violation};
+
+/// How often a node that came with the cluster has failed under those who used it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strikes {
+    count: u32,
+    last: Time,
+}
+
+/// What is promised: after the second failure within a day a node is left alone for half an hour, and for twice
+/// as long after each further one, up to sixteen hours.
+const FORGIVEN: Span = Span::hours(24);
+const TOLERATED: u32 = 2;
+const SHUNNED: Span = Span::mins(30);
+const DOUBLED_AT_MOST: u32 = 5;
+
+pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+    match fact {
+        Fact::NodeNoticed { node, by } => {
+            let now = books.now;
+            if let Some(node) = books.nodes.get_mut(node) {
+                node.noticed = (*by < Time::MAX).then_some(now);
+            }
+        }
+        Fact::NodeLost { node, .. } => strike(books, *node),
+        Fact::MembersStarted { gang, node, .. } => start(books, *gang, *node, found),
+        _ => {}
+    }
+}
+
+fn strike(books: &mut Books, node: NodeIdx) {
+    let Some(node) = books.nodes.get(&node) else { return };
+    // What was bought is replaced by another, and who went as announced is not to blame.
+    if node.claim.is_some() || node.members + node.holds == 0 || node.noticed.is_some() {
+        return;
+    }
+    let now = books.now;
+    let known = books.strikes.entry(node.name.clone()).or_insert(Strikes { count: 0, last: now });
+    let count = if now.since(known.last) >= FORGIVEN { 1 } else { known.count + 1 };
+    *known = Strikes { count, last: now };
+}
+
+/// Until when nobody new may start on a node of this name, if it is seen now.
+pub(super) fn until(books: &Books, name: &Arc<str>) -> Option<Time> {
+    let strikes = books.strikes.get(name)?;
+    let beyond = strikes.count.checked_sub(TOLERATED)?;
+    let until = strikes.last + SHUNNED.saturating_mul(1 << beyond.min(DOUBLED_AT_MOST));
+    (books.now < until).then_some(until)
+}
+
+fn start(books: &Books, gang: GangId, node: NodeIdx, found: &mut Vec<Violation>) {
+    let Some(here) = books.nodes.get(&node) else { return };
+    let resizing = books.gangs.get(&gang).and_then(|entry| entry.resizing);
+    // Who was already told to come there comes, and is told to leave.
+    let late = here.noticed.is_some_and(|at| resizing.is_none_or(|resizing| resizing.told >= at));
+    let shunned = here.shunned.is_some_and(|until| books.now < until);
+    if late || shunned {
+        let why = if late { "is about to go" } else { "has failed too often" };
+        let what = format!("{} started on {}, which {why}", books.name(gang), here.name);
+        found.push(books.violation(Promise::WholeGangDisruption, what));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_core::plan::StopReason;
+    use muster_core::time::Time;
+
+    use super::super::stage::{NODE, Stage, elastic};
+
+    #[test]
+    fn nobody_new_starts_on_a_node_that_is_about_to_go() {
+        let mut stage = Stage::new(&[]);
+        let early = stage.submit(elastic("early", 1, 4));
+        stage.start(early, 1);
+        stage.notice(Time(3_600_000));
+        assert_eq!(stage.broken(), [""; 0]);
+        let late = stage.submit(elastic("late", 1, 4));
+        stage.start(late, 1);
+        assert_eq!(stage.broken(), ["late started on n, which is about to go"]);
+        stage.notice(Time::MAX);
+        stage.resizing(early, 1, 2);
+        stage.add_members(early, 1);
+        assert_eq!(stage.broken().len(), 1, "it stays after all");
+    }
+
+    #[test]
+    fn nobody_starts_on_a_node_that_has_just_failed_twice() {
+        let mut stage = Stage::new(&[]);
+        let gang = stage.submit(elastic("a", 1, 4));
+        for failures in 1..=2 {
+            stage.start(gang, 1);
+            stage.lose_node();
+            stage.stop(gang, StopReason::NodeLost(NODE));
+            assert_eq!(stage.broken(), [""; 0], "after {failures} failures");
+            stage.pass(10);
+            stage.see_node();
+        }
+        stage.pass(19);
+        stage.start(gang, 1);
+        assert_eq!(stage.broken(), ["a started on n, which has failed too often"]);
+        stage.drop_members(gang, 1);
+        stage.pass(1);
+        stage.start(gang, 1);
+        assert_eq!(stage.broken().len(), 1, "half an hour later it may be tried again");
+    }
+}
