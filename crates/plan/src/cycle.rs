@@ -16,7 +16,7 @@ use muster_core::verdict::{Blocker, Late, Verdict};
 use crate::backfill::Holes;
 use crate::grow::grow;
 use crate::guard::Guard;
-use crate::make_way::{Offer, Prey};
+use crate::make_way::{Leaving, Offer, Prey};
 use crate::order::{Turn, Turns, View, repairs};
 use crate::outlook::{expected_starts, late_by};
 use crate::place::{Fits, Want, asks};
@@ -63,6 +63,8 @@ pub(crate) struct Cycle<'w> {
     pub(crate) prey: Option<Vec<Prey<'w>>>,
     /// Gangs that make way for somebody since this cycle, or are told something else in it.
     pub(crate) making_way: Vec<GangId>,
+    /// What others are leaving already.
+    pub(crate) leaving: Leaving,
     /// How many gangs of a queue are stopped for others' sake in this cycle.
     pub(crate) evicted: BTreeMap<QueueIdx, u32>,
     /// For how many gangs it was looked for others that could make way.
@@ -361,6 +363,7 @@ impl<'w> Cycle<'w> {
             wake: None,
             prey: None,
             making_way: Vec::new(),
+            leaving: Leaving::of(world),
             evicted: BTreeMap::new(),
             searches: 0,
             in_vain: Vec::new(),

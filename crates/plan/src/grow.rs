@@ -204,7 +204,9 @@ fn hand_out<'w>(
         let best = open
             .filter_map(|(at, one)| {
                 let role = one.next_role()?;
-                Some((share(&books, one.gang), -one.gain(cycle, role), at, role))
+                let gain = one.gain(cycle, role);
+                // Who is no faster for it has no use for more.
+                (gain > 0.0).then(|| (share(&books, one.gang), -gain, at, role))
             })
             .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
         let Some((_, _, at, role)) = best else { return };

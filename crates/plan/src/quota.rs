@@ -30,12 +30,12 @@ pub(crate) fn exceeds_alone(blocker: &Blocker) -> bool {
     }
 }
 
-/// Whether what a gang holds counts for a limit that was exceeded.
-pub(crate) fn counts_for(world: &World, over: &Blocker, gang: &Gang) -> bool {
+/// Whether what a gang holds counts for a limit that `by` would exceed.
+pub(crate) fn counts_for(world: &World, over: &Blocker, by: &Gang, gang: &Gang) -> bool {
+    let below = |queue| world.queue_path(gang.queue).any(|above| above == queue);
     match over {
-        Blocker::QueueLimit { queue, .. } | Blocker::UserLimit { queue, .. } => {
-            world.queue_path(gang.queue).any(|above| above == *queue)
-        }
+        Blocker::QueueLimit { queue, .. } => below(*queue),
+        Blocker::UserLimit { queue, .. } => below(*queue) && gang.spec.user == by.spec.user,
         _ => false,
     }
 }

@@ -46,7 +46,7 @@ fn smaller(gang: &Gang, keeps: impl Fn(&Seat) -> bool) -> Option<Vec<Seat>> {
 }
 
 /// Takes gangs off nodes that will be gone. An elastic one leaves at once. A rigid one that can save its work stops in
-/// time for that, and sooner if it fits elsewhere; one that cannot stays as long as its node.
+/// time for that, and sooner if it fits elsewhere and does not end before; one that cannot stays as long as its node.
 pub(crate) fn leave_in_time(world: &World, now: Time, plan: &mut Plan) {
     let mut handled: Vec<GangId> = Vec::new();
     for (by, node) in world.noticed() {
@@ -64,7 +64,8 @@ pub(crate) fn leave_in_time(world: &World, now: Time, plan: &mut Plan) {
                 _ if !saves => continue,
                 _ => {
                     let latest = by - gang.spec.disruption.grace;
-                    if now < latest && !fits_elsewhere(world, gang) {
+                    let ends_before = gang.said_end().is_some_and(|end| end > now && end <= by);
+                    if now < latest && (ends_before || !fits_elsewhere(world, gang)) {
                         plan.wake = earliest(plan.wake, Some(latest));
                         continue;
                     }

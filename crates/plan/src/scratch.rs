@@ -75,6 +75,9 @@ pub struct Scratch<'w> {
 
     /// Classes kept for gangs further ahead.
     barred: FixedBitSet,
+    /// Nodes on which somebody sits over others who have not left: what is free there when one more leaves cannot
+    /// be told from what is free now.
+    sat_over: SmallVec<[NodeIdx; 4]>,
 
     /// Goes up whenever something may fit that did not, or the other way round.
     version: u64,
@@ -108,6 +111,7 @@ impl<'w> Scratch<'w> {
             state_by_content: FxHashMap::default(),
             filled: FxHashMap::default(),
             barred: FixedBitSet::with_capacity(world.class_count()),
+            sat_over: SmallVec::new(),
             version: 0,
             journal: Vec::new(),
             stamps: vec![(0, 0); domains],
@@ -260,8 +264,8 @@ impl<'w> Scratch<'w> {
     }
     /// Gives seats back; on nodes that cannot be used, or are too small for those on them, nothing changes.
     pub fn rise(&mut self, gang: &Gang, seats: &[Seat]) {
-        if seats.iter().any(|seat| self.world.is_cramped(seat.node)) {
-            let there = |seat: &Seat| !self.world.is_cramped(seat.node);
+        if seats.iter().any(|seat| self.is_cramped(seat.node)) {
+            let there = |seat: &Seat| !self.is_cramped(seat.node);
             let seats: Vec<Seat> = seats.iter().copied().filter(there).collect();
             return self.change(gang, &seats, NodeState::rise);
         }
@@ -271,6 +275,13 @@ impl<'w> Scratch<'w> {
     /// Takes seats that others have not left yet: of what is free there only what they leave over stays free.
     pub fn sit_over(&mut self, gang: &Gang, seats: &[Seat]) {
         self.change(gang, seats, NodeState::sit_over);
+        self.sat_over.extend(seats.iter().map(|seat| seat.node));
+        self.sat_over.sort_unstable();
+        self.sat_over.dedup();
+    }
+    /// Whether a node is too small for all that sit on it, or are to.
+    pub fn is_cramped(&self, node: NodeIdx) -> bool {
+        self.world.is_cramped(node) || self.sat_over.binary_search(&node).is_ok()
     }
 
     /// Gives the seats of several gangs back at once; the same as one after the other, with each node looked at
@@ -279,7 +290,7 @@ impl<'w> Scratch<'w> {
         let world = self.world;
         let mut seats: Vec<(NodeIdx, SigIdx, &Seat)> = Vec::new();
         for (gang, mine) in leaving {
-            let here = mine.iter().filter(|seat| !world.is_cramped(seat.node));
+            let here = mine.iter().filter(|seat| !self.is_cramped(seat.node));
             seats.extend(here.map(|seat| (seat.node, gang.sigs[usize::from(seat.role)], seat)));
         }
         seats.sort_by_key(|(node, ..)| *node);

@@ -183,10 +183,10 @@ fn broken(world: &World, gang: GangId, order: &Order) -> Option<RollbackReason> 
         Place::Node(node) => world.node(node).is_none_or(|here| !here.usable).then_some(node),
         Place::Claim(_) => None,
     });
-    // Nobody is started on a node that will be gone.
+    // Nobody is started on a node that will be gone before much is done there.
     let noticed = |seat: &&Seat| world.node(seat.node).is_some_and(|here| here.notice.is_some());
-    let going = order.held.iter().find(noticed).map(|seat| seat.node);
-    lost.or(going).map(RollbackReason::NodeLost)
+    let going = || order.held.iter().find(noticed).map(|seat| seat.node);
+    lost.map(RollbackReason::NodeLost).or_else(|| going().map(RollbackReason::NodeUnsuitable))
 }
 
 /// A node among the order's seats on which the gang may not run after all: it came up elsewhere than asked,
@@ -210,7 +210,8 @@ fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
         let domain = domain_of(node.leaf);
         let nowhere = domain.is_some_and(|found| found.is_none_or(|d| !topology.is_named(d)));
         let cramped = world.is_cramped(on_node[0].node);
-        if !suits || cramped || nowhere || *first.get_or_insert(domain) != domain {
+        let goes = node.notice.is_some();
+        if !suits || goes || cramped || nowhere || *first.get_or_insert(domain) != domain {
             return Some(on_node[0].node);
         }
     }

@@ -42,7 +42,14 @@ pub(crate) fn buy_beside(
     let count = ask.count.checked_sub(bought).filter(|count| *count > 0)?;
     let budgets = cycle.eviction_budgets();
     let mut trial = cycle.scratch.trial();
-    let search = Search::new(&mut trial, &mut cycle.fits, (id, gang), &candidates, &budgets, ROOT);
+    let search = Search::new(
+        &mut trial,
+        &mut cycle.fits,
+        (id, gang),
+        &candidates,
+        (&budgets, &cycle.leaving),
+        ROOT,
+    );
     let chosen = search.enough_for(&Ask { count, ..ask })?;
     drop(trial);
     let leaving: Vec<&Candidate<'_>> = chosen.iter().map(|at| &candidates[*at]).collect();

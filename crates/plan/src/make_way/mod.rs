@@ -15,17 +15,18 @@ use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{DomainIdx, GangId, NodeIdx, OrderId, QueueIdx};
 use muster_core::order::{MakesWay, OrderSpec, Place, Reservation};
 use muster_core::plan::Action;
-use muster_core::time::Span;
+use muster_core::time::{Span, Time};
 use muster_core::topology::ROOT;
 
 use crate::cycle::{Cycle, earliest};
 use crate::place::place;
 pub(crate) use beside::buy_beside;
 use search::{Search, domains};
-pub(crate) use standing::Right;
 use standing::Rights;
+pub(crate) use standing::{Leaving, Right};
 
 /// Somebody who could make way.
+#[derive(Clone)]
 pub(super) struct Candidate<'w> {
     pub(super) id: GangId,
     pub(super) gang: &'w Gang,
@@ -35,6 +36,8 @@ pub(super) struct Candidate<'w> {
     pub(super) right: Option<Right>,
     /// What that costs it, in milliseconds of a GPU.
     pub(super) lost: u64,
+    /// Those with less are asked before others: what they lose, or the less the longer their turn was.
+    pub(super) weight: u64,
 }
 
 impl Candidate<'_> {
@@ -66,6 +69,8 @@ const DOMAINS: usize = 8;
 /// How many times what a gang asks for is looked at first, and how many gangs at least.
 const ENOUGH: u64 = 4;
 const FEW: usize = 64;
+/// Ways to move others that are tried for one gang, at most.
+const MOVES: usize = 8;
 /// How long others may take to leave beyond their grace, before the one who waits for them goes back to the queue.
 const SLACK: Span = Span::mins(2);
 
@@ -131,6 +136,8 @@ pub(crate) struct Prey<'w> {
     id: GangId,
     gang: &'w Gang,
     lost: u64,
+    /// What stopping him weighs when it is another's turn: who has run for longest goes first.
+    weight: u64,
 }
 
 /// Everybody who runs, undisturbed, and could make way for somebody.
@@ -145,7 +152,13 @@ fn prey<'w>(cycle: &Cycle<'w>) -> Vec<Prey<'w>> {
             && !world.cancelled().contains(id)
     };
     let others = world.gangs().filter(|(id, other)| can(id, other));
-    others.map(|(id, gang)| Prey { id, gang, lost: loss::stopping(world, gang, now) }).collect()
+    let weigh = |gang: &Gang| {
+        let slice = world.queue(gang.queue).spec.time_slice.unwrap_or_default().0;
+        let part = Span(slice.saturating_mul(slice) / loss::ran(gang, now).0.max(1));
+        loss::gpu_ms(loss::size(world, gang, &gang.seats), part)
+    };
+    let lost = |gang: &Gang| loss::stopping(world, gang, now);
+    others.map(|(id, gang)| Prey { id, gang, lost: lost(gang), weight: weigh(gang) }).collect()
 }
 
 /// What a gang has above its minimum, if it may be asked for it. Those that leave a node to itself go first.
@@ -178,14 +191,19 @@ fn surplus<'w>(
     }
     seats.sort_by_key(|seat| seat.node);
     let lost = loss::shrinking(cycle.scratch.world, other);
-    (!seats.is_empty()).then_some(Candidate { id, gang: other, seats, right: None, lost })
+    let (right, weight) = (None, lost);
+    (!seats.is_empty()).then_some(Candidate { id, gang: other, seats, right, lost, weight })
 }
 
 fn whole<'w>(prey: &Prey<'w>, right: Right) -> Candidate<'w> {
-    let Prey { id, gang, lost } = *prey;
+    let Prey { id, gang, lost, .. } = *prey;
     let mut seats = gang.seats.clone();
     seats.sort_by_key(|seat| seat.node);
-    Candidate { id, gang, seats, right: Some(right), lost }
+    let weight = match right {
+        Right::Turn => prey.weight,
+        Right::Lent | Right::Lower | Right::Move => lost,
+    };
+    Candidate { id, gang, seats, right: Some(right), lost, weight }
 }
 
 /// Those that lose least for what they leave, and enough of them: looking at everybody would take too long, and the
@@ -216,7 +234,7 @@ fn search<'w>(
     let world = cycle.scratch.world;
     candidates.sort_by_cached_key(|candidate| {
         let size = loss::size(world, candidate.gang, &candidate.seats).max(1);
-        (u128::from(candidate.lost) * 1_000 / u128::from(size), candidate.id)
+        (u128::from(candidate.weight) * 1_000 / u128::from(size), candidate.id)
     });
     let domains = domains(&cycle.scratch, &mut cycle.fits, gang);
     if let ([ROOT], Some(few)) = (domains.as_slice(), least_lost(cycle, gang, &candidates))
@@ -242,7 +260,8 @@ fn search_in<'w>(
     let budgets = cycle.eviction_budgets();
     let mut trial = cycle.scratch.trial();
     let who = (id, gang);
-    Search::new(&mut trial, &mut cycle.fits, who, candidates, &budgets, domain).all()
+    let limits = (&budgets, &cycle.leaving);
+    Search::new(&mut trial, &mut cycle.fits, who, candidates, limits, domain).all()
 }
 
 /// Gangs that may be moved and fit elsewhere at once, so that this one fits where they were.
@@ -264,18 +283,28 @@ fn move_others(
             && other.spec.priority <= gang.spec.priority
             && cycle.may_evict(other.queue)
     };
-    let all = candidates(cycle, booked, |prey| movable(prey).then(|| whole(prey, Right::Move)));
-    let offer = search(cycle, id, gang, all)?;
-    // All of them must find other seats beside the newcomer.
+    let mut all = candidates(cycle, booked, |prey| movable(prey).then(|| whole(prey, Right::Move)));
+    for _ in 0..MOVES {
+        let offer = search(cycle, id, gang, all.clone())?;
+        match first_without_seats(cycle, gang, &offer) {
+            None => return Some(offer),
+            Some(stuck) => all.retain(|candidate| candidate.id != stuck),
+        }
+    }
+    None
+}
+
+/// All who are moved must find other seats beside the newcomer: the first who does not.
+fn first_without_seats(cycle: &mut Cycle<'_>, gang: &Gang, offer: &Offer) -> Option<GangId> {
+    let world = cycle.scratch.world;
+    let others = || offer.ways.iter().filter_map(|way| Some((way, world.gang(way.gang)?)));
     let mut trial = cycle.scratch.trial();
-    for way in &offer.ways {
-        trial.rise(world.gang(way.gang)?, &way.seats);
+    for (way, other) in others() {
+        trial.rise(other, &way.seats);
     }
     trial.sit(gang, &offer.seats);
-    for other in offer.ways.iter().filter_map(|way| world.gang(way.gang)) {
-        place(&mut trial, &mut cycle.fits, other).ok()?;
-    }
-    Some(offer)
+    let mut stuck = |other: &Gang| place(&mut trial, &mut cycle.fits, other).is_err();
+    others().find(|(_, other)| stuck(other)).map(|(way, _)| way.gang)
 }
 
 /// The order that holds what a gang is to have, and what others are told: at once, as nothing else is waited for.
@@ -310,6 +339,9 @@ pub(crate) fn take(cycle: &mut Cycle<'_>, id: GangId, offer: &Offer) -> (OrderSp
 fn note(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
     for way in ways {
         cycle.making_way.push(way.gang);
+        if let Some(other) = cycle.scratch.world.gang(way.gang) {
+            cycle.leaving.note(cycle.scratch.world, other, &way.seats);
+        }
         if let (Some(stop), Some(other)) = (way.stop, cycle.scratch.world.gang(way.gang))
             && !matches!(stop, muster_core::plan::StopReason::Reclaimed(_))
         {
@@ -348,6 +380,19 @@ impl Cycle<'_> {
         let listed = self.scratch.world.queue(queue);
         listed.spec.evictions_per_hour.is_none()
             || self.eviction_budgets().get(&queue).is_none_or(|left| *left > 0)
+    }
+    /// When one more gang of a queue may be stopped for others' sake; never if it allows none.
+    pub(crate) fn next_eviction(&self, queue: QueueIdx) -> Option<Time> {
+        if self.may_evict(queue) {
+            return Some(self.now);
+        }
+        let listed = self.scratch.world.queue(queue);
+        let most = listed.spec.evictions_per_hour.filter(|most| *most > 0)?;
+        let now = self.evicted.get(&queue).copied().unwrap_or(0);
+        // Those of this cycle are the latest.
+        let before = most.checked_sub(now + 1);
+        let first = before.and_then(|before| listed.evicted.iter().rev().nth(before as usize));
+        Some(first.copied().unwrap_or(self.now) + Span::hours(1))
     }
     /// Whether a gang makes way for somebody already.
     pub(crate) fn is_making_way(&self, id: GangId) -> bool {

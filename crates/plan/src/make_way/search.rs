@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use muster_core::gang::{Gang, Seat, without};
 use muster_core::id::{DomainIdx, GangId, Id, NodeIdx};
 use muster_core::order::MakesWay;
+use muster_core::signature::Reach;
 use muster_core::topology::ROOT;
 use smallvec::SmallVec;
 
-use super::standing::{Right, is_lent};
+use super::standing::{Leaving, Right, is_lent};
 use super::{Candidate, Offer};
 use crate::place::{Ask, Fits, Misfit, Want, asks, place};
 use crate::quota;
@@ -29,6 +30,8 @@ pub(super) struct Search<'c, 's, 'w> {
     pub(super) candidates: &'c [Candidate<'w>],
     /// How many more of each queue may be stopped now; any number when absent.
     pub(super) budgets: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
+    /// What others are leaving already.
+    leaving: &'c Leaving,
     chosen: Vec<usize>,
     out: Vec<bool>,
     /// Where the gang is to fit.
@@ -38,8 +41,9 @@ pub(super) struct Search<'c, 's, 'w> {
     spent: BTreeMap<muster_core::id::QueueIdx, u32>,
 }
 
-/// The next step on a node: what it costs for each member that fits more, and who leaves.
-type Step = (u64, Vec<usize>);
+/// The next step on a node: what it costs for each member that fits more, the highest priority among those who leave,
+/// and who they are.
+type Step = (u64, i32, Vec<usize>);
 
 impl<'c, 's, 'w> Search<'c, 's, 'w> {
     pub(super) fn new(
@@ -47,7 +51,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         fits: &'s mut Fits,
         (id, gang): (GangId, &'w Gang),
         candidates: &'c [Candidate<'w>],
-        budgets: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
+        (budgets, leaving): (&'c BTreeMap<muster_core::id::QueueIdx, u32>, &'c Leaving),
         domain: DomainIdx,
     ) -> Self {
         let world = scratch.world;
@@ -59,7 +63,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         for (at, candidate) in candidates.iter().enumerate() {
             for on_node in candidate.seats.chunk_by(|a, b| a.node == b.node) {
                 if inside(on_node[0].node) {
-                    seated.push((on_node[0].node, candidate.lost, at));
+                    seated.push((on_node[0].node, candidate.weight, at));
                 }
             }
         }
@@ -70,7 +74,20 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             .collect();
         let out = vec![false; candidates.len()];
         let (chosen, spent) = (Vec::new(), BTreeMap::new());
-        Self { scratch, fits, id, gang, candidates, budgets, chosen, out, domain, on, spent }
+        Self {
+            scratch,
+            fits,
+            id,
+            gang,
+            candidates,
+            budgets,
+            leaving,
+            chosen,
+            out,
+            domain,
+            on,
+            spent,
+        }
     }
 
     /// Whom to ask so that the gang fits. The scratch is a trial's.
@@ -122,20 +139,20 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         }
         let mut dirty: BTreeSet<NodeIdx> = self.on.keys().copied().collect();
         let mut steps: BTreeMap<NodeIdx, Step> = BTreeMap::new();
-        let mut cheapest: BTreeSet<(u64, NodeIdx)> = BTreeSet::new();
+        let mut cheapest: BTreeSet<(u64, i32, NodeIdx)> = BTreeSet::new();
         let mut gains: BTreeMap<usize, u64> = BTreeMap::new();
         for _ in 0..STEPS {
             for node in std::mem::take(&mut dirty) {
-                if let Some((cost, _)) = steps.remove(&node) {
-                    cheapest.remove(&(cost, node));
+                if let Some((cost, priority, _)) = steps.remove(&node) {
+                    cheapest.remove(&(cost, priority, node));
                 }
-                if let Some(step) = self.step(node, ask, &mut gains) {
-                    cheapest.insert((step.0, node));
+                if let Some(step) = self.step(domain, node, ask, &mut gains) {
+                    cheapest.insert((step.0, step.1, node));
                     steps.insert(node, step);
                 }
             }
-            let (_, node) = cheapest.first().copied()?;
-            let leaving = steps[&node].1.clone();
+            let (.., node) = cheapest.first().copied()?;
+            let leaving = steps[&node].2.clone();
             for at in leaving {
                 let touched = self.candidates[at].seats.iter().map(|seat| seat.node);
                 dirty.extend(touched.filter(|node| self.on.contains_key(node)));
@@ -151,17 +168,21 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     }
 
     /// The cheapest gangs that would have to leave a node for one more member to fit there.
-    fn step(&mut self, node: NodeIdx, ask: &Ask, gains: &mut BTreeMap<usize, u64>) -> Option<Step> {
+    fn step(
+        &mut self,
+        domain: DomainIdx,
+        node: NodeIdx,
+        ask: &Ask,
+        gains: &mut BTreeMap<usize, u64>,
+    ) -> Option<Step> {
         let world = self.scratch.world;
-        let here = world.node(node)?;
-        if self.scratch.is_barred(here.class) || world.is_cramped(node) {
+        if !self.suits(domain, node, ask) {
             return None;
         }
-        self.fits.score(self.scratch, ask.sig, here.class, here.leaf)?;
         let signature = world.signature(ask.sig);
         let mut state = self.scratch.node_state(node)?;
         let before = signature.times_fits(&state);
-        let (mut leaving, mut lost) = (Vec::new(), 0u64);
+        let (mut leaving, mut lost, mut priority) = (Vec::new(), 0u64, i32::MIN);
         for at in self.on[&node].clone() {
             if self.out[at] {
                 continue;
@@ -172,31 +193,57 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
                 state.rise(its, seat);
             }
             leaving.push(at);
-            lost = lost.saturating_add(candidate.lost);
+            priority = priority.max(candidate.gang.spec.priority);
+            lost = lost.saturating_add(candidate.weight);
             let more = signature.times_fits(&state).saturating_sub(before);
             if more > 0 {
                 let gain = match leaving.as_slice() {
                     // Who is alone in the way here frees its other nodes as well.
-                    [only] => *gains.entry(*only).or_insert_with(|| self.gain(*only, ask)),
+                    [only] => *gains.entry(*only).or_insert_with(|| self.gain(domain, *only, ask)),
                     _ => u64::from(more),
                 };
                 let cost = lost.saturating_mul(16) / gain.clamp(1, u64::from(ask.count));
-                return Some((cost.saturating_add(leaving.len() as u64), leaving));
+                return Some((cost.saturating_add(leaving.len() as u64), priority, leaving));
             }
         }
         None
     }
 
+    /// Whether members may sit on a node of a domain, once somebody has left it.
+    fn suits(&mut self, domain: DomainIdx, node: NodeIdx, ask: &Ask) -> bool {
+        let world = self.scratch.world;
+        let Some(here) = world.node(node) else { return false };
+        if self.scratch.is_barred(here.class)
+            || self.scratch.is_cramped(node)
+            || !world.topology().contains(domain, here.leaf)
+        {
+            return false;
+        }
+        let signature = world.signature(ask.sig);
+        let score = match signature.reach {
+            Reach::Name => {
+                let (class, topology) = (world.class(here.class), world.topology());
+                signature.score(class, topology, here.leaf, Some(&here.name))
+            }
+            Reach::Class | Reach::Place => {
+                self.fits.score(self.scratch, ask.sig, here.class, here.leaf)
+            }
+        };
+        score.is_some()
+    }
+
     /// How many more members fit if a gang leaves, on all of its nodes.
-    fn gain(&self, at: usize, ask: &Ask) -> u64 {
+    fn gain(&mut self, domain: DomainIdx, at: usize, ask: &Ask) -> u64 {
         let candidate = &self.candidates[at];
         let world = self.scratch.world;
         let signature = world.signature(ask.sig);
         let mut gain = 0;
         for on_node in candidate.seats.chunk_by(|a, b| a.node == b.node) {
             let node = on_node[0].node;
-            let here = self.scratch.node_state(node).filter(|_| !world.is_cramped(node));
-            let Some(mut state) = here else { continue };
+            if !self.suits(domain, node, ask) {
+                continue;
+            }
+            let Some(mut state) = self.scratch.node_state(node) else { continue };
             let before = signature.times_fits(&state);
             for seat in on_node {
                 state.rise(world.signature(candidate.gang.sigs[usize::from(seat.role)]), seat);
@@ -212,7 +259,11 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         self.out[at] = true;
         let queue = candidate.gang.queue;
         match candidate.right {
-            Some(Right::Lent) if !is_lent(self.scratch, self.gang, candidate.gang) => return false,
+            Some(Right::Lent)
+                if !is_lent(self.scratch, self.leaving, self.gang, candidate.gang) =>
+            {
+                return false;
+            }
             Some(Right::Lower | Right::Turn | Right::Move) => {
                 let spent = self.spent.entry(queue).or_default();
                 if self.budgets.get(&queue).is_some_and(|most| *spent >= *most) {
@@ -233,10 +284,10 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         while let Some(over) = quota::over_limit(self.scratch, self.gang) {
             let helps = |at: &usize| {
                 let other = self.candidates[*at].gang;
-                quota::counts_for(self.scratch.world, &over, other)
+                quota::counts_for(self.scratch.world, &over, self.gang, other)
             };
             let rest = (0..self.candidates.len()).filter(|at| !self.out[*at]).filter(helps);
-            let next = rest.min_by_key(|at| (self.candidates[*at].lost, *at))?;
+            let next = rest.min_by_key(|at| (self.candidates[*at].weight, *at))?;
             self.choose(next);
         }
         Some(())
@@ -247,7 +298,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         let mut order = self.chosen.clone();
         order.sort_unstable_by_key(|at| {
             let candidate = &self.candidates[*at];
-            (std::cmp::Reverse(candidate.right), std::cmp::Reverse(candidate.lost), *at)
+            (std::cmp::Reverse(candidate.right), std::cmp::Reverse(candidate.weight), *at)
         });
         let mut offer = Offer { seats, ..Offer::default() };
         for at in order {

@@ -4,8 +4,10 @@
 //! guarantee goes; where queues do not take turns by share, priority counts across them too, but never against
 //! a queue that is within its guarantee. In a queue with time slices it is another's turn when a slice is over.
 
+use std::collections::BTreeMap;
+
 use muster_core::World;
-use muster_core::gang::{Gang, Phase};
+use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{GangId, Id, QueueIdx};
 use muster_core::plan::StopReason;
 use muster_core::queue::{Bounds, Usage};
@@ -65,7 +67,7 @@ impl<'c, 'w> Rights<'c, 'w> {
         let budgets = cycle.eviction_budgets();
         let to = |queue: QueueIdx| {
             let sure = is_sure(&cycle.scratch, gang, queue);
-            let beyond = branch_beyond_guarantee(&cycle.scratch, gang, queue);
+            let beyond = branch_beyond_guarantee(&cycle.scratch, &cycle.leaving, gang, queue);
             let evictable = budgets.get(&queue).is_none_or(|left| *left > 0);
             ToQueue { lent: sure && beyond, beyond, sure, evictable }
         };
@@ -95,14 +97,13 @@ impl<'c, 'w> Rights<'c, 'w> {
         if protected || !to.evictable {
             return None;
         }
-        let (own, its) = (gang.spec.priority, other.spec.priority);
-        let same = gang.queue == other.queue;
         let across = !cycle.policy.order.discipline().by_share() && to.beyond;
-        if own > its && (same || across) {
+        let lower = gang.spec.priority > other.spec.priority;
+        if lower && (gang.queue == other.queue || across) {
             return Some(Right::Lower);
         }
-        (same && own >= its && slice_is_over(world, other, now, cycle.policy.rotation_overhead))
-            .then_some(Right::Turn)
+        let turn = next_turn(world, gang, other, now, cycle.policy.rotation_overhead)?;
+        (turn <= now).then_some(Right::Turn)
     }
 
     /// Whether a gang that runs may be asked to go on with fewer members.
@@ -115,47 +116,60 @@ impl<'c, 'w> Rights<'c, 'w> {
     }
 }
 
-/// When somebody may be asked to stop who may not yet: it has run long enough, or had its slice.
+/// When somebody may be asked to stop who may not yet: it has run long enough, had its slice, or its queue allows it.
 pub(super) fn next_chance(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     let (world, now) = (cycle.scratch.world, cycle.now);
+    let lender = world.queue(gang.queue).spec.reclaims_within();
     let chance = |other: &Gang| -> Option<Time> {
         let Phase::Running { at } = other.phase else { return None };
-        let (own, its) = (gang.spec.priority, other.spec.priority);
-        if !other.spec.disruption.preemptible || own < its {
+        if !other.spec.disruption.preemptible {
             return None;
         }
-        let protected = at + other.spec.disruption.min_runtime;
-        let slice = (gang.queue == other.queue)
-            .then(|| slice_end(world, other, now, cycle.policy.rotation_overhead))
-            .flatten();
-        let chance = match slice {
-            Some(end) if own == its => end.max(protected),
-            _ if own > its || is_lent(&cycle.scratch, gang, other) => protected,
-            _ => return None,
+        let runs = other.spec.disruption.min_runtime;
+        let lent =
+            is_lent(&cycle.scratch, &cycle.leaving, gang, other).then(|| at + runs.min(lender));
+        let by_rank = || {
+            let allowed = cycle.next_eviction(other.queue)?.max(at + runs);
+            if is_lower(cycle, gang, other) {
+                return Some(allowed);
+            }
+            let turn = next_turn(world, gang, other, now, cycle.policy.rotation_overhead)?;
+            Some(turn.max(allowed))
         };
-        (chance > now).then_some(chance)
+        lent.into_iter().chain(by_rank()).filter(|at| *at > now).min()
     };
     world.gangs().filter_map(|(_, other)| chance(other)).min()
 }
 
-/// Whether a gang has run its slice: the queue's, or as much longer as keeps what rotating costs small.
-pub(crate) fn slice_is_over(world: &World, gang: &Gang, now: Time, overhead: u32) -> bool {
-    slice_end(world, gang, now, overhead).is_some_and(|end| end <= now)
+/// Whether a gang that runs is of lower priority, where that counts.
+fn is_lower(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> bool {
+    let across = || {
+        !cycle.policy.order.discipline().by_share()
+            && branch_beyond_guarantee(&cycle.scratch, &cycle.leaving, gang, other.queue)
+    };
+    gang.spec.priority > other.spec.priority && (gang.queue == other.queue || across())
 }
 
-/// When a gang that runs has run its slice, where its queue has slices. What it would lose now counts: a gang that
-/// saves nothing has a longer slice the longer it runs, and is never worth rotating.
-pub(crate) fn slice_end(world: &World, gang: &Gang, now: Time, overhead: u32) -> Option<Time> {
-    let slice = world.queue(gang.queue).spec.time_slice?;
-    let Phase::Running { at } = gang.phase else { return None };
-    let costs = lost_time(gang, now);
+/// When a gang that waits has its turn and one that runs has had its own: the queue's slice, or as much longer as
+/// keeps what rotating costs small. What it would lose now counts: a gang that saves nothing has a longer slice the
+/// longer it runs, and is never worth rotating. Who has only just had its turn lets others have a slice first.
+fn next_turn(world: &World, gang: &Gang, other: &Gang, now: Time, overhead: u32) -> Option<Time> {
+    let slice = world.queue(other.queue).spec.time_slice?;
+    let Phase::Running { at } = other.phase else { return None };
+    if gang.queue != other.queue || gang.spec.priority < other.spec.priority {
+        return None;
+    }
+    let costs = lost_time(other, now);
     let worth = Span(costs.0.saturating_mul(1_000) / u64::from(overhead.max(1)));
-    Some(at + slice.max(worth))
+    let had_its_turn = matches!(gang.stop, Some(StopReason::Rotated(_)));
+    let again = if had_its_turn { gang.waits_since + slice } else { now };
+    Some((at + slice.max(worth)).max(again))
 }
 
 /// Whether what a gang runs on was lent by the queue of one that waits, which is within its guarantee with it.
-pub(super) fn is_lent(scratch: &Scratch<'_>, gang: &Gang, other: &Gang) -> bool {
-    is_sure(scratch, gang, other.queue) && branch_beyond_guarantee(scratch, gang, other.queue)
+pub(super) fn is_lent(scratch: &Scratch<'_>, leaving: &Leaving, gang: &Gang, other: &Gang) -> bool {
+    is_sure(scratch, gang, other.queue)
+        && branch_beyond_guarantee(scratch, leaving, gang, other.queue)
 }
 
 /// Whether the branch of a waiting gang, where it parts from another's, is within its guarantee with it.
@@ -167,21 +181,64 @@ fn is_sure(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
 }
 
 /// Whether every queue of another's branch that has a guarantee holds more than that, of something the gang
-/// wants. What is within a guarantee is nobody else's.
-fn branch_beyond_guarantee(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
+/// wants, and will when those have left who are leaving. What is within a guarantee is nobody else's.
+fn branch_beyond_guarantee(
+    scratch: &Scratch<'_>,
+    leaving: &Leaving,
+    gang: &Gang,
+    other: QueueIdx,
+) -> bool {
     let world = scratch.world;
     let (_, its) = parting(world, gang.queue, other);
     its.iter().all(|queue| {
         let sure = guaranteed(world, *queue);
-        !sure.concerns(&gang.wants) || is_beyond(&sure, scratch.queue_usage(*queue), &gang.wants)
+        let (held, none) = (scratch.queue_usage(*queue), Usage::default());
+        let leaves = leaving.0.get(queue).unwrap_or(&none);
+        !sure.concerns(&gang.wants) || is_beyond(&sure, held, leaves, &gang.wants)
     })
 }
 
-fn is_beyond(sure: &Bounds, held: &Usage, wants: &Usage) -> bool {
-    let gpus = sure.gpu_milli.is_some_and(|sure| wants.gpu_milli > 0 && held.gpu_milli > sure);
+fn is_beyond(sure: &Bounds, held: &Usage, leaves: &Usage, wants: &Usage) -> bool {
+    let gpus = sure
+        .gpu_milli
+        .is_some_and(|sure| wants.gpu_milli > 0 && held.gpu_milli > sure + leaves.gpu_milli);
     gpus || sure.amounts.iter().any(|(resource, sure)| {
-        wants.amounts.get(*resource) > 0 && held.amounts.get(*resource) > *sure
+        wants.amounts.get(*resource) > 0
+            && held.amounts.get(*resource) > *sure + leaves.amounts.get(*resource)
     })
+}
+
+/// What gangs of each queue, and of those below it, still hold and are leaving.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving(BTreeMap<QueueIdx, Usage>);
+
+impl Leaving {
+    /// What everybody leaves who was told to stop or makes way for an order.
+    pub(crate) fn of(world: &World) -> Self {
+        let mut leaving = Self::default();
+        if !world.has_disruptable() {
+            return leaving;
+        }
+        for (_, gang) in world.gangs().filter(|(_, gang)| gang.phase == Phase::Stopping) {
+            leaving.note(world, gang, &gang.seats);
+        }
+        for way in world.orders().values().flat_map(|order| &order.after) {
+            let gang = world.gang(way.gang).filter(|gang| gang.phase != Phase::Stopping);
+            gang.into_iter().for_each(|gang| leaving.note(world, gang, &way.seats));
+        }
+        leaving
+    }
+    /// Somebody leaves these seats.
+    pub(crate) fn note(&mut self, world: &World, gang: &Gang, seats: &[Seat]) {
+        for queue in world.queue_path(gang.queue) {
+            let sum = self.0.entry(queue).or_default();
+            for seat in seats {
+                let signature = world.signature(gang.sigs[usize::from(seat.role)]);
+                let members = u32::from(seat.members);
+                sum.add(&signature.key.amounts, signature.gpu_milli(), members);
+            }
+        }
+    }
 }
 
 /// What a queue can count on: what it says, or else what those below it can count on together.

@@ -4,7 +4,17 @@ mod architecture;
 mod dsl;
 
 mod placing;
+
+mod complaints;
+mod growth;
+mod moving;
+mod notices;
 mod preemption;
+mod reclaim;
+mod repair;
+mod rotation;
+mod surplus;
+mod ways;
 
 mod constraints;
 mod gpus;

@@ -17,6 +17,8 @@ pub(crate) struct Story {
     pub(crate) bench: Bench,
     lines: Vec<String>,
     names: usize,
+    /// Nothing can be bought, and nearly everybody may be asked to make way.
+    crowded: bool,
 }
 
 impl Drop for Story {
@@ -31,17 +33,31 @@ impl Drop for Story {
 impl Story {
     /// A few nodes, queues and pools, and nobody there yet.
     pub(crate) fn begin(rng: &mut Rng) -> Self {
-        let mut story = Self { bench: Bench::new(), lines: Vec::new(), names: 0 };
-        story.line("queue org gpu=60".to_owned());
-        story.line("queue team parent=org gpu=32 cpu=60".to_owned());
-        if rng.percent(70) {
+        let crowded = rng.percent(40);
+        let mut story = Self { bench: Bench::new(), lines: Vec::new(), names: 0, crowded };
+        let org = ["", "", "sure=16", "sure=8 reclaim=1m", "slice=30s", "slice=1m"];
+        let org = rng.pick(if crowded { &org[3..] } else { &org });
+        story.line(format!("queue org gpu=60 {org}"));
+        let team = ["", "", "evictions=1", "sure=4", "slice=30s", "slice=1m"];
+        let slice = rng.pick(if crowded { &team[2..] } else { &team });
+        story.line(format!("queue team parent=org gpu=32 cpu=60 {slice}"));
+        if !crowded && rng.percent(80) {
             story.pools(rng);
         }
         if rng.percent(60) {
-            let policies = ["fifo-overtake", "easy", "easy-sjbf", "easy-plus-plus", "sjf", "wfp"];
+            let policies = [
+                "fifo-overtake",
+                "easy",
+                "easy-sjbf",
+                "easy-plus-plus",
+                "sjf",
+                "wfp",
+                "fair",
+                "muster",
+            ];
             story.line(format!("policy {}", rng.pick(&policies)));
         }
-        for _ in 0..rng.below(7) {
+        for _ in 0..rng.below(7).max(if crowded { 4 } else { 0 }) {
             story.node(rng);
         }
         story
@@ -96,18 +112,49 @@ impl Story {
 
     /// One more thing happens; plans are left to the caller.
     pub(crate) fn step(&mut self, rng: &mut Rng) {
-        match rng.below(100) {
+        // Where there are no claims gangs come, start and go instead.
+        let step = match rng.below(100) {
+            48..72 if self.crowded => 90,
+            72..78 if self.crowded => 10,
+            78..86 if self.crowded => 30,
+            step => step,
+        };
+        match step {
             0..5 => self.node(rng),
             5..27 => self.gang(rng),
             27..39 => {
                 let time = rng.pick(&["10s", "30s", "1m", "1m", "3m", "15m", "30m"]);
                 self.line(format!("+{time}"));
             }
-            39..42 => self.lose(rng),
-            42..44 => self.turn(rng),
+            39..40 => self.lose(rng),
+            40..42 => self.notice(rng),
+            42..43 => self.measure(rng),
+            43..44 => self.turn(rng),
             44..48 => self.flicker(rng),
             48..86 => self.claim(rng),
             _ => self.end(rng),
+        }
+    }
+
+    /// A node will be gone, or stays after all.
+    fn notice(&mut self, rng: &mut Rng) {
+        let nodes: Vec<String> =
+            self.bench.world.nodes().map(|(_, node)| node.name.to_string()).collect();
+        if !nodes.is_empty() {
+            let name = &nodes[rng.below(nodes.len())];
+            let when = rng.pick(&["30s", "2m", "2m", "30m", "off"]);
+            self.line(format!("notice {name} {when}"));
+        }
+    }
+
+    /// What more members really bring is found out.
+    fn measure(&mut self, rng: &mut Rng) {
+        let gangs: Vec<String> =
+            self.bench.world.gangs().map(|(_, gang)| gang.spec.name.to_string()).collect();
+        if !gangs.is_empty() {
+            let name = &gangs[rng.below(gangs.len())];
+            let efficiency = rng.pick(&["500", "800", "1000"]);
+            self.line(format!("measured {name} {efficiency}"));
         }
     }
 
@@ -162,10 +209,21 @@ impl Story {
             "never",
             "prio=5",
         ]);
-        let queue = rng.pick(&["", "queue=org", "queue=team"]);
-        let moves = rng.pick(&["", "", "moves=0s", "moves=1m"]);
+        // Where it is crowded most can go anywhere, so that they are in each other's way.
+        let (near, wish) = if self.crowded && rng.percent(60) { ("", "") } else { (near, wish) };
+        let queues = ["queue=team", "queue=org", "", "queue=team", "queue=team"];
+        let queue = rng.pick(if self.crowded { &queues } else { &queues[..3] });
+        let makes_way = "preemptible save=told restart=1s";
+        let moves =
+            rng.pick(&["", "", "moves=0s", "moves=1m", "preemptible", "preemptible prio=3"]);
+        let saves = rng.pick(&["", "", "save=told grace=1m", "save=5m restart=10s", "save=told"]);
+        let scales = rng.pick(&["", "", "efficiency=700", "efficiency=900 resize=5s"]);
         let length = rng.pick(&["", "for=1m user=ann", "for=20m user=ann", "for=3h user=bob"]);
-        self.line(format!("gang {name} {roles} {near} {wish} {queue} {length} {moves}"));
+        let care = match self.crowded && rng.percent(70) {
+            true => format!("{makes_way} {scales}"),
+            false => format!("{moves} {saves} {scales}"),
+        };
+        self.line(format!("gang {name} {roles} {near} {wish} {queue} {length} {care}"));
     }
 
     /// The operator or the forecaster changes his mind, where there are pools.
@@ -282,8 +340,17 @@ impl Story {
                     ways.extend(rng.percent(30).then(|| format!("cancel {name}")));
                 }
                 Phase::Admitted { .. } => ways.push(format!("started {name}")),
+                Phase::Running { .. } if gang.resize.is_some() => {
+                    ways.extend(std::iter::repeat_n(format!("resized {name}"), 3));
+                    ways.push(format!("declined {name}"));
+                    ways.push(format!("end {name}"));
+                }
                 Phase::Running { .. } => ways.push(format!("end {name}")),
-                Phase::Stopping => ways.push(format!("stopped {name}")),
+                // One that makes way may end by itself.
+                Phase::Stopping => {
+                    ways.extend(std::iter::repeat_n(format!("stopped {name}"), 4));
+                    ways.push(format!("end {name}"));
+                }
             }
         }
         if !ways.is_empty() {

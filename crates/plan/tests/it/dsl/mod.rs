@@ -9,7 +9,7 @@
 //! pool   w warm=2 stopped=1 buffer=10% schedule=0_8_*_*_*/UTC/10h/4 forecast=8 expire=24h : start=60s capacity=reserved
 //! epoch  2026-03-28T00:00:00Z   # what time it is at the beginning
 //! expect p 2,4,4           # what a forecaster says: free nodes wanted, hour by hour
-//! policy fifo-overtake trials=5 failover=listed top-ups=0
+//! policy fifo-overtake trials=5 failover=listed top-ups=0 searches=1 urgency=1 overhead=50 settle=5m
 //! why train                # what would let it start now, and when it is expected to
 //! plan                     # decide, say it, and do it; a case without this line plans once, at the end
 //! plan wake                # the same, and say when it is due again; `plan targets`: what pools should have;
@@ -19,7 +19,9 @@
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
 //! gang   big 4..8x8gpu preemptible grace=2m minrun=30m save=told save=10m restart=1m efficiency=900 resize=30s
 //! queue  team slice=1h reclaim=10m evictions=4
-//! notice a1 2m | resized big | declined big | measured big 800
+//! notice a1 2m | notice a1 off | resized big | declined big | measured big 800 | started low[1..9]
+//! run 3h every 10m         # plan so often with a willing host; say what is done, not how everybody stands
+//! look big                 # its members, what it has done and has left, and how often it was stopped
 //! ```
 //!
 //! Whatever a case is about, each of its plans must be a pure function of the World, give every gang one verdict
@@ -31,6 +33,7 @@ mod specs;
 
 use muster_core::ahead::Outlook;
 use muster_core::event::Refusal;
+use muster_core::gang::{Gang, Phase};
 use muster_core::id::{ClaimId, GangId};
 use muster_core::order::ClaimFailure;
 use muster_core::time::{Span, Time};
@@ -89,6 +92,11 @@ impl Bench {
             "" => {}
             "plan" => self.plan(rest.trim()),
             "policy" => self.set_policy(rest),
+            "run" => self.run(rest),
+            "look" => {
+                let said = show::look(&self.world, self.now, self.gang(rest.trim()));
+                self.say(&said);
+            }
             "why" => self.why(rest.trim()),
             "unsynced" => self.world = World::new(Levels::default()),
             _ if verb.starts_with('+') => {
@@ -127,6 +135,59 @@ impl Bench {
             if let Err(refusal) = self.tell(Event::Decided(action.clone())) {
                 self.say(&format!("REFUSED: {refusal}"));
             }
+        }
+    }
+
+    /// Plans again and again with a host that does everything at once; gangs end when their submitters said.
+    fn run(&mut self, rest: &str) {
+        let (long, every) = rest.split_once(" every ").unwrap_or((rest, "10m"));
+        let span = |text: &str| text.trim().parse::<Span>().expect("a time");
+        let (until, every) = (self.now + span(long), span(every));
+        while self.now < until {
+            self.now += every;
+            self.tell(Event::Tick).expect("time passes");
+            let ends = |world: &World, now| {
+                let over =
+                    world.gangs().filter(|(_, gang)| gang.said_end().is_some_and(|at| at <= now));
+                over.map(|(id, gang)| (id, gang.spec.name.clone())).collect::<Vec<_>>()
+            };
+            let mut said: Vec<String> = Vec::new();
+            for (id, name) in ends(&self.world, self.now) {
+                said.push(format!("{name} ends"));
+                self.tell(Event::GangEnded(id)).expect("it runs");
+            }
+            let mut rounds = 0;
+            loop {
+                let plan = plan(&self.world, self.now, &self.policy);
+                self.check_plan(&plan);
+                said.extend(show::actions(&self.world, &plan));
+                for action in plan.actions() {
+                    let told = self.tell(Event::Decided(action.clone()));
+                    said.extend(told.err().map(|refusal| format!("REFUSED: {refusal}")));
+                }
+                self.obey();
+                rounds += 1;
+                if plan.groups.is_empty() || rounds > 20 {
+                    break;
+                }
+            }
+            assert!(rounds <= 20, "it never settles:\n{}", said.join("\n"));
+            if !said.is_empty() {
+                self.say(&format!("-- {}\n{}", show::time(self.now), said.join("\n")));
+            }
+        }
+    }
+
+    /// Does for every gang what it was told.
+    fn obey(&mut self) {
+        let told = |(id, gang): (GangId, &Gang)| match gang.phase {
+            Phase::Admitted { .. } => Some(Event::GangStarted(id)),
+            Phase::Stopping => Some(Event::GangStopped(id)),
+            _ => gang.resize.as_ref().map(|_| Event::GangResized(id)),
+        };
+        let events: Vec<Event> = self.world.gangs().filter_map(told).collect();
+        for event in events {
+            self.tell(event).expect("it was told to");
         }
     }
 
@@ -173,22 +234,29 @@ impl Bench {
             "forgotten" => one(Event::ClaimGone(claim(name))),
             "fail" => one(Event::ClaimFailed(claim(name), failure(options))),
             "lost" => one(Event::NodeGone(name.into())),
+            "notice" if options.trim() == "off" => {
+                one(Event::NodeNotice { name: name.into(), by: Time::MAX })
+            }
             "notice" => {
                 let by = self.now + options.trim().parse::<Span>().expect("a time such as 2m");
                 one(Event::NodeNotice { name: name.into(), by })
             }
-            "resized" => one(Event::GangResized(self.gang(name))),
-            "declined" => one(Event::ResizeDeclined(self.gang(name))),
+            "resized" => self.each(name, Event::GangResized),
+            "declined" => self.each(name, Event::ResizeDeclined),
             "measured" => {
                 let efficiency = options.trim().parse().expect("thousandths");
                 one(Event::GangMeasured(self.gang(name), efficiency))
             }
-            "started" => one(Event::GangStarted(self.gang(name))),
-            "stopped" => one(Event::GangStopped(self.gang(name))),
-            "end" => one(Event::GangEnded(self.gang(name))),
-            "cancel" => one(Event::GangCancelled(self.gang(name))),
+            "started" => self.each(name, Event::GangStarted),
+            "stopped" => self.each(name, Event::GangStopped),
+            "end" => self.each(name, Event::GangEnded),
+            "cancel" => self.each(name, Event::GangCancelled),
             _ => panic!("no such line: {verb} {rest}"),
         }
+    }
+
+    fn each(&self, names: &str, event: impl Fn(GangId) -> Event) -> Vec<Event> {
+        specs::expand(names).iter().map(|name| event(self.gang(name))).collect()
     }
 
     fn gang(&self, name: &str) -> GangId {
@@ -204,6 +272,12 @@ impl Bench {
                         if how == "listed" { Failover::AsListed } else { Failover::ByCost };
                 }
                 Some(("top-ups", most)) => self.policy.top_ups = most.parse().expect("a number"),
+                Some(("searches", most)) => self.policy.searches = most.parse().expect("a number"),
+                Some(("urgency", times)) => self.policy.urgency = times.parse().expect("a number"),
+                Some(("overhead", part)) => {
+                    self.policy.rotation_overhead = part.parse().expect("thousandths");
+                }
+                Some(("settle", span)) => self.policy.settle_in = span.parse().expect("a time"),
                 Some(("trials", trials)) => self.policy.trials = trials.parse().expect("a number"),
                 Some(_) => panic!("no such policy: {word}"),
             }

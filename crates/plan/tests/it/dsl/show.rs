@@ -2,12 +2,12 @@
 //! tells already.
 
 use muster_core::device::DeviceSet;
-use muster_core::gang::{Seat, members_of};
+use muster_core::gang::{Gang, Phase, Seat, members_of};
 use muster_core::id::{GangId, NodeIdx, OfferingRef, PoolIdx, QueueIdx, ResourceIdx};
 use muster_core::order::{OrderSpec, Place, RollbackReason};
 use muster_core::plan::{Action, StopReason, Target};
 use muster_core::resource::display_amount;
-use muster_core::time::Time;
+use muster_core::time::{Span, Time};
 use muster_core::verdict::{Blocker, Considered, Help};
 use muster_core::{Plan, Verdict, World};
 use muster_plan::Why;
@@ -24,6 +24,27 @@ pub(super) fn plan(world: &World, plan: &Plan) -> String {
         promises.map(|(id, start)| format!("{} starts by {}", gang(world, *id), time(*start)));
     let lines: Vec<String> = actions.chain(promises).chain(verdicts).collect();
     if lines.is_empty() { "nothing".to_owned() } else { lines.join("\n") }
+}
+
+/// What a plan does, line by line.
+pub(super) fn actions(world: &World, plan: &Plan) -> Vec<String> {
+    plan.actions().map(|action| self::action(world, action)).collect()
+}
+
+/// What a gang has, has done, has still to do, and was made to do.
+pub(super) fn look(world: &World, now: Time, id: GangId) -> String {
+    let gang = world.gang(id).expect("it is there");
+    let Gang { seats, work, restarts, evictions, .. } = gang;
+    let name = &gang.spec.name;
+    let done = match gang.phase {
+        Phase::Running { .. } => work.done_by(now, gang.speed()),
+        _ => work.done,
+    };
+    let left = Span(gang.spec.said_duration().0.saturating_sub(done.0));
+    let members = members_of(seats);
+    format!(
+        "{name} has {members} members, {done} done, {left} left, {restarts} restarts, {evictions} evictions"
+    )
 }
 
 /// What a pool should have now, and why.
@@ -260,7 +281,16 @@ fn by_role(seats: impl Iterator<Item = (u16, String)>) -> String {
         roles.resize(roles.len().max(usize::from(role) + 1), Vec::new());
         roles[usize::from(role)].push(seat);
     }
-    roles.iter().map(|seats| runs(seats)).collect::<Vec<_>>().join(" | ")
+    roles.iter().map(|seats| shortened(runs(seats))).collect::<Vec<_>>().join(" | ")
+}
+
+/// Of very many seats the first and the last.
+fn shortened(seats: String) -> String {
+    let words: Vec<&str> = seats.split(' ').collect();
+    match words.as_slice() {
+        [first, .., last] if words.len() > 64 => format!("{first} ... {last} ({})", words.len()),
+        _ => seats,
+    }
 }
 
 /// Equal seats one after the other are said once.

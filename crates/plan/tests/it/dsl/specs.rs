@@ -126,6 +126,7 @@ pub(super) fn pool(rest: &str) -> PoolSpec {
                 spec.ahead.forecast =
                     Some(ForecastSpec { max_nodes, only_tell, ..ForecastSpec::default() });
             }
+            "grow" => spec.grow = value == "yes",
             "expire" => spec.expire_after = Some(value.parse().expect("a time")),
             // `5m` for every stage, or `1m/5m/10m` for launch, register and GPUs.
             "patience" => {

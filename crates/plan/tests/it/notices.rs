@@ -1,0 +1,749 @@
+//! Nodes that are about to go are left in time; nodes that failed too often are left alone for a while.
+
+use insta::assert_snapshot;
+
+use crate::dsl::check;
+
+#[test]
+fn nobody_new_is_placed_on_a_node_that_will_be_gone() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        notice a1 1h
+        gang train 1x8gpu for=10m
+        gang next 1x8gpu for=10m
+        plan
+    "), @"
+    admit train: a2[0-7]
+    next waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}
+
+#[test]
+fn an_elastic_gang_leaves_it_at_once() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang big 1..3x8gpu for=10h
+        plan
+        started big
+        +1h
+        notice a2 30m
+        plan
+        resized big
+        lost a2
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7] a3[0-7]
+    -- 1h
+    resize big from 3 to 2: a1[0-7] a3[0-7]
+    -- 1h
+    big runs
+    ");
+}
+
+#[test]
+fn a_rigid_gang_that_fits_elsewhere_saves_its_work_and_goes_there() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h save=told restart=1m grace=2m
+        plan
+        started train
+        +1h
+        notice a1 30m
+        plan
+        stopped train
+        look train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 failing
+    train has 0 members, 1h done, 9h left, 1 restarts, 0 evictions
+    -- 1h
+    admit train: a2[0-7] a3[0-7]
+    ");
+}
+
+#[test]
+fn one_that_does_not_fit_elsewhere_stays_until_its_grace_is_just_enough() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang train 2x8gpu for=10h save=told restart=1m grace=2m
+        plan
+        started train
+        +1h
+        notice a1 30m
+        plan wake
+        +27m
+        plan
+        +1m
+        plan
+        +2m
+        stopped train
+        look train
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    train runs
+    wake at 1h28m
+    -- 1h27m
+    train runs
+    -- 1h28m
+    stop train: a1 failing
+    train has 0 members, 1h30m done, 8h30m left, 1 restarts, 0 evictions
+    ");
+}
+
+#[test]
+fn a_grace_longer_than_the_notice_is_used_as_far_as_it_goes() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang train 2x8gpu for=10h save=told restart=1m grace=10m
+        plan
+        started train
+        +1h
+        notice a1 2m
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 failing
+    ");
+}
+
+#[test]
+fn one_that_saves_nothing_stays_as_long_as_its_node() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        notice a1 30m
+        plan
+        +30m
+        lost a1
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    train runs
+    -- 1h30m
+    stop train: a1 lost
+    ");
+}
+
+#[test]
+fn one_that_ends_before_that_is_left_alone_and_ends() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang train 2x8gpu for=2h save=told grace=2m
+        plan
+        started train
+        +1h55m
+        notice a1 30m
+        plan wake
+        +5m
+        end train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h55m
+    train runs
+    wake at 2h23m
+    -- 2h
+    nothing
+    ");
+}
+
+#[test]
+fn one_that_ends_before_that_is_left_alone_though_it_would_fit_elsewhere() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=2h save=told grace=2m
+        plan
+        started train
+        +1h55m
+        notice a1 30m
+        plan wake
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h55m
+    train runs
+    wake at 2h23m
+    ");
+}
+
+#[test]
+fn if_it_does_not_end_as_it_said_it_leaves_in_time_all_the_same() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=2h save=told grace=2m
+        plan
+        started train
+        +1h55m
+        notice a1 30m
+        plan
+        +28m
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h55m
+    train runs
+    -- 2h23m
+    stop train: a1 failing
+    ");
+}
+
+#[test]
+fn who_is_not_preemptible_leaves_all_the_same() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h save=told grace=2m
+        plan
+        started train
+        +1h
+        notice a1 30m
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 failing
+    ");
+}
+
+#[test]
+fn minimum_runtime_does_not_hold_it_there() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h save=told grace=2m minrun=5h
+        plan
+        started train
+        +1h
+        notice a1 30m
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 failing
+    ");
+}
+
+#[test]
+fn what_leaves_a_node_that_will_be_gone_is_no_eviction() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        queue kind evictions=0
+        gang train 2x8gpu queue=kind preemptible for=10h save=told grace=2m
+        plan
+        started train
+        +1h
+        notice a1 30m
+        plan
+        stopped train
+        look train
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 failing
+    train has 0 members, 1h done, 9h left, 1 restarts, 0 evictions
+    ");
+}
+
+#[test]
+fn it_goes_before_all_others_when_it_has_left() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 2x8gpu for=10h save=told grace=2m
+        plan
+        started train
+        gang next 1x8gpu prio=9 for=1h
+        plan
+        +1h
+        notice a1 2m
+        plan
+        stopped train
+        plan
+        node a3 gpus=8
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7]
+    firm runs
+    train runs
+    next waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    stop train: a1 failing
+    firm runs
+    next waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    firm runs
+    train waits #1: r0 fits 1 of 2, provisioning off
+    next waits #2: r0 fits 0 of 1, provisioning off, behind train
+    -- 1h
+    admit train: a2[0-7] a3[0-7]
+    firm runs
+    next waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}
+
+#[test]
+fn one_node_is_ordered_in_its_place() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        pool p : zone=a price=10
+        gang train 2x8gpu for=10h save=told grace=2m
+        plan
+        started train
+        +1h
+        notice a1 2m
+        plan
+        stopped train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 failing
+    -- 1h
+    order o0 for train: 1 x p/gpu8@a by 1h15m: a2[0-7] c0[0-7]
+    ");
+}
+
+#[test]
+fn a_notice_that_is_taken_back_is_forgotten() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang train 2x8gpu for=10h save=told grace=2m
+        plan
+        started train
+        +1h
+        notice a1 30m
+        plan
+        notice a1 off
+        +29m
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    train runs
+    -- 1h29m
+    train runs
+    ");
+}
+
+#[test]
+fn a_node_whose_notice_was_taken_back_takes_gangs_again() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang firm 1x8gpu for=10h if:hostname=a2
+        notice a1 1h
+        gang train 1x8gpu for=10m
+        plan
+        notice a1 off
+        plan
+    "), @"
+    admit firm: a2[0-7]
+    train waits #1: r0 fits 0 of 1, provisioning off
+    admit train: a1[0-7]
+    firm runs
+    ");
+}
+
+#[test]
+fn two_notices_are_left_one_with_the_other() {
+    assert_snapshot!(check("
+        node a[1..4] gpus=8
+        gang big 1..4x8gpu for=10h
+        plan
+        started big
+        +1h
+        notice a1 30m
+        notice a3 10m
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7] a3[0-7] a4[0-7]
+    -- 1h
+    resize big from 4 to 2: a2[0-7] a4[0-7]
+    ");
+}
+
+#[test]
+fn an_elastic_gang_below_its_minimum_without_the_node_stops_as_a_rigid_one_does() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang big 2..3x8gpu for=10h save=told grace=2m
+        plan
+        started big
+        +1h
+        notice a1 30m
+        plan wake
+        +28m
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7]
+    -- 1h
+    big runs
+    wake at 1h28m
+    -- 1h28m
+    stop big: a1 failing
+    ");
+}
+
+#[test]
+fn an_order_for_a_gang_does_not_count_on_a_node_that_will_be_gone() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        pool p : zone=a price=10
+        gang train 3x8gpu for=1h
+        notice a1 1h
+        plan
+    "), @"order o0 for train: 2 x p/gpu8@a by 15m: a2[0-7] c0[0-7] c1[0-7]");
+}
+
+#[test]
+fn an_order_that_holds_seats_on_a_node_that_will_be_gone_is_drawn_up_anew() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        pool p : zone=a price=10
+        gang train 3x8gpu for=1h
+        plan
+        notice a1 1m
+        plan
+        plan
+    "), @"
+    order o0 for train: 1 x p/gpu8@a by 15m: a1[0-7] a2[0-7] c0[0-7]
+    roll back o0: a1 unsuitable
+    order o1 for train: 2 x p/gpu8@a by 15m: a2[0-7] c0[0-7] c1[0-7]
+    ");
+}
+
+#[test]
+fn a_bought_node_that_will_be_gone_before_its_order_is_complete_is_not_used() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        pool p : zone=a price=10
+        gang train 3x8gpu for=1h
+        plan
+        ready c0
+        notice c0 1m
+        ready c1
+        plan
+        plan
+    "), @"
+    order o0 for train: 2 x p/gpu8@a by 15m: a1[0-7] c0[0-7] c1[0-7]
+    roll back o0: c0 unsuitable
+    train waits #1: r0 fits 2 of 3, offerings avoided until 3m
+    ");
+}
+
+#[test]
+fn nobody_makes_way_on_a_node_that_will_be_gone() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang firm 1x8gpu for=10h if:hostname=a2
+        gang low 1x8gpu preemptible for=10h
+        plan
+        started low
+        +1h
+        notice a1 30m
+        gang high 1x8gpu prio=1 for=1h
+        plan
+    "), @"
+    admit firm: a2[0-7]
+    admit low: a1[0-7]
+    -- 1h
+    firm runs
+    low runs
+    high waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}
+
+#[test]
+fn who_makes_way_for_another_leaves_a_failing_node_as_it_was_told() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang low 2x8gpu preemptible for=10h save=told grace=5m
+        plan
+        started low
+        +1h
+        gang high 1x8gpu prio=1 for=1h
+        plan
+        notice a2 1m
+        plan
+        stopped low
+        plan
+    "), @"
+    admit low: a1[0-7] a2[0-7]
+    -- 1h
+    order o0 for high:  by 1h7m after all 2 of low: a1[0-7]
+    stop low: preempted by high
+    low is stopping
+    -- 1h
+    low is stopping
+    high assembles o0: 0 of 0, 1 leaving by 1h7m
+    -- 1h
+    admit high: a1[0-7]
+    low is impossible: r0 never 2, at most 1
+    ");
+}
+
+#[test]
+fn a_node_that_failed_once_is_trusted_when_it_comes_back() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        gang train 1x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+    "), @"
+    admit train: a1[0-7]
+    -- 1h
+    stop train: a1 lost
+    -- 1h
+    admit train: a1[0-7]
+    ");
+}
+
+#[test]
+fn a_node_that_failed_twice_within_a_day_is_left_alone_for_half_an_hour() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 1x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan wake
+        +29m
+        plan
+        +1m
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7]
+    -- 1h
+    stop train: a1 lost
+    firm runs
+    -- 1h
+    admit train: a1[0-7]
+    firm runs
+    -- 2h
+    stop train: a1 lost
+    firm runs
+    -- 2h
+    firm runs
+    train waits #1: r0 fits 0 of 1, provisioning off
+    wake at 2h30m
+    -- 2h29m
+    firm runs
+    train waits #1: r0 fits 0 of 1, provisioning off
+    -- 2h30m
+    admit train: a1[0-7]
+    firm runs
+    ");
+}
+
+#[test]
+fn twice_as_long_after_each_further_failure() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 1x8gpu for=10h
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        +30m
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan wake
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7]
+    stop train: a1 lost
+    firm runs
+    admit train: a1[0-7]
+    firm runs
+    stop train: a1 lost
+    firm runs
+    -- 30m
+    admit train: a1[0-7]
+    firm runs
+    -- 30m
+    stop train: a1 lost
+    firm runs
+    -- 30m
+    firm runs
+    train waits #1: r0 fits 0 of 1, provisioning off
+    wake at 1h30m
+    ");
+}
+
+#[test]
+fn a_day_without_failure_and_it_begins_anew() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        gang train 1x8gpu for=100h
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+        started train
+        +24h
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+    "), @"
+    admit train: a1[0-7]
+    stop train: a1 lost
+    admit train: a1[0-7]
+    -- 1d
+    stop train: a1 lost
+    -- 1d
+    admit train: a1[0-7]
+    ");
+}
+
+#[test]
+fn a_node_that_nobody_used_is_not_blamed_for_going() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        lost a1
+        node a1 gpus=8
+        lost a1
+        node a1 gpus=8
+        gang train 1x8gpu for=10h
+        plan
+    "), @"admit train: a1[0-7]");
+}
+
+#[test]
+fn a_node_that_went_as_announced_is_not_blamed() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        gang train 1x8gpu for=10h
+        plan
+        started train
+        notice a1 1m
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+        started train
+        notice a1 1m
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+    "), @"
+    admit train: a1[0-7]
+    stop train: a1 lost
+    admit train: a1[0-7]
+    stop train: a1 lost
+    admit train: a1[0-7]
+    ");
+}
+
+#[test]
+fn another_node_is_used_while_one_is_left_alone() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        gang train 1x8gpu for=10h
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a[1..2] gpus=8
+        plan
+    "), @"
+    admit train: a1[0-7]
+    stop train: a1 lost
+    admit train: a1[0-7]
+    stop train: a1 lost
+    admit train: a2[0-7]
+    ");
+}
+
+#[test]
+fn a_gang_of_two_on_flaky_nodes_does_not_run_on_one() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+        +30m
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7]
+    stop train: a1 lost
+    firm runs
+    admit train: a1[0-7] a2[0-7]
+    firm runs
+    stop train: a1 lost
+    firm runs
+    firm runs
+    train waits #1: r0 fits 1 of 2, provisioning off
+    -- 30m
+    admit train: a1[0-7] a2[0-7]
+    firm runs
+    ");
+}

@@ -1,0 +1,817 @@
+//! A node under a running gang is lost: an elastic gang goes on, a rigid one starts over whole and before all others.
+
+use insta::assert_snapshot;
+
+use crate::dsl::check;
+
+#[test]
+fn a_rigid_gang_is_stopped_whole_and_starts_again_on_what_it_had_and_a_free_node() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    -- 1h
+    admit train: a2[0-7] a3[0-7]
+    ");
+}
+
+#[test]
+fn without_a_free_node_it_waits_before_everybody_else() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        gang old 1x8gpu for=1h
+        gang high 1x8gpu prio=100 for=1h
+        plan
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7]
+    firm runs
+    train runs
+    old waits #2: r0 fits 0 of 1, provisioning off, behind high
+    high waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    stop train: a1 lost
+    firm runs
+    old waits #2: r0 fits 0 of 1, provisioning off, behind high
+    high waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    firm runs
+    train waits #1: r0 fits 1 of 2, provisioning off
+    old waits #3: r0 fits 0 of 1, provisioning off, behind train
+    high waits #2: r0 fits 0 of 1, provisioning off, behind train
+    ");
+}
+
+#[test]
+fn it_keeps_its_seats_until_the_missing_node_is_there() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        gang small 1x8gpu prio=9 for=1h
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+        node a3 gpus=8
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    firm runs
+    small waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    firm runs
+    train waits #1: r0 fits 1 of 2, provisioning off
+    small waits #2: r0 fits 0 of 1, provisioning off, behind train
+    -- 1h
+    admit train: a3[0-7] a2[0-7]
+    firm runs
+    small waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}
+
+#[test]
+fn one_node_is_ordered_in_the_place_of_the_lost_one() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        pool p : zone=a price=10
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+        ready c0
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    -- 1h
+    order o0 for train: 1 x p/gpu8@a by 1h15m: a2[0-7] c0[0-7]
+    -- 1h
+    admit train: a2[0-7] c0[0-7]
+    ");
+}
+
+#[test]
+fn a_second_failure_while_it_waits_costs_another_node_and_not_its_place() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        pool p : zone=a price=10
+        gang train 3x8gpu for=10h
+        gang other 1x8gpu for=10h never
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+        lost a2
+        plan
+        plan
+        ready c0
+        ready c1
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7] a3[0-7]
+    other waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    stop train: a1 lost
+    other waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    order o0 for train: 1 x p/gpu8@a by 1h15m: a2[0-7] a3[0-7] c0[0-7]
+    other waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    roll back o0: a2 lost
+    other waits #1: not considered
+    -- 1h
+    order o1 for train: 2 x p/gpu8@a by 1h15m: a3[0-7] c0[0-7] c1[0-7]
+    other waits #1: r0 fits 0 of 1, provisioning off
+    -- 1h
+    admit train: a3[0-7] c0[0-7] c1[0-7]
+    other waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}
+
+#[test]
+fn a_second_failure_while_it_stops_is_seen_when_it_has_stopped() {
+    assert_snapshot!(check("
+        node a[1..4] gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 3x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        lost a2
+        plan
+        stopped train
+        plan
+        node a5 gpus=8
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7] a3[0-7]
+    -- 1h
+    stop train: a1 lost
+    firm runs
+    -- 1h
+    firm runs
+    train is stopping
+    -- 1h
+    firm runs
+    train waits #1: r0 fits 2 of 3, provisioning off
+    -- 1h
+    admit train: a5[0-7] a3[0-7] a4[0-7]
+    firm runs
+    ");
+}
+
+#[test]
+fn when_the_one_node_ordered_has_nothing_to_give_another_offering_is_asked() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        pool p : zone=a price=10 ; zone=b price=12
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+        fail c0 stock-out
+        plan
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    -- 1h
+    order o0 for train: 1 x p/gpu8@a by 1h15m: a2[0-7] c0[0-7]
+    -- 1h
+    roll back o0: c0 StockOut
+    -- 1h
+    order o1 for train: 1 x p/gpu8@b by 1h15m: a2[0-7] c1[0-7]
+    release c0
+    ");
+}
+
+#[test]
+fn the_lost_node_comes_back_and_is_used() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+        node a1 gpus=8
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    firm runs
+    -- 1h
+    firm runs
+    train waits #1: r0 fits 1 of 2, provisioning off
+    -- 1h
+    admit train: a1[0-7] a2[0-7]
+    firm runs
+    ");
+}
+
+#[test]
+fn the_node_comes_back_before_it_has_stopped() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        node a1 gpus=8
+        plan
+        stopped train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    -- 1h
+    admit train: a1[0-7] a2[0-7]
+    ");
+}
+
+#[test]
+fn what_it_had_saved_by_itself_is_kept() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h save=25m restart=2m
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        look train
+        plan
+        started train
+        +10m
+        look train
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    train has 0 members, 50m done, 9h10m left, 1 restarts, 0 evictions
+    -- 1h
+    admit train: a2[0-7] a3[0-7]
+    train has 2 members, 58m done, 9h2m left, 1 restarts, 0 evictions
+    ");
+}
+
+#[test]
+fn who_saves_only_when_told_has_lost_everything() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h save=told
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        look train
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    train has 0 members, 0s done, 10h left, 1 restarts, 0 evictions
+    ");
+}
+
+#[test]
+fn an_elastic_gang_goes_on_with_those_it_has_left() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang big 1..3x8gpu for=10h
+        plan
+        started big
+        +1h
+        lost a1
+        plan
+        resized big
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7] a3[0-7]
+    -- 1h
+    resize big from 3 to 2: a2[0-7] a3[0-7]
+    -- 1h
+    big runs
+    ");
+}
+
+#[test]
+fn and_grows_again_when_there_is_room() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang big 1..3x8gpu for=10h
+        plan
+        started big
+        +1h
+        lost a1
+        plan
+        resized big
+        plan
+        +10m
+        node a4 gpus=8
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7] a3[0-7]
+    -- 1h
+    resize big from 3 to 2: a2[0-7] a3[0-7]
+    -- 1h
+    big runs
+    -- 1h10m
+    resize big from 2 to 3: a2[0-7] a3[0-7] a4[0-7]
+    ");
+}
+
+#[test]
+fn it_goes_on_from_what_it_had_saved() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang big 1..2x8gpu for=10h save=25m
+        plan
+        started big
+        +1h
+        lost a1
+        plan
+        resized big
+        look big
+    "), @"
+    admit big: a1[0-7] a2[0-7]
+    -- 1h
+    resize big from 2 to 1: a2[0-7]
+    big has 1 members, 50m done, 9h10m left, 0 restarts, 0 evictions
+    ");
+}
+
+#[test]
+fn an_elastic_gang_at_its_minimum_is_stopped_whole() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang big 2..3x8gpu for=10h
+        plan
+        started big
+        +1h
+        lost a1
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7]
+    -- 1h
+    stop big: a1 lost
+    ");
+}
+
+#[test]
+fn a_role_below_its_minimum_stops_the_others_too() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang big 1x8gpu+1..2x8gpu for=10h
+        plan
+        started big
+        +1h
+        lost a1
+        plan
+    "), @"
+    admit big: a1[0-7] | a2[0-7] a3[0-7]
+    -- 1h
+    stop big: a1 lost
+    ");
+}
+
+#[test]
+fn a_role_above_its_minimum_goes_on_with_the_others() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang big 1x8gpu+1..2x8gpu for=10h
+        plan
+        started big
+        +1h
+        lost a3
+        plan
+    "), @"
+    admit big: a1[0-7] | a2[0-7] a3[0-7]
+    -- 1h
+    resize big from 3 to 2: a1[0-7] | a2[0-7]
+    ");
+}
+
+#[test]
+fn two_nodes_lost_at_once_are_left_at_once() {
+    assert_snapshot!(check("
+        node a[1..4] gpus=8
+        gang big 1..4x8gpu for=10h
+        plan
+        started big
+        +1h
+        lost a1
+        lost a3
+        plan
+        resized big
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7] a3[0-7] a4[0-7]
+    -- 1h
+    resize big from 4 to 2: a2[0-7] a4[0-7]
+    -- 1h
+    big runs
+    ");
+}
+
+#[test]
+fn a_second_node_lost_while_it_leaves_the_first_is_left_next() {
+    assert_snapshot!(check("
+        node a[1..4] gpus=8
+        gang big 1..4x8gpu for=10h
+        plan
+        started big
+        +1h
+        lost a1
+        plan
+        resized big
+        lost a3
+        plan
+        resized big
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7] a3[0-7] a4[0-7]
+    -- 1h
+    resize big from 4 to 3: a2[0-7] a3[0-7] a4[0-7]
+    -- 1h
+    resize big from 3 to 2: a2[0-7] a4[0-7]
+    -- 1h
+    big runs
+    ");
+}
+
+#[test]
+fn two_gangs_on_the_lost_node_are_both_repaired_and_who_came_first_first() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang firm 1x8gpu for=100h
+        gang one 1x4gpu for=10h
+        gang two 1x4gpu for=10h
+        plan
+        started one
+        started two
+        +1h
+        lost a2
+        plan
+        stopped one
+        stopped two
+        plan
+        node a3 gpus=4
+        plan
+    "), @"
+    admit firm: a1[0-7]
+    admit one: a2[0-3]
+    admit two: a2[4-7]
+    -- 1h
+    stop one: a2 lost
+    stop two: a2 lost
+    firm runs
+    -- 1h
+    firm runs
+    one waits #1: r0 fits 0 of 1, provisioning off
+    two waits #2: r0 fits 0 of 1, provisioning off, behind one
+    -- 1h
+    admit one: a3[0-3]
+    firm runs
+    two waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}
+
+#[test]
+fn gangs_with_shares_of_one_gpu_are_repaired_each_for_itself() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=1
+        gang half[1..2] 1x0.5gpu for=10h
+        plan
+        started half[1..2]
+        +1h
+        lost a1
+        plan
+        stopped half1
+        plan
+        stopped half2
+        plan
+    "), @"
+    admit half1: a1[0]
+    admit half2: a1[0]
+    -- 1h
+    stop half1: a1 lost
+    stop half2: a1 lost
+    -- 1h
+    admit half1: a2[0]
+    half2 is stopping
+    -- 1h
+    admit half2: a2[0]
+    half1 runs
+    ");
+}
+
+#[test]
+fn a_gang_that_has_not_started_yet_starts_over_too() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h
+        plan
+        lost a1
+        plan
+        stopped train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    stop train: a1 lost
+    admit train: a2[0-7] a3[0-7]
+    ");
+}
+
+#[test]
+fn who_must_be_close_together_moves_to_another_rack_as_a_whole() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8 rack=r1
+        node b[1..2] gpus=8 rack=r2
+        gang train 2x8gpu for=10h topology=required:rack
+        plan
+        started train
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    -- 1h
+    admit train: b1[0-7] b2[0-7]
+    ");
+}
+
+#[test]
+fn what_it_needs_others_make_way_for_if_they_may_be_asked() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h prio=5
+        gang low 1x8gpu preemptible for=10h
+        plan
+        started train
+        started low
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    admit low: a3[0-7]
+    -- 1h
+    stop train: a1 lost
+    low runs
+    -- 1h
+    order o0 for train:  by 1h2m after all 1 of low: a2[0-7] a3[0-7]
+    stop low: preempted by train
+    low is stopping
+    ");
+}
+
+#[test]
+fn the_surplus_of_others_is_enough_for_it() {
+    assert_snapshot!(check("
+        node a[1..4] gpus=8
+        gang train 2x8gpu for=10h
+        gang big 1..2x8gpu for=10h
+        plan
+        started train
+        started big
+        +1h
+        lost a1
+        plan
+        stopped train
+        plan
+        resized big
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    admit big: a3[0-7] a4[0-7]
+    -- 1h
+    stop train: a1 lost
+    big runs
+    -- 1h
+    order o0 for train:  by 1h2m after 1 of big: a2[0-7] a4[0-7]
+    resize big from 2 to 1: a3[0-7]
+    big runs
+    -- 1h
+    admit train: a2[0-7] a4[0-7]
+    big runs
+    ");
+}
+
+#[test]
+fn a_gang_of_lower_priority_is_repaired_before_one_of_higher_that_waits() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 2x8gpu for=10h prio=-5
+        plan
+        started train
+        gang high 2x8gpu prio=5 for=1h
+        plan
+        +1h
+        lost a1
+        plan
+        stopped train
+        node a3 gpus=8
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7]
+    firm runs
+    train runs
+    high waits #1: r0 fits 0 of 2, provisioning off
+    -- 1h
+    stop train: a1 lost
+    firm runs
+    high waits #1: r0 fits 0 of 2, provisioning off
+    -- 1h
+    admit train: a3[0-7] a2[0-7]
+    firm runs
+    high waits #1: r0 fits 0 of 2, provisioning off
+    ");
+}
+
+#[test]
+fn a_node_lost_under_one_that_makes_way_is_no_loss_to_who_waits_for_the_others() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang low 3x8gpu preemptible for=10h grace=2m
+        plan
+        started low
+        +1h
+        gang high 1x8gpu prio=1 for=1h
+        plan
+        lost a3
+        plan
+        stopped low
+        plan
+    "), @"
+    admit low: a1[0-7] a2[0-7] a3[0-7]
+    -- 1h
+    order o0 for high:  by 1h4m after all 3 of low: a1[0-7]
+    stop low: preempted by high
+    low is stopping
+    -- 1h
+    low is stopping
+    high assembles o0: 0 of 0, 1 leaving by 1h4m
+    -- 1h
+    admit high: a1[0-7]
+    low is impossible: r0 never 3, at most 2
+    ");
+}
+
+#[test]
+fn who_ends_in_spite_of_a_lost_node_has_ended() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        end train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    nothing
+    ");
+}
+
+#[test]
+fn a_cancelled_gang_is_not_repaired() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        lost a1
+        cancel train
+        plan
+        stopped train
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: cancelled
+    -- 1h
+    nothing
+    ");
+}
+
+#[test]
+fn whoever_fits_beside_what_it_keeps_may_start() {
+    assert_snapshot!(check("
+        policy easy
+        node a[1..2] gpus=8
+        node b1 cpu=64
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=100h if:own=z
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        gang light 1x32cpu for=10h
+        lost a1
+        plan
+        stopped train
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    stop train: a1 lost
+    admit light: b1
+    firm runs
+    -- 1h
+    train starts by 4d4h
+    firm runs
+    train waits #1: r0 fits 1 of 2, provisioning off
+    light runs
+    ");
+}
+
+#[test]
+fn a_node_that_is_not_ready_under_a_gang_is_not_lost() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        +1h
+        node a1 gpus=8 ready=no
+        plan
+        node a1 gpus=8
+        plan
+    "), @"
+    admit train: a1[0-7] a2[0-7]
+    -- 1h
+    train runs
+    -- 1h
+    train runs
+    ");
+}
