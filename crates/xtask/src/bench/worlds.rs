@@ -178,7 +178,7 @@ fn disruptable(i: usize, queue: &str) -> GangSpec {
     spec.queue = queue.into();
     spec.priority = (i % 5) as i32 * 10;
     spec.expected_duration = Some(Span::hours(4 + i as u64 % 20));
-    spec.disruption.preemptible = i % 11 != 0;
+    spec.disruption.preemptible = !i.is_multiple_of(11);
     spec.disruption.grace = Span::mins(1);
     if i.is_multiple_of(2) {
         let (signal, restart) = (Some(Signal::SigUsr1), Span::mins(2));
