@@ -33,6 +33,9 @@ fn two(stage: &mut Stage, victim: GangSpec) -> (GangId, GangId) {
     (victim, by)
 }
 
+/// What is said differently about a gang.
+type Change = fn(&mut GangSpec);
+
 #[test]
 fn a_gang_makes_way_for_one_that_then_starts() {
     let mut stage = Stage::new(&[]);
@@ -51,7 +54,7 @@ fn a_gang_makes_way_for_one_that_then_starts() {
 
 #[test]
 fn only_who_may_be_stopped_is_stopped() {
-    let cases: [(&str, fn(&mut GangSpec), &str); 3] = [
+    let cases: [(&str, Change, &str); 3] = [
         ("may not", |gang| gang.disruption.preemptible = false, "it may not be stopped for others"),
         (
             "not yet",
