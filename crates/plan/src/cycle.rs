@@ -137,14 +137,17 @@ pub(crate) fn serve<'w>(
     let (mut verdicts, mut holes) = serve_all(&mut cycle, plan);
     start_sooner(&mut cycle, &holes, plan);
     hand_over(&mut cycle, plan);
-    grow(&mut cycle, &mut holes, plan);
-    tell_who_stops(plan);
     number(&mut verdicts);
     let must_wait = |(id, verdict): &(GangId, Verdict)| {
         matches!(verdict, Verdict::Waiting { .. }).then_some(*id)
     };
     let waiting: Vec<GangId> = verdicts.iter().filter_map(must_wait).collect();
-    let bookings = tell_the_late(&mut cycle, holes.bookings, &waiting, &mut verdicts);
+    // Who is late is told as things are before anybody grows: that is taken back when it is wanted.
+    let bookings = std::mem::take(&mut holes.bookings);
+    holes.bookings = tell_the_late(&mut cycle, bookings, &waiting, &mut verdicts);
+    grow(&mut cycle, &mut holes, plan);
+    tell_who_stops(plan);
+    let bookings = holes.bookings;
     plan.verdicts.extend(verdicts);
     Some(Some((cycle, bookings, waiting)))
 }
