@@ -88,6 +88,12 @@ impl Devices {
     pub fn free_milli(&self) -> u64 {
         self.0.iter().map(|free| u64::from(*free)).sum()
     }
+    /// Devices of which at least `share` is free, and what is free of them together.
+    #[inline]
+    pub fn with_room(&self, share: u16) -> (u32, u64) {
+        let roomy = self.0.iter().filter(|free| **free >= share);
+        roomy.fold((0, 0), |(count, milli), free| (count + 1, milli + u64::from(*free)))
+    }
     /// How many requests of `count` devices at `share` fit one after the other.
     pub fn times_fits(&self, count: u16, share: u16) -> u32 {
         if count == 0 || share == 0 {

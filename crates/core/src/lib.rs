@@ -33,6 +33,7 @@ pub mod topology;
 pub mod work;
 
 pub mod capacity;
+pub mod shapes;
 pub mod signature;
 pub mod state;
 

@@ -10,7 +10,7 @@ use crate::id::DomainIdx;
 use crate::node::NodeShape;
 use crate::resource::Amounts;
 use crate::state::NodeState;
-use crate::topology::{HOSTNAME, Topology};
+use crate::topology::{HOSTNAME, Levels, Topology};
 
 /// What it counts against a node that its GPUs would sit beside a member that asked for none: more than all
 /// wishes together, so that such a node is only used when no other will do.
@@ -102,6 +102,21 @@ impl Signature {
         let wasted = if self.key.gpu.is_none() && shape.gpus > 0 { GPUS_LEFT_UNUSED } else { 0 };
         (any && holds(&constraints.all))
             .then(|| constraints.score(&value_of, &shape.taints) - wasted)
+    }
+
+    /// Whether such a node would do somewhere, under some name: what says where it stands is not looked at.
+    pub fn suits(&self, shape: &NodeShape, levels: &Levels) -> bool {
+        let constraints = &self.key.constraints;
+        let holds = |term: &[crate::constraint::Requirement]| {
+            term.iter().all(|requirement| {
+                let value = shape.labels.get(&requirement.key);
+                levels.is_place(&requirement.key) || requirement.holds(value.map(|value| &**value))
+            })
+        };
+        self.gpu_suits(shape)
+            && constraints.tolerates(&shape.taints)
+            && holds(&constraints.all)
+            && (constraints.any.is_empty() || constraints.any.iter().any(|term| holds(term)))
     }
 
     fn gpu_suits(&self, shape: &NodeShape) -> bool {

@@ -4,8 +4,9 @@
 //! per state and never once per node.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use crate::device::Devices;
+use crate::device::{DeviceSet, Devices};
 use crate::gang::Seat;
 use crate::id::{ClassIdx, IndexVec, StateIdx};
 use crate::resource::Amounts;
@@ -41,6 +42,18 @@ impl NodeState {
             self.free = Amounts::default();
         }
         self.devices.take_what_is_there(seat.devices, signature.gpu().1);
+    }
+    /// Lets `count` members sit down and says which devices each of them gets; empty when they get none.
+    ///
+    /// # Panics
+    /// When that many do not fit.
+    pub fn fill(&mut self, signature: &Signature, count: u32) -> SmallVec<[DeviceSet; 8]> {
+        let (gpus, share) = signature.gpu();
+        self.free.take(&signature.key.amounts, count);
+        let takers = if gpus == 0 { 0 } else { count };
+        (0..takers)
+            .map(|_| self.devices.take(gpus, share).expect("counted before it is taken"))
+            .collect()
     }
     /// Gives back what [`NodeState::sit`] took.
     pub fn rise(&mut self, signature: &Signature, seat: &Seat) {
@@ -119,6 +132,54 @@ impl StateTable {
         if *nodes == 0 {
             self.by_content.remove(state);
             self.vacant.push(idx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::constraint::Constraints;
+    use crate::device::GpuRequest;
+    use crate::id::ResourceIdx;
+    use crate::signature::SignatureKey;
+    use crate::topology::{Levels, Topology};
+
+    fn signature(count: u16, share: u16, cpu: u64) -> Signature {
+        let mut amounts = Amounts::default();
+        amounts.set(ResourceIdx(0), cpu);
+        let gpu = (count > 0).then(|| GpuRequest { resource: "gpu".into(), count, share });
+        let key = SignatureKey { amounts, gpu, constraints: Constraints::default() };
+        Signature::new(key, &Topology::new(Levels::default()))
+    }
+
+    proptest! {
+        #[test]
+        fn as_many_sit_down_as_were_counted(
+            before in prop::collection::vec((0u16..=2, 50u16..=1000, 0u64..20), 0..6),
+            count in 0u16..=3,
+            share in prop::sample::select(vec![190u16, 250, 470, 500, 810, 1000]),
+            cpu in 0u64..30,
+        ) {
+            let mut free = Amounts::default();
+            free.set(ResourceIdx(0), 96);
+            let mut node = NodeState { class: ClassIdx(0), devices: Devices::free(8), free };
+            for (count, share, cpu) in before {
+                let member = signature(count, share, cpu);
+                if member.times_fits(&node) > 0 {
+                    node.fill(&member, 1);
+                }
+            }
+            let member = signature(count, share, cpu);
+            let counted = member.times_fits(&node).min(1_000);
+            let mut after = node.clone();
+            let devices = after.fill(&member, counted);
+            prop_assert_eq!(devices.len(), if count == 0 { 0 } else { counted as usize });
+            if counted < 1_000 {
+                prop_assert_eq!(member.times_fits(&after), 0);
+            }
         }
     }
 }

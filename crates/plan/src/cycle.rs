@@ -92,7 +92,8 @@ pub fn world_for(policy: &Policy, levels: Levels) -> World {
 /// The World is only read. Before the host's first full report nothing is decided at all.
 pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
     let mut plan = Plan::default();
-    if let Some(Some((mut cycle, ..))) = serve(world, now, policy, &mut plan) {
+    if let Some(Some((mut cycle, mut holes, _))) = serve(world, now, policy, &mut plan) {
+        grow(&mut cycle, &mut holes, &mut plan);
         supply::supply(&mut cycle, &mut plan);
         plan.wake = cycle.wake;
     }
@@ -101,10 +102,11 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
 }
 
 /// The cycle when everybody was served: what is left, who holds a start time, and who waits, in order.
-pub(crate) type Served<'w> = (Cycle<'w>, Bookings<'w>, Vec<GangId>);
+pub(crate) type Served<'w> = (Cycle<'w>, Holes<'w>, Vec<GangId>);
 
 /// Settles what is under way and serves the queue. `None` before the host's first full report; nothing within
-/// when the queue has to wait for a rollback.
+/// when the queue has to wait for a rollback. Nobody has grown yet: what is grown into is taken back when it is wanted,
+/// so start times are told without it.
 pub(crate) fn serve<'w>(
     world: &'w World,
     now: Time,
@@ -142,14 +144,11 @@ pub(crate) fn serve<'w>(
         matches!(verdict, Verdict::Waiting { .. }).then_some(*id)
     };
     let waiting: Vec<GangId> = verdicts.iter().filter_map(must_wait).collect();
-    // Who is late is told as things are before anybody grows: that is taken back when it is wanted.
     let bookings = std::mem::take(&mut holes.bookings);
     holes.bookings = tell_the_late(&mut cycle, bookings, &waiting, &mut verdicts);
-    grow(&mut cycle, &mut holes, plan);
     tell_who_stops(plan);
-    let bookings = holes.bookings;
     plan.verdicts.extend(verdicts);
-    Some(Some((cycle, bookings, waiting)))
+    Some(Some((cycle, holes, waiting)))
 }
 
 /// The gang that an action stops or resizes.

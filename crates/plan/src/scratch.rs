@@ -178,14 +178,8 @@ impl<'w> Scratch<'w> {
             return filled.clone();
         }
         let world = self.world;
-        let signature = world.signature(sig);
-        let (gpus, share) = signature.gpu();
         let mut after = self.state(state).clone();
-        after.free.take(&signature.key.amounts, count);
-        let takers = if gpus == 0 { 0 } else { count };
-        let devices = (0..takers)
-            .map(|_| after.devices.take(gpus, share).expect("counted before it is taken"))
-            .collect();
+        let devices = after.fill(world.signature(sig), count);
         let filled = Filled { state: self.intern(after), devices };
         self.filled.insert((state, sig, count), filled.clone());
         filled

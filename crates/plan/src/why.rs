@@ -39,9 +39,10 @@ pub fn why(world: &World, now: Time, policy: &Policy, id: GangId) -> Option<Why>
     let gang = world.gang(id)?;
     let served = serve(world, now, &policy, &mut plan)?;
     let verdict = plan.verdicts.iter().find(|(of, _)| *of == id).map(|(_, v)| v.clone())?;
-    let Some((mut cycle, bookings, waiting)) = served else {
+    let Some((mut cycle, holes, waiting)) = served else {
         return Some(Why { verdict, start: None, helps: Vec::new() });
     };
+    let bookings = holes.bookings;
     let helps = match verdict {
         Verdict::Waiting { .. } => helps(&mut cycle, &bookings, gang),
         _ => Vec::new(),

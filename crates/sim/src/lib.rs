@@ -18,6 +18,7 @@ pub mod meter;
 
 pub mod accounts;
 pub mod naive;
+pub mod packing;
 pub mod record;
 pub mod report;
 pub mod rivals;

@@ -2,6 +2,7 @@
 
 mod inputs;
 mod outputs;
+mod packing;
 mod rows;
 mod supply;
 mod traces;
@@ -113,6 +114,8 @@ pub(crate) struct Args {
     /// Take every decision of a recording again instead of simulating
     #[arg(long, value_name = "FILE", conflicts_with_all = SIMULATING, help_heading = "Output")]
     replay: Option<PathBuf>,
+    #[command(flatten)]
+    packing: packing::Args,
     /// Print one JSON object per policy
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -122,6 +125,27 @@ pub(crate) struct Args {
 const SIMULATING: [&str; 9] =
     ["files", "trace", "swf", "csv", "workload", "begin", "starts", "record", "report"];
 
+/// What says nothing to a packing, which has no time and no queue.
+const SIMULATED: [&str; 17] = [
+    "files",
+    "trace",
+    "swf",
+    "csv",
+    "workload",
+    "procs",
+    "nodes",
+    "availability",
+    "policy",
+    "failover",
+    "event_order",
+    "estimates",
+    "until",
+    "why",
+    "starts",
+    "record",
+    "report",
+];
+
 const EXAMPLES: &str = "\
 Examples:
   muster simulate examples/quickstart.yaml
@@ -129,6 +153,7 @@ Examples:
   muster simulate --swf log.swf.gz --procs 100 --policy fifo --starts starts.csv
   muster simulate --trace examples/traces/jobs.csv --nodes 8
   muster simulate --trace examples/traces/pods.csv --nodes examples/traces/nodes.csv
+  muster simulate --openb examples/traces/nodes.csv examples/traces/pods.csv --seeds 3
   muster simulate --workload mixed --nodes 256 --policy easy --policy muster --report report.html
   muster simulate pools.yaml --csv jobs.csv --record run.jsonl && muster replay run.jsonl";
 
@@ -161,6 +186,9 @@ fn policy_help() -> String {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(file) = &args.replay {
         return crate::replay::replay_file(file, args.json);
+    }
+    if !args.packing.openb.is_empty() {
+        return packing::run(&args.packing, args.seed, args.json);
     }
     let setup = inputs::setup(args)?;
     let mut starts = args.starts.as_deref().map(outputs::create).transpose()?;

@@ -13,6 +13,7 @@ mod begin;
 mod help;
 mod imports;
 mod manifests;
+mod packing;
 mod recording;
 mod report;
 mod run;

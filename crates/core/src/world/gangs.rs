@@ -37,6 +37,9 @@ impl World {
         let mut wants = Usage::default();
         for (role, sig) in spec.roles.iter().zip(&sigs) {
             wants.add(&self.sigs[*sig].key.amounts, self.sigs[*sig].gpu_milli(), role.min);
+            if self.sigs[*sig].key.gpu.is_some() {
+                self.shapes.note(*sig, role.min);
+            }
         }
         let gang = Gang {
             spec: spec.clone(),

@@ -32,6 +32,7 @@ use crate::order::{Claim, Order};
 use crate::pool::{Offering, Pool};
 use crate::queue::{Queue, Usage};
 use crate::resource::ResourceNames;
+use crate::shapes::Shapes;
 use crate::signature::{Signature, SignatureKey};
 use crate::state::{NodeState, StateTable};
 use crate::time::{Span, Time};
@@ -66,6 +67,7 @@ pub struct World {
     class_by_shape: FxHashMap<NodeShape, ClassIdx>,
     sigs: IndexVec<SigIdx, Signature>,
     sig_by_key: FxHashMap<SignatureKey, SigIdx>,
+    shapes: Shapes,
 
     nodes: IndexVec<NodeIdx, Option<NodeRow>>,
     node_by_name: FxHashMap<Arc<str>, NodeIdx>,
@@ -134,6 +136,7 @@ impl World {
             class_by_shape: FxHashMap::default(),
             sigs: IndexVec::new(),
             sig_by_key: FxHashMap::default(),
+            shapes: Shapes::default(),
             nodes: IndexVec::new(),
             node_by_name: FxHashMap::default(),
             vacant_nodes: Vec::new(),
@@ -221,6 +224,10 @@ impl World {
     /// One kind of member.
     pub fn signature(&self, sig: SigIdx) -> &Signature {
         &self.sigs[sig]
+    }
+    /// What members were like that were asked for lately.
+    pub fn shapes(&self) -> &Shapes {
+        &self.shapes
     }
     /// The state of an empty node of a class.
     pub fn empty_state(&self, class: ClassIdx) -> NodeState {

@@ -1,14 +1,17 @@
-//! Seat members in a domain: as few domains and nodes as possible, and the last ones where they leave least.
+//! Seat members in a domain: as few domains and nodes as possible, and on nodes where the least is lost to others.
 
 use muster_core::device::DeviceSet;
 use muster_core::gang::Seat;
-use muster_core::id::{DomainIdx, NodeIdx, StateIdx};
+use muster_core::id::{DomainIdx, NodeIdx, SigIdx, StateIdx};
 use muster_core::signature::Reach;
 use smallvec::SmallVec;
 
 use super::Ask;
 use super::fits::{Fits, Want};
 use crate::scratch::{Filled, Scratch};
+
+/// Members per node, free GPUs (the fuller node first among equals), state, nodes.
+type Candidate = (u32, u64, StateIdx, u32);
 
 /// Seats up to `count` members in a domain and says how many found a seat.
 pub(crate) fn fill_domain(
@@ -86,8 +89,7 @@ fn fill_leaf(
     if scratch.world.signature(want.sig).reach == Reach::Name {
         return fill_by_name(scratch, fits, leaf, ask, want, count, seats);
     }
-    // Members per node, free GPUs (the fuller node first among equals), state, nodes.
-    let mut states: SmallVec<[(u32, u64, StateIdx, u32); 8]> = SmallVec::new();
+    let mut states: SmallVec<[Candidate; 8]> = SmallVec::new();
     for at in 0..scratch.tally(leaf).len() {
         let (state, nodes) = scratch.tally(leaf)[at];
         let each = fits.on_state(scratch, state, want, leaf);
@@ -98,8 +100,7 @@ fn fill_leaf(
     states.sort_unstable();
     let mut left = count;
     while left > 0 && !states.is_empty() {
-        // The tightest node that takes all the rest, or else the roomiest there is.
-        let at = states.partition_point(|(each, ..)| *each < left).min(states.len() - 1);
+        let at = best_node(scratch, fits, &states, ask.sig, left);
         let (each, _, state, nodes) = states[at];
         let each = each.min(left);
         let used = (left / each).min(nodes);
@@ -113,6 +114,37 @@ fn fill_leaf(
         }
     }
     count - left
+}
+
+/// Which of these states the next nodes are taken in: one that takes all the rest, or else a roomiest there is. Among
+/// several the one where least is lost to others; then the tightest if it takes all, and the one with most free if not.
+fn best_node(
+    scratch: &Scratch<'_>,
+    fits: &mut Fits,
+    states: &[Candidate],
+    sig: SigIdx,
+    left: u32,
+) -> usize {
+    let enough = states.partition_point(|(each, ..)| *each < left);
+    let last = states.len() - 1;
+    let mut lost = |at: usize| {
+        let (each, _, state, _) = states[at];
+        fits.fragments.added(scratch, state, sig, each.min(left))
+    };
+    match enough {
+        enough if enough == last => last,
+        enough if enough < last => {
+            (enough..=last).min_by_key(|at| (lost(*at), *at)).unwrap_or(last)
+        }
+        _ => {
+            let most = states[last].0;
+            let roomiest = states.partition_point(|(each, ..)| *each < most);
+            if roomiest == last {
+                return last;
+            }
+            (roomiest..=last).rev().min_by_key(|at| lost(*at)).unwrap_or(last)
+        }
+    }
 }
 
 /// Constraints that look at names are settled node by node.

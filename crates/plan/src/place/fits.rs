@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Ask;
+use super::fragments::Fragments;
 use crate::scratch::Scratch;
 
 /// A kind of member, and how well a node must suit it.
@@ -37,6 +38,8 @@ pub struct Fits {
     row_of: FxHashMap<Want, usize>,
     scores: FxHashMap<(SigIdx, ClassIdx, DomainIdx), Option<i32>>,
     floors: FxHashMap<SigIdx, SmallVec<[i32; 2]>>,
+    choosers: FxHashMap<SigIdx, bool>,
+    pub(super) fragments: Fragments,
 }
 
 impl Fits {
@@ -160,6 +163,33 @@ impl Fits {
         (0..longest)
             .map(|step| asks.iter().zip(&steps).map(|pair| want(pair, step)).collect())
             .collect()
+    }
+
+    /// How much a domain's nodes are wanted by others: the least of those that this kind of member can use.
+    pub(super) fn scarcity(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
+        let leaf = if scratch.world.topology().is_leaf(domain) { domain } else { ROOT };
+        let mut least = u64::MAX;
+        for (state, _) in scratch.tally(domain) {
+            if self.on_state(scratch, *state, want, leaf) > 0 {
+                least = least.min(self.fragments.wanted(scratch, scratch.state(*state).class));
+            }
+        }
+        least
+    }
+
+    /// Whether a kind of member can choose between classes of which some are wanted more than others.
+    pub(super) fn is_chooser(&mut self, scratch: &Scratch<'_>, sig: SigIdx) -> bool {
+        if let Some(chooser) = self.choosers.get(&sig) {
+            return *chooser;
+        }
+        let world = scratch.world;
+        let (signature, levels) = (world.signature(sig), world.topology().levels());
+        let classes = (0..world.class_count()).map(ClassIdx::from_index);
+        let mut usable = classes.filter(|class| signature.suits(world.class(*class), levels));
+        let first = usable.next().map(|class| self.fragments.wanted(scratch, class));
+        let chooser = usable.any(|class| Some(self.fragments.wanted(scratch, class)) != first);
+        self.choosers.insert(sig, chooser);
+        chooser
     }
 
     fn floors_of(&mut self, scratch: &Scratch<'_>, sig: SigIdx) -> SmallVec<[i32; 2]> {

@@ -5,6 +5,7 @@
 
 mod fill;
 mod fits;
+mod fragments;
 mod search;
 
 use muster_core::gang::{Closeness, Gang, Seat};

@@ -1,7 +1,7 @@
 //! Find the smallest domain that holds the whole gang, and try it.
 
 use muster_core::gang::Seat;
-use muster_core::id::{DomainIdx, Id, LevelIdx};
+use muster_core::id::{DomainIdx, Id, LevelIdx, StateIdx};
 use muster_core::signature::Reach;
 use muster_core::topology::{Level, ROOT};
 use smallvec::SmallVec;
@@ -49,7 +49,7 @@ pub(super) fn within(
     levels.into_iter().find_map(|candidates| try_each(scratch, fits, asks, wants, candidates))
 }
 
-/// A single node that takes the whole gang; the fullest that can.
+/// A single node that takes the whole gang: where least is lost to others, then the fullest that can.
 pub(super) fn one_node(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
@@ -59,20 +59,20 @@ pub(super) fn one_node(
     let topology = scratch.world.topology();
     let leaves =
         (0..topology.len()).map(DomainIdx::from_index).filter(|domain| topology.is_leaf(*domain));
-    let mut best: Option<(u64, DomainIdx, u32, muster_core::id::StateIdx)> = None;
+    let mut best: Option<((i64, u64), DomainIdx, u32, StateIdx)> = None;
     for leaf in leaves.collect::<Vec<_>>() {
         for (state, _) in scratch.tally(leaf).to_vec() {
-            let free = scratch.state(state).devices.free_milli();
-            if best.is_some_and(|(least, ..)| least <= free)
-                || !holds_all(scratch, fits, asks, wants, leaf, state)
-            {
+            let Some(after) = holds_all(scratch, fits, asks, wants, leaf, state) else { continue };
+            let added = fits.fragments.lost(scratch, after) - fits.fragments.lost(scratch, state);
+            let cost = (added, scratch.state(state).devices.free_milli());
+            if best.is_some_and(|(least, ..)| least <= cost) {
                 continue;
             }
             let slots = scratch.groups(leaf).slots_in(state).collect::<Vec<_>>();
             let slot = slots.into_iter().find(|slot| {
                 wants.iter().all(|want| fits.on_slot(scratch, leaf, *slot, state, *want) > 0)
             });
-            best = slot.map(|slot| (free, leaf, slot, state)).or(best);
+            best = slot.map(|slot| (cost, leaf, slot, state)).or(best);
         }
     }
     let (_, leaf, slot, mut state) = best?;
@@ -161,7 +161,14 @@ fn try_each(
     wants: &[Want],
     mut candidates: Vec<(u64, DomainIdx)>,
 ) -> Option<Vec<Seat>> {
-    candidates.sort_unstable();
+    // The tightest first, on hardware that others want least where there is a choice.
+    if candidates.len() > 1 && fits.is_chooser(scratch, wants[0].sig) {
+        candidates.sort_by_cached_key(|(left, domain)| {
+            (fits.scarcity(scratch, *domain, wants[0]), *left, *domain)
+        });
+    } else {
+        candidates.sort_unstable();
+    }
     for (_, domain) in candidates.into_iter().take(TRIES_PER_LEVEL) {
         let mut trial = scratch.trial();
         let mut seats = Vec::with_capacity(asks.iter().map(|ask| ask.count as usize).sum());
@@ -176,15 +183,15 @@ fn try_each(
     None
 }
 
-/// Whether one node in this state takes all roles together.
+/// The state one node is in when it has taken all roles together, if it takes them.
 fn holds_all(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
     wants: &[Want],
     leaf: DomainIdx,
-    mut state: muster_core::id::StateIdx,
-) -> bool {
+    mut state: StateIdx,
+) -> Option<StateIdx> {
     for (ask, want) in asks.iter().zip(wants) {
         // Names are looked at node by node afterwards; here only what fits counts for them.
         let signature = scratch.world.signature(ask.sig);
@@ -193,9 +200,9 @@ fn holds_all(
             Reach::Class | Reach::Place => fits.on_state(scratch, state, *want, leaf),
         };
         if each < ask.count {
-            return false;
+            return None;
         }
         state = scratch.fill(state, ask.sig, ask.count).state;
     }
-    true
+    Some(state)
 }

@@ -71,7 +71,13 @@ pub(super) fn draw_up(
     let scope = scope(cycle, gang, way.offering)?;
     let suits: Vec<Vec<OfferingRef>> =
         asks.iter().map(|ask| offerings_for(cycle, gang, ask)).collect();
-    let coming = coming(cycle, &scope, way.offering);
+    let mut coming = coming(cycle, &scope, way.offering);
+    if scope == Scope::OneNewNode {
+        let holds_all = |cycle: &mut Cycle<'_>, offering| {
+            asks.iter().all(|ask| members_per_node(cycle, offering, ask) >= ask.count)
+        };
+        coming.retain(|(_, offering)| holds_all(cycle, *offering));
+    }
     if !has_room(cycle, &asks[pivot], &suits[pivot], &scope, &coming) {
         return None;
     }
@@ -105,6 +111,7 @@ pub(super) fn draw_up(
         }
         let mut passed = Vec::new();
         while left > 0
+            && (scope != Scope::OneNewNode || trial.paper().len() == first)
             && let Some((claim, offering)) = coming.pop_front()
         {
             if !suits[i].contains(&offering) {

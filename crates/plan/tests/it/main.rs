@@ -17,6 +17,7 @@ mod surplus;
 mod ways;
 
 mod constraints;
+mod fragments;
 mod gpus;
 mod roles;
 mod topology;

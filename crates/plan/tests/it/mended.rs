@@ -520,3 +520,75 @@ fn a_gang_at_a_limit_above_holds_up_all_that_share_it_and_nobody_else() {
     other runs
     ");
 }
+
+#[test]
+fn who_must_be_on_one_node_is_not_spread_over_two_that_are_woken() {
+    assert_snapshot!(check("
+        pool p stopped=2 : zone=a price=9 start=1m
+        plan
+        ready c0
+        ready c1
+        plan
+        lost c0
+        lost c1
+        parked c0
+        parked c1
+        plan
+        gang wide 2x8gpu topology=required:node
+        gang fits 2x4gpu topology=required:node
+        plan
+    "), @"
+    stock c0 p/gpu8@a, c1 p/gpu8@a
+    park c0
+    park c1
+    nothing
+    order o0 for fits: 1 x p/gpu8@a by 15m: c0[0-3] c0[4-7]
+    stock c2 p/gpu8@a
+    wide is impossible: r0 never 2, at most 1
+    ");
+}
+
+#[test]
+fn what_one_leaves_for_another_is_not_promised_to_a_third() {
+    assert_snapshot!(check("
+        node a1 gpus=2
+        gang one 1x2*0.4gpu preemptible for=10h
+        gang two 1x2*0.4gpu preemptible for=10h
+        plan
+        started one
+        started two
+        +1h
+        gang high 2x0.5gpu prio=5 for=1h
+        gang next 2x0.3gpu prio=3 for=1h
+        plan
+    "), @"
+    admit one: a1[0-1]
+    admit two: a1[0-1]
+    -- 1h
+    order o0 for high:  by 1h2m after all 1 of one: a1[0] a1[1]
+    stop one: preempted by high
+    one is stopping
+    two runs
+    next waits #1: r0 fits 0 of 2, provisioning off
+    ");
+}
+
+#[test]
+fn who_leaves_a_node_that_will_be_gone_is_not_told_something_else_besides() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang big 1..4x8gpu for=10h
+        plan
+        started big
+        +1h
+        notice a1 30m
+        node a4 gpus=8
+        gang next 2x8gpu for=1h
+        plan
+    "), @"
+    admit big: a1[0-7] a2[0-7] a3[0-7]
+    -- 1h
+    resize big from 3 to 2: a2[0-7] a3[0-7]
+    next waits #1: r0 fits 1 of 2, provisioning off
+    ");
+}

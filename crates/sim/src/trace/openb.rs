@@ -4,7 +4,7 @@ mod nodes;
 mod pods;
 
 pub use nodes::{parse_nodes, read_nodes};
-pub use pods::{Pod, jobs, parse_pods, read_pods};
+pub use pods::{Pod, gang, jobs, parse_pods, read_pods};
 
 pub(super) use nodes::Column as NodeColumn;
 pub(super) use pods::Column as PodColumn;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use muster_core::device::WHOLE;
-use muster_core::gang::{Request, RoleSpec};
+use muster_core::gang::{GangSpec, Request, RoleSpec};
 use muster_core::time::Time;
 
 use super::{device_count, mebibytes, number};
@@ -73,8 +73,6 @@ pub fn parse_pods(file: &Path, input: impl BufRead) -> Result<Vec<Pod>, TraceErr
 /// # Errors
 /// When the list has no times.
 pub fn jobs(file: &Path, pods: Vec<Pod>) -> Result<Replay, TraceError> {
-    let (queue, nobody, role): (Arc<str>, Arc<str>, Arc<str>) =
-        ("default".into(), "".into(), "pod".into());
     let mut replay = Replay::default();
     for pod in pods {
         let Some(submit) = pod.created else {
@@ -86,13 +84,18 @@ pub fn jobs(file: &Path, pods: Vec<Pod>) -> Result<Replay, TraceError> {
             replay.skipped.push(Skip { line: pod.line, reason: SkipReason::NeverRan });
             continue;
         };
-        let mut role: RoleSpec = plain::role(role.clone(), 1, pod.request);
-        role.constraints.gpu_models = pod.models;
-        let gang = plain::gang(pod.name, queue.clone(), nobody.clone(), vec![role]);
+        let gang = gang(pod.name.clone(), &pod);
         replay.jobs.push(Job::new(gang, submit, deleted.since(scheduled)));
     }
     replay.jobs.sort_by_key(|job| job.submit);
     Ok(replay)
+}
+
+/// A pod as a gang of one.
+pub fn gang(name: Arc<str>, pod: &Pod) -> GangSpec {
+    let mut role: RoleSpec = plain::role("pod".into(), 1, pod.request.clone());
+    role.constraints.gpu_models = pod.models.clone();
+    plain::gang(name, "default".into(), "".into(), vec![role])
 }
 
 fn pod(row: &Row<'_>, names: &mut Names) -> Result<Pod, TraceError> {
