@@ -83,12 +83,6 @@ impl World {
         self.change_pace(id, pause, |_| {});
         self.give_up(id, seats);
         self.gang_mut(id).resized = Some(now);
-        let whole = |gang: &Gang, world: &World| {
-            gang.seats.iter().all(|seat| world.node(seat.node).is_some())
-        };
-        if whole(self.gang(id).expect("a gang that is not over"), self) {
-            self.broken.remove(&id);
-        }
     }
 
     /// A gang keeps these seats and leaves all others.
@@ -102,6 +96,10 @@ impl World {
         self.charge_seats(id, &left, false);
         self.rise(id, &left);
         self.has_made_way(id);
+        let gang = self.gang(id).expect("a gang that is not over");
+        if gang.seats.iter().all(|seat| self.node(seat.node).is_some()) {
+            self.broken.remove(&id);
+        }
     }
 
     /// Counts what a gang has done so far, and lets it go on otherwise.
