@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FAULT_SEEDS ?= 400
 
-.PHONY: help run test lint unit faults examples bench clean
+.PHONY: help run test lint unit cluster faults examples bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -11,14 +11,18 @@ help: ## Say what can be made
 run: ## Tell the story of examples/quickstart.yaml in about a minute
 	@$(CARGO) run --quiet --package muster-cli -- run examples/quickstart.yaml
 
-test: lint unit faults examples ## Everything CI runs
+test: lint unit cluster faults examples ## Everything CI runs
 
 lint: ## Formatting and clippy, warnings are errors
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+	$(CARGO) clippy --workspace --all-targets --all-features --quiet -- --deny warnings
 
 unit: ## Unit, case, property and command-line tests
 	$(CARGO) test --workspace --quiet
+
+cluster: ## Tests against a real Kubernetes, which is built first if it can be (see docs/testing.md)
+	$(CARGO) xtask testbed --may-skip
+	$(CARGO) test --package muster-testkit --features cluster --test cluster --quiet
 
 faults: ## Random worlds with random faults, every promise checked after every event
 	$(CARGO) xtask faults --seeds $(FAULT_SEEDS)

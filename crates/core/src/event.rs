@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ahead::Outlook;
 use crate::gang::GangSpec;
-use crate::id::{ClaimId, GangId};
+use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef};
 use crate::node::NodeSpec;
 use crate::order::ClaimFailure;
 use crate::plan::Action;
@@ -31,6 +31,19 @@ pub enum Event {
     GangSubmitted(GangSpec),
     /// A gang is no longer wanted.
     GangCancelled(GangId),
+    /// A gang's submitter has thought again: the gang of that name is like this from now on, and keeps its place.
+    GangChanged(GangSpec),
+    /// A gang's members sit here, whatever was decided: found after a restart, or some of them are done.
+    GangFound {
+        /// The gang.
+        gang: GangId,
+        /// Since when, if it was not known to run.
+        since: Time,
+        /// Where all that are not done sit.
+        sitting: Vec<Sitting>,
+    },
+    /// A claim was found that is not known, for nobody.
+    ClaimFound(ClaimId, OfferingRef),
     /// A node was seen, for the first time or again.
     NodeSeen(NodeSpec),
     /// A node is no more.
@@ -73,6 +86,17 @@ pub enum Event {
     Decided(Action),
 }
 
+/// Members of a role that a host sees on a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Sitting {
+    /// Their role, by place in the gang's list.
+    pub role: u16,
+    /// Their node.
+    pub node: NodeIdx,
+    /// How many they are.
+    pub members: u16,
+}
+
 /// Why an event could not be applied. The World is unchanged then.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
@@ -97,6 +121,9 @@ pub enum Refusal {
     /// No such gang.
     #[error("gang {0:?} does not exist")]
     UnknownGang(GangId),
+    /// No gang of that name.
+    #[error("gang `{0}` does not exist")]
+    NoSuchGang(Arc<str>),
     /// No such claim.
     #[error("claim {0:?} does not exist")]
     UnknownClaim(ClaimId),

@@ -1,4 +1,4 @@
-//! What tests of every host share: builders for specs, and checkers for the promises.
+//! What tests of every host share: builders for specs, checkers for the promises, and a real Kubernetes.
 //!
 //! The checkers never look into the World or the planner. They keep their own books from [`Fact`]s, as an
 //! auditor would, so that the thing they check cannot talk them into its own mistakes.
@@ -6,6 +6,9 @@
 //! [`Fact`]: muster_core::Fact
 
 pub mod build;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod promises;
+pub mod testbed;
 
 pub use promises::{Ledger, Promise, Violation};

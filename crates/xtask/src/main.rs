@@ -2,6 +2,7 @@
 
 mod bench;
 mod faults;
+mod testbed;
 
 use std::process::ExitCode;
 
@@ -21,12 +22,15 @@ enum Chore {
     Faults(faults::Args),
     /// Measure; every benchmark prints one JSON object per line on standard output and nothing else there
     Bench(bench::Args),
+    /// Build the real Kubernetes that tests run against
+    Testbed(testbed::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
         Chore::Bench(args) => bench::run(&args),
+        Chore::Testbed(args) => testbed::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

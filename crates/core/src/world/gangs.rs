@@ -5,38 +5,24 @@ use crate::baseline::Baseline;
 use crate::event::{Refusal, Stale};
 use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
 use crate::history::Run;
-use crate::id::{GangId, SigIdx};
+use crate::id::{GangId, QueueIdx, SigIdx};
 use crate::order::MakesWay;
 use crate::plan::StopReason;
 use crate::queue::Usage;
 use crate::signature::{Signature, SignatureKey};
 use crate::time::{Span, Time};
+use crate::topology::Level;
 use crate::work::Work;
 
 impl World {
     pub(super) fn submit(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
-        let Some(queue) = self.queue_by_name.get(&spec.queue).copied() else {
-            return Err(Refusal::UnknownQueue(spec.queue.clone()));
-        };
         if self.gang_by_name.contains_key(&spec.name) {
             return Err(Refusal::DuplicateGang(spec.name.clone()));
         }
-        if spec.roles.is_empty()
-            || spec.roles.iter().any(|role| role.min == 0 || role.min > role.max)
-        {
-            return Err(Refusal::EmptyGang(spec.name.clone()));
-        }
-        let level = match &spec.closeness {
-            None => None,
-            Some(Closeness::Required(name) | Closeness::Preferred(name)) => {
-                let level = self.topology.levels().find(name);
-                Some(level.ok_or_else(|| Refusal::UnknownLevel(name.clone()))?)
-            }
-        };
+        let (queue, level) = self.check_spec(spec)?;
         let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
-        let mut wants = Usage::default();
+        let wants = self.wanted_at_least(spec, &sigs);
         for (role, sig) in spec.roles.iter().zip(&sigs) {
-            wants.add(&self.sigs[*sig].key.amounts, self.sigs[*sig].gpu_milli(), role.min);
             if self.sigs[*sig].key.gpu.is_some() {
                 self.shapes.note(*sig, role.min);
             }
@@ -74,6 +60,43 @@ impl World {
         self.disruptable += u32::from(spec.is_disruptable());
         self.wait(id);
         Ok(())
+    }
+
+    /// The queue and the topology level that a gang names, if everything in it makes sense.
+    pub(super) fn check_spec(&self, spec: &GangSpec) -> Result<(QueueIdx, Option<Level>), Refusal> {
+        let queue = self.queue_by_name.get(&spec.queue).copied();
+        let queue = queue.ok_or_else(|| Refusal::UnknownQueue(spec.queue.clone()))?;
+        if spec.roles.is_empty()
+            || spec.roles.iter().any(|role| role.min == 0 || role.min > role.max)
+        {
+            return Err(Refusal::EmptyGang(spec.name.clone()));
+        }
+        let level = match &spec.closeness {
+            None => None,
+            Some(Closeness::Required(name) | Closeness::Preferred(name)) => {
+                let level = self.topology.levels().find(name);
+                Some(level.ok_or_else(|| Refusal::UnknownLevel(name.clone()))?)
+            }
+        };
+        Ok((queue, level))
+    }
+
+    /// What a gang takes with the minimum of every role.
+    pub(super) fn wanted_at_least(&self, spec: &GangSpec, sigs: &[SigIdx]) -> Usage {
+        let mut wants = Usage::default();
+        for (role, sig) in spec.roles.iter().zip(sigs) {
+            wants.add(&self.sigs[*sig].key.amounts, self.sigs[*sig].gpu_milli(), role.min);
+        }
+        wants
+    }
+
+    /// One gang fewer was said to last so long.
+    pub(super) fn unsay(&mut self, said: Span) {
+        let others = self.said.get_mut(&said).expect("counted when it was submitted");
+        *others -= 1;
+        if *others == 0 {
+            self.said.remove(&said);
+        }
     }
 
     pub(super) fn cancel(&mut self, id: GangId) -> Result<(), Refusal> {
@@ -194,7 +217,7 @@ impl World {
         Ok(())
     }
 
-    fn note_eviction(&mut self, queue: crate::id::QueueIdx) {
+    fn note_eviction(&mut self, queue: QueueIdx) {
         let now = self.now;
         let evicted = &mut self.queues[queue].evicted;
         while evicted.front().is_some_and(|at| now.since(*at) >= Span::hours(1)) {
@@ -253,12 +276,7 @@ impl World {
         }
         self.gang_by_name.remove(&gang.spec.name);
         self.disruptable -= u32::from(gang.spec.is_disruptable());
-        let said = gang.spec.said_duration();
-        let others = self.said.get_mut(&said).expect("counted when it was submitted");
-        *others -= 1;
-        if *others == 0 {
-            self.said.remove(&said);
-        }
+        self.unsay(gang.spec.said_duration());
         self.live.remove(&id);
         self.pending.remove(&id);
         self.broken.remove(&id);
@@ -393,7 +411,7 @@ impl World {
         self.has_made_way(id);
     }
 
-    fn signature_of(&mut self, role: &RoleSpec) -> SigIdx {
+    pub(super) fn signature_of(&mut self, role: &RoleSpec) -> SigIdx {
         let key = SignatureKey {
             amounts: self.names.amounts(&role.request.amounts),
             gpu: role.request.gpu.clone(),

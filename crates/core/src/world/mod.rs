@@ -5,6 +5,7 @@
 
 mod apply;
 mod claims;
+mod found;
 mod gangs;
 mod nodes;
 mod orders;

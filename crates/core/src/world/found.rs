@@ -1,0 +1,128 @@
+//! What a host finds rather than decides: gangs that run already, claims somebody asked for before, a gang whose
+//! submitter has thought again.
+//!
+//! What is found is true whether it fits or not. Nothing here is refused for want of room or quota; what is too much
+//! counts all the same, so that nobody else is put on top of it.
+
+use super::World;
+use crate::device::DeviceSet;
+use crate::event::{Refusal, Sitting, Stale};
+use crate::gang::{Gang, GangSpec, Phase, Seat};
+use crate::id::{ClaimId, GangId, OfferingRef, SigIdx};
+use crate::time::Time;
+
+impl World {
+    /// A gang's members are where the host sees them, since this instant if they were not known to be.
+    pub(super) fn find_gang(
+        &mut self,
+        id: GangId,
+        since: Time,
+        sitting: &[Sitting],
+    ) -> Result<(), Refusal> {
+        let gang = self.gang(id).ok_or(Refusal::UnknownGang(id))?;
+        let known = |sitting: &Sitting| {
+            usize::from(sitting.role) < gang.sigs.len() && self.node(sitting.node).is_some()
+        };
+        if matches!(gang.phase, Phase::Assembling(_))
+            || gang.resize.is_some()
+            || sitting.is_empty()
+            || !sitting.iter().all(known)
+        {
+            return Err(Stale::Gang.into());
+        }
+        let was_waiting = gang.phase == Phase::Waiting;
+        if was_waiting {
+            self.leave_line(id);
+            self.pending.remove(&id);
+            self.repairs.remove(&id);
+        }
+        self.unlist_end(id);
+        self.charge_seats(id, &self.gang(id).expect("just seen").seats.clone(), false);
+        let left = std::mem::take(&mut self.gang_mut(id).seats);
+        self.rise(id, &left);
+        for one in sitting {
+            let seats = self.seats_for(id, one);
+            self.take_seats(one.node, id, u32::from(one.members));
+            self.gang_mut(id).seats.extend(seats);
+            self.recount(one.node);
+        }
+        let seats = self.gang(id).expect("just seen").seats.clone();
+        self.charge_seats(id, &seats, true);
+        self.list_end(id);
+        if was_waiting {
+            self.gang_mut(id).work.since = since;
+            self.enter(id, Phase::Running { at: since });
+        }
+        self.broken.remove(&id);
+        Ok(())
+    }
+
+    /// Seats for members that sit on a node already: on devices nobody is known to have, as far as there are any.
+    fn seats_for(&self, id: GangId, sitting: &Sitting) -> Vec<Seat> {
+        let Sitting { role, node, members } = *sitting;
+        let sig = self.gang(id).expect("just seen").sigs[usize::from(role)];
+        let (gpus, share) = self.signature(sig).gpu();
+        if gpus == 0 {
+            return vec![Seat { devices: DeviceSet::default(), node, role, members }];
+        }
+        let mut free = self.states.get(self.row(node).state).devices.clone();
+        let one = |_| {
+            let devices = free.take(gpus, share).unwrap_or_default();
+            Seat { devices, node, role, members: 1 }
+        };
+        (0..members).map(one).collect()
+    }
+
+    /// A claim is there that somebody asked for before, for nobody as far as is known.
+    pub(super) fn find_claim(&mut self, id: ClaimId, offering: OfferingRef) -> Result<(), Refusal> {
+        let pool = self.pools.get(offering.pool).ok_or(Refusal::UnknownClaim(id))?;
+        if usize::from(offering.slot) >= pool.spec.offerings.len() {
+            return Err(Refusal::UnknownClaim(id));
+        }
+        let name = pool.spec.name.clone();
+        if self.claims.get(&id).is_none_or(|known| known.offering != offering) {
+            self.ask_for(id, offering, None, || format!("{name}-{}", id.0));
+        }
+        Ok(())
+    }
+
+    /// A gang's submitter has thought again. It keeps its place; once it has an order or seats, what its members are
+    /// like can no longer change.
+    pub(super) fn change_gang(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
+        let id = self.gang_by_name.get(&spec.name).copied();
+        let id = id.ok_or_else(|| Refusal::NoSuchGang(spec.name.clone()))?;
+        let (queue, level) = self.check_spec(spec)?;
+        let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
+        let gang = self.gang(id).expect("named");
+        let waits = gang.phase == Phase::Waiting;
+        let within = |gang: &Gang| {
+            let had = |role: usize| gang.members_in(role as u16);
+            gang.sigs == sigs
+                && gang.queue == queue
+                && gang.resize.is_none()
+                && !matches!(gang.phase, Phase::Assembling(_))
+                && spec.roles.iter().enumerate().all(|(at, role)| had(at) <= role.max)
+        };
+        if !waits && !within(gang) {
+            return Err(Stale::Gang.into());
+        }
+        let wants = self.wanted_at_least(spec, &sigs);
+        let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_duration());
+        if waits {
+            self.leave_line(id);
+        }
+        self.unlist_end(id);
+        let gang = self.gang_mut(id);
+        (gang.sigs, gang.wants, gang.queue, gang.level) = (sigs, wants, queue, level);
+        gang.spec = spec.clone();
+        self.list_end(id);
+        self.disruptable += u32::from(spec.is_disruptable());
+        self.disruptable -= u32::from(was_disruptable);
+        self.unsay(said);
+        *self.said.entry(spec.said_duration()).or_default() += 1;
+        if waits {
+            self.wait(id);
+        }
+        Ok(())
+    }
+}

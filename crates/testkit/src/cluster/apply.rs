@@ -1,0 +1,114 @@
+//! Installing manifests.
+
+use std::time::Duration;
+
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, TypeMeta};
+use kube::core::GroupVersionKind;
+use kube::discovery::{self, Scope};
+use kube::{Client, ResourceExt};
+
+use super::{Cluster, Role};
+
+/// A definition is served a moment after it is accepted.
+const SERVED_WITHIN: Duration = Duration::from_secs(120);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error("not YAML: {0}")]
+    Yaml(String),
+    #[error("not an object: {0}")]
+    Object(#[from] serde_json::Error),
+    #[error("an object without apiVersion and kind")]
+    Typeless,
+    #[error("{0}: {1}")]
+    Refused(String, kube::Error),
+    #[error("{0} is not served after {SERVED_WITHIN:?}")]
+    NotServed(String),
+}
+
+impl Cluster {
+    /// Creates or changes every object of a YAML text, as the admin. What a definition defines is served when this
+    /// returns.
+    pub async fn apply(&self, yaml: &str) -> Result<(), ApplyError> {
+        self.apply_as(Role::Admin, yaml).await
+    }
+
+    /// The same as somebody else.
+    pub async fn apply_as(&self, role: Role, yaml: &str) -> Result<(), ApplyError> {
+        let client = self.client(role).await;
+        let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(yaml)
+            .map_err(|error| ApplyError::Yaml(error.to_string()))?;
+        for object in objects {
+            apply_one(&client, serde_json::from_value(object)?).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn apply_one(client: &Client, object: DynamicObject) -> Result<(), ApplyError> {
+    let types = object.types.clone().ok_or(ApplyError::Typeless)?;
+    let name = object.name_any();
+    let title = format!("{} {name}", types.kind);
+    let refused = |error| ApplyError::Refused(title.clone(), error);
+    let api =
+        api_of(client, &types, object.metadata.namespace.as_deref()).await.map_err(refused)?;
+    let params = PatchParams::apply("muster-testbed").force();
+    let applied = api.patch(&name, &params, &Patch::Apply(&object)).await;
+    applied.map_err(refused)?;
+    if types.kind == "CustomResourceDefinition" {
+        let served = until_served(client, &object);
+        let late = |_| ApplyError::NotServed(title.clone());
+        tokio::time::timeout(SERVED_WITHIN, served).await.map_err(late)?;
+    }
+    Ok(())
+}
+
+async fn api_of(
+    client: &Client,
+    types: &TypeMeta,
+    namespace: Option<&str>,
+) -> Result<Api<DynamicObject>, kube::Error> {
+    let kind =
+        GroupVersionKind::try_from(types).map_err(|error| kube::Error::Service(error.into()))?;
+    let (resource, capabilities) = discovery::pinned_kind(client, &kind).await?;
+    Ok(match (capabilities.scope, namespace) {
+        (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
+        (Scope::Namespaced, Some(namespace)) => {
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+        (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
+    })
+}
+
+/// The condition `Established` is not enough: a server that is busy lists the kind, and answers for it, only later.
+async fn until_served(client: &Client, definition: &DynamicObject) {
+    for kind in kinds_of(definition) {
+        while !is_served(client, &kind).await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn kinds_of(definition: &DynamicObject) -> Vec<GroupVersionKind> {
+    let spec = &definition.data["spec"];
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let served = versions.filter(|version| version["served"] == true);
+    served
+        .map(|version| GroupVersionKind {
+            group: text(&spec["group"]),
+            version: text(&version["name"]),
+            kind: text(&spec["names"]["kind"]),
+        })
+        .collect()
+}
+
+async fn is_served(client: &Client, kind: &GroupVersionKind) -> bool {
+    let Ok((resource, _)) = discovery::pinned_kind(client, kind).await else { return false };
+    let objects: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    match objects.list(&ListParams::default().limit(1)).await {
+        // Whoever may define a kind may not look at its objects for that.
+        Err(kube::Error::Api(status)) => status.code == 403,
+        answer => answer.is_ok(),
+    }
+}

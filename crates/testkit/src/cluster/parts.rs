@@ -1,0 +1,166 @@
+//! Those who make a cluster move, each on request.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::credentials::Credentials;
+use super::{Role, Setup, Version};
+use crate::testbed::{self, Tool};
+
+/// Instance types for Karpenter, with eight GPUs among them.
+const INSTANCE_TYPES: &str = include_str!("instance_types.json");
+
+/// Controllers that tests of a scheduler and provisioner meet. The others would want clouds, volumes and networks.
+const CONTROLLERS: &[&str] = &[
+    "clusterrole-aggregation-controller",
+    "daemonset-controller",
+    "deployment-controller",
+    "disruption-controller",
+    "garbage-collector-controller",
+    "job-controller",
+    "namespace-controller",
+    "node-lifecycle-controller",
+    "pod-garbage-collector-controller",
+    "replicaset-controller",
+    "resourcequota-controller",
+    "serviceaccount-controller",
+    "statefulset-controller",
+    "taint-eviction-controller",
+    "ttl-after-finished-controller",
+];
+
+/// Of kwok's manifests those for the API server; the others are its own, what becomes of a node or pod and when.
+const KWOK_ROLES: [&str; 2] = ["role.yaml", "role_binding.yaml"];
+
+/// A program besides the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Jobs get pods, what has lost its owner goes, nodes lose and gain taints. Brings service accounts with it.
+    ControllerManager,
+    /// The stock scheduler, native gangs included.
+    Scheduler,
+    /// Plays the kubelet of every node annotated `kwok.x-k8s.io/node: fake`: it turns ready, its pods run.
+    Kwok,
+    /// Turns NodeClaims of the KWOKNodeClass `default` into nodes. Needs `Kwok` and `ControllerManager` to get them
+    /// ready.
+    Karpenter,
+}
+
+impl Part {
+    pub const ALL: [Self; 4] =
+        [Self::ControllerManager, Self::Scheduler, Self::Kwok, Self::Karpenter];
+
+    pub const fn tool(self) -> Tool {
+        match self {
+            Self::ControllerManager => Tool::ControllerManager,
+            Self::Scheduler => Tool::Scheduler,
+            Self::Kwok => Tool::Kwok,
+            Self::Karpenter => Tool::Karpenter,
+        }
+    }
+
+    const fn role(self) -> Role {
+        match self {
+            Self::ControllerManager => Role::ControllerManager,
+            Self::Scheduler => Role::Scheduler,
+            Self::Kwok => Role::Kwok,
+            Self::Karpenter => Role::Karpenter,
+        }
+    }
+
+    /// Manifests to apply before it starts.
+    pub(super) fn manifests(self) -> io::Result<Vec<String>> {
+        match self {
+            Self::ControllerManager | Self::Scheduler => Ok(Vec::new()),
+            Self::Kwok => KWOK_ROLES
+                .iter()
+                .map(|name| std::fs::read_to_string(testbed::manifests(Tool::Kwok).join(name)))
+                .collect(),
+            Self::Karpenter => {
+                let files = yaml_files(&testbed::manifests(Tool::Karpenter))?;
+                let crds = files.iter().map(std::fs::read_to_string);
+                let ours = include_str!("karpenter.yaml").to_owned();
+                crds.chain([Ok(ours)]).collect()
+            }
+        }
+    }
+
+    pub(super) fn command(
+        self,
+        program: &Path,
+        folder: &Path,
+        credentials: &Credentials,
+        version: Version,
+        setup: &Setup,
+    ) -> io::Result<Command> {
+        let kubeconfig = credentials.kubeconfig(self.role());
+        let mut command = Command::new(program);
+        match self {
+            Self::ControllerManager => {
+                command
+                    .arg(format!("--kubeconfig={}", kubeconfig.display()))
+                    .arg(format!("--controllers={}", controllers(version)))
+                    .args(["--leader-elect=false", "--secure-port=0"])
+                    .args(["--kube-api-qps=1000", "--kube-api-burst=2000"])
+                    .args(setup.gates(version));
+            }
+            Self::Scheduler => {
+                let file = folder.join("scheduler.yaml");
+                std::fs::write(&file, scheduler_configuration(&kubeconfig))?;
+                command
+                    .arg(format!("--config={}", file.display()))
+                    .arg("--secure-port=0")
+                    .args(setup.gates(version));
+            }
+            Self::Kwok => {
+                command.arg(format!("--kubeconfig={}", kubeconfig.display()));
+                command.arg("--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake");
+                for stage in yaml_files(&testbed::manifests(Tool::Kwok))? {
+                    if !KWOK_ROLES.iter().any(|role| stage.ends_with(role)) {
+                        command.arg(format!("--config={}", stage.display()));
+                    }
+                }
+            }
+            Self::Karpenter => {
+                let types = folder.join("instance-types.json");
+                std::fs::write(&types, INSTANCE_TYPES)?;
+                command.envs([
+                    ("KUBECONFIG", kubeconfig.into_os_string()),
+                    ("INSTANCE_TYPES_FILE_PATH", types.into_os_string()),
+                    ("DISABLE_LEADER_ELECTION", OsString::from("true")),
+                    // Any free port; it cannot be told not to listen.
+                    ("METRICS_PORT", OsString::from("0")),
+                    ("HEALTH_PROBE_PORT", OsString::from("0")),
+                ]);
+            }
+        }
+        Ok(command)
+    }
+}
+
+/// A name that it does not know would keep it from starting.
+fn controllers(version: Version) -> String {
+    let of_gangs = (version.minor >= 37).then_some("podgroup-protection-controller");
+    CONTROLLERS.iter().copied().chain(of_gangs).collect::<Vec<_>>().join(",")
+}
+
+/// The stock profile; only the client's own speed limit is lifted, since it would be what is measured.
+fn scheduler_configuration(kubeconfig: &Path) -> String {
+    serde_json::json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": { "leaderElect": false },
+        "clientConnection": { "kubeconfig": kubeconfig, "qps": 1000, "burst": 2000 },
+    })
+    .to_string()
+}
+
+fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut files = entries.collect::<io::Result<Vec<_>>>()?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    Ok(files)
+}

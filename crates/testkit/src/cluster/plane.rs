@@ -1,0 +1,79 @@
+//! The control plane: etcd and kube-apiserver.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::credentials::Credentials;
+use super::{Part, Setup, Version};
+
+/// The ports of one cluster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ports {
+    pub(super) etcd: u16,
+    pub(super) etcd_peers: u16,
+    pub(super) api: u16,
+}
+
+impl Ports {
+    pub(super) fn server(self) -> String {
+        format!("https://127.0.0.1:{}", self.api)
+    }
+}
+
+pub(super) fn etcd(program: &Path, folder: &Path, ports: Ports) -> Command {
+    let clients = format!("http://127.0.0.1:{}", ports.etcd);
+    let peers = format!("http://127.0.0.1:{}", ports.etcd_peers);
+    let mut command = Command::new(program);
+    command
+        .arg(format!("--data-dir={}", folder.join("etcd").display()))
+        .arg(format!("--listen-client-urls={clients}"))
+        .arg(format!("--advertise-client-urls={clients}"))
+        .arg(format!("--listen-peer-urls={peers}"))
+        .arg(format!("--initial-advertise-peer-urls={peers}"))
+        .arg(format!("--initial-cluster=default={peers}"))
+        // What is written need not survive anything.
+        .arg("--unsafe-no-fsync")
+        .arg("--log-level=warn");
+    command
+}
+
+pub(super) fn api_server(
+    program: &Path,
+    credentials: &Credentials,
+    ports: Ports,
+    version: Version,
+    setup: &Setup,
+) -> Command {
+    let mut command = Command::new(program);
+    command
+        .arg(format!("--etcd-servers=http://127.0.0.1:{}", ports.etcd))
+        .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
+        .arg(format!("--secure-port={}", ports.api))
+        .arg(format!("--tls-cert-file={}", credentials.certificate().display()))
+        .arg(format!("--tls-private-key-file={}", credentials.key().display()))
+        .arg(format!("--token-auth-file={}", credentials.tokens().display()))
+        .arg("--service-account-issuer=https://kubernetes.default.svc")
+        .arg(format!("--service-account-signing-key-file={}", credentials.signing_key().display()))
+        .arg(format!("--service-account-key-file={}", credentials.verifying_key().display()))
+        .arg("--authorization-mode=Node,RBAC")
+        .arg("--service-cluster-ip-range=10.0.0.0/24")
+        .arg("--allow-privileged=true")
+        // Nobody looks the server up inside the cluster, and a loopback address would be refused.
+        .arg("--endpoint-reconciler-type=none")
+        // Fair queuing among clients would slow down the one that is measured.
+        .arg("--enable-priority-and-fairness=false")
+        .arg("--profiling=false");
+    if let Some(gates) = setup.gates(version) {
+        command.arg(gates);
+    }
+    if !version.gang_apis().is_empty() {
+        let apis = version.gang_apis().iter().map(|api| format!("scheduling.k8s.io/{api}=true"));
+        command.arg(format!("--runtime-config={}", apis.collect::<Vec<_>>().join(",")));
+    }
+    if !setup.has(Part::ControllerManager) {
+        // It is the controllers that make a namespace's service account, and that take the taint off a node that
+        // is ready. Without them pods could not be created and nodes not be used.
+        command.arg("--disable-admission-plugins=ServiceAccount,TaintNodesByCondition");
+    }
+    command
+}

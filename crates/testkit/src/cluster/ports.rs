@@ -1,0 +1,20 @@
+//! Ports that nobody holds.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+
+/// As many free loopback ports, all different.
+///
+/// They are free now and may be taken before a program opens them, by a connection going out for one. Whoever starts
+/// the program tries again then.
+pub(super) fn free<const N: usize>() -> io::Result<[u16; N]> {
+    // Held together, so that the system cannot give one out twice.
+    let mut held = Vec::with_capacity(N);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}

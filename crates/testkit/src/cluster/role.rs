@@ -1,0 +1,93 @@
+//! Who talks to the cluster, and what each may do.
+
+use std::fmt::Write;
+
+/// One identity with a token of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// May do everything.
+    Admin,
+    /// Muster itself: the service account `muster` in `muster-system`. It may do what the manifests that a test
+    /// applies say, and nothing before that.
+    Muster,
+    /// Somebody who submits gangs: the cluster role `edit`.
+    User,
+    /// Somebody who may look: the cluster role `view`, so no nodes and nothing cluster-wide.
+    Viewer,
+    /// An auditor: reads everything, writes nothing.
+    Observer,
+    ControllerManager,
+    Scheduler,
+    Kwok,
+    Karpenter,
+}
+
+impl Role {
+    pub const ALL: [Self; 9] = [
+        Self::Admin,
+        Self::Muster,
+        Self::User,
+        Self::Viewer,
+        Self::Observer,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kwok,
+        Self::Karpenter,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Muster => "muster",
+            Self::User => "user",
+            Self::Viewer => "viewer",
+            Self::Observer => "observer",
+            Self::ControllerManager => "controller-manager",
+            Self::Scheduler => "scheduler",
+            Self::Kwok => "kwok",
+            Self::Karpenter => "karpenter",
+        }
+    }
+
+    /// The name that Kubernetes knows it by. Those of programs are what their own manifests bind roles to, so that
+    /// these can be applied as they are.
+    pub const fn user(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Muster => "system:serviceaccount:muster-system:muster",
+            Self::User => "user",
+            Self::Viewer => "viewer",
+            Self::Observer => "observer",
+            Self::ControllerManager => "system:kube-controller-manager",
+            Self::Scheduler => "system:kube-scheduler",
+            Self::Kwok => "system:serviceaccount:kube-system:kwok-controller",
+            Self::Karpenter => "system:serviceaccount:kube-system:karpenter",
+        }
+    }
+
+    const fn groups(self) -> &'static str {
+        match self {
+            // All controllers run under one identity here, and no single role lists what they need together.
+            Self::Admin | Self::ControllerManager => "system:masters",
+            Self::Muster => "system:serviceaccounts,system:serviceaccounts:muster-system",
+            Self::Kwok | Self::Karpenter => {
+                "system:serviceaccounts,system:serviceaccounts:kube-system"
+            }
+            Self::User | Self::Viewer | Self::Observer | Self::Scheduler => "",
+        }
+    }
+
+    /// Not secret: it opens a server on loopback that lives for one test.
+    pub fn token(self) -> String {
+        format!("{}-token", self.name())
+    }
+}
+
+/// What kube-apiserver reads with `--token-auth-file`.
+pub(super) fn token_file() -> String {
+    Role::ALL.into_iter().fold(String::new(), |mut file, role| {
+        let (token, user, groups) = (role.token(), role.user(), role.groups());
+        writeln!(file, "{token},{user},{},\"{groups}\"", role.name()).expect("a string takes all");
+        file
+    })
+}

@@ -1,0 +1,57 @@
+//! Which Kubernetes it is, and what has to be said to it about gangs.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Kubernetes 1.`minor`.`patch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    pub minor: u32,
+    pub patch: u32,
+}
+
+impl Version {
+    /// What `kube-apiserver --version` says: `Kubernetes v1.37.1`.
+    pub(super) fn of(api_server: &Path) -> Option<Self> {
+        let output = Command::new(api_server).arg("--version").output().ok()?;
+        Self::read(std::str::from_utf8(&output.stdout).ok()?)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let numbers = text.trim().strip_prefix("Kubernetes v1.")?;
+        let mut numbers = numbers.split(['.', '-', '+']).map(str::parse);
+        Some(Self { minor: numbers.next()?.ok()?, patch: numbers.next()?.ok()? })
+    }
+
+    /// Feature gates of the native PodGroup. An unknown one would keep the server from starting.
+    pub(super) fn gates(self) -> &'static [&'static str] {
+        match self.minor {
+            ..=34 => &[],
+            35 | 36 => &["GenericWorkload", "GangScheduling"],
+            37.. => &["GenericWorkload"],
+        }
+    }
+
+    /// Versions of `scheduling.k8s.io` that hold it; each release has thrown away those before.
+    pub fn gang_apis(self) -> &'static [&'static str] {
+        match self.minor {
+            ..=34 => &[],
+            35 => &["v1alpha1"],
+            36 => &["v1alpha2"],
+            37.. => &["v1alpha3", "v1beta1"],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_and_builds_between_them_are_read() {
+        assert_eq!(Version::read("Kubernetes v1.37.1\n"), Some(Version { minor: 37, patch: 1 }));
+        let between = Version::read("Kubernetes v1.38.0-alpha.2+abc");
+        assert_eq!(between, Some(Version { minor: 38, patch: 0 }));
+        assert_eq!(Version::read("etcd 3"), None);
+    }
+}

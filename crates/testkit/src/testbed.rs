@@ -1,0 +1,99 @@
+//! Where the real Kubernetes lies that `cargo xtask testbed` builds.
+//!
+//! Only names and paths: building is xtask's, starting is `cluster`'s.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Folder of programs that somebody else has built, as the envtest of Kubernetes' own projects knows it.
+pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// Set (and neither empty nor `0`), it makes a skipped test a failed one.
+pub const REQUIRE_VARIABLE: &str = "MUSTER_REQUIRE_TESTBED";
+
+/// One program of the test bed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tool {
+    Etcd,
+    ApiServer,
+    ControllerManager,
+    Scheduler,
+    Kwok,
+    Karpenter,
+}
+
+impl Tool {
+    pub const ALL: [Self; 6] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kwok,
+        Self::Karpenter,
+    ];
+
+    /// The program's file name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kwok => "kwok",
+            Self::Karpenter => "karpenter",
+        }
+    }
+
+    /// Where somebody else's copy lies, if the variable names a folder that has one. Never of kwok and Karpenter:
+    /// they are of no use without the manifests that our build takes from their modules.
+    pub fn supplied(self) -> Option<PathBuf> {
+        if matches!(self, Self::Kwok | Self::Karpenter) {
+            return None;
+        }
+        let folder = std::env::var_os(ASSETS_VARIABLE)?;
+        Some(PathBuf::from(folder).join(self.name())).filter(|path| path.is_file())
+    }
+
+    /// Where our own build puts it.
+    pub fn built(self) -> PathBuf {
+        programs().join(self.name())
+    }
+
+    /// The copy to run: the supplied one before our own.
+    pub fn path(self) -> Option<PathBuf> {
+        self.supplied().or_else(|| Some(self.built()).filter(|path| path.is_file()))
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The root of this repository.
+pub fn workspace() -> &'static Path {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder.ancestors().nth(2).expect("crates/testkit lies two below the root")
+}
+
+/// `target/testbed`, wherever cargo was told to put `target`.
+pub fn folder() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    workspace().join(target).join("testbed")
+}
+
+/// Our own programs.
+pub fn programs() -> PathBuf {
+    folder().join("bin")
+}
+
+/// Manifests that belong to a program of another project, taken from its module as it was built.
+pub fn manifests(of: Tool) -> PathBuf {
+    folder().join("manifests").join(of.name())
+}
+
+/// Whether a test that cannot run has failed.
+pub fn is_required() -> bool {
+    std::env::var(REQUIRE_VARIABLE).is_ok_and(|value| !matches!(value.as_str(), "" | "0"))
+}
