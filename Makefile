@@ -23,6 +23,7 @@ unit: ## Unit, case, property and command-line tests
 cluster: ## Tests against a real Kubernetes, which is built first if it can be (see docs/testing.md)
 	$(CARGO) xtask testbed --may-skip
 	$(CARGO) test --package muster-testkit --features cluster --test cluster --quiet
+	$(CARGO) test --package muster-kube --features cluster --test cluster --quiet -- --test-threads 1
 
 faults: ## Random worlds with random faults, every promise checked after every event
 	$(CARGO) xtask faults --seeds $(FAULT_SEEDS)

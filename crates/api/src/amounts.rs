@@ -12,10 +12,10 @@ use crate::names::{KEY_RULE, is_key};
 use crate::value::Value;
 
 /// The GPU resource when nobody names another.
-const GPU: &str = "nvidia.com/gpu";
+pub(crate) const GPU: &str = "nvidia.com/gpu";
 /// The most of one resource a member asks for or a node has: a pebibyte of memory. Sums over every member
 /// and node then stay far inside 64 bits.
-const MAX_AMOUNT: u64 = 1 << 50;
+pub(crate) const MAX_AMOUNT: u64 = 1 << 50;
 
 /// A resource found in a list.
 pub(crate) struct Listed<'a> {
@@ -50,7 +50,7 @@ pub(crate) fn request(resources: &Value<'_>) -> Request {
 }
 
 /// Devices and the part of each, for this many thousandths: whole ones, or a part of a single one.
-fn share(milli: u64) -> Option<(u16, u16)> {
+pub(crate) fn share(milli: u64) -> Option<(u16, u16)> {
     let whole = u64::from(WHOLE);
     match milli {
         0 => Some((0, WHOLE)),

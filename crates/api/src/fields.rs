@@ -105,6 +105,8 @@ impl<'a> Fields<'a> {
     /// Ends the reading: every field nobody asked for is an error.
     pub(crate) fn done(self) {
         let asked = self.asked.borrow();
+        #[cfg(test)]
+        asked::note(&self.path, &asked);
         for entry in self.entries.iter().filter(|entry| !asked.contains(&&*entry.key)) {
             let reason = match &*entry.key {
                 "<<" => "merge keys are not read: write the fields out".into(),
@@ -120,5 +122,30 @@ impl<'a> Fields<'a> {
 
     fn value(&self, entry: &'a Entry<'a>) -> Value<'a> {
         Value::of_key(&entry.value, (&entry.key, entry.at), self.path.clone(), self.sink)
+    }
+}
+
+/// Every question that was asked on this thread, by path, so that a test can hold them against a schema.
+#[cfg(test)]
+pub(crate) mod asked {
+    use std::cell::RefCell;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// Names of fields, by the path of the mapping they are in; places in lists are left out of it.
+    pub(crate) type Asked = BTreeMap<String, BTreeSet<String>>;
+
+    thread_local! {
+        static ASKED: RefCell<Asked> = RefCell::default();
+    }
+
+    pub(super) fn note(path: &str, names: &[&'static str]) {
+        let path: String = path.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let names = names.iter().map(ToString::to_string);
+        ASKED.with_borrow_mut(|asked| asked.entry(path).or_default().extend(names));
+    }
+
+    /// All of them so far, after which there are none.
+    pub(crate) fn take() -> Asked {
+        ASKED.take()
     }
 }

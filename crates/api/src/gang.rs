@@ -12,7 +12,7 @@ use crate::finding::Mark;
 use crate::instant::instant;
 use crate::names::{NAME_RULE, is_name};
 use crate::object::Metadata;
-use crate::role;
+use crate::role::{self, Roles};
 use crate::scaling::scaling;
 
 /// The queue a gang waits in when it names none.
@@ -29,7 +29,12 @@ pub struct GangManifest {
     pub run_time: Option<Span>,
     /// What members of each role run on the embedded host, in the order of `spec.roles`.
     pub runs: Vec<Option<RunSpec>>,
+    /// The pod that members of each role run in on Kubernetes, in the order of `spec.roles`.
+    pub templates: Vec<Option<Template>>,
 }
+
+/// A pod template, as it was written: what belongs in a pod is for Kubernetes to say.
+pub type Template = serde_json::Map<String, serde_json::Value>;
 
 /// A process to start for each member of a role.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,7 +61,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
     let queue = spec.get("queue");
     let queue_name = queue.as_ref().and_then(|value| value.text_with(is_name, NAME_RULE));
     let (closeness, level) = closeness(spec);
-    let (roles, runs) = role::read_all(spec);
+    let Roles { specs: roles, runs, templates } = role::read_all(spec);
     let scaling = scaling(spec, &roles);
     let core = GangSpec {
         name: format!("{}/{}", metadata.namespace, metadata.name).into(),
@@ -77,6 +82,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         submit_after: metadata.submit_after.unwrap_or_default(),
         run_time: metadata.run_time,
         runs,
+        templates,
     };
     // A queue name that is malformed is already a finding; that nobody declared it is no news.
     let queue = queue.filter(|_| queue_name.is_some()).map(|value| value.mark());

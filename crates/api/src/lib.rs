@@ -2,7 +2,14 @@
 //!
 //! Read in this order: a file becomes a tree that knows its lines (`tree`), a tree is read field by field
 //! (`value`, `fields`), each kind of object says which fields it has (`gang`, `queue`, `pool`, `node`,
-//! `topology`), and in the end all objects are held against each other (`check`).
+//! `topology`), and in the end all objects are held against each other (`check`). What Kubernetes is told of the
+//! same kinds is in `crd`.
+//!
+//! What others write is read apart from that and leniently (`foreign`, `json`): pods (`pod`), groups of pods in
+//! other schedulers' words (`dialects`), workloads by their owners (`workloads`), and gangs made of all three
+//! (`assemble`).
+//!
+//! What is said back goes through `words`, so that every place that shows a verdict shows the same.
 //!
 //! Architecture invariant: bad input is a finding with file, line, field and reason, never a panic and never the
 //! end of the reading. There is no client here, no clock and no async runtime; files are read, nothing is written.
@@ -13,6 +20,7 @@ mod instant;
 mod names;
 
 mod fields;
+mod opaque;
 mod tree;
 mod value;
 
@@ -33,16 +41,32 @@ mod scaling;
 mod simulated;
 mod topology;
 
+mod foreign;
+mod json;
+
+pub mod pod;
+
+pub mod dialects;
+pub mod workloads;
+
+pub mod assemble;
+
 mod check;
 mod object;
 mod read;
 
+pub mod crd;
+
+pub mod figures;
+pub mod words;
+
 pub use finding::{Finding, Severity};
-pub use gang::{GangManifest, RunSpec};
+pub use foreign::foreign;
+pub use gang::{GangManifest, RunSpec, Template};
 pub use instant::{InstantError, instant};
 pub use pool::PoolManifest;
 pub use provider::{NodeClassRef, Provider};
-pub use read::{MAX_FILE_BYTES, Manifests, read_files, read_texts};
+pub use read::{MAX_FILE_BYTES, Manifests, read_alone, read_files, read_texts};
 pub use simulated::{
     BootTimes, FailureOdds, Fault, InService, ScriptedFault, SimulatedCloud, StockOut,
 };

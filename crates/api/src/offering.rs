@@ -1,5 +1,8 @@
 //! The offerings of a pool.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use muster_core::constraint::Labels;
 use muster_core::pool::OfferingSpec;
 use muster_core::time::Span;
@@ -10,7 +13,6 @@ use crate::fields::Fields;
 use crate::names::{VALUE_RULE, is_value};
 use crate::provider::Provider;
 use crate::simulated::SimulatedCloud;
-use crate::value::Value;
 
 /// Offerings one pool can have: an offering's number is 16 bits.
 const MAX_OFFERINGS: usize = 10_000;
@@ -30,12 +32,25 @@ pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider) -> Vec<OfferingSp
         Provider::Simulated(cloud) => cloud.boot.sum(),
         _ => SimulatedCloud::default().boot.sum(),
     };
-    let read = |fields: Fields<'_>| {
+    let mut first: HashMap<[Arc<str>; 3], usize> = HashMap::new();
+    let mut offerings = Vec::new();
+    for (index, value) in values.iter().enumerate() {
+        let Some(fields) = value.fields() else { continue };
         let offering = read(&fields, boot_time);
         fields.done();
-        offering
-    };
-    values.iter().filter_map(Value::fields).map(read).collect()
+        let OfferingSpec { instance_type, zone, capacity_type, .. } = &offering;
+        let what = [instance_type, zone, capacity_type].map(Arc::clone);
+        // Without these it is no offering yet, and that is said already.
+        let complete = !instance_type.is_empty() && !zone.is_empty();
+        match first.get(&what).filter(|_| complete) {
+            Some(before) => value.error(format!(
+                "is of the same instance type, zone and capacity type as offerings[{before}]"
+            )),
+            None => drop(first.insert(what, index)),
+        }
+        offerings.push(offering);
+    }
+    offerings
 }
 
 fn read(fields: &Fields<'_>, boot_time: Span) -> OfferingSpec {

@@ -10,7 +10,7 @@ use crate::provider::{self, Provider};
 use crate::{offering, proactive};
 
 /// How long an unused node is kept when the pool does not say: two boot times, so that the next gang finds it.
-const IDLE_AFTER: Span = Span::mins(10);
+pub(crate) const IDLE_AFTER: Span = Span::mins(10);
 
 /// A pool as written, and who boots its nodes.
 #[derive(Clone, PartialEq, Debug)]

@@ -11,7 +11,7 @@ use crate::hint::{did_you_mean, listed};
 use crate::simulated::{self, SimulatedCloud};
 use crate::value::Value;
 
-const PROVIDERS: [&str; 4] = ["simulated", "karpenter", "provisioningRequest", "local"];
+pub(crate) const PROVIDERS: [&str; 4] = ["simulated", "karpenter", "provisioningRequest", "local"];
 
 /// Who boots a pool's nodes.
 #[derive(Clone, PartialEq, Debug)]

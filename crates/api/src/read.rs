@@ -92,6 +92,14 @@ pub fn read_texts<N: AsRef<str>, T: AsRef<[u8]>>(
     reading.finish()
 }
 
+/// The same for one object that is checked by itself: what it names may be declared elsewhere.
+pub fn read_alone(name: &str, text: &str) -> Result<Manifests, Vec<Finding>> {
+    let declared = Declared { incomplete: true, ..Declared::default() };
+    let mut reading = Reading { declared, findings: Vec::new() };
+    reading.file(text.as_bytes(), Sink::new(name));
+    reading.finish()
+}
+
 fn load(path: &Path) -> Result<Vec<u8>, FileError> {
     let file = File::open(path)?;
     let about = file.metadata()?;

@@ -7,8 +7,9 @@ use muster_core::gang::{Request, RoleSpec};
 use crate::amounts;
 use crate::constraints::constraints;
 use crate::fields::Fields;
-use crate::gang::RunSpec;
+use crate::gang::{RunSpec, Template};
 use crate::names::{LABEL_RULE, is_label};
+use crate::opaque;
 use crate::value::Value;
 
 /// Members one role can have; ten times the largest cluster anybody runs.
@@ -16,15 +17,23 @@ const MAX_MEMBERS: u32 = 1_000_000;
 /// Roles one gang can have; a seat names its role with 16 bits.
 const MAX_ROLES: usize = 1_000;
 
+/// The roles of a gang, and in the same order what only some hosts use.
+#[derive(Default)]
+pub(crate) struct Roles {
+    pub(crate) specs: Vec<RoleSpec>,
+    pub(crate) runs: Vec<Option<RunSpec>>,
+    pub(crate) templates: Vec<Option<Template>>,
+}
+
 /// Reads `spec.roles`, and what the members of each run.
-pub(crate) fn read_all(spec: &Fields<'_>) -> (Vec<RoleSpec>, Vec<Option<RunSpec>>) {
-    let Some(list) = spec.need("roles") else { return (Vec::new(), Vec::new()) };
+pub(crate) fn read_all(spec: &Fields<'_>) -> Roles {
+    let mut roles = Roles::default();
+    let Some(list) = spec.need("roles") else { return roles };
     let values = list.items("role").unwrap_or_default();
     if values.len() > MAX_ROLES {
         list.error(format!("must be at most {MAX_ROLES} roles, not {}", values.len()));
     }
     let mut names: HashMap<&str, usize> = HashMap::new();
-    let mut roles = (Vec::new(), Vec::new());
     for (index, value) in values.iter().enumerate() {
         let Some(fields) = value.fields() else { continue };
         let name = fields.need("name");
@@ -34,15 +43,15 @@ pub(crate) fn read_all(spec: &Fields<'_>) -> (Vec<RoleSpec>, Vec<Option<RunSpec>
         {
             value.error(format!("`{text}` is already the name of roles[{first}]"));
         }
-        let (role, run) = read(text.unwrap_or_default(), &fields);
+        roles.specs.push(read(text.unwrap_or_default(), &fields));
+        roles.runs.push(fields.get("run").and_then(|value| run(&value)));
+        roles.templates.push(fields.get("template").and_then(|value| template(&value)));
         fields.done();
-        roles.0.push(role);
-        roles.1.push(run);
     }
     roles
 }
 
-fn read(name: &str, fields: &Fields<'_>) -> (RoleSpec, Option<RunSpec>) {
+fn read(name: &str, fields: &Fields<'_>) -> RoleSpec {
     let min = fields.need("min").and_then(|value| value.count(1..=MAX_MEMBERS));
     let (min, max) = (min.unwrap_or(1), members_at_most(fields, min));
     let resources = fields.get("resources");
@@ -62,8 +71,7 @@ fn read(name: &str, fields: &Fields<'_>) -> (RoleSpec, Option<RunSpec>) {
             gpu.done();
         }
     }
-    let run = fields.get("run").and_then(|value| run(&value));
-    (RoleSpec { name: name.into(), min, max, request, constraints }, run)
+    RoleSpec { name: name.into(), min, max, request, constraints }
 }
 
 /// `max`, or `min` when the role is rigid.
@@ -106,4 +114,9 @@ fn run(value: &Value<'_>) -> Option<RunSpec> {
     fields.done();
     let command = words?.iter().filter_map(Value::any_text).map(str::to_owned).collect();
     Some(RunSpec { command, env })
+}
+
+fn template(value: &Value<'_>) -> Option<Template> {
+    value.not_acted_on();
+    value.fields().map(opaque::mapping)
 }

@@ -13,6 +13,7 @@ use muster_core::money::Money;
 use crate::fields::Fields;
 use crate::finding::{Mark, Position, Sink, shortened};
 use crate::hint::{did_you_mean, listed};
+use crate::opaque;
 use crate::tree::{Content, Node};
 
 /// The last step of the path to a value.
@@ -230,6 +231,11 @@ impl<'a> Value<'a> {
         Some(self.fields()?.into_pairs())
     }
 
+    /// Whatever it is, as it was written.
+    pub(crate) fn opaque(&self) -> serde_json::Value {
+        opaque::json(self.node)
+    }
+
     fn expected<T>(&self, what: &str, got: &Content<'_>) -> Option<T> {
         let got = match got {
             Content::Null => "nothing".into(),
@@ -255,7 +261,7 @@ pub(crate) fn join(parent: &str, key: &str) -> String {
 }
 
 /// What YAML's core schema makes of a scalar without quotes.
-fn kind_of(text: &str) -> &'static str {
+pub(crate) fn kind_of(text: &str) -> &'static str {
     if matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE") {
         return "boolean";
     }

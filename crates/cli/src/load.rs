@@ -42,7 +42,7 @@ pub(crate) fn setup(manifests: Manifests, begin: &Begin) -> Setup {
 }
 
 fn job(manifest: GangManifest) -> Job {
-    let GangManifest { spec, submit_after, run_time, runs: _ } = manifest;
+    let GangManifest { spec, submit_after, run_time, runs: _, templates: _ } = manifest;
     let run = run_time.or(spec.expected_duration).unwrap_or(RUN_TIME);
     Job::new(spec, Time::ZERO + submit_after, run)
 }

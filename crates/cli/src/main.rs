@@ -3,13 +3,13 @@
 mod begin;
 mod check;
 mod completions;
+mod crds;
 mod exit;
-mod figures;
 mod load;
 mod say;
 mod undone;
 mod why;
-mod words;
+mod yaml;
 
 mod replay;
 mod report;
@@ -17,6 +17,7 @@ mod run;
 mod simulate;
 mod story;
 
+use muster_api::{figures, words};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -49,6 +50,7 @@ enum Command {
     Simulate(Box<simulate::Args>),
     Replay(replay::Args),
     Check(check::Args),
+    Crds(crds::Args),
     Completions(completions::Args),
 }
 
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Crds(args) => crds::run(&args),
         Command::Completions(args) => {
             completions::run(&args);
             Ok(())

@@ -1,8 +1,9 @@
 //! The baseline: what plain first come, first served with EASY backfilling would have made of the same gangs.
 //!
 //! It is replayed beside the real schedule, from facts alone: a gang runs in it for as long as it really ran,
-//! so its clock stands still until that is known. What counts is its longest wait: an order that lets others
-//! go first can be told when somebody has waited about as long as he would have without it.
+//! so its clock stands still until that is known. An elastic gang has its minimum there, and takes as long as it
+//! would have with that. What counts is the longest wait: an order that lets others go first can be told when
+//! somebody has waited about as long as he would have without it.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -23,6 +23,8 @@ pub enum Event {
     Tick,
     /// What Unix time it is at the host's epoch, in milliseconds; 0 on live hosts. Only calendars ask.
     Epoch(i64),
+    /// Orders and claims are numbered from here on, so that names of those before a restart do not come back.
+    NumbersFrom(u32),
     /// A queue was written or rewritten.
     QueueSet(QueueSpec),
     /// A pool was written or rewritten.

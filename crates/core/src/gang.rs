@@ -150,6 +150,17 @@ impl GangSpec {
         let elastic = self.roles.iter().filter(|role| role.min < role.max);
         elastic.fold(0, |sum, role| sum.saturating_add(role.max))
     }
+    /// Members that its roles with a choice have at least, all of them together.
+    pub fn least_elastic(&self) -> u32 {
+        let elastic = self.roles.iter().filter(|role| role.min < role.max);
+        elastic.fold(0, |sum, role| sum.saturating_add(role.min))
+    }
+    /// How long it takes with its minimum, as its submitter sees it. This is what gangs are compared by while they
+    /// wait: more than the minimum is promised to nobody.
+    pub fn said_with_least(&self) -> Span {
+        let speed = self.scaling.speed(self.least_elastic(), self.most_elastic());
+        stretched(self.said_duration(), speed)
+    }
     /// Members it does not start without.
     pub fn min_members(&self) -> u32 {
         self.roles.iter().fold(0, |sum, role| sum.saturating_add(role.min))
@@ -275,9 +286,11 @@ impl Gang {
     /// What is left of such a duration if it starts now with its minimum.
     pub fn lasts_if(&self, takes: Span) -> Span {
         let left = Span(takes.0.saturating_sub(self.work.done.0));
-        let least = self.spec.roles.iter().filter(|role| role.min < role.max);
-        let speed = self.speed_with(least.fold(0, |sum, role| sum.saturating_add(role.min)));
-        stretched(left, speed) + self.pause_at_start()
+        self.with_least(left) + self.pause_at_start()
+    }
+    /// How long it takes with its minimum for what takes so long with every role at its `max`.
+    pub fn with_least(&self, takes: Span) -> Span {
+        stretched(takes, self.speed_with(self.spec.least_elastic()))
     }
     /// How long it runs if it starts now with its minimum and its submitter is right.
     pub fn said_to_last(&self) -> Span {

@@ -120,7 +120,7 @@ fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[Figure], offer: Option<&Offer>) 
 
 /// What others lose, as far as it counts: who has had its turn knew that it would end.
 fn worth(offer: &Offer) -> u64 {
-    if offer.rights == [Right::Turn] { 0 } else { offer.lost }
+    if offer.rights == [Right::Turn] { 0 } else { offer.counted }
 }
 
 /// Whether starting soon is worth what others lose for it and what nodes cost, rather than waiting until `start`.

@@ -33,6 +33,7 @@ mod make_way;
 mod mix;
 mod odds;
 mod oversize;
+mod pace;
 mod provision;
 mod quota;
 mod supply;

@@ -103,7 +103,7 @@ impl<'w> Bookings<'w> {
     pub(crate) fn add(&mut self, gang: &Gang, booking: Booking<'w>) {
         for other in &mut self.0 {
             if booking.start <= other.start && other.start < booking.end {
-                other.then.sit(gang, &booking.seats);
+                other.then.sit_as_booked(gang, &booking.seats);
                 quota::charge_later(&mut other.then, gang);
             }
         }
@@ -167,9 +167,8 @@ impl<'w> Bookings<'w> {
     ) -> impl Iterator<Item = (Time, Change)> + 'a {
         let world = cycle.scratch.world;
         let mut others: Vec<(Time, Change)> = Vec::new();
-        // Who makes way since this cycle leaves what it has to somebody who is there for longer.
-        let stays = |(_, id): &(Time, GangId)| !cycle.making_way.contains(id);
-        let mut as_said = world.said_ends().filter(stays).peekable();
+        // Who makes way since this cycle ends no later than that; where somebody sits over him, nothing is freed.
+        let mut as_said = world.said_ends().peekable();
         // What submitters say is in order already, as long as it has not turned out wrong.
         while let Some((_, id)) =
             as_said.next_if(|(said, _)| belief != Belief::Estimate || *said <= cycle.now)
@@ -267,7 +266,7 @@ impl<'w> Bookings<'w> {
                     leave(then, &mut leaving);
                     let booking = &self.0[at];
                     let gang = world.gang(booking.gang).expect("it waits");
-                    then.sit(gang, &booking.seats);
+                    then.sit_as_booked(gang, &booking.seats);
                     quota::charge_later(then, gang);
                 }
                 Change::OrderEnds(id) => {

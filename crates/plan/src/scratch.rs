@@ -273,6 +273,17 @@ impl<'w> Scratch<'w> {
         self.sat_over.sort_unstable();
         self.sat_over.dedup();
     }
+    /// Takes seats that were found free at another time. Where somebody is to sit over others since, nobody is known to
+    /// leave anything: what is there of them is taken.
+    pub fn sit_as_booked(&mut self, gang: &Gang, seats: &[Seat]) {
+        if !seats.iter().any(|seat| self.is_cramped(seat.node)) {
+            return self.sit(gang, seats);
+        }
+        let is_cramped = |seat: &Seat| self.is_cramped(seat.node);
+        let (over, free): (Vec<Seat>, Vec<Seat>) = seats.iter().copied().partition(is_cramped);
+        self.sit(gang, &free);
+        self.change(gang, &over, NodeState::sit_over);
+    }
     /// Whether a node is too small for all that sit on it, or are to.
     pub fn is_cramped(&self, node: NodeIdx) -> bool {
         self.world.is_cramped(node) || self.sat_over.binary_search(&node).is_ok()

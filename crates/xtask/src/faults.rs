@@ -93,6 +93,20 @@ fn order_for(policy: Option<QueueOrder>, seed: u64, sabotage: Option<Sabotage>) 
     policy.unwrap_or(if sabotage.is_some() { QueueOrder::Fifo } else { in_turn })
 }
 
+/// A seed that panics says which it was.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!(
+                "seed {} panicked; replay it with: cargo xtask faults --seed {}",
+                self.0, self.0
+            );
+        }
+    }
+}
+
 fn run_seeds(
     policy: Option<QueueOrder>,
     from: u64,
@@ -119,6 +133,7 @@ fn run_seeds(
                         break;
                     }
                     let order = order_for(policy, seed, sabotage);
+                    let _named = Named(seed);
                     let verified = run_seed_under(order, seed, sabotage, trace.then(printer));
                     bar.inc(1);
                     let mut totals = totals.lock().expect("no worker panics while it counts");

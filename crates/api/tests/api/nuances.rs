@@ -173,3 +173,56 @@ fn empty_documents_between_good_ones_are_no_news() {
     assert_eq!(good(text).queues.len(), 2);
     assert_eq!(good(&format!("\u{feff}{text}")).queues.len(), 2);
 }
+
+#[test]
+fn a_pod_template_is_kept_as_it_is_written() {
+    let text = r#"
+kind: Gang
+metadata: {name: g}
+spec:
+  roles:
+  - name: worker
+    min: 2
+    template:
+      metadata: {labels: {app: train, version: "8"}}
+      spec:
+        hostNetwork: true
+        terminationGracePeriodSeconds: 30
+        containers: [{name: main, resources: {limits: {nvidia.com/gpu: 8, cpu: 1.5}}, args: [~, .inf]}]
+  - {name: launcher, min: 1}
+"#;
+    let manifests = good(text);
+    let [Some(template), None] = &*manifests.gangs[0].templates else { panic!("{manifests:?}") };
+    let template = serde_json::Value::Object(template.clone());
+    insta::assert_snapshot!(format!("{template:#}"), @r#"
+    {
+      "metadata": {
+        "labels": {
+          "app": "train",
+          "version": "8"
+        }
+      },
+      "spec": {
+        "containers": [
+          {
+            "args": [
+              null,
+              ".inf"
+            ],
+            "name": "main",
+            "resources": {
+              "limits": {
+                "cpu": 1.5,
+                "nvidia.com/gpu": 8
+              }
+            }
+          }
+        ],
+        "hostNetwork": true,
+        "terminationGracePeriodSeconds": 30
+      }
+    }
+    "#);
+    let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["a.yaml:8:5: spec.roles[0].template: accepted, not acted on yet"]);
+}

@@ -186,3 +186,18 @@ fn offerings() {
         ),
     ]);
 }
+
+#[test]
+fn an_offering_that_is_listed_twice() {
+    let offering = "allocatable: {cpu: 1}}\n  - {instanceType: m, zone: z";
+    check_offering(&[
+        (
+            &format!("{offering}, price: 2, allocatable: {{cpu: 2}}"),
+            &[
+                "7:5: spec.offerings[1]: is of the same instance type, zone and capacity type as offerings[0]",
+            ],
+        ),
+        // Paid for in another way it is another one.
+        (&format!("{offering}, capacityType: spot, allocatable: {{cpu: 1}}"), &[]),
+    ]);
+}

@@ -10,6 +10,7 @@
 mod muster;
 
 mod begin;
+mod crds;
 mod help;
 mod imports;
 mod manifests;

@@ -23,6 +23,11 @@ impl World {
                 self.epoch = *unix_ms;
                 Ok(())
             }
+            Event::NumbersFrom(number) => {
+                self.next_order = self.next_order.max(*number);
+                self.next_claim = self.next_claim.max(*number);
+                Ok(())
+            }
             Event::QueueSet(spec) => self.set_queue(spec.clone()),
             Event::PoolSet(spec) => self.set_pool(spec.clone()),
             Event::GangSubmitted(spec) => self.submit(spec),

@@ -92,22 +92,18 @@ impl World {
         let id = self.gang_by_name.get(&spec.name).copied();
         let id = id.ok_or_else(|| Refusal::NoSuchGang(spec.name.clone()))?;
         let (queue, level) = self.check_spec(spec)?;
-        let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
         let gang = self.gang(id).expect("named");
         let waits = gang.phase == Phase::Waiting;
-        let within = |gang: &Gang| {
-            let had = |role: usize| gang.members_in(role as u16);
-            gang.sigs == sigs
-                && gang.queue == queue
-                && gang.resize.is_none()
-                && !matches!(gang.phase, Phase::Assembling(_))
-                && spec.roles.iter().enumerate().all(|(at, role)| had(at) <= role.max)
-        };
-        if !waits && !within(gang) {
+        let within = gang.queue == queue
+            && gang.resize.is_none()
+            && !matches!(gang.phase, Phase::Assembling(_))
+            && has_such_members(gang, spec);
+        if !waits && !within {
             return Err(Stale::Gang.into());
         }
+        let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_with_least());
+        let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
         let wants = self.wanted_at_least(spec, &sigs);
-        let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_duration());
         if waits {
             self.leave_line(id);
         }
@@ -119,10 +115,19 @@ impl World {
         self.disruptable += u32::from(spec.is_disruptable());
         self.disruptable -= u32::from(was_disruptable);
         self.unsay(said);
-        *self.said.entry(spec.said_duration()).or_default() += 1;
+        *self.said.entry(spec.said_with_least()).or_default() += 1;
         if waits {
             self.wait(id);
         }
         Ok(())
     }
+}
+
+/// Whether the members that a gang has are such as it would have now.
+fn has_such_members(gang: &Gang, spec: &GangSpec) -> bool {
+    gang.spec.roles.len() == spec.roles.len()
+        && gang.spec.roles.iter().zip(&spec.roles).enumerate().all(|(at, (was, is))| {
+            (&was.request, &was.constraints) == (&is.request, &is.constraints)
+                && gang.members_in(at as u16) <= is.max
+        })
 }

@@ -53,9 +53,10 @@ impl World {
         let wants = gang.wants.clone();
         let id = self.gangs.push(Some(Box::new(gang)));
         let now = self.now;
-        self.with_the_baseline(|baseline| baseline.submitted(now, id, wants, spec.said_duration()));
+        let said = spec.said_with_least();
+        self.with_the_baseline(|baseline| baseline.submitted(now, id, wants, said));
         self.gang_by_name.insert(spec.name.clone(), id);
-        *self.said.entry(spec.said_duration()).or_default() += 1;
+        *self.said.entry(said).or_default() += 1;
         self.live.insert(id);
         self.disruptable += u32::from(spec.is_disruptable());
         self.wait(id);
@@ -253,7 +254,9 @@ impl World {
         };
         // With every role at its `max`, and over all of its runs: what submitters speak of.
         let lasted = gang.work.done_by(self.now, gang.speed());
-        self.with_the_baseline(|baseline| baseline.really_ended(id, lasted));
+        // Nobody grows there.
+        let with_least = gang.with_least(lasted);
+        self.with_the_baseline(|baseline| baseline.really_ended(id, with_least));
         let gang = self.gangs[id].as_deref().expect("a gang that is not over");
         if gang.spec.user.is_empty() {
             return;
@@ -276,7 +279,7 @@ impl World {
         }
         self.gang_by_name.remove(&gang.spec.name);
         self.disruptable -= u32::from(gang.spec.is_disruptable());
-        self.unsay(gang.spec.said_duration());
+        self.unsay(gang.spec.said_with_least());
         self.live.remove(&id);
         self.pending.remove(&id);
         self.broken.remove(&id);

@@ -298,7 +298,7 @@ impl World {
     pub fn said_ends(&self) -> impl DoubleEndedIterator<Item = (Time, GangId)> + '_ {
         self.said_ends.iter().copied()
     }
-    /// The longest that any gang that is not over is said to take.
+    /// The longest that any gang that is not over is said to take with its minimum.
     pub fn longest_said(&self) -> Span {
         self.said.last_key_value().map_or(Span::ZERO, |(span, _)| *span)
     }

@@ -188,7 +188,7 @@ fn lists(world: &World) {
         world.gangs().filter_map(|(id, gang)| Some((gang.said_end()?, id))).collect();
     ends.sort_unstable();
     assert_eq!(world.said_ends().collect::<Vec<_>>(), ends, "when those that run are said to end");
-    let longest = world.gangs().map(|(_, gang)| gang.spec.said_duration()).max();
+    let longest = world.gangs().map(|(_, gang)| gang.spec.said_with_least()).max();
     assert_eq!(world.longest_said(), longest.unwrap_or_default(), "the longest that is said");
     let lost = |gang: &Gang| gang.seats.iter().any(|seat| world.node(seat.node).is_none());
     let broken: BTreeSet<GangId> = world.broken().keys().copied().collect();

@@ -3,6 +3,7 @@
 mod books;
 
 mod claims;
+mod found;
 mod gangs;
 mod mended;
 mod nodes;

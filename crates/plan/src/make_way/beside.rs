@@ -53,7 +53,7 @@ pub(crate) fn buy_beside(
     let chosen = search.enough_for(&Ask { count, ..ask })?;
     drop(trial);
     let leaving: Vec<&Candidate<'_>> = chosen.iter().map(|at| &candidates[*at]).collect();
-    let lost = leaving.iter().map(|candidate| candidate.lost).sum();
+    let lost = leaving.iter().map(|candidate| candidate.counted).sum();
     let rights = leaving.iter().filter_map(|candidate| candidate.right);
     let spends = price.per_hour_for(gang.said_to_last());
     if waits_until.is_some_and(|start| !is_worth(cycle, gang, start, lost, rights, spends)) {

@@ -5,8 +5,12 @@ use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::time::{Span, Time};
 use muster_core::work::stretched;
 
+use crate::pace::{behind, left};
+
 /// A member without GPUs counts as much as a tenth of one.
 const NO_GPU: u64 = 100;
+/// A pause weighs what it costs for who has so long left.
+const LONG: Span = Span::hours(1);
 
 /// What some seats of a gang come to, in thousandths of a GPU.
 pub(crate) fn size(world: &World, gang: &Gang, seats: &[Seat]) -> u64 {
@@ -50,9 +54,13 @@ pub(crate) fn stopping(world: &World, gang: &Gang, now: Time) -> u64 {
     gpu_ms(size(world, gang, &gang.seats), lost_time(gang, now))
 }
 
-/// What is lost if it goes on with other members: it stands still for a while.
-pub(crate) fn shrinking(world: &World, gang: &Gang) -> u64 {
-    gpu_ms(size(world, gang, &gang.seats), gang.spec.scaling.resize)
+/// How long standing still weighs beside others who could do so instead, for a gang that would go on with fewer
+/// members: longer for who has not made up for an earlier pause, and less for who has long to make up for this one.
+pub(crate) fn pause_weighs(gang: &Gang, now: Time) -> Span {
+    let behind = gang.spec.scaling.resize + behind(gang, now);
+    let left = stretched(left(gang, now), gang.speed()).max(Span::mins(1));
+    let weighs = u128::from(behind.0) * u128::from(LONG.0) / u128::from(left.0);
+    Span(u64::try_from(weighs).unwrap_or(u64::MAX))
 }
 
 /// So many thousandths of a GPU for so long, in milliseconds of a GPU.

@@ -36,6 +36,8 @@ pub(super) struct Candidate<'w> {
     pub(super) right: Option<Right>,
     /// What that costs it, in milliseconds of a GPU.
     pub(super) lost: u64,
+    /// What of that counts against the delay of the one who waits.
+    pub(super) counted: u64,
     /// Those with less are asked before others: what they lose, or the less the longer their turn was.
     pub(super) weight: u64,
 }
@@ -60,6 +62,8 @@ pub(crate) struct Offer {
     pub(crate) rights: Vec<Right>,
     /// What they lose altogether, in milliseconds of a GPU.
     pub(crate) lost: u64,
+    /// What of that counts against the delay of the one who waits.
+    pub(crate) counted: u64,
     /// How long the slowest has to leave.
     pub(crate) delay: Span,
 }
@@ -101,13 +105,14 @@ pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -
         cycle.wake = earliest(cycle.wake, chance);
     }
     let moved = move_others(cycle, id, gang, booked);
-    [found, moved].into_iter().flatten().min_by_key(|offer| offer.lost)
+    [found, moved].into_iter().flatten().min_by_key(|offer| offer.counted)
 }
 
 /// Everybody with more members than the minimum who may be asked for the rest.
 fn surplus_of<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
     let rights = Rights::of(cycle, gang);
-    candidates(cycle, booked, |prey| surplus(cycle, &rights, prey))
+    let asks = loss::least_size(cycle.scratch.world, gang);
+    candidates(cycle, booked, |prey| surplus(&rights, asks, prey))
 }
 
 /// Everybody who may be stopped, by right.
@@ -138,36 +143,47 @@ pub(crate) struct Prey<'w> {
     lost: u64,
     /// What stopping him weighs when it is another's turn: who has run for longest goes first.
     weight: u64,
+    /// What he has, in thousandths of a GPU, and how long a pause weighs if he goes on with less; nothing if he cannot.
+    size: u64,
+    pause_weighs: Span,
 }
 
 /// Everybody who runs, undisturbed, and could make way for somebody.
 fn prey<'w>(cycle: &Cycle<'w>) -> Vec<Prey<'w>> {
     let (world, now) = (cycle.scratch.world, cycle.now);
+    // Who was stopped for somebody that has not started yet, and runs again already, is not asked twice.
+    let ways = world.orders().values().flat_map(|order| &order.spec.after);
+    let owed: Vec<GangId> = ways.filter(|way| way.stop.is_some()).map(|way| way.gang).collect();
     let can = |id: &GangId, other: &Gang| {
         let runs = matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
-        runs && other.resize.is_none()
+        runs && !owed.contains(id)
+            && other.resize.is_none()
             && other.spec.is_disruptable()
             && world.makes_way_for(*id).is_none()
             && !world.broken().contains_key(id)
             && !world.cancelled().contains(id)
     };
     let others = world.gangs().filter(|(id, other)| can(id, other));
-    let weigh = |gang: &Gang| {
+    let turn = |gang: &Gang| {
         let slice = world.queue(gang.queue).spec.time_slice.unwrap_or_default().0;
-        let part = Span(slice.saturating_mul(slice) / loss::ran(gang, now).0.max(1));
-        loss::gpu_ms(loss::size(world, gang, &gang.seats), part)
+        Span(slice.saturating_mul(slice) / loss::ran(gang, now).0.max(1))
     };
-    let lost = |gang: &Gang| loss::stopping(world, gang, now);
-    others.map(|(id, gang)| Prey { id, gang, lost: lost(gang), weight: weigh(gang) }).collect()
+    let one = |(id, gang): (GangId, &'w Gang)| {
+        let size = loss::size(world, gang, &gang.seats);
+        let is_rigid = gang.spec.is_rigid();
+        let pause_weighs = if is_rigid { Span::ZERO } else { loss::pause_weighs(gang, now) };
+        let lost = loss::stopping(world, gang, now);
+        Prey { id, gang, lost, weight: loss::gpu_ms(size, turn(gang)), size, pause_weighs }
+    };
+    others.map(one).collect()
 }
 
 /// What a gang has above its minimum, if it may be asked for it. Those that leave a node to itself go first.
-fn surplus<'w>(
-    cycle: &Cycle<'w>,
-    rights: &Rights<'_, '_>,
-    prey: &Prey<'w>,
-) -> Option<Candidate<'w>> {
-    let Prey { id, gang: other, .. } = *prey;
+///
+/// Its pause counts as if it had no more GPUs than the one who waits `asks` for. What it has grown onto was never its
+/// own, so nobody waits for it for longer than it would stand still.
+fn surplus<'w>(rights: &Rights<'_, '_>, asks: u64, prey: &Prey<'w>) -> Option<Candidate<'w>> {
+    let Prey { id, gang: other, size, pause_weighs, .. } = *prey;
     if other.spec.is_rigid() || !other.is_steady() || !rights.to_shrink(other) {
         return None;
     }
@@ -190,9 +206,16 @@ fn surplus<'w>(
         }
     }
     seats.sort_by_key(|seat| seat.node);
-    let lost = loss::shrinking(cycle.scratch.world, other);
-    let (right, weight) = (None, lost);
-    (!seats.is_empty()).then_some(Candidate { id, gang: other, seats, right, lost, weight })
+    let pause = other.spec.scaling.resize;
+    (!seats.is_empty()).then(|| Candidate {
+        id,
+        gang: other,
+        seats,
+        right: None,
+        lost: loss::gpu_ms(size, pause),
+        counted: loss::gpu_ms(size.min(asks), pause),
+        weight: loss::gpu_ms(size.min(asks), pause_weighs),
+    })
 }
 
 fn whole<'w>(prey: &Prey<'w>, right: Right) -> Candidate<'w> {
@@ -203,7 +226,7 @@ fn whole<'w>(prey: &Prey<'w>, right: Right) -> Candidate<'w> {
         Right::Turn => prey.weight,
         Right::Lent | Right::Lower | Right::Move => lost,
     };
-    Candidate { id, gang, seats, right: Some(right), lost, weight }
+    Candidate { id, gang, seats, right: Some(right), lost, counted: lost, weight }
 }
 
 /// Those that lose least for what they leave, and enough of them: looking at everybody would take too long, and the
@@ -245,7 +268,7 @@ fn search<'w>(
     let mut best: Option<Offer> = None;
     for domain in domains.into_iter().take(DOMAINS) {
         let found = search_in(cycle, id, gang, domain, &candidates);
-        best = best.into_iter().chain(found).min_by_key(|offer| offer.lost);
+        best = best.into_iter().chain(found).min_by_key(|offer| offer.counted);
     }
     best
 }

@@ -313,6 +313,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
                 continue;
             }
             offer.lost = offer.lost.saturating_add(candidate.lost);
+            offer.counted = offer.counted.saturating_add(candidate.counted);
             offer.delay = offer.delay.max(candidate.grace());
             offer.rights.extend(candidate.right);
             let stop = candidate.right.map(|right| right.reason(self.id));

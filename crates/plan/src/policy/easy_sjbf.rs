@@ -10,6 +10,6 @@ pub(super) struct EasySjbf;
 
 impl Discipline for EasySjbf {
     fn backfill_rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {
-        Some(gang.spec.said_duration().as_secs_f64())
+        Some(gang.spec.said_with_least().as_secs_f64())
     }
 }

@@ -27,7 +27,7 @@ const RESERVATIONS: usize = 4;
 
 impl Discipline for Muster {
     fn rank(&self, view: &View<'_>, gang: &Gang) -> Option<f64> {
-        let likely = likely(view.world, gang, view.now).as_secs_f64();
+        let likely = gang.with_least(likely(view.world, gang, view.now)).as_secs_f64();
         let length = 1.0 / (1.0 / likely.max(1.0) + 1.0 / LONG.as_secs_f64());
         let wait = view.now.since(gang.submitted).as_secs_f64();
         let cost = gang.spec.cost_of_waiting.map_or(0.0, Money::as_units);

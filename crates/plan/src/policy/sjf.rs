@@ -10,6 +10,6 @@ pub(super) struct Sjf;
 
 impl Discipline for Sjf {
     fn rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {
-        Some(gang.spec.said_duration().as_secs_f64())
+        Some(gang.spec.said_with_least().as_secs_f64())
     }
 }

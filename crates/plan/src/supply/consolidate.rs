@@ -56,11 +56,16 @@ fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
     let on_it = |gang: &Gang| gang.seats.iter().any(|seat| seat.node == node);
     let gangs: Vec<(GangId, &Gang)> = world.gangs().filter(|(_, gang)| on_it(gang)).collect();
     let (mut lost, mut left) = (0.0, Span::ZERO);
+    let mut budgets = cycle.eviction_budgets();
     for (_, gang) in &gangs {
         let Phase::Running { at } = gang.phase else { return None };
         let ran = now.since(at);
         // Once: where a gang goes is decided when it is placed again, and must not be a reason to move it again.
-        let may = gang.spec.may_move() && !gang.spec.is_rigid() && cycle.may_evict(gang.queue);
+        let may = gang.spec.may_move() && !gang.spec.is_rigid();
+        // Several of one queue count against one budget.
+        if let Some(budget) = budgets.get_mut(&gang.queue) {
+            *budget = budget.checked_sub(1)?;
+        }
         if gang.restarts > 0
             || gang.resize.is_some()
             || !may

@@ -575,3 +575,25 @@ fn fifo_promises_nothing() {
     short waits #2: r0 fits 0 of 1, provisioning off, behind big
     ");
 }
+
+#[test]
+fn an_elastic_gang_is_as_long_as_with_its_minimum_while_it_waits() {
+    assert_snapshot!(check("
+        policy sjf
+        node a1 gpus=8
+        gang first 1x8gpu for=1h
+        plan
+        started first
+        gang elastic 1..4x8gpu for=30m
+        gang rigid 1x8gpu for=1h
+        +1h
+        end first
+        plan
+    "), @"
+    admit first: a1[0-7]
+    -- 1h
+    admit rigid: a1[0-7]
+    elastic starts by 2h
+    elastic waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}

@@ -746,3 +746,24 @@ fn over_a_day_it_does_not_change_back_and_forth() {
     resize big from 2 to 4: a1[0-7] a4[0-7] a2[0-7] a3[0-7]
     ");
 }
+
+#[test]
+fn who_could_get_too_little_leaves_it_to_others() {
+    assert_snapshot!(check("
+        node a1 gpus=3
+        gang soon 2..8x1gpu for=10m resize=10m
+        gang long 1..2x1gpu for=10h
+        plan
+        started soon
+        started long
+        +1m
+        node a2 gpus=1
+        plan
+    "), @"
+    admit soon: a1[0] a1[1]
+    admit long: a1[2]
+    -- 1m
+    resize long from 1 to 2: a1[2] a2[0]
+    soon runs
+    ");
+}

@@ -599,6 +599,7 @@ fn those_who_wait_take_what_a_stopped_gang_leaves_besides() {
     -- 1h
     order o0 for high:  by 1h2m after all 3 of wide: a1[0-7]
     stop wide: preempted by high
+    next starts by 10h
     wide is stopping
     next waits #1: r0 fits 0 of 2, provisioning off
     -- 1h

@@ -346,7 +346,7 @@ fn an_elastic_gang_gives_back_what_was_lent_and_goes_on_with_the_rest() {
     resize b1 from 2 to 1: a1[0-7]
     b1 runs
       l1 Wait in 9h for 72.00: 0 others lose 0s
-    * l1 Shrink in 0s for 0.13: 1 others lose 8m
+    * l1 Shrink in 0s for 0.07: 1 others lose 8m
     -- 1h
     admit l1: a2[0-7]
     b1 runs

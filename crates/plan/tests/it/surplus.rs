@@ -23,7 +23,7 @@ fn members_above_the_minimum_are_given_up_for_who_waits() {
     resize big from 4 to 2: a1[0-7] a2[0-7]
     big runs
       next Wait in 9h50m for 157.33: 0 others lose 0s
-    * next Shrink in 0s for 0.27: 1 others lose 16m
+    * next Shrink in 0s for 0.13: 1 others lose 16m
     -- 10m
     admit next: a3[0-7] a4[0-7]
     big runs
@@ -125,7 +125,7 @@ fn surplus_goes_before_anybody_is_stopped_however_cheap_that_would_be() {
     big runs
     low runs
       high Wait in 9h59m50s for 79.98: 0 others lose 0s
-    * high Shrink in 0s for 2.67: 1 others lose 2h40m
+    * high Shrink in 0s for 1.33: 1 others lose 2h40m
     ");
 }
 
@@ -275,7 +275,7 @@ fn the_one_with_the_cheaper_pause_shrinks() {
     slow runs
     quick runs
       next Wait in 9h50m for 78.67: 0 others lose 0s
-    * next Shrink in 0s for 0.04: 1 others lose 2m40s
+    * next Shrink in 0s for 0.02: 1 others lose 2m40s
     ");
 }
 
@@ -468,7 +468,7 @@ fn where_it_ends_soon_its_surplus_is_waited_for() {
     big runs
     next waits #1: r0 fits 0 of 1
     * next Wait in 2m for 0.27: 0 others lose 0s
-      next Shrink in 0s for 2.67: 1 others lose 2h40m
+      next Shrink in 0s for 1.33: 1 others lose 2h40m
     ");
 }
 

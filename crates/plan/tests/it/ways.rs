@@ -292,7 +292,7 @@ fn shrinking_costs_a_pause() {
     resize big from 2 to 1: a1[0-7]
     big runs
       next Wait in 9h for 72.00: 0 others lose 0s
-    * next Shrink in 0s for 1.33: 1 others lose 1h20m
+    * next Shrink in 0s for 0.67: 1 others lose 1h20m
     ");
 }
 
@@ -314,7 +314,7 @@ fn shrinking_is_compared_with_buying() {
     resize big from 2 to 1: a1[0-7]
     big runs
       next Buy in 5m for 9.33: 0 others lose 0s
-    * next Shrink in 0s for 1.33: 1 others lose 1h20m
+    * next Shrink in 0s for 0.67: 1 others lose 1h20m
     ");
 }
 
@@ -335,7 +335,7 @@ fn a_very_slow_pause_makes_buying_cheaper() {
     order o0 for next: 1 x p/gpu8@a by 1h15m: c0[0-7]
     big runs
     * next Buy in 1m for 8.27: 0 others lose 0s
-      next Shrink in 0s for 32.00: 1 others lose 1d8h
+      next Shrink in 0s for 16.00: 1 others lose 1d8h
     ");
 }
 

@@ -37,7 +37,8 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
 }
 
 fn is_stopping(books: &Books, gang: GangId) -> bool {
-    let resizes = books.gangs.get(&gang).is_some_and(|entry| entry.resizing.is_some());
+    let entry = books.gangs.get(&gang);
+    let resizes = entry.and_then(|entry| entry.resizing).is_some_and(|resizing| !resizing.done);
     books.leaving.contains_key(&gang) && !resizes
 }
 

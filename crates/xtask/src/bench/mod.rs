@@ -1,6 +1,8 @@
 //! Benchmarks. What they print goes into the docs; nothing else does.
 
+mod elastic;
 mod hits;
+mod kube;
 mod memory;
 mod plan;
 mod replay;
@@ -18,8 +20,12 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum What {
+    /// Elastic gangs: real gang jobs on one cluster, half of them elastic, beside all of them rigid
+    Elastic(elastic::Args),
     /// Gang hits against idle nodes: static warm pools and the forecast on real traces
     Hits(hits::Args),
+    /// Kubernetes: pods bound per second on a real API server, beside kube-scheduler
+    Kube(kube::Args),
     /// The planner: one large gang, a full cycle, memory, for 100, 1,000 and 10,000 nodes
     Plan(plan::Args),
     /// The simulator: a made-up log of jobs replayed under one order, for a quarter, a half and all of it
@@ -30,7 +36,9 @@ enum What {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
+        What::Elastic(args) => elastic::run(args),
         What::Hits(args) => hits::run(args),
+        What::Kube(args) => kube::run(args),
         What::Plan(args) => plan::run(args),
         What::Replay(args) => replay::run(args),
         What::Supply(args) => supply::run(args),

@@ -12,7 +12,7 @@ use muster_core::verdict::{Blocker, Verdict};
 use crate::figures;
 
 /// What a verdict says to the one who waits.
-pub(crate) fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
+pub fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
     match verdict {
         Verdict::Admitted => "starting".to_owned(),
         Verdict::Running => running(world, gang),
@@ -134,7 +134,7 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
 }
 
 /// Why a gang is stopped.
-pub(crate) fn stop(world: &World, reason: StopReason) -> String {
+pub fn stop(world: &World, reason: StopReason) -> String {
     match reason {
         StopReason::NodeLost(_) => "a node under it failed".to_owned(),
         StopReason::NodeFailing(_) => "a node under it is about to go".to_owned(),
@@ -153,7 +153,7 @@ pub(crate) fn stop(world: &World, reason: StopReason) -> String {
 }
 
 /// What a gang that was stopped keeps of its work.
-pub(crate) fn kept(gang: &Gang) -> String {
+pub fn kept(gang: &Gang) -> String {
     match gang.work.kept {
         Span::ZERO => "its work is lost".to_owned(),
         kept => format!("{} of its work is kept", figures::span(kept)),
@@ -161,7 +161,7 @@ pub(crate) fn kept(gang: &Gang) -> String {
 }
 
 /// What a gang is called.
-pub(crate) fn gang(world: &World, gang: GangId) -> String {
+pub fn gang(world: &World, gang: GangId) -> String {
     world.gang(gang).map_or_else(|| "another gang".to_owned(), |gang| gang.spec.name.to_string())
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn gang(world: &World, gang: GangId) -> String {
 const NAMED: usize = 5;
 
 /// What several gangs are called, the first few of them.
-pub(crate) fn gangs(world: &World, gangs: &[GangId]) -> String {
+pub fn gangs(world: &World, gangs: &[GangId]) -> String {
     let named: Vec<String> = gangs.iter().take(NAMED).map(|id| gang(world, *id)).collect();
     match (gangs.len().saturating_sub(NAMED), named.as_slice()) {
         (0, [rest @ .., last]) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -192,7 +192,7 @@ fn amount_of(world: &World, resource: Option<ResourceIdx>, amount: u64) -> Strin
 }
 
 /// How many free nodes a pool should have, and why.
-pub(crate) fn target(target: &Target) -> String {
+pub fn target(target: &Target) -> String {
     let reasons = [
         ("always", target.warm),
         ("buffer", target.buffer),
@@ -218,7 +218,7 @@ fn zone_of(world: &World, claim: ClaimId) -> String {
 }
 
 /// Why an order was given up.
-pub(crate) fn rollback(world: &World, reason: RollbackReason) -> String {
+pub fn rollback(world: &World, reason: RollbackReason) -> String {
     match reason {
         RollbackReason::ClaimFailed(claim, failure) => {
             let zone = zone_of(world, claim);
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn of_many_gangs_the_first_few_are_named() {
         let text = "{kind: Gang, metadata: {name: g}, spec: {roles: [{name: w, min: 1}]}}";
-        let read = muster_api::read_texts(&[("g.yaml", text)]).expect("it is good");
+        let read = crate::read_texts(&[("g.yaml", text)]).expect("it is good");
         let mut world = World::new(read.levels);
         world.apply(Time::ZERO, &Event::QueueSet(QueueSpec::open("default"))).expect("it fits");
         for number in 0..8 {

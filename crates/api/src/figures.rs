@@ -3,7 +3,7 @@
 use muster_core::time::Span;
 
 /// `3m20s`, `1h05m`: as exact as a person wants it.
-pub(crate) fn span(span: Span) -> String {
+pub fn span(span: Span) -> String {
     let secs = (span.0 + 500) / 1_000;
     match secs {
         0..60 => format!("{secs}s"),
@@ -13,12 +13,12 @@ pub(crate) fn span(span: Span) -> String {
 }
 
 /// `1 node`, `12 nodes`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
+pub fn count(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// Thousands set apart: `12,345`.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {

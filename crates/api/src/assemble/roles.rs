@@ -1,0 +1,183 @@
+//! Roles in the making: who belongs together, how many there are to be, and how few will do.
+
+use std::collections::BTreeMap;
+
+use muster_core::constraint::Constraints;
+use muster_core::gang::Request;
+
+use super::Member;
+use crate::dialects::Terms;
+use crate::json::MAX_MEMBERS;
+use crate::pod::GpuNames;
+use crate::workloads::WorkloadRole;
+
+/// What members without a role are called.
+const NAMELESS: &str = "member";
+
+/// A role in the making.
+#[derive(Debug)]
+pub(super) struct Role {
+    pub(super) name: String,
+    /// Whether somebody called it so.
+    pub(super) named: bool,
+    pub(super) request: Request,
+    pub(super) constraints: Constraints,
+    /// Those that exist and are not done.
+    pub(super) members: Vec<usize>,
+    /// How many are done.
+    pub(super) done: u32,
+    /// How many there are to be, those that are done among them.
+    pub(super) count: u32,
+    /// How many there may be, those that are done among them.
+    pub(super) most: u32,
+    /// How few will do, by its template.
+    pub(super) hint: Option<u32>,
+    /// How few will do.
+    pub(super) min: u32,
+}
+
+impl Role {
+    /// A role of so many members, of which none exists.
+    pub(super) fn of(name: &str, count: u32, request: Request, constraints: Constraints) -> Self {
+        Self {
+            name: name.to_owned(),
+            named: true,
+            request,
+            constraints,
+            members: Vec::new(),
+            done: 0,
+            count,
+            most: count,
+            hint: None,
+            min: count,
+        }
+    }
+    /// Makes room for more members than exist.
+    pub(super) fn grow(&mut self, more: u32) {
+        self.count = self.count.saturating_add(more).min(MAX_MEMBERS);
+        self.most = self.most.max(self.count);
+    }
+    /// How many of those there are to be do not exist.
+    pub(super) fn absent(&self) -> u32 {
+        self.count.saturating_sub(self.done).saturating_sub(self.members.len() as u32)
+    }
+}
+
+/// How many members all roles are to have.
+pub(super) fn all(roles: &[Role]) -> u32 {
+    roles.iter().fold(0, |sum, role| sum.saturating_add(role.count))
+}
+
+/// The role with most members; the first of those that have as many.
+pub(super) fn largest(roles: &mut [Role]) -> Option<&mut Role> {
+    roles.iter_mut().rev().max_by_key(|role| role.count)
+}
+
+/// Members of one role name and shape, or without a role and of one shape, in order of appearance.
+pub(super) fn of_members(members: &[Member<'_>]) -> Vec<Role> {
+    let mut places = BTreeMap::new();
+    let mut roles: Vec<Role> = Vec::new();
+    for (at, member) in members.iter().enumerate() {
+        let name = member.role.filter(|name| !name.is_empty());
+        let place =
+            *places.entry((name, member.request, member.constraints)).or_insert_with(|| {
+                let (request, constraints) = (member.request.clone(), member.constraints.clone());
+                let role = Role::of(name.unwrap_or(NAMELESS), 0, request, constraints);
+                roles.push(Role { named: name.is_some(), ..role });
+                roles.len() - 1
+            });
+        let role = &mut roles[place];
+        role.grow(1);
+        if member.done {
+            role.done += 1;
+        } else {
+            role.members.push(at);
+        }
+    }
+    roles
+}
+
+/// Adds the members a template will have and that do not exist yet.
+///
+/// They are taken to be like those of their role that do exist: what admission changed in these it will change in
+/// them. Members without a role are of this one if they ask for the same; where they may run is not compared,
+/// because admission adds tolerations.
+pub(super) fn add_template(
+    roles: &mut Vec<Role>,
+    template: &WorkloadRole,
+    gpus: &GpuNames,
+) -> Result<(), Vec<String>> {
+    let request = template.template.request(&template.annotations, gpus)?;
+    let constraints = template.template.constraints()?;
+    for role in roles.iter_mut().filter(|role| !role.named && role.request == request) {
+        role.name.clone_from(&template.name);
+        role.named = true;
+    }
+    let exist = roles.iter().filter(|role| role.name == template.name);
+    let exist = exist.fold(0, |sum: u32, role| sum.saturating_add(role.count));
+    let place = roles.iter().position(|role| role.name == template.name).unwrap_or_else(|| {
+        roles.push(Role::of(&template.name, 0, request, constraints));
+        roles.len() - 1
+    });
+    let role = &mut roles[place];
+    role.grow(template.count.saturating_sub(exist));
+    role.hint = template.min;
+    let more = template.max.unwrap_or(0).saturating_sub(template.count.max(exist));
+    role.most = role.most.max(role.count.saturating_add(more)).min(MAX_MEMBERS);
+    Ok(())
+}
+
+/// Says how few members of each role will do.
+pub(super) fn set_minimums(roles: &mut [Role], terms: &Terms) {
+    let mut left = terms.min;
+    for (name, min) in &terms.min_by_role {
+        let mut mine: Vec<&mut Role> =
+            roles.iter_mut().filter(|role| *role.name == **name).collect();
+        if !mine.is_empty() {
+            lower(&mut mine, *min);
+            left = left.map(|left| left.saturating_sub(*min));
+        }
+    }
+    let is_free = |role: &Role| !terms.min_by_role.iter().any(|(name, _)| **name == *role.name);
+    let mut free: Vec<&mut Role> = roles.iter_mut().filter(|role| is_free(role)).collect();
+    match left {
+        Some(min) => lower(&mut free, min),
+        None => free.iter_mut().for_each(|role| role.min = role.hint.unwrap_or(role.count)),
+    }
+    raise(roles, terms.min.unwrap_or(0));
+}
+
+/// Makes roles whose own minimum is low account for what the minimum of all asks beyond it, the largest first.
+fn raise(roles: &mut [Role], min: u32) {
+    let mut short = roles.iter().fold(min, |short, role| short.saturating_sub(role.min));
+    let mut order: Vec<&mut Role> = roles.iter_mut().collect();
+    order.sort_by_key(|role| std::cmp::Reverse(role.count));
+    for role in order {
+        let more = role.count.saturating_sub(role.min).min(short);
+        role.min += more;
+        short -= more;
+    }
+}
+
+/// Shares a minimum out among roles: each keeps all its members but for what can be spared, which comes first
+/// from those whose template says so, then from the largest. None goes below one.
+fn lower(roles: &mut [&mut Role], min: u32) {
+    let all = roles.iter().fold(0, |sum: u32, role| sum.saturating_add(role.count));
+    let mut spare = all.saturating_sub(min);
+    for role in roles.iter_mut() {
+        (role.min, role.most) = (role.count, role.count);
+        if let Some(hint) = role.hint {
+            spare_from(role, hint, &mut spare);
+        }
+    }
+    roles.sort_by_key(|role| std::cmp::Reverse(role.count));
+    for role in roles.iter_mut() {
+        spare_from(role, 1, &mut spare);
+    }
+}
+
+fn spare_from(role: &mut Role, least: u32, spare: &mut u32) {
+    let less = role.min.saturating_sub(least.max(1)).min(*spare);
+    role.min -= less;
+    *spare -= less;
+}

@@ -1,0 +1,63 @@
+//! Muster's kinds as Kubernetes is told of them: types with a schema, and the definitions made from those.
+//!
+//! Read in this order: what a single value may be (`text`, `duration`, `amount`, `stamp`), what several kinds share
+//! (`constraints`, `condition`), the kinds (`topology`, `queue`, `pool`, `gang`, `order`), and how a type becomes a
+//! CustomResourceDefinition (`structural`, `definition`).
+//!
+//! The readers of manifests stay the judges: they say more, and with the line. What is here keeps an API server from
+//! storing what they would refuse, as far as a schema can. A test holds the fields of both against each other.
+//! There is no `Node`: a cluster has its own.
+
+mod amount;
+mod duration;
+mod stamp;
+mod text;
+
+mod condition;
+mod constraints;
+
+mod disruption;
+mod gang;
+mod gang_status;
+mod offering;
+mod order;
+mod order_status;
+mod pool;
+mod pool_status;
+mod proactive;
+mod provider;
+mod queue;
+mod role;
+mod simulated;
+mod topology;
+
+mod definition;
+mod structural;
+
+#[cfg(test)]
+mod tests;
+
+pub use amount::{Amount, Amounts};
+pub use condition::{Condition, ConditionStatus};
+pub use constraints::{
+    Affinity, Effect, Expression, NodeAffinity, NodeSelector, Operator, Preference, Taint,
+    TaintOperator, Term, Toleration,
+};
+pub use definition::{Column, Definition, GROUP, Resource, VERSION, definitions};
+pub use disruption::{Checkpoint, Disruption, Signal};
+pub use duration::{Duration, DurationAboveZero};
+pub use gang::{Closeness, Gang, GangSpec, OnFailure, Provisioning, ProvisioningMode, Scaling};
+pub use gang_status::{GangPhase, GangStatus, Members, Placement};
+pub use offering::{Devices, Offering};
+pub use order::{GangRef, LeavingSeat, MakesWay, Order, OrderClaim, OrderSeat, OrderSpec, StopFor};
+pub use order_status::{OrderPhase, OrderStatus};
+pub use pool::{Limits, Pool, PoolMode, PoolSpec};
+pub use pool_status::{PoolStatus, Target};
+pub use proactive::{Buffer, Consolidate, Forecast, Patience, Schedule, Spare, Warm};
+pub use provider::{Karpenter, NodeClassRef, Nothing, Provider};
+pub use queue::{Queue, QueueSpec, QueueStatus};
+pub use role::{GpuWish, PodTemplate, Role, Run};
+pub use simulated::{Boot, Failures, Fault, InService, ScriptedFault, Simulated, StockOut};
+pub use stamp::Stamp;
+pub use text::{GpuKey, Instant, Key, Label, LabelValue, Name, OfferingName, Text};
+pub use topology::{Level, Topology, TopologySpec, TopologyStatus};

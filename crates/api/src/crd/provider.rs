@@ -1,0 +1,54 @@
+//! Who boots a pool's nodes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Simulated, Text};
+
+/// Who boots a pool's nodes: one of these.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend(
+    "minProperties" = 1,
+    "maxProperties" = 1,
+    "x-kubernetes-validations" = [
+        {"rule": "has(self.simulated) == has(oldSelf.simulated) && has(self.karpenter) == has(oldSelf.karpenter) && has(self.provisioningRequest) == has(oldSelf.provisioningRequest)", "message": "who boots a pool's nodes does not change: make another pool"},
+    ]
+))]
+pub struct Provider {
+    /// Nobody: nodes are played, with the delays and failures of a cloud.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
+    /// Karpenter, asked with one NodeClaim per node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub karpenter: Option<Karpenter>,
+    /// The cluster autoscaler, asked with ProvisioningRequests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisioning_request: Option<Nothing>,
+    /// The machine Muster runs on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<Nothing>,
+}
+
+/// How Karpenter is asked.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Karpenter {
+    /// The node class its claims name.
+    pub node_class_ref: NodeClassRef,
+}
+
+/// A reference to a Karpenter node class.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NodeClassRef {
+    /// Its API group, such as `karpenter.k8s.aws`.
+    pub group: Text,
+    /// Its kind, such as `EC2NodeClass`.
+    pub kind: Text,
+    /// Its name.
+    pub name: Text,
+}
+
+/// Nothing more to say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Nothing {}

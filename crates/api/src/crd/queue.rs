@@ -1,0 +1,106 @@
+//! `kind: Queue`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Amount, Amounts, Column, Condition, Duration, DurationAboveZero, Name, Resource, Text,
+};
+
+/// A tenant's place in a tree of shares.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Queue {
+    /// What its gangs may have.
+    pub spec: QueueSpec,
+    /// What its gangs have. Written by Muster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<QueueStatus>,
+}
+
+impl Resource for Queue {
+    const KIND: &'static str = "Queue";
+    const PLURAL: &'static str = "queues";
+    const SHORT: &'static str = "mq";
+    const COLUMNS: &'static [Column] = &[
+        Column::text("Parent", ".spec.parent"),
+        Column::number("Weight", ".spec.weight"),
+        Column::text("Held", ".status.heldGpus"),
+        Column::number("Running", ".status.running").when_wide(),
+        Column::number("Waiting", ".status.waiting"),
+        Column::AGE,
+    ];
+}
+
+/// What a queue's gangs may have.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueSpec {
+    /// The queue above it; it stands at the top when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Name>,
+    /// Its part of what is divided among its siblings.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub weight: i32,
+    /// What it can count on. GPUs of every vendor count together.
+    #[serde(default, skip_serializing_if = "Amounts::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub guaranteed: Amounts,
+    /// What it and all below it never exceed.
+    #[serde(default, skip_serializing_if = "Amounts::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub limit: Amounts,
+    /// What one user never exceeds within it and all below it.
+    #[serde(default, skip_serializing_if = "Amounts::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub user_limit: Amounts,
+    /// How long it takes until past use counts half; as in the queue above when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_life: Option<Duration>,
+    /// The tiers of pools its gangs may use; all when nothing is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    pub tiers: Vec<Text>,
+    /// After so long a gang may be stopped so that another of the queue has its turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_slice: Option<DurationAboveZero>,
+    /// What it lent is back within so long; ten minutes when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reclaim_within: Option<Duration>,
+    /// So many of its gangs are stopped for others' sake within an hour; any number when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub evictions_per_hour: Option<i32>,
+}
+
+/// What a queue's gangs have.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueStatus {
+    /// The generation of the spec that this is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What is held by its gangs and those below, with what is ordered.
+    #[serde(default, skip_serializing_if = "Amounts::is_empty")]
+    pub held: Amounts,
+    /// GPUs of every vendor among it, for lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_gpus: Option<Amount>,
+    /// Gangs that wait, in it and below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<i32>,
+    /// Gangs that run, in it and below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<i32>,
+    /// Its state, aspect by aspect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 32),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+    )]
+    pub conditions: Vec<Condition>,
+}
+
+fn one() -> i32 {
+    1
+}

@@ -1,0 +1,95 @@
+//! The fields of schemas are those that readers ask for, no more and no fewer.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::sample::{VARIANTS, object};
+use super::validate::wrong;
+use super::{definition, schema};
+use crate::crd::{Gang, Order, Pool, Queue, Topology};
+use crate::fields::asked::{self, Asked};
+use crate::provider::PROVIDERS;
+use crate::read_texts;
+
+/// The fields of every mapping in a schema, by its path, but for those whose keys the user chooses.
+fn of_schema(schema: &Value, path: &str, found: &mut Asked) {
+    if schema["type"] == "array" {
+        return of_schema(&schema["items"], &format!("{path}[]"), found);
+    }
+    let chosen = schema.get("additionalProperties").is_some()
+        || schema["x-kubernetes-preserve-unknown-fields"] == true;
+    if schema["type"] != "object" || chosen {
+        return;
+    }
+    let properties = schema["properties"].as_object();
+    let names = properties.into_iter().flat_map(Map::keys).cloned().collect();
+    found.insert(path.to_owned(), names);
+    for (name, inner) in properties.into_iter().flatten() {
+        of_schema(inner, &format!("{path}.{name}"), found);
+    }
+}
+
+/// Objects that give every field of a kind, one for each choice between fields.
+fn samples(kind: &str) -> Vec<Value> {
+    let definition = definition(kind);
+    let spec = &schema(&definition)["properties"]["spec"];
+    let sample = |variant| {
+        let metadata = if kind == "Topology" { json!({}) } else { json!({ "name": "sample" }) };
+        json!({ "kind": kind, "metadata": metadata, "spec": object(spec, variant) })
+    };
+    (0..VARIANTS).map(sample).collect()
+}
+
+#[test]
+fn every_field_of_a_schema_is_read_and_every_field_that_is_read_is_in_the_schema() {
+    for kind in ["Gang", "Queue", "Pool", "Topology"] {
+        asked::take();
+        for sample in samples(kind) {
+            // JSON is YAML, too.
+            if let Err(findings) = read_texts(&[(kind, sample.to_string())]) {
+                panic!("{findings:#?}\n{sample:#}");
+            }
+        }
+        let mut read = asked::take();
+        read.retain(|path, _| path.starts_with("spec"));
+        let definition = definition(kind);
+        let mut expected = Asked::new();
+        of_schema(&schema(&definition)["properties"]["spec"], "spec", &mut expected);
+        if kind == "Pool" {
+            // Read as a mapping with one key, which says what is in it.
+            let providers: BTreeSet<String> = PROVIDERS.iter().map(ToString::to_string).collect();
+            assert_eq!(expected.remove("spec.provider"), Some(providers));
+        }
+        for (path, names) in &expected {
+            assert_eq!(read.get(path), Some(names), "{kind}: {path}");
+        }
+        let more: Vec<_> = read.keys().filter(|path| !expected.contains_key(*path)).collect();
+        assert!(more.is_empty(), "{kind} is read deeper than its schema goes: {more:?}");
+    }
+}
+
+/// Reads a whole object as its type and writes it again.
+fn there_and_back<T: Serialize + DeserializeOwned>(kind: &str) {
+    let definition = definition(kind);
+    let schema = schema(&definition);
+    for variant in 0..VARIANTS {
+        let written = object(schema, variant);
+        assert_eq!(wrong(schema, &written), [""; 0], "{kind}");
+        let read: T =
+            serde_json::from_value(written.clone()).expect("a type has what its schema has");
+        let again = serde_json::to_value(&read).expect("it can be written");
+        assert_eq!(again, written, "{kind}");
+    }
+}
+
+#[test]
+fn types_read_and_write_what_their_schemas_say() {
+    there_and_back::<Topology>("Topology");
+    there_and_back::<Queue>("Queue");
+    there_and_back::<Pool>("Pool");
+    there_and_back::<Gang>("Gang");
+    there_and_back::<Order>("Order");
+}

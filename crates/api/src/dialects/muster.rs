@@ -1,0 +1,57 @@
+//! Muster's own marks: for pods that belong to a Gang object, and for pods that have none and say all themselves.
+
+use super::marks::Marks;
+use super::terms::{Level, Terms};
+use super::{Findings, GroupKind, Json};
+
+const GANG: &str = "muster.sh/gang";
+const ROLE: &str = "muster.sh/role";
+const SIZE: &str = "muster.sh/gang-size";
+const QUEUE: &str = "muster.sh/queue";
+const REQUIRED: &str = "muster.sh/topology-required";
+const PREFERRED: &str = "muster.sh/topology-preferred";
+const PREEMPTIBLE: &str = "muster.sh/preemptible";
+
+pub(super) const KINDS: &[GroupKind] = &[GroupKind {
+    group: "muster.sh",
+    versions: &["v1alpha1"],
+    kind: "Gang",
+    plural: "gangs",
+    namespaced: true,
+}];
+
+pub(super) fn group(marks: Marks<'_>) -> Option<&str> {
+    marks.either(GANG)
+}
+
+pub(super) fn role(marks: Marks<'_>) -> Option<&str> {
+    marks.either(ROLE)
+}
+
+/// What pods without a Gang object say of their gang.
+pub(super) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+    Terms {
+        min: marks.count(SIZE, findings),
+        queue: marks.either(QUEUE).map(Into::into),
+        required: marks.either(REQUIRED).map(Level::key),
+        preferred: marks.either(PREFERRED).map(Level::key),
+        preemptible: marks.flag(PREEMPTIBLE, findings),
+        ..Terms::default()
+    }
+}
+
+/// What a Gang object sets for pods that join it; the whole of it is read by the manifest reader.
+pub(super) fn terms(spec: &Json<'_>) -> Terms {
+    let roles = spec.list("roles");
+    let min_of = |role: &Json<'_>| Some((role.text("name")?.into(), role.count("min")?));
+    Terms {
+        min_by_role: roles.iter().filter_map(min_of).collect(),
+        queue: spec.text("queue").map(Into::into),
+        priority_class: spec.text("priorityClassName").map(Into::into),
+        priority: spec.whole("priority"),
+        required: spec.get("topology").and_then(|at| at.text("required")).map(Level::key),
+        preferred: spec.get("topology").and_then(|at| at.text("preferred")).map(Level::key),
+        preemptible: spec.get("disruption").and_then(|at| at.flag("preemptible")),
+        ..Terms::default()
+    }
+}

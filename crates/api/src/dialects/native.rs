@@ -1,0 +1,93 @@
+//! Kubernetes' own groups. The words change with every release: 1.35 keeps groups inside a Workload
+//! (`v1alpha1`, named by `spec.workloadRef`), 1.36 makes them objects (`v1alpha2`, `spec.schedulingGroup`), 1.37
+//! renames the disruption mode (`v1beta1`, `v1alpha3`). Either spelling of a field is read under any version.
+
+use super::terms::{Level, Terms};
+use super::{GroupKind, Json};
+use crate::pod::PodSpec;
+
+pub(super) const KINDS: &[GroupKind] =
+    &[GroupKind::pod_group("scheduling.k8s.io", &["v1beta1", "v1alpha3", "v1alpha2"])];
+
+pub(super) const WORKLOADS: &[GroupKind] = &[GroupKind {
+    group: "scheduling.k8s.io",
+    versions: &["v1alpha1"],
+    kind: "Workload",
+    plural: "workloads",
+    namespaced: true,
+}];
+
+pub(super) fn group(spec: &PodSpec) -> Option<&str> {
+    let name = spec.scheduling_group.as_ref().map(|group| group.pod_group_name.as_str());
+    name.filter(|name| !name.is_empty())
+}
+
+/// A group inside a Workload; each replica of it is a gang by itself.
+pub(super) fn workload_group(spec: &PodSpec) -> Option<String> {
+    let group = spec.workload_ref.as_ref().filter(|group| !group.name.is_empty())?;
+    let parts = [&group.name, &group.pod_group, &group.pod_group_replica_key];
+    let given: Vec<&str> =
+        parts.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    Some(given.join("/"))
+}
+
+pub(super) fn terms(spec: &Json<'_>) -> Terms {
+    let constraints = spec.get("schedulingConstraints");
+    let keys = constraints.map(|at| at.list("topology")).unwrap_or_default();
+    Terms {
+        min: spec.need("schedulingPolicy").and_then(|policy| min(&policy)),
+        priority_class: spec.text("priorityClassName").map(Into::into),
+        priority: spec.whole("priority"),
+        required: keys.first().and_then(|key| key.text("key")).map(Level::key),
+        whole: whole(spec),
+        ..Terms::default()
+    }
+}
+
+/// The group of this name, or the only one there is.
+pub(super) fn workload_terms(spec: &Json<'_>, name: Option<&str>) -> Terms {
+    let groups = spec.list("podGroups");
+    let is_it = |group: &&Json<'_>| name.is_none() || group.text("name") == name;
+    let mut found = groups.iter().filter(is_it);
+    let (Some(group), None) = (found.next(), found.next()) else {
+        let which = name.map_or(String::new(), |name| format!(" called `{name}`"));
+        let reason = format!("must hold exactly one group{which}");
+        spec.findings().push(&spec.path_of("podGroups"), reason);
+        return Terms::default();
+    };
+    Terms { min: group.need("policy").and_then(|policy| min(&policy)), ..Terms::default() }
+}
+
+/// How many must start together. Under the basic policy every pod is on its own, which is a minimum of one.
+fn min(policy: &Json<'_>) -> Option<u32> {
+    match (policy.get("gang"), policy.get("basic")) {
+        (Some(gang), None) => {
+            let min = gang.count("minCount");
+            if min.is_none() && gang.get("minCount").is_none() {
+                gang.missing("minCount");
+            }
+            min
+        }
+        (None, Some(_)) => Some(1),
+        _ => {
+            policy.error("must say `gang` or `basic`");
+            None
+        }
+    }
+}
+
+/// Whether it is disrupted as a whole: a word in 1.36, a mapping from 1.37 on.
+fn whole(spec: &Json<'_>) -> Option<bool> {
+    let mode = spec.get("disruptionMode")?;
+    match mode.value().as_str() {
+        Some("PodGroup") => Some(true),
+        Some("Pod") => Some(false),
+        Some(other) => {
+            mode.error(format!("`{other}` is neither Pod nor PodGroup"));
+            None
+        }
+        None if mode.get("all").is_some() => Some(true),
+        None if mode.get("single").is_some() => Some(false),
+        None => None,
+    }
+}

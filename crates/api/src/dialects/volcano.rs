@@ -1,0 +1,66 @@
+//! Volcano. Its annotation is also kube-batch's, so the scheduler a pod asks for tells the two apart.
+
+use super::marks::Marks;
+use super::terms::{Level, Terms, min_resources, pod_group};
+use super::{Findings, GpuNames, GroupKind, Json, kube_batch};
+use crate::pod::PodSpec;
+
+pub(super) const GROUP: &str = "scheduling.k8s.io/group-name";
+const ROLE: &str = "volcano.sh/task-spec";
+const QUEUE: &str = "scheduling.volcano.sh/queue-name";
+const MIN: &str = "scheduling.volcano.sh/group-min-member";
+const PREEMPTIBLE: &str = "volcano.sh/preemptable";
+
+pub(super) const KINDS: &[GroupKind] =
+    &[GroupKind::pod_group("scheduling.volcano.sh", &["v1beta1"])];
+
+pub(super) fn group<'a>(marks: Marks<'a>, spec: &PodSpec) -> Option<&'a str> {
+    marks.annotation(GROUP).filter(|_| !kube_batch::asked_for(spec))
+}
+
+pub(super) fn role(marks: Marks<'_>) -> Option<&str> {
+    marks.either(ROLE)
+}
+
+pub(super) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Terms {
+    let (required, preferred) = topology(spec);
+    let by_role = spec.pairs("minTaskMember");
+    let (labels, annotations) = object.marks();
+    let marks = Marks { labels: &labels, annotations: &annotations };
+    let declared = Terms {
+        min_by_role: by_role
+            .iter()
+            .filter_map(|(name, _)| Some(((*name).into(), spec.get("minTaskMember")?.count(name)?)))
+            .collect(),
+        min_resources: min_resources(spec, gpus),
+        required,
+        preferred,
+        ..pod_group(spec)
+    };
+    declared.over(pod_terms(marks, object.findings()))
+}
+
+/// How close members are to be: within a tier by number or by name. Mode `hard` is the default.
+fn topology(spec: &Json<'_>) -> (Option<Level>, Option<Level>) {
+    let Some(wanted) = spec.get("networkTopology") else { return (None, None) };
+    let name = wanted.text("highestTierName").map(Level::key);
+    let level = name.or_else(|| wanted.count("highestTierAllowed").map(Level::Tier));
+    match wanted.text("mode") {
+        None | Some("hard") => (level, None),
+        Some("soft") => (None, level),
+        Some(other) => {
+            wanted.error(format!("the mode `{other}` is neither hard nor soft"));
+            (None, None)
+        }
+    }
+}
+
+/// What a pod, its owner or a PodGroup says by annotation.
+pub(super) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+    Terms {
+        min: marks.count(MIN, findings),
+        queue: marks.either(QUEUE).map(Into::into),
+        preemptible: marks.flag(PREEMPTIBLE, findings),
+        ..Terms::default()
+    }
+}

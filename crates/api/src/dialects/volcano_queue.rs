@@ -1,0 +1,61 @@
+//! Queues of Volcano and kube-batch, whose operators and users expect them to be there.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Findings, GpuNames, GroupKind, Json};
+use crate::pod::Totals;
+
+/// The kinds of queues that are understood.
+pub const QUEUES: &[GroupKind] = &[
+    cluster_queue("scheduling.volcano.sh", &["v1beta1"]),
+    cluster_queue("scheduling.sigs.dev", &["v1alpha2"]),
+    cluster_queue("scheduling.incubator.k8s.io", &["v1alpha1"]),
+];
+
+const fn cluster_queue(group: &'static str, versions: &'static [&'static str]) -> GroupKind {
+    GroupKind { group, versions, kind: "Queue", plural: "queues", namespaced: false }
+}
+
+/// What such a queue says. What is `None` was not said.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct QueueTerms {
+    /// The queue around it.
+    pub parent: Option<Arc<str>>,
+    /// Its weight among its siblings.
+    pub weight: Option<u32>,
+    /// What is kept for it whether it uses it or not.
+    pub guaranteed: Option<Totals>,
+    /// What it should have, and gets back when it wants it.
+    pub deserved: Option<Totals>,
+    /// What it can have at most.
+    pub limit: Option<Totals>,
+    /// Whether others may take back what it has above what it deserves.
+    pub reclaimable: Option<bool>,
+    /// Whether it takes nobody new.
+    pub closed: bool,
+}
+
+/// Reads a queue.
+pub fn queue(object: &Value, gpus: &GpuNames) -> Result<QueueTerms, Vec<String>> {
+    let findings = Findings::default();
+    let object = Json::root(object, &findings);
+    let Some(spec) = object.get("spec") else {
+        // Kubernetes keeps no empty mappings: this queue says nothing.
+        return findings.settle(QueueTerms::default());
+    };
+    let amounts = |at: &Json<'_>, name: &str| super::terms::resources(at, name, gpus);
+    let state = object.at(&["status"]).and_then(|status| status.text("state"));
+    let queue = QueueTerms {
+        parent: spec.text("parent").map(Into::into),
+        weight: spec.count("weight"),
+        guaranteed: spec.get("guarantee").and_then(|at| amounts(&at, "resource")),
+        deserved: amounts(&spec, "deserved"),
+        limit: amounts(&spec, "capability"),
+        reclaimable: spec.flag("reclaimable"),
+        closed: matches!(state, Some("Closed" | "Closing")),
+    };
+    findings.settle(queue)
+}

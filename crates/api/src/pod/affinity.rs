@@ -1,0 +1,209 @@
+//! Affinity, selectors and spreading, as a pod writes them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::lenient::or_default;
+
+/// Which nodes and neighbours a pod wants.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct Affinity {
+    /// Nodes it must or should run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_affinity: Option<NodeAffinity>,
+    /// Pods it must or should be near.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_affinity: Option<PodAffinity>,
+    /// Pods it must or should keep away from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_anti_affinity: Option<PodAffinity>,
+}
+
+/// Nodes a pod must or should run on.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct NodeAffinity {
+    /// What must hold.
+    #[serde(
+        default,
+        rename = "requiredDuringSchedulingIgnoredDuringExecution",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub required: Option<NodeSelector>,
+    /// What should hold.
+    #[serde(
+        default,
+        rename = "preferredDuringSchedulingIgnoredDuringExecution",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub preferred: Vec<PreferredNodes>,
+}
+
+/// Terms of which one must hold.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct NodeSelector {
+    /// The terms; none of them is a selector that matches nothing.
+    #[serde(default, deserialize_with = "or_default")]
+    pub node_selector_terms: Vec<NodeTerm>,
+}
+
+/// A wish about nodes, with a weight.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct PreferredNodes {
+    /// How much it counts, 1 to 100.
+    #[serde(default, deserialize_with = "or_default")]
+    pub weight: i64,
+    /// What should hold.
+    #[serde(default, deserialize_with = "or_default")]
+    pub preference: NodeTerm,
+}
+
+/// Expressions that must all hold; without any, it matches nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct NodeTerm {
+    /// About the node's labels.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<NodeExpression>,
+    /// About the node's name.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub match_fields: Vec<NodeExpression>,
+}
+
+/// One comparison of one label, or of the node's name.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct NodeExpression {
+    /// The label, or `metadata.name`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub key: String,
+    /// How it is compared.
+    #[serde(default, deserialize_with = "or_default")]
+    pub operator: String,
+    /// What it is compared with.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+/// Pods to be near, or to keep away from.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct PodAffinity {
+    /// What must hold.
+    #[serde(
+        default,
+        rename = "requiredDuringSchedulingIgnoredDuringExecution",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub required: Vec<PodTerm>,
+    /// What should hold.
+    #[serde(
+        default,
+        rename = "preferredDuringSchedulingIgnoredDuringExecution",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub preferred: Vec<PreferredPods>,
+}
+
+/// A wish about neighbours, with a weight.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct PreferredPods {
+    /// How much it counts, 1 to 100.
+    #[serde(default, deserialize_with = "or_default")]
+    pub weight: i64,
+    /// Which pods, and how near.
+    #[serde(default, deserialize_with = "or_default")]
+    pub pod_affinity_term: PodTerm,
+}
+
+/// Which pods, and what being near them means.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct PodTerm {
+    /// The pods by their labels; absent matches none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_selector: Option<LabelSelector>,
+    /// Their namespaces; the pod's own when empty and there is no selector of namespaces.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Their namespaces by labels; an empty selector is every namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<LabelSelector>,
+    /// Nodes are near each other when this label of theirs has one value.
+    #[serde(default, deserialize_with = "or_default")]
+    pub topology_key: String,
+    /// Labels whose values are taken from the pod itself and must be equal.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub match_label_keys: Vec<String>,
+    /// Labels whose values are taken from the pod itself and must differ.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub mismatch_label_keys: Vec<String>,
+}
+
+/// A selector of labelled objects.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct LabelSelector {
+    /// Labels that must have these values.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Comparisons that must hold as well.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<LabelExpression>,
+}
+
+/// One comparison of one label: `In`, `NotIn`, `Exists` or `DoesNotExist`.
+pub type LabelExpression = NodeExpression;
+
+impl LabelSelector {
+    /// Whether these labels match; an empty selector matches everything.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
+        self.match_labels.iter().all(equal)
+            && self.match_expressions.iter().all(|expression| holds(expression, labels))
+    }
+}
+
+fn holds(expression: &LabelExpression, labels: &BTreeMap<String, String>) -> bool {
+    let value = labels.get(&expression.key);
+    match expression.operator.as_str() {
+        "In" => value.is_some_and(|value| expression.values.contains(value)),
+        "NotIn" => value.is_none_or(|value| !expression.values.contains(value)),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        // Nobody knows what it means, so nobody matches.
+        _ => false,
+    }
+}
+
+/// How evenly pods are spread over domains.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+pub struct SpreadConstraint {
+    /// How much fuller than the emptiest a domain may be.
+    #[serde(default, deserialize_with = "or_default")]
+    pub max_skew: i64,
+    /// The label that tells domains apart.
+    #[serde(default, deserialize_with = "or_default")]
+    pub topology_key: String,
+    /// `DoNotSchedule` or `ScheduleAnyway`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub when_unsatisfiable: String,
+    /// Which pods are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_selector: Option<LabelSelector>,
+    /// How many domains there must be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_domains: Option<i64>,
+    /// Labels whose values are taken from the pod itself and must be equal.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub match_label_keys: Vec<String>,
+}

@@ -1,0 +1,37 @@
+//! JobSet: replicated Jobs, each with its own template. All of them are one gang.
+
+use super::template::role;
+use super::{Json, WorkloadRole, job};
+use crate::json::MAX_MEMBERS;
+
+pub(super) const ROLE: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+pub(super) const JOB_INDEX: &str = "jobset.sigs.k8s.io/job-index";
+
+pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+    spec.list("replicatedJobs").iter().filter_map(replicated).collect()
+}
+
+fn replicated(job: &Json<'_>) -> Option<WorkloadRole> {
+    let name = job.text("name");
+    if name.is_none() {
+        job.missing("name");
+    }
+    let replicas = job.count("replicas").unwrap_or(1);
+    let inner = job.need("template")?.need("spec")?;
+    let (count, _) = job::size(&inner)?;
+    let all = replicas.saturating_mul(count);
+    if all > MAX_MEMBERS {
+        job.error(format!("{replicas} replicas of {count} pods are more than {MAX_MEMBERS}"));
+        return None;
+    }
+    (all > 0).then(|| role(name?, all, &inner, "template"))?
+}
+
+/// The place of a pod among all of its replicated job: jobs one after the other, pods within a job. Jobs are
+/// taken to have up to a thousand pods, which keeps the order of those that have more only within a job.
+pub(super) fn rank(job: Option<u32>, pod: Option<u32>) -> Option<u32> {
+    match (job, pod) {
+        (Some(job), pod) => Some(job.saturating_mul(1_000).saturating_add(pod.unwrap_or(0))),
+        (None, pod) => pod,
+    }
+}

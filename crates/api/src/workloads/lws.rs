@@ -1,0 +1,27 @@
+//! LeaderWorkerSet: groups of a leader and its workers. Every group is a gang of its own; groups come and go one
+//! by one. The roles are those of one group.
+
+use super::template::role;
+use super::{Json, WorkloadRole};
+
+pub(super) const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
+pub(super) const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
+const LEADER: &str = "leader";
+const WORKER: &str = "worker";
+
+/// The role of a pod with this index in its group.
+pub(super) fn role_of_index(index: &str) -> &'static str {
+    if index == "0" { LEADER } else { WORKER }
+}
+
+/// A leader without a template of its own is made from the workers'. With `startupPolicy: LeaderReady` workers
+/// are made after it runs, so that a gang of what exists would be the leader alone.
+pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+    let Some(group) = spec.need("leaderWorkerTemplate") else { return Vec::new() };
+    let size = group.count("size").unwrap_or(1);
+    let of_leader =
+        if group.get("leaderTemplate").is_some() { "leaderTemplate" } else { "workerTemplate" };
+    let leader = role(LEADER, 1, &group, of_leader);
+    let workers = (size > 1).then(|| role(WORKER, size - 1, &group, "workerTemplate")).flatten();
+    leader.into_iter().chain(workers).collect()
+}

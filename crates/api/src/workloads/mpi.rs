@@ -1,0 +1,13 @@
+//! MPIJob of the MPI Operator (`v2beta1`): a launcher that runs as a Job, and workers.
+//!
+//! The launcher may be made last (`launcherCreationPolicy: WaitForWorkersReady`), so who waits for all pods to be
+//! there waits forever (kubedl#180). Its place is kept from the start, as for any other role.
+
+use super::kubeflow::replicas;
+use super::{Json, WorkloadRole};
+
+pub(super) const ROLE: &str = "training.kubeflow.org/job-role";
+
+pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+    replicas(spec, "mpiReplicaSpecs")
+}

@@ -1,0 +1,59 @@
+//! Which of a pod's owners is the gang.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{WorkloadKind, kind_of, lws};
+
+/// An owner, as the objects it owns name it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerRef {
+    /// Its API group and version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// What tells it from others that had the name.
+    pub uid: String,
+    /// Whether it is the one that manages the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+}
+
+/// The owner whose pods are one gang.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct GangOwner {
+    /// What it is.
+    pub kind: WorkloadKind,
+    /// Its place in the chain that was given.
+    pub at: usize,
+    /// The gang's name, unique among workloads of that kind and namespace: the owner's, and the index of the
+    /// group where each group is a gang.
+    pub gang: String,
+    /// Where the templates are: the place in the chain of the owner whose roles are to be read. A TrainJob keeps
+    /// none, but the JobSet it made does.
+    pub templates: usize,
+}
+
+/// The gang a pod is of, given its owners from the nearest to the farthest, and its labels. The topmost owner that
+/// is known counts: TrainJob before JobSet before Job. Those nobody knows are passed over, so that a Job made by a
+/// CronJob is a gang and the CronJob, whose Jobs are not meant to run together, is not.
+///
+/// `None` for a pod alone: one without owners, or of a Deployment, a StatefulSet or the like.
+pub fn gang_owner(chain: &[OwnerRef], labels: &BTreeMap<String, String>) -> Option<GangOwner> {
+    let kind_at = |at: usize| kind_of(&chain[at].api_version, &chain[at].kind);
+    // A pod can own others: a LeaderWorkerSet's leader owns its workers. It is never the gang.
+    let known = |at: usize| kind_at(at).filter(|kind| *kind != WorkloadKind::Pod);
+    let (at, kind) = (0..chain.len()).rev().find_map(|at| Some((at, known(at)?)))?;
+    let name = &chain[at].name;
+    let gang = match (kind, labels.get(lws::GROUP_INDEX)) {
+        (WorkloadKind::LeaderWorkerSet, Some(index)) => format!("{name}-{index}"),
+        _ => name.clone(),
+    };
+    let inner = (0..at).rev().find(|at| known(*at).is_some());
+    let templates = inner.filter(|_| kind == WorkloadKind::TrainJob).unwrap_or(at);
+    Some(GangOwner { kind, at, gang, templates })
+}

@@ -1,0 +1,48 @@
+//! RayCluster: a head and groups of workers, each group with bounds of its own when the cluster scales itself.
+
+use super::template::role;
+use super::{Json, WorkloadRole};
+use crate::json::MAX_MEMBERS;
+
+pub(super) const GROUP: &str = "ray.io/group";
+pub(super) const HOST_INDEX: &str = "ray.io/replica-host-index";
+/// What the operator's label calls the head.
+const HEAD: &str = "headgroup";
+
+pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+    let head = spec.need("headGroupSpec").and_then(|head| role(HEAD, 1, &head, "template"));
+    let scales = spec.flag("enableInTreeAutoscaling") == Some(true);
+    let groups = spec.list("workerGroupSpecs");
+    let workers = groups.iter().filter_map(|group| workers(group, scales));
+    head.into_iter().chain(workers).collect()
+}
+
+/// One group of workers. A replica is several pods where a slice of several hosts is asked for.
+fn workers(group: &Json<'_>, scales: bool) -> Option<WorkloadRole> {
+    let name = group.text("groupName");
+    if name.is_none() {
+        group.missing("groupName");
+    }
+    if group.flag("suspend") == Some(true) {
+        return None;
+    }
+    let hosts = group.count("numOfHosts").unwrap_or(1).max(1);
+    let pods = |replicas: u32| replicas.saturating_mul(hosts);
+    // Left out, the operator fills in the largest number there is, which is no bound.
+    let most = group.whole::<u32>("maxReplicas").filter(|most| pods(*most) <= MAX_MEMBERS);
+    let least = group.count("minReplicas").unwrap_or(0);
+    let wanted = group.count("replicas").unwrap_or(least).max(least);
+    let replicas = most.map_or(wanted, |most| wanted.min(most));
+    if pods(replicas) > MAX_MEMBERS {
+        group.error(format!("asks for more than {MAX_MEMBERS} pods"));
+        return None;
+    }
+    if replicas == 0 {
+        return None;
+    }
+    let role = role(name?, pods(replicas), group, "template")?;
+    // A cluster that scales itself begins with what its groups must have; the rest is up to its load.
+    let min = Some(least).filter(|least| scales && *least > 0 && *least < replicas).map(pods);
+    let max = most.filter(|most| scales && *most > replicas).map(pods);
+    Some(WorkloadRole { min, max, ..role })
+}

@@ -1,0 +1,42 @@
+//! Kubeflow's TrainJob. Its templates are in the runtime it names, which is another object, and in the JobSet it
+//! makes of that: once there is a JobSet, its roles are the better answer. Before that, this much is known.
+
+use super::{Json, WorkloadRole};
+use crate::pod::{Container, PodSpec, Resources};
+use serde::Deserialize;
+
+/// What the runtimes call the job that trains.
+const NODE: &str = "node";
+
+pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+    let mut roles = Vec::new();
+    for (field, name) in [("dataset", "dataset-initializer"), ("model", "model-initializer")] {
+        if spec.at(&["initializer", field]).is_some() {
+            roles.push(bare(name, 1, Resources::default()));
+        }
+    }
+    let trainer = spec.get("trainer");
+    let count = trainer.as_ref().and_then(|at| at.count("numNodes")).unwrap_or(1);
+    let resources = trainer.and_then(|at| at.get("resourcesPerNode")).and_then(|at| {
+        let read = Resources::deserialize(at.value());
+        read.map_err(|error| at.error(error)).ok()
+    });
+    if count > 0 {
+        roles.push(bare(NODE, count, resources.unwrap_or_default()));
+    }
+    roles
+}
+
+/// A role of which only the size is known, and what the trainer itself asks for.
+fn bare(name: &str, count: u32, resources: Resources) -> WorkloadRole {
+    let container = Container { name: name.into(), resources, ..Container::default() };
+    WorkloadRole {
+        name: name.into(),
+        count,
+        min: None,
+        max: None,
+        template: PodSpec { containers: vec![container], ..PodSpec::default() },
+        labels: Default::default(),
+        annotations: Default::default(),
+    }
+}

@@ -1,0 +1,140 @@
+//! What is found is true whether it fits or not: gangs that run already, claims from before, second thoughts.
+
+use insta::assert_snapshot;
+use muster_core::Event;
+use muster_core::event::{Refusal, Sitting, Stale};
+use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
+use muster_core::time::Time;
+use muster_testkit::build;
+
+use crate::books::Books;
+
+/// Finds members of a gang's first role on nodes.
+fn found(books: &Books, gang: &str, on: &[(&str, u16)]) -> Event {
+    let sitting = on.iter().map(|(node, members)| {
+        let node = books.world.node_named(node).expect("a node");
+        Sitting { role: 0, node, members: *members }
+    });
+    Event::GangFound { gang: books.id(gang), since: Time(0), sitting: sitting.collect() }
+}
+
+#[test]
+fn a_gang_that_runs_already_has_its_seats() {
+    let mut books = Books::new();
+    books.node("a1", 8).node("a2", 8).gang(build::gang("train", 3, 4));
+    let event = found(&books, "train", &[("a1", 2), ("a2", 1)]);
+    books.ok(event);
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 98 cores free, 2 seats
+    node a2: 4 of 8 gpus, 99 cores free, 1 seats
+    queue default: 12 gpus
+    gang train since 0s: Running, 0 restarts, 0 failed
+    ");
+}
+
+#[test]
+fn members_that_are_done_leave_their_seats_and_the_others_stay() {
+    let mut books = Books::new();
+    books.node("a1", 8).node("a2", 8).gang(build::gang("train", 3, 4));
+    for on in [&[("a1", 2), ("a2", 1)][..], &[("a1", 1)]] {
+        let event = found(&books, "train", on);
+        books.ok(event);
+    }
+    assert_snapshot!(books.show(), @"
+    node a1: 4 of 8 gpus, 99 cores free, 1 seats
+    node a2: 8 of 8 gpus, 100 cores free, 0 seats
+    queue default: 4 gpus
+    gang train since 0s: Running, 0 restarts, 0 failed
+    ");
+    let train = books.id("train");
+    books.ok(Event::GangEnded(train));
+    assert_snapshot!(books.show(), @"
+    node a1: 8 of 8 gpus, 100 cores free, 0 seats
+    node a2: 8 of 8 gpus, 100 cores free, 0 seats
+    ");
+}
+
+#[test]
+fn more_than_fits_counts_and_leaves_nothing_to_others() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 3, 4)).gang(build::gang("other", 1, 1));
+    let event = found(&books, "train", &[("a1", 3)]);
+    books.ok(event);
+    assert_eq!(books.admit("other", &[("a1", 0x01)]), Err(Stale::Seat.into()));
+    let train = books.id("train");
+    books.ok(Event::GangEnded(train));
+    assert_eq!(books.admit("other", &[("a1", 0x01)]), Ok(()));
+}
+
+#[test]
+fn a_gang_on_a_node_that_is_not_ready_runs_all_the_same() {
+    let mut books = Books::new();
+    let mut shut = build::node("a1", 8, &[]);
+    shut.ready = false;
+    books.ok(Event::NodeSeen(shut)).gang(build::gang("train", 1, 8));
+    let event = found(&books, "train", &[("a1", 1)]);
+    books.ok(event);
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 99 cores free, 1 seats unusable
+    queue default: 8 gpus
+    gang train since 0s: Running, 0 restarts, 0 failed
+    ");
+}
+
+#[test]
+fn nobody_is_found_on_no_node_or_in_no_role() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 1, 8));
+    let (gang, since) = (books.id("train"), Time(0));
+    let node = books.world.node_named("a1").expect("a node");
+    let stale = Err(Refusal::Stale(Stale::Gang));
+    assert_eq!(books.tell(Event::GangFound { gang, since, sitting: Vec::new() }), stale);
+    let sitting = vec![Sitting { role: 1, node, members: 1 }];
+    assert_eq!(books.tell(Event::GangFound { gang, since, sitting }), stale);
+}
+
+#[test]
+fn a_claim_that_is_found_counts_also_beyond_the_limit() {
+    let mut books = Books::new();
+    let mut pool = build::pool("p", vec![build::offering("a", 10.0)]);
+    pool.limits.nodes = Some(1);
+    books.ok(Event::PoolSet(pool));
+    let offering = OfferingRef { pool: PoolIdx(0), slot: 0 };
+    books.ok(Event::ClaimFound(ClaimId(7), offering)).ok(Event::ClaimFound(ClaimId(9), offering));
+    assert_eq!(books.world.next_claim(), ClaimId(10));
+    assert_eq!(books.world.claims().len(), 2);
+    let nowhere = OfferingRef { pool: PoolIdx(0), slot: 3 };
+    let refused = Err(Refusal::UnknownClaim(ClaimId(11)));
+    assert_eq!(books.tell(Event::ClaimFound(ClaimId(11), nowhere)), refused);
+}
+
+#[test]
+fn numbers_never_go_back() {
+    let mut books = Books::new();
+    books.ok(Event::NumbersFrom(50)).ok(Event::NumbersFrom(20));
+    assert_eq!((books.world.next_claim(), books.world.next_order().0), (ClaimId(50), 50));
+}
+
+#[test]
+fn second_thoughts_keep_the_place_and_change_what_is_wanted() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 3, 4)).gang(build::gang("later", 1, 8));
+    books.ok(Event::GangChanged(build::gang("train", 2, 4)));
+    let first = books.world.waiting()[0].id;
+    assert_eq!(first, books.id("train"));
+    assert_eq!(books.admit("train", &[("a1", 0x0f), ("a1", 0xf0)]), Ok(()));
+}
+
+#[test]
+fn who_has_seats_cannot_become_another() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 2, 4));
+    assert_eq!(books.admit("train", &[("a1", 0x0f), ("a1", 0xf0)]), Ok(()));
+    let stale = Err(Refusal::Stale(Stale::Gang));
+    assert_eq!(books.tell(Event::GangChanged(build::gang("train", 2, 3))), stale);
+    let mut urgent = build::gang("train", 2, 4);
+    urgent.priority = 9;
+    books.ok(Event::GangChanged(urgent));
+    let gone = Err(Refusal::NoSuchGang("nobody".into()));
+    assert_eq!(books.tell(Event::GangChanged(build::gang("nobody", 1, 1))), gone);
+}

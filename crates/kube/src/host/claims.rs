@@ -1,0 +1,84 @@
+//! NodeClaims become claims: found, launched, gone.
+
+use muster_core::Event;
+use muster_core::id::ClaimId;
+use muster_core::order::{ClaimFailure, ClaimState};
+
+use super::Host;
+use super::orders::find_offering;
+use crate::karpenter::{Marks, marks};
+use crate::objects::NodeClaim;
+use crate::shelf::Moved;
+
+impl Host {
+    /// Takes in what became of a NodeClaim.
+    pub(super) fn see_claim(&mut self, moved: &Moved<NodeClaim>) {
+        match &moved.is {
+            Some(claim) => self.claim_is(claim),
+            None => self.claim_is_gone(moved),
+        }
+    }
+
+    fn claim_is(&mut self, claim: &NodeClaim) {
+        let Some(marks) = marks(claim) else { return };
+        if !self.world.claims().contains_key(&marks.id) && !self.find_claim(&marks) {
+            return;
+        }
+        let state = self.world.claims()[&marks.id].state;
+        if claim.is_launched() && state == ClaimState::Requested {
+            self.happened(&Event::ClaimLaunched(marks.id));
+        }
+        if claim.is_leaving() {
+            self.claim_leaves(marks.id, claim);
+        }
+        if let Some(node) = &claim.status.node_name {
+            // The node may have been seen before it was known whose it is.
+            self.dirty.nodes.insert(node.as_str().into());
+        }
+    }
+
+    /// A claim of Muster's that this process has not asked for: it was there before.
+    pub(super) fn find_claim(&mut self, marks: &Marks) -> bool {
+        let Some(offering) = find_offering(&self.world, &marks.pool, &marks.offering) else {
+            tracing::warn!(claim = marks.id.0, pool = %marks.pool, offering = %marks.offering,
+                "a NodeClaim is of a pool or offering that is no longer there");
+            return false;
+        };
+        self.happened(&Event::ClaimFound(marks.id, offering))
+    }
+
+    /// Somebody has asked for the end of a claim. If it was not Muster, whoever is on its node has until it is gone.
+    fn claim_leaves(&mut self, id: ClaimId, claim: &NodeClaim) {
+        let known = &self.world.claims()[&id];
+        if known.releasing || matches!(known.state, ClaimState::Failed(_)) {
+            return;
+        }
+        let now = self.now();
+        match claim.status.node_name.as_deref().filter(|node| self.world.node_named(node).is_some())
+        {
+            Some(node) => {
+                self.happened(&Event::NodeNotice { name: node.into(), by: now });
+            }
+            None => {
+                self.happened(&Event::ClaimFailed(id, ClaimFailure::Vanished));
+            }
+        }
+    }
+
+    fn claim_is_gone(&mut self, moved: &Moved<NodeClaim>) {
+        let Some(was) = &moved.was else { return };
+        let Some(Marks { id, .. }) = marks(was) else { return };
+        self.end_claim(id, was.is_launched());
+    }
+
+    /// Nothing is left of a claim. One that was never launched could not be had.
+    pub(super) fn end_claim(&mut self, id: ClaimId, launched: bool) {
+        let Some(known) = self.world.claims().get(&id) else { return };
+        if known.releasing {
+            self.happened(&Event::ClaimGone(id));
+        } else if !matches!(known.state, ClaimState::Failed(_)) {
+            let why = if launched { ClaimFailure::Vanished } else { ClaimFailure::StockOut };
+            self.happened(&Event::ClaimFailed(id, why));
+        }
+    }
+}

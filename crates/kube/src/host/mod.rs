@@ -1,0 +1,114 @@
+//! The host: one task that holds the World against what is seen, asks the planner, and hands out what it decides.
+//!
+//! It never waits for a request. Whatever takes time is done by tasks of its own, and what comes of it is seen like
+//! everything else, or told through a channel when there is nothing to see.
+
+mod admit;
+mod claims;
+mod decide;
+mod events;
+mod gangs;
+mod gather;
+mod groups;
+mod nodes;
+mod objects;
+mod orders;
+mod rebuild;
+mod record;
+mod run;
+mod status;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use muster_core::id::{ClaimId, GangId, OrderId};
+use muster_core::node::NodeSpec;
+use muster_core::time::Time;
+use muster_core::verdict::Verdict;
+use muster_core::{Event, World};
+use muster_plan::Policy;
+use rustc_hash::FxHashMap;
+use tokio::sync::mpsc;
+
+use crate::hands::Hands;
+use crate::mirror::Mirror;
+use crate::shelf::Key;
+use events::Crier;
+use groups::Groups;
+use objects::{KnownPool, Sources};
+pub use run::{Config, HostError, run};
+use status::Written;
+
+/// What a task has to say that nobody would see otherwise.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Where a gang's members go is written down.
+    Recorded(Arc<str>),
+    /// A pod could not be bound as it was told.
+    NotBound { gang: Arc<str>, pod: Key },
+    /// A claim was refused, or is gone already.
+    ClaimRefused(ClaimId, String),
+    /// What a gang's owner is told is written.
+    Written(Arc<str>),
+    /// There was nothing to release any more.
+    ClaimGone(ClaimId),
+}
+
+/// What must be looked at again.
+#[derive(Debug, Default)]
+struct Dirty {
+    nodes: BTreeSet<Arc<str>>,
+    gangs: BTreeSet<Arc<str>>,
+}
+
+pub(crate) struct Host {
+    config: Config,
+    mirror: Mirror,
+    sources: Sources,
+    world: World,
+    policy: Policy,
+    pools: BTreeMap<Arc<str>, KnownPool>,
+    groups: Groups,
+    /// The order that assembles for each gang.
+    orders_of: BTreeMap<Arc<str>, OrderId>,
+    verdicts: Vec<(GangId, Verdict)>,
+    written: Written,
+    /// Whether something was not written because it changes too often.
+    unwritten: bool,
+    /// Nodes as the World knows them: most changes of a node are heartbeats.
+    seen_nodes: FxHashMap<Arc<str>, NodeSpec>,
+    dirty: Dirty,
+    hands: Hands,
+    crier: Crier,
+    told: mpsc::UnboundedSender<Told>,
+    /// Whether the World has changed since the planner was last asked.
+    changed: bool,
+    wake: Option<Time>,
+}
+
+impl Host {
+    /// Unix time.
+    fn now(&self) -> Time {
+        Time(Timestamp::now().as_millisecond())
+    }
+
+    /// Tells the World of something, and whether it took it.
+    fn happened(&mut self, event: &Event) -> bool {
+        let now = self.now();
+        self.happened_at(now, event)
+    }
+
+    fn happened_at(&mut self, at: Time, event: &Event) -> bool {
+        match self.world.apply(at, event) {
+            Ok(()) => {
+                self.changed = true;
+                true
+            }
+            Err(refusal) => {
+                tracing::warn!(%refusal, ?event, "the World refuses an event");
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Nodes become nodes, without what pods of others take of them.
+
+use std::collections::BTreeMap;
+
+use muster_core::Event;
+use muster_core::id::ClaimId;
+
+use super::Host;
+use crate::intake::node::{Foreign, node_spec};
+use crate::karpenter::CLAIM;
+use crate::objects::Node;
+
+impl Host {
+    /// Looks at a node again: it has changed, or what others have on it has.
+    pub(super) fn look_at_node(&mut self, name: &str) {
+        let Some(node) = self.mirror.nodes.get(name).cloned() else {
+            if self.world.node_named(name).is_some() {
+                self.happened(&Event::NodeGone(name.into()));
+            }
+            return;
+        };
+        let claim = self.claim_of(&node);
+        let gpu = claim.and_then(|id| {
+            let claim = self.world.claims().get(&id)?;
+            self.world.offering(claim.offering).spec.gpu.clone()
+        });
+        let foreign = self.foreign_on(name);
+        match node_spec(&node, &foreign, claim.map(|id| (id, gpu.as_ref()))) {
+            Ok(spec) => {
+                if self.seen_nodes.get(&spec.name) != Some(&spec)
+                    || self.world.node_named(name).is_none()
+                {
+                    self.seen_nodes.insert(spec.name.clone(), spec.clone());
+                    self.happened(&Event::NodeSeen(spec));
+                }
+            }
+            Err(why) => {
+                // A node that cannot be understood takes nobody; those on it are not its fault.
+                tracing::warn!(node = name, why, "a node cannot be understood");
+            }
+        }
+    }
+
+    /// The claim that a node answers: Karpenter copies its labels, and says on the claim which node it became.
+    fn claim_of(&self, node: &Node) -> Option<ClaimId> {
+        let labels = node.metadata.labels.as_ref()?;
+        let id = ClaimId(labels.get(CLAIM)?.parse().ok()?);
+        self.world.claims().contains_key(&id).then_some(id)
+    }
+
+    /// What pods of others take of a node.
+    fn foreign_on(&self, name: &str) -> Foreign {
+        let mut foreign = Foreign::default();
+        for (key, pod) in self.mirror.pods_on(name) {
+            if pod.is_over() || self.groups.has(key) {
+                continue;
+            }
+            let none = BTreeMap::new();
+            let annotations = pod.metadata.annotations.as_ref().unwrap_or(&none);
+            match pod.spec.request(annotations, &self.config.gpus) {
+                Ok(request) => foreign.add(&request),
+                Err(why) => {
+                    tracing::warn!(pod = &**key, ?why, "a pod's requests cannot be understood");
+                }
+            }
+        }
+        foreign
+    }
+}

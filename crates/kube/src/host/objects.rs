@@ -1,0 +1,174 @@
+//! Muster's own objects and those of others: which kinds are watched, and what queues and pools say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Client, ResourceExt};
+use muster_api::{Manifests, PoolManifest};
+use muster_core::Event;
+use muster_core::pool::OfferingSpec;
+use muster_core::topology::Levels;
+use serde_json::json;
+
+use super::Host;
+use crate::discover::{Wanted, find};
+use crate::intake::{self, Interest};
+use crate::shelf::Moved;
+use crate::watch::{Source, Watches};
+
+/// A pool and what its claims name as their owner.
+#[derive(Debug)]
+pub(super) struct KnownPool {
+    pub(super) manifest: PoolManifest,
+    pub(super) owner: Option<OwnerReference>,
+}
+
+/// The kinds that are watched besides pods, nodes and claims.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    kinds: Vec<(Interest, ApiResource)>,
+    by_interest: BTreeMap<Interest, Source>,
+}
+
+impl Sources {
+    pub(super) fn interest(&self, source: Source) -> Interest {
+        self.kinds[source.0].0
+    }
+    pub(super) fn of(&self, interest: Interest) -> Option<Source> {
+        self.by_interest.get(&interest).copied()
+    }
+    pub(super) fn resource(&self, interest: Interest) -> Option<&ApiResource> {
+        Some(&self.kinds[self.of(interest)?.0].1)
+    }
+
+    /// Looks for kinds that are served and not watched yet, and watches them.
+    pub(super) async fn look_around(
+        &mut self,
+        client: &Client,
+        watches: &mut Watches,
+    ) -> kube::Result<Vec<Source>> {
+        let mut new = Vec::new();
+        for (interest, wanted) in intake::wanted() {
+            if self.by_interest.contains_key(&interest) {
+                continue;
+            }
+            let Some(kind) = find(client, &wanted).await? else { continue };
+            let source = Source(self.kinds.len());
+            tracing::info!(kind = kind.kind, version = kind.api_version, "watched");
+            watches.other(source, &kind);
+            self.by_interest.insert(interest, source);
+            self.kinds.push((interest, kind));
+            new.push(source);
+        }
+        Ok(new)
+    }
+}
+
+/// Where Karpenter's claims are served.
+pub(super) const CLAIMS: Wanted =
+    Wanted { group: "karpenter.sh", versions: &["v1"], kind: "NodeClaim", plural: "nodeclaims" };
+
+/// An object of Muster's, read as a manifest is: findings speak of its fields.
+pub(super) fn read(kind: &str, object: &DynamicObject) -> Result<Manifests, String> {
+    let mut text = json!({
+        "apiVersion": "muster.sh/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": object.name_any()},
+        "spec": object.data.get("spec").cloned().unwrap_or_else(|| json!({})),
+    });
+    if let Some(namespace) = object.namespace() {
+        text["metadata"]["namespace"] = json!(namespace);
+    }
+    let findings = match muster_api::read_alone(&object.name_any(), &text.to_string()) {
+        Ok(manifests) => return Ok(manifests),
+        Err(findings) => findings,
+    };
+    let all: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    Err(all.join("; "))
+}
+
+impl Host {
+    /// Takes in a change of any kind that is not a pod, a node or a claim.
+    pub(super) fn see_other(&mut self, source: Source, moved: &Moved<DynamicObject>) {
+        match self.sources.interest(source) {
+            Interest::Queue => self.see_queue(moved),
+            Interest::Pool => self.see_pool(moved),
+            Interest::Topology => self.levels_changed(),
+            Interest::Order => {}
+            interest => self.see_group(interest, moved),
+        }
+    }
+
+    fn see_queue(&mut self, moved: &Moved<DynamicObject>) {
+        let Some(object) = &moved.is else { return };
+        match read("Queue", object) {
+            Ok(manifests) => {
+                let mine = |name: &str| name == object.name_any();
+                for queue in manifests.queues.into_iter().filter(|queue| mine(&queue.name)) {
+                    self.happened(&Event::QueueSet(queue));
+                }
+                self.try_troubled();
+            }
+            Err(why) => tracing::warn!(queue = &*moved.key, why, "a queue cannot be understood"),
+        }
+    }
+
+    fn see_pool(&mut self, moved: &Moved<DynamicObject>) {
+        let Some(object) = &moved.is else { return };
+        match read("Pool", object) {
+            Ok(manifests) => {
+                for mut manifest in manifests.pools {
+                    manifest.spec.offerings.iter_mut().for_each(say_pods);
+                    self.happened(&Event::PoolSet(manifest.spec.clone()));
+                    let pool: Arc<str> = manifest.spec.name.clone();
+                    self.pools.insert(pool, KnownPool { manifest, owner: owner("Pool", object) });
+                }
+            }
+            Err(why) => tracing::warn!(pool = &*moved.key, why, "a pool cannot be understood"),
+        }
+    }
+
+    /// The levels that the cluster's Topology names, or those there are when nobody says.
+    pub(super) fn levels(&self) -> Levels {
+        let shelf = self.sources.of(Interest::Topology).and_then(|of| self.mirror.others.get(&of));
+        let first = shelf.and_then(|shelf| shelf.iter().next());
+        let read = first.map(|(key, object)| (key, read("Topology", object)));
+        match read {
+            Some((_, Ok(manifests))) => manifests.levels,
+            Some((key, Err(why))) => {
+                tracing::warn!(topology = &**key, why, "a topology cannot be understood");
+                Levels::default()
+            }
+            None => Levels::default(),
+        }
+    }
+
+    fn levels_changed(&mut self) {
+        if self.world.is_synced() && self.levels() != *self.world.topology().levels() {
+            tracing::info!("the topology was rewritten: everything is counted anew");
+            self.rebuild();
+        }
+    }
+}
+
+/// Pods that a node takes when its offering does not say: what a kubelet does by default.
+const PODS: (&str, u64) = ("pods", 110);
+
+/// Every pod takes one of its node's pods, and few who write pools think of that.
+fn say_pods(offering: &mut OfferingSpec) {
+    offering.allocatable.entry(PODS.0.into()).or_insert(PODS.1);
+}
+
+/// What objects made for this one of Muster's name as their owner.
+fn owner(kind: &str, object: &DynamicObject) -> Option<OwnerReference> {
+    Some(OwnerReference {
+        api_version: "muster.sh/v1alpha1".to_owned(),
+        kind: kind.to_owned(),
+        name: object.name_any(),
+        uid: object.metadata.uid.clone()?,
+        block_owner_deletion: None,
+        controller: None,
+    })
+}

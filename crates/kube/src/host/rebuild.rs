@@ -1,0 +1,197 @@
+//! The World from what is seen: after a start, after a change of leader, and whenever it must be counted anew.
+//!
+//! Everything that was decided and not yet done is in objects. Gangs that were given seats get them again, whether all
+//! their pods are bound by now or not; orders that were written down go on assembling; what cannot go on is undone.
+
+use std::sync::Arc;
+
+use muster_api::crd::{GangStatus, OrderSpec};
+use muster_core::event::Sitting;
+use muster_core::gang::Phase;
+use muster_core::plan::Action;
+use muster_core::queue::QueueSpec;
+use muster_core::time::Time;
+use muster_core::{Event, World};
+use muster_plan::world_for;
+
+use super::Host;
+use super::orders::{order_name, read};
+use crate::intake::Interest;
+use crate::karpenter::marks;
+use crate::shelf::{Moved, Shelf};
+
+/// Claims and orders are numbered by seconds since this instant, so that a process that has seen none of the old ones
+/// does not give their numbers again: the first of January 2025.
+const NUMBERS_SINCE: i64 = 1_735_689_600;
+
+impl Host {
+    /// Makes the World anew.
+    pub(super) fn rebuild(&mut self) {
+        self.world = self.empty_world();
+        self.seen_nodes.clear();
+        self.orders_of.clear();
+        self.groups = super::groups::Groups::default();
+        self.find_queues_and_pools();
+        self.find_gangs();
+        self.find_claims_and_nodes();
+        self.find_who_runs();
+        self.find_orders();
+        let number = u32::try_from(self.now().0 / 1_000 - NUMBERS_SINCE).unwrap_or(0);
+        self.happened(&Event::NumbersFrom(number));
+        self.happened(&Event::Synced);
+        let all: Vec<Arc<str>> = self.groups.names().cloned().collect();
+        self.dirty.gangs.extend(all);
+    }
+
+    fn empty_world(&self) -> World {
+        world_for(&self.policy, self.levels())
+    }
+
+    fn find_queues_and_pools(&mut self) {
+        self.happened(&Event::Epoch(0));
+        self.happened(&Event::QueueSet(QueueSpec::open("default")));
+        for interest in [Interest::Queue, Interest::Pool] {
+            for moved in self.all_of(interest) {
+                let source = self.sources.of(interest).expect("it has objects");
+                self.see_other(source, &moved);
+            }
+        }
+    }
+
+    /// Everything on a shelf, as if it had just been seen.
+    fn all_of(&self, interest: Interest) -> Vec<Moved<kube::api::DynamicObject>> {
+        let shelf = self.sources.of(interest).and_then(|source| self.mirror.others.get(&source));
+        let objects = shelf.into_iter().flat_map(Shelf::iter);
+        objects
+            .map(|(key, object)| Moved { key: key.clone(), was: None, is: Some(object.clone()) })
+            .collect()
+    }
+
+    /// Gangs in the order they were submitted, at the time they were.
+    fn find_gangs(&mut self) {
+        let pods: Vec<_> =
+            self.mirror.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
+        for (key, pod) in pods {
+            if self.config.serves(&pod) {
+                let origin = self.origin_of(&pod);
+                self.groups.join(&key, origin);
+            }
+        }
+        let mut found: Vec<(Time, Arc<str>)> = Vec::new();
+        for name in self.groups.names() {
+            let group = self.groups.get(name).expect("named");
+            found.push((self.made_at(group), name.clone()));
+        }
+        found.sort();
+        for (at, name) in found {
+            let group = self.groups.get(&name).expect("named");
+            // Those that are over are nobody's business any more.
+            let standing = self.standing(group);
+            if standing.bound.is_empty() && standing.free.is_empty() {
+                continue;
+            }
+            match self.gather(group) {
+                Ok(gathered) => {
+                    let spec = gathered.spec.clone();
+                    let taken = self.happened_at(at, &Event::GangSubmitted(spec.clone()));
+                    let group = self.groups.get_mut(&name).expect("named");
+                    group.roles = gathered.roles;
+                    group.spec = taken.then_some(spec);
+                }
+                Err(why) => self.groups.get_mut(&name).expect("named").trouble = Some(why),
+            }
+        }
+    }
+
+    fn find_claims_and_nodes(&mut self) {
+        let claims: Vec<_> = self.mirror.claims.iter().map(|(_, claim)| claim.clone()).collect();
+        for claim in &claims {
+            if let Some(marks) = marks(claim) {
+                self.find_claim(&marks);
+            }
+        }
+        for claim in claims {
+            let key: Arc<str> = claim.metadata.name.clone().unwrap_or_default().into();
+            self.see_claim(&Moved { key, was: None, is: Some(claim) });
+        }
+        let nodes: Vec<Arc<str>> = self.mirror.nodes.iter().map(|(key, _)| key.clone()).collect();
+        nodes.iter().for_each(|node| self.look_at_node(node));
+    }
+
+    /// Gangs that have seats: where their placement says, or where their pods are.
+    fn find_who_runs(&mut self) {
+        let names: Vec<Arc<str>> = self.groups.names().cloned().collect();
+        for name in names {
+            let Some(id) = self.world.gang_named(&name) else { continue };
+            let group = self.groups.get(&name).expect("named");
+            let standing = self.standing(group);
+            let mut sitting = self.recorded(&name).unwrap_or_default();
+            let was_recorded = !sitting.is_empty();
+            if !was_recorded {
+                sitting = self.sitting(group, &standing.bound);
+            }
+            if sitting.is_empty() {
+                continue;
+            }
+            let gang = self.world.gang(id).expect("named");
+            let mins: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
+            let seats: u32 = sitting.iter().map(|one| u32::from(one.members)).sum();
+            let since = self.made_at(group);
+            self.happened(&Event::GangFound { gang: id, since, sitting });
+            let group = self.groups.get_mut(&name).expect("named");
+            group.recorded = true;
+            if seats < mins && self.world.gang(id).is_some_and(|gang| gang.phase != Phase::Waiting)
+            {
+                // Part of a gang, and no record of where the rest was to go: it starts over as a whole.
+                let reason = muster_core::plan::StopReason::Moved;
+                self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
+            }
+        }
+    }
+
+    /// Where a gang's members were told to go, if that was written down and all of it is still there.
+    fn recorded(&self, name: &str) -> Option<Vec<Sitting>> {
+        let shelf = self.mirror.others.get(&self.sources.of(Interest::Gang)?)?;
+        let status = shelf.get(name)?.data.get("status")?.clone();
+        let status: GangStatus = serde_json::from_value(status).ok()?;
+        let gang = self.world.gang(self.world.gang_named(name)?)?;
+        let one = |placement: &muster_api::crd::Placement| {
+            let role = gang.spec.roles.iter().position(|role| *role.name == *placement.role)?;
+            let node = self.world.node_named(&placement.node)?;
+            let members = u16::try_from(placement.members).ok()?;
+            Some(Sitting { role: u16::try_from(role).ok()?, node, members })
+        };
+        status.placement.iter().map(one).collect()
+    }
+
+    /// Orders that were written down, in the order they were.
+    fn find_orders(&mut self) {
+        let mut specs: Vec<OrderSpec> = Vec::new();
+        for moved in self.all_of(Interest::Order) {
+            let Some(object) = moved.is else { continue };
+            let spec = object.data.get("spec").cloned().unwrap_or_default();
+            match serde_json::from_value(spec) {
+                Ok(spec) => specs.push(spec),
+                Err(why) => {
+                    tracing::warn!(order = &*moved.key, %why, "an order cannot be understood");
+                }
+            }
+        }
+        specs.sort_by_key(|spec| spec.number);
+        for spec in specs {
+            let id = muster_core::id::OrderId(spec.number);
+            let order = read(&self.world, &spec);
+            let goes_on =
+                order.is_some_and(|order| self.happened(&Event::Decided(Action::Order(order))));
+            if goes_on {
+                let gang = format!("{}/{}", spec.gang.namespace, spec.gang.name);
+                self.orders_of.insert(gang.into(), id);
+                // Some of its claims may never have been asked for.
+                self.rewrite(id);
+            } else {
+                tracing::info!(order = order_name(id), "cannot go on");
+                self.close(id, "RolledBack");
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Gangs as objects: what a person sees of each, and where its members go, written down before the first is bound.
+//!
+//! A gang that somebody wrote as a Gang has its object already. For every other one Muster makes it, owned by what the
+//! gang was made of; a pod that stands for itself needs none.
+
+use std::sync::Arc;
+
+use kube::api::{Api, DeleteParams, DynamicObject};
+use muster_api::crd::{GangPhase, Placement};
+use muster_core::gang::{Gang, GangSpec};
+use muster_core::id::GangId;
+use muster_core::resource::display_amount;
+use serde_json::{Value, json};
+
+use super::orders::parts;
+use super::{Host, Told};
+use crate::hands::{Hands, Said};
+use crate::intake::{Interest, Origin};
+use crate::karpenter::{MANAGED_BY, MUSTER};
+
+/// What a gang that Muster wrote down was made of.
+pub(crate) const SOURCE: &str = "muster.sh/source";
+
+impl Host {
+    /// Writes down where a gang's members go, and has them bound then.
+    pub(super) fn record(&mut self, name: &Arc<str>, id: GangId) {
+        let Some(gang) = self.world.gang(id) else { return };
+        let placement = self.placement(gang);
+        let nodes =
+            placement.iter().map(|one| &one.node).collect::<std::collections::BTreeSet<_>>();
+        let status = json!({"status": {
+            "phase": GangPhase::Admitted,
+            "placement": placement,
+            "nodes": nodes.len(),
+        }});
+        let Some(objects) = self.gang_objects(name) else { return };
+        let object = self.gang_object(name);
+        let (hands, told, name) = (self.hands.clone(), self.told.clone(), name.clone());
+        tokio::spawn(async move {
+            match write(&hands, &objects, &name, object, status).await {
+                Ok(()) => drop(told.send(Told::Recorded(name))),
+                Err(said) => tracing::warn!(gang = &*name, %said, "where it goes was not written"),
+            }
+        });
+    }
+
+    fn placement(&self, gang: &Gang) -> Vec<Placement> {
+        let mut placement: Vec<Placement> = Vec::new();
+        for seat in &gang.seats {
+            let Some(node) = self.world.node_name(seat.node) else { continue };
+            let role = &*gang.spec.roles[usize::from(seat.role)].name;
+            let same = |one: &&mut Placement| one.role == role && one.node == **node;
+            let members = i32::from(seat.members);
+            match placement.iter_mut().find(same) {
+                Some(one) => one.members += members,
+                None => placement.push(Placement {
+                    role: role.to_owned(),
+                    node: node.to_string(),
+                    members,
+                    pods: Vec::new(),
+                    devices: Vec::new(),
+                }),
+            }
+        }
+        placement
+    }
+
+    /// Makes the object of a gang that has none.
+    pub(super) fn ensure_object(&self, name: &Arc<str>) {
+        let (Some(objects), Some(object)) = (self.gang_objects(name), self.gang_object(name))
+        else {
+            return;
+        };
+        let (hands, name) = (self.hands.clone(), name.clone());
+        tokio::spawn(async move {
+            match hands.create(&objects, &object).await {
+                Ok(_) | Err(Said::Conflict(_) | Said::NotLeader) => {}
+                Err(said) => tracing::warn!(gang = &*name, %said, "its object was not made"),
+            }
+        });
+    }
+
+    /// A gang holds nothing any more. Its object goes if Muster made it and nothing is left of the gang.
+    pub(super) fn write_off(&self, name: &Arc<str>) {
+        let Some(group) = self.groups.get(name) else { return };
+        if matches!(group.origin, Origin::Pod { .. }) {
+            return;
+        }
+        let Some(objects) = self.gang_objects(name) else { return };
+        // The object of a Gang that is gone is gone, or was Muster's.
+        let gone = group.pods.is_empty() && !self.is_there(&group.origin);
+        let over = group.spec.is_none();
+        let (hands, name) = (self.hands.clone(), name.clone());
+        tokio::spawn(async move {
+            let (_, object) = parts(&name);
+            let said = if gone {
+                hands.delete(&objects, object, &DeleteParams::default()).await.err()
+            } else {
+                let phase = if over { GangPhase::Succeeded } else { GangPhase::Waiting };
+                let patch = json!({"status": {"phase": phase, "placement": null, "nodes": null}});
+                hands.patch_status(&objects, object, &patch).await.err()
+            };
+            if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
+                tracing::warn!(gang = &*name, %said, "not written off");
+            }
+        });
+    }
+
+    pub(super) fn gang_objects(&self, name: &str) -> Option<Api<DynamicObject>> {
+        let kind = self.sources.resource(Interest::Gang)?;
+        Some(Api::namespaced_with(self.hands.client.clone(), parts(name).0, kind))
+    }
+
+    /// The object that Muster makes for a gang, if it is Muster's to make.
+    fn gang_object(&self, name: &str) -> Option<DynamicObject> {
+        let group = self.groups.get(name)?;
+        let spec = group.spec.as_ref()?;
+        let is_written =
+            matches!(group.origin, Origin::Gang { .. }) && self.is_there(&group.origin);
+        if is_written || matches!(group.origin, Origin::Pod { .. }) {
+            return None;
+        }
+        let object = json!({
+            "apiVersion": "muster.sh/v1alpha1",
+            "kind": "Gang",
+            "metadata": {
+                "name": parts(name).1,
+                "namespace": parts(name).0,
+                "labels": {MANAGED_BY: MUSTER},
+                "annotations": {SOURCE: group.origin.to_string()},
+                "ownerReferences": self.owner_of(&group.origin).into_iter().collect::<Vec<_>>(),
+            },
+            "spec": spoken(spec),
+        });
+        serde_json::from_value(object).ok()
+    }
+}
+
+/// A gang as its manifest would say it: what a person looks for.
+fn spoken(spec: &GangSpec) -> Value {
+    let roles: Vec<Value> = spec
+        .roles
+        .iter()
+        .map(|role| {
+            let amounts = role.request.amounts.iter();
+            let mut resources: serde_json::Map<String, Value> = amounts
+                .map(|(name, amount)| {
+                    (name.to_string(), json!(display_amount(name, *amount).to_string()))
+                })
+                .collect();
+            if let Some(gpu) = &role.request.gpu {
+                let milli = u64::from(gpu.count) * u64::from(gpu.share);
+                let text = if milli % 1_000 == 0 {
+                    (milli / 1_000).to_string()
+                } else {
+                    format!("{milli}m")
+                };
+                resources.insert(gpu.resource.to_string(), json!(text));
+            }
+            let mut said = json!({"name": role.name, "min": role.min, "resources": resources});
+            if role.max != role.min {
+                said["max"] = json!(role.max);
+            }
+            said
+        })
+        .collect();
+    json!({"queue": spec.queue, "priority": spec.priority, "roles": roles})
+}
+
+/// Writes a gang's status, and the gang itself if it is not there.
+async fn write(
+    hands: &Hands,
+    objects: &Api<DynamicObject>,
+    name: &str,
+    object: Option<DynamicObject>,
+    status: Value,
+) -> Result<(), Said> {
+    let (_, name) = parts(name);
+    let patched = hands.patch_status(objects, name, &status).await;
+    match (patched, object) {
+        (Ok(_), _) => Ok(()),
+        (Err(Said::Gone), Some(object)) => {
+            match hands.create(objects, &object).await {
+                Ok(_) | Err(Said::Conflict(_)) => {}
+                Err(said) => return Err(said),
+            }
+            hands.patch_status(objects, name, &status).await.map(drop)
+        }
+        (Err(said), _) => Err(said),
+    }
+}

@@ -1,0 +1,136 @@
+//! What makes pods a gang: where to look, and what a gang made of it is called.
+
+pub(crate) mod node;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use muster_api::dialects::{self, Dialect, GroupKind, GroupRef};
+use muster_api::workloads::{self, WorkloadKind};
+use muster_core::gang::GangSpec;
+
+use crate::discover::Wanted;
+use crate::shelf::Key;
+
+/// Why a kind is watched.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Interest {
+    Topology,
+    Queue,
+    Pool,
+    Order,
+    Gang,
+    PriorityClass,
+    /// It holds groups of a dialect. Some dialects have several such kinds, by place in their list.
+    Group(Dialect, usize),
+    /// Pods are made by it.
+    Workload(WorkloadKind),
+}
+
+const MUSTER: &str = "muster.sh";
+
+const fn own(kind: &'static str, plural: &'static str) -> Wanted {
+    Wanted { group: MUSTER, versions: &["v1alpha1"], kind, plural }
+}
+
+const fn as_wanted(kind: &GroupKind) -> Wanted {
+    Wanted { group: kind.group, versions: kind.versions, kind: kind.kind, plural: kind.plural }
+}
+
+/// Every kind that is watched where it is served.
+pub(crate) fn wanted() -> Vec<(Interest, Wanted)> {
+    let mut wanted = vec![
+        (Interest::Topology, own("Topology", "topologies")),
+        (Interest::Queue, own("Queue", "queues")),
+        (Interest::Pool, own("Pool", "pools")),
+        (Interest::Order, own("Order", "orders")),
+        (Interest::Gang, own("Gang", "gangs")),
+        (
+            Interest::PriorityClass,
+            Wanted {
+                group: "scheduling.k8s.io",
+                versions: &["v1"],
+                kind: "PriorityClass",
+                plural: "priorityclasses",
+            },
+        ),
+    ];
+    for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Muster) {
+        let kinds = dialects::kinds(dialect).iter().enumerate();
+        wanted.extend(kinds.map(|(at, kind)| (Interest::Group(dialect, at), as_wanted(kind))));
+    }
+    let workloads = workloads::kinds().iter().filter(|(kind, _)| *kind != WorkloadKind::Pod);
+    wanted.extend(workloads.map(|(kind, at)| (Interest::Workload(*kind), as_wanted(at))));
+    wanted
+}
+
+/// Why pods are one gang.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// They name a Gang, which may or may not be there.
+    Gang { namespace: Arc<str>, name: Arc<str> },
+    /// They name a group of another dialect.
+    Group(GroupRef),
+    /// One workload made them.
+    Owner {
+        kind: WorkloadKind,
+        namespace: Arc<str>,
+        /// The gang's name among those of that kind.
+        gang: Arc<str>,
+        /// The workload.
+        owner: Arc<str>,
+        /// The workload that has the templates.
+        templates: (WorkloadKind, Arc<str>),
+    },
+    /// There is only one.
+    Pod { namespace: Arc<str>, name: Arc<str> },
+}
+
+impl Origin {
+    /// What the gang is called: as the Gang, or else so that no two kinds of origin can meet.
+    pub(crate) fn gang_name(&self) -> Arc<str> {
+        match self {
+            Self::Gang { namespace, name } => format!("{namespace}/{name}").into(),
+            Self::Group(group) => {
+                let (namespace, name) = (&group.namespace, group.name.replace('/', "."));
+                format!("{namespace}/{name}.{}", dialect_name(group.dialect)).into()
+            }
+            Self::Owner { kind, namespace, gang, .. } => {
+                format!("{namespace}/{gang}.{}", format!("{kind:?}").to_lowercase()).into()
+            }
+            Self::Pod { namespace, name } => format!("{namespace}/{name}.pod").into(),
+        }
+    }
+}
+
+fn dialect_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Muster => "gang",
+        Dialect::Native => "podgroup",
+        Dialect::Workload => "workload",
+        Dialect::SchedulerPlugins => "scheduler-plugins",
+        Dialect::Koordinator => "koordinator",
+        Dialect::Volcano => "volcano",
+        Dialect::KubeBatch => "kube-batch",
+        Dialect::Kai => "kai",
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gang { name, .. } => write!(f, "gang/{name}"),
+            Self::Group(group) => write!(f, "{}/{}", dialect_name(group.dialect), group.name),
+            Self::Owner { kind, owner, .. } => write!(f, "{kind:?}/{owner}"),
+            Self::Pod { name, .. } => write!(f, "pod/{name}"),
+        }
+    }
+}
+
+/// A gang, and the role of each of its pods.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) spec: GangSpec,
+    pub(crate) roles: BTreeMap<Key, u16>,
+}

@@ -1,0 +1,129 @@
+//! Nodes as the planner sees them: what is left of each beside pods that others have put there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_core::constraint::{Effect, Labels, Taint};
+use muster_core::device::{GpuKind, MAX_DEVICES};
+use muster_core::gang::Request;
+use muster_core::id::ClaimId;
+use muster_core::node::NodeSpec;
+use muster_core::quantity::Quantity;
+use muster_core::resource::{NamedAmounts, base_units, is_gpu};
+
+use crate::objects::Node;
+
+/// Where vendors write what a node's GPUs are.
+const MODEL: [&str; 3] =
+    ["nvidia.com/gpu.product", "karpenter.k8s.aws/instance-gpu-name", "muster.sh/gpu-model"];
+/// Their memory, in MiB.
+const MEMORY_MIB: [&str; 2] = ["nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory"];
+
+/// What pods of others take of one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Foreign {
+    amounts: NamedAmounts,
+    /// GPUs, in thousandths.
+    gpu_milli: u64,
+}
+
+impl Foreign {
+    /// Counts one more pod.
+    pub(crate) fn add(&mut self, request: &Request) {
+        for (name, amount) in &request.amounts {
+            *self.amounts.entry(name.clone()).or_default() += amount;
+        }
+        self.gpu_milli += request.gpu_milli();
+    }
+}
+
+/// A node without what others take of it.
+///
+/// # Errors
+/// Names what cannot be understood in it.
+pub(crate) fn node_spec(
+    node: &Node,
+    foreign: &Foreign,
+    claim: Option<(ClaimId, Option<&GpuKind>)>,
+) -> Result<NodeSpec, String> {
+    let name: Arc<str> = node.metadata.name.as_deref().unwrap_or_default().into();
+    let labels: Labels = node.metadata.labels.iter().flatten().map(shared).collect();
+    let (mut allocatable, gpus) = amounts(&node.status.allocatable)?;
+    for (resource, taken) in &foreign.amounts {
+        if let Some(free) = allocatable.get_mut(resource) {
+            *free = free.saturating_sub(*taken);
+        }
+    }
+    let promised = claim.and_then(|(_, kind)| kind);
+    let gpu = gpus.map(|(resource, count)| {
+        let mut kind = kind(resource, &labels);
+        if let Some(promised) = promised.filter(|promised| promised.resource == kind.resource) {
+            kind.clone_from(promised);
+        }
+        (kind, count)
+    });
+    let taken = u16::try_from(foreign.gpu_milli.div_ceil(1_000)).unwrap_or(u16::MAX);
+    let gpus = gpu.as_ref().map_or(0, |(_, count)| count.saturating_sub(taken));
+    Ok(NodeSpec {
+        name,
+        labels,
+        taints: taints(node)?,
+        allocatable,
+        gpu: gpu.map(|(kind, _)| kind),
+        gpus,
+        ready: node.is_ready(),
+        claim: claim.map(|(claim, _)| claim),
+    })
+}
+
+fn shared((key, value): (&String, &String)) -> (Arc<str>, Arc<str>) {
+    (key.as_str().into(), value.as_str().into())
+}
+
+type Gpus = Option<(Arc<str>, u16)>;
+
+/// What a node offers: amounts, and its GPUs. Of several kinds the one with most devices is meant.
+fn amounts(allocatable: &BTreeMap<String, String>) -> Result<(NamedAmounts, Gpus), String> {
+    let mut amounts = NamedAmounts::new();
+    let mut gpus: Gpus = None;
+    for (name, text) in allocatable {
+        let wrong = |why: String| format!("status.allocatable[{name}]: {why}");
+        let quantity: Quantity =
+            text.parse().map_err(|error| wrong(format!("`{text}`: {error}")))?;
+        if is_gpu(name) {
+            let count = quantity.ceil_units().and_then(|count| u16::try_from(count).ok());
+            let count = count.filter(|count| usize::from(*count) <= MAX_DEVICES);
+            let count =
+                count.ok_or_else(|| wrong(format!("`{text}`: at most {MAX_DEVICES} GPUs")))?;
+            if gpus.as_ref().is_none_or(|(_, most)| count > *most) {
+                gpus = Some((name.as_str().into(), count));
+            }
+        } else if let Some(amount) = base_units(name, quantity) {
+            amounts.insert(name.as_str().into(), amount);
+        }
+    }
+    Ok((amounts, gpus))
+}
+
+fn kind(resource: Arc<str>, labels: &Labels) -> GpuKind {
+    let first = |keys: &[&str]| keys.iter().find_map(|key| labels.get(*key).cloned());
+    let mib = first(&MEMORY_MIB).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let model = first(&MODEL).unwrap_or_else(|| "".into());
+    GpuKind { resource, model, memory: mib << 20 }
+}
+
+/// The taints that keep members off. Those that come and go with readiness count as not being ready.
+fn taints(node: &Node) -> Result<Vec<Taint>, String> {
+    let mut taints = Vec::new();
+    for taint in node.spec.taints.iter().filter(|taint| !taint.is_passing()) {
+        let effect = match &*taint.effect {
+            "NoSchedule" => Effect::NoSchedule,
+            "PreferNoSchedule" => Effect::PreferNoSchedule,
+            "NoExecute" => Effect::NoExecute,
+            other => return Err(format!("spec.taints: `{other}` is no effect")),
+        };
+        let (key, value) = (taint.key.as_str().into(), taint.value.as_str().into());
+        taints.push(Taint { key, value, effect });
+    }
+    Ok(taints)
+}

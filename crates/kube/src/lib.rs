@@ -1,0 +1,22 @@
+//! The Kubernetes host: a gang scheduler and provisioner on a real API server.
+//!
+//! Read in this order: `objects` are the parts of Kubernetes' objects that matter here; `watch` brings every change
+//! of them; `mirror` keeps what is known; `intake` makes gangs of pods; `host` holds the World against all that, asks
+//! the planner and hands out what it decides; `hands` do it; `lease` says who may.
+//!
+//! Architecture invariants: all state lives in Kubernetes objects, and whatever is in memory can be lost at any
+//! instruction. Intent is written before it is acted on: an Order before its NodeClaims, a placement before its
+//! bindings. Nothing is decided before everything was listed once, and nothing is written by who is not the leader.
+
+mod discover;
+pub mod hands;
+mod host;
+mod intake;
+pub mod karpenter;
+pub mod lease;
+mod mirror;
+pub mod objects;
+mod shelf;
+mod watch;
+
+pub use host::{Config, HostError, run};

@@ -1,0 +1,107 @@
+//! `muster-controller`: the Kubernetes host as a program.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use muster_api::pod::GpuNames;
+use muster_kube::{Config, HostError, lease, run};
+use muster_plan::{Policy, QueueOrder};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Schedule and provision gangs on Kubernetes.
+///
+/// Pods that name Muster as their scheduler are bound gang by gang: all members together, or none. Where Pools allow,
+/// the nodes a gang lacks are asked of Karpenter, all together, and used only when every one of them is ready.
+#[derive(Parser)]
+#[command(version, max_term_width = 120)]
+struct Args {
+    /// Bind pods that ask for this scheduler; may be repeated
+    #[arg(long, value_name = "NAME", default_values_t = ["muster".to_owned()])]
+    scheduler_name: Vec<String>,
+    /// A resource that is GPUs although its name does not end in /gpu; may be repeated
+    #[arg(long, value_name = "NAME")]
+    gpu_resource: Vec<String>,
+    /// How gangs are ordered: muster, fifo, easy, fair and others (see `muster simulate --help`)
+    #[arg(long, value_name = "NAME", default_value = "muster")]
+    policy: String,
+    /// The namespace of the lease that says which replica acts
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "muster-system")]
+    namespace: String,
+    /// What this replica is called in the lease
+    #[arg(long, value_name = "NAME", env = "POD_NAME")]
+    identity: Option<String>,
+    /// Others may act when this replica has not renewed the lease for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u16).range(2..))]
+    lease_seconds: u16,
+    /// Act without a lease: there must be one replica only
+    #[arg(long)]
+    no_lease: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let filter = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "no threads can be started");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(serve(args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why there is nothing to run.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error("the cluster cannot be found: {0}")]
+    NoCluster(kube::Error),
+    #[error("--policy {0}: {1}")]
+    Policy(String, String),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error("signals cannot be listened to: {0}")]
+    Signals(std::io::Error),
+}
+
+async fn serve(args: Args) -> Result<(), Failed> {
+    let config = config(&args)?;
+    let client = kube::Client::try_default().await.map_err(Failed::NoCluster)?;
+    let mut end = signal(SignalKind::terminate()).map_err(Failed::Signals)?;
+    let mut stop = signal(SignalKind::interrupt()).map_err(Failed::Signals)?;
+    let shutdown = async move {
+        tokio::select! {
+            _ = end.recv() => {}
+            _ = stop.recv() => {}
+        }
+        tracing::info!("told to end");
+    };
+    run(client, config, shutdown).await?;
+    Ok(())
+}
+
+fn config(args: &Args) -> Result<Config, Failed> {
+    let order: Result<QueueOrder, String> = args.policy.parse();
+    let order = order.map_err(|error| Failed::Policy(args.policy.clone(), error))?;
+    let identity =
+        args.identity.clone().unwrap_or_else(|| format!("muster-{}", std::process::id()));
+    let mut terms = lease::Terms::new(&args.namespace, identity);
+    terms.duration = Duration::from_secs(args.lease_seconds.into());
+    terms.every = terms.duration / 5;
+    Ok(Config {
+        scheduler_names: args.scheduler_name.clone(),
+        gpus: GpuNames { others: args.gpu_resource.iter().cloned().collect() },
+        policy: Policy { order, ..Policy::default() },
+        lease: (!args.no_lease).then_some(terms),
+    })
+}

@@ -1,0 +1,66 @@
+//! The controller as a process of its own, so that it can be killed like one.
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use muster_testkit::cluster::{Cluster, Role};
+
+/// A running controller; it is killed when this is dropped.
+pub(crate) struct Controller {
+    child: Child,
+    log: std::path::PathBuf,
+}
+
+impl Controller {
+    /// Starts one under Muster's own rights.
+    pub(crate) fn start(cluster: &Cluster, args: &[&str]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let log = cluster.folder().join(format!("controller-{count}.log"));
+        let file = File::create(&log).expect("a log");
+        let child = Command::new(env!("CARGO_BIN_EXE_muster-controller"))
+            .args(args)
+            .env("KUBECONFIG", cluster.kubeconfig(Role::Muster))
+            .env("MUSTER_LOG", "muster_kube=debug")
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().expect("a log"))
+            .stderr(file)
+            .spawn()
+            .expect("the controller starts");
+        Self { child, log }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Kills it without a word.
+    pub(crate) fn kill(mut self) {
+        self.end();
+    }
+
+    /// Tells it to end, and whether it ended in good order.
+    pub(crate) fn stop(mut self) -> bool {
+        let id = self.child.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status();
+        told.is_ok_and(|told| told.success()) && self.child.wait().is_ok_and(|end| end.success())
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.end();
+        if std::thread::panicking() {
+            let log = self.log();
+            let from = log.len().saturating_sub(12_000);
+            let from = (from..log.len()).find(|at| log.is_char_boundary(*at)).unwrap_or(0);
+            eprintln!("---- the controller's log\n{}", &log[from..]);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Every dialect, as its users write it: a gang that fits starts whole, and of one that does not fit nobody starts.
+
+use std::time::Duration;
+
+use kube::api::{Api, ApiResource, DynamicObject};
+use muster_testkit::cluster::{Cluster, Role};
+use serde_json::Value;
+
+use crate::controller::Controller;
+use crate::observer::{GANG, LEAST, Observer};
+use crate::stage::{bound_of, small_cluster};
+use crate::words::{crd, pod};
+
+/// How one dialect marks pods and describes a group of so many.
+struct Tongue {
+    name: &'static str,
+    /// Its definitions, where it has any.
+    crds: String,
+    group: fn(&str, u32) -> String,
+    /// Where its object is, and what it says of a group that runs.
+    told: Option<Answer>,
+    /// Labels, annotations and spec of a member of a group of so many.
+    marks: fn(&str, u32) -> (String, String, String),
+}
+
+/// The API group and version of an object, and whether its status says that it runs.
+type Answer = (&'static str, &'static str, fn(&Value) -> bool);
+
+fn none(_: &str, _: u32) -> String {
+    String::new()
+}
+
+fn pod_group(api: &str, name: &str, spec: &str) -> String {
+    format!(
+        "\n---\napiVersion: {api}\nkind: PodGroup\nmetadata: {{name: {name}, namespace: default}}\nspec: {{{spec}}}\n"
+    )
+}
+
+fn tongues() -> Vec<Tongue> {
+    let plain = String::new;
+    vec![
+        Tongue {
+            name: "native",
+            crds: plain(),
+            group: |name, count| {
+                pod_group(
+                    "scheduling.k8s.io/v1beta1",
+                    name,
+                    &format!("schedulingPolicy: {{gang: {{minCount: {count}}}}}"),
+                )
+            },
+            told: Some(("scheduling.k8s.io", "v1beta1", |status| {
+                let all = status["conditions"].as_array();
+                let is_true = |one: &Value| {
+                    one["type"] == "PodGroupInitiallyScheduled" && one["status"] == "True"
+                };
+                all.is_some_and(|all| all.iter().any(is_true))
+            })),
+            marks: |name, _| {
+                (String::new(), String::new(), format!("schedulingGroup: {{podGroupName: {name}}}"))
+            },
+        },
+        Tongue {
+            name: "volcano",
+            crds: crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", false),
+            group: |name, count| {
+                pod_group(
+                    "scheduling.volcano.sh/v1beta1",
+                    name,
+                    &format!("minMember: {count}, queue: default"),
+                )
+            },
+            told: Some(("scheduling.volcano.sh", "v1beta1", |status| status["phase"] == "Running")),
+            marks: |name, _| {
+                (String::new(), format!("scheduling.k8s.io/group-name: {name}"), String::new())
+            },
+        },
+        Tongue {
+            name: "koordinator",
+            crds: plain(),
+            group: none,
+            told: None,
+            marks: |name, count| {
+                let marks = format!(
+                    "gang.scheduling.koordinator.sh/name: {name}, gang.scheduling.koordinator.sh/min-available: '{count}'"
+                );
+                (String::new(), marks, String::new())
+            },
+        },
+        Tongue {
+            name: "koordinator-group",
+            crds: crd("scheduling.sigs.k8s.io", "v1alpha1", "PodGroup", "podgroups", false),
+            group: |name, count| {
+                pod_group("scheduling.sigs.k8s.io/v1alpha1", name, &format!("minMember: {count}"))
+            },
+            told: Some(("scheduling.sigs.k8s.io", "v1alpha1", |status| {
+                status["phase"] == "Running"
+            })),
+            marks: |name, _| {
+                (format!("pod-group.scheduling.sigs.k8s.io: {name}"), String::new(), String::new())
+            },
+        },
+        Tongue {
+            name: "scheduler-plugins",
+            crds: crd("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", true),
+            group: |name, count| {
+                pod_group(
+                    "scheduling.x-k8s.io/v1alpha1",
+                    name,
+                    &format!("minMember: {count}, scheduleTimeoutSeconds: 60"),
+                )
+            },
+            told: Some(("scheduling.x-k8s.io", "v1alpha1", |status| status["phase"] == "Running")),
+            marks: |name, _| {
+                (format!("scheduling.x-k8s.io/pod-group: {name}"), String::new(), String::new())
+            },
+        },
+        Tongue {
+            name: "muster",
+            crds: plain(),
+            group: none,
+            told: None,
+            marks: |name, count| {
+                (
+                    String::new(),
+                    format!("muster.sh/gang: {name}, muster.sh/gang-size: '{count}'"),
+                    String::new(),
+                )
+            },
+        },
+        Tongue {
+            name: "gang",
+            crds: plain(),
+            group: |name, count| {
+                format!(
+                    "\n---\napiVersion: muster.sh/v1alpha1\nkind: Gang\nmetadata: {{name: {name}, namespace: default}}\nspec: {{roles: [{{name: worker, min: {count}, resources: {{nvidia.com/gpu: 4, cpu: 1}}}}]}}\n"
+                )
+            },
+            told: Some(("muster.sh", "v1alpha1", |status| status["phase"] == "Running")),
+            marks: |name, _| {
+                (
+                    String::new(),
+                    format!("muster.sh/gang: {name}, muster.sh/role: worker"),
+                    String::new(),
+                )
+            },
+        },
+    ]
+}
+
+impl Tongue {
+    /// Makes a gang of so many pods with four GPUs each, of which only some exist at first.
+    async fn make(&self, cluster: &Cluster, gang: &str, count: u32, first: u32) {
+        let gang_name = format!("{}-{gang}", self.name);
+        let group = (self.group)(&gang_name, count);
+        if !group.is_empty() {
+            cluster.apply(&group).await.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        }
+        self.add(cluster, gang, count, 0, first).await;
+    }
+
+    async fn add(&self, cluster: &Cluster, gang: &str, count: u32, from: u32, to: u32) {
+        let gang_name = format!("{}-{gang}", self.name);
+        let (labels, annotations, spec) = (self.marks)(&gang_name, count);
+        let labels = [labels, format!("{GANG}: {gang_name}")];
+        let annotations = [annotations, format!("{LEAST}: '{count}'")];
+        let joined = |marks: &[String]| {
+            marks.iter().filter(|mark| !mark.is_empty()).cloned().collect::<Vec<_>>().join(", ")
+        };
+        for at in from..to {
+            let pod = pod(
+                &format!("{gang_name}-{at}"),
+                4,
+                &joined(&labels),
+                &joined(&annotations),
+                &spec,
+            );
+            cluster
+                .apply_as(Role::Admin, &pod)
+                .await
+                .unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        }
+    }
+}
+
+impl Tongue {
+    /// Its own object says that the gang runs, in its own words.
+    async fn is_told(&self, cluster: &Cluster) {
+        let Some((group, version, is_said)) = self.told else { return };
+        let (kind, plural) =
+            if group == "muster.sh" { ("Gang", "gangs") } else { ("PodGroup", "podgroups") };
+        let resource = ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}/{version}"),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        };
+        let client = cluster.client(Role::Observer).await;
+        let objects: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+        let name = format!("{}-whole", self.name);
+        let what = format!("{name} is told that it runs");
+        cluster
+            .until(&what, async || {
+                let object = objects.get(&name).await.ok()?;
+                is_said(object.data.get("status")?).then_some(())
+            })
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_dialect_gets_gangs() {
+    let Some(cluster) = small_cluster(2).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    let mut tongues = tongues();
+    if let Ok(only) = std::env::var("MUSTER_DIALECT") {
+        tongues.retain(|tongue| tongue.name == only);
+    }
+    for tongue in &tongues {
+        if !tongue.crds.is_empty() {
+            cluster
+                .apply(&tongue.crds)
+                .await
+                .unwrap_or_else(|error| panic!("{}: {error}", tongue.name));
+        }
+    }
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    for tongue in &tongues {
+        // Sixteen GPUs: five pods of four never fit, three of four wait for the fourth, then all start.
+        tongue.make(&cluster, "large", 5, 5).await;
+        tongue.make(&cluster, "whole", 4, 3).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        assert_eq!(bound_of(&cluster, &format!("{}-", tongue.name)).await, 0, "{}", tongue.name);
+        tongue.add(&cluster, "whole", 4, 3, 4).await;
+        let whole = format!("{}-whole-", tongue.name);
+        let what = format!("the whole gang of {} starts", tongue.name);
+        cluster.until(&what, async || (bound_of(&cluster, &whole).await == 4).then_some(())).await;
+        assert_eq!(
+            bound_of(&cluster, &format!("{}-large-", tongue.name)).await,
+            0,
+            "{}",
+            tongue.name
+        );
+        tongue.is_told(&cluster).await;
+        remove(&cluster, &format!("{}-", tongue.name)).await;
+    }
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+/// Removes pods whose name begins so, at once.
+async fn remove(cluster: &Cluster, begin: &str) {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::api::{DeleteParams, ListParams};
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Admin).await, "default");
+    for pod in pods.list(&ListParams::default()).await.expect("pods") {
+        let name = pod.metadata.name.unwrap_or_default();
+        if name.starts_with(begin) {
+            let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            pods.delete(&name, &now).await.expect("deleted");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! An auditor: its own watch, its own books. It sees only what anybody could see, and says where a promise broke.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
+use kube::api::Api;
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
+use tokio::task::JoinSet;
+
+/// The longest that a gang may be bound in part: bindings are single requests, and the last follows the first.
+const WINDOW: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+struct Books {
+    nodes: BTreeMap<String, Node>,
+    pods: BTreeMap<String, Pod>,
+    /// Since when a gang is bound in part.
+    partial: BTreeMap<String, Instant>,
+    /// Gangs that have been whole once: members that are done do not make them partial.
+    whole: BTreeSet<String>,
+    broken: Vec<String>,
+    /// Pods put on nodes that were not known to be ready: the two come by different ways, so that is looked at again.
+    doubtful: Vec<Doubt>,
+    /// The longest that any gang was bound in part.
+    window: Duration,
+}
+
+struct Doubt {
+    pod: String,
+    node: String,
+    at: Timestamp,
+    since: Instant,
+}
+
+/// How long news of a node may take longer than news of a pod.
+const LATE: Duration = Duration::from_secs(3);
+
+/// Watches everything until it is asked.
+pub(crate) struct Observer {
+    books: Arc<Mutex<Books>>,
+    _tasks: JoinSet<()>,
+}
+
+/// The label by which tests tell the observer which pods are one gang, and the annotation that says how many are the
+/// least it may run with.
+pub(crate) const GANG: &str = "observer/gang";
+pub(crate) const LEAST: &str = "observer/least";
+
+impl Observer {
+    pub(crate) fn start(client: Client) -> Self {
+        let books = Arc::new(Mutex::new(Books::default()));
+        let mut tasks = JoinSet::new();
+        let seen = books.clone();
+        let pods: Api<Pod> = Api::all(client.clone());
+        tasks.spawn(async move {
+            let stream = watcher(pods, Config::default()).default_backoff();
+            futures::pin_mut!(stream);
+            while let Some(event) = stream.next().await {
+                let mut books = seen.lock().expect("nobody panics with it");
+                match event {
+                    Ok(Event::Apply(pod) | Event::InitApply(pod)) => books.pod(pod),
+                    Ok(Event::Delete(pod)) => books.pod_gone(&pod),
+                    _ => {}
+                }
+            }
+        });
+        let seen = books.clone();
+        let nodes: Api<Node> = Api::all(client);
+        tasks.spawn(async move {
+            let stream = watcher(nodes, Config::default()).default_backoff();
+            futures::pin_mut!(stream);
+            while let Some(event) = stream.next().await {
+                let mut books = seen.lock().expect("nobody panics with it");
+                match event {
+                    Ok(Event::Apply(node) | Event::InitApply(node)) => {
+                        books.nodes.insert(node.name_any(), node);
+                    }
+                    Ok(Event::Delete(node)) => drop(books.nodes.remove(&node.name_any())),
+                    _ => {}
+                }
+            }
+        });
+        Self { books, _tasks: tasks }
+    }
+
+    /// Everything that was not as promised.
+    pub(crate) async fn findings(&self) -> Vec<String> {
+        tokio::time::sleep(LATE + Duration::from_millis(100)).await;
+        let mut books = self.books.lock().expect("nobody panics with it");
+        books.look();
+        books.broken.clone()
+    }
+
+    /// The longest that any gang was bound in part.
+    pub(crate) fn window(&self) -> Duration {
+        self.books.lock().expect("nobody panics with it").window
+    }
+}
+
+impl Books {
+    fn pod(&mut self, pod: Pod) {
+        let key = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+        let was_bound = self.pods.get(&key).is_some_and(|pod| node_of(pod).is_some());
+        let node = node_of(&pod).map(str::to_owned);
+        self.pods.insert(key.clone(), pod);
+        if let Some(node) = node.filter(|_| !was_bound) {
+            self.bound(&key, &node);
+        }
+        self.look();
+    }
+
+    fn pod_gone(&mut self, pod: &Pod) {
+        let key = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+        self.pods.remove(&key);
+        self.look();
+    }
+
+    /// Somebody has just been put on a node: it must be ready, and have room.
+    fn bound(&mut self, key: &str, name: &str) {
+        let (pod, node_name) = (key.to_owned(), name.to_owned());
+        let (at, since) = (Timestamp::now(), Instant::now());
+        self.doubtful.push(Doubt { pod, node: node_name, at, since });
+        let Some(node) = self.nodes.get(name) else { return };
+        let here = self.pods.values().filter(|pod| node_of(pod) == Some(name) && !is_over(pod));
+        let taken: i64 = here.map(gpus_of).sum();
+        let there = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+        let there = there.and_then(|all| all.get("nvidia.com/gpu"));
+        let there: i64 = there.and_then(|gpus| gpus.0.parse().ok()).unwrap_or(0);
+        if taken > there {
+            self.broken
+                .push(format!("{name} has {there} GPUs and {taken} are taken, by {key} last"));
+        }
+    }
+
+    /// Nodes were ready when somebody was put on them.
+    fn settle_doubts(&mut self) {
+        let ready_since = |name: &str| ready_since(self.nodes.get(name)?);
+        let (late, mut open): (Vec<Doubt>, Vec<Doubt>) = std::mem::take(&mut self.doubtful)
+            .into_iter()
+            .partition(|doubt| doubt.since.elapsed() > LATE);
+        for doubt in late {
+            if ready_since(&doubt.node).is_none_or(|since| since > doubt.at) {
+                let Doubt { pod, node, .. } = doubt;
+                self.broken.push(format!("{pod} was bound to {node}, which was not ready"));
+            }
+        }
+        self.doubtful.append(&mut open);
+    }
+
+    /// Every gang is bound whole, or not at all, or on its way between the two.
+    fn look(&mut self) {
+        self.settle_doubts();
+        let mut bound: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+        for pod in self.pods.values() {
+            let Some(gang) = pod.labels().get(GANG) else { continue };
+            let least = pod.annotations().get(LEAST).and_then(|least| least.parse().ok());
+            let entry = bound.entry(gang.clone()).or_insert((0, least.unwrap_or(1)));
+            entry.0 += u32::from(node_of(pod).is_some());
+        }
+        let now = Instant::now();
+        for (gang, (count, least)) in bound {
+            if count >= least {
+                self.whole.insert(gang.clone());
+                if let Some(since) = self.partial.remove(&gang) {
+                    self.window = self.window.max(now - since);
+                }
+            } else if count == 0 {
+                self.partial.remove(&gang);
+                self.whole.remove(&gang);
+            } else if !self.whole.contains(&gang) {
+                let since = *self.partial.entry(gang.clone()).or_insert(now);
+                if now - since > WINDOW {
+                    self.broken
+                        .push(format!("{gang} has {count} of {least} bound for {:?}", now - since));
+                    self.partial.insert(gang, now);
+                }
+            }
+        }
+    }
+}
+
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Since when a node is ready. Servers tell it to the second.
+fn ready_since(node: &Node) -> Option<Timestamp> {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = |one: &&NodeCondition| one.type_ == "Ready" && one.status == "True";
+    Some(conditions?.iter().find(ready)?.last_transition_time.as_ref()?.0)
+}
+
+fn gpus_of(pod: &Pod) -> i64 {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let limits = containers.filter_map(|one| one.resources.as_ref()?.limits.as_ref());
+    limits.filter_map(|limits| limits.get("nvidia.com/gpu")?.0.parse::<i64>().ok()).sum()
+}

@@ -1,0 +1,117 @@
+//! The story that Muster is for: nodes for all of a job, then all of its pods, or none.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use muster_kube::objects::NodeClaim;
+use muster_testkit::cluster::{Cluster, Role};
+use serde_json::json;
+
+use crate::controller::Controller;
+use crate::observer::Observer;
+use crate::stage::{self, bound};
+use crate::words::{POOL, job};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_nodes_are_bought_together_and_eight_pods_start_together() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster.apply(POOL).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply_as(Role::User, &job("train", 8, 8)).await.expect("a job");
+    let claims: Api<NodeClaim> = Api::all(cluster.client(Role::Observer).await);
+    cluster
+        .until("eight claims are asked for", async || {
+            let all = claims.list(&ListParams::default()).await.ok()?.items;
+            (all.len() == 8).then_some(())
+        })
+        .await;
+    cluster
+        .until("all eight pods are bound", async || (bound(&cluster).await == 8).then_some(()))
+        .await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+    eprintln!("bound within {:?}", observer.window());
+    for claim in claims.list(&ListParams::default()).await.expect("claims") {
+        assert!(claim.is_registered(), "{}", claim.name_any());
+    }
+}
+
+/// Keeps the first node that joins from ever being ready.
+async fn spoil_the_first_node(cluster: &Cluster) -> String {
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Admin).await);
+    let first = cluster
+        .until("a node joins", async || {
+            nodes.list(&ListParams::default()).await.ok()?.items.into_iter().next()
+        })
+        .await;
+    let name = first.name_any();
+    let mut taints = first.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    taints.push(
+        serde_json::from_value(json!({"key": "readiness.k8s.io/spoiled", "effect": "NoSchedule"}))
+            .expect("a taint"),
+    );
+    let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+    nodes.patch(&name, &PatchParams::default(), &patch).await.expect("tainted");
+    name
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_never_gets_ready_holds_nobody_half_started() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    // Nodes that take longer than ten seconds to show their GPUs are given up.
+    let pool = POOL.replace(
+        "idleAfter: 10s",
+        "idleAfter: 10s\n  patience: {launch: 1m, register: 1m, gpus: 10s}",
+    );
+    cluster.apply(&pool).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply_as(Role::User, &job("train", 8, 8)).await.expect("a job");
+    let spoiled = spoil_the_first_node(&cluster).await;
+    cluster
+        .until("all eight pods are bound", async || (bound(&cluster).await == 8).then_some(()))
+        .await;
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Observer).await);
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    for pod in pods.list(&ListParams::default()).await.expect("pods") {
+        let node = pod.spec.and_then(|spec| spec.node_name);
+        assert_ne!(
+            node.as_deref(),
+            Some(&*spoiled),
+            "somebody was put on the node that was never ready"
+        );
+    }
+    cluster
+        .until("the node that was never ready is given back", async || {
+            nodes.get_opt(&spoiled).await.ok()?.is_none().then_some(())
+        })
+        .await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stock_out_in_one_pool_sends_the_whole_gang_to_another() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    // A node class that is not there is what a stock-out looks like: claims vanish without a word.
+    let cheap = POOL
+        .replace("{name: gpu}", "{name: cheap}")
+        .replace("name: default}}}", "name: nowhere}}}")
+        .replace("price: 98", "price: 50");
+    cluster.apply(&cheap).await.expect("a pool");
+    cluster.apply(POOL).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
+    cluster
+        .until("all four pods are bound", async || (bound(&cluster).await == 4).then_some(()))
+        .await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+    let claims: Api<NodeClaim> = Api::all(cluster.client(Role::Observer).await);
+    let all = claims.list(&ListParams::default()).await.expect("claims").items;
+    let pools: Vec<&str> = all
+        .iter()
+        .filter_map(|claim| claim.labels().get("muster.sh/pool"))
+        .map(|pool| &**pool)
+        .collect();
+    assert_eq!(pools, ["gpu"; 4]);
+}
