@@ -3,13 +3,13 @@
 CARGO ?= cargo
 FAULT_SEEDS ?= 400
 
-.PHONY: help run test lint unit cluster faults examples bench clean
+.PHONY: help run test lint unit cluster faults examples fuzz bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
 
-run: ## Tell the story of examples/quickstart.yaml in about a minute
-	@$(CARGO) run --quiet --package muster-cli -- run examples/quickstart.yaml
+run: ## Run examples/quickstart.yaml: real workers on simulated nodes, in about a minute
+	@$(CARGO) run --quiet --package muster-cli -- run --logs examples/quickstart.yaml
 
 test: lint unit cluster faults examples ## Everything CI runs
 
@@ -23,13 +23,16 @@ unit: ## Unit, case, property and command-line tests
 cluster: ## Tests against a real Kubernetes, which is built first if it can be (see docs/testing.md)
 	$(CARGO) xtask testbed --may-skip
 	$(CARGO) test --package muster-testkit --features cluster --test cluster --quiet
-	$(CARGO) test --package muster-kube --features cluster --test cluster --quiet -- --test-threads 1
+	$(CARGO) test --package muster-kube --features cluster --test cluster --quiet -- --test-threads 3
 
 faults: ## Random worlds with random faults, every promise checked after every event
 	$(CARGO) xtask faults --seeds $(FAULT_SEEDS)
 
 examples: ## Every example is a valid manifest
-	$(CARGO) run --quiet --package muster-cli -- check $(wildcard examples/*.yaml)
+	$(CARGO) run --quiet --package muster-cli -- check $(wildcard examples/*.yaml examples/workloads/*.yaml)
+
+fuzz: ## Fuzz the HTTP API of a control plane from its own OpenAPI document (schemathesis, from PyPI)
+	sh crates/server/tests/fuzz/real.sh
 
 bench: ## Measure the planner; one JSON object per line
 	@$(CARGO) xtask bench plan --json

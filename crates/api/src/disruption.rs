@@ -7,7 +7,7 @@ use crate::fields::Fields;
 use crate::value::Value;
 
 /// Signals a worker can be told to checkpoint with: those it can catch.
-const SIGNALS: [(&str, Signal); 9] = [
+pub(crate) const SIGNALS: [(&str, Signal); 9] = [
     ("SIGUSR1", Signal::SigUsr1),
     ("SIGUSR2", Signal::SigUsr2),
     ("SIGTERM", Signal::SigTerm),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muster_core::gang::{Closeness, GangSpec, Provisioning, ProvisioningMode};
+use muster_core::gang::{Closeness, GangSpec, Provisioning, ProvisioningMode, Signal};
 use muster_core::time::{Span, Time};
+use serde::{Deserialize, Serialize};
 
-use crate::disruption::disruption;
+use crate::disruption::{SIGNALS, disruption};
 use crate::fields::Fields;
 use crate::finding::Mark;
 use crate::instant::instant;
@@ -31,18 +32,33 @@ pub struct GangManifest {
     pub runs: Vec<Option<RunSpec>>,
     /// The pod that members of each role run in on Kubernetes, in the order of `spec.roles`.
     pub templates: Vec<Option<Template>>,
+    /// What is done with its processes on the embedded host.
+    pub care: Care,
+}
+
+/// What is done with a gang's processes where Muster itself starts them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Care {
+    /// How often it is started again, whole, after a member has failed.
+    pub retries: u32,
+    /// How long one run may take.
+    pub time_limit: Option<Span>,
+    /// The signal that tells members how many they are now; without one a resized gang is started anew.
+    pub resize_signal: Option<Signal>,
 }
 
 /// A pod template, as it was written: what belongs in a pod is for Kubernetes to say.
 pub type Template = serde_json::Map<String, serde_json::Value>;
 
 /// A process to start for each member of a role.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The program and its arguments; at least the program.
     pub command: Vec<String>,
     /// Environment variables it gets besides Muster's own.
     pub env: BTreeMap<String, String>,
+    /// Where it runs; where the control plane does when absent.
+    pub directory: Option<String>,
 }
 
 /// A gang and the fields that other objects must agree with.
@@ -83,6 +99,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         run_time: metadata.run_time,
         runs,
         templates,
+        care: care(spec),
     };
     // A queue name that is malformed is already a finding; that nobody declared it is no news.
     let queue = queue.filter(|_| queue_name.is_some()).map(|value| value.mark());
@@ -143,6 +160,16 @@ fn provisioning(spec: &Fields<'_>) -> Provisioning {
         mode: mode.unwrap_or(default.mode),
         timeout: timeout.unwrap_or(default.timeout),
         attempts: attempts.unwrap_or(default.attempts),
+    }
+}
+
+/// What is done with its processes. On Kubernetes a pod's own `restartPolicy` and `activeDeadlineSeconds` say it.
+fn care(spec: &Fields<'_>) -> Care {
+    let retries = spec.get("retries").and_then(|value| value.count(0..=1_000_000));
+    Care {
+        retries: retries.unwrap_or_default(),
+        time_limit: spec.span_above_zero("timeLimit"),
+        resize_signal: spec.get("resizeSignal").and_then(|value| value.one_of(&SIGNALS)),
     }
 }
 

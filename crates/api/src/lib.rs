@@ -6,8 +6,8 @@
 //! same kinds is in `crd`.
 //!
 //! What others write is read apart from that and leniently (`foreign`, `json`): pods (`pod`), groups of pods in
-//! other schedulers' words (`dialects`), workloads by their owners (`workloads`), and gangs made of all three
-//! (`assemble`).
+//! other schedulers' words (`dialects`), workloads by their owners (`workloads`), requests for room (`provisioning`), and
+//! gangs made of all that (`assemble`).
 //!
 //! What is said back goes through `words`, so that every place that shows a verdict shows the same.
 //!
@@ -47,6 +47,7 @@ mod json;
 pub mod pod;
 
 pub mod dialects;
+pub mod provisioning;
 pub mod workloads;
 
 pub mod assemble;
@@ -62,10 +63,10 @@ pub mod words;
 
 pub use finding::{Finding, Severity};
 pub use foreign::foreign;
-pub use gang::{GangManifest, RunSpec, Template};
+pub use gang::{Care, GangManifest, RunSpec, Template};
 pub use instant::{InstantError, instant};
 pub use pool::PoolManifest;
-pub use provider::{NodeClassRef, Provider};
+pub use provider::{AUTOSCALER_CLASS, Autoscaler, NodeClassRef, Provider};
 pub use read::{MAX_FILE_BYTES, Manifests, read_alone, read_files, read_texts};
 pub use simulated::{
     BootTimes, FailureOdds, Fault, InService, ScriptedFault, SimulatedCloud, StockOut,

@@ -33,6 +33,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredPool {
     let (provider, script) = provider::read(spec);
     let offerings = offering::read_all(spec, &provider);
     spec.report(provider::check_script(&provider, &script, &offerings));
+    provider::check_labels(&provider, &offerings, spec);
     let pool = PoolSpec {
         name: metadata.name.into(),
         tier: spec.need("tier").and_then(|value| value.text()).unwrap_or_default().into(),

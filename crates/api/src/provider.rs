@@ -1,13 +1,16 @@
 //! Who boots a pool's nodes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use muster_core::constraint::Labels;
 use muster_core::pool::OfferingSpec;
 
 use crate::fields::Fields;
 use crate::finding::{Finding, Mark};
 use crate::hint::{did_you_mean, listed};
+use crate::names::{NAME_RULE, is_name};
+use crate::provisioning::CLASS;
 use crate::simulated::{self, SimulatedCloud};
 use crate::value::Value;
 
@@ -23,11 +26,34 @@ pub enum Provider {
         /// The node class its claims name.
         node_class_ref: NodeClassRef,
     },
-    /// The cluster autoscaler, asked with ProvisioningRequests.
-    ProvisioningRequest,
+    /// An autoscaler, asked with one ProvisioningRequest for all nodes of a kind that an order lacks.
+    ProvisioningRequest(Autoscaler),
     /// The machine Muster runs on.
     Local,
 }
+
+/// How an autoscaler is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Autoscaler {
+    /// The class of the requests, which says who serves them and how.
+    pub class: Arc<str>,
+    /// What that class wants to be told.
+    pub parameters: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+impl Default for Autoscaler {
+    fn default() -> Self {
+        Self { class: AUTOSCALER_CLASS.into(), parameters: BTreeMap::new() }
+    }
+}
+
+/// The class by which Cluster Autoscaler makes nodes for all pods of a request, or for none.
+pub const AUTOSCALER_CLASS: &str = "best-effort-atomic-scale-up.autoscaling.x-k8s.io";
+/// The class by which it only looks whether there is room.
+const ONLY_LOOKS: &str = "check-capacity.autoscaling.x-k8s.io";
+/// What a request may be told, and how long each of it may be.
+const MAX_PARAMETERS: usize = 100;
+const PARAMETER_RULE: &str = "must be at most 255 long";
 
 /// A reference to a Karpenter node class.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,7 +88,7 @@ pub(crate) fn read(spec: &Fields<'_>) -> (Provider, Vec<Mark>) {
             (Provider::Simulated(cloud), script)
         }
         "karpenter" => plain(karpenter(inner)),
-        "provisioningRequest" => plain(nothing_inside(inner, Provider::ProvisioningRequest)),
+        "provisioningRequest" => plain(Provider::ProvisioningRequest(autoscaler(inner))),
         "local" => plain(nothing_inside(inner, Provider::Local)),
         other => {
             inner.error(format!("unknown provider{}", did_you_mean(other, PROVIDERS)));
@@ -76,6 +102,50 @@ fn nothing_inside(value: &Value<'_>, provider: Provider) -> Provider {
         fields.done();
     }
     provider
+}
+
+fn autoscaler(value: &Value<'_>) -> Autoscaler {
+    let mut read = Autoscaler::default();
+    let Some(fields) = value.optional_fields() else { return read };
+    if let Some(value) = fields.get("className")
+        && let Some(class) = value.text_with(is_name, NAME_RULE)
+    {
+        match class {
+            CLASS => value.error("is the class that Muster itself serves: it would ask itself"),
+            ONLY_LOOKS => value.warn("requests of this class never make a node"),
+            _ => {}
+        }
+        read.class = class.into();
+    }
+    if let Some(value) = fields.get("parameters") {
+        let pairs = value.pairs().unwrap_or_default();
+        if pairs.len() > MAX_PARAMETERS {
+            value.error(format!("must be at most {MAX_PARAMETERS}, not {}", pairs.len()));
+        }
+        for (key, value) in pairs {
+            if let Some(text) = value.text_with(|text| text.len() <= 255, PARAMETER_RULE) {
+                read.parameters.insert(key.into(), text.into());
+            }
+        }
+    }
+    fields.done();
+    read
+}
+
+/// Of an autoscaler's nodes it is told by their labels which offering they are of. Where two offerings have the same, a
+/// node that was asked for as one may be taken for the other.
+pub(crate) fn check_labels(provider: &Provider, offerings: &[OfferingSpec], spec: &Fields<'_>) {
+    let Provider::ProvisioningRequest(_) = provider else { return };
+    let Some(list) = spec.get("offerings").filter(|_| !offerings.is_empty()) else { return };
+    let values = list.items("offering").unwrap_or_default();
+    let shown: Vec<Labels> = offerings.iter().map(OfferingSpec::shown_labels).collect();
+    for (at, value) in values.iter().enumerate().take(shown.len()) {
+        if let Some(before) = shown[..at].iter().position(|other| *other == shown[at]) {
+            value.warn(format!(
+                "its nodes look like those of offerings[{before}]: say in `labels` what tells them apart"
+            ));
+        }
+    }
 }
 
 fn karpenter(value: &Value<'_>) -> Provider {

@@ -99,7 +99,6 @@ fn countable(request: &Request, max: u32, resources: &Value<'_>) {
 }
 
 fn run(value: &Value<'_>) -> Option<RunSpec> {
-    value.not_acted_on();
     let fields = value.fields()?;
     let words = fields.need("command").and_then(|value| value.items("word"));
     let mut env = BTreeMap::new();
@@ -111,12 +110,12 @@ fn run(value: &Value<'_>) -> Option<RunSpec> {
             env.insert(name.to_owned(), text.to_owned());
         }
     }
+    let directory = fields.text("directory").map(str::to_owned);
     fields.done();
     let command = words?.iter().filter_map(Value::any_text).map(str::to_owned).collect();
-    Some(RunSpec { command, env })
+    Some(RunSpec { command, env, directory })
 }
 
 fn template(value: &Value<'_>) -> Option<Template> {
-    value.not_acted_on();
     value.fields().map(opaque::mapping)
 }

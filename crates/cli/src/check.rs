@@ -10,7 +10,8 @@ use crate::say;
 
 /// Read manifests and report everything that is wrong with them, with file, line, field and reason.
 ///
-/// All files are read together: a gang in one may name a queue in another. Exit code 0 when all of it can be
+/// All files are read together: a gang in one may name a queue in another. Workloads of Kubernetes (Job, JobSet,
+/// PyTorchJob, MPIJob, ...) are checked as the gangs they become here. Exit code 0 when all of it can be
 /// run, 2 when something is wrong. Warnings do not change the exit code.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
@@ -30,7 +31,11 @@ Examples:
   muster check --json job.yaml | jq '.findings[] | {line, field, reason}'";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let read = muster_api::read_files(&args.files);
+    let read = muster_local::check_files(&args.files);
+    let (read, workloads) = match read {
+        Ok((manifests, workloads)) => (Ok(manifests), workloads),
+        Err(findings) => (Err(findings), 0),
+    };
     if args.json {
         let (valid, findings) = match &read {
             Ok(manifests) => (true, &manifests.warnings),
@@ -49,7 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // There is always a queue named `default`, whether or not somebody describes it.
     say::line(format_args!(
         "ok: {}, {} (with the default one), {}, {}",
-        count(manifests.gangs.len(), "gang"),
+        count(manifests.gangs.len() + workloads, "gang"),
         count(manifests.queues.len(), "queue"),
         count(manifests.pools.len(), "pool"),
         count(manifests.nodes.len(), "node")

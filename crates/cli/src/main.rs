@@ -1,21 +1,26 @@
 //! The `muster` command.
 
+mod ask;
 mod begin;
 mod check;
+mod client;
 mod completions;
 mod crds;
 mod exit;
+mod keep;
 mod load;
 mod say;
 mod undone;
 mod why;
 mod yaml;
 
+mod rehearse;
 mod replay;
 mod report;
 mod run;
 mod simulate;
 mod story;
+mod up;
 
 use muster_api::{figures, words};
 use std::process::ExitCode;
@@ -37,29 +42,43 @@ struct Args {
 
 const AFTER_HELP: &str = "\
 Try it:
-  muster run examples/quickstart.yaml              the story in a minute, on simulated nodes
+  muster run examples/quickstart.yaml              real processes on simulated nodes, in a minute
   muster check examples/quickstart.yaml            is this manifest right?
   muster simulate --workload training --nodes 512  what if?
 
-Exit codes: 0 done; 1 something failed while running; 2 the input or the command line is wrong.";
+Exit codes: 0 done; 1 something failed while running; 2 the input or the command line is wrong;
+3 a gang did not succeed (submit --wait); 4 time is up (submit --timeout).";
 
 // What each does is said on its `Args`: a doc comment here would hide the longer one there.
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Up(up::Args),
+    Rehearse(rehearse::Args),
     Simulate(Box<simulate::Args>),
     Replay(replay::Args),
     Check(check::Args),
+    Why(ask::Args),
+    #[command(flatten)]
+    Client(client::Command),
     Crds(crds::Args),
     Completions(completions::Args),
+    Keep(keep::KeepArgs),
+    Gate(keep::GateArgs),
 }
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Up(args) => up::run(&args),
+        Command::Rehearse(args) => rehearse::run(&args),
+        Command::Keep(args) => return keep::keep(&args),
+        Command::Gate(args) => return keep::gate(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Why(args) => ask::run(&args),
+        Command::Client(command) => client::run(&command),
         Command::Crds(args) => crds::run(&args),
         Command::Completions(args) => {
             completions::run(&args);

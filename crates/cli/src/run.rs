@@ -1,46 +1,54 @@
 //! `muster run`.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
-use muster_core::time::Time;
+use comfy_table::{CellAlignment, Table, presets};
+use muster_core::time::{Span, Time};
+use muster_core::{Fact, Plan, World};
+use muster_local::{Local, Options, Watch, Watcher, this_machine};
 use muster_plan::Policy;
-use muster_sim::{Sim, SimOptions, Summary};
+use muster_server::{Caller, Change, GangName, Host, Kind, Refused};
+use muster_testkit::Ledger;
+use muster_testkit::promises::{Promise, excused};
+use serde_json::Value;
 
-use crate::begin::Begin;
-use crate::exit::Misused;
+use crate::exit::{BadInput, Misused};
 use crate::figures::{count, span};
-use crate::story::{Comparison, REDRAW, Timeline, compare};
-use crate::undone::undone;
-use crate::{load, say};
+use crate::say;
+use crate::story::Timeline;
 
-/// Run gangs on simulated nodes in wall-clock time and tell the story as it happens.
+/// Run gangs as real processes, on simulated nodes or on this machine, and tell the story as it happens.
 ///
-/// Pools boot simulated nodes with the boot times and failures their manifests give; workers are simulated
-/// and take the time the annotation `sim.muster.sh/run-time` says. At the end the same workload is run once more
-/// without gangs, one node and one start at a time, and both are shown side by side.
+/// A control plane is started for these manifests alone. Pools boot simulated nodes with the boot times and failures
+/// their manifests give, faster by `--speed`; when all nodes of a gang are ready, all of its workers are started together,
+/// as processes on this machine, with RANK, WORLD_SIZE and the like in their environment. Where no pool and no node is
+/// given, gangs run on this machine's own CPUs, memory and GPUs. Members of roles without a command sleep for as long as
+/// the annotation `sim.muster.sh/run-time` says. What workers print is shown at the end when they fail.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Manifests with gangs, queues, pools and nodes
+    /// Manifests: gangs, queues, pools and nodes, or a Job, PyTorchJob, MPIJob, JobSet, ...
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Simulated seconds per second of wall time
-    #[arg(long, default_value_t = 30.0, value_parser = speed, allow_negative_numbers = true)]
-    speed: f64,
-    #[command(flatten)]
-    begin: Begin,
-    /// Where randomness starts; the same seed tells the same story
+    /// Simulated seconds per second of wall time; 1 on this machine's own nodes
+    #[arg(long, value_parser = crate::rehearse::speed, allow_negative_numbers = true)]
+    speed: Option<f64>,
+    /// Where the randomness of simulated clouds starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Do not run the workload again without gangs
+    /// Run on this machine as well, besides what the manifests give
     #[arg(long)]
-    no_compare: bool,
+    local: bool,
+    /// Keep the database and all that workers print in this directory
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Show what workers print, as they do
+    #[arg(long, short)]
+    logs: bool,
     /// Print every fact as one JSON object per line, and the result as the last line
     #[arg(long)]
     json: bool,
@@ -48,125 +56,292 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  muster run examples/quickstart.yaml                    the story in a minute
-  muster run --speed 100000 examples/quickstart.yaml     the same at once
-  muster run --speed 100000 --json job.yaml pools.yaml | jq .summary";
+  muster run examples/quickstart.yaml            a ring all-reduce of eight processes, on eight simulated nodes
+  muster run --logs examples/quickstart.yaml     the same, with what its workers print
+  muster run job.yaml                            a Job on this machine's own CPUs and GPUs";
 
-fn speed(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(speed) if speed > 0.0 && speed.is_finite() => Ok(speed),
-        _ => Err("a number above zero is needed, such as 30".to_owned()),
-    }
-}
+/// How long all that is left must have been impossible to be given up.
+const HOPELESS: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let setup = load::setup(load::manifests(&args.files)?, &args.begin);
-    if setup.jobs.is_empty() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let data = match &args.data {
+        Some(data) => data.clone(),
+        None => std::env::temp_dir().join(format!("muster-run-{}", std::process::id())),
+    };
+    let ended = runtime.block_on(alone(args, data.clone()));
+    if args.data.is_none() {
+        let _ = std::fs::remove_dir_all(&data);
+    }
+    ended
+}
+
+async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
+    let intake = muster_local::read_files(&args.files).map_err(BadInput)?;
+    if intake.gangs().next().is_none() {
         return Err(Misused("nothing to run: there is no gang in these manifests".into()).into());
     }
-    let policy = Policy::default();
-    let options = SimOptions { seed: args.seed, check: true, ..SimOptions::default() };
-    let names = setup.jobs.iter().map(|job| job.gang.name.chars().count());
-    let timeline = Rc::new(RefCell::new(Timeline::new(names)));
-    let mut sim = Sim::new(setup.clone(), policy.clone(), options)?;
-    if args.json {
-        sim.watch(Box::new(|now, _, fact| {
-            say::line(serde_json::json!({ "at_s": now.as_secs_f64(), "fact": fact }));
-        }));
-    } else {
-        let timeline = timeline.clone();
-        sim.watch(Box::new(move |now, world, fact| timeline.borrow_mut().tell(now, world, fact)));
+    let own = args.local || !intake.has_nodes();
+    let default = if intake.has_pools() { 30.0 } else { 1.0 };
+    let options = Options {
+        data,
+        speed: args.speed.unwrap_or(default),
+        seed: args.seed,
+        node: own.then(this_machine),
+    };
+    let gangs: Vec<String> = intake.gangs().map(str::to_owned).collect();
+    let story = Arc::new(Mutex::new(Story::new(args.json, &gangs, options.speed)));
+    let promises = Arc::new(Mutex::new(Ledger::new(intake.terms(&Policy::default()))));
+    let watchers: Vec<Watcher> =
+        vec![Box::new(Shared(story.clone())), Box::new(Audit(promises.clone()))];
+    let local = Local::start(&options, watchers, tokio::runtime::Handle::current())?;
+    let me = Caller::admin(&user());
+    let reader = local.board().follow(None);
+    let applied = local.take(me.clone(), intake, false).await.map_err(refused)?;
+    for warning in applied.iter().flat_map(|one| &one.warnings) {
+        eprintln!("warning: {warning}");
     }
-    let interrupted = interrupts()?;
-    let interrupted_at = pace(&mut sim, args.speed, &interrupted, |sim, moment| match moment {
-        _ if args.json => {}
-        Moment::Step => timeline.borrow_mut().stands(sim.now(), sim.world(), sim.last_plan()),
-        Moment::Between(now) => timeline.borrow_mut().draw(now, sim.world(), sim.last_plan()),
-    });
-    timeline.borrow_mut().finish();
-    if let Some(now) = interrupted_at {
-        let (left, now) = (undone(&sim), span(now.since(Time::ZERO)));
-        let number = count(left.len(), "gang");
-        bail!("interrupted after {now} of simulated time, {number} not done:{}", listed(&left));
+    let interrupted = follow(&local, reader, &gangs, &me).await;
+    if let Ok(mut story) = story.lock() {
+        story.finish();
     }
-    sim.close();
-    let summary = Summary::of(&sim, policy.order.name(), true);
-    let comparison = if args.no_compare { None } else { Some(compare(setup, &sim, args.seed)?) };
-    report(args, &sim, &summary, comparison.as_ref());
-    judge(&sim)
+    local.quit().await;
+    local.join()?;
+    report(args, &local, &gangs).await?;
+    audit(args, &promises)?;
+    if interrupted {
+        bail!("interrupted: every gang was stopped");
+    }
+    judge(&local, &gangs).await
 }
 
-/// When somebody may want to look.
-enum Moment {
-    /// A step was taken.
-    Step,
-    /// Time passes until the next one.
-    Between(Time),
-}
-
-/// Steps through the simulation at the given speed. When somebody interrupts, the time that was reached.
-fn pace(
-    sim: &mut Sim,
-    speed: f64,
-    interrupted: &Receiver<()>,
-    mut look: impl FnMut(&Sim, Moment),
-) -> Option<Time> {
-    let began = Instant::now();
-    while let Some(at) = sim.next_at().filter(|_| !sim.is_over()) {
-        loop {
-            let now = Time::from_secs_f64(began.elapsed().as_secs_f64() * speed).min(at);
-            let now = now.max(sim.now());
-            look(sim, Moment::Between(now));
-            let left = at.since(now).as_secs_f64() / speed;
-            let left = Duration::try_from_secs_f64(left).unwrap_or(REDRAW);
-            match interrupted.recv_timeout(left.min(REDRAW)) {
-                Ok(()) => return Some(now),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+/// Follows gangs until all of them are over. Whoever interrupts has them cancelled.
+async fn follow(
+    local: &Local,
+    mut reader: muster_server::Reader,
+    gangs: &[String],
+    me: &Caller,
+) -> bool {
+    let mut interrupted = false;
+    let mut hopeless_since: Option<Instant> = None;
+    let board = local.board().clone();
+    while !gangs.iter().all(|name| is_over(board.get(Kind::Gang, name).as_deref())) {
+        let is_hopeless = |name: &String| {
+            let gang = board.get(Kind::Gang, name);
+            is_over(gang.as_deref()) || phase(gang.as_deref()) == Some("Impossible")
+        };
+        match gangs.iter().all(is_hopeless) {
+            false => hopeless_since = None,
+            true if hopeless_since.get_or_insert_with(Instant::now).elapsed() > HOPELESS => {
+                return interrupted;
             }
-            if now == at {
-                break;
-            }
+            true => {}
         }
-        sim.step();
-        look(sim, Moment::Step);
+        if !local.is_alive() {
+            return interrupted;
+        }
+        tokio::select! {
+            found = reader.next(1_000) => {
+                if found.is_none() {
+                    return interrupted;
+                }
+            }
+            _ = tokio::signal::ctrl_c() => {
+                interrupted = true;
+                for name in gangs {
+                    let Some((namespace, name)) = name.split_once('/') else { continue };
+                    let gang = GangName { namespace: namespace.to_owned(), name: name.to_owned() };
+                    let _ = local.change(me.clone(), gang, Change::Cancel).await;
+                }
+            }
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+        }
     }
-    None
+    interrupted
 }
 
-fn interrupts() -> anyhow::Result<Receiver<()>> {
-    let (send, receive) = channel();
-    ctrlc::set_handler(move || {
-        let _ = send.send(());
-    })?;
-    Ok(receive)
+fn is_over(gang: Option<&Value>) -> bool {
+    matches!(phase(gang), Some("Succeeded" | "Failed")) || gang.is_none()
 }
 
-fn report(args: &Args, sim: &Sim, summary: &Summary, comparison: Option<&Comparison>) {
+fn phase(gang: Option<&Value>) -> Option<&str> {
+    gang?.pointer("/status/phase")?.as_str()
+}
+
+pub(crate) fn refused(refused: Refused) -> anyhow::Error {
+    match refused {
+        Refused::Findings(findings) => BadInput(findings).into(),
+        other => Misused(other.to_string()).into(),
+    }
+}
+
+fn user() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "me".to_owned())
+}
+
+/// Every gang in a row, with what became of it.
+async fn report(args: &Args, local: &Local, gangs: &[String]) -> anyhow::Result<()> {
+    let all: Vec<(&String, Arc<Value>)> = gangs
+        .iter()
+        .filter_map(|name| Some((name, local.board().get(Kind::Gang, name)?)))
+        .collect();
     if args.json {
-        say::line(serde_json::json!({ "summary": summary, "comparison": comparison }));
-        return;
-    }
-    if let Some(comparison) = comparison {
-        say::line(format_args!("\n{comparison}"));
-    }
-    let steps = count(sim.steps() as usize, "step");
-    let broken = sim.violations().len();
-    say::line(format_args!("  promises checked after each of {steps}: {broken} broken"));
-}
-
-/// Fails when a promise was broken or a gang was left behind.
-fn judge(sim: &Sim) -> anyhow::Result<()> {
-    if let Some(violation) = sim.violations().first() {
-        bail!("a promise was broken: {violation}");
-    }
-    let left = undone(sim);
-    if left.is_empty() {
+        let objects: Vec<&Value> = all.iter().map(|(_, object)| &**object).collect();
+        say::line(serde_json::json!({ "gangs": objects }));
         return Ok(());
     }
-    bail!("nothing is left to happen, and {} not done:{}", count(left.len(), "gang"), listed(&left))
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["gang", "members", "start spread", "ran", "ended"]);
+    for (name, object) in &all {
+        let status = &object["status"];
+        let text = |field: &str| status[field].as_str().unwrap_or("");
+        let members = status["members"]["total"].as_i64().unwrap_or(0);
+        let spread = status["startSpreadMicros"].as_u64();
+        let spread = spread.map_or("-".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
+        table.add_row([
+            (*name).clone(),
+            members.to_string(),
+            spread,
+            ran(text("runningSince"), text("endedAt")),
+            format!("{}: {}", text("reason"), text("message")),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1).take(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    say::line(format_args!("\n{table}"));
+    for (name, object) in &all {
+        if object["status"]["phase"] != "Succeeded" || args.logs {
+            show_logs(local, name).await;
+        }
+    }
+    Ok(())
 }
 
-/// One line each, below the sentence they belong to.
-fn listed(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("\n  {line}")).collect()
+fn ran(from: &str, to: &str) -> String {
+    let instant = |text: &str| muster_api::instant(text).ok();
+    match (instant(from), instant(to)) {
+        (Some(from), Some(to)) => span(Span(to.since(from).0)),
+        _ => "-".to_owned(),
+    }
+}
+
+/// The last of what a gang's members printed.
+async fn show_logs(local: &Local, name: &str) {
+    const LINES: usize = 20;
+    let Some((namespace, short)) = name.split_once('/') else { return };
+    let gang = GangName { namespace: namespace.to_owned(), name: short.to_owned() };
+    let which = muster_server::WhichLogs { tail: Some(LINES), ..Default::default() };
+    let Ok(mut logs) = local.logs(gang, which).await else { return };
+    let mut first = true;
+    while let Some(part) = logs.recv().await {
+        if std::mem::take(&mut first) {
+            say::line(format_args!("\nwhat {name} printed last:"));
+        }
+        for line in part.text.lines() {
+            say::line(format_args!("  [{} {}] {line}", part.role, part.member));
+        }
+    }
+}
+
+async fn judge(local: &Local, gangs: &[String]) -> anyhow::Result<()> {
+    let failed: Vec<&String> = gangs
+        .iter()
+        .filter(|name| {
+            let object = local.board().get(Kind::Gang, name);
+            object.is_none_or(|object| object["status"]["phase"] != "Succeeded")
+        })
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = failed.iter().map(|name| name.as_str()).collect();
+    Err(anyhow::anyhow!("{} not done: {}", count(failed.len(), "gang"), names.join(", ")))
+        .context("not everything succeeded")
+}
+
+/// Fails when a promise was broken.
+fn audit(args: &Args, promises: &Mutex<Ledger>) -> anyhow::Result<()> {
+    let Ok(ledger) = promises.lock() else { return Ok(()) };
+    // A turn that a busy machine takes a moment late is late by minutes where time goes faster: when idle nodes are given
+    // back is not held against it.
+    let mut broken = ledger.violations().iter().filter(|one| one.promise != Promise::NoLeak);
+    if let Some(violation) = broken.next() {
+        bail!("a promise was broken: {violation}");
+    }
+    if !args.json {
+        say::line("\n  promises checked whenever something happened: 0 broken");
+    }
+    Ok(())
+}
+
+/// Holds everything that happens against what Muster promises.
+struct Audit(Arc<Mutex<Ledger>>);
+
+impl Watch for Audit {
+    fn fact(&mut self, now: Time, _: &World, fact: &Fact) {
+        if let Ok(mut ledger) = self.0.lock() {
+            ledger.note(now, fact);
+        }
+    }
+
+    fn stands(&mut self, now: Time, _: &World, plan: &Plan) {
+        if let Ok(mut ledger) = self.0.lock() {
+            ledger.promised(now, &plan.reservations);
+            ledger.targets(now, &plan.targets);
+            ledger.excuse(excused(plan));
+            ledger.check(now);
+        }
+    }
+}
+
+/// Tells the story, in lines or as data.
+struct Story {
+    json: bool,
+    timeline: Option<Timeline>,
+    widths: Vec<usize>,
+    speed: f64,
+}
+
+impl Story {
+    fn new(json: bool, gangs: &[String], speed: f64) -> Self {
+        let widths = gangs.iter().map(|name| name.chars().count()).collect();
+        Self { json, timeline: None, widths, speed }
+    }
+
+    /// The timeline, which begins with the first thing that happens.
+    fn timeline(&mut self, now: Time) -> &mut Timeline {
+        let (widths, speed) = (&self.widths, self.speed);
+        self.timeline
+            .get_or_insert_with(|| Timeline::new(widths.iter().copied()).of_processes(now, speed))
+    }
+
+    fn finish(&mut self) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.finish();
+        }
+    }
+}
+
+/// The story, told by the control plane and finished here.
+struct Shared(Arc<Mutex<Story>>);
+
+impl Watch for Shared {
+    fn fact(&mut self, now: Time, world: &World, fact: &Fact) {
+        let Ok(mut story) = self.0.lock() else { return };
+        if story.json {
+            say::line(serde_json::json!({ "at_s": now.as_secs_f64(), "fact": fact }));
+        } else {
+            story.timeline(now).tell(now, world, fact);
+        }
+    }
+
+    fn stands(&mut self, now: Time, world: &World, plan: &Plan) {
+        let Ok(mut story) = self.0.lock() else { return };
+        if !story.json {
+            story.timeline(now).stands(now, world, plan);
+        }
+    }
 }

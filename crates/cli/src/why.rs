@@ -1,13 +1,6 @@
-//! Why a gang waits, when it is expected to start, and what would start it now, in words.
+//! Why a gang of a simulation waits.
 
-use muster_core::World;
-use muster_core::id::GangId;
-use muster_core::verdict::{Considered, Help, Verdict, Way};
-use muster_plan::Why;
 use muster_sim::Sim;
-
-use crate::figures::{count, span};
-use crate::words;
 
 /// Everything there is to say about one gang of a simulation that has stopped.
 pub(crate) fn lines(sim: &Sim, name: &str) -> Vec<String> {
@@ -22,93 +15,8 @@ pub(crate) fn lines(sim: &Sim, name: &str) -> Vec<String> {
             Some(_) => format!("{name}: was not submitted yet, or refused"),
         }];
     };
-    let Some(why) = sim.why(id) else { return vec![format!("{name}: nothing was decided yet")] };
-    let mut lines = vec![format!("{name}: {}", words::verdict(world, id, &why.verdict))];
-    lines.extend(stopped(world, id));
-    lines.extend(outlook(world, &why));
-    lines.extend(compared(&why.verdict));
-    let helps =
-        why.helps.iter().map(|one| format!("  it would start now {}", help(world, id, one)));
-    lines.extend(helps);
-    lines
-}
-
-/// Why a gang that waits does not run any more, if it did.
-fn stopped(world: &World, id: GangId) -> Option<String> {
-    let gang = world.gang(id).filter(|gang| gang.is_pending())?;
-    let why = words::stop(world, gang.stop?);
-    Some(format!("  it ran before and was stopped: {why}; {}", words::kept(gang)))
-}
-
-/// The ways to start it that were compared, and which was taken.
-fn compared(verdict: &Verdict) -> Vec<String> {
-    let (Verdict::Waiting { ways, .. } | Verdict::Provisioning { ways, .. }) = verdict else {
-        return Vec::new();
-    };
-    let one = |considered: &Considered| {
-        let Considered { way, delay, cost, others, lost, chosen } = considered;
-        let what = match way {
-            Way::Wait => "wait for others to end",
-            Way::Buy => "buy nodes",
-            Way::Shrink => "have others go on with fewer members",
-            Way::Reclaim => "take back what was lent",
-            Way::Rotate => "have its turn",
-            Way::Preempt => "stop others of lower priority",
-            Way::Move => "move others elsewhere",
-        };
-        let delay = delay.map_or_else(|| "no known time".to_owned(), span);
-        let mut text = format!("  to {what}: starts in {delay}, costs {cost}");
-        if *others > 0 {
-            let (gangs, hours) = (count(*others as usize, "gang"), lost.as_secs_f64() / 3_600.0);
-            text += &format!(", {gangs} losing {hours:.1} GPU-hours");
-        }
-        if *chosen { text + " (taken)" } else { text }
-    };
-    ways.iter().map(one).collect()
-}
-
-fn outlook(world: &World, why: &Why) -> Option<String> {
-    if !matches!(why.verdict, Verdict::Waiting { .. }) {
-        return None;
-    }
-    Some(match why.start {
-        Some(start) => {
-            let wait = span(start.since(world.now()));
-            format!(
-                "  it is expected to start in {wait}, if run times are as said and nobody else comes"
-            )
-        }
-        None => "  when it starts is not known: nodes have to come first".to_owned(),
-    })
-}
-
-/// What would help, to follow "it would start now".
-fn help(world: &World, id: GangId, help: &Help) -> String {
-    match help {
-        Help::Closeness => "if its closeness were preferred, not required".to_owned(),
-        Help::Nodes { offering, count: more } => {
-            let pool = &world.pools()[offering.pool].spec.name;
-            let spec = &world.offering(*offering).spec;
-            let nodes = count(*more as usize, "more node");
-            let place =
-                if spec.zone.is_empty() { String::new() } else { format!(" in {}", spec.zone) };
-            format!("with {nodes} of pool {pool} ({}{place})", spec.instance_type)
-        }
-        Help::NodesLike { node, count: more } => {
-            let name = world.node_name(*node).map_or("those here", |name| name);
-            format!("with {} like {name}", count(*more as usize, "more node"))
-        }
-        Help::Priority { priority, instead_of } if instead_of.is_empty() => {
-            format!("at priority {priority}")
-        }
-        Help::Priority { priority, instead_of } => {
-            let names = words::gangs(world, instead_of);
-            format!("at priority {priority}, if {names} made way")
-        }
-        Help::Members { role, count } => {
-            let spec = world.gang(id).and_then(|gang| gang.spec.roles.get(usize::from(*role)));
-            let (name, of) = spec.map_or(("members", 0), |role| (&*role.name, role.min));
-            format!("with {count} of {of} x {name}")
-        }
+    match sim.why(id) {
+        Some(why) => muster_local::why::lines(world, id, &why),
+        None => vec![format!("{name}: nothing was decided yet")],
     }
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::World;
 use crate::device::DeviceSet;
-use crate::gang::GangSpec;
+use crate::gang::{GangSpec, Phase, Seat};
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
-use crate::order::{ClaimFailure, RollbackReason};
-use crate::plan::StopReason;
+use crate::order::{ClaimFailure, Place, RollbackReason};
+use crate::plan::{Action, StopReason};
 use crate::resource::NamedAmounts;
 use crate::time::Time;
 
@@ -244,4 +245,62 @@ pub enum Fact {
     },
     /// The planner's process died; what it had written down is all that is left.
     Crashed,
+}
+
+impl Fact {
+    /// Members run in a seat.
+    pub fn members_started(gang: GangId, seat: &Seat) -> Self {
+        let Seat { devices, node, role, members } = *seat;
+        Self::MembersStarted { gang, role, node, devices, members }
+    }
+
+    /// Members no longer run in a seat.
+    pub fn members_stopped(gang: GangId, seat: &Seat) -> Self {
+        let Seat { devices, node, role, members } = *seat;
+        Self::MembersStopped { gang, role, node, devices, members }
+    }
+
+    /// What has happened once a decision is written down, if anything has by that alone. Asked before the World is told
+    /// of it: then it still knows which order is completed, and for whom one was.
+    pub fn of_decision(world: &World, action: &Action) -> Option<Self> {
+        match action {
+            Action::Admit { gang, .. } => match world.gang(*gang)?.phase {
+                Phase::Assembling(order) => Some(Self::OrderCompleted { order, gang: *gang }),
+                _ => None,
+            },
+            Action::Order(spec) => {
+                let here = spec.reservations.iter().filter_map(|one| match one.place {
+                    Place::Node(node) => Some(node),
+                    Place::Claim(_) => None,
+                });
+                Some(Self::OrderPlaced {
+                    order: spec.id,
+                    gang: spec.gang,
+                    claims: spec.claims.clone(),
+                    holds: here.collect(),
+                    after: spec.after.iter().map(|way| way.gang).collect(),
+                    deadline: spec.deadline,
+                })
+            }
+            Action::RollBack { order, reason } => {
+                let gang = world.orders().get(order)?.spec.gang;
+                Some(Self::OrderRolledBack { order: *order, gang, reason: *reason })
+            }
+            Action::TopUp { order, lost, claim, offering } => {
+                let (order, lost, claim, offering) = (*order, *lost, *claim, *offering);
+                Some(Self::OrderToppedUp { order, lost, claim, offering })
+            }
+            Action::Exchange { gets, coming, gives, ready } => {
+                let (gets, coming, gives, ready) = (*gets, *coming, *gives, *ready);
+                Some(Self::OrdersExchanged { gets, coming, gives, ready })
+            }
+            Action::Stock { .. }
+            | Action::Retry { .. }
+            | Action::Park { .. }
+            | Action::Retire { .. }
+            | Action::Resize { .. }
+            | Action::Stop { .. }
+            | Action::Release { .. } => None,
+        }
+    }
 }

@@ -88,6 +88,10 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// What its node is called, where hosts give names to nodes.
+    pub fn node_name(&self) -> Arc<str> {
+        format!("node-{}", self.name).into()
+    }
     /// The node it became.
     pub fn node(&self) -> Option<NodeIdx> {
         match self.state {

@@ -10,8 +10,9 @@ use crate::constraint::{Labels, Taint};
 use crate::demand::Demand;
 use crate::device::GpuKind;
 use crate::health::Health;
-use crate::id::{ClassIdx, DomainIdx};
+use crate::id::{ClaimId, ClassIdx, DomainIdx};
 use crate::money::Money;
+use crate::node::NodeSpec;
 use crate::resource::NamedAmounts;
 use crate::time::Span;
 
@@ -54,10 +55,34 @@ pub struct OfferingSpec {
     pub start_time: Option<Span>,
 }
 
+impl OfferingSpec {
+    /// The node that a claim of this becomes, with so many of its GPUs visible.
+    pub fn node(&self, name: Arc<str>, claim: ClaimId, gpus: u16, ready: bool) -> NodeSpec {
+        NodeSpec {
+            name,
+            labels: self.labels.clone(),
+            taints: self.taints.clone(),
+            allocatable: self.allocatable.clone(),
+            gpu: self.gpu.clone(),
+            gpus,
+            ready,
+            claim: Some(claim),
+        }
+    }
+}
+
 /// The capacity type of machines that are paid for whether or not they are used.
 const RESERVED: &str = "reserved";
 
+/// Labels that Muster alone gives nodes begin so.
+const OWN_LABEL: &str = "muster.sh/";
+
 impl OfferingSpec {
+    /// The labels that nodes of it carry whoever made them: without those that Muster gives.
+    pub fn shown_labels(&self) -> Labels {
+        let shown = self.labels.iter().filter(|(key, _)| !key.starts_with(OWN_LABEL));
+        shown.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
     /// What one more node per hour adds to the bill: nothing where it was paid for long ago.
     pub fn marginal_price(&self) -> Money {
         if &*self.capacity_type == RESERVED { Money::ZERO } else { self.price }

@@ -208,3 +208,18 @@ impl Queue {
         found
     }
 }
+
+/// Whatever holds queues, each after its parent where that is among them: the World wants to know a parent first.
+pub fn parents_first<T>(mut rest: Vec<T>, spec: impl Fn(&T) -> &QueueSpec) -> Vec<T> {
+    let mut sorted: Vec<T> = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let waits = |one: &T| {
+            let parent = spec(one).parent.as_ref();
+            parent.is_some_and(|parent| rest.iter().any(|other| spec(other).name == *parent))
+        };
+        // Queues in a circle are for the World to refuse.
+        let at = rest.iter().position(|one| !waits(one)).unwrap_or(0);
+        sorted.push(rest.remove(at));
+    }
+    sorted
+}

@@ -17,6 +17,9 @@ pub const CPU: &str = "cpu";
 /// Main memory, in bytes.
 pub const MEMORY: &str = "memory";
 
+/// How the names of tokens begin: resources that only say who may share a node with whom, and are worth nothing.
+pub const TOKEN: &str = "token.muster.sh/";
+
 /// Resource amounts by name, in base units, as a spec carries them.
 pub type NamedAmounts = BTreeMap<Arc<str>, u64>;
 

@@ -1,5 +1,9 @@
 //! Which of many kinds a server serves, and in which version: none but Kubernetes' own must be there.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource};
 use kube::Client;
 use kube::api::ApiResource;
 
@@ -34,25 +38,63 @@ impl Wanted {
     }
 }
 
-/// Where a kind is served, if it is.
+/// What a server has said so far. Whoever asks again need not ask for all of it: of many questions one goes wrong too
+/// often where every tenth does.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    groups: Option<Vec<APIGroup>>,
+    lists: BTreeMap<String, Vec<APIResource>>,
+}
+
+/// Those kinds that are served, and where. The groups there are come with one request; only those that matter are
+/// looked into.
 ///
 /// # Errors
-/// When the server does not answer.
-pub(crate) async fn find(client: &Client, wanted: &Wanted) -> kube::Result<Option<ApiResource>> {
-    for version in wanted.versions {
-        let resource = wanted.in_version(version);
-        let served = match wanted.group {
-            "" => client.list_core_api_resources(version).await,
-            _ => client.list_api_group_resources(&resource.api_version).await,
-        };
-        let resources = match served {
-            Ok(served) => served.resources,
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => continue,
-            Err(error) => return Err(error),
-        };
-        if resources.iter().any(|one| one.name == wanted.plural && one.kind == wanted.kind) {
-            return Ok(Some(resource));
+/// When the server does not answer for one of them: that is not to say that it does not serve it.
+pub(crate) async fn served<T: Copy>(
+    client: &Client,
+    wanted: &[(T, Wanted)],
+    heard: &mut Heard,
+) -> kube::Result<Vec<(T, ApiResource)>> {
+    let groups = match heard.groups.take() {
+        Some(groups) => groups,
+        None => client.list_api_groups().await?.groups,
+    };
+    let groups = &*heard.groups.insert(groups);
+    let has = |group: &str, version: &str| {
+        let versions = groups.iter().filter(|one| one.name == group).flat_map(|one| &one.versions);
+        group.is_empty() || versions.into_iter().any(|one| one.version == version)
+    };
+    let mut found = Vec::new();
+    for (what, wanted) in wanted {
+        for version in wanted.versions.iter().filter(|version| has(wanted.group, version)) {
+            let resource = wanted.in_version(version);
+            let list = match heard.lists.entry(resource.api_version.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(list(client, wanted, &resource).await?),
+            };
+            if list.iter().any(|one| one.name == wanted.plural && one.kind == wanted.kind) {
+                found.push((*what, resource));
+                break;
+            }
         }
     }
-    Ok(None)
+    Ok(found)
+}
+
+/// What a group has in a version; nothing if it went away meanwhile.
+async fn list(
+    client: &Client,
+    wanted: &Wanted,
+    resource: &ApiResource,
+) -> kube::Result<Vec<APIResource>> {
+    let listed = match wanted.group {
+        "" => client.list_core_api_resources(&resource.version).await,
+        _ => client.list_api_group_resources(&resource.api_version).await,
+    };
+    match listed {
+        Ok(listed) => Ok(listed.resources),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }

@@ -95,7 +95,7 @@ pub fn node_claim(
     })
 }
 
-fn effect(effect: Effect) -> &'static str {
+pub(crate) fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::NoSchedule => "NoSchedule",
         Effect::PreferNoSchedule => "PreferNoSchedule",

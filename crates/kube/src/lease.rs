@@ -158,14 +158,17 @@ impl Candidate {
         loop {
             // Counted from before the request: the others see the renewal no later than that.
             let asked = Instant::now();
-            match self.turn().await {
-                Ok(true) => {
+            // An answer that comes too late to be of use is not waited for.
+            match tokio::time::timeout(self.terms.duration, self.turn()).await {
+                Ok(Ok(true)) => {
                     // A margin for clocks that run at different speeds, and for requests under way.
                     let until = asked + self.terms.duration.mul_f64(0.8);
                     self.told.send_replace(Some(until));
                 }
-                Ok(false) => drop(self.told.send_replace(None)),
-                Err(error) => tracing::debug!(%error, "the lease could not be looked at"),
+                Ok(Ok(false)) => drop(self.told.send_replace(None)),
+                // Nothing is known: whoever held it holds it until its time is over.
+                Ok(Err(error)) => tracing::debug!(%error, "the lease could not be looked at"),
+                Err(_) => tracing::debug!("nobody answered for the lease"),
             }
             tokio::select! {
                 () = stop.notified() => break,
@@ -199,8 +202,10 @@ impl Candidate {
         };
         match written {
             Ok(_) => Ok(true),
-            // Somebody else was faster.
-            Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(false),
+            // Somebody else was faster. Of the own lease that would be seen with the next look.
+            Err(kube::Error::Api(answer)) if answer.code == 409 && decided == Move::Take => {
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }

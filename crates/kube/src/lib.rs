@@ -5,9 +5,10 @@
 //! the planner and hands out what it decides; `hands` do it; `lease` says who may.
 //!
 //! Architecture invariants: all state lives in Kubernetes objects, and whatever is in memory can be lost at any
-//! instruction. Intent is written before it is acted on: an Order before its NodeClaims, a placement before its
-//! bindings. Nothing is decided before everything was listed once, and nothing is written by who is not the leader.
+//! instruction. Intent is written before it is acted on: an Order before its NodeClaims or its requests to an
+//! autoscaler, whose a node is before it is used, a placement before its bindings. Nothing is decided before everything was listed once, and nothing is written by who is not the leader.
 
+mod autoscaler;
 mod discover;
 pub mod hands;
 mod host;
@@ -18,5 +19,6 @@ mod mirror;
 pub mod objects;
 mod shelf;
 mod watch;
+pub mod why;
 
 pub use host::{Config, HostError, run};

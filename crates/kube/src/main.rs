@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use muster_api::pod::GpuNames;
+use muster_core::time::Span;
 use muster_kube::{Config, HostError, lease, run};
 use muster_plan::{Policy, QueueOrder};
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,8 +13,9 @@ use tracing_subscriber::EnvFilter;
 
 /// Schedule and provision gangs on Kubernetes.
 ///
-/// Pods that name Muster as their scheduler are bound gang by gang: all members together, or none. Where Pools allow,
-/// the nodes a gang lacks are asked of Karpenter, all together, and used only when every one of them is ready.
+/// Pods that name Muster as their scheduler are bound gang by gang: all members together, or none. Pods of other
+/// schedulers that have its gate are let go in the same way. Where Pools allow, the nodes a gang lacks are asked of
+/// Karpenter or of an autoscaler, all together, and used only when every one of them is ready.
 #[derive(Parser)]
 #[command(version, max_term_width = 120)]
 struct Args {
@@ -26,7 +28,7 @@ struct Args {
     /// How gangs are ordered: muster, fifo, easy, fair and others (see `muster simulate --help`)
     #[arg(long, value_name = "NAME", default_value = "muster")]
     policy: String,
-    /// The namespace of the lease that says which replica acts
+    /// Muster's own namespace: of the lease that says which replica acts, and of requests to autoscalers
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "muster-system")]
     namespace: String,
     /// What this replica is called in the lease
@@ -35,10 +37,23 @@ struct Args {
     /// Others may act when this replica has not renewed the lease for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u16).range(2..))]
     lease_seconds: u16,
+    /// A gang starts over when its volumes are not made within so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    volume_seconds: u32,
+    /// A gang starts over when another scheduler has not put all of it on its nodes so many seconds after its gates
+    /// were lifted
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    hand_over_seconds: u32,
+    /// Room that a ProvisioningRequest asked for is kept for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
+    booking_seconds: u32,
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
 }
+
+/// The server ends a watch after 290 seconds at most; who is silent for longer is not there any more.
+const SILENT: Duration = Duration::from_secs(330);
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -65,6 +80,8 @@ fn main() -> ExitCode {
 #[derive(Debug, thiserror::Error)]
 enum Failed {
     #[error("the cluster cannot be found: {0}")]
+    NoConfig(kube::config::InferConfigError),
+    #[error("the cluster cannot be spoken to: {0}")]
     NoCluster(kube::Error),
     #[error("--policy {0}: {1}")]
     Policy(String, String),
@@ -76,7 +93,11 @@ enum Failed {
 
 async fn serve(args: Args) -> Result<(), Failed> {
     let config = config(&args)?;
-    let client = kube::Client::try_default().await.map_err(Failed::NoCluster)?;
+    let mut cluster = kube::Config::infer().await.map_err(Failed::NoConfig)?;
+    // Whoever asks asks again, at its own pace and only as long as it may: not whoever carries the question.
+    cluster.default_retry = false;
+    cluster.read_timeout = Some(SILENT);
+    let client = kube::Client::try_from(cluster).map_err(Failed::NoCluster)?;
     let mut end = signal(SignalKind::terminate()).map_err(Failed::Signals)?;
     let mut stop = signal(SignalKind::interrupt()).map_err(Failed::Signals)?;
     let shutdown = async move {
@@ -102,6 +123,10 @@ fn config(args: &Args) -> Result<Config, Failed> {
         scheduler_names: args.scheduler_name.clone(),
         gpus: GpuNames { others: args.gpu_resource.iter().cloned().collect() },
         policy: Policy { order, ..Policy::default() },
+        namespace: args.namespace.clone(),
         lease: (!args.no_lease).then_some(terms),
+        volume_patience: Span::secs(u64::from(args.volume_seconds)),
+        hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
+        booking: Span::secs(u64::from(args.booking_seconds)),
     })
 }

@@ -29,6 +29,8 @@ pub(crate) struct Mirror {
     /// Whether claims are watched at all.
     pub(crate) has_claims: bool,
     by_node: FxHashMap<Arc<str>, BTreeSet<Key>>,
+    /// Pods that others must keep away from.
+    shy: BTreeSet<Key>,
 }
 
 impl Mirror {
@@ -64,6 +66,11 @@ impl Mirror {
     }
 
     fn index(&mut self, moved: &Moved<Pod>) {
+        if moved.is.as_deref().is_some_and(Pod::is_shy) {
+            self.shy.insert(moved.key.clone());
+        } else {
+            self.shy.remove(&moved.key);
+        }
         let was = moved.was.as_deref().and_then(Pod::node);
         let is = moved.is.as_deref().and_then(Pod::node);
         if was == is {
@@ -75,6 +82,11 @@ impl Mirror {
         if let Some(node) = is {
             self.by_node.entry(node.into()).or_default().insert(moved.key.clone());
         }
+    }
+
+    /// Pods that others must keep away from, wherever they are.
+    pub(crate) fn shy(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.shy.iter().filter_map(|key| Some((key, self.pods.get(key)?)))
     }
 
     /// Pods that were put on a node.

@@ -16,7 +16,7 @@ use muster_core::verdict::{Blocker, Late, Verdict};
 use crate::backfill::Holes;
 use crate::grow::grow;
 use crate::guard::Guard;
-use crate::make_way::{Leaving, Offer, Prey};
+use crate::make_way::{Leaving, Offer, Prey, owed};
 use crate::order::{Turn, Turns, View, repairs};
 use crate::outlook::{expected_starts, late_by};
 use crate::place::{Fits, Want, asks};
@@ -366,7 +366,7 @@ impl<'w> Cycle<'w> {
             prey: None,
             making_way: Vec::new(),
             leaving: Leaving::of(world),
-            evicted: BTreeMap::new(),
+            evicted: owed(world),
             searches: 0,
             in_vain: Vec::new(),
             gpu_hour: None,

@@ -209,7 +209,7 @@ fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
             .is_some();
         let domain = domain_of(node.leaf);
         let nowhere = domain.is_some_and(|found| found.is_none_or(|d| !topology.is_named(d)));
-        let cramped = world.is_cramped(on_node[0].node);
+        let cramped = world.is_too_small(on_node[0].node, order);
         let goes = node.notice.is_some();
         if !suits || goes || cramped || nowhere || *first.get_or_insert(domain) != domain {
             return Some(on_node[0].node);

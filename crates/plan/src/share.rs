@@ -8,6 +8,7 @@
 
 use muster_core::id::{GangId, Id, QueueIdx, ResourceIdx};
 use muster_core::queue::Usage;
+use muster_core::resource::TOKEN;
 use muster_core::time::Time;
 use muster_core::{World, past::Past};
 
@@ -79,6 +80,9 @@ fn dominant(scratch: &Scratch<'_>, held: &Usage, past: &Past, next: GangId) -> f
     let gpus = all(world.total().gpu_milli, &|usage| usage.gpu_milli);
     let mut most = part(sum(held.gpu_milli, past.gpu_milli(), wants.gpu_milli), gpus);
     for resource in (0..world.names().len()).map(ResourceIdx::from_index) {
+        if world.names().name(resource).starts_with(TOKEN) {
+            continue; // who keeps others off its nodes has no larger share for that
+        }
         let have = all(world.total().amounts.get(resource), &|usage| usage.amounts.get(resource));
         let (held, wants) = (held.amounts.get(resource), wants.amounts.get(resource));
         most = most.max(part(sum(held, past.amount(resource), wants), have));

@@ -119,9 +119,13 @@ pub(super) fn add_template(
         roles.push(Role::of(&template.name, 0, request, constraints));
         roles.len() - 1
     });
+    let done = roles.iter().filter(|role| role.name == template.name).map(|role| role.done);
+    let done = done.fold(0, u32::saturating_add);
     let role = &mut roles[place];
     role.grow(template.count.saturating_sub(exist));
-    role.hint = template.min;
+    // Those beyond what the template asks for came later: it does not wait for them.
+    let beyond = exist.saturating_sub(done) > template.count;
+    role.hint = template.min.or(beyond.then_some(template.count.saturating_add(done)));
     let more = template.max.unwrap_or(0).saturating_sub(template.count.max(exist));
     role.most = role.most.max(role.count.saturating_add(more)).min(MAX_MEMBERS);
     Ok(())

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Column, Disruption, Duration, DurationAboveZero, GangStatus, Instant, Name, Resource, Role,
-    Text,
+    Signal, Text,
 };
 use crate::gang::DEFAULT_QUEUE;
 
@@ -85,6 +85,16 @@ pub struct GangSpec {
     /// What more members bring it, and what a change of them costs. For gangs with `max` above `min`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
+    /// How often it is started again, whole, after a member has failed. Where Muster itself starts processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub retries: Option<i32>,
+    /// How long one run may take. Where Muster itself starts processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<DurationAboveZero>,
+    /// Tells members how many they are now, instead of starting them anew. Where Muster itself starts processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resize_signal: Option<Signal>,
 }
 
 /// How close together members must or should be: one of the two.

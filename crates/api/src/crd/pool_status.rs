@@ -1,5 +1,7 @@
 //! What there is of a pool.
 
+use muster_core::World;
+use muster_core::id::PoolIdx;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,24 @@ pub struct PoolStatus {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
     )]
     pub conditions: Vec<Condition>,
+}
+
+impl PoolStatus {
+    /// How a pool of the World stands, and what it was last said to want.
+    pub fn of(world: &World, at: PoolIdx, target: Option<muster_core::plan::Target>) -> Self {
+        let usage = &world.pools()[at].usage;
+        let mine = world.claims().values().filter(|claim| claim.offering.pool == at);
+        let ready = mine.filter(|claim| claim.is_ready()).count();
+        let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        Self {
+            nodes: Some(count(usage.nodes)),
+            ready: i32::try_from(ready).ok(),
+            gpus: Some(count(usage.gpus)),
+            hourly_spend: Some(usage.hourly.as_units()),
+            target: target.map(Target::from),
+            ..Self::default()
+        }
+    }
 }
 
 /// How many free nodes a pool should have now, and why.

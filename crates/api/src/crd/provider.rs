@@ -1,9 +1,11 @@
 //! Who boots a pool's nodes.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Simulated, Text};
+use super::{Name, Parameter, Simulated, Text};
 
 /// Who boots a pool's nodes: one of these.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -22,9 +24,9 @@ pub struct Provider {
     /// Karpenter, asked with one NodeClaim per node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub karpenter: Option<Karpenter>,
-    /// The cluster autoscaler, asked with ProvisioningRequests.
+    /// An autoscaler, asked with one ProvisioningRequest for all nodes of a kind that an order lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub provisioning_request: Option<Nothing>,
+    pub provisioning_request: Option<Autoscaler>,
     /// The machine Muster runs on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local: Option<Nothing>,
@@ -36,6 +38,23 @@ pub struct Provider {
 pub struct Karpenter {
     /// The node class its claims name.
     pub node_class_ref: NodeClassRef,
+}
+
+/// How an autoscaler is asked.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Autoscaler {
+    /// The class of the requests, which says who serves them and how: `best-effort-atomic-scale-up.autoscaling.x-k8s.io`
+    /// when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = [
+        {"rule": "self != 'gang.muster.sh'", "message": "is the class that Muster itself serves: it would ask itself"},
+    ]))]
+    pub class_name: Option<Name>,
+    /// What that class wants to be told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 100))]
+    pub parameters: BTreeMap<String, Parameter>,
 }
 
 /// A reference to a Karpenter node class.

@@ -72,6 +72,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 1000))]
     pub env: BTreeMap<String, String>,
+    /// Where it runs; where the control plane does when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<Text>,
 }
 
 /// A pod template, kept as it is: what belongs in a pod is for Kubernetes to say, and changes with every release.

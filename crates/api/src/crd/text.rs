@@ -62,6 +62,8 @@ texts! {
     LabelValue(63, r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$");
     /// Any text that says something.
     Text(253, r"^(.|\n)+$");
+    /// What a ProvisioningRequest is told; it may be empty.
+    Parameter(255, r"^(.|\n)*$");
     /// An offering by what makes it one: `instanceType/zone/capacityType`, the last of which may be empty.
     OfferingName(191, r"^[-A-Za-z0-9_.]*/[-A-Za-z0-9_.]*/[-A-Za-z0-9_.]*$");
     /// A date and a time with an offset from UTC.

@@ -5,6 +5,7 @@
 //! a group's [`Terms`], and the [`status`] written back. Nothing is fetched, watched or written here.
 
 mod kai;
+mod kai_queue;
 mod koordinator;
 mod kube_batch;
 mod marks;

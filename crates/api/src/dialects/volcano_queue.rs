@@ -1,11 +1,11 @@
-//! Queues of Volcano and kube-batch, whose operators and users expect them to be there.
+//! Queues of Volcano and kube-batch, whose operators and users expect them to be there; KAI's are told apart by their words.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Findings, GpuNames, GroupKind, Json};
+use super::{Findings, GpuNames, GroupKind, Json, kai_queue};
 use crate::pod::Totals;
 
 /// The kinds of queues that are understood.
@@ -13,6 +13,7 @@ pub const QUEUES: &[GroupKind] = &[
     cluster_queue("scheduling.volcano.sh", &["v1beta1"]),
     cluster_queue("scheduling.sigs.dev", &["v1alpha2"]),
     cluster_queue("scheduling.incubator.k8s.io", &["v1alpha1"]),
+    cluster_queue("scheduling.run.ai", &["v2"]),
 ];
 
 const fn cluster_queue(group: &'static str, versions: &'static [&'static str]) -> GroupKind {
@@ -46,6 +47,10 @@ pub fn queue(object: &Value, gpus: &GpuNames) -> Result<QueueTerms, Vec<String>>
         // Kubernetes keeps no empty mappings: this queue says nothing.
         return findings.settle(QueueTerms::default());
     };
+    if kai_queue::is_it(&spec) {
+        let queue = kai_queue::queue(&spec);
+        return findings.settle(queue);
+    }
     let amounts = |at: &Json<'_>, name: &str| super::terms::resources(at, name, gpus);
     let state = object.at(&["status"]).and_then(|status| status.text("state"));
     let queue = QueueTerms {

@@ -4,6 +4,9 @@
 use super::template::role;
 use super::{Json, WorkloadRole};
 
+pub(super) const API_VERSION: &str = "leaderworkerset.x-k8s.io/v1";
+pub(super) const KIND: &str = "LeaderWorkerSet";
+pub(super) const NAME: &str = "leaderworkerset.sigs.k8s.io/name";
 pub(super) const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 pub(super) const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 const LEADER: &str = "leader";

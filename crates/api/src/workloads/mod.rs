@@ -24,7 +24,9 @@ use crate::dialects::GroupKind;
 use crate::json::{Findings, Json};
 use crate::pod::PodSpec;
 
-pub use owner::{GangOwner, OwnerRef, gang_owner};
+pub use owner::{GangOwner, OwnerRef, gang_owner, named_owner};
+pub(crate) use template::role;
+pub use template::run_of;
 
 /// A kind of workload.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -72,6 +74,9 @@ pub struct WorkloadRole {
     pub labels: BTreeMap<String, String>,
     /// Annotations of the template.
     pub annotations: BTreeMap<String, String>,
+    /// What its first container runs, if it says so.
+    #[serde(skip)]
+    pub run: Option<crate::RunSpec>,
 }
 
 const fn kind(
@@ -157,6 +162,26 @@ pub fn is_suspended(kind: WorkloadKind, object: &Value) -> bool {
         _ => &["spec", "suspend"],
     };
     path.iter().try_fold(object, |here, name| here.get(name)) == Some(&Value::Bool(true))
+}
+
+/// Whether some of its pods are made only after others run: whoever waited for all of them would wait forever.
+pub fn comes_in_stages(kind: WorkloadKind, object: &Value) -> bool {
+    let says = |path: &str, what: &str| {
+        object.pointer(path).and_then(Value::as_str).is_some_and(|said| said == what)
+    };
+    match kind {
+        WorkloadKind::MpiJob => says("/spec/launcherCreationPolicy", "WaitForWorkersReady"),
+        WorkloadKind::LeaderWorkerSet => says("/spec/startupPolicy", "LeaderReady"),
+        WorkloadKind::JobSet => {
+            let jobs = object.pointer("/spec/replicatedJobs").and_then(Value::as_array);
+            let depends = |job: &Value| {
+                job.get("dependsOn").and_then(Value::as_array).is_some_and(|on| !on.is_empty())
+            };
+            says("/spec/startupPolicy/startupPolicyOrder", "InOrder")
+                || jobs.is_some_and(|jobs| jobs.iter().any(depends))
+        }
+        _ => false,
+    }
 }
 
 /// The role a pod plays in its workload, by the labels its operator puts on it.

@@ -38,6 +38,17 @@ pub struct GangOwner {
     pub templates: usize,
 }
 
+/// The owner that a pod's labels name, for chains that lead through kinds nobody watches: a LeaderWorkerSet's pods are
+/// made by StatefulSets, and those of its workers are owned by the leader's pod.
+pub fn named_owner(labels: &BTreeMap<String, String>) -> Option<OwnerRef> {
+    Some(OwnerRef {
+        api_version: lws::API_VERSION.to_owned(),
+        kind: lws::KIND.to_owned(),
+        name: labels.get(lws::NAME)?.clone(),
+        ..OwnerRef::default()
+    })
+}
+
 /// The gang a pod is of, given its owners from the nearest to the farthest, and its labels. The topmost owner that
 /// is known counts: TrainJob before JobSet before Job. Those nobody knows are passed over, so that a Job made by a
 /// CronJob is a gang and the CronJob, whose Jobs are not meant to run together, is not.

@@ -18,6 +18,7 @@ pub(super) fn roles(pod: &Json<'_>, spec: &Json<'_>) -> Vec<WorkloadRole> {
                 template,
                 labels,
                 annotations,
+                run: super::run_of(spec.value()),
             }]
         }
         Err(found) => {

@@ -1,15 +1,20 @@
 //! Pod templates, which every operator embeds.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 use super::WorkloadRole;
+use crate::RunSpec;
 use crate::json::Json;
 use crate::pod::PodSpec;
 
 /// A role of so many pods of the template in this field.
-pub(super) fn role(name: &str, count: u32, holder: &Json<'_>, field: &str) -> Option<WorkloadRole> {
+pub(crate) fn role(name: &str, count: u32, holder: &Json<'_>, field: &str) -> Option<WorkloadRole> {
     let template = holder.need(field)?;
     let spec = template.need("spec")?;
     let (labels, annotations) = template.marks();
-    let path = spec.path();
+    let (path, run) = (spec.path(), run_of(spec.value()));
     let template = PodSpec::read(spec.value(), path).map_err(|found| spec.findings().extend(found));
     Some(WorkloadRole {
         name: name.to_owned(),
@@ -19,5 +24,25 @@ pub(super) fn role(name: &str, count: u32, holder: &Json<'_>, field: &str) -> Op
         template: template.ok()?,
         labels,
         annotations,
+        run,
     })
+}
+
+/// What the first container of a pod runs, for hosts that start processes and no containers. Of its variables those that
+/// are given by value.
+pub fn run_of(pod: &Value) -> Option<RunSpec> {
+    let container = pod.get("containers")?.as_array()?.first()?;
+    let words = |field: &str| -> Vec<String> {
+        let words = container.get(field).and_then(Value::as_array).into_iter().flatten();
+        words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+    };
+    let mut command = words("command");
+    command.extend(words("args"));
+    let variable = |one: &Value| -> Option<(String, String)> {
+        Some((one.get("name")?.as_str()?.to_owned(), one.get("value")?.as_str()?.to_owned()))
+    };
+    let env = container.get("env").and_then(Value::as_array).into_iter().flatten();
+    let env: BTreeMap<String, String> = env.filter_map(variable).collect();
+    let directory = container.get("workingDir").and_then(Value::as_str).map(str::to_owned);
+    (!command.is_empty()).then_some(RunSpec { command, env, directory })
 }

@@ -1,9 +1,10 @@
 //! Kubeflow's TrainJob. Its templates are in the runtime it names, which is another object, and in the JobSet it
 //! makes of that: once there is a JobSet, its roles are the better answer. Before that, this much is known.
 
-use super::{Json, WorkloadRole};
+use super::{Json, WorkloadRole, run_of};
 use crate::pod::{Container, PodSpec, Resources};
 use serde::Deserialize;
+use serde_json::json;
 
 /// What the runtimes call the job that trains.
 const NODE: &str = "node";
@@ -16,13 +17,16 @@ pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
         }
     }
     let trainer = spec.get("trainer");
+    // A trainer says what it runs as a container does.
+    let run = trainer.as_ref().and_then(|at| run_of(&json!({"containers": [at.value()]})));
     let count = trainer.as_ref().and_then(|at| at.count("numNodes")).unwrap_or(1);
     let resources = trainer.and_then(|at| at.get("resourcesPerNode")).and_then(|at| {
         let read = Resources::deserialize(at.value());
         read.map_err(|error| at.error(error)).ok()
     });
     if count > 0 {
-        roles.push(bare(NODE, count, resources.unwrap_or_default()));
+        let node = bare(NODE, count, resources.unwrap_or_default());
+        roles.push(WorkloadRole { run, ..node });
     }
     roles
 }
@@ -38,5 +42,6 @@ fn bare(name: &str, count: u32, resources: Resources) -> WorkloadRole {
         template: PodSpec { containers: vec![container], ..PodSpec::default() },
         labels: Default::default(),
         annotations: Default::default(),
+        run: None,
     }
 }

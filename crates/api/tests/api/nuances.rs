@@ -1,6 +1,6 @@
 //! Good manifests whose meaning is easy to get wrong.
 
-use muster_api::{Fault, Provider, SimulatedCloud};
+use muster_api::{Autoscaler, Fault, Provider, SimulatedCloud};
 use muster_core::constraint::{Effect, Test};
 use muster_core::device::WHOLE;
 use muster_core::time::Span;
@@ -126,7 +126,45 @@ fn a_pool_is_simulated_by_default_and_boots_as_its_cloud_does() {
     assert!(!offering.labels.contains_key("topology.kubernetes.io/region"));
     assert_eq!(pool("  provider: {simulated: }").provider, bare.provider);
     assert_eq!(pool("  provider: {local: {}}").provider, Provider::Local);
-    assert_eq!(pool("  provider: {provisioningRequest: }").provider, Provider::ProvisioningRequest);
+    for nothing_said in ["{provisioningRequest: }", "{provisioningRequest: {}}"] {
+        let provider = pool(&format!("  provider: {nothing_said}")).provider;
+        assert_eq!(provider, Provider::ProvisioningRequest(Autoscaler::default()));
+    }
+    let asked = pool(
+        "  provider: {provisioningRequest: {className: queued-provisioning.gke.io, parameters: {maxRunDurationSeconds: '7200'}}}",
+    );
+    let Provider::ProvisioningRequest(Autoscaler { class, parameters }) = asked.provider else {
+        panic!("{:?}", asked.provider)
+    };
+    assert_eq!(&*class, "queued-provisioning.gke.io");
+    assert_eq!(&*parameters["maxRunDurationSeconds"], "7200");
+}
+
+#[test]
+fn what_an_autoscaler_cannot_do_or_tell_apart_is_a_warning() {
+    let warnings = |class: &str, labels: &str| -> Vec<String> {
+        let text = format!(
+            "
+kind: Pool
+metadata: {{name: p}}
+spec:
+  tier: spot
+  provider: {{provisioningRequest: {{{class}}}}}
+  offerings:
+  - {{instanceType: m, zone: z, capacityType: on-demand, allocatable: {{cpu: 8}}}}
+  - {{instanceType: m, zone: z, capacityType: spot, allocatable: {{cpu: 8}}, labels: {{{labels}}}}}
+"
+        );
+        good(&text).warnings.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(warnings("", "example.com/spot: yes-it-is"), [""; 0]);
+    assert_eq!(
+        warnings("className: check-capacity.autoscaling.x-k8s.io", ""),
+        [
+            "a.yaml:6:47: spec.provider.provisioningRequest.className: requests of this class never make a node",
+            "a.yaml:9:5: spec.offerings[1]: its nodes look like those of offerings[0]: say in `labels` what tells them apart",
+        ]
+    );
 }
 
 #[test]
@@ -223,6 +261,5 @@ spec:
       }
     }
     "#);
-    let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["a.yaml:8:5: spec.roles[0].template: accepted, not acted on yet"]);
+    assert_eq!(manifests.warnings, []);
 }

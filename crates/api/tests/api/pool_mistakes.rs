@@ -42,6 +42,25 @@ fn pools() {
             &["6:26: spec.provider.karpenter.nodeClassRef.name: is missing"],
         ),
         (
+            "  provider: {provisioningRequest: {className: gang.muster.sh}}",
+            &[
+                "6:47: spec.provider.provisioningRequest.className: is the class that Muster itself serves: it would ask itself",
+            ],
+        ),
+        (
+            "  provider: {provisioningRequest: {className: Big, parameters: {a: 1}}}",
+            &[
+                "6:47: spec.provider.provisioningRequest.className: `Big` must be lower-case letters, digits, `-` and `.`, begin and end with a letter or digit, and be at most 253 long",
+                "6:68: spec.provider.provisioningRequest.parameters.a: must be text, and YAML reads `1` as a number: write \"1\"",
+            ],
+        ),
+        (
+            "  provider: {provisioningRequest: {classname: a}}",
+            &[
+                "6:36: spec.provider.provisioningRequest.classname: unknown field; did you mean `className`?",
+            ],
+        ),
+        (
             "  provider: {simulated: {failures: {bootFailed: 1.5}}}",
             &["6:49: spec.provider.simulated.failures.bootFailed: must be from 0 to 1, not 1.5"],
         ),

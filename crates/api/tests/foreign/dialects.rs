@@ -507,6 +507,10 @@ fn queues() {
             "of volcano",
             "{spec: {parent: root, weight: 3, guarantee: {resource: {nvidia.com/gpu: 8}}, deserved: {nvidia.com/gpu: 16}, capability: {cpu: 100}, reclaimable: false}, status: {state: Open}}",
         ),
+        (
+            "of kai",
+            "{spec: {parentQueue: department, resources: {gpu: {quota: 7.5, overQuotaWeight: 2, limit: -1}, cpu: {quota: -1, limit: 4000}, memory: {quota: 64000}}}}",
+        ),
         ("closed", "{spec: {weight: 1}, status: {state: Closing}}"),
         ("says nothing", "{}"),
         ("a bad weight", "{spec: {weight: heavy, capability: {cpu: x}}}"),
@@ -519,6 +523,8 @@ fn queues() {
     insta::assert_snapshot!(table(&cases, line), @r#"
     of volcano
         {"parent":"root","weight":3,"guaranteed":{"amounts":{},"gpus":{"nvidia.com/gpu":8000}},"deserved":{"amounts":{},"gpus":{"nvidia.com/gpu":16000}},"limit":{"amounts":{"cpu":100000},"gpus":{}},"reclaimable":false,"closed":false}
+    of kai
+        {"parent":"department","weight":2,"guaranteed":null,"deserved":{"amounts":{"memory":64000000000},"gpus":{"nvidia.com/gpu":7500}},"limit":{"amounts":{"cpu":4000},"gpus":{}},"reclaimable":null,"closed":false}
     closed
         {"parent":null,"weight":1,"guaranteed":null,"deserved":null,"limit":null,"reclaimable":null,"closed":true}
     says nothing

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::workloads::{OwnerRef, WorkloadKind, gang_owner, index_of_pod, role_of_pod};
+use muster_api::workloads::{
+    OwnerRef, WorkloadKind, gang_owner, index_of_pod, named_owner, role_of_pod,
+};
 
 /// Owners written as `apiVersion kind name`, the nearest first.
 fn chain(owners: &[&str]) -> Vec<OwnerRef> {
@@ -152,4 +154,18 @@ fn operators_say_by_labels_who_is_who() {
     Pod: Some("pod") Some(0)
     TfJob: None None
     "#);
+}
+
+#[test]
+fn a_leader_worker_set_is_known_by_name_where_its_stateful_sets_are_not_watched() {
+    let marks = [
+        ("leaderworkerset.sigs.k8s.io/name", "llm"),
+        ("leaderworkerset.sigs.k8s.io/group-index", "3"),
+    ];
+    let labels = labels(&marks);
+    let mut chain = chain(&["apps/v1 StatefulSet llm-3"]);
+    assert_eq!(gang_owner(&chain, &labels), None);
+    chain.extend(named_owner(&labels));
+    let found = gang_owner(&chain, &labels).expect("it is known");
+    assert_eq!((found.kind, &*found.gang), (WorkloadKind::LeaderWorkerSet, "llm-3"));
 }

@@ -8,7 +8,7 @@ use muster_core::gang::GangSpec;
 use muster_core::id::{ClaimId, GangId, OrderId, PoolIdx};
 use muster_core::order::{Claim, ClaimState, RollbackReason};
 use muster_core::plan::StopReason;
-use muster_core::time::Time;
+use muster_core::time::{Span, Time};
 use muster_core::verdict::Verdict;
 use muster_core::{Fact, Plan, World};
 
@@ -42,6 +42,9 @@ pub(crate) struct Timeline {
     /// What each pool was last said to want free, stopped, and for what is expected.
     targets: BTreeMap<PoolIdx, (u32, u32, u32)>,
     name_width: usize,
+    /// When the story began, and how fast it is told.
+    from: Time,
+    speed: f64,
     /// Gangs that are not over, those to come among them.
     left: usize,
 }
@@ -58,7 +61,14 @@ impl Timeline {
             released: BTreeMap::new(),
             targets: BTreeMap::new(),
             name_width: names.max().unwrap_or(0).min(24),
+            from: Time::ZERO,
+            speed: 1.0,
         }
+    }
+
+    /// The same, of what begins at some instant, with processes for which time does not go faster.
+    pub(crate) fn of_processes(self, from: Time, speed: f64) -> Self {
+        Self { from, speed, ..self }
     }
 
     /// Takes in one fact.
@@ -160,7 +170,7 @@ impl Timeline {
         if self.left == 0 {
             nodes += "; every gang is done, idle nodes are given back soon";
         }
-        let mut lines = vec![self.head(&clock(now), &style("now").dim(), &nodes)];
+        let mut lines = vec![self.head(&self.clock(now), &style("now").dim(), &nodes)];
         for (gang, verdict) in &plan.verdicts {
             let Some(line) = self.gangs.get(gang) else { continue };
             let text = match (verdict, line.started) {
@@ -200,7 +210,8 @@ impl Timeline {
         if let Some(line) = self.gangs.get_mut(&gang) {
             line.started = Some(first);
         }
-        let text = changes::started(world, gang, members, last.since(first));
+        let spread = Span((last.since(first).0 as f64 / self.speed) as u64);
+        let text = changes::started(world, gang, members, spread);
         self.gang_line(now, &style("START").green().bold(), gang, &text);
     }
 
@@ -281,7 +292,7 @@ impl Timeline {
                 !claim.releasing
                     && !matches!(claim.state, ClaimState::Stopping | ClaimState::Stopped)
             })
-            .any(|claim| format!("node-{}", claim.name) == name)
+            .any(|claim| *claim.node_name() == *name)
     }
 
     pub(super) fn gang_line(&self, now: Time, word: &StyledObject<&str>, gang: GangId, text: &str) {
@@ -290,7 +301,11 @@ impl Timeline {
     }
 
     fn line(&self, now: Time, word: &StyledObject<&str>, name: &str, text: &str) {
-        self.board.print(&self.head(&clock(now), word, name), text);
+        self.board.print(&self.head(&self.clock(now), word, name), text);
+    }
+
+    fn clock(&self, now: Time) -> String {
+        clock(Time(now.0 - self.from.0))
     }
 
     /// What comes before the text of a line.

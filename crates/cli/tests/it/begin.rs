@@ -45,7 +45,7 @@ fn a_deadline_is_counted_from_the_beginning() {
     ] {
         let run = simulate(&dir, &["--begin", begin, "job.yaml"]);
         assert_eq!((deadline(&dir, "run.jsonl"), &*run.err), (Some(expected), ""), "{begin}");
-        let run = ["run", "--speed", "100000", "--json", "--begin", begin, "job.yaml"];
+        let run = ["rehearse", "--speed", "100000", "--json", "--begin", begin, "job.yaml"];
         let run = muster_in(&dir, &run).exits(0);
         let said = format!("\"deadline\":{expected},");
         assert!(run.out.contains(&said) && run.err.is_empty(), "{said} in {} {}", run.out, run.err);
@@ -57,7 +57,7 @@ fn the_clock_says_when_it_begins_if_nobody_does_and_that_is_said_once() {
     let dir = empty_dir("begin-now");
     write(&dir, "job.yaml", JOB.replace("2026-12-01", "9000-12-01"));
     let simulated = simulate(&dir, &["job.yaml", "--policy", "fifo", "--policy", "easy"]);
-    let run = muster_in(&dir, &["run", "--speed", "100000", "job.yaml"]).exits(0);
+    let run = muster_in(&dir, &["rehearse", "--speed", "100000", "job.yaml"]).exits(0);
     for err in [simulated.err, run.err] {
         let date = err.strip_prefix("deadlines are counted from ").expect("it is said");
         let (date, rest) = date.split_once(", ").expect("a date");

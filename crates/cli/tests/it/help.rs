@@ -2,7 +2,8 @@
 
 use crate::muster::{command, finish, muster};
 
-const COMMANDS: [&str; 6] = ["run", "simulate", "replay", "check", "crds", "completions"];
+const COMMANDS: [&str; 8] =
+    ["run", "up", "rehearse", "simulate", "replay", "check", "crds", "completions"];
 
 /// Columns a help text may take, however wide the terminal is.
 const WIDEST: usize = 110;
@@ -27,7 +28,7 @@ fn every_help_teaches_by_example_and_fits_the_screen() {
 
 #[test]
 fn the_long_help_says_more_than_the_short_one() {
-    for name in ["run", "simulate", "replay", "check", "crds"] {
+    for name in ["run", "up", "rehearse", "simulate", "replay", "check", "crds"] {
         let (long, short) = (help(&[name, "--help"]), help(&[name, "-h"]));
         let paragraphs = |text: &str| {
             let (about, _) = text.split_once("Usage:").expect("a usage line");

@@ -5,7 +5,7 @@ use std::fs::File;
 use crate::muster::{empty_dir, muster, muster_in, write};
 
 /// Ways to read manifests.
-const READERS: [&[&str]; 3] = [&["check"], &["run"], &["simulate", "--nodes", "4"]];
+const READERS: [&[&str]; 3] = [&["check"], &["rehearse"], &["simulate", "--nodes", "4"]];
 
 /// A file and the first thing that is wrong with it, as `line:column: field: reason`.
 struct Bad {

@@ -102,6 +102,7 @@ impl World {
             return Err(Stale::Gang.into());
         }
         let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_with_least());
+        let has_more = spec.most_elastic() > gang.spec.most_elastic();
         let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
         let wants = self.wanted_at_least(spec, &sigs);
         if waits {
@@ -111,6 +112,10 @@ impl World {
         let gang = self.gang_mut(id);
         (gang.sigs, gang.wants, gang.queue, gang.level) = (sigs, wants, queue, level);
         gang.spec = spec.clone();
+        if has_more {
+            // There are more members to be had than when it was last resized, or would not be.
+            (gang.resized, gang.declined) = (None, None);
+        }
         self.list_end(id);
         self.disruptable += u32::from(spec.is_disruptable());
         self.disruptable -= u32::from(was_disruptable);

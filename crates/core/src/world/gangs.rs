@@ -63,6 +63,14 @@ impl World {
         Ok(())
     }
 
+    /// Whether a gang could be submitted; why not, when it could not. Nothing is changed.
+    ///
+    /// # Errors
+    /// With what submitting it would be refused for, but for its name.
+    pub fn would_take(&self, spec: &GangSpec) -> Result<(), Refusal> {
+        self.check_spec(spec).map(drop)
+    }
+
     /// The queue and the topology level that a gang names, if everything in it makes sense.
     pub(super) fn check_spec(&self, spec: &GangSpec) -> Result<(QueueIdx, Option<Level>), Refusal> {
         let queue = self.queue_by_name.get(&spec.queue).copied();

@@ -12,7 +12,7 @@ use crate::event::Refusal;
 use crate::gang::{Gang, Phase, Seat, members_of};
 use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
 use crate::node::{Node, NodeShape, NodeSpec};
-use crate::order::{ClaimFailure, ClaimState};
+use crate::order::{ClaimFailure, ClaimState, Order};
 use crate::resource::NamedAmounts;
 use crate::signature::Signature;
 use crate::state::NodeState;
@@ -308,6 +308,23 @@ impl World {
         (state, cramped)
     }
 
+    /// Whether a node is too small for those on it and for those an order holds seats for. Seats that other orders hold until
+    /// somebody has left are theirs then, and in nobody's way now.
+    pub fn is_too_small(&self, idx: NodeIdx, order: &Order) -> bool {
+        if !self.is_cramped(idx) {
+            return false;
+        }
+        let waits = |other: &&Order| other.spec.id != order.spec.id && !other.after.is_empty();
+        let mut theirs = Vec::new();
+        for other in self.orders.values().filter(waits) {
+            let sigs = &self.gang(other.spec.gang).expect("it has an order").sigs;
+            let held = other.held.iter().filter(|seat| seat.node == idx);
+            theirs.extend(held.map(|seat| (sigs[usize::from(seat.role)], *seat)));
+        }
+        let seats = self.seats_without(idx, &theirs);
+        self.left_by(self.row(idx).node.class, &seats).1
+    }
+
     /// Counts what is free on a cramped node anew, when some of those on it have left.
     pub(super) fn recount(&mut self, idx: NodeIdx) {
         if self.row(idx).gone {
@@ -376,6 +393,11 @@ impl World {
 
     /// What would be free on a node without these seats of others.
     pub(super) fn state_without(&self, node: NodeIdx, gone: &[(SigIdx, Seat)]) -> NodeState {
+        self.left_by(self.row(node).node.class, &self.seats_without(node, gone)).0
+    }
+
+    /// Those on a node but for these.
+    fn seats_without(&self, node: NodeIdx, gone: &[(SigIdx, Seat)]) -> Vec<(SigIdx, Seat)> {
         let mut gone = gone.to_vec();
         let mut seats = self.seats_on(node);
         seats.retain(|seat| match gone.iter().position(|other| other == seat) {
@@ -385,6 +407,6 @@ impl World {
             }
             None => true,
         });
-        self.left_by(self.row(node).node.class, &seats).0
+        seats
     }
 }

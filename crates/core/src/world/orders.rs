@@ -238,7 +238,8 @@ impl World {
         let mut wanted = seats.to_vec();
         held.sort_unstable();
         wanted.sort_unstable();
-        let left = order.after.is_empty() && held.iter().all(|seat| !self.is_cramped(seat.node));
+        let left =
+            order.after.is_empty() && held.iter().all(|seat| !self.is_too_small(seat.node, order));
         usable && left && members_of(&held) == reserved && held == wanted
     }
 

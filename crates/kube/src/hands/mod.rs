@@ -5,20 +5,23 @@ mod persist;
 use std::fmt::Debug;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
-use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::lease::Leadership;
-use persist::Pauses;
 pub use persist::Said;
+pub(crate) use persist::{PAUSE_MAX, Pauses};
 
 /// Requests under way at one time. The server's own limit is 400 by default; others want some of it.
 const AT_ONCE: usize = 96;
+/// An answer that has not come by then is taken as lost: connections break without a word.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Talks to the API server for everybody who acts.
 #[derive(Clone)]
@@ -57,12 +60,13 @@ impl Hands {
             if !self.leadership.holds() {
                 return Err(Said::NotLeader);
             }
-            let turn = self.free.acquire().await.expect("never closed");
-            let answer = request().await;
+            let Ok(turn) = self.free.acquire().await else { return Err(Said::NotLeader) };
+            let answer = tokio::time::timeout(ANSWERED_WITHIN, request()).await;
             drop(turn);
             let again = match answer {
-                Ok(answer) => return Ok(answer),
-                Err(error) => {
+                Err(_) => None,
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) => {
                     tracing::debug!(%error, "a request failed");
                     match persist::judge(error) {
                         Ok(said) => return Err(said),
@@ -74,16 +78,43 @@ impl Hands {
         }
     }
 
+    /// Asks until the server has decided. Of a write that names no version a conflict says nothing: others wrote at the
+    /// same time, to the object or to what the server counts it against.
+    pub(crate) async fn settle<T, F>(&self, request: impl Fn() -> F) -> Result<T, Said>
+    where
+        F: Future<Output = kube::Result<T>>,
+    {
+        let mut pauses = Pauses::new();
+        loop {
+            match self.ask(&request).await {
+                Err(Said::Conflict(_)) => tokio::time::sleep(pauses.next(None)).await,
+                decided => return decided,
+            }
+        }
+    }
+
+    /// Asks nothing more, and waits for answers to what was asked: what is under way may still happen, and whoever
+    /// acts next must be able to see it.
+    pub(crate) async fn rest(&self) {
+        self.free.close();
+        let resting = async {
+            while self.free.available_permits() < AT_ONCE {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(1), resting).await;
+    }
+
     /// Makes an object.
     ///
     /// # Errors
-    /// With [`Said::Conflict`] when it is there already.
+    /// With [`Said::Exists`] when it is there already.
     pub async fn create<K>(&self, api: &Api<K>, object: &K) -> Result<K, Said>
     where
         K: Clone + Debug + DeserializeOwned + Serialize,
     {
         let params = PostParams::default();
-        self.ask(|| api.create(&params, object)).await
+        self.settle(|| api.create(&params, object)).await
     }
 
     /// Merges something into an object.
@@ -95,7 +126,38 @@ impl Hands {
         K: Clone + Debug + DeserializeOwned,
     {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.ask(|| api.patch(name, &params, &patch)).await
+        self.settle(|| api.patch(name, &params, &patch)).await
+    }
+
+    /// Merges something into this object, and into no other that came later and has its name. The patch says the uid too.
+    ///
+    /// # Errors
+    /// With [`Said::Conflict`] when it is another by now.
+    pub(crate) async fn patch_this<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        uid: &str,
+        patch: &Patch<Value>,
+    ) -> Result<(), Said>
+    where
+        K: Clone + Debug + DeserializeOwned + Resource,
+    {
+        let params = PatchParams::default();
+        let mut pauses = Pauses::new();
+        loop {
+            let why = match self.ask(|| api.patch(name, &params, patch)).await {
+                Ok(_) => return Ok(()),
+                Err(Said::Conflict(why)) => why,
+                Err(said) => return Err(said),
+            };
+            // Somebody wrote at the same time, or it is another: look which.
+            let is = self.ask(|| api.get(name)).await?;
+            if is.meta().uid.as_deref() != Some(uid) {
+                return Err(Said::Conflict(why));
+            }
+            tokio::time::sleep(pauses.next(None)).await;
+        }
     }
 
     /// Merges something into an object's status.
@@ -107,7 +169,7 @@ impl Hands {
         K: Clone + Debug + DeserializeOwned,
     {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.ask(|| api.patch_status(name, &params, &patch)).await
+        self.settle(|| api.patch_status(name, &params, &patch)).await
     }
 
     /// Removes an object.
@@ -118,6 +180,28 @@ impl Hands {
     where
         K: Clone + Debug + DeserializeOwned,
     {
-        self.ask(|| api.delete(name, how)).await.map(drop)
+        match how.preconditions {
+            Some(_) => self.ask(|| api.delete(name, how)).await.map(drop),
+            None => self.settle(|| api.delete(name, how)).await.map(drop),
+        }
+    }
+
+    /// Removes an object, however long that is refused: what was given up must not stay. Whether it was there.
+    ///
+    /// # Errors
+    /// With [`Said::NotLeader`] only.
+    pub async fn remove<K>(&self, api: &Api<K>, name: &str) -> Result<bool, Said>
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        loop {
+            match self.delete(api, name, &DeleteParams::default()).await {
+                Ok(()) => return Ok(true),
+                Err(Said::Gone) => return Ok(false),
+                Err(Said::NotLeader) => return Err(Said::NotLeader),
+                Err(said) => tracing::warn!(name, %said, "not removed"),
+            }
+            tokio::time::sleep(PAUSE_MAX).await;
+        }
     }
 }

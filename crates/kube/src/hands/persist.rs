@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::core::Status;
 
 /// The longest pause between two tries.
-const PAUSE_MAX: Duration = Duration::from_secs(15);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// The first pause; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -18,9 +18,12 @@ pub enum Said {
     /// There is no such object.
     #[error("it is gone")]
     Gone,
-    /// The object is another by now, or was there before.
+    /// The object is another by now.
     #[error("it has changed: {0}")]
     Conflict(String),
+    /// There is one of that name already.
+    #[error("it is there already")]
+    Exists,
     /// The request is not allowed, or makes no sense.
     #[error("refused: {0}")]
     Refused(String),
@@ -37,6 +40,7 @@ pub(super) fn judge(error: kube::Error) -> Result<Said, Option<Duration>> {
     let said = |status: Box<Status>| status.message.clone();
     match status.code {
         404 | 410 => Ok(Said::Gone),
+        409 if status.reason == "AlreadyExists" => Ok(Said::Exists),
         409 => Ok(Said::Conflict(said(status))),
         408 | 429 | 500..=599 => Err(wait),
         _ => Ok(Said::Refused(said(status))),
@@ -45,20 +49,25 @@ pub(super) fn judge(error: kube::Error) -> Result<Said, Option<Duration>> {
 
 /// Pauses that grow, with some chance in them so that many who wait do not come back at once.
 #[derive(Debug)]
-pub(super) struct Pauses {
+pub(crate) struct Pauses {
     next: Duration,
     /// No generator of its own is worth it: the address of a stack slot and the clock differ enough.
     chance: u32,
 }
 
 impl Pauses {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        Self::from(PAUSE)
+    }
+
+    /// Pauses of which the first is this long.
+    pub(crate) fn from(first: Duration) -> Self {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Self { next: PAUSE, chance: now.map_or(1, |now| now.subsec_nanos()) | 1 }
+        Self { next: first, chance: now.map_or(1, |now| now.subsec_nanos()) | 1 }
     }
 
     /// The next pause: between half of it and all of it.
-    pub(super) fn next(&mut self, asked: Option<Duration>) -> Duration {
+    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
         self.chance ^= self.chance << 13;
         self.chance ^= self.chance >> 17;
         self.chance ^= self.chance << 5;

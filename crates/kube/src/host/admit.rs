@@ -1,4 +1,4 @@
-//! Seats become bindings: every pod of a gang is told its node, once that is written down.
+//! Seats become bindings, or gates are lifted: every pod of a gang is told its node, once that is written down.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use muster_core::time::Span;
 
 use super::gangs::Standing;
 use super::orders::parts;
+use super::record::AGAIN;
 use super::{Host, Told};
-use crate::hands::{Hands, Said};
+use crate::hands::{Hands, Pauses, Said};
 use crate::shelf::Key;
 
 impl Host {
@@ -51,19 +52,39 @@ impl Host {
             .iter()
             .enumerate()
             .all(|(at, role)| there.get(&(at as u16)).copied().unwrap_or(0) >= role.min);
-        if !enough && standing.bound.is_empty() {
+        let in_stages = self.comes_in_stages(group);
+        if !enough && !in_stages && standing.bound.is_empty() {
             return;
         }
+        // All seats are kept, so that those who are made first may go first, role by role.
+        let is_whole = |role: u16| {
+            let min = gang.spec.roles.get(usize::from(role)).map_or(0, |role| role.min);
+            there.get(&role).copied().unwrap_or(0) >= min
+        };
         let mut told = Vec::new();
-        for key in &standing.free {
+        // Those whose volumes are made for a node go there; the others take what is left.
+        let wishes = standing.free.iter().map(|key| (key, self.told_to(name, key)));
+        let mut wishes: Vec<(&Key, Option<Arc<str>>)> = wishes.collect();
+        wishes.sort_by_key(|(key, wish)| (wish.is_none(), group.rank(key)));
+        for (key, wish) in wishes {
             let Some(role) = group.roles.get(key) else { continue };
+            if in_stages && !enough && !is_whole(*role) {
+                continue;
+            }
             let Some(seats) = open.get_mut(role).filter(|seats| !seats.is_empty()) else {
                 continue;
             };
-            told.push((key.clone(), seats.remove(0)));
+            let at = seats.iter().position(|seat| Some(seat) == wish.as_ref()).unwrap_or(0);
+            told.push((key.clone(), seats.remove(at)));
+        }
+        if !self.volumes_are_there(name, &told) {
+            return;
         }
         for (key, node) in told {
-            self.bind(name, &key, &node);
+            match self.mirror.pods.get(&key).is_some_and(|pod| pod.has_gate()) {
+                true => self.let_go(name, &key, &node),
+                false => self.bind(name, &key, &node),
+            }
         }
     }
 
@@ -76,6 +97,8 @@ impl Host {
         tokio::spawn(async move {
             if let Err(said) = bind(&hands, &key, &uid, &node).await {
                 tracing::info!(pod = &*key, node = &*node, %said, "not bound");
+                // What speaks against it will be seen; what will not be seen must not be tried in a loop.
+                tokio::time::sleep(AGAIN).await;
                 let _ = told.send(Told::NotBound { gang, pod: key });
             }
         });
@@ -89,13 +112,20 @@ impl Host {
             if !group.leaving.insert(key.clone()) || pod.is_leaving() {
                 continue;
             }
-            let (hands, key) = (self.hands.clone(), key.clone());
+            let (hands, told) = (self.hands.clone(), self.told.clone());
+            let (gang, key) = (name.clone(), key.clone());
             let uid = pod.metadata.uid.clone().unwrap_or_default();
+            let finalizers = pod.metadata.finalizers.iter().flatten();
+            let is_counted = finalizers.into_iter().any(|one| one == JOB_TRACKING);
             let grace = u32::try_from(grace.0 / 1_000).unwrap_or(u32::MAX);
             tokio::spawn(async move {
-                match delete(&hands, &key, &uid, grace).await {
+                match delete(&hands, &key, (&uid, is_counted), grace).await {
                     Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
-                    Err(said) => tracing::warn!(pod = &*key, %said, "not sent away"),
+                    Err(said) => {
+                        tracing::warn!(pod = &*key, %said, "not sent away");
+                        tokio::time::sleep(AGAIN).await;
+                        let _ = told.send(Told::NotSentAway { gang, pod: key });
+                    }
                 }
             });
         }
@@ -103,7 +133,7 @@ impl Host {
 }
 
 /// Binds a pod to a node, and only this pod: one of the same name that came later is another.
-async fn bind(hands: &Hands, key: &str, uid: &str, node: &str) -> Result<(), Said> {
+pub(super) async fn bind(hands: &Hands, key: &str, uid: &str, node: &str) -> Result<(), Said> {
     let (namespace, name) = parts(key);
     let body = serde_json::json!({
         "apiVersion": "v1",
@@ -113,28 +143,43 @@ async fn bind(hands: &Hands, key: &str, uid: &str, node: &str) -> Result<(), Sai
     });
     let body = serde_json::to_vec(&body).expect("plain JSON");
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
-    let bound = hands
-        .ask(|| async {
-            let request =
-                http::Request::post(&path).body(body.clone()).map_err(kube::Error::HttpError)?;
-            hands.client.request::<serde_json::Value>(request).await
-        })
-        .await;
-    match bound {
-        Ok(_) => Ok(()),
-        Err(Said::Conflict(why)) => {
-            // Asked twice because the first answer was lost: look where it is.
-            let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
-            let pod = hands.ask(|| pods.get(name)).await?;
-            let same = pod.metadata.uid.as_deref() == Some(uid);
-            let there = pod.spec.and_then(|spec| spec.node_name);
-            if same && there.as_deref() == Some(node) { Ok(()) } else { Err(Said::Conflict(why)) }
+    let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
+    let mut pauses = Pauses::new();
+    loop {
+        let bound = hands
+            .ask(|| async {
+                let request = http::Request::post(&path).body(body.clone());
+                let request = request.map_err(kube::Error::HttpError)?;
+                hands.client.request::<serde_json::Value>(request).await
+            })
+            .await;
+        let why = match bound {
+            Ok(_) => return Ok(()),
+            Err(Said::Conflict(why)) => why,
+            Err(said) => return Err(said),
+        };
+        // Asked twice because the first answer was lost, perhaps: look where it is.
+        let pod = hands.ask(|| pods.get(name)).await?;
+        let same = pod.metadata.uid.as_deref() == Some(uid);
+        match pod.spec.and_then(|spec| spec.node_name) {
+            Some(there) if same && there == node => return Ok(()),
+            None if same && pod.metadata.deletion_timestamp.is_none() => {}
+            _ => return Err(Said::Conflict(why)),
         }
-        Err(said) => Err(said),
+        tokio::time::sleep(pauses.next(None)).await;
     }
 }
 
-async fn delete(hands: &Hands, key: &str, uid: &str, grace: u32) -> Result<(), Said> {
+/// By this a Job's controller counts the pods that ended. It takes it off itself from those that it sends away, so that
+/// they do not count as failures: after some of those the whole Job is given up, and a gang has more members than that.
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+async fn delete(
+    hands: &Hands,
+    key: &str,
+    (uid, is_counted): (&str, bool),
+    grace: u32,
+) -> Result<(), Said> {
     let (namespace, name) = parts(key);
     let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
     let condition = serde_json::json!({"status": {"conditions": [{
@@ -145,7 +190,14 @@ async fn delete(hands: &Hands, key: &str, uid: &str, grace: u32) -> Result<(), S
         "lastTransitionTime": jiff::Timestamp::now().to_string(),
     }]}});
     let (params, patch) = (PatchParams::default(), Patch::Strategic(condition));
-    hands.ask(|| pods.patch_status(name, &params, &patch)).await?;
+    hands.settle(|| pods.patch_status(name, &params, &patch)).await?;
+    if is_counted {
+        let patch = serde_json::json!({"metadata": {
+            "uid": uid,
+            "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING],
+        }});
+        hands.patch_this(&pods, name, uid, &Patch::Strategic(patch)).await?;
+    }
     let options = DeleteParams {
         grace_period_seconds: Some(grace),
         preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),

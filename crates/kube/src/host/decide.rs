@@ -1,20 +1,25 @@
 //! Asking the planner, and handing out what it says.
 
-use kube::api::{Api, DeleteParams, DynamicObject};
+use std::sync::Arc;
+
+use kube::api::{Api, DynamicObject};
 use muster_api::Provider;
 use muster_core::Event;
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, OrderId};
+use muster_core::order::RollbackReason;
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_plan::plan;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::gangs::is_single;
 use super::objects::CLAIMS;
 use super::orders::{order_name, written};
+use super::requisitions::{Writing, ask_autoscaler};
 use super::{Host, Told};
 use crate::hands::{Hands, Said};
-use crate::intake::Interest;
+use crate::intake::{Interest, Origin};
 use crate::karpenter::{claim_name, node_claim};
 use crate::objects::NodeClaim;
 
@@ -23,7 +28,7 @@ use crate::objects::NodeClaim;
 const ROUNDS: u32 = 100;
 
 impl Host {
-    /// Asks the planner and does what it says, until it has nothing to say.
+    /// Requisitions the planner and does what it says, until it has nothing to say.
     pub(super) fn decide(&mut self) {
         for _ in 0..ROUNDS {
             self.changed = false;
@@ -42,6 +47,8 @@ impl Host {
 
     fn tell(&mut self, plan: &Plan) {
         self.verdicts.clone_from(&plan.verdicts);
+        self.expected = plan.reservations.iter().copied().collect();
+        self.tally.targets = plan.targets.iter().copied().collect();
     }
 
     /// Does everything in a group, or nothing of it.
@@ -63,6 +70,9 @@ impl Host {
         let Some(gang) = self.world.gang(*id) else { return false };
         let name = gang.spec.name.clone();
         let Some(group) = self.groups.get(&name) else { return false };
+        if self.may_be_absent(group) || matches!(group.origin, Origin::Request { .. }) {
+            return true; // its members are nobody yet, or never
+        }
         let standing = self.standing(group);
         let is_there = |at: usize, min: u32| {
             let all = standing.free.iter().chain(standing.bound.iter().map(|(key, _)| key));
@@ -70,16 +80,45 @@ impl Host {
                 all.filter(|key| group.roles.get(*key).is_some_and(|of| usize::from(*of) == at));
             mine.count() >= min as usize
         };
-        let whole = gang.spec.roles.iter().enumerate().all(|(at, role)| is_there(at, role.min));
+        let to_come = group.imagined && self.is_to_run(group);
+        let mut roles = gang.spec.roles.iter().enumerate();
+        let whole = to_come || roles.all(|(at, role)| is_there(at, role.min));
         if !whole {
             tracing::info!(gang = &*name, "its pods went away before it could start");
             if gang.phase == Phase::Waiting {
                 self.happened(&Event::GangCancelled(*id));
                 self.groups.get_mut(&name).expect("just seen").spec = None;
-                self.dirty.gangs.insert(name);
+                // What another scheduler has to place will be seen when it has.
+                if self.job_of(&self.groups.get(&name).expect("just seen").origin).is_none() {
+                    self.dirty.gangs.insert(name);
+                }
+            }
+            return false;
+        }
+        !self.minds(group) || self.ties_hold(&name, *id)
+    }
+
+    /// Whether what a gang is tied to is still as the planner was told. If not it is told now, and decides again: others
+    /// may have moved meanwhile, or may have been given seats a moment ago.
+    fn ties_hold(&mut self, name: &Arc<str>, id: GangId) -> bool {
+        let Ok(gathered) = self.gather_named(name) else {
+            self.dirty.gangs.insert(name.clone());
+            return false;
+        };
+        let gang = self.world.gang(id).expect("just seen");
+        if gathered.spec == gang.spec {
+            return true;
+        }
+        tracing::debug!(gang = &**name, "what it is tied to has changed");
+        if let Phase::Assembling(order) = gang.phase {
+            let reason = RollbackReason::NotNeeded;
+            if self.happened(&Event::Decided(Action::RollBack { order, reason })) {
+                self.close(order, "RolledBack");
             }
         }
-        whole
+        self.gang_is(name, gathered);
+        self.settle_tokens();
+        false
     }
 
     fn hand_out(&mut self, action: &Action) {
@@ -94,17 +133,12 @@ impl Host {
             }
             Action::Stock { claims } => {
                 let claims: Vec<ClaimId> = claims.iter().map(|(claim, _)| *claim).collect();
-                let asked = self.claims_to_ask(&claims);
-                let (hands, told) = (self.hands.clone(), self.told.clone());
-                tokio::spawn(async move { ask_for(&hands, &told, asked).await });
+                self.ask_at_once(&claims);
             }
-            Action::Retry { claim, .. } => {
-                let asked = self.claims_to_ask(&[*claim]);
-                let (hands, told) = (self.hands.clone(), self.told.clone());
-                tokio::spawn(async move { ask_for(&hands, &told, asked).await });
-            }
+            Action::Retry { claim, .. } => self.ask_at_once(&[*claim]),
             Action::Release { claim } => self.release(*claim),
-            Action::Resize { gang, .. } | Action::Stop { gang, .. } => {
+            Action::Resize { gang, .. } => self.begin_resize(*gang),
+            Action::Stop { gang, .. } => {
                 let name = self.world.gang(*gang).map(|gang| gang.spec.name.clone());
                 self.dirty.gangs.extend(name);
             }
@@ -113,8 +147,15 @@ impl Host {
         }
     }
 
+    /// Requisitions for claims that need not be written down before.
+    fn ask_at_once(&mut self, claims: &[ClaimId]) {
+        let asked = self.what_to_ask(claims, None);
+        let (hands, told) = (self.hands.clone(), self.told.clone());
+        tokio::spawn(async move { asked.ask(&hands, &told).await });
+    }
+
     /// A gang's seats are written down; then its pods are bound.
-    fn admit(&mut self, id: GangId) {
+    pub(super) fn admit(&mut self, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
         let name = gang.spec.name.clone();
         let single =
@@ -136,7 +177,7 @@ impl Host {
         let Some(order) = self.world.orders().get(&id) else { return };
         let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
         let claims: Vec<ClaimId> = order.spec.claims.iter().map(|(claim, _)| *claim).collect();
-        let asked = self.claims_to_ask(&claims);
+        let asked = self.what_to_ask(&claims, Some(id));
         if let Some(gang) = self.world.gang(gang) {
             self.orders_of.insert(gang.spec.name.clone(), id);
         }
@@ -148,13 +189,16 @@ impl Host {
             "spec": spec,
         });
         let (hands, told) = (self.hands.clone(), self.told.clone());
-        tokio::spawn(async move {
+        self.lanes.write(&order_name(id).into(), async move {
             let object: DynamicObject = serde_json::from_value(object).expect("an object");
             let written = hands.create(&orders, &object).await;
             match written {
-                Ok(_) | Err(Said::Conflict(_)) => ask_for(&hands, &told, asked).await,
+                Ok(_) | Err(Said::Exists) => {
+                    // The order may be closed however long its claims take.
+                    tokio::spawn(async move { asked.ask(&hands, &told).await });
+                }
                 Err(said) => {
-                    for (claim, _) in asked {
+                    for claim in asked.claims() {
                         let _ = told.send(Told::ClaimRefused(claim, format!("its order: {said}")));
                     }
                 }
@@ -167,30 +211,45 @@ impl Host {
         let Some(order) = self.world.orders().get(&id) else { return };
         let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
         let claims: Vec<ClaimId> = order.spec.claims.iter().map(|(claim, _)| *claim).collect();
-        let asked = self.claims_to_ask(&claims);
+        let asked = self.what_to_ask(&claims, Some(id));
         let Some(orders) = self.api(Interest::Order) else { return };
         let (hands, told) = (self.hands.clone(), self.told.clone());
-        tokio::spawn(async move {
-            let name = order_name(id);
+        let name = order_name(id);
+        self.lanes.write(&name.as_str().into(), async move {
             if let Err(said) = hands.patch(&orders, &name, &json!({"spec": spec})).await {
                 tracing::warn!(order = name, %said, "not rewritten");
             }
-            ask_for(&hands, &told, asked).await;
+            tokio::spawn(async move { asked.ask(&hands, &told).await });
         });
     }
 
     /// Nothing is left of an order; what became of it is on its gang.
     pub(super) fn close(&mut self, id: OrderId, how: &'static str) {
-        self.orders_of.retain(|_, order| *order != id);
+        // Who is not wanted any more waits for this to be gone.
+        let looked_at = &mut self.dirty.gangs;
+        self.orders_of.retain(|gang, order| {
+            if *order == id {
+                looked_at.insert(gang.clone());
+            }
+            *order != id
+        });
+        if self.world.is_synced() {
+            // What was asked of an autoscaler for it is not waited for. At a start it may still be of use to somebody.
+            self.settle_requisitions();
+        }
         let Some(orders) = self.api(Interest::Order) else { return };
-        let hands = self.hands.clone();
-        tokio::spawn(async move {
-            let name = order_name(id);
-            match hands.delete(&orders, &name, &DeleteParams::default()).await {
-                Ok(_) | Err(Said::Gone) => tracing::debug!(order = name, how, "closed"),
-                Err(said) => tracing::warn!(order = name, %said, "not closed"),
+        let (hands, name) = (self.hands.clone(), order_name(id));
+        self.lanes.write(&name.as_str().into(), async move {
+            if hands.remove(&orders, &name).await.is_ok() {
+                tracing::debug!(order = name, how, "closed");
             }
         });
+    }
+
+    /// How those claims are asked for that nobody has asked for yet.
+    fn what_to_ask(&mut self, claims: &[ClaimId], order: Option<OrderId>) -> ToAsk {
+        let requests = self.requests_to_write(claims, order);
+        ToAsk { claims: self.claims_to_ask(claims), requests }
     }
 
     /// The NodeClaims of those claims that nobody has asked for yet.
@@ -214,14 +273,16 @@ impl Host {
     }
 
     fn release(&mut self, id: ClaimId) {
+        let offering = self.world.claims().get(&id).map(|claim| claim.offering);
+        if offering.is_some_and(|offering| self.autoscaler_of(offering).is_some()) {
+            return self.give_up_node(id);
+        }
         let name = claim_name(id);
         let (hands, told) = (self.hands.clone(), self.told.clone());
         tokio::spawn(async move {
             let claims: Api<NodeClaim> = Api::all(hands.client.clone());
-            match hands.delete(&claims, &name, &DeleteParams::default()).await {
-                Ok(_) => {}
-                Err(Said::Gone) => drop(told.send(Told::ClaimGone(id))),
-                Err(said) => tracing::warn!(claim = name, %said, "not released"),
+            if let Ok(false) = hands.remove(&claims, &name).await {
+                let _ = told.send(Told::ClaimGone(id));
             }
         });
     }
@@ -237,8 +298,30 @@ impl Host {
         match told {
             Told::Recorded(gang) => {
                 if let Some(group) = self.groups.get_mut(&gang) {
-                    group.recorded = true;
+                    group.recording = group.recording.saturating_sub(1);
+                    group.recorded |= group.recording == 0;
+                    self.call_members(&gang);
                     self.follow(&gang);
+                }
+            }
+            Told::NotRecorded(gang) => {
+                if let Some(group) = self.groups.get_mut(&gang) {
+                    group.recording = group.recording.saturating_sub(1);
+                }
+                if let Some(id) = self.world.gang_named(&gang) {
+                    match self.world.gang(id).expect("named").phase {
+                        Phase::Admitted { .. } | Phase::Running { .. } => self.record(&gang, id),
+                        Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => {}
+                    }
+                }
+            }
+            Told::Called(gang) => drop(self.dirty.gangs.insert(gang)),
+            Told::Unwritten(gang) => self.unwrite(&gang),
+            Told::NotMade { gang, pod, why } => self.was_not_made(gang, &pod, why),
+            Told::NotSentAway { gang, pod } => {
+                if let Some(group) = self.groups.get_mut(&gang) {
+                    group.leaving.remove(&pod);
+                    self.dirty.gangs.insert(gang);
                 }
             }
             Told::NotBound { gang, pod } => {
@@ -247,29 +330,51 @@ impl Host {
                     self.dirty.gangs.insert(gang);
                 }
             }
+            Told::JobDeaf(gang) => {
+                if let Some(group) = self.groups.get_mut(&gang) {
+                    group.told_suspend = None;
+                    self.dirty.gangs.insert(gang);
+                }
+            }
             Told::ClaimRefused(claim, why) => {
                 tracing::warn!(claim = claim.0, why, "a claim was refused");
-                self.end_claim(claim, true);
+                // What is refused today could not be had today: its offering is left alone for a while.
+                self.end_claim(claim, false);
             }
-            Told::Written(gang) => self.has_written(&gang),
             Told::ClaimGone(claim) => self.end_claim(claim, true),
+            Told::NotMarked(node) => self.was_not_marked(node),
+            Told::RequestUntold(gang) => self.write_request(&gang),
         }
     }
 }
 
-/// Asks for machines, all of them at once. One that is there already was asked for before.
-async fn ask_for(
-    hands: &Hands,
-    told: &tokio::sync::mpsc::UnboundedSender<Told>,
-    asked: Vec<(ClaimId, Value)>,
-) {
+/// Nodes that are to be asked for: as NodeClaims, and of autoscalers.
+struct ToAsk {
+    claims: Vec<(ClaimId, Value)>,
+    requests: Vec<Writing>,
+}
+
+impl ToAsk {
+    fn claims(&self) -> Vec<ClaimId> {
+        let requests = self.requests.iter().flat_map(|request| &request.claims);
+        self.claims.iter().map(|(claim, _)| claim).chain(requests).copied().collect()
+    }
+
+    async fn ask(self, hands: &Hands, told: &UnboundedSender<Told>) {
+        let Self { claims, requests } = self;
+        tokio::join!(ask_for(hands, told, claims), ask_autoscaler(hands, told, requests));
+    }
+}
+
+/// Requisitions for machines, all of them at once. One that is there already was asked for before.
+async fn ask_for(hands: &Hands, told: &UnboundedSender<Told>, asked: Vec<(ClaimId, Value)>) {
     let claims: Api<DynamicObject> = Api::all_with(hands.client.clone(), &CLAIMS.resource());
     let all = asked.into_iter().map(|(id, object)| {
         let claims = claims.clone();
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
         async move {
             match hands.create(&claims, &object).await {
-                Ok(_) | Err(Said::Conflict(_)) => {}
+                Ok(_) | Err(Said::Exists) => {}
                 Err(said) => drop(told.send(Told::ClaimRefused(id, said.to_string()))),
             }
         }

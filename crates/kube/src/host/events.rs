@@ -52,10 +52,6 @@ impl Crier {
 impl Host {
     /// Tells of what a gang has become.
     pub(super) fn announce(&mut self, name: &Arc<str>, phase: GangPhase, message: &str) {
-        let Some(about) = self.reference(name) else { return };
-        if !self.hands.may_act() || !self.crier.may_speak() {
-            return;
-        }
         let (type_, reason) = match phase {
             GangPhase::Waiting => (EventType::Normal, "Waiting"),
             GangPhase::Provisioning => (EventType::Normal, "Provisioning"),
@@ -66,11 +62,27 @@ impl Host {
             GangPhase::Succeeded => (EventType::Normal, "Succeeded"),
             GangPhase::Failed => (EventType::Warning, "Failed"),
         };
+        self.cry(name, type_, (reason, "Schedule"), message);
+    }
+
+    /// Tells of something that has happened to a gang. Events that differ in their words alone are counted as one, and
+    /// the first words stay: those that say something else each time need another action.
+    pub(super) fn cry(
+        &mut self,
+        name: &Arc<str>,
+        type_: EventType,
+        (reason, action): (&str, &str),
+        note: &str,
+    ) {
+        let Some(about) = self.reference(name) else { return };
+        if !self.hands.may_act() || !self.crier.may_speak() {
+            return;
+        }
         let event = Event {
             type_,
             reason: reason.to_owned(),
-            note: Some(message.to_owned()),
-            action: "Schedule".to_owned(),
+            note: Some(note.to_owned()),
+            action: action.to_owned(),
             secondary: None,
         };
         let recorder = self.crier.recorder.clone();

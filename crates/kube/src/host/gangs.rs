@@ -1,25 +1,30 @@
 //! Pods become gangs, and gangs are followed: submitted, started, done, gone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_core::Event;
 use muster_core::event::Sitting;
-use muster_core::gang::{GangSpec, Phase, Seat};
+use muster_core::gang::{GangSpec, Phase};
 use muster_core::id::GangId;
-use muster_core::time::Time;
+use muster_core::plan::{Action, StopReason};
 
 use super::Host;
 use super::groups::Group;
+use super::requests::Room;
 use crate::intake::{Gathered, Origin};
 use crate::objects::Pod;
 use crate::shelf::{Key, Moved};
+
+/// How long a gang without pods keeps its place.
+const WITHOUT_PODS: Duration = Duration::from_secs(60);
 
 /// The pods of a gang by what they do now.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// Put on a node, and not over.
     pub(super) bound: Vec<(Key, Arc<str>)>,
-    /// Nowhere yet, and free to go.
+    /// Nowhere yet, and free to be told where to go.
     pub(super) free: Vec<Key>,
     /// Over.
     pub(super) over: u32,
@@ -29,16 +34,21 @@ impl Host {
     /// Takes in a change of a pod.
     pub(super) fn see_pod(&mut self, moved: &Moved<Pod>) {
         let nodes = [&moved.was, &moved.is].map(|pod| pod.as_deref().and_then(Pod::node));
+        self.pod_may_stir(moved);
         let Some(pod) = &moved.is else {
             self.unwrite_pod(&moved.key);
-            match self.groups.leave(&moved.key) {
-                Some(gang) => drop(self.dirty.gangs.insert(gang)),
-                None => self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from)),
+            let gang = self.groups.leave(&moved.key);
+            if gang.as_ref().is_none_or(|gang| self.world.gang_named(gang).is_none()) {
+                self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
             }
+            self.dirty.gangs.extend(gang);
             return;
         };
-        if !self.config.serves(pod) {
-            // Somebody else's: what counts is what it takes.
+        if !self.is_ours(pod) {
+            // Somebody else's: what counts is what it takes. Who lifts Muster's gate by hand makes it so.
+            if let Some(gang) = self.groups.leave(&moved.key) {
+                self.dirty.gangs.insert(gang);
+            }
             let over = |pod: &Pod| pod.is_over();
             if nodes[0] != nodes[1] || moved.was.as_deref().is_some_and(over) != pod.is_over() {
                 self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
@@ -50,12 +60,27 @@ impl Host {
         if let Some(before) = self.groups.join(&moved.key, origin) {
             self.dirty.gangs.insert(before);
         }
-        if let (Some(group), Some(node)) = (self.groups.get_mut(&name), pod.node())
-            && group.assigned.get(&moved.key).is_some_and(|told| **told == *node)
-        {
-            group.assigned.remove(&moved.key);
+        self.seat_seen(&moved.key, pod);
+        if self.world.gang_named(&name).is_none() {
+            self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
         }
         self.dirty.gangs.insert(name);
+    }
+
+    /// Where a pod is, or will be: it was told so, and here it can be seen.
+    pub(super) fn seat_seen(&mut self, key: &Key, pod: &Pod) {
+        let Some(name) = self.groups.of(key).map(|(name, _)| name.clone()) else { return };
+        let group = self.groups.get_mut(&name).expect("just seen");
+        match (pod.node(), pod.seat()) {
+            (Some(node), _) if group.assigned.get(key).is_some_and(|told| **told == *node) => {
+                group.assigned.remove(key);
+            }
+            // Its gate is lifted: whoever else schedules it has no other node to choose.
+            (None, Some(seat)) if !pod.has_gate() => {
+                group.assigned.insert(key.clone(), seat.into());
+            }
+            _ => {}
+        }
     }
 
     /// Looks at a gang again: some of its pods have changed, or what says what it is has.
@@ -64,26 +89,75 @@ impl Host {
         if group.pods.is_empty() && !self.is_there(&group.origin) {
             return self.gang_is_gone(name);
         }
-        match self.gather(group) {
-            Ok(gathered) => self.gang_is(name, gathered),
+        if let Origin::Request { .. } = group.origin {
+            return self.look_at_request(name);
+        }
+        self.withdraw(name);
+        self.make_members(name);
+        match self.gather_named(name) {
+            Ok(gathered) => {
+                self.gang_is(name, gathered);
+                self.take_room(name);
+            }
             Err(why) => {
-                let group = self.groups.get_mut(name).expect("just seen");
-                if group.trouble.as_ref() != Some(&why) {
+                if self.groups.trouble(name, Some(why.clone())) {
                     tracing::info!(gang = &**name, why, "not a whole gang");
                 }
-                group.trouble = Some(why);
+                self.is_no_gang(name);
             }
         }
         self.follow(name);
     }
 
+    /// Pods that are no gang now. One that waits and has had no pods for a while waits for nothing; until then it keeps its
+    /// place, since whoever was stopped has its pods made again. One whose owner makes none before it is let in, and says
+    /// nothing of them either, is let in.
+    fn is_no_gang(&mut self, name: &Arc<str>) {
+        let group = self.groups.get(name).expect("just seen");
+        if group.pods.is_empty() && self.comes_when_let_in(group) {
+            return self.let_in(name);
+        }
+        let Standing { bound, free, .. } = self.standing(group);
+        let Some(id) = self.world.gang_named(name) else { return };
+        let phase = &self.world.gang(id).expect("named").phase;
+        let waits = matches!(phase, Phase::Waiting | Phase::Assembling(_));
+        if waits && bound.is_empty() && free.is_empty() {
+            let since = group.trouble.as_ref().map(|(_, since)| since.elapsed());
+            if let Some(left) = WITHOUT_PODS.checked_sub(since.unwrap_or_default()) {
+                let (told, name) = (self.told.clone(), name.clone());
+                tokio::spawn(async move {
+                    tokio::time::sleep(left + Duration::from_secs(1)).await;
+                    let _ = told.send(super::Told::Called(name));
+                });
+                return;
+            }
+            self.happened(&Event::GangCancelled(id));
+            self.groups.get_mut(name).expect("just seen").spec = None;
+        }
+    }
+
+    /// A gang of pods that asks for its tokens by name, or why they are none. Whoever named room that is not there yet
+    /// does not stand in line for other room.
+    pub(super) fn gather_named(&mut self, name: &Arc<str>) -> Result<Gathered, String> {
+        if let Room::Awaited(booking, why) = self.room_of(name) {
+            self.await_room(name, booking);
+            return Err(why);
+        }
+        let group = self.groups.get(name).expect("just seen");
+        let mut gathered = self.gather(group)?;
+        self.name_tokens(name, &mut gathered);
+        Ok(gathered)
+    }
+
     /// Tells the World what a gang is, if it does not know.
-    fn gang_is(&mut self, name: &Arc<str>, gathered: Gathered) {
-        let Gathered { spec, roles } = gathered;
+    pub(super) fn gang_is(&mut self, name: &Arc<str>, gathered: Gathered) {
+        let Gathered { spec, roles, ranks, tied, waits, imagined } = gathered;
         let group = self.groups.get_mut(name).expect("just seen");
-        group.roles = roles;
-        group.trouble = None;
-        if group.spec.as_ref() == Some(&spec) {
+        group.imagined = imagined;
+        (group.roles, group.ranks, group.tied, group.waits) = (roles, ranks, tied, waits);
+        let same = group.spec.as_ref() == Some(&spec);
+        self.groups.trouble(name, None);
+        if same {
             return;
         }
         let known = self.world.gang_named(name).is_some();
@@ -98,22 +172,48 @@ impl Host {
                 self.groups.get_mut(name).expect("just seen").spec = Some(spec);
                 if !known {
                     self.ensure_object(name);
+                    self.look_where_it_is(name);
                 }
             }
-            // What runs or has an order stays as it was taken in.
-            Err(refusal) if known => tracing::debug!(gang = &**name, %refusal, "not changed"),
-            Err(refusal) => {
-                let group = self.groups.get_mut(name).expect("just seen");
-                group.trouble = Some(refusal.to_string());
+            // Seats that were taken for members nobody had seen are for what they turn out to be.
+            Err(_) if known && self.groups.get(name).expect("just seen").called.is_some() => {
+                let id = self.world.gang_named(name).expect("known");
+                self.is_other_than_said(name, id, spec);
             }
+            // What runs or has an order stays as it was taken in.
+            Err(refusal) if known => {
+                tracing::debug!(gang = &**name, %refusal, "not changed");
+                self.keep_roles(name, &spec);
+            }
+            Err(refusal) => drop(self.groups.trouble(name, Some(refusal.to_string()))),
         }
+    }
+
+    /// Nodes on which pods of a gang are that was not known are looked at again: what they take was counted as a
+    /// stranger's.
+    fn look_where_it_is(&mut self, name: &Arc<str>) {
+        let group = self.groups.get(name).expect("just seen");
+        let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        self.dirty.nodes.extend(pods.filter_map(|pod| pod.node()).map(Arc::from));
+    }
+
+    /// Members of a gang that stays as it was taken in play the roles it has, by their names: they may be listed in
+    /// another order since some of them exist.
+    fn keep_roles(&mut self, name: &Arc<str>, now: &GangSpec) {
+        let Some(id) = self.world.gang_named(name) else { return };
+        let roles = &self.world.gang(id).expect("named").spec.roles;
+        let place = |at: &u16| {
+            let of = &now.roles.get(usize::from(*at))?.name;
+            u16::try_from(roles.iter().position(|role| role.name == *of)?).ok()
+        };
+        let group = self.groups.get_mut(name).expect("just seen");
+        let played = std::mem::take(&mut group.roles);
+        group.roles = played.into_iter().filter_map(|(pod, at)| Some((pod, place(&at)?))).collect();
     }
 
     /// Gangs that could not be taken in are tried again when what they name may be there.
     pub(super) fn try_troubled(&mut self) {
-        let troubled =
-            |name: &&Arc<str>| self.groups.get(name).is_some_and(|group| group.trouble.is_some());
-        let names: Vec<Arc<str>> = self.groups.names().filter(troubled).cloned().collect();
+        let names: Vec<Arc<str>> = self.groups.troubled().cloned().collect();
         self.dirty.gangs.extend(names);
     }
 
@@ -134,6 +234,7 @@ impl Host {
         self.write_off(name);
         self.unwrite(name);
         self.groups.forget(name);
+        self.ties.forget(name);
     }
 
     /// The pods of a group by what they do now.
@@ -147,7 +248,10 @@ impl Host {
                 standing.bound.push((key.clone(), node.into()));
             } else if let Some(node) = group.assigned.get(key) {
                 standing.bound.push((key.clone(), node.clone()));
-            } else if !pod.is_leaving() && !pod.is_gated() {
+            } else if !pod.is_leaving()
+                && !pod.is_held()
+                && (self.config.binds(pod) || pod.has_gate())
+            {
                 standing.free.push(key.clone());
             }
         }
@@ -158,24 +262,44 @@ impl Host {
     pub(super) fn follow(&mut self, name: &Arc<str>) {
         let Some(id) = self.world.gang_named(name) else { return };
         let Some(group) = self.groups.get(name) else { return };
+        if let Origin::Request { .. } = group.origin {
+            return self.follow_request(name, id);
+        }
         let standing = self.standing(group);
+        let goes_on = self.is_to_go_on(group) || self.awaits_members(group);
+        self.watch_hand_over(name, id);
         match self.world.gang(id).expect("named").phase {
-            Phase::Waiting | Phase::Assembling(_) => {}
+            Phase::Waiting => {
+                self.seat_as_seen(name, id, &standing);
+                self.seat_who_is_there(name, id);
+            }
+            Phase::Assembling(_) => {}
             Phase::Admitted { .. } | Phase::Running { .. }
-                if standing.bound.is_empty() && standing.free.is_empty() =>
+                if standing.bound.is_empty() && standing.free.is_empty() && !goes_on =>
             {
                 // Done, or removed: nobody is left to hold seats for.
                 self.happened(&Event::GangEnded(id));
                 let group = self.groups.get_mut(name).expect("just seen");
-                (group.spec, group.recorded) = (None, false);
+                (group.spec, group.recorded, group.choosing) = (None, false, None);
+                group.called = None;
+                (group.let_run, group.told_suspend) = (false, None);
+                self.ties.forget(name);
                 self.unwrite(name);
                 self.write_off(name);
             }
             Phase::Admitted { .. } => {
+                if !self.run_job(name, id) {
+                    return;
+                }
+                self.seat_as_seen(name, id, &standing);
                 self.fill_seats(name, id, &standing);
                 self.may_have_started(name, id);
             }
             Phase::Running { .. } => {
+                if !self.run_job(name, id) {
+                    return;
+                }
+                self.seat_as_seen(name, id, &standing);
                 self.fill_seats(name, id, &standing);
                 self.resize(name, id, &standing);
                 self.let_go_of_those_done(name, id, &standing);
@@ -184,18 +308,47 @@ impl Host {
         }
     }
 
-    /// A gang has started when every role has its minimum bound, and has been seen to.
+    /// A gang that waits and has members on nodes: it was not understood when they were found. They have their seats; if
+    /// they are too few it starts over as a whole.
+    fn seat_who_is_there(&mut self, name: &Arc<str>, id: GangId) {
+        let group = self.groups.get(name).expect("followed");
+        let pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+        let bound: Vec<(Key, Arc<str>)> = pods
+            .filter(|(_, pod)| !pod.is_over())
+            .filter_map(|(key, pod)| Some((key.clone(), pod.node()?.into())))
+            .collect();
+        let sitting = self.sitting(group, &bound);
+        let waits = matches!(self.world.gang(id).expect("followed").phase, Phase::Waiting);
+        if !waits || sitting.is_empty() {
+            return;
+        }
+        let since = self.now();
+        self.happened(&Event::GangFound { gang: id, since, sitting });
+        if self.is_whole(name, id) {
+            self.record(name, id);
+        } else {
+            let reason = StopReason::Moved;
+            self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
+        }
+        self.dirty.gangs.insert(name.clone());
+    }
+
+    /// A gang has started when it is whole.
     fn may_have_started(&mut self, name: &Arc<str>, id: GangId) {
+        if self.is_whole(name, id) {
+            self.happened(&Event::GangStarted(id));
+        }
+    }
+
+    /// Whether every role has its minimum bound, and has been seen to.
+    pub(super) fn is_whole(&self, name: &str, id: GangId) -> bool {
         let group = self.groups.get(name).expect("followed");
         let gang = self.world.gang(id).expect("followed");
         let seen = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
-        let enough = gang.spec.roles.iter().enumerate().all(|(at, role)| {
+        gang.spec.roles.iter().enumerate().all(|(at, role)| {
             let mine = group.roles.iter().filter(|(_, of)| usize::from(**of) == at);
             mine.filter(|(key, _)| seen(key)).count() >= role.min as usize
-        });
-        if enough {
-            self.happened(&Event::GangStarted(id));
-        }
+        })
     }
 
     /// Members that are done leave their seats, unless somebody is there to take them.
@@ -214,33 +367,6 @@ impl Host {
         let since = self.now();
         if !sitting.is_empty() {
             self.happened(&Event::GangFound { gang: id, since, sitting });
-        }
-    }
-
-    /// Members that a resized gang gives up go; when they are gone, and those it gets are there, it is done.
-    fn resize(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        let gang = self.world.gang(id).expect("followed");
-        let Some(resize) = &gang.resize else { return };
-        let group = self.groups.get(name).expect("followed");
-        let mut seats: Vec<(u16, Arc<str>)> = Vec::new();
-        for Seat { role, node, members, .. } in &resize.to {
-            let Some(node) = self.world.node_name(*node) else { continue };
-            seats.extend((0..*members).map(|_| (*role, node.clone())));
-        }
-        let mut surplus: Vec<(Key, Arc<str>)> = Vec::new();
-        for (key, node) in &standing.bound {
-            let role = group.roles.get(key).copied().unwrap_or(u16::MAX);
-            match seats.iter().position(|seat| *seat == (role, node.clone())) {
-                Some(at) => drop(seats.swap_remove(at)),
-                None => surplus.push((key.clone(), node.clone())),
-            }
-        }
-        let grace = gang.spec.disruption.grace;
-        if !surplus.is_empty() {
-            self.send_away(name, &surplus, grace);
-        } else if seats.is_empty() || standing.free.is_empty() {
-            self.happened(&Event::GangResized(id));
-            self.record(name, id);
         }
     }
 
@@ -263,27 +389,27 @@ impl Host {
 
     /// A gang has stopped when none of its pods is on a node any more.
     fn may_have_stopped(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        if standing.bound.is_empty() {
+        let held = self.hold_job(name);
+        if standing.bound.is_empty() && held != Some(false) {
             self.happened(&Event::GangStopped(id));
             let group = self.groups.get_mut(name).expect("followed");
-            group.recorded = false;
+            (group.recorded, group.choosing) = (false, None);
+            (group.let_run, group.told_suspend) = (false, None);
             group.leaving.clear();
+            // What it is tied to may have become something else while it ran.
+            self.dirty.gangs.insert(name.clone());
+            let group = self.groups.get_mut(name).expect("followed");
             if self.world.gang(id).is_none() {
                 group.spec = None;
             }
             self.write_off(name);
             return;
         }
+        if held.is_some() {
+            return; // the Job's controller sends them away
+        }
         let grace = self.world.gang(id).expect("followed").spec.disruption.grace;
         self.send_away(name, &standing.bound, grace);
-    }
-
-    /// When a group was made: the first of its pods, or what stands for it.
-    pub(super) fn made_at(&self, group: &Group) -> Time {
-        let stamps = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
-        let stamps = stamps.filter_map(|pod| pod.metadata.creation_timestamp.as_ref());
-        let first = stamps.map(|stamp| Time(stamp.0.as_millisecond())).min();
-        first.unwrap_or_else(|| self.now())
     }
 }
 

@@ -3,32 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::ResourceExt;
 use kube::api::DynamicObject;
-use muster_api::assemble::{Member, assemble};
-use muster_api::dialects::{self, Dialect, GroupRef, Terms};
-use muster_api::workloads::{self, OwnerRef, WorkloadRole, gang_owner};
+use muster_api::assemble::{Assembled, Member, assemble};
+use muster_api::dialects::{self, Dialect, Terms};
+use muster_api::workloads::{self, WorkloadRole};
 use muster_core::constraint::Constraints;
-use muster_core::gang::Request;
+use muster_core::gang::{Disruption, Request, RoleSpec};
+use muster_core::time::Span;
 use serde_json::{Value, json};
 
 use super::Host;
 use super::groups::Group;
+use super::makes::INDEX;
 use super::objects::read;
+use super::ties::{Tied, nowhere};
 use crate::intake::{Gathered, Interest, Origin};
-use crate::karpenter::{MANAGED_BY, MUSTER};
 use crate::objects::Pod;
-use crate::shelf::{Key, Moved};
-
-/// Owners above one another, at most.
-const CHAIN_MAX: usize = 8;
+use crate::shelf::Key;
 
 type Marks = BTreeMap<String, String>;
 
 /// A pod that is part of a gang, taken apart once.
 struct Part {
     key: Key,
+    pod: Arc<Pod>,
     request: Request,
     constraints: Constraints,
     role: Option<String>,
@@ -37,131 +35,43 @@ struct Part {
 }
 
 impl Host {
-    /// Why a pod is part of a gang.
-    pub(super) fn origin_of(&self, pod: &Pod) -> Origin {
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
-        let (labels, annotations) = marks(pod);
-        match dialects::group_of(labels, annotations, &pod.spec, namespace) {
-            Some(GroupRef { dialect: Dialect::Muster, namespace, name }) => {
-                return Origin::Gang { namespace: namespace.into(), name: name.into() };
-            }
-            Some(group) => return Origin::Group(group),
-            None => {}
-        }
-        let chain = self.owners(namespace, pod.metadata.owner_references.as_deref());
-        if let Some(found) = gang_owner(&chain, labels) {
-            let at = |at: usize| {
-                let owner = &chain[at];
-                (workloads::kind_of(&owner.api_version, &owner.kind), Arc::from(&*owner.name))
-            };
-            let (templates, name) = at(found.templates);
-            return Origin::Owner {
-                kind: found.kind,
-                namespace: namespace.into(),
-                gang: found.gang.into(),
-                owner: at(found.at).1,
-                templates: (templates.unwrap_or(found.kind), name),
-            };
-        }
-        let name = pod.metadata.name.as_deref().unwrap_or_default();
-        Origin::Pod { namespace: namespace.into(), name: name.into() }
-    }
-
-    /// The owners of an object, each the controller of the one before, as far as they are watched.
-    fn owners(&self, namespace: &str, first: Option<&[OwnerReference]>) -> Vec<OwnerRef> {
-        let mut chain: Vec<OwnerRef> = Vec::new();
-        let mut next = first.and_then(controller);
-        while let Some(owner) = next.take().filter(|_| chain.len() < CHAIN_MAX) {
-            if let Some(kind) = workloads::kind_of(&owner.api_version, &owner.kind) {
-                let object = self.object(Interest::Workload(kind), namespace, &owner.name);
-                let above = object.and_then(|object| object.metadata.owner_references.as_deref());
-                next = above.and_then(controller);
-            }
-            chain.push(owner);
-        }
-        chain
-    }
-
-    fn object(
-        &self,
-        interest: Interest,
-        namespace: &str,
-        name: &str,
-    ) -> Option<&Arc<DynamicObject>> {
-        let shelf = self.mirror.others.get(&self.sources.of(interest)?)?;
-        shelf.get(&format!("{namespace}/{name}"))
-    }
-
-    /// The object that stands for a gang, if there is one: not the one that Muster makes of it.
-    fn object_of(&self, origin: &Origin) -> Option<(Interest, &Arc<DynamicObject>)> {
-        match origin {
-            Origin::Gang { namespace, name } => {
-                let object = self.object(Interest::Gang, namespace, name)?;
-                let labels = object.metadata.labels.as_ref();
-                let own = labels.and_then(|labels| labels.get(MANAGED_BY));
-                (own.is_none_or(|by| by != MUSTER)).then_some((Interest::Gang, object))
-            }
-            Origin::Group(group) => (0..dialects::kinds(group.dialect).len()).find_map(|at| {
-                let interest = Interest::Group(group.dialect, at);
-                Some((interest, self.object(interest, &group.namespace, group.object())?))
-            }),
-            Origin::Owner { kind, namespace, owner, .. } => {
-                let interest = Interest::Workload(*kind);
-                Some((interest, self.object(interest, namespace, owner)?))
-            }
-            Origin::Pod { .. } => None,
-        }
-    }
-
-    /// The object of a gang that another dialect describes, and why its kind is watched.
-    pub(super) fn group_object(&self, name: &str) -> Option<(Interest, Value)> {
-        let (interest, object) = self.object_of(&self.groups.get(name)?.origin)?;
-        Some((interest, whole(object)))
-    }
-
-    /// Whether what stands for a gang is there, with or without pods.
-    pub(super) fn is_there(&self, origin: &Origin) -> bool {
-        self.object_of(origin).is_some()
-    }
-
-    /// What the object that Muster makes of a gang names as its owner.
-    pub(super) fn owner_of(&self, origin: &Origin) -> Option<OwnerReference> {
-        let (interest, object) = self.object_of(origin)?;
-        let kind = self.sources.resource(interest)?;
-        Some(OwnerReference {
-            api_version: kind.api_version.clone(),
-            kind: kind.kind.clone(),
-            name: object.name_any(),
-            uid: object.metadata.uid.clone()?,
-            block_owner_deletion: None,
-            controller: None,
-        })
-    }
-
-    /// Something that stands for gangs has changed.
-    pub(super) fn see_group(&mut self, interest: Interest, moved: &Moved<DynamicObject>) {
-        let (namespace, name) = super::orders::parts(&moved.key);
-        let ends: String = match interest {
-            Interest::Gang => String::new(),
-            Interest::PriorityClass => return self.try_troubled(),
-            _ => name.to_owned(),
-        };
-        // Few gangs are made of one object, and most have its name in theirs.
-        let touched: Vec<Arc<str>> = self
-            .groups
-            .names()
-            .filter(|gang| gang.starts_with(namespace) && gang.contains(&*ends))
-            .filter(|gang| {
-                self.groups.get(gang).is_some_and(|group| concerns(group, interest, name))
-            })
-            .cloned()
-            .collect();
-        self.dirty.gangs.extend(touched);
-    }
-
-    /// A gang of pods, or why they are none.
+    /// A gang of pods, or why they are none. Those that are leaving are not counted: who made them makes others, and may
+    /// have done so already. Where too few are left without them they are, since nobody may sit where they still are.
     pub(super) fn gather(&self, group: &Group) -> Result<Gathered, String> {
-        let parts = self.parts(group)?;
+        if let Origin::Request { .. } = group.origin {
+            return self.gather_request(&group.origin).map_err(|why| why.to_string());
+        }
+        let (here, leaving) = self.here_and_leaving(group);
+        match self.gather_of(group, &here, &leaving) {
+            Err(why) if !leaving.is_empty() => {
+                let all: Vec<Key> = here.into_iter().chain(leaving).collect();
+                self.gather_of(group, &all, &[]).map_err(|_| why)
+            }
+            gathered => gathered,
+        }
+    }
+
+    /// The pods of a gang that are there to stay, and those that are on a node and leaving it.
+    fn here_and_leaving(&self, group: &Group) -> (Vec<Key>, Vec<Key>) {
+        let (mut here, mut leaving) = (Vec::new(), Vec::new());
+        for key in &group.pods {
+            let Some(pod) = self.mirror.pods.get(key) else { continue };
+            match (pod.is_leaving() && !pod.is_over(), pod.node()) {
+                (false, _) => here.push(key.clone()),
+                (true, Some(_)) => leaving.push(key.clone()),
+                (true, None) => {}
+            }
+        }
+        (here, leaving)
+    }
+
+    fn gather_of(&self, group: &Group, here: &[Key], leaving: &[Key]) -> Result<Gathered, String> {
+        self.owner_is_seen(group)?;
+        if self.is_being_made(group) {
+            return Err("its members are being made".to_owned());
+        }
+        let (mut parts, imagined) = self.parts(group, here)?;
+        let (tied, mut waits) = self.tie_parts(group, &mut parts);
         let terms = self.terms(group)?;
         let templates = self.templates(group)?;
         let members: Vec<Member<'_>> = parts.iter().map(Part::as_member).collect();
@@ -169,62 +79,116 @@ impl Host {
         let gpus = &self.config.gpus;
         let assembled = assemble(&name, &terms, &members, templates.as_deref(), gpus);
         let mut assembled = assembled.map_err(|why| why.to_string())?;
-        if assembled.absent > 0 && !self.may_be_absent(group) {
+        let is_somewhere = |part: &Part| !part.done && part.pod.node().is_some();
+        let runs = !leaving.is_empty() || parts.iter().any(is_somewhere);
+        // Who runs already stays what it was while somebody is made again.
+        if assembled.absent > 0 && !runs && !self.may_be_absent(group) {
             let (exist, absent) = (parts.len(), assembled.absent);
             return Err(format!("{exist} of {} members exist", exist as u32 + absent));
         }
-        self.with_manifest(group, &mut assembled.spec)?;
+        if !self.may_be_absent(group) {
+            no_more_than_exist(&mut assembled);
+        }
+        assembled.spec.disruption.grace = longest_grace(&parts);
+        self.with_manifest(group, &parts, &mut assembled.spec)?;
+        if let Err(why) = self.gather_close(&mut assembled.spec, &tied) {
+            assembled.spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
+            waits.get_or_insert(why);
+        }
         if assembled.spec.priority == 0 {
             assembled.spec.priority = self.priority(group, &terms);
         }
-        let mut roles = BTreeMap::new();
+        let (mut roles, mut ranks) = (BTreeMap::new(), BTreeMap::new());
         for (role, members) in assembled.roles.iter().enumerate() {
-            roles.extend(members.iter().map(|at| (parts[*at].key.clone(), role as u16)));
+            for (rank, at) in members.iter().enumerate() {
+                roles.insert(parts[*at].key.clone(), role as u16);
+                ranks.insert(parts[*at].key.clone(), rank as u32);
+            }
         }
-        Ok(Gathered { spec: assembled.spec, roles })
+        for part in self.parts(group, leaving)?.0 {
+            let like = |role: &RoleSpec| role.request == part.request;
+            let role = assembled.spec.roles.iter().position(like);
+            roles.extend(role.map(|role| (part.key, role as u16)));
+        }
+        Ok(Gathered { spec: assembled.spec, roles, ranks, tied, waits, imagined })
     }
 
-    /// Whether a gang is taken in before all of its members exist. None is yet: their makers make them at once.
-    fn may_be_absent(&self, _: &Group) -> bool {
-        false
+    /// Adds what the ties of pods come to, and says why they cannot go anywhere now, if that is so.
+    fn tie_parts(
+        &self,
+        group: &Group,
+        parts: &mut [Part],
+    ) -> (BTreeMap<Key, Tied>, Option<String>) {
+        let live = parts.iter().filter(|part| !part.done);
+        let pods = live.map(|part| (&part.key, &part.pod, &part.constraints));
+        let pods: Vec<_> = pods.collect();
+        let tied = self.tie(&group.origin.gang_name(), group, &pods);
+        let keys: Vec<Key> = pods.iter().map(|(key, _, _)| (*key).clone()).collect();
+        let mut tied: BTreeMap<Key, Tied> = keys.into_iter().zip(tied).collect();
+        for part in parts {
+            if let Some(tied) = tied.get_mut(&part.key) {
+                tied.constrain(&mut part.constraints);
+            }
+        }
+        let waits = tied.values().find_map(Tied::waits).map(str::to_owned);
+        (tied, waits)
     }
 
-    fn parts(&self, group: &Group) -> Result<Vec<Part>, String> {
-        let mut parts = Vec::with_capacity(group.pods.len());
-        for key in &group.pods {
+    /// These pods of a gang, and whether others are yet to come.
+    fn parts(&self, group: &Group, pods: &[Key]) -> Result<(Vec<Part>, bool), String> {
+        let mut parts = Vec::with_capacity(pods.len());
+        let settled = self.is_settled(&group.origin.gang_name(), group);
+        for key in pods {
             let Some(pod) = self.mirror.pods.get(key) else { continue };
-            if pod.status.phase == "Failed" || (pod.is_leaving() && pod.node().is_none()) {
+            if pod.status.phase == "Failed" {
                 continue; // it does not come back; who made it makes another
             }
-            let (labels, annotations) = marks(pod);
-            let wrong = |why: Vec<String>| format!("pod {key}: {}", why.join("; "));
-            let by_owner = match &group.origin {
-                Origin::Owner { kind, .. } => workloads::role_of_pod(*kind, labels),
-                _ => None,
-            };
-            let role = dialects::role_of(labels, annotations).or(by_owner).map(str::to_owned);
-            let index = match &group.origin {
-                Origin::Owner { kind, .. } => workloads::index_of_pod(*kind, labels),
-                _ => None,
-            };
-            parts.push(Part {
-                key: key.clone(),
-                request: pod.spec.request(annotations, &self.config.gpus).map_err(wrong)?,
-                constraints: pod.spec.constraints().map_err(wrong)?,
-                role,
-                index,
-                done: pod.has_succeeded(),
-            });
+            if pod.is_held() {
+                continue; // it is not there for anybody until it is let go
+            }
+            if pod.node().is_none() && !self.config.serves(pod) && !settled {
+                return Err(format!("pod {key} was let run, and is its own scheduler's to place"));
+            }
+            parts.push(self.part(group, key, pod)?);
         }
-        Ok(parts)
+        let to_come = self.imagined(group, settled, parts.len())?;
+        let imagined = !to_come.is_empty();
+        for (key, pod) in to_come {
+            parts.push(self.part(group, &key, &pod)?);
+        }
+        Ok((parts, imagined))
+    }
+
+    fn part(&self, group: &Group, key: &Key, pod: &Arc<Pod>) -> Result<Part, String> {
+        let (labels, annotations) = marks(pod);
+        let wrong = |why: Vec<String>| format!("pod {key}: {}", why.join("; "));
+        let by_owner = match &group.origin {
+            Origin::Owner { kind, .. } => workloads::role_of_pod(*kind, labels),
+            _ => self.workload_of(group).and_then(|(kind, _)| workloads::role_of_pod(kind, labels)),
+        };
+        let role = dialects::role_of(labels, annotations).or(by_owner).map(str::to_owned);
+        let index = match &group.origin {
+            Origin::Owner { kind, .. } => workloads::index_of_pod(*kind, labels),
+            Origin::Gang { .. } => labels.get(INDEX).and_then(|index| index.parse().ok()),
+            _ => None,
+        };
+        Ok(Part {
+            key: key.clone(),
+            pod: pod.clone(),
+            request: pod.spec.request(annotations, &self.config.gpus).map_err(wrong)?,
+            constraints: pod.spec.constraints().map_err(wrong)?,
+            role,
+            index,
+            done: pod.has_succeeded(),
+        })
     }
 
     /// What a group says of itself, on its object and on its pods.
     fn terms(&self, group: &Group) -> Result<Terms, String> {
         let wrong = |why: Vec<String>| format!("{}: {}", group.origin, why.join("; "));
         let (dialect, by_object) = match &group.origin {
-            Origin::Pod { .. } => return Ok(Terms::default()),
-            Origin::Owner { .. } => (Dialect::Muster, Terms::default()),
+            Origin::Pod { .. } | Origin::Request { .. } => return Ok(Terms::default()),
+            Origin::Owner { .. } => (Dialect::Muster, self.terms_of_job(group).map_err(wrong)?),
             Origin::Gang { .. } => {
                 let object = self.object_of(&group.origin).map(|(_, object)| &object.data);
                 let terms =
@@ -256,13 +220,11 @@ impl Host {
     }
 
     /// The templates of a gang's workload.
-    fn templates(&self, group: &Group) -> Result<Option<Vec<WorkloadRole>>, String> {
-        let Origin::Owner { namespace, templates: (kind, name), .. } = &group.origin else {
+    pub(super) fn templates(&self, group: &Group) -> Result<Option<Vec<WorkloadRole>>, String> {
+        let Some((kind, object)) = self.workload_of(group) else { return Ok(None) };
+        let Some(served) = self.sources.resource(Interest::Workload(kind)) else {
             return Ok(None);
         };
-        let interest = Interest::Workload(*kind);
-        let Some(object) = self.object(interest, namespace, name) else { return Ok(None) };
-        let Some(served) = self.sources.resource(interest) else { return Ok(None) };
         let mut object = whole(object);
         object["apiVersion"] = json!(served.api_version);
         object["kind"] = json!(served.kind);
@@ -274,6 +236,7 @@ impl Host {
     fn with_manifest(
         &self,
         group: &Group,
+        parts: &[Part],
         spec: &mut muster_core::gang::GangSpec,
     ) -> Result<(), String> {
         let Origin::Gang { .. } = group.origin else { return Ok(()) };
@@ -285,28 +248,67 @@ impl Host {
         spec.expected_duration = said.expected_duration;
         spec.deadline = said.deadline;
         spec.cost_of_waiting = said.cost_of_waiting;
-        spec.disruption = said.disruption;
+        let grace = Some(said.disruption.grace).filter(|grace| *grace > Span::ZERO);
+        let grace = grace.unwrap_or(spec.disruption.grace);
+        spec.disruption = Disruption { grace, ..said.disruption };
         spec.scaling = said.scaling;
         spec.user = said.user;
+        if self.templates_of(group).is_some() {
+            // Muster makes them, so that they are there when they have seats.
+            for role in &mut spec.roles {
+                let most = said.roles.iter().find(|one| one.name == role.name).map(|one| one.max);
+                let done = parts.iter().filter(|part| part.done && part.plays(&role.name));
+                let left = most.unwrap_or(0).saturating_sub(done.count() as u32);
+                role.max = role.max.max(left);
+            }
+        }
         Ok(())
     }
 
     /// A gang's priority: what its group says, or what the API server has written on its pods.
     fn priority(&self, group: &Group, terms: &Terms) -> i32 {
-        let by_name = terms.priority_class.as_deref().and_then(|class| {
-            let shelf = self.mirror.others.get(&self.sources.of(Interest::PriorityClass)?)?;
-            let value = shelf.get(class)?.data.get("value")?.as_i64()?;
-            i32::try_from(value).ok()
-        });
         let of_pods = || {
             let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
             pods.filter_map(|pod| pod.spec.priority).max()
         };
-        terms.priority.or(by_name).or_else(of_pods).unwrap_or(0)
+        self.priority_of(terms).or_else(of_pods).unwrap_or(0)
+    }
+
+    /// The priority that terms set, by number or by name.
+    pub(super) fn priority_of(&self, terms: &Terms) -> Option<i32> {
+        let by_name = || {
+            let shelf = self.mirror.others.get(&self.sources.of(Interest::PriorityClass)?)?;
+            let class = shelf.get(terms.priority_class.as_deref()?)?;
+            i32::try_from(class.data.get("value")?.as_i64()?).ok()
+        };
+        terms.priority.or_else(by_name)
+    }
+}
+
+/// How long a pod that does not say has to end.
+const GRACE: u32 = 30;
+
+/// How long a gang's pods have to end, unless it says otherwise: as long as the one that needs longest.
+fn longest_grace(parts: &[Part]) -> Span {
+    let said = |part: &Part| part.pod.spec.termination_grace_period_seconds;
+    let seconds = parts.iter().map(|part| said(part).unwrap_or(GRACE.into())).max();
+    Span::secs(u64::try_from(seconds.unwrap_or(0)).unwrap_or(0))
+}
+
+/// A workload may say that it could have more pods than it has; whether it ever does is up to who makes them. Seats are
+/// for pods that exist, and there are more of them when there are more of those.
+fn no_more_than_exist(assembled: &mut Assembled) {
+    for (role, members) in assembled.spec.roles.iter_mut().zip(&assembled.roles) {
+        let exist = u32::try_from(members.len()).unwrap_or(u32::MAX);
+        role.max = role.max.min(exist.max(role.min));
     }
 }
 
 impl Part {
+    fn plays(&self, role: &str) -> bool {
+        self.role.as_deref() == Some(role)
+    }
+
     fn as_member(&self) -> Member<'_> {
         Member {
             name: &self.key,
@@ -324,40 +326,15 @@ fn needs_object(dialect: Dialect) -> bool {
     !matches!(dialect, Dialect::Muster | Dialect::Koordinator | Dialect::KubeBatch)
 }
 
-/// Whether a gang is made of an object of that name.
-fn concerns(group: &Group, interest: Interest, name: &str) -> bool {
-    match (&group.origin, interest) {
-        (Origin::Gang { name: of, .. }, Interest::Gang) => **of == *name,
-        (Origin::Group(group), Interest::Group(dialect, _)) => {
-            group.dialect == dialect && group.object() == name
-        }
-        (Origin::Owner { kind, owner, templates, .. }, Interest::Workload(of)) => {
-            (*kind == of && **owner == *name) || (templates.0 == of && *templates.1 == *name)
-        }
-        _ => false,
-    }
-}
-
-fn controller(owners: &[OwnerReference]) -> Option<OwnerRef> {
-    let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
-    Some(OwnerRef {
-        api_version: owner.api_version.clone(),
-        kind: owner.kind.clone(),
-        name: owner.name.clone(),
-        uid: owner.uid.clone(),
-        controller: owner.controller,
-    })
-}
-
 /// An object with its metadata, as its dialect's reader wants it.
-fn whole(object: &DynamicObject) -> Value {
+pub(super) fn whole(object: &DynamicObject) -> Value {
     let mut value = object.data.clone();
     value["metadata"] = serde_json::to_value(&object.metadata).unwrap_or_default();
     value
 }
 
 /// The labels and annotations of a pod.
-fn marks(pod: &Pod) -> (&Marks, &Marks) {
+pub(super) fn marks(pod: &Pod) -> (&Marks, &Marks) {
     static NONE: Marks = Marks::new();
     let or_none = |marks: &'static Marks| marks;
     let labels = pod.metadata.labels.as_ref().unwrap_or_else(|| or_none(&NONE));

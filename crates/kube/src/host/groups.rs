@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use muster_core::gang::GangSpec;
+use muster_core::time::Time;
 use rustc_hash::FxHashMap;
 
+use super::ties::{Choosing, Tied};
 use crate::intake::Origin;
 use crate::shelf::Key;
 
@@ -20,14 +23,38 @@ pub(super) struct Group {
     pub(super) spec: Option<GangSpec>,
     /// The role each pod plays, by place in the gang's list.
     pub(super) roles: BTreeMap<Key, u16>,
+    /// Which one of its role each pod is: the lowest come first and go last.
+    pub(super) ranks: BTreeMap<Key, u32>,
     /// Where pods were told to go and have not been seen yet.
     pub(super) assigned: BTreeMap<Key, Arc<str>>,
     /// Whether its placement is written down, so that pods may be bound.
     pub(super) recorded: bool,
+    /// How often that is being written down: the last counts.
+    pub(super) recording: u32,
+    /// Pods that are being made of its templates.
+    pub(super) making: BTreeSet<Key>,
+    /// Whether one of them could not be made.
+    pub(super) unmade: bool,
     /// Pods that were told to go.
     pub(super) leaving: BTreeSet<Key>,
-    /// Why it cannot be taken in.
-    pub(super) trouble: Option<String>,
+    /// Why it cannot be taken in, and since when something is in the way.
+    pub(super) trouble: Option<(String, Instant)>,
+    /// What the ties of each pod come to, or came to when it was placed.
+    pub(super) tied: BTreeMap<Key, Tied>,
+    /// Why it cannot go anywhere now, although it was taken in.
+    pub(super) waits: Option<String>,
+    /// The volumes it waits for before its pods are bound.
+    pub(super) choosing: Option<Choosing>,
+    /// Since when its owner is asked to make its pods, for which there is room now.
+    pub(super) called: Option<Instant>,
+    /// Since when pods of it that were let go are waited for to be put on their nodes by another scheduler.
+    pub(super) handed_over: Option<Time>,
+    /// Whether what the World was told is made of what its Job will be, and not of pods.
+    pub(super) imagined: bool,
+    /// Whether its Job was seen to run since the gang has its seats.
+    pub(super) let_run: bool,
+    /// What its Job was last told: whether to be suspended.
+    pub(super) told_suspend: Option<bool>,
 }
 
 impl Group {
@@ -37,11 +64,28 @@ impl Group {
             pods: BTreeSet::new(),
             spec: None,
             roles: BTreeMap::new(),
+            ranks: BTreeMap::new(),
             assigned: BTreeMap::new(),
             recorded: false,
+            recording: 0,
+            making: BTreeSet::new(),
+            unmade: false,
             leaving: BTreeSet::new(),
             trouble: None,
+            tied: BTreeMap::new(),
+            waits: None,
+            choosing: None,
+            called: None,
+            handed_over: None,
+            imagined: false,
+            let_run: false,
+            told_suspend: None,
         }
+    }
+
+    /// A pod's place among those of its role; the last for one that has none.
+    pub(super) fn rank(&self, pod: &str) -> u32 {
+        self.ranks.get(pod).copied().unwrap_or(u32::MAX)
     }
 }
 
@@ -49,13 +93,16 @@ impl Group {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     by_name: BTreeMap<Arc<str>, Group>,
+    /// Those that cannot be taken in.
+    troubled: BTreeSet<Arc<str>>,
     of_pod: FxHashMap<Key, Arc<str>>,
 }
 
 impl Groups {
-    /// Whether a pod belongs to a gang.
-    pub(super) fn has(&self, pod: &str) -> bool {
-        self.of_pod.contains_key(pod)
+    /// The gang of a pod.
+    pub(super) fn of(&self, pod: &str) -> Option<(&Arc<str>, &Group)> {
+        let name = self.of_pod.get(pod)?;
+        Some((name, self.by_name.get(name)?))
     }
     pub(super) fn get(&self, name: &str) -> Option<&Group> {
         self.by_name.get(name)
@@ -80,7 +127,10 @@ impl Groups {
         if let Some(group) = before.as_deref().and_then(|before| self.by_name.get_mut(before)) {
             group.pods.remove(pod);
         }
-        self.ensure(origin).pods.insert(pod.clone());
+        let group = self.ensure(origin);
+        group.making.remove(pod);
+        group.unmade &= !group.making.is_empty();
+        group.pods.insert(pod.clone());
         before
     }
 
@@ -92,12 +142,37 @@ impl Groups {
             group.assigned.remove(pod);
             group.leaving.remove(pod);
             group.roles.remove(pod);
+            group.ranks.remove(pod);
         }
         Some(name)
     }
 
+    /// A gang cannot be taken in, or nothing is in its way any more. Whether that is news.
+    pub(super) fn trouble(&mut self, name: &Arc<str>, why: Option<String>) -> bool {
+        let Some(group) = self.by_name.get_mut(name) else { return false };
+        let before = group.trouble.take();
+        group.trouble = match why {
+            Some(why) => {
+                self.troubled.insert(name.clone());
+                let since = before.as_ref().map_or_else(Instant::now, |(_, since)| *since);
+                Some((why, since))
+            }
+            None => {
+                self.troubled.remove(name);
+                None
+            }
+        };
+        before.map(|(why, _)| why) != group.trouble.as_ref().map(|(why, _)| why.clone())
+    }
+
+    /// Gangs that cannot be taken in.
+    pub(super) fn troubled(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.troubled.iter()
+    }
+
     /// A gang is over.
     pub(super) fn forget(&mut self, name: &str) {
+        self.troubled.remove(name);
         if let Some(group) = self.by_name.remove(name) {
             for pod in group.pods {
                 self.of_pod.remove(&pod);

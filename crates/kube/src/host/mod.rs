@@ -8,15 +8,28 @@ mod claims;
 mod decide;
 mod events;
 mod gangs;
+mod gates;
 mod gather;
 mod groups;
+mod jobs;
+mod lanes;
+mod makes;
 mod nodes;
 mod objects;
 mod orders;
+mod owners;
+mod queues;
 mod rebuild;
 mod record;
+mod requests;
+mod requisitions;
+mod resize;
 mod run;
+mod since;
+mod stages;
 mod status;
+mod tally;
+mod ties;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +40,7 @@ use muster_core::node::NodeSpec;
 use muster_core::time::Time;
 use muster_core::verdict::Verdict;
 use muster_core::{Event, World};
+use muster_forecast::Forecaster;
 use muster_plan::Policy;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
@@ -36,23 +50,43 @@ use crate::mirror::Mirror;
 use crate::shelf::Key;
 use events::Crier;
 use groups::Groups;
+use lanes::Lanes;
 use objects::{KnownPool, Sources};
+use requests::Requests;
+use requisitions::Requisitions;
 pub use run::{Config, HostError, run};
 use status::Written;
+use tally::Tally;
+pub(crate) use ties::Tied;
+use ties::Ties;
 
 /// What a task has to say that nobody would see otherwise.
 #[derive(Debug)]
 pub(crate) enum Told {
     /// Where a gang's members go is written down.
     Recorded(Arc<str>),
+    /// Where a gang's members go could not be written down.
+    NotRecorded(Arc<str>),
+    /// The members that a gang's owner was asked for may have had time enough.
+    Called(Arc<str>),
+    /// What is said of a gang could not be written down.
+    Unwritten(Arc<str>),
     /// A pod could not be bound as it was told.
     NotBound { gang: Arc<str>, pod: Key },
+    /// A member of a Gang with templates could not be made.
+    NotMade { gang: Arc<str>, pod: Key, why: String },
+    /// A pod could not be sent away.
+    NotSentAway { gang: Arc<str>, pod: Key },
+    /// A Job could not be suspended, or let run.
+    JobDeaf(Arc<str>),
     /// A claim was refused, or is gone already.
     ClaimRefused(ClaimId, String),
-    /// What a gang's owner is told is written.
-    Written(Arc<str>),
     /// There was nothing to release any more.
     ClaimGone(ClaimId),
+    /// Whose a node is could not be written on it.
+    NotMarked(Arc<str>),
+    /// What became of a request could not be written down.
+    RequestUntold(Arc<str>),
 }
 
 /// What must be looked at again.
@@ -70,9 +104,14 @@ pub(crate) struct Host {
     policy: Policy,
     pools: BTreeMap<Arc<str>, KnownPool>,
     groups: Groups,
+    ties: Ties,
+    requests: Requests,
+    requisitions: Requisitions,
     /// The order that assembles for each gang.
     orders_of: BTreeMap<Arc<str>, OrderId>,
     verdicts: Vec<(GangId, Verdict)>,
+    /// When those that hold a start time are to start.
+    expected: BTreeMap<GangId, Time>,
     written: Written,
     /// Whether something was not written because it changes too often.
     unwritten: bool,
@@ -81,6 +120,9 @@ pub(crate) struct Host {
     dirty: Dirty,
     hands: Hands,
     crier: Crier,
+    lanes: Lanes,
+    tally: Tally,
+    forecaster: Forecaster,
     told: mpsc::UnboundedSender<Told>,
     /// Whether the World has changed since the planner was last asked.
     changed: bool,

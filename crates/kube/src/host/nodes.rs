@@ -1,6 +1,7 @@
 //! Nodes become nodes, without what pods of others take of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use muster_core::Event;
 use muster_core::id::ClaimId;
@@ -12,20 +13,25 @@ use crate::objects::Node;
 
 impl Host {
     /// Looks at a node again: it has changed, or what others have on it has.
-    pub(super) fn look_at_node(&mut self, name: &str) {
+    pub(super) fn look_at_node(&mut self, name: &Arc<str>) {
         let Some(node) = self.mirror.nodes.get(name).cloned() else {
             if self.world.node_named(name).is_some() {
-                self.happened(&Event::NodeGone(name.into()));
+                self.happened(&Event::NodeGone(name.clone()));
             }
+            self.taken_node_is_gone(name);
             return;
         };
+        if self.is_being_taken(name, &node) {
+            return;
+        }
         let claim = self.claim_of(&node);
         let gpu = claim.and_then(|id| {
             let claim = self.world.claims().get(&id)?;
             self.world.offering(claim.offering).spec.gpu.clone()
         });
         let foreign = self.foreign_on(name);
-        match node_spec(&node, &foreign, claim.map(|id| (id, gpu.as_ref()))) {
+        let tokens = self.ties.on_every_node();
+        match node_spec(&node, tokens, &foreign, claim.map(|id| (id, gpu.as_ref()))) {
             Ok(spec) => {
                 if self.seen_nodes.get(&spec.name) != Some(&spec)
                     || self.world.node_named(name).is_none()
@@ -36,25 +42,31 @@ impl Host {
             }
             Err(why) => {
                 // A node that cannot be understood takes nobody; those on it are not its fault.
-                tracing::warn!(node = name, why, "a node cannot be understood");
+                tracing::warn!(node = &**name, why, "a node cannot be understood");
             }
         }
     }
 
-    /// The claim that a node answers: Karpenter copies its labels, and says on the claim which node it became.
+    /// The claim that a node answers: Karpenter copies its labels, and says on the claim which node it became. Nodes of
+    /// autoscalers are taken for a claim.
     fn claim_of(&self, node: &Node) -> Option<ClaimId> {
-        let labels = node.metadata.labels.as_ref()?;
-        let id = ClaimId(labels.get(CLAIM)?.parse().ok()?);
-        self.world.claims().contains_key(&id).then_some(id)
+        let labelled = || {
+            let label = node.metadata.labels.as_ref()?.get(CLAIM)?;
+            let id = ClaimId(label.parse().ok()?);
+            self.world.claims().contains_key(&id).then_some(id)
+        };
+        self.taken_for(node).or_else(labelled)
     }
 
     /// What pods of others take of a node.
-    fn foreign_on(&self, name: &str) -> Foreign {
+    pub(super) fn foreign_on(&self, name: &str) -> Foreign {
         let mut foreign = Foreign::default();
         for (key, pod) in self.mirror.pods_on(name) {
-            if pod.is_over() || self.groups.has(key) {
+            let known = |name: &str| self.world.gang_named(name).is_some();
+            if pod.is_over() || self.groups.of(key).is_some_and(|(gang, _)| known(gang)) {
                 continue;
             }
+            foreign.add_tokens(self.foreign_tokens(pod));
             let none = BTreeMap::new();
             let annotations = pod.metadata.annotations.as_ref().unwrap_or(&none);
             match pod.spec.request(annotations, &self.config.gpus) {

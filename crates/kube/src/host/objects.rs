@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
-use kube::{Client, ResourceExt};
+use muster_api::dialects::Dialect;
 use muster_api::{Manifests, PoolManifest};
 use muster_core::Event;
 use muster_core::pool::OfferingSpec;
@@ -13,7 +14,7 @@ use muster_core::topology::Levels;
 use serde_json::json;
 
 use super::Host;
-use crate::discover::{Wanted, find};
+use crate::discover::Wanted;
 use crate::intake::{self, Interest};
 use crate::shelf::Moved;
 use crate::watch::{Source, Watches};
@@ -43,26 +44,29 @@ impl Sources {
         Some(&self.kinds[self.of(interest)?.0].1)
     }
 
-    /// Looks for kinds that are served and not watched yet, and watches them.
-    pub(super) async fn look_around(
+    /// Kinds that are not watched yet.
+    pub(super) fn missing(&self) -> Vec<(Interest, Wanted)> {
+        let mut wanted = intake::wanted();
+        wanted.retain(|(interest, _)| !self.by_interest.contains_key(interest));
+        wanted
+    }
+
+    /// Watches a kind that is served.
+    pub(super) fn add(
         &mut self,
-        client: &Client,
+        interest: Interest,
+        kind: ApiResource,
         watches: &mut Watches,
-    ) -> kube::Result<Vec<Source>> {
-        let mut new = Vec::new();
-        for (interest, wanted) in intake::wanted() {
-            if self.by_interest.contains_key(&interest) {
-                continue;
-            }
-            let Some(kind) = find(client, &wanted).await? else { continue };
-            let source = Source(self.kinds.len());
-            tracing::info!(kind = kind.kind, version = kind.api_version, "watched");
-            watches.other(source, &kind);
-            self.by_interest.insert(interest, source);
-            self.kinds.push((interest, kind));
-            new.push(source);
+    ) -> Option<Source> {
+        let source = Source(self.kinds.len());
+        if self.by_interest.contains_key(&interest) {
+            return None;
         }
-        Ok(new)
+        tracing::info!(kind = kind.kind, version = kind.api_version, "watched");
+        watches.other(source, &kind);
+        self.by_interest.insert(interest, source);
+        self.kinds.push((interest, kind));
+        Some(source)
     }
 }
 
@@ -93,41 +97,69 @@ impl Host {
     /// Takes in a change of any kind that is not a pod, a node or a claim.
     pub(super) fn see_other(&mut self, source: Source, moved: &Moved<DynamicObject>) {
         match self.sources.interest(source) {
-            Interest::Queue => self.see_queue(moved),
+            Interest::Queue | Interest::ForeignQueue(_) => self.see_queue(&moved.key),
             Interest::Pool => self.see_pool(moved),
             Interest::Topology => self.levels_changed(),
             Interest::Order => {}
-            interest => self.see_group(interest, moved),
-        }
-    }
-
-    fn see_queue(&mut self, moved: &Moved<DynamicObject>) {
-        let Some(object) = &moved.is else { return };
-        match read("Queue", object) {
-            Ok(manifests) => {
-                let mine = |name: &str| name == object.name_any();
-                for queue in manifests.queues.into_iter().filter(|queue| mine(&queue.name)) {
-                    self.happened(&Event::QueueSet(queue));
-                }
-                self.try_troubled();
+            Interest::Request => {
+                self.see_requisition(moved);
+                self.see_request(moved);
             }
-            Err(why) => tracing::warn!(queue = &*moved.key, why, "a queue cannot be understood"),
+            Interest::PodTemplate => {
+                self.see_own_template(moved);
+                self.see_template();
+            }
+            Interest::Namespace | Interest::Volume | Interest::StorageClass => self.ties.stir(),
+            Interest::VolumeClaim => {
+                self.ties.stir();
+                self.look_for_volumes();
+            }
+            interest => {
+                if let Interest::Group(Dialect::Volcano, _) = interest {
+                    self.see_group_without_pods(moved);
+                }
+                if interest == Interest::Gang {
+                    self.see_templates(moved);
+                }
+                self.see_group(interest, moved);
+            }
         }
     }
 
-    fn see_pool(&mut self, moved: &Moved<DynamicObject>) {
+    pub(super) fn see_pool(&mut self, moved: &Moved<DynamicObject>) {
         let Some(object) = &moved.is else { return };
         match read("Pool", object) {
             Ok(manifests) => {
                 for mut manifest in manifests.pools {
                     manifest.spec.offerings.iter_mut().for_each(say_pods);
-                    self.happened(&Event::PoolSet(manifest.spec.clone()));
                     let pool: Arc<str> = manifest.spec.name.clone();
+                    let known = self.pools.get(&pool).map(|known| &known.manifest);
+                    if known == Some(&manifest) && moved.was.is_some() {
+                        continue; // how it stands was written on it
+                    }
+                    self.tell_pool(&manifest);
                     self.pools.insert(pool, KnownPool { manifest, owner: owner("Pool", object) });
                 }
             }
             Err(why) => tracing::warn!(pool = &*moved.key, why, "a pool cannot be understood"),
         }
+    }
+
+    /// Tells the World of a pool. Its nodes will have every token, as all nodes have.
+    fn tell_pool(&mut self, manifest: &PoolManifest) {
+        let mut spec = manifest.spec.clone();
+        let tokens = self.ties.on_every_node();
+        for offering in &mut spec.offerings {
+            offering.allocatable.extend(tokens.clone());
+        }
+        self.happened(&Event::PoolSet(spec));
+    }
+
+    /// Tells the World of all pools again.
+    pub(super) fn tell_pools(&mut self) {
+        let pools: Vec<PoolManifest> =
+            self.pools.values().map(|known| known.manifest.clone()).collect();
+        pools.iter().for_each(|pool| self.tell_pool(pool));
     }
 
     /// The levels that the cluster's Topology names, or those there are when nobody says.

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
+use kube::ResourceExt;
 use muster_api::crd::{GangStatus, OrderSpec};
+use muster_api::dialects::Dialect;
+use muster_api::workloads::WorkloadKind;
 use muster_core::event::Sitting;
 use muster_core::gang::Phase;
 use muster_core::plan::Action;
@@ -15,9 +18,10 @@ use muster_core::{Event, World};
 use muster_plan::world_for;
 
 use super::Host;
+use super::jobs::moved;
 use super::orders::{order_name, read};
-use crate::intake::Interest;
-use crate::karpenter::marks;
+use crate::intake::{Interest, Origin};
+use crate::karpenter::{MANAGED_BY, MUSTER, marks};
 use crate::shelf::{Moved, Shelf};
 
 /// Claims and orders are numbered by seconds since this instant, so that a process that has seen none of the old ones
@@ -31,8 +35,12 @@ impl Host {
         self.seen_nodes.clear();
         self.orders_of.clear();
         self.groups = super::groups::Groups::default();
+        self.ties = super::ties::Ties::default();
         self.find_queues_and_pools();
+        self.find_requests();
         self.find_gangs();
+        self.remove_orphans();
+        self.tell_pools();
         self.find_claims_and_nodes();
         self.find_who_runs();
         self.find_orders();
@@ -50,16 +58,14 @@ impl Host {
     fn find_queues_and_pools(&mut self) {
         self.happened(&Event::Epoch(0));
         self.happened(&Event::QueueSet(QueueSpec::open("default")));
-        for interest in [Interest::Queue, Interest::Pool] {
-            for moved in self.all_of(interest) {
-                let source = self.sources.of(interest).expect("it has objects");
-                self.see_other(source, &moved);
-            }
+        self.set_queues();
+        for moved in self.all_of(Interest::Pool) {
+            self.see_pool(&moved);
         }
     }
 
     /// Everything on a shelf, as if it had just been seen.
-    fn all_of(&self, interest: Interest) -> Vec<Moved<kube::api::DynamicObject>> {
+    pub(super) fn all_of(&self, interest: Interest) -> Vec<Moved<kube::api::DynamicObject>> {
         let shelf = self.sources.of(interest).and_then(|source| self.mirror.others.get(&source));
         let objects = shelf.into_iter().flat_map(Shelf::iter);
         objects
@@ -72,10 +78,22 @@ impl Host {
         let pods: Vec<_> =
             self.mirror.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
         for (key, pod) in pods {
-            if self.config.serves(&pod) {
+            if self.is_ours(&pod) {
                 let origin = self.origin_of(&pod);
                 self.groups.join(&key, origin);
+                self.seat_seen(&key, &pod);
             }
+        }
+        for moved in self.all_of(Interest::Workload(WorkloadKind::Job)) {
+            if let Some(origin) = moved.is.and_then(|job| self.origin_of_job(&job)) {
+                self.groups.ensure(origin);
+            }
+        }
+        for moved in self.all_of(Interest::Gang) {
+            self.see_templates(&moved);
+        }
+        for moved in self.all_of(Interest::Group(Dialect::Volcano, 0)) {
+            self.see_group_without_pods(&moved);
         }
         let mut found: Vec<(Time, Arc<str>)> = Vec::new();
         for name in self.groups.names() {
@@ -87,18 +105,34 @@ impl Host {
             let group = self.groups.get(&name).expect("named");
             // Those that are over are nobody's business any more.
             let standing = self.standing(group);
-            if standing.bound.is_empty() && standing.free.is_empty() {
+            let nobody = standing.bound.is_empty() && standing.free.is_empty();
+            let is_request = matches!(group.origin, Origin::Request { .. });
+            if nobody && !self.may_be_absent(group) && !self.is_to_go_on(group) && !is_request {
                 continue;
             }
-            match self.gather(group) {
+            match self.gather_named(&name) {
                 Ok(gathered) => {
                     let spec = gathered.spec.clone();
                     let taken = self.happened_at(at, &Event::GangSubmitted(spec.clone()));
                     let group = self.groups.get_mut(&name).expect("named");
-                    group.roles = gathered.roles;
+                    (group.roles, group.ranks) = (gathered.roles, gathered.ranks);
+                    (group.tied, group.waits) = (gathered.tied, gathered.waits);
+                    group.imagined = gathered.imagined;
                     group.spec = taken.then_some(spec);
                 }
-                Err(why) => self.groups.get_mut(&name).expect("named").trouble = Some(why),
+                Err(why) => drop(self.groups.trouble(&name, Some(why))),
+            }
+        }
+    }
+
+    /// Objects that Muster made of gangs that are no more, and that nobody else will remove: whoever should have was
+    /// ended first.
+    fn remove_orphans(&mut self) {
+        for Moved { key, is, .. } in self.all_of(Interest::Gang) {
+            let Some(object) = is else { continue };
+            let own = object.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
+            if own && object.owner_references().is_empty() && self.groups.get(&key).is_none() {
+                self.remove_object(&key);
             }
         }
     }
@@ -110,12 +144,14 @@ impl Host {
                 self.find_claim(&marks);
             }
         }
+        self.find_requisitions();
         for claim in claims {
             let key: Arc<str> = claim.metadata.name.clone().unwrap_or_default().into();
             self.see_claim(&Moved { key, was: None, is: Some(claim) });
         }
         let nodes: Vec<Arc<str>> = self.mirror.nodes.iter().map(|(key, _)| key.clone()).collect();
         nodes.iter().for_each(|node| self.look_at_node(node));
+        self.follow_requisitions();
     }
 
     /// Gangs that have seats: where their placement says, or where their pods are.
@@ -126,22 +162,41 @@ impl Host {
             let group = self.groups.get(&name).expect("named");
             let standing = self.standing(group);
             let mut sitting = self.recorded(&name).unwrap_or_default();
+            let is_request = matches!(group.origin, Origin::Request { .. });
             let was_recorded = !sitting.is_empty();
-            if !was_recorded {
+            if is_request && was_recorded {
+                sitting = self.still_booked(&name, sitting);
+                if sitting.is_empty() {
+                    self.was_spent(&name, id);
+                    continue;
+                }
+            }
+            if !was_recorded && !is_request {
                 sitting = self.sitting(group, &standing.bound);
             }
             if sitting.is_empty() {
                 continue;
             }
+            let there = self.sitting(group, &standing.bound);
             let gang = self.world.gang(id).expect("named");
             let mins: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
             let seats: u32 = sitting.iter().map(|one| u32::from(one.members)).sum();
             let since = self.made_at(group);
             self.happened(&Event::GangFound { gang: id, since, sitting });
+            // Who is somewhere takes a place there, whatever was written down.
+            let gang = self.world.gang(id).expect("named");
+            if let Some(sitting) = moved(&gang.seats, &there).filter(|_| !is_request) {
+                self.happened(&Event::GangFound { gang: id, since, sitting });
+            }
             let group = self.groups.get_mut(&name).expect("named");
             group.recorded = true;
-            if seats < mins && self.world.gang(id).is_some_and(|gang| gang.phase != Phase::Waiting)
-            {
+            let group = self.groups.get(&name).expect("named");
+            if group.pods.is_empty() && self.comes_when_let_in(group) {
+                self.keep_for_members(&name);
+                self.let_in(&name);
+            }
+            let is_part = seats < mins && !is_request;
+            if is_part && self.world.gang(id).is_some_and(|gang| gang.phase != Phase::Waiting) {
                 // Part of a gang, and no record of where the rest was to go: it starts over as a whole.
                 let reason = muster_core::plan::StopReason::Moved;
                 self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
@@ -149,10 +204,21 @@ impl Host {
         }
     }
 
+    /// The object of a gang, whoever made it.
+    pub(super) fn gang_seen(&self, name: &str) -> Option<&Arc<kube::api::DynamicObject>> {
+        self.mirror.others.get(&self.sources.of(Interest::Gang)?)?.get(name)
+    }
+
+    /// Whether it was written down where a gang's members go.
+    pub(super) fn has_placement(&self, name: &str) -> bool {
+        let gang = self.gang_seen(name);
+        let placement = gang.and_then(|gang| gang.data.pointer("/status/placement")?.as_array());
+        placement.is_some_and(|placement| !placement.is_empty())
+    }
+
     /// Where a gang's members were told to go, if that was written down and all of it is still there.
-    fn recorded(&self, name: &str) -> Option<Vec<Sitting>> {
-        let shelf = self.mirror.others.get(&self.sources.of(Interest::Gang)?)?;
-        let status = shelf.get(name)?.data.get("status")?.clone();
+    pub(super) fn recorded(&self, name: &str) -> Option<Vec<Sitting>> {
+        let status = self.gang_seen(name)?.data.get("status")?.clone();
         let status: GangStatus = serde_json::from_value(status).ok()?;
         let gang = self.world.gang(self.world.gang_named(name)?)?;
         let one = |placement: &muster_api::crd::Placement| {

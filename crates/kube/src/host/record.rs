@@ -4,12 +4,13 @@
 //! gang was made of; a pod that stands for itself needs none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, DynamicObject};
+use kube::api::{Api, DynamicObject};
 use muster_api::crd::{GangPhase, Placement};
-use muster_core::gang::{Gang, GangSpec};
+use muster_core::gang::{Gang, GangSpec, Phase};
 use muster_core::id::GangId;
-use muster_core::resource::display_amount;
+use muster_core::resource::{TOKEN, display_amount};
 use serde_json::{Value, json};
 
 use super::orders::parts;
@@ -21,6 +22,9 @@ use crate::karpenter::{MANAGED_BY, MUSTER};
 /// What a gang that Muster wrote down was made of.
 pub(crate) const SOURCE: &str = "muster.sh/source";
 
+/// How long until what was refused is tried again.
+pub(super) const AGAIN: Duration = Duration::from_secs(5);
+
 impl Host {
     /// Writes down where a gang's members go, and has them bound then.
     pub(super) fn record(&mut self, name: &Arc<str>, id: GangId) {
@@ -28,18 +32,29 @@ impl Host {
         let placement = self.placement(gang);
         let nodes =
             placement.iter().map(|one| &one.node).collect::<std::collections::BTreeSet<_>>();
+        let phase = match gang.phase {
+            Phase::Running { .. } => GangPhase::Running,
+            _ => GangPhase::Admitted,
+        };
         let status = json!({"status": {
-            "phase": GangPhase::Admitted,
+            "phase": phase,
             "placement": placement,
             "nodes": nodes.len(),
         }});
         let Some(objects) = self.gang_objects(name) else { return };
         let object = self.gang_object(name);
-        let (hands, told, name) = (self.hands.clone(), self.told.clone(), name.clone());
-        tokio::spawn(async move {
-            match write(&hands, &objects, &name, object, status).await {
-                Ok(()) => drop(told.send(Told::Recorded(name))),
-                Err(said) => tracing::warn!(gang = &*name, %said, "where it goes was not written"),
+        if let Some(group) = self.groups.get_mut(name) {
+            group.recording += 1;
+        }
+        let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        self.lanes.write(name, async move {
+            match write(&hands, &objects, &gang, object, status).await {
+                Ok(()) => drop(told.send(Told::Recorded(gang))),
+                Err(said) => {
+                    tracing::warn!(gang = &*gang, %said, "where it goes was not written");
+                    tokio::time::sleep(AGAIN).await;
+                    let _ = told.send(Told::NotRecorded(gang));
+                }
             }
         });
     }
@@ -66,42 +81,59 @@ impl Host {
     }
 
     /// Makes the object of a gang that has none.
-    pub(super) fn ensure_object(&self, name: &Arc<str>) {
+    pub(super) fn ensure_object(&mut self, name: &Arc<str>) {
         let (Some(objects), Some(object)) = (self.gang_objects(name), self.gang_object(name))
         else {
             return;
         };
-        let (hands, name) = (self.hands.clone(), name.clone());
-        tokio::spawn(async move {
+        let (hands, gang) = (self.hands.clone(), name.clone());
+        self.lanes.write(name, async move {
             match hands.create(&objects, &object).await {
-                Ok(_) | Err(Said::Conflict(_) | Said::NotLeader) => {}
-                Err(said) => tracing::warn!(gang = &*name, %said, "its object was not made"),
+                Ok(_) | Err(Said::Exists | Said::NotLeader) => {}
+                Err(said) => tracing::warn!(gang = &*gang, %said, "its object was not made"),
             }
         });
     }
 
     /// A gang holds nothing any more. Its object goes if Muster made it and nothing is left of the gang.
-    pub(super) fn write_off(&self, name: &Arc<str>) {
+    pub(super) fn write_off(&mut self, name: &Arc<str>) {
         let Some(group) = self.groups.get(name) else { return };
         if matches!(group.origin, Origin::Pod { .. }) {
             return;
         }
-        let Some(objects) = self.gang_objects(name) else { return };
         // The object of a Gang that is gone is gone, or was Muster's.
-        let gone = group.pods.is_empty() && !self.is_there(&group.origin);
-        let over = group.spec.is_none();
-        let (hands, name) = (self.hands.clone(), name.clone());
-        tokio::spawn(async move {
-            let (_, object) = parts(&name);
-            let said = if gone {
-                hands.delete(&objects, object, &DeleteParams::default()).await.err()
-            } else {
-                let phase = if over { GangPhase::Succeeded } else { GangPhase::Waiting };
-                let patch = json!({"status": {"phase": phase, "placement": null, "nodes": null}});
-                hands.patch_status(&objects, object, &patch).await.err()
-            };
+        if group.pods.is_empty() && !self.is_there(&group.origin) {
+            return self.remove_object(name);
+        }
+        let phase = match (group.spec.is_none(), self.has_failed(group)) {
+            (false, _) => GangPhase::Waiting,
+            (true, false) => GangPhase::Succeeded,
+            (true, true) => GangPhase::Failed,
+        };
+        self.say_over(name, phase);
+    }
+
+    /// Says that a gang holds nothing, and where it stands.
+    pub(super) fn say_over(&mut self, name: &Arc<str>, phase: GangPhase) {
+        let Some(objects) = self.gang_objects(name) else { return };
+        let (hands, gang) = (self.hands.clone(), name.clone());
+        self.lanes.write(name, async move {
+            let (_, object) = parts(&gang);
+            let patch = json!({"status": {"phase": phase, "placement": null, "nodes": null}});
+            let said = hands.patch_status(&objects, object, &patch).await.err();
             if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
-                tracing::warn!(gang = &*name, %said, "not written off");
+                tracing::warn!(gang = &*gang, %said, "not written off");
+            }
+        });
+    }
+
+    /// Removes the object of a gang that is no more.
+    pub(super) fn remove_object(&mut self, name: &Arc<str>) {
+        let Some(objects) = self.gang_objects(name) else { return };
+        let (hands, gang) = (self.hands.clone(), name.clone());
+        self.lanes.write(name, async move {
+            if hands.remove(&objects, parts(&gang).1).await.is_ok() {
+                tracing::debug!(gang = &*gang, "its object was removed");
             }
         });
     }
@@ -112,7 +144,7 @@ impl Host {
     }
 
     /// The object that Muster makes for a gang, if it is Muster's to make.
-    fn gang_object(&self, name: &str) -> Option<DynamicObject> {
+    pub(super) fn gang_object(&self, name: &str) -> Option<DynamicObject> {
         let group = self.groups.get(name)?;
         let spec = group.spec.as_ref()?;
         let is_written =
@@ -143,6 +175,7 @@ fn spoken(spec: &GangSpec) -> Value {
         .iter()
         .map(|role| {
             let amounts = role.request.amounts.iter();
+            let amounts = amounts.filter(|(name, _)| !name.starts_with(TOKEN));
             let mut resources: serde_json::Map<String, Value> = amounts
                 .map(|(name, amount)| {
                     (name.to_string(), json!(display_amount(name, *amount).to_string()))
@@ -168,7 +201,7 @@ fn spoken(spec: &GangSpec) -> Value {
 }
 
 /// Writes a gang's status, and the gang itself if it is not there.
-async fn write(
+pub(super) async fn write(
     hands: &Hands,
     objects: &Api<DynamicObject>,
     name: &str,
@@ -181,7 +214,7 @@ async fn write(
         (Ok(_), _) => Ok(()),
         (Err(Said::Gone), Some(object)) => {
             match hands.create(objects, &object).await {
-                Ok(_) | Err(Said::Conflict(_)) => {}
+                Ok(_) | Err(Said::Exists) => {}
                 Err(said) => return Err(said),
             }
             hands.patch_status(objects, name, &status).await.map(drop)

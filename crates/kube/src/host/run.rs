@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use kube::Client;
+use kube::api::ApiResource;
 use muster_api::pod::GpuNames;
 use muster_core::World;
+use muster_core::time::Span;
 use muster_core::topology::Levels;
+use muster_forecast::Forecaster;
 use muster_plan::Policy;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
@@ -16,13 +20,13 @@ use super::events::Crier;
 use super::groups::Groups;
 use super::objects::{CLAIMS, Sources};
 use super::{Dirty, Host};
-use crate::discover::find;
-use crate::hands::Hands;
+use crate::discover::{Heard, Wanted, served};
+use crate::hands::{Hands, Pauses};
 use crate::intake::Interest;
 use crate::lease::{self, Campaign, Leadership};
 use crate::mirror::{Mirror, Touched};
 use crate::objects::Pod;
-use crate::watch::Watches;
+use crate::watch::{Newest, Watches};
 
 /// Changes under way at one time; a watcher that is faster than the host waits.
 const CHANGES: usize = 16_384;
@@ -30,6 +34,14 @@ const CHANGES: usize = 16_384;
 const LOOK_AROUND: Duration = Duration::from_secs(30);
 /// The longest that nothing is decided: clocks are compared, deadlines looked at.
 const AT_LEAST: Duration = Duration::from_secs(10);
+
+/// Cloud disks take some ten seconds; whoever needs more than this has most likely been told a node that cannot have it.
+const VOLUME_PATIENCE: Span = Span::mins(2);
+/// Schedulers take milliseconds, and restart within a minute or two.
+const HAND_OVER_PATIENCE: Span = Span::mins(5);
+
+/// As long as Cluster Autoscaler keeps what it has booked: who asks of both finds the same.
+const BOOKING: Span = Span::mins(10);
 
 /// How the host works.
 #[derive(Clone, Debug)]
@@ -40,8 +52,16 @@ pub struct Config {
     pub gpus: GpuNames,
     /// How the planner decides.
     pub policy: Policy,
+    /// Where Muster's own objects are that have a namespace.
+    pub namespace: String,
     /// The lease that says who acts; none when there is only one replica.
     pub lease: Option<lease::Terms>,
+    /// How long a gang that has seats waits for volumes that are made where its pods go.
+    pub volume_patience: Span,
+    /// How long a gang whose gates were lifted waits until another scheduler has put all of it on its nodes.
+    pub hand_over_patience: Span,
+    /// How long room that a ProvisioningRequest asked for is kept for its pods.
+    pub booking: Span,
 }
 
 impl Default for Config {
@@ -50,15 +70,28 @@ impl Default for Config {
             scheduler_names: vec!["muster".to_owned()],
             gpus: GpuNames::default(),
             policy: Policy::default(),
+            namespace: "muster-system".to_owned(),
             lease: None,
+            volume_patience: VOLUME_PATIENCE,
+            hand_over_patience: HAND_OVER_PATIENCE,
+            booking: BOOKING,
         }
     }
 }
 
 impl Config {
-    /// Whether a pod is Muster's to bind.
+    /// Whether a pod is Muster's: to bind, or to be let go by it to another scheduler.
     pub fn serves(&self, pod: &Pod) -> bool {
-        let asked = pod.spec.scheduler_name.as_deref().unwrap_or_default();
+        self.binds(pod) || pod.has_gate() || pod.seat().is_some()
+    }
+
+    /// Whether a pod is Muster's to bind.
+    pub fn binds(&self, pod: &Pod) -> bool {
+        self.serves_name(pod.spec.scheduler_name.as_deref().unwrap_or_default())
+    }
+
+    /// Whether a scheduler's name is one of Muster's.
+    pub(crate) fn serves_name(&self, asked: &str) -> bool {
         self.scheduler_names.iter().any(|name| name == asked)
     }
 }
@@ -71,9 +104,6 @@ pub enum HostError {
         "the API server does not know {0}: apply Muster's CRDs first (`muster crds | kubectl apply -f -`)"
     )]
     NoCrds(&'static str),
-    /// The server does not answer.
-    #[error("the API server cannot be asked: {0}")]
-    Server(#[from] kube::Error),
     /// Another replica acts now.
     #[error("the lease was lost; another replica acts now")]
     LeaseLost,
@@ -99,7 +129,8 @@ pub async fn run(
     // Everything is watched before it is this replica's turn, so that it can begin at once.
     let (changes, mut seen) = mpsc::channel(CHANGES);
     let (told, mut heard) = mpsc::unbounded_channel();
-    let mut watches = Watches::new(client.clone(), changes);
+    let newest = Newest::default();
+    let mut watches = Watches::new(client.clone(), changes, newest.clone());
     let hands = Hands::new(client.clone(), leadership.clone());
     let mut host = Host {
         config: config.clone(),
@@ -109,8 +140,12 @@ pub async fn run(
         policy: config.policy.clone(),
         pools: BTreeMap::new(),
         groups: Groups::default(),
+        ties: super::ties::Ties::default(),
+        requests: super::requests::Requests::default(),
+        requisitions: super::requisitions::Requisitions::default(),
         orders_of: BTreeMap::new(),
         verdicts: Vec::new(),
+        expected: BTreeMap::new(),
         written: super::status::Written::default(),
         unwritten: false,
         seen_nodes: FxHashMap::default(),
@@ -120,11 +155,31 @@ pub async fn run(
             client.clone(),
             config.lease.as_ref().map(|lease| lease.identity.clone()),
         ),
+        lanes: super::lanes::Lanes::default(),
+        tally: super::tally::Tally::default(),
+        forecaster: Forecaster::default(),
         told,
         changed: false,
         wake: None,
     };
-    host.look_around(&client, &mut watches).await?;
+    let (mut pauses, mut heard_of, mut knows) = (Pauses::new(), Heard::default(), false);
+    loop {
+        let asked = async {
+            if !knows {
+                newest.ask(&client).await?;
+                knows = true;
+            }
+            served(&client, &host.unwatched(), &mut heard_of).await
+        };
+        match asked.await {
+            Ok(served) => break host.watch(served, &mut watches),
+            Err(error) => tracing::warn!(%error, "the API server does not say what it serves"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pauses.next(None)) => {}
+            () = &mut shutdown => return Ok(()),
+        }
+    }
     for (interest, kind) in [
         (Interest::Gang, "Gang"),
         (Interest::Queue, "Queue"),
@@ -139,8 +194,7 @@ pub async fn run(
     watches.nodes();
     let mut leads = false;
     let (mut winning, mut losing) = (leadership.clone(), leadership);
-    let mut look_around = tokio::time::interval(LOOK_AROUND);
-    look_around.tick().await;
+    let mut looking = looks_around(client.clone(), host.unwatched());
     let outcome = loop {
         let wait = host.wait();
         tokio::select! {
@@ -160,10 +214,9 @@ pub async fn run(
                 host.take(touched);
             }
             Some(told) = heard.recv() => host.hear(told),
-            _ = look_around.tick() => {
-                if let Err(error) = host.look_around(&client, &mut watches).await {
-                    tracing::debug!(%error, "could not look around");
-                }
+            served = &mut looking => {
+                host.watch(served, &mut watches);
+                looking = looks_around(client.clone(), host.unwatched());
             }
             () = tokio::time::sleep(wait), if leads => host.changed = true,
         }
@@ -172,21 +225,54 @@ pub async fn run(
         }
     };
     if let Some(campaign) = campaign {
+        host.hands.rest().await;
         campaign.resign().await;
     }
     outcome
 }
 
+/// A kind that is looked for, and where it is served if it is: one that is of interest, or claims.
+type Sought = (Option<Interest>, Wanted);
+type Served = Vec<(Option<Interest>, ApiResource)>;
+
+/// Looks for kinds that were not served before, after a while, again and again until the server has said.
+fn looks_around(
+    client: Client,
+    sought: Vec<Sought>,
+) -> Pin<Box<dyn Future<Output = Served> + Send>> {
+    Box::pin(async move {
+        loop {
+            tokio::time::sleep(LOOK_AROUND).await;
+            match served(&client, &sought, &mut Heard::default()).await {
+                Ok(served) => return served,
+                Err(error) => tracing::debug!(%error, "could not look around"),
+            }
+        }
+    })
+}
+
 impl Host {
-    async fn look_around(&mut self, client: &Client, watches: &mut Watches) -> kube::Result<()> {
-        for source in self.sources.look_around(client, watches).await? {
-            self.mirror.add(source);
+    /// Kinds that are not watched yet.
+    fn unwatched(&self) -> Vec<Sought> {
+        let missing = self.sources.missing().into_iter();
+        let mut sought: Vec<Sought> = missing.map(|(of, wanted)| (Some(of), wanted)).collect();
+        sought.extend((!self.mirror.has_claims).then_some((None, CLAIMS)));
+        sought
+    }
+
+    fn watch(&mut self, served: Served, watches: &mut Watches) {
+        for (interest, kind) in served {
+            match interest {
+                Some(interest) => {
+                    let source = self.sources.add(interest, kind, watches);
+                    source.into_iter().for_each(|source| self.mirror.add(source));
+                }
+                None => {
+                    self.mirror.has_claims = true;
+                    watches.claims();
+                }
+            }
         }
-        if !self.mirror.has_claims && find(client, &CLAIMS).await?.is_some() {
-            self.mirror.has_claims = true;
-            watches.claims();
-        }
-        Ok(())
     }
 
     /// Takes in what was seen. Before the World is made there is nothing to tell it: it will be made of all there is.
@@ -198,6 +284,7 @@ impl Host {
             self.see_other(*source, moved);
         }
         touched.claims.iter().for_each(|moved| self.see_claim(moved));
+        touched.nodes.iter().for_each(|moved| self.node_may_stir(moved));
         self.dirty.nodes.extend(touched.nodes.into_iter().map(|moved| moved.key));
         touched.pods.iter().for_each(|moved| self.see_pod(moved));
     }
@@ -207,6 +294,11 @@ impl Host {
         if !self.world.is_synced() {
             self.rebuild();
         }
+        self.tire_of_volumes();
+        self.tire_of_others();
+        self.tire_of_requests();
+        let disturbed = self.ties.disturbed();
+        self.dirty.gangs.extend(disturbed);
         while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
             for node in std::mem::take(&mut self.dirty.nodes) {
                 self.look_at_node(&node);
@@ -214,21 +306,41 @@ impl Host {
             for gang in std::mem::take(&mut self.dirty.gangs) {
                 self.look_at_gang(&gang);
             }
+            self.settle_tokens();
             if self.changed {
                 self.decide();
             }
         }
+        self.look_ahead();
         if self.changed {
             self.decide();
         }
+        self.settle_requisitions();
+        if self.changed {
+            self.decide();
+        }
+        self.settle_requests();
         self.unwritten = false;
         self.write_verdicts();
+        self.write_tally();
+    }
+
+    /// Has the forecaster look at what was asked for, when it wants to.
+    fn look_ahead(&mut self) {
+        let now = self.now();
+        if self.forecaster.due(&self.world, now).is_some_and(|due| due <= now) {
+            for expected in self.forecaster.look(&self.world, now) {
+                self.happened(&expected);
+            }
+        }
     }
 
     /// How long nothing needs to be decided if nothing is seen.
     fn wait(&self) -> Duration {
         let now = self.now();
-        let due = self.wake.map(|wake| Duration::from_millis(wake.since(now).0.max(1)));
+        let forecast = self.forecaster.due(&self.world, now);
+        let wake = self.wake.into_iter().chain(forecast).min();
+        let due = wake.map(|wake| Duration::from_millis(wake.since(now).0.max(1)));
         let most = if self.unwritten { AT_LEAST / 4 } else { AT_LEAST };
         due.unwrap_or(most).min(most)
     }

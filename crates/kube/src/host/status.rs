@@ -6,20 +6,23 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod as AnyPod;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use muster_api::crd::{GangPhase, Members};
+use muster_api::crd::{GangPhase, Members, Stamp};
 use muster_api::dialects::{self, State, StatusPatch};
 use muster_api::words;
 use muster_core::gang::{Phase, members_of};
 use muster_core::id::GangId;
-use muster_core::time::Span;
+use muster_core::time::{Span, Time};
 use muster_core::verdict::{Blocker, Verdict};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::Host;
 use super::orders::{order_name, parts};
+use super::record::{AGAIN, write};
+use super::ties::{Choosing, Tied};
 use crate::hands::Said;
 use crate::intake::Origin;
 use crate::shelf::Key;
@@ -28,6 +31,12 @@ use crate::shelf::Key;
 const PAUSE: Duration = Duration::from_secs(5);
 /// How long somebody must have waited to be told why: most wait for less than it takes to read.
 const FIRST: Span = Span::secs(2);
+/// Why a gang waits whose pods are tied to something that is not as it must be.
+const TIED: &str = "Tied";
+/// How words begin about who has no hope.
+const NEVER: &str = "can never run: ";
+/// Said of pods that are no gang: some are missing, or what they ask for cannot be understood.
+const NOT_WHOLE: &str = "WaitingForMembers";
 /// Words of one gang, at most.
 const WORDS_MAX: usize = 1_000;
 
@@ -43,8 +52,6 @@ pub(super) struct Written {
 struct Last {
     told: Told,
     at: Instant,
-    /// It is on its way. Two at once could arrive in the wrong order, so the next waits.
-    flying: bool,
 }
 
 /// What a gang's owner is told.
@@ -56,6 +63,27 @@ struct Told {
     members: Members,
     order: Option<String>,
     position: Option<u32>,
+    waits_since: Option<Time>,
+    /// To the minute: it moves a little all the time.
+    expected: Option<Time>,
+    restarts: u32,
+}
+
+impl Told {
+    /// What pods are told that are no gang yet.
+    fn not_whole(message: String) -> Self {
+        Self {
+            phase: GangPhase::Waiting,
+            reason: NOT_WHOLE,
+            message,
+            members: Members { ready: 0, total: 0 },
+            order: None,
+            position: None,
+            waits_since: None,
+            expected: None,
+            restarts: 0,
+        }
+    }
 }
 
 impl Host {
@@ -65,7 +93,9 @@ impl Host {
         for (id, verdict) in &verdicts {
             let Some(gang) = self.world.gang(*id) else { continue };
             let name = gang.spec.name.clone();
-            if matches!(gang.phase, Phase::Admitted { .. }) {
+            let waits_for_volumes =
+                self.groups.get(&name).is_some_and(|group| group.choosing.is_some());
+            if matches!(gang.phase, Phase::Admitted { .. }) && !waits_for_volumes {
                 continue; // its placement is being written down, and says so
             }
             let waits = matches!(verdict, Verdict::Waiting { .. } | Verdict::Provisioning { .. });
@@ -79,18 +109,50 @@ impl Host {
                 continue;
             }
             let is_new = known.is_none_or(|known| known.told.phase != told.phase);
-            if known.is_some_and(|known| known.flying || (!is_new && known.at.elapsed() < PAUSE)) {
+            let pods: Arc<str> = format!("{name}#pods").into();
+            // What was to be written before comes first, and may be out of date by then.
+            let busy = self.lanes.is_busy(&name) || self.lanes.is_busy(&pods);
+            if busy || (!is_new && known.is_some_and(|known| known.at.elapsed() < PAUSE)) {
                 self.unwritten = true;
                 continue;
             }
             if is_new {
                 self.announce(&name, told.phase, &told.message);
             }
-            self.write_pods(&name, verdict, &told);
-            let flying = self.write_gang(&name, verdict, &told);
-            self.written.gangs.insert(name, Last { told, at: Instant::now(), flying });
+            self.write_pods(&name, &pods, verdict, &told);
+            let state = self.state_of(&name, verdict, &told);
+            self.write_gang(&name, &state, &told);
+            self.say_verdict(&name, verdict, told.reason, &told.message);
+            self.written.gangs.insert(name, Last { told, at: Instant::now() });
         }
         self.verdicts = verdicts;
+        self.write_troubles();
+    }
+
+    /// Pods that are no gang are told why, after a moment: most are one as soon as the last of them is made.
+    fn write_troubles(&mut self) {
+        let troubled: Vec<Arc<str>> = self.groups.troubled().cloned().collect();
+        for name in troubled {
+            let Some(group) = self.groups.get(&name) else { continue };
+            let Some((why, since)) = &group.trouble else { continue };
+            let told = Told::not_whole(why.clone());
+            let is_known = self.world.gang_named(&name).is_some();
+            let is_told = self.written.gangs.get(&name).is_some_and(|known| known.told == told);
+            if is_known || is_told || self.standing(group).free.is_empty() {
+                continue;
+            }
+            let pods: Arc<str> = format!("{name}#pods").into();
+            let early = since.elapsed().as_millis() < u128::from(FIRST.0);
+            if early || self.lanes.is_busy(&name) || self.lanes.is_busy(&pods) {
+                self.unwritten = true;
+                continue;
+            }
+            self.announce(&name, told.phase, &told.message);
+            self.tell_pods(&name, &pods, NOT_WHOLE, &told.message);
+            let state = State::Waiting { why: told.message.clone(), node_would_help: false };
+            self.write_gang(&name, &state, &told);
+            self.written.gangs.insert(name, Last { told, at: Instant::now() });
+        }
     }
 
     fn told_of(&self, id: GangId, verdict: &Verdict) -> Told {
@@ -111,7 +173,24 @@ impl Host {
             Verdict::Waiting { position, .. } => Some(*position),
             _ => None,
         };
-        let mut message = words::verdict(&self.world, id, verdict);
+        let (phase, reason, mut message) = match self.ties_in_words(&gang.spec.name, &phase) {
+            Some(words) if waits(&phase) => (GangPhase::Waiting, TIED, words),
+            Some(words) => (GangPhase::Admitted, "WaitsForVolumes", words),
+            None => {
+                let mut words = words::verdict(&self.world, id, verdict);
+                if let (true, Some(needs)) = (waits(&phase), self.ties.in_words(&gang.spec.name)) {
+                    words = format!("{words}; {needs}");
+                }
+                match self.is_kept_by_others(&gang.spec.name) {
+                    // What others forbid now they may allow when they have moved.
+                    true if phase == GangPhase::Impossible => {
+                        let words = words.strip_prefix(NEVER).unwrap_or(&words);
+                        (GangPhase::Waiting, TIED, format!("waits until others move: {words}"))
+                    }
+                    _ => (phase, reason, words),
+                }
+            }
+        };
         message.truncate(
             (0..=WORDS_MAX.min(message.len()))
                 .rev()
@@ -126,56 +205,66 @@ impl Host {
             Verdict::Provisioning { order, .. } => Some(order_name(*order)),
             _ => None,
         };
-        Told { phase, reason, message, members, order, position }
+        let waits = waits(&phase) || phase == GangPhase::Stopping;
+        Told {
+            phase,
+            reason,
+            message,
+            members,
+            order,
+            position,
+            waits_since: waits.then_some(gang.waits_since),
+            expected: self.expected.get(&id).map(|at| Time(at.0 - at.0 % 60_000)),
+            restarts: gang.restarts,
+        }
     }
 
-    /// Tells a gang's object, and that of another dialect in its own words. Whether there is anything to tell.
-    fn write_gang(&self, name: &Arc<str>, verdict: &Verdict, told: &Told) -> bool {
-        let Some(group) = self.groups.get(name) else { return false };
+    /// Tells a gang's object, and that of another dialect in its own words.
+    fn write_gang(&mut self, name: &Arc<str>, state: &State, told: &Told) {
+        let Some(group) = self.groups.get(name) else { return };
         if matches!(group.origin, Origin::Pod { .. }) {
-            return false;
+            return;
         }
-        let own = self.gang_objects(name).map(|objects| (objects, status(told)));
-        let theirs = self.group_patch(name, verdict, told);
-        let (hands, name, written) = (self.hands.clone(), name.clone(), self.told.clone());
-        tokio::spawn(async move {
+        // Its object may not be there yet: it came while nobody looked, or a moment ago.
+        let own = self.gang_objects(name).map(|objects| {
+            let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
+            (objects, self.gang_object(name), status(told, before, self.now()))
+        });
+        let theirs = self.group_patch(name, state);
+        let (hands, heard, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        self.lanes.write(name, async move {
+            let mut failed = false;
             if let Some((objects, object, patch)) = theirs {
                 let said = match patch.subresource {
                     true => hands.patch_status(&objects, &object, &patch.patch).await.err(),
                     false => hands.patch(&objects, &object, &patch.patch).await.err(),
                 };
-                complain(&name, said);
+                failed |= is_failure(&gang, said);
             }
-            if let Some((objects, status)) = own {
-                complain(&name, hands.patch_status(&objects, parts(&name).1, &status).await.err());
+            if let Some((objects, object, status)) = own {
+                let said = write(&hands, &objects, &gang, object, status).await.err();
+                failed |= is_failure(&gang, said);
             }
-            let _ = written.send(super::Told::Written(name));
+            if failed {
+                tokio::time::sleep(AGAIN).await;
+                let _ = heard.send(super::Told::Unwritten(gang));
+            }
         });
-        true
     }
 
     /// What the object of another dialect is told, and where it is.
-    fn group_patch(
+    pub(super) fn group_patch(
         &self,
         name: &Arc<str>,
-        verdict: &Verdict,
-        told: &Told,
+        state: &State,
     ) -> Option<(Api<DynamicObject>, String, StatusPatch)> {
         let Origin::Group(of) = &self.groups.get(name)?.origin else { return None };
         let (interest, mut object) = self.group_object(name)?;
         let kind = self.sources.resource(interest)?;
         object["apiVersion"] = json!(kind.api_version);
-        let state = self.state_of(name, verdict, told);
-        let patch = dialects::status(of.dialect, &object, &state, self.now())?;
+        let patch = dialects::status(of.dialect, &object, state, self.now())?;
         let objects = Api::namespaced_with(self.hands.client.clone(), &of.namespace, kind);
         Some((objects, of.object().to_owned(), patch))
-    }
-
-    /// What was on its way has arrived.
-    pub(super) fn has_written(&mut self, name: &str) {
-        if let Some(last) = self.written.gangs.get_mut(name) {
-            last.flying = false;
-        }
     }
 
     /// Where a gang stands, in words that every dialect has.
@@ -212,11 +301,30 @@ impl Host {
         State::Running { running, succeeded, failed }
     }
 
+    /// What keeps a gang besides the planner: what it is tied to, or volumes that are being made.
+    fn ties_in_words(&self, name: &str, phase: &GangPhase) -> Option<String> {
+        let group = self.groups.get(name)?;
+        match phase {
+            phase if waits(phase) => group.waits.as_ref().map(|why| format!("waits: {why}")),
+            GangPhase::Admitted | GangPhase::Running => {
+                let nobody = self.standing(group).bound.is_empty();
+                group.choosing.as_ref().filter(|_| nobody).map(Choosing::in_words)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether where a gang may go depends on where others are.
+    fn is_kept_by_others(&self, name: &str) -> bool {
+        self.groups.get(name).is_some_and(|group| !group.tied.values().all(Tied::is_fixed))
+    }
+
     /// Pods of a gang that waits are told why. To every autoscaler `Unschedulable` means that one more node would
     /// help this pod: that is never true for who waits for room under a limit, for its turn, or for nodes that Muster
     /// gets itself.
-    fn write_pods(&mut self, name: &Arc<str>, verdict: &Verdict, told: &Told) {
+    fn write_pods(&mut self, name: &Arc<str>, lane: &Arc<str>, verdict: &Verdict, told: &Told) {
         let reason = match verdict {
+            Verdict::Waiting { .. } | Verdict::Impossible { .. } if told.reason == TIED => TIED,
             Verdict::Waiting { blockers, .. } if helped_by_nodes(&self.world, blockers) => {
                 "Unschedulable"
             }
@@ -224,28 +332,40 @@ impl Host {
             Verdict::Provisioning { .. } => "WaitingForNodes",
             Verdict::Admitted | Verdict::Running | Verdict::Stopping => return,
         };
+        self.tell_pods(name, lane, reason, &told.message);
+    }
+
+    /// Tells the pods of a gang that are nowhere why that is so.
+    fn tell_pods(&mut self, name: &Arc<str>, lane: &Arc<str>, reason: &'static str, message: &str) {
         let Some(group) = self.groups.get(name) else { return };
+        let mut writes = Vec::new();
         for key in self.standing(group).free {
-            let same = |(was, message): &(&str, String)| *was == reason && *message == told.message;
+            // To others a pod with a gate is not there yet, and that is the word they know for it.
+            let gated = self.mirror.pods.get(&key).is_some_and(|pod| pod.has_gate());
+            let reason = if gated { "SchedulingGated" } else { reason };
+            let same = |(was, said): &(&str, String)| *was == reason && said == message;
             if self.written.pods.get(&key).is_some_and(same) {
                 continue;
             }
-            self.written.pods.insert(key.clone(), (reason, told.message.clone()));
+            self.written.pods.insert(key.clone(), (reason, message.to_owned()));
             let patch = json!({"status": {"conditions": [{
                 "type": "PodScheduled",
                 "status": "False",
                 "reason": reason,
-                "message": told.message,
+                "message": message,
                 "lastTransitionTime": jiff::Timestamp::now().round(jiff::Unit::Second).map(|at| at.to_string()).unwrap_or_default(),
             }]}});
             let hands = self.hands.clone();
-            tokio::spawn(async move {
+            writes.push(async move {
                 let (namespace, pod) = parts(&key);
                 let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
                 let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
                 // One that was bound or is gone meanwhile needs no reason any more.
-                let _ = hands.ask(|| pods.patch_status(pod, &params, &patch)).await;
+                let _ = hands.settle(|| pods.patch_status(pod, &params, &patch)).await;
             });
+        }
+        if !writes.is_empty() {
+            self.lanes.write(lane, async move { drop(join_all(writes).await) });
         }
     }
 
@@ -259,13 +379,29 @@ impl Host {
     }
 }
 
-fn complain(gang: &str, said: Option<Said>) {
-    if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
-        tracing::warn!(gang, %said, "its status was not written");
-    }
+/// Whether it is worth trying again what was refused.
+fn is_failure(gang: &str, said: Option<Said>) -> bool {
+    let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) else {
+        return false;
+    };
+    tracing::warn!(gang, %said, "its status was not written");
+    true
 }
 
-fn status(told: &Told) -> Value {
+/// Whether somebody may want to know what keeps it.
+fn waits(phase: &GangPhase) -> bool {
+    matches!(phase, GangPhase::Waiting | GangPhase::Impossible | GangPhase::Provisioning)
+}
+
+/// What is written on a gang's object. That a merge patch leaves alone what it does not name, and that a list is replaced as
+/// a whole, is why what no longer holds is named and the condition is there each time.
+fn status(told: &Told, before: Option<&Value>, now: Time) -> Value {
+    let admitted = matches!(told.phase, GangPhase::Admitted | GangPhase::Running);
+    let holds = if admitted { "True" } else { "False" };
+    let conditions = before.and_then(|before| before.get("conditions")?.as_array());
+    let same = |one: &&Value| one["type"] == "Admitted" && one["status"] == holds;
+    let since = conditions.and_then(|all| all.iter().find(same));
+    let since = since.and_then(|one| one.get("lastTransitionTime")).cloned();
     json!({"status": {
         "phase": told.phase,
         "reason": told.reason,
@@ -274,6 +410,16 @@ fn status(told: &Told) -> Value {
         "progress": told.members.to_string(),
         "order": told.order,
         "position": told.position,
+        "waitingSince": told.waits_since.map(Stamp),
+        "expectedStart": told.expected.map(Stamp),
+        "restarts": told.restarts,
+        "conditions": [{
+            "type": "Admitted",
+            "status": holds,
+            "reason": told.reason,
+            "message": told.message,
+            "lastTransitionTime": since.unwrap_or_else(|| json!(Stamp(now))),
+        }],
     }})
 }
 

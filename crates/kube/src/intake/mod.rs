@@ -11,6 +11,7 @@ use muster_api::workloads::{self, WorkloadKind};
 use muster_core::gang::GangSpec;
 
 use crate::discover::Wanted;
+use crate::host::Tied;
 use crate::shelf::Key;
 
 /// Why a kind is watched.
@@ -22,6 +23,17 @@ pub(crate) enum Interest {
     Order,
     Gang,
     PriorityClass,
+    /// A queue of another system, by place in the list of those.
+    ForeignQueue(usize),
+    /// Its labels say whose pods are meant.
+    Namespace,
+    VolumeClaim,
+    Volume,
+    StorageClass,
+    /// It asks for room ahead of its pods.
+    Request,
+    /// It says what pods a request asks room for.
+    PodTemplate,
     /// It holds groups of a dialect. Some dialects have several such kinds, by place in their list.
     Group(Dialect, usize),
     /// Pods are made by it.
@@ -30,8 +42,15 @@ pub(crate) enum Interest {
 
 const MUSTER: &str = "muster.sh";
 
+/// How names of gangs end that are made of requests.
+pub(crate) const REQUEST: &str = ".request";
+
 const fn own(kind: &'static str, plural: &'static str) -> Wanted {
     Wanted { group: MUSTER, versions: &["v1alpha1"], kind, plural }
+}
+
+const fn core(kind: &'static str, plural: &'static str) -> Wanted {
+    Wanted { group: "", versions: &["v1"], kind, plural }
 }
 
 const fn as_wanted(kind: &GroupKind) -> Wanted {
@@ -55,7 +74,31 @@ pub(crate) fn wanted() -> Vec<(Interest, Wanted)> {
                 plural: "priorityclasses",
             },
         ),
+        (Interest::Namespace, core("Namespace", "namespaces")),
+        (Interest::VolumeClaim, core("PersistentVolumeClaim", "persistentvolumeclaims")),
+        (Interest::Volume, core("PersistentVolume", "persistentvolumes")),
+        (
+            Interest::StorageClass,
+            Wanted {
+                group: "storage.k8s.io",
+                versions: &["v1"],
+                kind: "StorageClass",
+                plural: "storageclasses",
+            },
+        ),
+        (
+            Interest::Request,
+            Wanted {
+                group: "autoscaling.x-k8s.io",
+                versions: &["v1"],
+                kind: "ProvisioningRequest",
+                plural: "provisioningrequests",
+            },
+        ),
+        (Interest::PodTemplate, core("PodTemplate", "podtemplates")),
     ];
+    let queues = dialects::QUEUES.iter().enumerate();
+    wanted.extend(queues.map(|(at, kind)| (Interest::ForeignQueue(at), as_wanted(kind))));
     for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Muster) {
         let kinds = dialects::kinds(dialect).iter().enumerate();
         wanted.extend(kinds.map(|(at, kind)| (Interest::Group(dialect, at), as_wanted(kind))));
@@ -83,6 +126,8 @@ pub(crate) enum Origin {
         /// The workload that has the templates.
         templates: (WorkloadKind, Arc<str>),
     },
+    /// There are none yet: a ProvisioningRequest asks for their room.
+    Request { namespace: Arc<str>, name: Arc<str> },
     /// There is only one.
     Pod { namespace: Arc<str>, name: Arc<str> },
 }
@@ -99,6 +144,7 @@ impl Origin {
             Self::Owner { kind, namespace, gang, .. } => {
                 format!("{namespace}/{gang}.{}", format!("{kind:?}").to_lowercase()).into()
             }
+            Self::Request { namespace, name } => format!("{namespace}/{name}{REQUEST}").into(),
             Self::Pod { namespace, name } => format!("{namespace}/{name}.pod").into(),
         }
     }
@@ -123,6 +169,7 @@ impl fmt::Display for Origin {
             Self::Gang { name, .. } => write!(f, "gang/{name}"),
             Self::Group(group) => write!(f, "{}/{}", dialect_name(group.dialect), group.name),
             Self::Owner { kind, owner, .. } => write!(f, "{kind:?}/{owner}"),
+            Self::Request { name, .. } => write!(f, "provisioningrequest/{name}"),
             Self::Pod { name, .. } => write!(f, "pod/{name}"),
         }
     }
@@ -133,4 +180,12 @@ impl fmt::Display for Origin {
 pub(crate) struct Gathered {
     pub(crate) spec: GangSpec,
     pub(crate) roles: BTreeMap<Key, u16>,
+    /// Which one of its role each pod is.
+    pub(crate) ranks: BTreeMap<Key, u32>,
+    /// What the ties of each pod come to.
+    pub(crate) tied: BTreeMap<Key, Tied>,
+    /// Why it cannot go anywhere now.
+    pub(crate) waits: Option<String>,
+    /// Whether some of its pods are yet to come, and only their template was seen.
+    pub(crate) imagined: bool,
 }

@@ -35,20 +35,34 @@ impl Foreign {
         }
         self.gpu_milli += request.gpu_milli();
     }
+
+    /// Whether any of the node's GPUs is taken.
+    pub(crate) fn takes_gpus(&self) -> bool {
+        self.gpu_milli > 0
+    }
+
+    /// Counts what a pod takes of tokens.
+    pub(crate) fn add_tokens(&mut self, tokens: Vec<(Arc<str>, u64)>) {
+        for (name, amount) in tokens {
+            *self.amounts.entry(name).or_default() += amount;
+        }
+    }
 }
 
-/// A node without what others take of it.
+/// A node with these tokens, and without what others take of it.
 ///
 /// # Errors
 /// Names what cannot be understood in it.
 pub(crate) fn node_spec(
     node: &Node,
+    tokens: NamedAmounts,
     foreign: &Foreign,
     claim: Option<(ClaimId, Option<&GpuKind>)>,
 ) -> Result<NodeSpec, String> {
     let name: Arc<str> = node.metadata.name.as_deref().unwrap_or_default().into();
     let labels: Labels = node.metadata.labels.iter().flatten().map(shared).collect();
     let (mut allocatable, gpus) = amounts(&node.status.allocatable)?;
+    allocatable.extend(tokens);
     for (resource, taken) in &foreign.amounts {
         if let Some(free) = allocatable.get_mut(resource) {
             *free = free.saturating_sub(*taken);

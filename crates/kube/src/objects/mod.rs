@@ -7,7 +7,7 @@ mod pod;
 
 pub use claim::NodeClaim;
 pub use node::Node;
-pub use pod::{Pod, PodStatus};
+pub use pod::{GATE, PINNED, Pod, PodStatus, SEAT};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};

@@ -3,9 +3,17 @@
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use muster_api::pod::PodSpec;
+use muster_core::topology::HOSTNAME;
 use serde::{Deserialize, Serialize};
 
 use super::{Condition, served};
+
+/// The gate by which pods of any scheduler are held until Muster has room for the whole gang.
+pub const GATE: &str = "muster.sh/gang";
+/// Written on a pod of another scheduler when its gate is lifted: the node that its seat is on.
+pub const SEAT: &str = "muster.sh/seat";
+/// Written beside it when it was Muster that told the pod to go to one node only.
+pub const PINNED: &str = "muster.sh/pinned";
 
 /// A pod, as far as scheduling goes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,8 +51,31 @@ impl Pod {
     pub fn is_leaving(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
-    /// Whether somebody holds it back from being scheduled.
-    pub fn is_gated(&self) -> bool {
-        !self.spec.scheduling_gates.is_empty()
+    /// Whether it must not meet certain others, and so they must not meet it.
+    pub fn is_shy(&self) -> bool {
+        let affinity = self.spec.affinity.as_ref();
+        let away = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+        away.is_some_and(|away| !away.required.is_empty())
+    }
+    /// Whether it waits for Muster to lift its gate.
+    pub fn has_gate(&self) -> bool {
+        self.spec.scheduling_gates.iter().any(|gate| gate.name == GATE)
+    }
+    /// Whether somebody else holds it back from being scheduled.
+    pub fn is_held(&self) -> bool {
+        self.spec.scheduling_gates.iter().any(|gate| gate.name != GATE)
+    }
+    /// The node it was let go to, for another scheduler to put it there.
+    pub fn seat(&self) -> Option<&str> {
+        let seat = self.metadata.annotations.as_ref()?.get(SEAT)?;
+        Some(&**seat).filter(|seat| !seat.is_empty())
+    }
+    /// Takes out what Muster itself told it when its gate was lifted. Members that are alike stay alike, although each
+    /// is told another node.
+    pub fn unpin(&mut self) {
+        let pinned = self.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PINNED));
+        if pinned {
+            self.spec.node_selector.remove(HOSTNAME);
+        }
     }
 }

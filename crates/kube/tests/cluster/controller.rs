@@ -1,10 +1,13 @@
 //! The controller as a process of its own, so that it can be killed like one.
 
 use std::fs::File;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use muster_testkit::cluster::{Cluster, Role};
+
+use crate::proxy::Proxy;
 
 /// A running controller; it is killed when this is dropped.
 pub(crate) struct Controller {
@@ -15,13 +18,22 @@ pub(crate) struct Controller {
 impl Controller {
     /// Starts one under Muster's own rights.
     pub(crate) fn start(cluster: &Cluster, args: &[&str]) -> Self {
+        Self::run(cluster, &cluster.kubeconfig(Role::Muster), args)
+    }
+
+    /// Starts one that knows the server only through a proxy.
+    pub(crate) fn behind(proxy: &Proxy, cluster: &Cluster, args: &[&str]) -> Self {
+        Self::run(cluster, proxy.kubeconfig(), args)
+    }
+
+    fn run(cluster: &Cluster, kubeconfig: &Path, args: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("controller-{count}.log"));
         let file = File::create(&log).expect("a log");
         let child = Command::new(env!("CARGO_BIN_EXE_muster-controller"))
             .args(args)
-            .env("KUBECONFIG", cluster.kubeconfig(Role::Muster))
+            .env("KUBECONFIG", kubeconfig)
             .env("MUSTER_LOG", "muster_kube=debug")
             .stdin(Stdio::null())
             .stdout(file.try_clone().expect("a log"))
@@ -45,6 +57,11 @@ impl Controller {
         let id = self.child.id().to_string();
         let told = Command::new("kill").args(["-TERM", &id]).status();
         told.is_ok_and(|told| told.success()) && self.child.wait().is_ok_and(|end| end.success())
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     fn end(&mut self) {

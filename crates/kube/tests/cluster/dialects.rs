@@ -1,19 +1,21 @@
 //! Every dialect, as its users write it: a gang that fits starts whole, and of one that does not fit nobody starts.
 
-use std::time::Duration;
-
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::ResourceExt;
 use muster_testkit::cluster::{Cluster, Role};
 use serde_json::Value;
 
 use crate::controller::Controller;
 use crate::observer::{GANG, LEAST, Observer};
-use crate::stage::{bound_of, small_cluster};
+use crate::stage::{
+    bound, bound_of, objects, remove_pods, small_cluster, until_members_are_missed,
+};
 use crate::words::{crd, pod};
 
 /// How one dialect marks pods and describes a group of so many.
 struct Tongue {
     name: &'static str,
+    /// The scheduler that its pods ask for.
+    scheduler: &'static str,
     /// Its definitions, where it has any.
     crds: String,
     group: fn(&str, u32) -> String,
@@ -36,11 +38,35 @@ fn pod_group(api: &str, name: &str, spec: &str) -> String {
     )
 }
 
+/// A native group that was placed once.
+fn was_scheduled(status: &Value) -> bool {
+    let is_true =
+        |one: &Value| one["type"] == "PodGroupInitiallyScheduled" && one["status"] == "True";
+    status["conditions"].as_array().is_some_and(|all| all.iter().any(is_true))
+}
+
+/// Queues as KAI has them: a department, and a team in it.
+const KAI_QUEUES: &str = "
+apiVersion: scheduling.run.ai/v2
+kind: Queue
+metadata: {name: team-a}
+spec:
+  parentQueue: department
+  resources: {gpu: {quota: 8, overQuotaWeight: 1, limit: -1}, cpu: {quota: -1, overQuotaWeight: 1, limit: -1}, memory: {quota: -1, overQuotaWeight: 1, limit: -1}}
+---
+apiVersion: scheduling.run.ai/v2
+kind: Queue
+metadata: {name: department}
+spec:
+  resources: {gpu: {quota: 16, overQuotaWeight: 1, limit: -1}, cpu: {quota: -1, overQuotaWeight: 1, limit: -1}, memory: {quota: -1, overQuotaWeight: 1, limit: -1}}
+";
+
 fn tongues() -> Vec<Tongue> {
     let plain = String::new;
     vec![
         Tongue {
             name: "native",
+            scheduler: "muster",
             crds: plain(),
             group: |name, count| {
                 pod_group(
@@ -49,19 +75,14 @@ fn tongues() -> Vec<Tongue> {
                     &format!("schedulingPolicy: {{gang: {{minCount: {count}}}}}"),
                 )
             },
-            told: Some(("scheduling.k8s.io", "v1beta1", |status| {
-                let all = status["conditions"].as_array();
-                let is_true = |one: &Value| {
-                    one["type"] == "PodGroupInitiallyScheduled" && one["status"] == "True"
-                };
-                all.is_some_and(|all| all.iter().any(is_true))
-            })),
+            told: Some(("scheduling.k8s.io", "v1beta1", was_scheduled)),
             marks: |name, _| {
                 (String::new(), String::new(), format!("schedulingGroup: {{podGroupName: {name}}}"))
             },
         },
         Tongue {
             name: "volcano",
+            scheduler: "volcano",
             crds: crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", false),
             group: |name, count| {
                 pod_group(
@@ -77,6 +98,7 @@ fn tongues() -> Vec<Tongue> {
         },
         Tongue {
             name: "koordinator",
+            scheduler: "koord-scheduler",
             crds: plain(),
             group: none,
             told: None,
@@ -89,6 +111,7 @@ fn tongues() -> Vec<Tongue> {
         },
         Tongue {
             name: "koordinator-group",
+            scheduler: "koord-scheduler",
             crds: crd("scheduling.sigs.k8s.io", "v1alpha1", "PodGroup", "podgroups", false),
             group: |name, count| {
                 pod_group("scheduling.sigs.k8s.io/v1alpha1", name, &format!("minMember: {count}"))
@@ -102,6 +125,7 @@ fn tongues() -> Vec<Tongue> {
         },
         Tongue {
             name: "scheduler-plugins",
+            scheduler: "scheduler-plugins-scheduler",
             crds: crd("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", true),
             group: |name, count| {
                 pod_group(
@@ -116,7 +140,70 @@ fn tongues() -> Vec<Tongue> {
             },
         },
         Tongue {
+            name: "native-alpha",
+            scheduler: "muster",
+            crds: plain(),
+            group: |name, count| {
+                let spec = format!("schedulingPolicy: {{gang: {{minCount: {count}}}}}");
+                pod_group("scheduling.k8s.io/v1alpha3", name, &spec)
+            },
+            told: Some(("scheduling.k8s.io", "v1alpha3", was_scheduled)),
+            marks: |name, _| {
+                (String::new(), String::new(), format!("schedulingGroup: {{podGroupName: {name}}}"))
+            },
+        },
+        Tongue {
+            name: "kube-batch",
+            scheduler: "kube-batch",
+            crds: crd("scheduling.sigs.dev", "v1alpha2", "PodGroup", "podgroups", true),
+            group: |name, count| {
+                pod_group("scheduling.sigs.dev/v1alpha2", name, &format!("minMember: {count}"))
+            },
+            told: Some(("scheduling.sigs.dev", "v1alpha2", |status| status["phase"] == "Running")),
+            marks: |name, _| {
+                (String::new(), format!("scheduling.k8s.io/group-name: {name}"), String::new())
+            },
+        },
+        Tongue {
+            name: "kube-batch-old",
+            scheduler: "kube-batch",
+            crds: crd("scheduling.incubator.k8s.io", "v1alpha1", "PodGroup", "podgroups", false),
+            group: |name, count| {
+                let spec = format!("minMember: {count}");
+                pod_group("scheduling.incubator.k8s.io/v1alpha1", name, &spec)
+            },
+            told: Some(("scheduling.incubator.k8s.io", "v1alpha1", |status| {
+                status["phase"] == "Running" && status["running"] == 4
+            })),
+            marks: |name, _| {
+                (String::new(), format!("scheduling.k8s.io/group-name: {name}"), String::new())
+            },
+        },
+        Tongue {
+            name: "kai",
+            scheduler: "kai-scheduler",
+            crds: format!(
+                "{}{}",
+                crd("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", true),
+                crd("scheduling.run.ai", "v2", "Queue", "queues", true)
+                    .replace("scope: Namespaced", "scope: Cluster")
+            ),
+            // Its pod grouper writes these; a user names a queue, which must be there.
+            group: |name, count| {
+                let spec = format!("minMember: {count}, queue: team-a");
+                format!("{KAI_QUEUES}{}", pod_group("scheduling.run.ai/v2alpha2", name, &spec))
+            },
+            told: Some(("scheduling.run.ai", "v2alpha2", |status| {
+                status["schedulingConditions"].as_array().is_some_and(Vec::is_empty)
+            })),
+            marks: |name, _| {
+                let annotation = format!("pod-group-name: {name}");
+                ("kai.scheduler/queue: team-a".to_owned(), annotation, String::new())
+            },
+        },
+        Tongue {
             name: "muster",
+            scheduler: "muster",
             crds: plain(),
             group: none,
             told: None,
@@ -130,6 +217,7 @@ fn tongues() -> Vec<Tongue> {
         },
         Tongue {
             name: "gang",
+            scheduler: "muster",
             crds: plain(),
             group: |name, count| {
                 format!(
@@ -174,7 +262,8 @@ impl Tongue {
                 &joined(&labels),
                 &joined(&annotations),
                 &spec,
-            );
+            )
+            .replace("schedulerName: muster", &format!("schedulerName: {}", self.scheduler));
             cluster
                 .apply_as(Role::Admin, &pod)
                 .await
@@ -187,17 +276,8 @@ impl Tongue {
     /// Its own object says that the gang runs, in its own words.
     async fn is_told(&self, cluster: &Cluster) {
         let Some((group, version, is_said)) = self.told else { return };
-        let (kind, plural) =
-            if group == "muster.sh" { ("Gang", "gangs") } else { ("PodGroup", "podgroups") };
-        let resource = ApiResource {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            api_version: format!("{group}/{version}"),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-        };
-        let client = cluster.client(Role::Observer).await;
-        let objects: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+        let kind = if group == "muster.sh" { ("Gang", "gangs") } else { ("PodGroup", "podgroups") };
+        let objects = objects(cluster, (group, version), kind).await;
         let name = format!("{}-whole", self.name);
         let what = format!("{name} is told that it runs");
         cluster
@@ -208,6 +288,16 @@ impl Tongue {
             .await;
     }
 }
+
+/// Every scheduler that pods ask for here, served by one controller.
+const NAMES: [&str; 6] = [
+    "muster",
+    "volcano",
+    "koord-scheduler",
+    "scheduler-plugins-scheduler",
+    "kube-batch",
+    "kai-scheduler",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_dialect_gets_gangs() {
@@ -225,39 +315,24 @@ async fn every_dialect_gets_gangs() {
                 .unwrap_or_else(|error| panic!("{}: {error}", tongue.name));
         }
     }
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let names = NAMES.iter().flat_map(|name| ["--scheduler-name", name]);
+    let args: Vec<&str> = ["--no-lease"].into_iter().chain(names).collect();
+    let _controller = Controller::start(&cluster, &args);
+    // Sixteen GPUs: five pods of four never fit, three of four wait for the fourth, then all start.
     for tongue in &tongues {
-        // Sixteen GPUs: five pods of four never fit, three of four wait for the fourth, then all start.
         tongue.make(&cluster, "large", 5, 5).await;
         tongue.make(&cluster, "whole", 4, 3).await;
-        tokio::time::sleep(Duration::from_millis(700)).await;
-        assert_eq!(bound_of(&cluster, &format!("{}-", tongue.name)).await, 0, "{}", tongue.name);
+    }
+    until_members_are_missed(&cluster, |pod| pod.name_any().contains("-large-")).await;
+    assert_eq!(bound(&cluster).await, 0);
+    for tongue in &tongues {
         tongue.add(&cluster, "whole", 4, 3, 4).await;
         let whole = format!("{}-whole-", tongue.name);
         let what = format!("the whole gang of {} starts", tongue.name);
         cluster.until(&what, async || (bound_of(&cluster, &whole).await == 4).then_some(())).await;
-        assert_eq!(
-            bound_of(&cluster, &format!("{}-large-", tongue.name)).await,
-            0,
-            "{}",
-            tongue.name
-        );
+        assert_eq!(bound_of(&cluster, &format!("{}-large-", tongue.name)).await, 0);
         tongue.is_told(&cluster).await;
-        remove(&cluster, &format!("{}-", tongue.name)).await;
+        remove_pods(&cluster, &whole).await;
     }
     assert_eq!(observer.findings().await, Vec::<String>::new());
-}
-
-/// Removes pods whose name begins so, at once.
-async fn remove(cluster: &Cluster, begin: &str) {
-    use k8s_openapi::api::core::v1::Pod;
-    use kube::api::{DeleteParams, ListParams};
-    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Admin).await, "default");
-    for pod in pods.list(&ListParams::default()).await.expect("pods") {
-        let name = pod.metadata.name.unwrap_or_default();
-        if name.starts_with(begin) {
-            let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-            pods.delete(&name, &now).await.expect("deleted");
-        }
-    }
 }

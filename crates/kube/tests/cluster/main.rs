@@ -1,10 +1,31 @@
 //! The host against a real API server: what users write, unchanged, and what comes of it.
 
+mod asked;
+mod autoscaled;
+mod autoscaler;
+mod chance;
 mod controller;
 mod crash;
 mod dialects;
+mod disruption;
+mod elastic;
+mod explain;
+mod fate;
+mod faults;
+mod found;
+mod gates;
+mod leftovers;
 mod observer;
+mod operators;
+mod proxy;
+mod refusal;
 mod replicas;
+mod requests;
 mod stage;
+mod stages;
 mod story;
+mod supply;
+mod suspended;
+mod templates;
+mod ties;
 mod words;

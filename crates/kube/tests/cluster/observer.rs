@@ -13,23 +13,31 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use tokio::task::JoinSet;
 
-/// The longest that a gang may be bound in part: bindings are single requests, and the last follows the first.
+/// The longest that a gang may be bound in part, or have some of its gates: each is a single request, and the last follows
+/// the first.
 const WINDOW: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Books {
     nodes: BTreeMap<String, Node>,
     pods: BTreeMap<String, Pod>,
-    /// Since when a gang is bound in part.
-    partial: BTreeMap<String, Instant>,
+    /// Pods that have Muster's gate, or had it.
+    gated: BTreeSet<String>,
+    /// Since when a gang is bound in part, or has lost its gates in part.
+    partial: BTreeMap<Stage, Instant>,
     /// Gangs that have been whole once: members that are done do not make them partial.
-    whole: BTreeSet<String>,
+    whole: BTreeSet<Stage>,
     broken: Vec<String>,
     /// Pods put on nodes that were not known to be ready: the two come by different ways, so that is looked at again.
     doubtful: Vec<Doubt>,
-    /// The longest that any gang was bound in part.
+    /// The longest that any gang was bound, or let go, in part.
     window: Duration,
+    /// Pods of each gang that were told to make way.
+    sent_away: BTreeMap<String, BTreeSet<String>>,
 }
+
+/// A gang, and what of it is counted.
+type Stage = (String, &'static str);
 
 struct Doubt {
     pod: String,
@@ -51,6 +59,10 @@ pub(crate) struct Observer {
 /// least it may run with.
 pub(crate) const GANG: &str = "observer/gang";
 pub(crate) const LEAST: &str = "observer/least";
+/// Members that are bound and not told to go: who was whole goes on with its least, or not at all.
+const LEFT: &str = "left";
+/// What holds pods of other schedulers until there is room for all of them.
+const GATE: &str = "muster.sh/gang";
 
 impl Observer {
     pub(crate) fn start(client: Client) -> Self {
@@ -78,10 +90,8 @@ impl Observer {
             while let Some(event) = stream.next().await {
                 let mut books = seen.lock().expect("nobody panics with it");
                 match event {
-                    Ok(Event::Apply(node) | Event::InitApply(node)) => {
-                        books.nodes.insert(node.name_any(), node);
-                    }
-                    Ok(Event::Delete(node)) => drop(books.nodes.remove(&node.name_any())),
+                    Ok(Event::Apply(node) | Event::InitApply(node)) => books.node(node),
+                    Ok(Event::Delete(node)) => books.node_gone(&node.name_any()),
                     _ => {}
                 }
             }
@@ -97,9 +107,15 @@ impl Observer {
         books.broken.clone()
     }
 
-    /// The longest that any gang was bound in part.
+    /// The longest that any gang was bound, or let go, in part.
     pub(crate) fn window(&self) -> Duration {
         self.books.lock().expect("nobody panics with it").window
+    }
+
+    /// How many pods of a gang were told to make way.
+    pub(crate) fn sent_away(&self, gang: &str) -> usize {
+        let books = self.books.lock().expect("nobody panics with it");
+        books.sent_away.get(gang).map_or(0, BTreeSet::len)
     }
 }
 
@@ -108,6 +124,13 @@ impl Books {
         let key = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
         let was_bound = self.pods.get(&key).is_some_and(|pod| node_of(pod).is_some());
         let node = node_of(&pod).map(str::to_owned);
+        if has_gate(&pod) {
+            self.gated.insert(key.clone());
+        }
+        if is_sent_away(&pod) {
+            let gang = pod.labels().get(GANG).cloned().unwrap_or_default();
+            self.sent_away.entry(gang).or_default().extend(pod.uid());
+        }
         self.pods.insert(key.clone(), pod);
         if let Some(node) = node.filter(|_| !was_bound) {
             self.bound(&key, &node);
@@ -118,7 +141,25 @@ impl Books {
     fn pod_gone(&mut self, pod: &Pod) {
         let key = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
         self.pods.remove(&key);
+        self.gated.remove(&key);
         self.look();
+    }
+
+    /// A node has changed. If it is not ready any more, who was put on it before is looked at while it is known how it
+    /// was.
+    fn node(&mut self, node: Node) {
+        let name = node.name_any();
+        let was_ready = self.nodes.get(&name).is_some_and(|node| ready_since(node).is_some());
+        if was_ready && ready_since(&node).is_none() {
+            self.settle_doubts(|doubt| doubt.node == name);
+        }
+        self.nodes.insert(name, node);
+    }
+
+    /// A node is no more: who was put on it is looked at while it is known how it was.
+    fn node_gone(&mut self, name: &str) {
+        self.settle_doubts(|doubt| doubt.node == name);
+        self.nodes.remove(name);
     }
 
     /// Somebody has just been put on a node: it must be ready, and have room.
@@ -139,50 +180,70 @@ impl Books {
     }
 
     /// Nodes were ready when somebody was put on them.
-    fn settle_doubts(&mut self) {
+    fn settle_doubts(&mut self, is_due: impl Fn(&Doubt) -> bool) {
         let ready_since = |name: &str| ready_since(self.nodes.get(name)?);
-        let (late, mut open): (Vec<Doubt>, Vec<Doubt>) = std::mem::take(&mut self.doubtful)
-            .into_iter()
-            .partition(|doubt| doubt.since.elapsed() > LATE);
+        let (late, mut open): (Vec<Doubt>, Vec<Doubt>) =
+            std::mem::take(&mut self.doubtful).into_iter().partition(is_due);
         for doubt in late {
-            if ready_since(&doubt.node).is_none_or(|since| since > doubt.at) {
-                let Doubt { pod, node, .. } = doubt;
-                self.broken.push(format!("{pod} was bound to {node}, which was not ready"));
+            let ready = ready_since(&doubt.node);
+            if ready.is_none_or(|since| since > doubt.at) {
+                let Doubt { pod, node, at, .. } = doubt;
+                let why = match ready {
+                    Some(since) => format!("ready only since {since}"),
+                    None if self.nodes.contains_key(&node) => "not ready".to_owned(),
+                    None => "gone".to_owned(),
+                };
+                self.broken.push(format!("{pod} was bound to {node} at {at}, which was {why}"));
             }
         }
         self.doubtful.append(&mut open);
     }
 
-    /// Every gang is bound whole, or not at all, or on its way between the two.
+    /// Every gang is bound whole, or not at all, or on its way between the two; and so with its gates.
     fn look(&mut self) {
-        self.settle_doubts();
-        let mut bound: BTreeMap<String, (u32, u32)> = BTreeMap::new();
-        for pod in self.pods.values() {
+        self.settle_doubts(|doubt| doubt.since.elapsed() > LATE);
+        let mut counts: BTreeMap<Stage, (u32, u32)> = BTreeMap::new();
+        for (key, pod) in &self.pods {
             let Some(gang) = pod.labels().get(GANG) else { continue };
             let least = pod.annotations().get(LEAST).and_then(|least| least.parse().ok());
-            let entry = bound.entry(gang.clone()).or_insert((0, least.unwrap_or(1)));
-            entry.0 += u32::from(node_of(pod).is_some());
+            let lifted = self.gated.contains(key).then(|| ("let go", !has_gate(pod)));
+            let bound = node_of(pod).is_some();
+            let left = bound && pod.metadata.deletion_timestamp.is_none();
+            for (stage, is_there) in lifted.into_iter().chain([("bound", bound), (LEFT, left)]) {
+                let count = counts.entry((gang.clone(), stage)).or_insert((0, least.unwrap_or(1)));
+                count.0 += u32::from(is_there);
+            }
         }
         let now = Instant::now();
-        for (gang, (count, least)) in bound {
+        for (stage, (count, least)) in counts {
             if count >= least {
-                self.whole.insert(gang.clone());
-                if let Some(since) = self.partial.remove(&gang) {
+                self.whole.insert(stage.clone());
+                if let Some(since) = self.partial.remove(&stage) {
                     self.window = self.window.max(now - since);
                 }
             } else if count == 0 {
-                self.partial.remove(&gang);
-                self.whole.remove(&gang);
-            } else if !self.whole.contains(&gang) {
-                let since = *self.partial.entry(gang.clone()).or_insert(now);
+                self.partial.remove(&stage);
+                self.whole.remove(&stage);
+            } else if self.whole.contains(&stage) == (stage.1 == LEFT) {
+                let since = *self.partial.entry(stage.clone()).or_insert(now);
                 if now - since > WINDOW {
-                    self.broken
-                        .push(format!("{gang} has {count} of {least} bound for {:?}", now - since));
-                    self.partial.insert(gang, now);
+                    let ((gang, what), long) = (&stage, now - since);
+                    self.broken.push(format!("{gang} has {count} of {least} {what} for {long:?}"));
+                    self.partial.insert(stage, now);
                 }
             }
         }
     }
+}
+
+fn is_sent_away(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|one| one.type_ == "DisruptionTarget" && one.status == "True")
+}
+
+fn has_gate(pod: &Pod) -> bool {
+    let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+    gates.is_some_and(|gates| gates.iter().any(|gate| gate.name == GATE))
 }
 
 fn node_of(pod: &Pod) -> Option<&str> {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::controller::Controller;
 use crate::observer::Observer;
-use crate::stage::{self, bound};
+use crate::stage::{self, bound, until_claims};
 use crate::words::{POOL, job};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,12 +20,7 @@ async fn eight_nodes_are_bought_together_and_eight_pods_start_together() {
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply_as(Role::User, &job("train", 8, 8)).await.expect("a job");
     let claims: Api<NodeClaim> = Api::all(cluster.client(Role::Observer).await);
-    cluster
-        .until("eight claims are asked for", async || {
-            let all = claims.list(&ListParams::default()).await.ok()?.items;
-            (all.len() == 8).then_some(())
-        })
-        .await;
+    until_claims(&cluster, 8).await;
     cluster
         .until("all eight pods are bound", async || (bound(&cluster).await == 8).then_some(()))
         .await;
@@ -37,7 +32,7 @@ async fn eight_nodes_are_bought_together_and_eight_pods_start_together() {
 }
 
 /// Keeps the first node that joins from ever being ready.
-async fn spoil_the_first_node(cluster: &Cluster) -> String {
+pub(crate) async fn spoil_the_first_node(cluster: &Cluster) -> String {
     let nodes: Api<Node> = Api::all(cluster.client(Role::Admin).await);
     let first = cluster
         .until("a node joins", async || {

@@ -17,6 +17,14 @@ spec:
   idleAfter: 10s
 ";
 
+/// Pods that may stop others.
+pub(crate) const HIGH: &str = "
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+";
+
 /// A Job of so many pods with so many GPUs each, that the observer knows as one gang.
 pub(crate) fn job(name: &str, pods: u32, gpus: u32) -> String {
     format!(
@@ -41,6 +49,25 @@ spec:
     )
 }
 
+/// A Gang that has its workers made, with so many GPUs each; it may run with no fewer than `least`. The size of its role
+/// and more of its spec as they are written in YAML.
+pub(crate) fn gang(name: &str, size: &str, least: u32, gpus: u32, more: &str) -> String {
+    format!(
+        "
+---
+apiVersion: muster.sh/v1alpha1
+kind: Gang
+metadata: {{name: {name}, namespace: default}}
+spec:
+  {more}
+  roles:
+  - {{name: worker, {size}, resources: {{nvidia.com/gpu: {gpus}, cpu: 1}}, template: {{
+      metadata: {{labels: {{{GANG}: {name}}}, annotations: {{{LEAST}: '{least}'}}}},
+      spec: {{containers: [{{name: worker, image: none}}]}}}}}}
+"
+    )
+}
+
 /// A node with 8 GPUs that kwok plays.
 pub(crate) fn node(name: &str) -> String {
     format!(
@@ -53,6 +80,14 @@ status:
   capacity: {{cpu: 64, memory: 512Gi, nvidia.com/gpu: 8, pods: 110}}
 "
     )
+}
+
+/// A node with 8 GPUs that is ready and that nobody plays: pods on it neither end nor begin. It is taken for dead after
+/// about a minute.
+pub(crate) fn still_node(name: &str) -> String {
+    let ready = "conditions: [{type: Ready, status: 'True', reason: Said, message: said, lastTransitionTime: '2026-01-01T00:00:00Z'}]";
+    let status = format!("status:\n  {ready}");
+    node(name).replace(", annotations: {kwok.x-k8s.io/node: fake}", "").replace("status:", &status)
 }
 
 /// A pod with so many GPUs and these marks: labels, annotations, and fields of its spec.
@@ -72,6 +107,14 @@ spec:
     resources: {{limits: {{nvidia.com/gpu: {gpus}}}, requests: {{cpu: 1}}}}
 "
     )
+}
+
+/// The same, made by another object: its version, kind and name.
+pub(crate) fn owned(yaml: &str, (version, kind, name): (&str, &str, &str)) -> String {
+    let owner = format!(
+        "ownerReferences: [{{apiVersion: {version}, kind: {kind}, name: {name}, uid: 00000000-0000-4000-8000-000000000001, controller: true}}],"
+    );
+    yaml.replacen("metadata: {", &format!("metadata: {{{owner} "), 1)
 }
 
 /// A definition that takes anything, for kinds whose own operators are not here.

@@ -54,7 +54,8 @@ pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut 
     }
 }
 
-/// One that runs is resized; one that starts does so with more members.
+/// One that runs is resized; one that starts does so with more members, and after everybody else: it may have grown into
+/// what an order gives back.
 fn tell(one: Growing<'_>, plan: &mut Plan) {
     if !one.starts {
         let mut seats = one.gang.seats.clone();
@@ -63,14 +64,18 @@ fn tell(one: Growing<'_>, plan: &mut Plan) {
         plan.groups.push(ActionGroup { gang: Some(one.id), actions });
         return;
     }
-    let groups = plan.groups.iter_mut().filter(|group| group.gang == Some(one.id));
-    for action in groups.flat_map(|group| &mut group.actions) {
-        if let Action::Admit { gang, seats } = action
-            && *gang == one.id
-        {
+    let admits = |action: &mut Action| match action {
+        Action::Admit { gang, seats } if *gang == one.id => {
             seats.extend(&one.added);
             seats.sort_by_key(|seat| seat.role);
+            true
         }
+        _ => false,
+    };
+    let mut groups = plan.groups.iter_mut();
+    if let Some(at) = groups.position(|group| group.actions.iter_mut().any(admits)) {
+        let group = plan.groups.remove(at);
+        plan.groups.push(group);
     }
 }
 

@@ -11,10 +11,11 @@ pub(crate) mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use muster_core::World;
 use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{DomainIdx, GangId, NodeIdx, OrderId, QueueIdx};
 use muster_core::order::{MakesWay, OrderSpec, Place, Reservation};
-use muster_core::plan::Action;
+use muster_core::plan::{Action, StopReason};
 use muster_core::time::{Span, Time};
 use muster_core::topology::ROOT;
 
@@ -366,7 +367,7 @@ fn note(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
             cycle.leaving.note(cycle.scratch.world, other, &way.seats);
         }
         if let (Some(stop), Some(other)) = (way.stop, cycle.scratch.world.gang(way.gang))
-            && !matches!(stop, muster_core::plan::StopReason::Reclaimed(_))
+            && !matches!(stop, StopReason::Reclaimed(_))
         {
             *cycle.evicted.entry(other.queue).or_default() += 1;
         }
@@ -384,6 +385,20 @@ pub(crate) fn tell(other: &Gang, way: &MakesWay) -> Option<Action> {
         }
         Some(_) | None => None,
     }
+}
+
+/// Gangs of each queue that orders will have stopped and that have not been told yet: they count for their queue's budget
+/// from the day somebody relies on it.
+pub(crate) fn owed(world: &World) -> BTreeMap<QueueIdx, u32> {
+    let mut owed = BTreeMap::new();
+    for way in world.orders().values().flat_map(|order| &order.after) {
+        let Some(other) = world.gang(way.gang) else { continue };
+        let told = !matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
+        if !told && way.stop.is_some_and(|stop| !matches!(stop, StopReason::Reclaimed(_))) {
+            *owed.entry(other.queue).or_default() += 1;
+        }
+    }
+    owed
 }
 
 /// How many more gangs of each queue may be stopped for others' sake now, where that is limited.

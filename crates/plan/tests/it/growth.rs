@@ -687,6 +687,34 @@ fn seats_that_an_order_holds_are_not_grown_into() {
 }
 
 #[test]
+fn who_starts_larger_on_what_an_order_gives_back_starts_after_it() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        node b1 gpus=16
+        gang first 1x16gpu for=1h
+        plan
+        started first
+        pool p : zone=a price=10
+        gang wide 2x8gpu for=1h
+        +10m
+        plan
+        end first
+        node a2 gpus=8
+        gang small 1..3x8gpu for=1h
+        plan
+    "), @"
+    admit first: b1[0-15]
+    -- 10m
+    order o0 for wide: 1 x p/gpu8@a by 25m: a1[0-7] c0[0-7]
+    first runs
+    -- 10m
+    roll back o0: not needed
+    admit wide: b1[0-7] b1[8-15]
+    admit small: a2[0-7] a1[0-7]
+    ");
+}
+
+#[test]
 fn who_grows_is_faster_from_then_on() {
     assert_snapshot!(check("
         node a1 gpus=8

@@ -1113,6 +1113,39 @@ fn no_more_gangs_of_a_queue_are_stopped_in_an_hour_than_it_allows() {
 }
 
 #[test]
+fn who_will_be_stopped_counts_before_it_is_told() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        queue kind evictions=1
+        gang low[1..2] 1x8gpu preemptible for=10h queue=kind
+        gang other 1x8gpu for=10h queue=kind
+        plan
+        started low[1..2] other
+        +1h
+        pool p nodes=1 : zone=a price=10
+        gang high 2x8gpu prio=1 for=1h queue=kind
+        plan
+        gang next 1x8gpu prio=1 for=1h queue=kind
+        plan
+    "), @"
+    admit low1: a1[0-7]
+    admit low2: a2[0-7]
+    admit other: a3[0-7]
+    -- 1h
+    order o0 for high: 1 x p/gpu8@a by 1h17m after all 1 of low1: a1[0-7] c0[0-7]
+    low1 runs
+    low2 runs
+    other runs
+    -- 1h
+    low1 runs
+    low2 runs
+    other runs
+    high assembles o0: 0 of 1, 1 leaving by 1h17m
+    next waits #1: r0 fits 0 of 1, pools full (room 0)
+    ");
+}
+
+#[test]
 fn what_a_queue_allows_is_not_enough_for_half_of_a_gang() {
     assert_snapshot!(check("
         node a[1..2] gpus=8

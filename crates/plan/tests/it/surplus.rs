@@ -117,8 +117,8 @@ fn surplus_goes_before_anybody_is_stopped_however_cheap_that_would_be() {
         gang high 1x8gpu prio=1 for=1h
         plan ways
     "), @"
-    admit big: a1[0-7] a3[0-7]
     admit low: a2[0-7]
+    admit big: a1[0-7] a3[0-7]
     -- 10s
     order o0 for high:  by 2m10s after 1 of big: a3[0-7]
     resize big from 2 to 1: a1[0-7]
@@ -145,8 +145,8 @@ fn surplus_and_a_victim_together_where_neither_is_enough() {
         stopped low
         plan
     "), @"
-    admit big: a1[0-7] a3[0-7]
     admit low: a2[0-7]
+    admit big: a1[0-7] a3[0-7]
     -- 10m
     order o0 for high:  by 12m after 1 of big, all 1 of low: a2[0-7] a3[0-7]
     resize big from 2 to 1: a1[0-7]
@@ -292,8 +292,8 @@ fn members_that_leave_a_node_to_itself_go_first() {
         gang next 1x4gpu for=1h
         plan
     "), @"
-    admit big: a1[0-3] a1[4-7] a2[4-7]
     admit firm: a2[0-3]
+    admit big: a1[0-3] a1[4-7] a2[4-7]
     -- 10m
     order o0 for next:  by 12m after 1 of big: a2[4-7]
     resize big from 3 to 2: a1[0-3] a1[4-7]

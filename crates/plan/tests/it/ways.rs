@@ -477,8 +477,8 @@ fn shrink_and_preempt_in_one_way_are_called_by_what_is_worse() {
         gang high 2x8gpu prio=1 for=1h
         plan ways
     "), @"
-    admit big: a1[0-7] a3[0-7]
     admit low: a2[0-7]
+    admit big: a1[0-7] a3[0-7]
     -- 10m
     order o0 for high:  by 12m after 1 of big, all 1 of low: a2[0-7] a3[0-7]
     resize big from 2 to 1: a1[0-7]

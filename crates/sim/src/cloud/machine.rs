@@ -7,11 +7,12 @@ use muster_core::time::{Span, Time};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, LogNormal};
+use serde::{Deserialize, Serialize};
 
 use super::model::CloudModel;
 
 /// A step in a machine's life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Stage {
     /// The provider has started it.
     Launched,

@@ -7,6 +7,7 @@ mod correlated;
 mod machine;
 mod model;
 mod recorded;
+mod resume;
 mod stock;
 mod streams;
 mod supply;
@@ -25,6 +26,7 @@ use rustc_hash::FxHashMap;
 pub use machine::Stage;
 pub use model::{CloudModel, Scripted, StockModel};
 pub use recorded::Availability;
+pub use resume::Remembered;
 
 pub(crate) use machine::Machine;
 

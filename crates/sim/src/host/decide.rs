@@ -1,12 +1,8 @@
 //! Asking the planner, doing what it says until it has nothing to say, and looking at what came of it.
 
-use std::collections::BTreeSet;
-
-use muster_core::id::GangId;
-use muster_core::plan::{Action, Plan};
-use muster_core::verdict::{Blocker, Verdict};
+use muster_core::plan::Action;
 use muster_plan::plan;
-use muster_testkit::promises::Promise;
+use muster_testkit::promises::{Promise, excused};
 
 use super::{Happening, Sim, Step};
 
@@ -77,34 +73,6 @@ impl Sim {
         {
             let what = "a gang got no verdict".to_owned();
             self.break_promise(Promise::BadInputIsAFinding, what);
-        }
-    }
-}
-
-/// Gangs that others may pass: they can never run, their queue is at its limit, or they stand right behind
-/// such a gang of their own queue.
-fn excused(plan: &Plan) -> BTreeSet<GangId> {
-    let mut excused = BTreeSet::new();
-    let limited = |blocker: &Blocker| {
-        matches!(blocker, Blocker::QueueLimit { .. } | Blocker::UserLimit { .. })
-    };
-    loop {
-        let known = excused.len();
-        for (id, verdict) in &plan.verdicts {
-            let may_pass = match verdict {
-                Verdict::Impossible { .. } => true,
-                Verdict::Waiting { blockers, .. } => match blockers.as_slice() {
-                    [Blocker::Behind(ahead)] => excused.contains(ahead),
-                    blockers => blockers.iter().any(limited),
-                },
-                _ => false,
-            };
-            if may_pass {
-                excused.insert(*id);
-            }
-        }
-        if excused.len() == known {
-            return excused;
         }
     }
 }

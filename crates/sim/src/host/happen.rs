@@ -189,17 +189,8 @@ impl Sim {
     }
 
     fn node_spec(&self, claim: ClaimId, gpus: u16, ready: bool) -> NodeSpec {
-        let offering = &self.world.offering(self.world.claims()[&claim].offering).spec;
-        NodeSpec {
-            name: node_name(&self.world, claim),
-            labels: offering.labels.clone(),
-            taints: offering.taints.clone(),
-            allocatable: offering.allocatable.clone(),
-            gpu: offering.gpu.clone(),
-            gpus,
-            ready,
-            claim: Some(claim),
-        }
+        let offering = self.world.claims()[&claim].offering;
+        self.world.offering(offering).spec.node(node_name(&self.world, claim), claim, gpus, ready)
     }
 
     fn forecast(&mut self) -> Result<(), Refusal> {

@@ -23,12 +23,12 @@ impl Sim {
             }
         }
         for seat in &seats {
-            self.fact(&members_started(gang, seat));
+            self.fact(&Fact::members_started(gang, seat));
         }
         if self.sabotages(Promise::NoOvercommit)
             && let Some(seat) = seats.iter().find(|seat| !seat.devices.is_empty())
         {
-            self.fact(&members_started(gang, seat));
+            self.fact(&Fact::members_started(gang, seat));
         }
         self.starts += 1;
         let epoch = self.starts;
@@ -56,7 +56,7 @@ impl Sim {
             self.lose_work(gang, told, Some(reason));
             let keep = usize::from(self.sabotages(Promise::WholeGangDisruption));
             for seat in running.seats.iter().skip(keep) {
-                self.fact(&members_stopped(gang, seat));
+                self.fact(&Fact::members_stopped(gang, seat));
             }
         }
         if let Some(progress) = self.progress.get_mut(&gang) {
@@ -86,14 +86,4 @@ impl Sim {
             }
         }
     }
-}
-
-pub(super) fn members_started(gang: GangId, seat: &Seat) -> Fact {
-    let Seat { devices, node, role, members } = *seat;
-    Fact::MembersStarted { gang, role, node, devices, members }
-}
-
-pub(super) fn members_stopped(gang: GangId, seat: &Seat) -> Fact {
-    let Seat { devices, node, role, members } = *seat;
-    Fact::MembersStopped { gang, role, node, devices, members }
 }

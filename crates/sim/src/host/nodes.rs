@@ -28,7 +28,7 @@ pub struct Outage {
 
 /// A name for the node a claim becomes.
 pub(super) fn node_name(world: &World, claim: ClaimId) -> Arc<str> {
-    format!("node-{}", world.claims()[&claim].name).into()
+    world.claims()[&claim].node_name()
 }
 
 impl Sim {

@@ -8,7 +8,6 @@ use muster_core::{Event, Fact};
 
 use super::Sim;
 use super::leave::Told;
-use super::members::{members_started, members_stopped};
 use super::whims;
 use crate::faults::Sabotage;
 
@@ -59,10 +58,10 @@ impl Sim {
             self.lose_work(gang, false, None);
         }
         for seat in without(&had, &seats) {
-            self.fact(&members_stopped(gang, &seat));
+            self.fact(&Fact::members_stopped(gang, &seat));
         }
         for seat in without(&seats, &had) {
-            self.fact(&members_started(gang, &seat));
+            self.fact(&Fact::members_started(gang, &seat));
         }
         self.running.get_mut(&gang).expect("just seen").seats = seats;
         self.go_on(gang, self.jobs[self.job_of[&gang]].gang.scaling.resize);

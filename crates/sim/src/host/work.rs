@@ -5,7 +5,6 @@ use muster_core::plan::StopReason;
 use muster_core::time::Span;
 use muster_core::{Event, Fact, event::Refusal};
 
-use super::members::members_stopped;
 use super::{Happening, Sim};
 
 /// How long it takes, after a gang got other members, to see what they bring.
@@ -90,7 +89,7 @@ impl Sim {
         self.leaving.remove(&gang);
         let running = self.running.remove(&gang).expect("just seen");
         for seat in &running.seats {
-            self.fact(&members_stopped(gang, seat));
+            self.fact(&Fact::members_stopped(gang, seat));
         }
         self.tell(Event::GangEnded(gang))?;
         self.unfinished -= 1;

@@ -19,6 +19,8 @@ use super::{Promise, Terms, Violation};
 pub(super) struct GangEntry {
     pub(super) spec: Arc<GangSpec>,
     pub(super) submitted: Time,
+    /// Since when it stands in line: whoever had its turn of a rotation goes to the end.
+    pub(super) in_line_since: Time,
     pub(super) cancelled: bool,
     /// Members that run, as seats.
     pub(super) members: Vec<Seat>,

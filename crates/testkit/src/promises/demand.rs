@@ -16,6 +16,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
             let entry = GangEntry {
                 spec: spec.clone(),
                 submitted: books.now,
+                in_line_since: books.now,
                 cancelled: false,
                 members: Vec::new(),
                 partial_since: None,
@@ -201,6 +202,9 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
     entry.mends = entry.lost_node || matches!(reason, StopReason::NodeFailing(_));
     entry.lost_node = false;
     entry.promised = false;
+    if matches!(reason, StopReason::Rotated(_)) {
+        entry.in_line_since = books.now;
+    }
     (entry.started, entry.resizing) = (None, None);
     entry.shed.clear();
     if entry.cancelled {

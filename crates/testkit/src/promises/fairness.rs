@@ -37,7 +37,7 @@ pub(super) fn waits(gang: &GangEntry) -> bool {
 
 fn ranks_before(first: (GangId, &GangEntry), second: (GangId, &GangEntry)) -> bool {
     let rank = |(id, gang): (GangId, &GangEntry)| {
-        (std::cmp::Reverse(gang.spec.priority), gang.submitted, id)
+        (std::cmp::Reverse(gang.spec.priority), gang.in_line_since, id)
     };
     rank(first) < rank(second)
 }

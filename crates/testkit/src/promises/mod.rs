@@ -3,6 +3,7 @@
 mod books;
 mod demand;
 mod evictions;
+mod excused;
 mod fairness;
 mod grace;
 mod quota;
@@ -24,6 +25,8 @@ use muster_core::plan::Target;
 use muster_core::pool::PoolSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
+
+pub use excused::excused;
 
 use books::Books;
 use starts::Starts;

@@ -3,6 +3,7 @@
 mod elastic;
 mod hits;
 mod kube;
+mod local;
 mod memory;
 mod plan;
 mod replay;
@@ -26,6 +27,8 @@ enum What {
     Hits(hits::Args),
     /// Kubernetes: pods bound per second on a real API server, beside kube-scheduler
     Kube(kube::Args),
+    /// The embedded control plane: submissions and event streams over loopback
+    Local(local::Args),
     /// The planner: one large gang, a full cycle, memory, for 100, 1,000 and 10,000 nodes
     Plan(plan::Args),
     /// The simulator: a made-up log of jobs replayed under one order, for a quarter, a half and all of it
@@ -39,6 +42,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         What::Elastic(args) => elastic::run(args),
         What::Hits(args) => hits::run(args),
         What::Kube(args) => kube::run(args),
+        What::Local(args) => local::run(args),
         What::Plan(args) => plan::run(args),
         What::Replay(args) => replay::run(args),
         What::Supply(args) => supply::run(args),

@@ -12,7 +12,7 @@ use crate::muster::{Outcome, command, empty_dir, muster, muster_in, write};
 const QUICKSTART: &str = "examples/quickstart.yaml";
 
 fn quickstart(more: &[&str]) -> Outcome {
-    muster(&[&["run", "--speed", "100000", QUICKSTART], more].concat()).exits(0)
+    muster(&[&["rehearse", "--speed", "100000", QUICKSTART], more].concat()).exits(0)
 }
 
 /// Where a line with all of these words is; it must be there.
@@ -96,7 +96,7 @@ fn json_is_one_fact_a_line_and_the_result_last() {
 #[test]
 fn the_same_seed_tells_the_same_story_at_any_speed() {
     let seeded = |speed: &str, seed: &str| {
-        muster(&["run", "--json", "--speed", speed, "--seed", seed, QUICKSTART]).exits(0).out
+        muster(&["rehearse", "--json", "--speed", speed, "--seed", seed, QUICKSTART]).exits(0).out
     };
     assert_eq!(seeded("100000", "7"), seeded("50000", "7"));
     assert_ne!(seeded("100000", "7"), seeded("100000", "8"));
@@ -115,7 +115,7 @@ fn the_comparison_can_be_left_out() {
 
 #[test]
 fn the_elastic_example_ends_with_every_promise_kept() {
-    let told = muster(&["run", "--speed", "1000000", "--no-compare", "examples/elastic.yaml"]);
+    let told = muster(&["rehearse", "--speed", "1000000", "--no-compare", "examples/elastic.yaml"]);
     let told = told.exits(0);
     assert_eq!(told.err, "");
     for gang in ["lab/pretrain", "lab/sweep", "product/release", "lab/hotfix"] {
@@ -128,7 +128,7 @@ fn the_elastic_example_ends_with_every_promise_kept() {
 #[test]
 fn a_speed_must_be_a_number_above_zero() {
     for speed in ["0", "abc", "-1", "inf", "nan", ""] {
-        let refused = muster(&["run", "--speed", speed, QUICKSTART]).exits(2);
+        let refused = muster(&["rehearse", "--speed", speed, QUICKSTART]).exits(2);
         assert_eq!(refused.out, "");
         let reason =
             format!("invalid value '{speed}' for '--speed <SPEED>': a number above zero is needed");
@@ -158,7 +158,8 @@ spec: {roles: [{name: worker, min: 1, resources: {cpu: 16}}]}
 fn a_gang_that_can_never_run_fails_the_run_with_its_reason() {
     let dir = empty_dir("never");
     write(&dir, "job.yaml", TOO_WIDE);
-    let run = muster_in(&dir, &["run", "--speed", "1000000", "--no-compare", "job.yaml"]).exits(1);
+    let run =
+        muster_in(&dir, &["rehearse", "--speed", "1000000", "--no-compare", "job.yaml"]).exits(1);
     line_with(&run.out, &["START", "default/fits"]);
     line_with(&run.out, &["never", "default/too-wide", "can never run"]);
     assert_eq!(
@@ -173,7 +174,7 @@ fn a_gang_that_can_never_run_fails_the_run_with_its_reason() {
 fn no_gang_is_nothing_to_run() {
     let dir = empty_dir("no-gang");
     write(&dir, "queue.yaml", "kind: Queue\nmetadata: {name: research}\nspec: {}\n");
-    let run = muster_in(&dir, &["run", "queue.yaml"]).exits(2);
+    let run = muster_in(&dir, &["rehearse", "queue.yaml"]).exits(2);
     assert_eq!(run.out, "");
     assert_eq!(run.err, "error: nothing to run: there is no gang in these manifests\n");
 }
@@ -181,7 +182,7 @@ fn no_gang_is_nothing_to_run() {
 /// A run too slow to end by itself, once it has placed its first order.
 fn slow_run() -> (Child, BufReader<impl Read>) {
     let mut child = command()
-        .args(["run", "--speed", "0.001", QUICKSTART])
+        .args(["rehearse", "--speed", "0.001", QUICKSTART])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -222,7 +223,7 @@ fn an_interrupted_run_ends_at_once_and_says_what_was_not_done() {
 #[test]
 fn a_reader_that_leaves_ends_the_run_quietly() {
     let mut child = command()
-        .args(["run", "--json", "--speed", "100000", QUICKSTART])
+        .args(["rehearse", "--json", "--speed", "100000", QUICKSTART])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

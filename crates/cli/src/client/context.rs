@@ -1,0 +1,144 @@
+//! `muster context`.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::contexts::{Context, Contexts, path};
+use super::table::plain;
+use crate::exit::Misused;
+use crate::say;
+
+/// Keep control planes under names, so that nobody types addresses and tokens twice.
+///
+/// They are kept in `muster/config.yaml` below $XDG_CONFIG_HOME (or ~/.config), or in the file that MUSTER_CONFIG names.
+/// Only you can read it.
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show them; the one in use has a star
+    List,
+    /// Use one from now on
+    Use {
+        /// Which
+        name: String,
+    },
+    /// Make one, or change what is given of it; the first one is used at once
+    Set(SetArgs),
+    /// Forget one
+    Remove {
+        /// Which
+        name: String,
+    },
+}
+
+#[derive(ClapArgs)]
+struct SetArgs {
+    /// What to call it
+    name: String,
+    /// Its address, such as https://muster.lab.example:7480
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// A file with your token, read anew each time
+    #[arg(long, value_name = "FILE", conflicts_with = "token_stdin")]
+    token_file: Option<PathBuf>,
+    /// Read your token from standard input, and keep it
+    #[arg(long)]
+    token_stdin: bool,
+    /// Whoever vouches for its certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Where gangs are looked for when nobody says
+    #[arg(short, long)]
+    namespace: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  muster context set lab --server https://muster.lab.example:7480 --token-file ~/.lab-token --ca-file lab.pem
+  muster context set lab --namespace research
+  muster context use lab
+  muster context list";
+
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    let path = path().ok_or_else(|| {
+        Misused("there is no HOME: say with MUSTER_CONFIG where to keep it".to_owned())
+    })?;
+    let mut contexts = Contexts::read(&path)?;
+    match &args.command {
+        Command::List => return list(&contexts),
+        Command::Use { name } => {
+            contexts.named(name).ok_or_else(|| contexts.missing(name))?;
+            contexts.current = Some(name.clone());
+            say::line(format_args!("context {name} is used from now on"));
+        }
+        Command::Set(set) => change(&mut contexts, set)?,
+        Command::Remove { name } => {
+            contexts.named(name).ok_or_else(|| contexts.missing(name))?;
+            contexts.contexts.retain(|context| context.name != *name);
+            contexts.current = contexts.current.filter(|current| current != name);
+            say::line(format_args!("context {name} is forgotten"));
+        }
+    }
+    contexts.write(&path)
+}
+
+fn list(contexts: &Contexts) -> anyhow::Result<()> {
+    if contexts.contexts.is_empty() {
+        eprintln!("there are no contexts: make one with `muster context set NAME --server URL`");
+        return Ok(());
+    }
+    let row = |context: &Context| {
+        let used = contexts.current.as_ref() == Some(&context.name);
+        let token = match (&context.token, &context.token_file) {
+            (_, Some(file)) => file.display().to_string(),
+            (Some(_), None) => "kept".to_owned(),
+            (None, None) => "-".to_owned(),
+        };
+        let namespace = context.namespace.clone().unwrap_or_else(|| "-".to_owned());
+        let star = if used { "*" } else { "" };
+        vec![star.to_owned(), context.name.clone(), context.server.clone(), namespace, token]
+    };
+    let rows: Vec<_> = contexts.contexts.iter().map(row).collect();
+    plain(&["", "NAME", "SERVER", "NAMESPACE", "TOKEN"], 0, &rows).iter().for_each(say::line);
+    Ok(())
+}
+
+fn change(contexts: &mut Contexts, set: &SetArgs) -> anyhow::Result<()> {
+    let name = &set.name;
+    if contexts.named(name).is_none() && set.server.is_none() {
+        return Err(Misused(format!("context {name} is new: give its --server")).into());
+    }
+    let context = contexts.entry(name);
+    if let Some(server) = &set.server {
+        super::wire::Wire::new(server, set.ca_file.as_deref(), "")?;
+        context.server.clone_from(server);
+    }
+    if set.token_stdin {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        (context.token, context.token_file) = (Some(text.trim().to_owned()), None);
+    }
+    if let Some(file) = &set.token_file {
+        (context.token, context.token_file) = (None, Some(std::path::absolute(file)?));
+    }
+    if let Some(file) = &set.ca_file {
+        context.ca_file = Some(std::path::absolute(file)?);
+    }
+    if let Some(namespace) = &set.namespace {
+        context.namespace = Some(namespace.clone());
+    }
+    if contexts.current.is_none() && contexts.contexts.len() == 1 {
+        contexts.current = Some(name.clone());
+    }
+    let used = if contexts.current.as_ref() == Some(name) { ", and is used" } else { "" };
+    say::line(format_args!("context {name} is set{used}"));
+    Ok(())
+}

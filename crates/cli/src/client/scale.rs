@@ -1,0 +1,80 @@
+//! `muster scale`.
+
+use clap::Args as ClapArgs;
+use hyper::Method;
+use muster_server::Kind;
+use serde_json::{Value, json};
+
+use super::address::gang_path;
+use super::api::Sent;
+use super::columns::text;
+use super::kinds::{elsewhere, full};
+use super::reach::Reach;
+use crate::say;
+
+/// Give a role of a gang other bounds: at least so many members, at most so many.
+///
+/// A gang that runs grows or shrinks within them when there is room, or when others want it.
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("bounds").args(["min", "max"]).required(true).multiple(true))]
+pub(crate) struct Args {
+    /// The gang
+    name: String,
+    /// Where it is
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// Its role; may be left out where there is only one
+    #[arg(long)]
+    role: Option<String>,
+    /// At least so many members
+    #[arg(long, value_name = "N")]
+    min: Option<u32>,
+    /// At most so many members
+    #[arg(long, value_name = "N")]
+    max: Option<u32>,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  muster scale train --max 16
+  muster scale train --role worker --min 4 --max 4";
+
+pub(super) async fn run(args: &Args) -> anyhow::Result<()> {
+    let api = args.reach.api()?;
+    let name = full(&api, Kind::Gang, args.namespace.as_deref(), &args.name);
+    let body = body(args).to_string();
+    let sent = Sent { body: Some(("application/json", &body)), ..Sent::default() };
+    let gang = match api.change(Method::POST, &gang_path(&name, "scale"), sent).await {
+        Ok(gang) => gang.unwrap_or_default(),
+        Err(error) => return Err(elsewhere(&api, &name, error).await),
+    };
+    say::line(format_args!("gang {name} is scaled{}", bounds(&gang)));
+    Ok(())
+}
+
+/// Only what was given is sent: the rest stays as it is.
+fn body(args: &Args) -> Value {
+    let mut body = json!({});
+    if let Some(role) = &args.role {
+        body["role"] = json!(role);
+    }
+    for (bound, given) in [("min", args.min), ("max", args.max)] {
+        if let Some(given) = given {
+            body[bound] = json!(given);
+        }
+    }
+    body
+}
+
+fn bounds(gang: &Value) -> String {
+    let roles = gang.pointer("/spec/roles").and_then(Value::as_array);
+    let roles = roles.into_iter().flatten().map(|role| {
+        let [name, min, max] = ["/name", "/min", "/max"].map(|field| text(role, field));
+        format!("{name} {min}..{max}")
+    });
+    let roles: Vec<_> = roles.collect();
+    if roles.is_empty() { String::new() } else { format!(": {}", roles.join(", ")) }
+}

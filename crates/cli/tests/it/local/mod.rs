@@ -1,0 +1,9 @@
+//! The embedded control plane as its users meet it: the program, its database, real processes.
+
+mod elastic;
+mod http;
+mod kills;
+mod rights;
+mod run;
+mod stage;
+mod troubles;

@@ -1,0 +1,82 @@
+//! `muster run`: manifests in, real processes out.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::stage::Place;
+use crate::muster::{command, finish, root};
+
+/// What every member of a run printed, rank by rank.
+fn printed(data: &Path, run: u64) -> Vec<String> {
+    let logs = data.join("runs").join(run.to_string()).join("logs");
+    let mut files: Vec<_> = std::fs::read_dir(logs).expect("logs").flatten().collect();
+    files.retain(|file| file.path().extension().is_some_and(|end| end == "out"));
+    files.sort_by_key(std::fs::DirEntry::file_name);
+    files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()
+}
+
+#[test]
+fn a_ring_of_eight_processes_starts_when_eight_nodes_are_ready_and_adds_up() {
+    let place = Place::new("ring");
+    let quickstart = std::fs::read_to_string(root().join("examples/quickstart.yaml"));
+    let text =
+        quickstart.expect("an example").replace("TRAIN_SECONDS: \"6\"", "TRAIN_SECONDS: \"0\"");
+    let file = place.0.join("quickstart.yaml");
+    std::fs::write(&file, text).expect("written");
+    let (file, data) = (file.to_string_lossy().into_owned(), place.data());
+    let args = ["run", "--json", "--speed", "300", &file, "--data", &data.to_string_lossy()];
+    let outcome = finish(command().args(args)).exits(0);
+    let facts = outcome.json();
+    let (last, facts) = facts.split_last().expect("facts");
+    let fact = |line: &Value, kind: &str| line["fact"].get(kind).cloned();
+    let mut gangs: Vec<(u64, String)> = Vec::new();
+    for line in facts {
+        if let Some(submitted) = fact(line, "GangSubmitted") {
+            let name = submitted["spec"]["name"].as_str().expect("a name").to_owned();
+            gangs.push((submitted["gang"].as_u64().expect("a number"), name));
+        }
+    }
+    let llama = gangs.iter().find(|(_, name)| name == "research/llama-ddp").expect("it").0;
+    let first = facts.iter().position(|line| {
+        fact(line, "MembersStarted").is_some_and(|started| started["gang"] == llama)
+    });
+    let before = &facts[..first.expect("it started")];
+    let rolled_back = before.iter().rposition(|line| fact(line, "OrderRolledBack").is_some());
+    let ready = before[rolled_back.expect("the first zone fails")..].iter().filter(|line| {
+        fact(line, "NodeSeen").is_some_and(|node| node["ready"] == true && node["gpus"] == 8)
+    });
+    assert_eq!(ready.count(), 8, "nodes that were ready before the first member started");
+    for gang in last["gangs"].as_array().expect("gangs") {
+        assert_eq!(gang["status"]["phase"], "Succeeded", "{gang}");
+    }
+    let all: Vec<String> = (1..=3).flat_map(|run| printed(&data, run)).collect();
+    let right = all.iter().filter(|text| text.contains("numbers is right")).count();
+    assert_eq!(right, 18, "eight and ten members have the sum: {all:?}");
+}
+
+#[test]
+fn a_job_as_its_users_write_it_runs_as_processes() {
+    let place = Place::new("job");
+    let data = place.data().to_string_lossy().into_owned();
+    let args = ["run", "examples/workloads/job.yaml", "--data", &data];
+    let outcome = finish(command().args(args)).exits(0);
+    assert!(outcome.err.contains("image `busybox` is not pulled"), "{}", outcome.err);
+    let said = printed(&place.data(), 1);
+    assert_eq!(said, ["index 0 of 2\n", "index 1 of 2\n"]);
+}
+
+#[test]
+fn mpi_runs_where_it_is_installed() {
+    let there = std::process::Command::new("mpirun").arg("--version").output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: there is no mpirun on this machine");
+        return;
+    }
+    let place = Place::new("mpi");
+    let data = place.data().to_string_lossy().into_owned();
+    let outcome =
+        finish(command().args(["run", "examples/workloads/mpi.yaml", "--data", &data])).exits(0);
+    let said = printed(&place.data(), 1).concat();
+    assert!(said.contains("4 of 4"), "{said}\n{}", outcome.err);
+}

@@ -1,0 +1,171 @@
+//! Everything that can go wrong with a process, a disk or a database ends in a clear message and a defined state.
+
+use std::process::Command;
+
+use super::stage::{Place, Up};
+
+fn gang(name: &str, members: u32, run: &str, more: &str) -> String {
+    format!(
+        "
+kind: Gang
+metadata: {{name: {name}}}
+spec:
+  roles:
+  - name: worker
+    min: {members}
+    resources: {{cpu: 10m, memory: 64Mi}}
+    run: {{command: {run}}}
+{more}"
+    )
+}
+
+fn outcome(up: &Up, name: &str) -> (String, String) {
+    let gang = up.until_over(name);
+    let text = |field: &str| gang["status"][field].as_str().unwrap_or_default().to_owned();
+    (text("reason"), text("message"))
+}
+
+fn submit(up: &Up, text: &str) {
+    let (code, answer) = up.apply(text, None).expect("an answer");
+    assert_eq!(code, 200, "{answer}");
+}
+
+#[test]
+fn a_member_that_fails_takes_the_rest_with_it_and_the_gang_is_retried_whole() {
+    let place = Place::new("crash");
+    let up = Up::start(&place.data(), &[]);
+    let log = place.0.join("tries");
+    let script = format!(
+        "[sh, -c, 'echo $RANK >> {}; if [ $RANK = 1 ]; then sleep 1; exit 3; fi; sleep 60']",
+        log.display()
+    );
+    submit(&up, &gang("crash", 3, &script, "  retries: 2\n"));
+    let (reason, message) = outcome(&up, "crash");
+    assert_eq!(reason, "Failed");
+    assert!(message.contains("member 1 (worker on") && message.contains("returned 3"), "{message}");
+    let tries = std::fs::read_to_string(log).expect("tries");
+    let mut ranks: Vec<&str> = tries.lines().collect();
+    ranks.sort_unstable();
+    assert_eq!(ranks, ["0", "0", "0", "1", "1", "1", "2", "2", "2"], "three whole tries");
+    assert_eq!(up.gang("crash")["status"]["restarts"], 2);
+}
+
+#[test]
+fn a_command_that_does_not_exist_starts_nobody() {
+    let place = Place::new("missing");
+    let up = Up::start(&place.data(), &[]);
+    submit(&up, &gang("missing", 2, "[no-such-command, --now]", ""));
+    let (reason, message) = outcome(&up, "missing");
+    assert_eq!(reason, "Failed");
+    assert!(message.contains("there is no command `no-such-command`"), "{message}");
+}
+
+#[test]
+fn who_uses_more_memory_than_it_asked_for_is_killed_and_told_so() {
+    let place = Place::new("memory");
+    let up = Up::start(&place.data(), &[]);
+    let script = "[python3, -c, 'x = bytearray(512 << 20); import time; time.sleep(60)']";
+    submit(&up, &gang("greedy", 1, script, "  timeLimit: 20s\n"));
+    let (reason, message) = outcome(&up, "greedy");
+    if reason == "TimeLimit" {
+        // Where control groups may not be made, that is said.
+        let journal = std::fs::read_to_string(place.data().join("runs/1/journal.jsonl"));
+        assert!(journal.expect("a journal").contains("limits are not enforced"));
+        return;
+    }
+    assert!(message.contains("used more memory than it asked for"), "{message}");
+}
+
+#[test]
+fn a_time_limit_and_a_cancel_end_all_members_and_their_children() {
+    let place = Place::new("limit");
+    let up = Up::start(&place.data(), &[]);
+    submit(&up, &gang("slow", 2, "[sh, -c, 'sleep 61 & wait']", "  timeLimit: 1s\n"));
+    submit(&up, &gang("unwanted", 2, "[sh, -c, 'trap \"\" TERM; sleep 62 & wait; sleep 62']", ""));
+    up.until("it runs", |up| (up.gang("unwanted")["status"]["phase"] == "Running").then_some(()));
+    let (code, answer) = up.post("/v1/namespaces/default/gangs/unwanted/cancel", "");
+    assert_eq!(code, 200, "{answer}");
+    assert_eq!(outcome(&up, "slow").0, "TimeLimit");
+    assert_eq!(outcome(&up, "unwanted").0, "Cancelled");
+    up.until("nobody is left", |_| {
+        let left = place.processes();
+        left.iter().all(|(_, command)| command.contains(" up ")).then_some(())
+    });
+}
+
+#[test]
+fn a_second_control_plane_on_the_same_directory_is_refused() {
+    let place = Place::new("second");
+    let _up = Up::start(&place.data(), &[]);
+    let second = Command::new(env!("CARGO_BIN_EXE_muster"))
+        .args(["up", "--listen", "127.0.0.1:0", "--data"])
+        .arg(place.data())
+        .output()
+        .expect("muster");
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("another muster (process") && said.contains("uses this directory"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_damaged_database_is_said_and_left_as_it_is() {
+    let place = Place::new("damage");
+    let up = Up::start(&place.data(), &[]);
+    for number in 0..15 {
+        submit(&up, &gang(&format!("g{number}"), 1, "['true']", ""));
+    }
+    up.until_over("g14");
+    up.end();
+    let database = place.data().join("muster.db");
+    let mut bytes = std::fs::read(&database).expect("a database");
+    let middle = bytes.len() / 2 / 4_096 * 4_096;
+    bytes[middle..middle + 4_096].fill(0x5a);
+    std::fs::write(&database, &bytes).expect("damaged");
+    let started = Command::new(env!("CARGO_BIN_EXE_muster"))
+        .args(["up", "--listen", "127.0.0.1:0", "--data"])
+        .arg(place.data())
+        .output()
+        .expect("muster");
+    let said = String::from_utf8_lossy(&started.stderr);
+    assert_eq!(started.status.code(), Some(1), "{said}");
+    assert!(said.contains("the database is damaged"), "{said}");
+    assert_eq!(std::fs::read(&database).expect("a database"), bytes, "it was touched");
+}
+
+#[test]
+fn what_cannot_be_kept_of_what_is_printed_is_said_and_nobody_waits_for_it() {
+    let place = Place::new("full");
+    let up = Up::start(&place.data(), &[]);
+    submit(&up, &gang("held", 1, "[sh, -c, 'sleep 0.3; yes | head -c 3000000; echo done']", ""));
+    // Whatever the first run prints goes to a device that is always full.
+    let logs = place.data().join("runs/1/logs");
+    up.until("its directory is there", |_| logs.is_dir().then_some(()));
+    std::os::unix::fs::symlink("/dev/full", logs.join("0.out")).expect("a full device");
+    assert_eq!(outcome(&up, "held").0, "Succeeded");
+    let journal =
+        std::fs::read_to_string(place.data().join("runs/1/journal.jsonl")).expect("a journal");
+    assert_eq!(journal.matches("what is printed is not kept").count(), 1, "{journal}");
+}
+
+#[test]
+fn a_keeper_that_is_killed_takes_its_members_with_it_and_the_gang_starts_over() {
+    let place = Place::new("keeper");
+    let up = Up::start(&place.data(), &[]);
+    let log = place.0.join("tries");
+    let script = format!("[sh, -c, 'echo $MUSTER_RUN >> {}; sleep 2']", log.display());
+    submit(&up, &gang("kept", 2, &script, "  retries: 1\n"));
+    up.until("both began", |_| {
+        let tries = std::fs::read_to_string(&log).unwrap_or_default();
+        (tries.lines().count() == 2).then_some(())
+    });
+    let keeper = place.processes().into_iter().find(|(_, command)| command.contains(" keep "));
+    let (pid, _) = keeper.expect("a keeper");
+    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.expect("kill").success());
+    assert_eq!(outcome(&up, "kept").0, "Succeeded");
+    let tries = std::fs::read_to_string(&log).expect("tries");
+    assert_eq!(tries.lines().collect::<Vec<_>>(), ["1", "1", "2", "2"]);
+}

@@ -1,0 +1,145 @@
+//! Gates are lifted: members that another scheduler binds are let go, all of them together, each to its node.
+//!
+//! Such pods carry the scheduling gate `muster.sh/gang`. They are gathered, planned and provided for like any others, and
+//! when their gang has all its seats the gate goes. In the same write the pod is told its node by a node selector, which
+//! the API server allows only while a pod is gated, so no other scheduler ever sees it without. The node is also written
+//! down as an annotation: a pod that has lost its gate would otherwise look like anybody else's after a restart.
+//!
+//! Not here: putting a gate back. Nobody can, so who must wait again is deleted, and made anew with its gate.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod as AnyPod;
+use kube::api::{Api, Patch};
+use muster_core::Event;
+use muster_core::gang::Phase;
+use muster_core::id::GangId;
+use muster_core::plan::{Action, StopReason};
+use muster_core::topology::HOSTNAME;
+use serde_json::{Value, json};
+
+use super::admit::bind;
+use super::orders::parts;
+use super::record::AGAIN;
+use super::{Host, Told};
+use crate::objects::{GATE, PINNED, Pod, SEAT};
+use crate::shelf::Key;
+
+impl Host {
+    /// Lifts the gate of a pod. One that names Muster as its scheduler is bound then; the others' schedulers do that.
+    pub(super) fn let_go(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
+        let Some(pod) = self.mirror.pods.get(key).cloned() else { return };
+        let binds = self.config.binds(&pod);
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        let patch = match binds {
+            true => lifted(&uid),
+            false => lifted_to(&uid, &pod, node, &self.hostname(node)),
+        };
+        self.groups.get_mut(gang).expect("followed").assigned.insert(key.clone(), node.clone());
+        let (hands, told) = (self.hands.clone(), self.told.clone());
+        let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
+        tokio::spawn(async move {
+            let (namespace, name) = parts(&key);
+            let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
+            let mut done = hands.patch_this(&pods, name, &uid, &Patch::Strategic(patch)).await;
+            if done.is_ok() && binds {
+                done = bind(&hands, &key, &uid, &node).await;
+            }
+            if let Err(said) = done {
+                tracing::info!(pod = &*key, node = &*node, %said, "not let go");
+                tokio::time::sleep(AGAIN).await;
+                let _ = told.send(Told::NotBound { gang, pod: key });
+            }
+        });
+    }
+
+    /// What a node is called by its label: most often, but not always, its name.
+    fn hostname(&self, node: &str) -> String {
+        let labels = self.mirror.nodes.get(node).and_then(|node| node.metadata.labels.as_ref());
+        labels.and_then(|labels| labels.get(HOSTNAME)).map_or(node, |label| label).to_owned()
+    }
+
+    /// Gangs that were let go and that another scheduler leaves standing in part start over as a whole: half a gang is
+    /// of no use to anybody, and holds room that is.
+    pub(super) fn tire_of_others(&mut self) {
+        let (now, patience) = (self.now(), self.config.hand_over_patience);
+        let late = |name: &&Arc<str>| {
+            let since = self.groups.get(name).and_then(|group| group.handed_over);
+            since.is_some_and(|since| now.since(since) >= patience)
+        };
+        let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
+        for name in late {
+            self.groups.get_mut(&name).expect("just seen").handed_over = None;
+            let Some(id) = self.world.gang_named(&name) else { continue };
+            tracing::info!(gang = &*name, "not put on its nodes by its scheduler: starts over");
+            let reason = StopReason::Moved;
+            self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
+            self.dirty.gangs.insert(name);
+        }
+    }
+
+    /// Looks whether a gang that has its seats stands in part because of another scheduler.
+    pub(super) fn watch_hand_over(&mut self, name: &Arc<str>, id: GangId) {
+        let Some(group) = self.groups.get(name) else { return };
+        let gang = self.world.gang(id).expect("followed");
+        let theirs = |key: &Key| {
+            let pod = self.mirror.pods.get(key);
+            pod.is_some_and(|pod| pod.node().is_none() && !self.config.binds(pod))
+        };
+        let let_go = group.assigned.keys().any(theirs) && !self.is_whole(name, id);
+        let waits = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. })
+            && (let_go || self.waits_for_job(group, &gang.spec));
+        let since = waits.then(|| group.handed_over.unwrap_or(self.now()));
+        self.groups.get_mut(name).expect("just seen").handed_over = since;
+    }
+}
+
+/// No gate of Muster's any more.
+fn lifted(uid: &str) -> Value {
+    json!({
+        "metadata": {"uid": uid},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
+    })
+}
+
+/// No gate of Muster's any more, and one node only. A pod that names a node itself needs no other word.
+fn lifted_to(uid: &str, pod: &Pod, node: &str, hostname: &str) -> Value {
+    let mut patch = lifted(uid);
+    patch["metadata"]["annotations"] = json!({SEAT: node});
+    if !pod.spec.node_selector.contains_key(HOSTNAME) {
+        patch["metadata"]["annotations"][PINNED] = json!("true");
+        patch["spec"]["nodeSelector"] = json!({HOSTNAME: hostname});
+    }
+    patch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(spec: &Value) -> Pod {
+        serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).expect("a pod")
+    }
+
+    #[test]
+    fn a_pod_that_names_its_node_itself_is_not_told_again() {
+        let named = pod(&json!({"nodeSelector": {HOSTNAME: "n1"}}));
+        let patch = lifted_to("u", &named, "n1", "n1");
+        assert_eq!(patch["metadata"]["annotations"], json!({SEAT: "n1"}));
+        assert_eq!(patch["spec"].get("nodeSelector"), None);
+    }
+
+    #[test]
+    fn what_muster_told_a_pod_is_not_what_the_pod_asks_for() {
+        let asked = pod(&json!({"nodeSelector": {"zone": "a"}}));
+        let patch = lifted_to("u", &asked, "n1", "host-1");
+        let mut told = asked.clone();
+        told.metadata.annotations =
+            serde_json::from_value(patch["metadata"]["annotations"].clone()).expect("marks");
+        told.spec.node_selector.insert(HOSTNAME.to_owned(), "host-1".to_owned());
+        assert_eq!(patch["spec"]["nodeSelector"], json!({HOSTNAME: "host-1"}));
+        told.unpin();
+        assert_eq!(told.spec, asked.spec);
+        assert_eq!(told.seat(), Some("n1"));
+    }
+}

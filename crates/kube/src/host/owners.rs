@@ -1,0 +1,224 @@
+//! Whose pods are: the group they name, or the workload that made them, and the objects that stand for both.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use muster_api::dialects::{self, Dialect, GroupRef};
+use muster_api::workloads::{self, OwnerRef, WorkloadKind, gang_owner};
+use serde_json::Value;
+
+use super::Host;
+use super::gather::{marks, whole};
+use super::groups::Group;
+use crate::intake::{Interest, Origin};
+use crate::karpenter::{MANAGED_BY, MUSTER};
+use crate::objects::Pod;
+use crate::shelf::{Key, Moved};
+
+/// Owners above one another, at most.
+const CHAIN_MAX: usize = 8;
+
+impl Host {
+    /// Why a pod is part of a gang.
+    pub(super) fn origin_of(&self, pod: &Pod) -> Origin {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+        let (labels, annotations) = marks(pod);
+        match dialects::group_of(labels, annotations, &pod.spec, namespace) {
+            Some(GroupRef { dialect: Dialect::Muster, namespace, name }) => {
+                return Origin::Gang { namespace: namespace.into(), name: name.into() };
+            }
+            Some(group) => return Origin::Group(group),
+            None => {}
+        }
+        let mut chain = self.owners(namespace, pod.metadata.owner_references.as_deref());
+        if gang_owner(&chain, labels).is_none() {
+            chain.extend(workloads::named_owner(labels));
+        }
+        if let Some(found) = gang_owner(&chain, labels) {
+            let at = |at: usize| {
+                let owner = &chain[at];
+                (workloads::kind_of(&owner.api_version, &owner.kind), Arc::from(&*owner.name))
+            };
+            let (templates, name) = at(found.templates);
+            return Origin::Owner {
+                kind: found.kind,
+                namespace: namespace.into(),
+                gang: found.gang.into(),
+                owner: at(found.at).1,
+                templates: (templates.unwrap_or(found.kind), name),
+            };
+        }
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        Origin::Pod { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The owners of an object, each the controller of the one before, as far as they are watched.
+    pub(super) fn owners(
+        &self,
+        namespace: &str,
+        first: Option<&[OwnerReference]>,
+    ) -> Vec<OwnerRef> {
+        let mut chain: Vec<OwnerRef> = Vec::new();
+        let mut next = first.and_then(controller);
+        while let Some(owner) = next.take().filter(|_| chain.len() < CHAIN_MAX) {
+            if let Some(kind) = workloads::kind_of(&owner.api_version, &owner.kind) {
+                let object = self.object(Interest::Workload(kind), namespace, &owner.name);
+                let above = object.and_then(|object| object.metadata.owner_references.as_deref());
+                next = above.and_then(controller);
+            }
+            chain.push(owner);
+        }
+        chain
+    }
+
+    /// Whether the workload that made a gang's pods has been seen, where it can be: pods and workloads are watched apart,
+    /// and what stands above the workload decides whose its pods are.
+    pub(super) fn owner_is_seen(&self, group: &Group) -> Result<(), String> {
+        let Origin::Owner { kind, namespace, owner, .. } = &group.origin else { return Ok(()) };
+        let interest = Interest::Workload(*kind);
+        let is_watched = self.sources.of(interest).is_some();
+        match is_watched && self.object(interest, namespace, owner).is_none() {
+            true => Err(format!("{} is not there", group.origin)),
+            false => Ok(()),
+        }
+    }
+
+    /// A workload is seen that was not: pods that were taken for its own may be those of what stands above it.
+    fn find_owners(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
+        let (namespace, name): (Arc<str>, Arc<str>) = (namespace.into(), name.into());
+        let (gang, owner) = (name.clone(), name.clone());
+        let alone = Origin::Owner { kind, namespace, gang, owner, templates: (kind, name) };
+        let Some(group) = self.groups.get(&alone.gang_name()) else { return };
+        let pods: Vec<Key> = group.pods.iter().cloned().collect();
+        for key in pods {
+            let Some(pod) = self.mirror.pods.get(&key).cloned() else { continue };
+            let origin = self.origin_of(&pod);
+            self.dirty.gangs.insert(origin.gang_name());
+            self.dirty.gangs.extend(self.groups.join(&key, origin));
+        }
+    }
+
+    pub(super) fn object(
+        &self,
+        interest: Interest,
+        namespace: &str,
+        name: &str,
+    ) -> Option<&Arc<DynamicObject>> {
+        let shelf = self.mirror.others.get(&self.sources.of(interest)?)?;
+        shelf.get(&format!("{namespace}/{name}"))
+    }
+
+    /// The object that stands for a gang, if there is one: not the one that Muster makes of it.
+    pub(super) fn object_of(&self, origin: &Origin) -> Option<(Interest, &Arc<DynamicObject>)> {
+        match origin {
+            Origin::Gang { namespace, name } => {
+                let object = self.object(Interest::Gang, namespace, name)?;
+                let labels = object.metadata.labels.as_ref();
+                let own = labels.and_then(|labels| labels.get(MANAGED_BY));
+                (own.is_none_or(|by| by != MUSTER)).then_some((Interest::Gang, object))
+            }
+            Origin::Group(group) => (0..dialects::kinds(group.dialect).len()).find_map(|at| {
+                let interest = Interest::Group(group.dialect, at);
+                Some((interest, self.object(interest, &group.namespace, group.object())?))
+            }),
+            Origin::Owner { kind, namespace, owner, .. } => {
+                let interest = Interest::Workload(*kind);
+                Some((interest, self.object(interest, namespace, owner)?))
+            }
+            Origin::Request { namespace, name } => {
+                let interest = Interest::Request;
+                Some((interest, self.object(interest, namespace, name)?))
+            }
+            Origin::Pod { .. } => None,
+        }
+    }
+
+    /// The object of a gang that another dialect describes, and why its kind is watched.
+    pub(super) fn group_object(&self, name: &str) -> Option<(Interest, Value)> {
+        let (interest, object) = self.object_of(&self.groups.get(name)?.origin)?;
+        Some((interest, whole(object)))
+    }
+
+    /// Whether what stands for a gang is there, with or without pods.
+    pub(super) fn is_there(&self, origin: &Origin) -> bool {
+        match origin {
+            Origin::Request { .. } => self.is_wanted(origin),
+            _ => self.object_of(origin).is_some(),
+        }
+    }
+
+    /// What the object that Muster makes of a gang names as its owner.
+    pub(super) fn owner_of(&self, origin: &Origin) -> Option<OwnerReference> {
+        let (interest, object) = self.object_of(origin)?;
+        let kind = self.sources.resource(interest)?;
+        Some(OwnerReference {
+            api_version: kind.api_version.clone(),
+            kind: kind.kind.clone(),
+            name: object.name_any(),
+            uid: object.metadata.uid.clone()?,
+            block_owner_deletion: None,
+            controller: None,
+        })
+    }
+
+    /// Something that stands for gangs has changed.
+    pub(super) fn see_group(&mut self, interest: Interest, moved: &Moved<DynamicObject>) {
+        let (namespace, name) = super::orders::parts(&moved.key);
+        let job = moved.is.as_ref().filter(|_| interest == Interest::Workload(WorkloadKind::Job));
+        if let Some(origin) = job.and_then(|job| self.origin_of_job(job)) {
+            self.groups.ensure(origin);
+        }
+        match interest {
+            // Its gang has its name.
+            Interest::Gang => {
+                let is_it = |group: &Group| matches!(group.origin, Origin::Gang { .. });
+                if self.groups.get(&moved.key).is_some_and(is_it) {
+                    self.dirty.gangs.insert(moved.key.clone());
+                }
+                return;
+            }
+            Interest::PriorityClass => return self.try_troubled(),
+            Interest::Workload(kind) if moved.was.is_none() => {
+                self.find_owners(kind, namespace, name);
+            }
+            _ => {}
+        }
+        // Few gangs are made of one object, and most have its name in theirs.
+        let touched: Vec<Arc<str>> = self
+            .groups
+            .names()
+            .filter(|gang| gang.starts_with(namespace) && gang.contains(name))
+            .filter(|gang| {
+                self.groups.get(gang).is_some_and(|group| concerns(group, interest, name))
+            })
+            .cloned()
+            .collect();
+        self.dirty.gangs.extend(touched);
+    }
+}
+
+/// Whether a gang is made of an object of that name.
+fn concerns(group: &Group, interest: Interest, name: &str) -> bool {
+    match (&group.origin, interest) {
+        (Origin::Group(group), Interest::Group(dialect, _)) => {
+            group.dialect == dialect && group.object() == name
+        }
+        (Origin::Owner { kind, owner, templates, .. }, Interest::Workload(of)) => {
+            (*kind == of && **owner == *name) || (templates.0 == of && *templates.1 == *name)
+        }
+        _ => false,
+    }
+}
+
+pub(super) fn controller(owners: &[OwnerReference]) -> Option<OwnerRef> {
+    let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
+    Some(OwnerRef {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+        controller: owner.controller,
+    })
+}

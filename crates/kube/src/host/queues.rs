@@ -1,0 +1,127 @@
+//! Queues: Muster's own, and those of other systems where it has none of that name.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use muster_api::dialects::{self, QueueTerms};
+use muster_api::pod::Totals;
+use muster_core::Event;
+use muster_core::queue::{QueueSpec, Quota};
+
+use super::Host;
+use super::objects::read;
+use crate::intake::Interest;
+use crate::shelf::Moved;
+
+/// Above all of Volcano's queues stands this one; here nobody does.
+const ROOT: &str = "root";
+
+impl Host {
+    /// Takes in a change of a queue.
+    pub(super) fn see_queue(&mut self, name: &str) {
+        match self.queue_named(name) {
+            Ok(Some(queue)) if self.knows_queue(&queue) => return,
+            Ok(_) => {}
+            Err(why) => {
+                tracing::warn!(queue = name, why, "a queue cannot be understood");
+                return;
+            }
+        }
+        self.set_queues();
+        self.try_troubled();
+    }
+
+    /// Tells the World of every queue that it does not know as it is. A queue may be written before the one above it, so
+    /// they are gone through until nothing new comes of it.
+    pub(super) fn set_queues(&mut self) {
+        let mut names: Vec<Arc<str>> = Vec::new();
+        let foreign = (0..dialects::QUEUES.len()).map(Interest::ForeignQueue);
+        for interest in foreign.chain([Interest::Queue]) {
+            names.extend(self.all_of(interest).into_iter().map(|Moved { key, .. }| key));
+        }
+        names.sort();
+        names.dedup();
+        let mut left: Vec<QueueSpec> =
+            names.iter().filter_map(|name| self.queue_named(name).ok().flatten()).collect();
+        left.retain(|queue| !self.knows_queue(queue));
+        loop {
+            let before = left.len();
+            left.retain(|queue| {
+                self.world.apply(self.now(), &Event::QueueSet(queue.clone())).is_err()
+            });
+            self.changed |= left.len() < before;
+            if left.is_empty() || left.len() == before {
+                break;
+            }
+        }
+        for queue in left {
+            let above = queue.parent.as_deref().unwrap_or("none");
+            tracing::warn!(
+                queue = &*queue.name,
+                above,
+                "a queue has no place: is the one above it there?"
+            );
+        }
+    }
+
+    /// Whether the World knows a queue as it is: how it stands is written on it, and seen again.
+    fn knows_queue(&self, queue: &QueueSpec) -> bool {
+        self.world.queues().iter().any(|(_, known)| known.spec == *queue)
+    }
+
+    /// What a queue is, if there is one of that name.
+    fn queue_named(&self, name: &str) -> Result<Option<QueueSpec>, String> {
+        let object = |interest: Interest| -> Option<&Arc<DynamicObject>> {
+            self.mirror.others.get(&self.sources.of(interest)?)?.get(name)
+        };
+        if let Some(own) = object(Interest::Queue) {
+            let queues = read("Queue", own)?.queues;
+            return Ok(queues.into_iter().find(|queue| *queue.name == *own.name_any()));
+        }
+        let foreign = (0..dialects::QUEUES.len()).map(Interest::ForeignQueue).find_map(object);
+        let Some(foreign) = foreign else { return Ok(None) };
+        let terms = dialects::queue(&foreign.data, &self.config.gpus);
+        Ok(foreign_queue(name, &terms.map_err(|why| why.join("; "))?))
+    }
+}
+
+/// Another system's queue in Muster's words: what it deserves, or is kept for it, it can count on. That nothing is taken
+/// back from it (`reclaimable: false`) has no counterpart: what was lent goes back.
+fn foreign_queue(name: &str, terms: &QueueTerms) -> Option<QueueSpec> {
+    let quota = |totals: Option<&Totals>| totals.map(as_quota).unwrap_or_default();
+    (name != ROOT).then(|| QueueSpec {
+        parent: terms.parent.clone().filter(|parent| **parent != *ROOT),
+        weight: terms.weight.unwrap_or(1).max(1),
+        guaranteed: quota(terms.deserved.as_ref().or(terms.guaranteed.as_ref())),
+        limit: quota(terms.limit.as_ref()),
+        ..QueueSpec::open(name)
+    })
+}
+
+fn as_quota(totals: &Totals) -> Quota {
+    let gpus = totals.gpus.values().copied().reduce(u64::saturating_add);
+    Quota { amounts: totals.amounts.clone(), gpu_milli: gpus }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_api::pod::GpuNames;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_queue_deserves_it_counts_on_and_its_capability_is_its_limit() {
+        let queue = json!({"spec": {
+            "weight": 3, "parent": "team", "capability": {"nvidia.com/gpu": 8, "cpu": "4"},
+            "deserved": {"nvidia.com/gpu": 4}, "guarantee": {"resource": {"nvidia.com/gpu": 2}},
+        }});
+        let terms = dialects::queue(&queue, &GpuNames::default()).expect("it is good");
+        let spec = foreign_queue("small", &terms).expect("a queue");
+        assert_eq!((spec.weight, spec.parent.as_deref()), (3, Some("team")));
+        assert_eq!((spec.guaranteed.gpu_milli, spec.limit.gpu_milli), (Some(4_000), Some(8_000)));
+        assert_eq!(spec.limit.amounts.get("cpu"), Some(&4_000));
+        assert_eq!(foreign_queue(ROOT, &terms), None);
+    }
+}

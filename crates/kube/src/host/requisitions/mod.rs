@@ -1,0 +1,83 @@
+//! Nodes that are asked of an autoscaler: ProvisioningRequests that Muster itself writes.
+//!
+//! Claims of a pool whose provider is `provisioningRequest` are asked for all at once (`ask`). What the autoscaler says of
+//! a request becomes events of its claims (`standing`, `follow`). It makes nodes and never says which: a node that
+//! comes while a request waits and looks like what was asked for is taken for one of its claims, and that is
+//! written on the node before it is used (`take`). What nobody waits for is removed (`settle`), and after a restart all of
+//! it is read off requests and nodes again (`found`).
+//!
+//! Deliberately not here: taking nodes away. They are the autoscaler's; Muster holds them and lets them go.
+
+mod ask;
+mod follow;
+mod found;
+mod settle;
+mod standing;
+mod take;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube::api::{Api, DynamicObject};
+use muster_api::{Autoscaler, Provider};
+use muster_core::id::{ClaimId, OfferingRef};
+use muster_core::order::{Claim, ClaimState};
+use muster_core::time::Time;
+
+use super::Host;
+use crate::autoscaler::Asked;
+use crate::intake::Interest;
+pub(super) use ask::{Writing, ask_autoscaler};
+use standing::Standing;
+
+/// Requests that Muster has written, and nodes that came of them.
+#[derive(Debug, Default)]
+pub(super) struct Requisitions {
+    /// By name. Those that are being written are among them.
+    known: BTreeMap<Arc<str>, Known>,
+    /// Templates there are.
+    templates: BTreeSet<Arc<str>>,
+    /// Nodes on which it is being written whose they are. The World does not know them yet.
+    taking: BTreeMap<Arc<str>, ClaimId>,
+    /// Nodes off which that is being taken.
+    leaving: BTreeMap<Arc<str>, ClaimId>,
+}
+
+/// One request.
+#[derive(Debug)]
+struct Known {
+    asked: Asked,
+    /// When it was made, once it was seen. The server's clock, as that of nodes.
+    made: Option<Time>,
+    standing: Standing,
+}
+
+impl Requisitions {
+    /// Whether a node is being taken for this claim.
+    fn is_taken_for(&self, id: ClaimId) -> bool {
+        self.taking.values().any(|claim| *claim == id)
+    }
+}
+
+/// Whether a claim waits for its node.
+fn waits(claim: &Claim) -> bool {
+    let comes = matches!(claim.state, ClaimState::Requested | ClaimState::Launched);
+    comes && claim.joined.is_none() && !claim.releasing
+}
+
+impl Host {
+    /// The autoscaler that nodes of an offering are asked of, if they are asked of one.
+    pub(super) fn autoscaler_of(&self, offering: OfferingRef) -> Option<&Autoscaler> {
+        let pool = &self.world.pools().get(offering.pool)?.spec.name;
+        match &self.pools.get(pool)?.manifest.provider {
+            Provider::ProvisioningRequest(autoscaler) => Some(autoscaler),
+            Provider::Simulated(_) | Provider::Karpenter { .. } | Provider::Local => None,
+        }
+    }
+
+    /// Where Muster's own objects of a kind that has namespaces are.
+    fn own(&self, interest: Interest) -> Option<Api<DynamicObject>> {
+        let kind = self.sources.resource(interest)?;
+        Some(Api::namespaced_with(self.hands.client.clone(), &self.config.namespace, kind))
+    }
+}

@@ -1,0 +1,46 @@
+//! Since when a gang is there: its place in line, which nobody loses by being stopped or by a change of leader.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use muster_core::time::Time;
+
+use super::Host;
+use super::groups::Group;
+use crate::intake::Origin;
+use crate::karpenter::{MANAGED_BY, MUSTER};
+
+impl Host {
+    /// When a group was made: it keeps its place in line, also when its pods were made again and somebody else leads.
+    pub(super) fn made_at(&self, group: &Group) -> Time {
+        let time = |metadata: &ObjectMeta| {
+            Some(Time(metadata.creation_timestamp.as_ref()?.0.as_millisecond()))
+        };
+        if let Some(at) = self.stands_since(group).and_then(|object| time(&object.metadata)) {
+            return at;
+        }
+        let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        let first = pods.filter_map(|pod| time(&pod.metadata)).min();
+        first.or_else(|| self.request_made(&group.origin)).unwrap_or_else(|| self.now())
+    }
+
+    /// What has been there for as long as a gang waits: the workload that makes its pods, or the object that Muster wrote
+    /// when it was taken in. A group that somebody wrote may have been there long before its pods.
+    fn stands_since(&self, group: &Group) -> Option<&Arc<DynamicObject>> {
+        match &group.origin {
+            Origin::Owner { .. } => Some(self.object_of(&group.origin)?.1),
+            Origin::Gang { .. } if self.templates_of(group).is_some() => {
+                Some(self.object_of(&group.origin)?.1)
+            }
+            Origin::Gang { .. } | Origin::Group(_) => {
+                let own = |gang: &&Arc<DynamicObject>| {
+                    gang.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER)
+                };
+                self.gang_seen(&group.origin.gang_name()).filter(own)
+            }
+            Origin::Request { .. } | Origin::Pod { .. } => None,
+        }
+    }
+}

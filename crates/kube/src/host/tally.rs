@@ -1,0 +1,105 @@
+//! How pools and queues stand, where their owners look.
+//!
+//! Counted when something was decided, written when it has changed, and not more often than a person reads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::api::{Api, DynamicObject};
+use muster_api::crd::PoolStatus;
+use muster_core::gang::Phase;
+use muster_core::id::{PoolIdx, QueueIdx};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+use super::Host;
+use crate::hands::Said;
+use crate::intake::Interest;
+
+/// How long what was written may be out of date.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// What was last written of each pool and queue.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) targets: BTreeMap<PoolIdx, muster_core::plan::Target>,
+    written: FxHashMap<(Interest, String), Value>,
+    at: Option<Instant>,
+}
+
+impl Host {
+    /// Writes down how pools and queues stand, where that has changed.
+    pub(super) fn write_tally(&mut self) {
+        if self.tally.at.is_some_and(|at| at.elapsed() < PAUSE) {
+            self.unwritten = true;
+            return;
+        }
+        self.tally.at = Some(Instant::now());
+        let pools = self.world.pools().iter();
+        let pools: Vec<(String, Value)> =
+            pools.map(|(at, pool)| (pool.spec.name.to_string(), self.pool_status(at))).collect();
+        pools.into_iter().for_each(|(name, status)| self.write_one(Interest::Pool, name, status));
+        let queues = self.queue_statuses();
+        queues.into_iter().for_each(|(name, status)| self.write_one(Interest::Queue, name, status));
+    }
+
+    fn pool_status(&self, at: PoolIdx) -> Value {
+        let target = self.tally.targets.get(&at).copied();
+        let status = PoolStatus::of(&self.world, at, target);
+        serde_json::to_value(status).unwrap_or_default()
+    }
+
+    /// Every queue with what it and those below it have.
+    fn queue_statuses(&self) -> Vec<(String, Value)> {
+        let mut counts: BTreeMap<QueueIdx, (u32, u32)> = BTreeMap::new();
+        for (_, gang) in self.world.gangs() {
+            let mut above = Some(gang.queue);
+            while let Some(queue) = above {
+                let (waiting, running) = counts.entry(queue).or_default();
+                match gang.phase {
+                    Phase::Waiting | Phase::Assembling(_) => *waiting += 1,
+                    Phase::Admitted { .. } | Phase::Running { .. } | Phase::Stopping => {
+                        *running += 1;
+                    }
+                }
+                above = self.world.queue(queue).parent;
+            }
+        }
+        let queues = self.world.queues().iter().map(|(at, queue)| {
+            let (waiting, running) = counts.get(&at).copied().unwrap_or_default();
+            let gpus = queue.usage.gpu_milli;
+            let gpus =
+                if gpus % 1_000 == 0 { json!(gpus / 1_000) } else { json!(format!("{gpus}m")) };
+            let status = json!({"waiting": waiting, "running": running, "heldGpus": gpus});
+            (queue.spec.name.to_string(), status)
+        });
+        queues.collect()
+    }
+
+    fn write_one(&mut self, interest: Interest, name: String, status: Value) {
+        let key = (interest, name);
+        if self.tally.written.get(&key) == Some(&status) {
+            return;
+        }
+        // A queue that nobody wrote has nowhere to say it.
+        let shelf = self.sources.of(interest).and_then(|of| self.mirror.others.get(&of));
+        if shelf.is_none_or(|shelf| shelf.get(&key.1).is_none()) {
+            return;
+        }
+        let Some(objects): Option<Api<DynamicObject>> = self.api(interest) else { return };
+        let lane: Arc<str> = format!("{interest:?} {}", key.1).into();
+        if self.lanes.is_busy(&lane) {
+            self.unwritten = true;
+            return;
+        }
+        let (hands, name) = (self.hands.clone(), key.1.clone());
+        self.tally.written.insert(key, status.clone());
+        self.lanes.write(&lane, async move {
+            let said = hands.patch_status(&objects, &name, &json!({"status": status})).await.err();
+            if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
+                tracing::debug!(name, %said, "how it stands was not written");
+            }
+        });
+    }
+}

@@ -1,0 +1,71 @@
+//! What a pod insists on that the planner has no word for, put into words it has.
+//!
+//! Three kinds of words are enough. What at most so many pods may have of a node becomes a *token*: a resource that
+//! every node has the same amount of (`tokens`). What depends on who is where becomes a requirement on node labels
+//! (`near`, `away`, `spread`, `volumes`), which is true for an instant: a gang that has such ties is gathered again
+//! before it is admitted. And what cannot be said either way becomes a reason to wait, which its owner reads.
+//!
+//! Deliberately not here: preferred terms, attach limits of volumes, and devices by ResourceClaims.
+
+mod around;
+mod away;
+mod choose;
+mod deal;
+mod near;
+mod ports;
+mod resolve;
+mod scope;
+mod spread;
+mod stir;
+mod tied;
+mod tokens;
+mod volumes;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub(super) use choose::Choosing;
+pub(crate) use tied::{Tied, nowhere};
+use tokens::Tokens;
+
+/// What is known of ties between gangs.
+#[derive(Debug, Default)]
+pub(super) struct Ties {
+    tokens: Tokens,
+    /// Gangs that wait, and whose ties may come to something else when somebody else moves.
+    minding: BTreeSet<Arc<str>>,
+    /// Whether somebody has moved.
+    stirred: bool,
+}
+
+impl Ties {
+    /// Somebody has come, gone or changed: whoever has ties is looked at again.
+    pub(super) fn stir(&mut self) {
+        self.stirred = true;
+    }
+
+    /// Gangs to look at again, once.
+    pub(super) fn disturbed(&mut self) -> Vec<Arc<str>> {
+        match std::mem::take(&mut self.stirred) {
+            true => self.minding.iter().cloned().collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// A gang is over.
+    pub(super) fn forget(&mut self, gang: &str) {
+        self.minding.remove(gang);
+        self.tokens.forget(gang);
+    }
+
+    /// What every node has of each token.
+    pub(super) fn on_every_node(&self) -> muster_core::resource::NamedAmounts {
+        self.tokens.on_every_node()
+    }
+
+    /// What members of a gang need of their node besides room, if anything.
+    pub(super) fn in_words(&self, gang: &str) -> Option<String> {
+        let needs = self.tokens.in_words(gang);
+        (!needs.is_empty()).then(|| format!("members need {}", needs.join(", ")))
+    }
+}

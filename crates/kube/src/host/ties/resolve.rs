@@ -1,0 +1,285 @@
+//! A gang's ties, resolved: what those of each member come to now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::api::DynamicObject;
+use muster_core::constraint::Constraints;
+use muster_core::gang::{Closeness, GangSpec, Phase};
+use muster_core::topology::HOSTNAME;
+
+use super::super::Host;
+use super::super::groups::Group;
+use super::around::{Around, Member, domain, namespace};
+use super::deal::{Domain, deal};
+use super::tied::Tied;
+use super::volumes::Store;
+use super::{away, near, ports, spread, volumes};
+use crate::intake::{Gathered, Interest};
+use crate::objects::Pod;
+use crate::shelf::Key;
+
+/// Whether what a pod is tied to may change when others do.
+fn is_tied(pod: &Pod) -> bool {
+    let affinity = pod.spec.affinity.as_ref();
+    let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    near.is_some_and(|near| !near.required.is_empty())
+        || !away::terms(pod).is_empty()
+        || spread::rules(pod).next().is_some()
+        || !volumes::claims(pod).is_empty()
+        || !pod.spec.resource_claims.is_empty()
+}
+
+/// What is true of a gang's members whoever else is where.
+fn fixed(gang: &[Member<'_>], around: &Around<'_>) -> Vec<Tied> {
+    let mut all = vec![Tied::default(); gang.len()];
+    for (member, tied) in gang.iter().zip(&mut all) {
+        for (meaning, amount) in ports::takes(&member.pod.spec) {
+            tied.take(meaning, amount);
+        }
+        away::tokens(member, gang, &around.spaces, tied);
+    }
+    all
+}
+
+/// What the ties of a gang's members come to now.
+fn resolve(
+    name: &Arc<str>,
+    gang: &[Member<'_>],
+    around: &Around<'_>,
+    store: &impl Store,
+) -> Vec<Tied> {
+    let mut all = fixed(gang, around);
+    let mut one_each = std::collections::BTreeSet::new();
+    for (at, member) in gang.iter().enumerate() {
+        let tied = &mut all[at];
+        if !member.pod.spec.resource_claims.is_empty() {
+            tied.wait("devices by ResourceClaims are not supported".to_owned());
+        }
+        let others = gang.iter().enumerate().filter(|(other, _)| *other != at);
+        let others: Vec<&Pod> = others.map(|(_, other)| other.pod).collect();
+        volumes::volumes(member.pod, &others, store, tied);
+        near::near(member, gang, around, tied);
+        one_each.extend(away::away(member, gang, around, tied));
+    }
+    spread::spread(name, gang, around, &mut all);
+    for key in one_each {
+        deal_one_each(&key, gang, around, &mut all);
+    }
+    all
+}
+
+/// Members that must not meet, each in a domain of its own where nobody is that they must not meet either.
+fn deal_one_each(key: &Arc<str>, gang: &[Member<'_>], around: &Around<'_>, all: &mut [Tied]) {
+    let mut domains: BTreeMap<Arc<str>, Domain> = BTreeMap::new();
+    for (member, tied) in gang.iter().zip(all.iter()).take(1) {
+        let mut constraints: Constraints = member.constraints.clone();
+        tied.clone().constrain(&mut constraints);
+        for node in around.nodes.iter().filter(|node| super::around::suits(&constraints, node)) {
+            if let Some(name) = domain(node, key) {
+                domains.entry(name.into()).or_default().nodes += u32::from(node.is_ready());
+            }
+        }
+    }
+    let everybody: Vec<usize> = (0..gang.len()).collect();
+    match deal(&domains, gang.len(), 1) {
+        Some(dealt) => spread::give(key, &everybody, dealt, all),
+        None => all.iter_mut().for_each(|tied| {
+            tied.wait(format!(
+                "{} members must not meet by {key}, and {} of it are open to them",
+                gang.len(),
+                domains.len()
+            ));
+        }),
+    }
+}
+
+impl Host {
+    /// What the ties of these pods of a gang come to. Once a gang has seats nothing of it changes: it keeps what it was
+    /// placed by, and others see to it that they keep away.
+    pub(in super::super) fn tie(
+        &self,
+        name: &Arc<str>,
+        group: &Group,
+        pods: &[(&Key, &Arc<Pod>, &Constraints)],
+    ) -> Vec<Tied> {
+        let members: Vec<Member<'_>> =
+            pods.iter().map(|(_, pod, constraints)| Member { pod, constraints }).collect();
+        if self.is_settled(name, group) {
+            return self.as_placed(group, pods, &members);
+        }
+        let shy = !members.iter().any(|member| is_tied(member.pod));
+        if shy && self.mirror.shy().next().is_none() {
+            return fixed(&members, &Around::default());
+        }
+        let around = self.around(name, shy);
+        resolve(name, &members, &around, &Shop { host: self, gang: name })
+    }
+
+    /// Whether a gang has been placed.
+    pub(in super::super) fn is_settled(&self, name: &str, group: &Group) -> bool {
+        match self.world.gang_named(name).and_then(|id| self.world.gang(id)) {
+            Some(gang) => !matches!(gang.phase, Phase::Waiting | Phase::Assembling(_)),
+            None => !self.standing(group).bound.is_empty() || self.has_placement(name),
+        }
+    }
+
+    /// What members were placed by. One that came later is like one that asked for the same; of a gang that was found as
+    /// it is, only what never changes is known.
+    fn as_placed(
+        &self,
+        group: &Group,
+        pods: &[(&Key, &Arc<Pod>, &Constraints)],
+        members: &[Member<'_>],
+    ) -> Vec<Tied> {
+        let spaces = Around { spaces: self.around("", true).spaces, ..Around::default() };
+        let fixed = fixed(members, &spaces);
+        // Who takes the place of one that is gone is tied as that one was.
+        let is_here = |key: &Key| pods.iter().any(|(here, _, _)| *here == key);
+        let mut left: Vec<&Tied> =
+            group.tied.iter().filter(|(key, _)| !is_here(key)).map(|(_, tied)| tied).collect();
+        let one = |((key, _, constraints), fixed): (&(&Key, &Arc<Pod>, &Constraints), Tied)| {
+            let alike = || {
+                let alike = pods.iter().filter(|(_, _, theirs)| theirs == constraints);
+                alike.filter_map(|(key, _, _)| group.tied.get(*key)).next()
+            };
+            let same = alike().filter(|tied| tied.dealt.is_none());
+            let known = group.tied.get(*key).or(same).or_else(|| left.pop()).or_else(alike);
+            let mut tied = known.cloned().unwrap_or(fixed);
+            tied.waits = None;
+            tied
+        };
+        pods.iter().zip(fixed).map(one).collect()
+    }
+
+    /// Whether what a gang is tied to must be looked at again before it is admitted.
+    pub(in super::super) fn minds(&self, group: &Group) -> bool {
+        let pods = || group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        self.mirror.shy().next().is_some()
+            || group.tied.values().any(|tied| !tied.is_fixed())
+            || pods().any(|pod| is_tied(pod))
+    }
+
+    /// Asks for a gang's tokens by name, and notes whether it must be looked at when others move.
+    pub(in super::super) fn name_tokens(&mut self, name: &Arc<str>, gathered: &mut Gathered) {
+        let meanings = gathered.tied.values().flat_map(|tied| tied.takes.keys().cloned());
+        let known = self.world.gang_named(name).and_then(|id| self.world.gang(id));
+        let asked = known.into_iter().flat_map(|gang| &gang.spec.roles);
+        let asked = asked.flat_map(|role| role.request.amounts.clone()).collect();
+        self.ties.tokens.want(name, meanings.collect::<Vec<_>>(), &asked);
+        for (key, role) in &gathered.roles {
+            let Some(tied) = gathered.tied.get(key) else { continue };
+            let amounts = &mut gathered.spec.roles[usize::from(*role)].request.amounts;
+            for (meaning, amount) in &tied.takes {
+                let token = self.ties.tokens.of(meaning).expect("just wanted");
+                let taken = amounts.entry(token).or_default();
+                *taken = (*amount).max(*taken);
+            }
+        }
+        let pods = gathered.roles.keys().filter_map(|key| self.mirror.pods.get(key));
+        let minds = pods.into_iter().any(|pod| is_tied(pod))
+            || gathered.tied.values().any(|tied| !tied.is_fixed());
+        if minds {
+            self.ties.minding.insert(name.clone());
+        } else {
+            self.ties.minding.remove(name);
+        }
+    }
+
+    /// Nodes and pools are told anew when there are other tokens than before.
+    pub(in super::super) fn settle_tokens(&mut self) {
+        if !self.ties.tokens.have_changed() {
+            return;
+        }
+        self.tell_pools();
+        let nodes: Vec<Key> = self.mirror.nodes.iter().map(|(name, _)| name.clone()).collect();
+        nodes.iter().for_each(|node| self.look_at_node(node));
+    }
+
+    /// What a pod of somebody else's takes of the tokens there are.
+    pub(in super::super) fn foreign_tokens(&self, pod: &Pod) -> Vec<(Arc<str>, u64)> {
+        let takes = ports::takes(&pod.spec).into_iter();
+        takes
+            .filter_map(|(meaning, amount)| Some((self.ties.tokens.of(&meaning)?, amount)))
+            .collect()
+    }
+
+    /// Puts what members say of all of them together into the gang.
+    ///
+    /// # Errors
+    /// When there are no words for it.
+    pub(in super::super) fn gather_close(
+        &self,
+        spec: &mut GangSpec,
+        tied: &BTreeMap<Key, Tied>,
+    ) -> Result<(), String> {
+        let levels = self.world.topology().levels();
+        for key in tied.values().filter_map(|tied| tied.near.as_ref()) {
+            let Some(level) = levels.find(key) else {
+                return Err(format!(
+                    "members must be near each other by {key}, which is no level of the topology"
+                ));
+            };
+            let narrower = match &spec.closeness {
+                Some(Closeness::Required(said)) => {
+                    levels.find(said).is_some_and(|said| said >= level)
+                }
+                Some(Closeness::Preferred(_)) | None => false,
+            };
+            if !narrower {
+                spec.closeness = Some(Closeness::Required(levels.name(level).into()));
+            }
+        }
+        match tied.values().find_map(|tied| tied.whole.as_ref()) {
+            Some(key) if !spec.is_rigid() => {
+                Err(format!("topology spread over {key} of a gang that may grow is not understood"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Volumes as the host has seen them, for a gang.
+pub(super) struct Shop<'a> {
+    pub(super) host: &'a Host,
+    pub(super) gang: &'a str,
+}
+
+impl Shop<'_> {
+    fn object(&self, interest: Interest, key: &str) -> Option<&DynamicObject> {
+        let shelf = self.host.mirror.others.get(&self.host.sources.of(interest)?)?;
+        shelf.get(key).map(|object| &**object)
+    }
+}
+
+impl Store for Shop<'_> {
+    fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
+        self.object(Interest::VolumeClaim, &format!("{namespace}/{name}"))
+    }
+    fn volume(&self, name: &str) -> Option<&DynamicObject> {
+        self.object(Interest::Volume, name)
+    }
+    fn class(&self, name: &str) -> Option<&DynamicObject> {
+        self.object(Interest::StorageClass, name)
+    }
+    fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
+        let called = |node: &crate::objects::Node| {
+            node.metadata
+                .labels
+                .as_ref()
+                .and_then(|labels| labels.get(HOSTNAME))
+                .map(String::as_str)
+                == Some(hostname)
+        };
+        let nodes = self.host.mirror.nodes.iter().filter(|(_, node)| called(node));
+        nodes.map(|(name, _)| name.clone()).collect()
+    }
+    fn user(&self, of: &str, claim: &str) -> Option<String> {
+        let around = self.host.around(self.gang, false);
+        let uses = |pod: &Pod| {
+            namespace(pod) == of && volumes::claims(pod).iter().any(|name| name == claim)
+        };
+        let other = around.pods.iter().find(|other| uses(other.pod))?;
+        other.pod.metadata.name.clone()
+    }
+}

@@ -1,0 +1,338 @@
+//! Volumes: a claim that has one ties its pods to where that is; one that waits for its first pod is made where the pod
+//! goes; any other is waited for.
+//!
+//! Volumes that somebody made by hand for claims that wait (`no-provisioner`) are not chosen here, and how many a node
+//! can attach is not counted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::api::DynamicObject;
+use muster_api::pod::{Affinity, NodeAffinity, NodeSelector, PodSpec};
+use muster_core::constraint::{Requirement, Term, Test};
+use muster_core::topology::HOSTNAME;
+use serde_json::Value;
+
+use super::around::namespace;
+use super::tied::Tied;
+use crate::objects::Pod;
+
+/// Where a claim that waits for its first pod is to be made.
+pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// On claims that have their volume for good.
+const BOUND: &str = "pv.kubernetes.io/bind-completed";
+/// Where claims named their class before there was a field for it.
+const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// The provisioner of classes whose volumes are made by hand.
+const BY_HAND: &str = "kubernetes.io/no-provisioner";
+/// Labels of volumes that say where they are, and what nodes call the same.
+const PLACES: [(&str, &str); 4] = [
+    ("topology.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+];
+/// Between several values of such a label.
+const SEVERAL: &str = "__";
+
+/// Claims, volumes and classes, as they were last seen.
+pub(super) trait Store {
+    fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject>;
+    fn volume(&self, name: &str) -> Option<&DynamicObject>;
+    fn class(&self, name: &str) -> Option<&DynamicObject>;
+    /// The names of nodes by what their label calls them.
+    fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>>;
+    /// A pod of another gang that is somewhere and uses a claim.
+    fn user(&self, namespace: &str, claim: &str) -> Option<String>;
+}
+
+/// What becomes of a claim.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Claim<'a> {
+    /// It has this volume.
+    Has(&'a str),
+    /// It is made where its first pod goes.
+    WaitsForPod(&'a DynamicObject),
+    /// Somebody else gives it a volume.
+    WaitsForVolume,
+}
+
+/// Where a claim stands.
+pub(super) fn stands<'a>(claim: &'a DynamicObject, store: &'a impl Store) -> Claim<'a> {
+    let volume = text(&claim.data, "/spec/volumeName");
+    if let Some(volume) = volume {
+        return match annotation(claim, BOUND) {
+            Some(_) => Claim::Has(volume),
+            None => Claim::WaitsForVolume,
+        };
+    }
+    let class = text(&claim.data, "/spec/storageClassName").or(annotation(claim, OLD_CLASS));
+    let class = class.and_then(|class| store.class(class));
+    let waits = |class: &&DynamicObject| {
+        text(&class.data, "/volumeBindingMode") == Some("WaitForFirstConsumer")
+    };
+    class.filter(waits).map_or(Claim::WaitsForVolume, Claim::WaitsForPod)
+}
+
+/// Ties a pod to where its volumes are or may be made.
+pub(super) fn volumes(pod: &Pod, others: &[&Pod], store: &impl Store, tied: &mut Tied) {
+    let here = namespace(pod);
+    for name in claims(pod) {
+        let Some(claim) = store.claim(here, &name) else {
+            tied.wait(format!("volume claim {name} does not exist"));
+            continue;
+        };
+        if claim.metadata.deletion_timestamp.is_some() {
+            tied.wait(format!("volume claim {name} is being deleted"));
+        }
+        if is_for_one(claim) {
+            let other = others.iter().find(|other| claims(other).contains(&name));
+            let other = other.and_then(|other| other.metadata.name.clone());
+            if let Some(other) = other.or_else(|| store.user(here, &name)) {
+                tied.wait(format!("volume claim {name} is for one pod only, and {other} uses it"));
+            }
+        }
+        match stands(claim, store) {
+            Claim::Has(volume) => match store.volume(volume) {
+                Some(volume) => is_there(volume, store, tied),
+                None => tied.wait(format!("volume {volume} of claim {name} does not exist")),
+            },
+            Claim::WaitsForPod(class) => may_be_made(&name, claim, class, store, tied),
+            Claim::WaitsForVolume if text(&claim.data, "/status/phase") == Some("Lost") => {
+                tied.wait(format!("volume claim {name} has lost its volume"));
+            }
+            Claim::WaitsForVolume => tied.wait(format!("volume claim {name} is not bound yet")),
+        }
+    }
+}
+
+/// The claims a pod uses.
+pub(super) fn claims(pod: &Pod) -> Vec<String> {
+    pod.spec.claims(pod.metadata.name.as_deref().unwrap_or_default())
+}
+
+fn is_for_one(claim: &DynamicObject) -> bool {
+    let modes = claim.data.pointer("/spec/accessModes").and_then(Value::as_array);
+    modes.is_some_and(|modes| modes.iter().any(|mode| mode == "ReadWriteOncePod"))
+}
+
+/// Only nodes that reach a volume will do.
+fn is_there(volume: &DynamicObject, store: &impl Store, tied: &mut Tied) {
+    let name = volume.metadata.name.as_deref().unwrap_or_default();
+    if let Some(nodes) = volume.data.pointer("/spec/nodeAffinity/required") {
+        match terms(nodes) {
+            Ok(terms) => tied.one_of(terms.iter().map(|term| by_name(term, store)).collect()),
+            Err(why) => tied.wait(format!("volume {name}: {why}")),
+        }
+    }
+    let labels = volume.metadata.labels.iter().flatten();
+    for (label, values) in labels {
+        if let Some((_, key)) = PLACES.iter().find(|(known, _)| known == label) {
+            tied.only(key, values.split(SEVERAL).map(Arc::from).collect());
+        }
+    }
+}
+
+/// Only nodes where a class may make volumes will do; and only the one where it was told to, if it was.
+fn may_be_made(
+    name: &str,
+    claim: &DynamicObject,
+    class: &DynamicObject,
+    store: &impl Store,
+    tied: &mut Tied,
+) {
+    if text(&class.data, "/provisioner") == Some(BY_HAND) {
+        let class = class.metadata.name.as_deref().unwrap_or_default();
+        tied.wait(format!(
+            "volume claim {name} is of class {class}, whose volumes are made by hand; they are not chosen"
+        ));
+        return;
+    }
+    let allowed = class.data.get("allowedTopologies").and_then(Value::as_array);
+    let allowed: Vec<Term> = allowed.into_iter().flatten().map(allowed_term).collect();
+    if !allowed.is_empty() {
+        tied.one_of(allowed.iter().map(|term| by_name(term, store)).collect());
+    }
+    if let Some(node) = annotation(claim, SELECTED_NODE) {
+        tied.only(HOSTNAME, BTreeSet::from([node.into()]));
+    }
+}
+
+/// Terms of a node selector, read as a pod's own would be.
+fn terms(selector: &Value) -> Result<Vec<Term>, String> {
+    let required: NodeSelector =
+        serde_json::from_value(selector.clone()).map_err(|why| why.to_string())?;
+    let nodes = NodeAffinity { required: Some(required), ..NodeAffinity::default() };
+    let affinity = Affinity { node_affinity: Some(nodes), ..Affinity::default() };
+    let spec = PodSpec { affinity: Some(affinity), ..PodSpec::default() };
+    spec.constraints().map(|constraints| constraints.any).map_err(|why| why.join("; "))
+}
+
+fn allowed_term(term: &Value) -> Term {
+    let expressions = term.get("matchLabelExpressions").and_then(Value::as_array);
+    let one = |expression: &Value| {
+        let values = expression.get("values").and_then(Value::as_array);
+        let values = values.into_iter().flatten().filter_map(Value::as_str).map(Arc::from);
+        let key = text(expression, "/key").unwrap_or_default().into();
+        Requirement { key, test: Test::In(values.collect()) }
+    };
+    expressions.into_iter().flatten().map(one).collect()
+}
+
+/// The planner knows nodes by their names, and volumes by what a label says, which may be another.
+fn by_name(term: &Term, store: &impl Store) -> Term {
+    let names = |values: &[Arc<str>]| {
+        let named = |value: &Arc<str>| {
+            let names = store.nodes_called(value);
+            if names.is_empty() { vec![value.clone()] } else { names }
+        };
+        values.iter().flat_map(named).collect()
+    };
+    let one = |one: &Requirement| {
+        let test = match &one.test {
+            Test::In(values) if &*one.key == HOSTNAME => Test::In(names(values)),
+            Test::NotIn(values) if &*one.key == HOSTNAME => Test::NotIn(names(values)),
+            other => other.clone(),
+        };
+        Requirement { key: one.key.clone(), test }
+    };
+    term.iter().map(one).collect()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
+}
+
+pub(super) fn annotation<'a>(object: &'a DynamicObject, name: &str) -> Option<&'a str> {
+    object.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use muster_core::constraint::Constraints;
+    use serde_json::json;
+
+    use super::super::around::play;
+    use super::*;
+
+    #[derive(Default)]
+    struct Shop {
+        claims: BTreeMap<String, DynamicObject>,
+        volumes: BTreeMap<String, DynamicObject>,
+        classes: BTreeMap<String, DynamicObject>,
+        used: bool,
+    }
+
+    impl Store for Shop {
+        fn claim(&self, _: &str, name: &str) -> Option<&DynamicObject> {
+            self.claims.get(name)
+        }
+        fn volume(&self, name: &str) -> Option<&DynamicObject> {
+            self.volumes.get(name)
+        }
+        fn class(&self, name: &str) -> Option<&DynamicObject> {
+            self.classes.get(name)
+        }
+        fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
+            if hostname == "host-a" { vec!["a".into()] } else { Vec::new() }
+        }
+        fn user(&self, _: &str, _: &str) -> Option<String> {
+            self.used.then(|| "other".to_owned())
+        }
+    }
+
+    fn object(name: &str, mut object: Value) -> (String, DynamicObject) {
+        object["metadata"]["name"] = json!(name);
+        (name.to_owned(), serde_json::from_value(object).expect("an object"))
+    }
+
+    fn shop() -> Shop {
+        let done = json!({"annotations": {BOUND: "yes"}});
+        let zones = |zones: &[&str]| json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": zones}]}]}});
+        let host = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["host-a"]}]}]}});
+        Shop {
+            claims: [
+                object("has", json!({"metadata": done, "spec": {"volumeName": "in-zone"}})),
+                object("local", json!({"metadata": done, "spec": {"volumeName": "on-a"}})),
+                object("old", json!({"metadata": done, "spec": {"volumeName": "labelled"}})),
+                object("half", json!({"spec": {"volumeName": "in-zone"}})),
+                object("gone", json!({"metadata": done, "spec": {"volumeName": "nowhere"}})),
+                object("slow", json!({"spec": {"storageClassName": "now"}})),
+                object("lost", json!({"spec": {}, "status": {"phase": "Lost"}})),
+                object("late", json!({"spec": {"storageClassName": "late"}})),
+                object("told", json!({"metadata": {"annotations": {SELECTED_NODE: "b"}}, "spec": {"storageClassName": "late"}})),
+                object("hand", json!({"spec": {"storageClassName": "hand"}})),
+                object("one", json!({"spec": {"storageClassName": "any", "accessModes": ["ReadWriteOncePod"]}})),
+            ]
+            .into(),
+            volumes: [
+                object("in-zone", json!({"spec": {"nodeAffinity": zones(&["1", "2"])}})),
+                object("on-a", json!({"spec": {"nodeAffinity": host}})),
+                object("labelled", json!({"metadata": {"labels": {"failure-domain.beta.kubernetes.io/zone": "1__2"}}})),
+            ]
+            .into(),
+            classes: [
+                object("now", json!({"provisioner": "x"})),
+                object("any", json!({"provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"})),
+                object("late", json!({"provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["3"]}]}]})),
+                object("hand", json!({"provisioner": BY_HAND, "volumeBindingMode": "WaitForFirstConsumer"})),
+            ]
+            .into(),
+            used: false,
+        }
+    }
+
+    fn pod(claim: &str) -> Pod {
+        play::pod(
+            "db",
+            &json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}),
+        )
+    }
+
+    fn outcome(claim: &str, others: &[&Pod], shop: &Shop) -> String {
+        let mut tied = Tied::default();
+        volumes(&pod(claim), others, shop, &mut tied);
+        if let Some(why) = &tied.waits {
+            return format!("waits: {why}");
+        }
+        let mut constraints = Constraints::default();
+        tied.constrain(&mut constraints);
+        let all = constraints.any.iter().flatten().chain(&constraints.all);
+        let all: Vec<String> = all.map(|one| format!("{} {:?}", one.key, one.test)).collect();
+        all.join("; ").replace('"', "")
+    }
+
+    #[test]
+    fn claims_tie_pods_to_where_their_volumes_are() {
+        let shop = shop();
+        for (claim, expected) in [
+            ("has", "zone In([1, 2])"),
+            ("local", "kubernetes.io/hostname In([a])"),
+            ("old", "topology.kubernetes.io/zone In([1, 2])"),
+            ("half", "waits: volume claim half is not bound yet"),
+            ("gone", "waits: volume nowhere of claim gone does not exist"),
+            ("slow", "waits: volume claim slow is not bound yet"),
+            ("lost", "waits: volume claim lost has lost its volume"),
+            ("late", "zone In([3])"),
+            ("told", "zone In([3]); kubernetes.io/hostname In([b])"),
+            ("none", "waits: volume claim none does not exist"),
+            ("one", ""),
+        ] {
+            assert_eq!(outcome(claim, &[], &shop), expected, "{claim}");
+        }
+        assert!(outcome("hand", &[], &shop).contains("made by hand"));
+    }
+
+    #[test]
+    fn a_claim_for_one_pod_is_used_by_one() {
+        let mut shop = shop();
+        let mut other = pod("one");
+        other.metadata.name = Some("sibling".to_owned());
+        assert!(outcome("one", &[&other], &shop).contains("sibling uses it"));
+        shop.used = true;
+        assert!(outcome("one", &[], &shop).contains("other uses it"));
+        assert_eq!(outcome("has", &[&pod("has")], &shop), "zone In([1, 2])");
+    }
+}

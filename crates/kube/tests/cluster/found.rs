@@ -1,0 +1,40 @@
+//! What a controller finds when it begins: gangs of which somebody is missing at that very moment.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams};
+use muster_testkit::cluster::{Role, Setup};
+
+use crate::controller::Controller;
+use crate::gates::{pods_of, until_bound};
+use crate::observer::Observer;
+use crate::stage::{bound_of, still, until_told};
+use crate::words::{gang, pod};
+
+/// A member with four GPUs of a gang of two that says so on its pods alone.
+fn member(at: u32) -> String {
+    let marks = "muster.sh/gang: pair, muster.sh/gang-size: '2'";
+    pod(&format!("pair-{at}"), 4, "", marks, "")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_that_lacks_a_member_keeps_what_it_has_when_somebody_else_leads() {
+    let Some(cluster) = still(1, Setup::bare()).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    for at in 0..2 {
+        cluster.apply(&member(at)).await.expect("a pod");
+    }
+    until_bound(&cluster, "pair", 2).await;
+    controller.kill();
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Admin).await, "default");
+    pods.delete("pair-1", &DeleteParams::default().grace_period(0)).await.expect("gone");
+    // There is no room for this one: half of the node is taken, the other half is kept.
+    cluster.apply(&gang("rival", "min: 1", 1, 8, "")).await.expect("a gang");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    until_told(&cluster, "rival", |status| status["phase"] == "Waiting").await;
+    assert_eq!(bound_of(&cluster, "rival").await, 0);
+    cluster.apply(&member(1)).await.expect("a pod");
+    until_bound(&cluster, "pair", 2).await;
+    assert_eq!(pods_of(&cluster, "pair").await.len(), 2);
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}

@@ -1,0 +1,301 @@
+//! Every kind of workload, as its users write it, with the test in its operator's place: half of the pods start nobody,
+//! all of them start together.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use muster_testkit::cluster::{Cluster, Role, Setup};
+
+use crate::controller::Controller;
+use crate::gates::{pods_of, until_bound};
+use crate::observer::{GANG, LEAST, Observer};
+use crate::stage::{
+    bound, bound_of, gang_status, remove_pods, still, until_members_are_missed, until_told,
+};
+use crate::words::{crd, owned, pod};
+
+/// Four pods with four GPUs each, of which two exist at first.
+const PODS: u32 = 4;
+
+/// A pod of a workload as its operator makes it: its name, its labels, and its owner's version, kind and name.
+type Made = (String, String, (&'static str, &'static str, String));
+
+/// A kind of workload.
+struct Operator {
+    name: &'static str,
+    /// What the gang made of it is called.
+    gang: String,
+    crds: String,
+    /// What its user writes, and what its operator makes of that besides pods.
+    manifests: String,
+    pods: Vec<Made>,
+}
+
+/// A template of pods with four GPUs.
+const TEMPLATE: &str = "{spec: {schedulerName: muster, restartPolicy: Never, containers: [{name: main, image: none, resources: {requests: {cpu: 1}, limits: {nvidia.com/gpu: 4}}}]}}";
+
+fn operators() -> Vec<Operator> {
+    let mut all = vec![job_set(), train_job(), ray_cluster(), leader_worker_set()];
+    for (kind, plural, field, first) in [
+        ("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs", "Master"),
+        ("TFJob", "tfjobs", "tfReplicaSpecs", "PS"),
+        ("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs", "Master"),
+        ("PaddleJob", "paddlejobs", "paddleReplicaSpecs", "Master"),
+        ("MPIJob", "mpijobs", "mpiReplicaSpecs", "Launcher"),
+    ] {
+        all.push(kubeflow(kind, plural, field, first));
+    }
+    all
+}
+
+/// Jobs of Kubeflow's Training Operator: one of a first kind, and three workers.
+fn kubeflow(
+    kind: &'static str,
+    plural: &'static str,
+    field: &'static str,
+    first: &'static str,
+) -> Operator {
+    let name = plural.trim_end_matches('s');
+    let manifests = format!(
+        "
+apiVersion: kubeflow.org/v1
+kind: {kind}
+metadata: {{name: {name}, namespace: default}}
+spec:
+  runPolicy: {{cleanPodPolicy: None}}
+  {field}:
+    {first}: {{replicas: 1, restartPolicy: OnFailure, template: {TEMPLATE}}}
+    Worker: {{replicas: 3, restartPolicy: OnFailure, template: {TEMPLATE}}}
+"
+    );
+    let member = |role: String, at: u32| {
+        let labels = format!(
+            "training.kubeflow.org/job-name: {name}, training.kubeflow.org/operator-name: {name}-controller, training.kubeflow.org/replica-type: {role}, training.kubeflow.org/replica-index: '{at}'"
+        );
+        (format!("{name}-{role}-{at}"), labels, ("kubeflow.org/v1", kind, name.to_owned()))
+    };
+    let mut pods = vec![member(first.to_lowercase(), 0)];
+    pods.extend((0..3).map(|at| member("worker".to_owned(), at)));
+    let gang = match kind {
+        "MPIJob" => format!("{name}.mpijobv1"),
+        _ => format!("{name}.{}", kind.to_lowercase()),
+    };
+    Operator { name, gang, crds: crd("kubeflow.org", "v1", kind, plural, true), manifests, pods }
+}
+
+/// The Jobs that a JobSet makes, two of two pods each.
+fn jobs_of(set: &str, replicated: &str) -> String {
+    let job = |at: u32| {
+        let job = format!(
+            "\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {{name: {set}-{replicated}-{at}, namespace: default}}\nspec: {{parallelism: 2, completions: 2, completionMode: Indexed, template: {TEMPLATE}}}\n"
+        );
+        owned(&job, ("jobset.x-k8s.io/v1alpha2", "JobSet", set))
+    };
+    (0..2).map(job).collect()
+}
+
+fn pods_of_jobs(set: &'static str, replicated: &str) -> Vec<Made> {
+    let member = |at: u32| {
+        let (job, index) = (at / 2, at % 2);
+        let name = format!("{set}-{replicated}-{job}");
+        let labels = format!(
+            "jobset.sigs.k8s.io/jobset-name: {set}, jobset.sigs.k8s.io/replicatedjob-name: {replicated}, jobset.sigs.k8s.io/job-index: '{job}', batch.kubernetes.io/job-name: {name}, batch.kubernetes.io/job-completion-index: '{index}'"
+        );
+        (format!("{name}-{index}-abcde"), labels, ("batch/v1", "Job", name))
+    };
+    (0..PODS).map(member).collect()
+}
+
+fn job_set_of(name: &str, replicated: &str) -> String {
+    format!(
+        "
+---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {{name: {name}, namespace: default}}
+spec:
+  network: {{enableDNSHostnames: true}}
+  replicatedJobs:
+  - name: {replicated}
+    replicas: 2
+    template: {{spec: {{parallelism: 2, completions: 2, backoffLimit: 0, completionMode: Indexed, template: {TEMPLATE}}}}}
+"
+    )
+}
+
+fn job_set() -> Operator {
+    Operator {
+        name: "slices",
+        gang: "slices.jobset".to_owned(),
+        crds: crd("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", true),
+        // Its Jobs are seen after their pods: who made them is not known until then.
+        manifests: job_set_of("slices", "workers"),
+        pods: pods_of_jobs("slices", "workers"),
+    }
+}
+
+/// Its operator makes a JobSet of it, of the same name.
+fn train_job() -> Operator {
+    let train = "
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: tune, namespace: default}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}
+";
+    let owner = ("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune");
+    let set = owned(&job_set_of("tune", "node"), owner);
+    Operator {
+        name: "tune",
+        gang: "tune.trainjob".to_owned(),
+        crds: crd("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", true),
+        manifests: format!("{train}{set}{}", jobs_of("tune", "node")),
+        pods: pods_of_jobs("tune", "node"),
+    }
+}
+
+fn ray_manifest(name: &str, scales: &str, workers: &str) -> String {
+    format!(
+        "
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {{name: {name}, namespace: default}}
+spec:
+  rayVersion: '2.52.0'
+  {scales}
+  headGroupSpec: {{rayStartParams: {{dashboard-host: 0.0.0.0}}, template: {TEMPLATE}}}
+  workerGroupSpecs:
+  - {{groupName: gpu, {workers}, rayStartParams: {{}}, template: {TEMPLATE}}}
+"
+    )
+}
+
+fn ray_pod(cluster: &str, group: &str, at: u32) -> Made {
+    let kind = if group == "headgroup" { "head" } else { "worker" };
+    let labels =
+        format!("ray.io/cluster: {cluster}, ray.io/node-type: {kind}, ray.io/group: {group}");
+    let owner = ("ray.io/v1", "RayCluster", cluster.to_owned());
+    (format!("{cluster}-{group}-{at}"), labels, owner)
+}
+
+fn ray_cluster() -> Operator {
+    let pods = [("headgroup", 0), ("gpu", 0), ("gpu", 1), ("gpu", 2)];
+    Operator {
+        name: "ray",
+        gang: "ray.raycluster".to_owned(),
+        crds: crd("ray.io", "v1", "RayCluster", "rayclusters", true),
+        manifests: ray_manifest("ray", "", "replicas: 3"),
+        pods: pods.into_iter().map(|(group, at)| ray_pod("ray", group, at)).collect(),
+    }
+}
+
+/// Its pods are made by StatefulSets, and those of workers are owned by the leader's pod: only labels say whose they are.
+fn leader_worker_set() -> Operator {
+    let manifests = format!(
+        "
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {{name: llm, namespace: default}}
+spec:
+  replicas: 1
+  leaderWorkerTemplate: {{size: 4, leaderTemplate: {TEMPLATE}, workerTemplate: {TEMPLATE}}}
+"
+    );
+    let member = |at: u32| {
+        let labels = format!(
+            "leaderworkerset.sigs.k8s.io/name: llm, leaderworkerset.sigs.k8s.io/group-index: '0', leaderworkerset.sigs.k8s.io/group-key: k, leaderworkerset.sigs.k8s.io/worker-index: '{at}'"
+        );
+        let (name, set) =
+            if at == 0 { ("llm-0".into(), "llm") } else { (format!("llm-0-{at}"), "llm-0") };
+        (name, labels, ("apps/v1", "StatefulSet", set.to_owned()))
+    };
+    Operator {
+        name: "llm",
+        gang: "llm-0.leaderworkerset".to_owned(),
+        crds: crd("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", true),
+        manifests,
+        pods: (0..PODS).map(member).collect(),
+    }
+}
+
+/// A pod as its operator makes it, that the observer knows as one of so many.
+fn made(gang: &str, least: u32, (name, labels, (version, kind, owner)): &Made) -> String {
+    let labels = format!("{GANG}: {gang}, {labels}");
+    let pod = pod(name, 4, &labels, &format!("{LEAST}: '{least}'"), "");
+    owned(&pod, (version, kind, owner))
+}
+
+async fn make(cluster: &Cluster, operator: &Operator, pods: &[Made]) {
+    for one in pods {
+        let pod = made(operator.name, PODS, one);
+        cluster.apply(&pod).await.unwrap_or_else(|error| panic!("{}: {error}", operator.name));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_workload_starts_whole_or_not_at_all() {
+    let Some(cluster) = still(2, Setup::bare()).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    let mut operators = operators();
+    if let Ok(only) = std::env::var("MUSTER_WORKLOAD") {
+        operators.retain(|operator| operator.name == only);
+    }
+    for operator in &operators {
+        cluster.apply(&operator.crds).await.expect("a definition");
+    }
+    for operator in &operators {
+        let what = format!("the {} is written", operator.name);
+        cluster.until(&what, async || cluster.apply(&operator.manifests).await.ok()).await;
+    }
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    // Half of everybody: there is room for each of these, and nobody starts.
+    for operator in &operators {
+        make(&cluster, operator, &operator.pods[..2]).await;
+    }
+    until_members_are_missed(&cluster, |pod: &Pod| pod.name_any().starts_with("slices")).await;
+    assert_eq!(bound(&cluster).await, 0);
+    cluster.apply(&jobs_of("slices", "workers")).await.expect("its jobs");
+    until_members_are_missed(&cluster, |_| false).await;
+    assert_eq!(bound(&cluster).await, 0);
+    for operator in &operators {
+        make(&cluster, operator, &operator.pods[2..]).await;
+        until_bound(&cluster, &format!("{}-", operator.name), PODS as usize).await;
+        until_told(&cluster, &operator.gang, |status| {
+            status["phase"] == "Running" && status["members"]["ready"] == PODS
+        })
+        .await;
+        remove_pods(&cluster, &format!("{}-", operator.name)).await;
+    }
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_scales_itself_holds_seats_for_pods_that_exist_and_gets_more_with_more() {
+    let Some(cluster) = still(2, Setup::bare()).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster.apply(&ray_cluster().crds).await.expect("a definition");
+    let ray = ray_manifest(
+        "ray",
+        "enableInTreeAutoscaling: true",
+        "replicas: 1, minReplicas: 1, maxReplicas: 3",
+    );
+    cluster.until("the cluster is written", async || cluster.apply(&ray).await.ok()).await;
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    for one in [ray_pod("ray", "headgroup", 0), ray_pod("ray", "gpu", 0)] {
+        cluster.apply(&made("ray", 2, &one)).await.expect("a pod");
+    }
+    until_bound(&cluster, "ray", 2).await;
+    until_told(&cluster, "ray.raycluster", |status| status["phase"] == "Running").await;
+    let status = gang_status(&cluster, "ray.raycluster").await;
+    let seats = status["placement"].as_array().expect("it is written down").iter();
+    let seats = seats.filter_map(|one| one["members"].as_u64());
+    assert_eq!(seats.sum::<u64>(), 2, "{status}");
+    // Its autoscaler makes one more, and soon after another.
+    for at in 1..3 {
+        cluster.apply(&made("ray", 2, &ray_pod("ray", "gpu", at))).await.expect("a pod");
+    }
+    until_bound(&cluster, "ray", 4).await;
+    assert_eq!(bound_of(&cluster, "ray-gpu").await, 3);
+    assert_eq!(pods_of(&cluster, "ray").await.len(), 4);
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}

@@ -1,0 +1,378 @@
+//! ProvisioningRequests: room that is got, kept, handed over and given back.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use muster_kube::objects::NodeClaim;
+use muster_testkit::cluster::{Cluster, Role};
+use serde_json::{Value, json};
+
+use crate::controller::Controller;
+use crate::leftovers::{remove_jobs, until_none_are_left};
+use crate::observer::Observer;
+use crate::stage::{self, bound_of, small_cluster};
+use crate::story::spoil_the_first_node;
+use crate::words::{POOL, job, pod};
+
+const CRD: &str = include_str!("provisioning-request.yaml");
+const CONSUMES: &str = "autoscaling.x-k8s.io/consume-provisioning-request";
+/// As it was called before.
+const CONSUMES_OLD: &str = "cluster-autoscaler.kubernetes.io/consume-provisioning-request";
+/// Long enough for the controller to have done what it must not do.
+const A_WHILE: Duration = Duration::from_secs(4);
+
+/// A request for so many pods with so many GPUs each.
+fn request(name: &str, count: u32, gpus: u32) -> String {
+    format!("{}\n---\n{}", template(name, gpus, ""), only_request(name, count, "gang.muster.sh"))
+}
+
+fn template(name: &str, gpus: u32, annotations: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: PodTemplate
+metadata: {{name: {name}, namespace: default}}
+template:
+  metadata: {{annotations: {{{annotations}}}}}
+  spec:
+    restartPolicy: Never
+    containers:
+    - name: worker
+      image: none
+      resources: {{limits: {{nvidia.com/gpu: {gpus}}}, requests: {{cpu: 1}}}}
+"
+    )
+}
+
+fn only_request(name: &str, count: u32, class: &str) -> String {
+    format!(
+        "
+apiVersion: autoscaling.x-k8s.io/v1
+kind: ProvisioningRequest
+metadata: {{name: {name}, namespace: default}}
+spec:
+  provisioningClassName: {class}
+  podSets: [{{podTemplateRef: {{name: {name}}}, count: {count}}}]
+"
+    )
+}
+
+/// A Job whose pods come to take the room of the request of its name.
+fn job_for(name: &str, pods: u32) -> String {
+    job(name, pods, 8).replace("annotations: {", &format!("annotations: {{{CONSUMES}: {name}, "))
+}
+
+async fn requests(cluster: &Cluster, role: Role) -> Api<DynamicObject> {
+    let kind = ApiResource {
+        group: "autoscaling.x-k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "autoscaling.x-k8s.io/v1".to_owned(),
+        kind: "ProvisioningRequest".to_owned(),
+        plural: "provisioningrequests".to_owned(),
+    };
+    Api::namespaced_with(cluster.client(role).await, "default", &kind)
+}
+
+/// The status, reason and message of a condition of a request.
+async fn condition(cluster: &Cluster, name: &str, kind: &str) -> Option<(String, String, String)> {
+    let object = requests(cluster, Role::Observer).await.get(name).await.ok()?;
+    let all = object.data.pointer("/status/conditions")?.as_array()?.clone();
+    let one = all.into_iter().find(|one| one["type"] == kind)?;
+    let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    Some((text("status"), text("reason"), text("message")))
+}
+
+async fn is(cluster: &Cluster, name: &str, kind: &str) -> bool {
+    condition(cluster, name, kind).await.is_some_and(|(status, ..)| status == "True")
+}
+
+/// Waits until something is true of a request, and says why it is.
+async fn until(cluster: &Cluster, name: &str, kind: &str) -> (String, String) {
+    cluster
+        .until(&format!("{name} is {kind}"), async || {
+            let (status, reason, message) = condition(cluster, name, kind).await?;
+            (status == "True").then_some((reason, message))
+        })
+        .await
+}
+
+async fn claims(cluster: &Cluster) -> BTreeSet<String> {
+    let claims: Api<NodeClaim> = Api::all(cluster.client(Role::Observer).await);
+    let all = claims.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+    all.iter().map(ResourceExt::name_any).collect()
+}
+
+async fn until_claims(cluster: &Cluster, count: usize) -> BTreeSet<String> {
+    cluster
+        .until(&format!("{count} claims are asked for"), async || {
+            Some(claims(cluster).await).filter(|claims| claims.len() == count)
+        })
+        .await
+}
+
+async fn nodes(cluster: &Cluster) -> Vec<Node> {
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Observer).await);
+    nodes.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default()
+}
+
+async fn node_names(cluster: &Cluster) -> BTreeSet<String> {
+    nodes(cluster).await.iter().map(ResourceExt::name_any).collect()
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).count();
+    taints == 0 && conditions.into_iter().any(|one| one.type_ == "Ready" && one.status == "True")
+}
+
+/// Where pods are whose name begins so, once so many are somewhere.
+async fn until_bound(cluster: &Cluster, begin: &str, count: usize) -> BTreeSet<String> {
+    cluster
+        .until(&format!("{count} pods of {begin} are bound"), async || {
+            (bound_of(cluster, begin).await == count).then_some(())
+        })
+        .await;
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    let all = pods.list(&ListParams::default()).await.expect("pods").items;
+    let mine = all.into_iter().filter(|pod| pod.name_any().starts_with(begin));
+    mine.filter_map(|pod| pod.spec?.node_name).collect()
+}
+
+/// Waits until so many pods whose name begins so have done their work.
+async fn until_done(cluster: &Cluster, begin: &str, count: usize) {
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    let is_done = |pod: &&Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        pod.name_any().starts_with(begin) && phase == Some("Succeeded")
+    };
+    cluster
+        .until(&format!("{count} pods of {begin} are done"), async || {
+            let all = pods.list(&ListParams::default()).await.ok()?.items;
+            (all.iter().filter(is_done).count() == count).then_some(())
+        })
+        .await;
+}
+
+/// Nothing keeps a node from being used any more.
+async fn heal(cluster: &Cluster, node: &str) {
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Admin).await);
+    let patch = Patch::Merge(json!({"spec": {"taints": null}}));
+    nodes.patch(node, &PatchParams::default(), &patch).await.expect("healed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn room_is_bought_together_and_taken_by_those_it_was_booked_for() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster.apply(CRD).await.expect("a definition");
+    cluster.apply(POOL).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    // One of the four nodes is held back, from when it appears: that is not all of the room.
+    let wanted = request("train", 4, 8);
+    let (spoiled, asked) = tokio::join!(spoil_the_first_node(&cluster), cluster.apply(&wanted));
+    asked.expect("a request");
+    let bought = until_claims(&cluster, 4).await;
+    until(&cluster, "train", "Accepted").await;
+    cluster
+        .until("three of four nodes are ready", async || {
+            let all = nodes(&cluster).await;
+            let ready = all.iter().filter(|node| is_ready(node)).count();
+            (all.len() == 4 && ready == 3).then_some(())
+        })
+        .await;
+    let (_, _, message) = cluster
+        .until("it is told how far it is", async || {
+            let told = condition(&cluster, "train", "Provisioned").await?;
+            told.2.contains("3/4").then_some(told)
+        })
+        .await;
+    tokio::time::sleep(A_WHILE).await;
+    assert!(!is(&cluster, "train", "Provisioned").await, "with three of four nodes: {message}");
+    heal(&cluster, &spoiled).await;
+    until(&cluster, "train", "Provisioned").await;
+    let all = nodes(&cluster).await;
+    assert!(all.len() == 4 && all.iter().all(is_ready), "provisioned before all nodes were ready");
+    let booked = node_names(&cluster).await;
+    // Others do not get it, although it looks free: they get a node of their own.
+    cluster.apply_as(Role::User, &job("other", 1, 8)).await.expect("a job");
+    let elsewhere = until_bound(&cluster, "other", 1).await;
+    assert!(booked.is_disjoint(&elsewhere), "{elsewhere:?} was booked");
+    cluster.apply_as(Role::User, &job_for("train", 4)).await.expect("a job");
+    assert_eq!(until_bound(&cluster, "train", 4).await, booked);
+    let (reason, _) = until(&cluster, "train", "BookingExpired").await;
+    assert_eq!(reason, "CapacityBookingConsumed");
+    assert!(claims(&cluster).await.is_superset(&bought));
+    assert!(
+        !is(&cluster, "train", "Failed").await && !is(&cluster, "train", "CapacityRevoked").await
+    );
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+    remove_jobs(&cluster).await;
+    until_none_are_left(&cluster).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_deleted_gives_its_nodes_back() {
+    let Some(cluster) = stage::cluster().await else { return };
+    cluster.apply(CRD).await.expect("a definition");
+    cluster.apply(POOL).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let requests = requests(&cluster, Role::Admin).await;
+    let how = DeleteParams::default();
+    // While its nodes are only coming.
+    cluster.apply(&request("early", 4, 8)).await.expect("a request");
+    until_claims(&cluster, 4).await;
+    requests.delete("early", &how).await.expect("deleted");
+    until_none_are_left(&cluster).await;
+    // And when they are there. One that is kept shows that it is not time that ends it.
+    cluster.apply(&request("kept", 1, 8)).await.expect("a request");
+    cluster.apply(&request("late", 2, 8)).await.expect("a request");
+    until(&cluster, "late", "Provisioned").await;
+    until(&cluster, "kept", "Provisioned").await;
+    requests.delete("late", &how).await.expect("deleted");
+    until_claims(&cluster, 1).await;
+    assert!(!is(&cluster, "kept", "BookingExpired").await);
+    // The same name again is another request.
+    cluster.apply(&request("late", 2, 8)).await.expect("a request");
+    until(&cluster, "late", "Provisioned").await;
+    requests.delete("late", &how).await.expect("deleted");
+    requests.delete("kept", &how).await.expect("deleted");
+    until_none_are_left(&cluster).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_cannot_be_served_is_told_why() {
+    let Some(cluster) = small_cluster(2).await else { return };
+    cluster.apply(CRD).await.expect("a definition");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply(&only_request("bare", 1, "gang.muster.sh")).await.expect("a request");
+    cluster.apply(&request("large", 1, 16)).await.expect("a request");
+    let odd = format!(
+        "{}\n---\n{}",
+        template("odd", 0, "gpu-fraction: lots"),
+        only_request("odd", 1, "gang.muster.sh")
+    );
+    cluster.apply(&odd).await.expect("a request");
+    // What is asked of others is theirs.
+    let foreign = only_request("foreign", 1, "check-capacity.autoscaling.x-k8s.io");
+    cluster.apply(&foreign).await.expect("a request");
+    // The server itself refuses what no template is asked of.
+    assert!(cluster.apply(&request("none", 0, 8)).await.is_err());
+    let told = cluster
+        .until("it is told what it lacks", async || condition(&cluster, "bare", "Accepted").await)
+        .await;
+    assert_eq!((&*told.0, &*told.2), ("False", "PodTemplate bare does not exist"));
+    let (reason, message) = until(&cluster, "odd", "Failed").await;
+    assert!(reason == "Invalid" && message.contains("gpu-fraction"), "{reason}: {message}");
+    let (reason, message) = until(&cluster, "large", "Failed").await;
+    assert!(reason == "CapacityIsNotFound" && message.contains("can never run"), "{message}");
+    let (reason, message) = until(&cluster, "bare", "Failed").await;
+    assert_eq!((&*reason, &*message), ("Invalid", "PodTemplate bare does not exist"));
+    let others = requests(&cluster, Role::Observer).await;
+    let foreign = others.get("foreign").await.expect("a request");
+    assert_eq!(foreign.data.get("status"), None::<&Value>);
+    // A template may come after its request.
+    cluster.apply(&only_request("patient", 1, "gang.muster.sh")).await.expect("a request");
+    cluster
+        .until("it is told what it lacks", async || {
+            condition(&cluster, "patient", "Accepted").await
+        })
+        .await;
+    cluster.apply(&template("patient", 8, "")).await.expect("a template");
+    until(&cluster, "patient", "Provisioned").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_killed_between_the_booking_and_its_pods_loses_nothing() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster.apply(CRD).await.expect("a definition");
+    cluster.apply(POOL).await.expect("a pool");
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply(&request("train", 4, 8)).await.expect("a request");
+    until(&cluster, "train", "Provisioned").await;
+    let (bought, booked) = (claims(&cluster).await, node_names(&cluster).await);
+    assert_eq!((bought.len(), booked.len()), (4, 4));
+    controller.kill();
+    // Others come first, and still do not get it.
+    cluster.apply_as(Role::User, &job("other", 2, 8)).await.expect("a job");
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let elsewhere = until_bound(&cluster, "other", 2).await;
+    assert!(booked.is_disjoint(&elsewhere), "{elsewhere:?} was booked");
+    assert!(
+        is(&cluster, "train", "Provisioned").await
+            && !is(&cluster, "train", "BookingExpired").await
+    );
+    controller.kill();
+    cluster.apply_as(Role::User, &job_for("train", 4)).await.expect("a job");
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    assert_eq!(until_bound(&cluster, "train", 4).await, booked);
+    let all = claims(&cluster).await;
+    assert!(all.is_superset(&bought) && all.len() <= 6, "{all:?}");
+    controller.kill();
+    // And once more: what was taken is not booked again, not even when those who took it are done by then.
+    until_done(&cluster, "train", 4).await;
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let (reason, _) = until(&cluster, "train", "BookingExpired").await;
+    assert_eq!(reason, "CapacityBookingConsumed");
+    let now = claims(&cluster).await;
+    assert!(now.is_subset(&all), "{now:?} of {all:?}");
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+    remove_jobs(&cluster).await;
+    until_none_are_left(&cluster).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn room_is_kept_for_a_while_and_lost_with_its_node() {
+    let Some(cluster) = small_cluster(3).await else { return };
+    cluster.apply(CRD).await.expect("a definition");
+    let controller = Controller::start(&cluster, &["--no-lease", "--booking-seconds", "6"]);
+    cluster.apply(&request("idle", 3, 8)).await.expect("a request");
+    until(&cluster, "idle", "Provisioned").await;
+    let waits = pod("stranger", 8, "", "", "");
+    cluster.apply_as(Role::User, &waits).await.expect("a pod");
+    let (reason, _) = until(&cluster, "idle", "BookingExpired").await;
+    assert_eq!(reason, "CapacityReservationTimeExpired");
+    until_bound(&cluster, "stranger", 1).await;
+    controller.kill();
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply(&request("unlucky", 2, 8)).await.expect("a request");
+    until(&cluster, "unlucky", "Provisioned").await;
+    // What is over stays over.
+    assert!(is(&cluster, "idle", "BookingExpired").await && !is(&cluster, "idle", "Failed").await);
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    let taken = pods.get("stranger").await.expect("a pod").spec.and_then(|spec| spec.node_name);
+    let lost = node_names(&cluster).await.into_iter().find(|node| Some(node) != taken.as_ref());
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Admin).await);
+    nodes.delete(&lost.expect("a node"), &DeleteParams::default()).await.expect("deleted");
+    until(&cluster, "unlucky", "CapacityRevoked").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_stand_alone_take_booked_room_one_by_one() {
+    let Some(cluster) = small_cluster(2).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster.apply(CRD).await.expect("a definition");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    // They come before their request, and wait for it.
+    let annotation = format!("{CONSUMES}: pair");
+    cluster.apply_as(Role::User, &pod("mine-0", 8, "", &annotation, "")).await.expect("a pod");
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(bound_of(&cluster, "mine").await, 0, "there is no such request yet");
+    cluster.apply(&request("pair", 2, 8)).await.expect("a request");
+    until_bound(&cluster, "mine", 1).await;
+    assert!(
+        is(&cluster, "pair", "Provisioned").await && !is(&cluster, "pair", "BookingExpired").await
+    );
+    cluster.apply_as(Role::User, &pod("stranger", 8, "", "", "")).await.expect("a pod");
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(bound_of(&cluster, "stranger").await, 0, "the other half is booked");
+    let annotation = format!("{CONSUMES_OLD}: pair");
+    cluster.apply_as(Role::User, &pod("mine-1", 8, "", &annotation, "")).await.expect("a pod");
+    assert_eq!(until_bound(&cluster, "mine", 2).await.len(), 2);
+    let (reason, _) = until(&cluster, "pair", "BookingExpired").await;
+    assert_eq!(reason, "CapacityBookingConsumed");
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}

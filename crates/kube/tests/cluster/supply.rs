@@ -1,0 +1,80 @@
+//! Nodes that are there before anybody asks, and nodes that nobody needs any more, with real Karpenter.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, DynamicObject};
+use kube::{ResourceExt, core::ApiResource, core::GroupVersionKind};
+use muster_testkit::cluster::{Cluster, Role};
+use serde_json::Value;
+
+use crate::controller::Controller;
+use crate::observer::Observer;
+use crate::stage::{self, bound, until_claims};
+use crate::words::{POOL, job, pod};
+
+async fn pool_says(cluster: &Cluster, what: &str) -> Option<Value> {
+    let kind = GroupVersionKind::gvk("muster.sh", "v1alpha1", "Pool");
+    let pools: Api<DynamicObject> =
+        Api::all_with(cluster.client(Role::Observer).await, &ApiResource::from_gvk(&kind));
+    pools.get("gpu").await.ok()?.data.pointer(what).cloned()
+}
+
+async fn until_ready(cluster: &Cluster, count: u64) {
+    cluster
+        .until(&format!("{count} nodes are ready"), async || {
+            (pool_says(cluster, "/status/ready").await?.as_u64()? == count).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warm_nodes_are_there_before_anybody_asks_and_are_replaced_when_they_are_taken() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    let pool = POOL.replace("idleAfter: 10s", "idleAfter: 5s\n  warm: {nodes: 2}");
+    cluster.apply(&pool).await.expect("a pool");
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let warm = until_claims(&cluster, 2).await;
+    until_ready(&cluster, 2).await;
+    assert_eq!(pool_says(&cluster, "/status/target/warm").await, Some(2.into()));
+    // Whoever comes after a crash knows whose they are.
+    controller.kill();
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    for name in ["one", "two"] {
+        cluster.apply_as(Role::User, &pod(name, 8, "", "", "")).await.expect("a pod");
+    }
+    cluster.until("they run", async || (bound(&cluster).await == 2).then_some(())).await;
+    let all = until_claims(&cluster, 4).await;
+    for claim in &warm {
+        assert!(all.iter().any(|one| one.name_any() == claim.name_any()), "a warm node was wasted");
+    }
+    until_ready(&cluster, 4).await;
+    // When they are over there are twice as many as should be.
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::User).await, "default");
+    for name in ["one", "two"] {
+        pods.delete(name, &DeleteParams::default()).await.expect("it goes");
+    }
+    until_claims(&cluster, 2).await;
+    until_ready(&cluster, 2).await;
+    // And none when none should be.
+    cluster.apply(&pool.replace("nodes: 2}", "nodes: 0}")).await.expect("a pool");
+    until_claims(&cluster, 0).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_the_hour_asks_for_are_there() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    let pool = POOL.replace(
+        "idleAfter: 10s",
+        "idleAfter: 5s\n  schedules: [{cron: '* * * * *', timezone: UTC, duration: 1h, nodes: 1}]",
+    );
+    cluster.apply(&pool).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    until_claims(&cluster, 1).await;
+    until_ready(&cluster, 1).await;
+    assert_eq!(pool_says(&cluster, "/status/target/scheduled").await, Some(1.into()));
+    cluster.apply_as(Role::User, &job("train", 1, 8)).await.expect("a job");
+    cluster.until("it runs", async || (bound(&cluster).await == 1).then_some(())).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}

@@ -1,0 +1,94 @@
+//! A Gang that has its pods made: nobody else is needed.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use muster_testkit::cluster::{Cluster, Role};
+use serde_json::{Value, json};
+
+use crate::controller::Controller;
+use crate::stage::{bound_of, small_cluster};
+
+fn gang(name: &str) -> String {
+    format!(
+        "
+apiVersion: muster.sh/v1alpha1
+kind: Gang
+metadata: {{name: {name}, namespace: default}}
+spec:
+  roles:
+  - name: worker
+    min: 2
+    resources: {{nvidia.com/gpu: 8, cpu: 1}}
+    template:
+      spec: {{containers: [{{name: worker, image: none}}]}}
+"
+    )
+}
+
+async fn pods(cluster: &Cluster) -> Api<Pod> {
+    Api::namespaced(cluster.client(Role::Admin).await, "default")
+}
+
+async fn end_as(pods: &Api<Pod>, name: &str, phase: &str) {
+    let over = Patch::Merge(json!({"status": {"phase": phase}}));
+    pods.patch_status(name, &PatchParams::default(), &over).await.expect("it is over");
+}
+
+async fn until_phase(cluster: &Cluster, name: &str, phase: &str) {
+    let kind = GroupVersionKind::gvk("muster.sh", "v1alpha1", "Gang");
+    let gangs: Api<DynamicObject> = Api::namespaced_with(
+        cluster.client(Role::Observer).await,
+        "default",
+        &ApiResource::from_gvk(&kind),
+    );
+    cluster
+        .until(&format!("{name} is {phase}"), async || {
+            let gang = gangs.get(name).await.ok()?;
+            let said = gang.data.pointer("/status/phase").and_then(Value::as_str)?;
+            (said == phase).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_with_templates_has_its_pods_made_and_comes_to_an_end() {
+    let Some(cluster) = small_cluster(2).await else { return };
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let pods = pods(&cluster).await;
+    cluster.apply(&gang("train")).await.expect("a gang");
+    cluster
+        .until("both are bound", async || (bound_of(&cluster, "train").await == 2).then_some(()))
+        .await;
+    // One that is removed is made again, and takes its seat, whoever leads by then.
+    controller.kill();
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    pods.delete("train-worker-1", &DeleteParams::default().grace_period(0)).await.expect("gone");
+    cluster
+        .until("it is made again", async || {
+            let pod = pods.get_opt("train-worker-1").await.ok()??;
+            let new = pod.metadata.deletion_timestamp.is_none();
+            (new && pod.spec?.node_name.is_some()).then_some(())
+        })
+        .await;
+    for name in ["train-worker-0", "train-worker-1"] {
+        end_as(&pods, name, "Succeeded").await;
+    }
+    until_phase(&cluster, "train", "Succeeded").await;
+    // The room is free again. One that fails ends all of it, and is not made again.
+    cluster.apply(&gang("broken")).await.expect("a gang");
+    cluster
+        .until("the next is bound", async || {
+            (bound_of(&cluster, "broken").await == 2).then_some(())
+        })
+        .await;
+    end_as(&pods, "broken-worker-0", "Failed").await;
+    until_phase(&cluster, "broken", "Failed").await;
+    cluster
+        .until("the other is gone", async || {
+            let all = pods.list(&ListParams::default()).await.ok()?.items;
+            let mut names = all.iter().filter_map(|pod| pod.metadata.name.as_deref());
+            (!names.any(|name| name == "broken-worker-1")).then_some(())
+        })
+        .await;
+}

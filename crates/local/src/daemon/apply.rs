@@ -1,0 +1,287 @@
+//! Manifests are taken: all of them, or none.
+
+use std::sync::Arc;
+
+use muster_api::{PoolManifest, Provider};
+use muster_core::node::NodeSpec;
+use muster_core::pool::PoolSpec;
+use muster_core::queue::{QueueSpec, parents_first};
+use muster_core::time::Span;
+use muster_core::topology::Levels;
+use muster_core::{Event, Fact};
+use muster_server::{Applied, Caller, Effect, Kind, REMEMBERED_MS, Refused};
+use muster_sim::cloud::CloudModel;
+use serde_json::{Value, json};
+
+use super::Daemon;
+use super::agenda::Timer;
+use super::gang::Gang;
+use crate::clock::wall_now;
+use crate::intake::{Intake, Record};
+use crate::nodes::cloud_of;
+use crate::store::AnswerRow;
+
+impl Daemon {
+    /// Takes manifests, and keeps what came of it under the key of the request if it has one, in the same transaction: sent
+    /// again, it is not done again.
+    pub(super) fn apply_once(
+        &mut self,
+        by: &Caller,
+        intake: Intake,
+        dry_run: bool,
+    ) -> Result<Vec<Applied>, Refused> {
+        let Some(key) = by.key.as_deref().filter(|_| !dry_run) else {
+            return self.apply(by, intake, dry_run);
+        };
+        let key = format!("applied {key}");
+        let known = self.store.answer(&by.name, &key);
+        if let Some(known) = self.keep(known).flatten()
+            && let Ok(applied) = serde_json::from_str(&known.answer)
+        {
+            return Ok(applied);
+        }
+        let applied = self.apply(by, intake, dry_run)?;
+        let at = wall_now();
+        let answer = serde_json::to_string(&applied).unwrap_or_default();
+        let row = AnswerRow { request: Vec::new(), code: 200, answer, at };
+        let written = self.store.set_answer(&by.name, &key, &row, at - REMEMBERED_MS);
+        self.keep(written);
+        Ok(applied)
+    }
+
+    /// Takes manifests. What is refused is refused before anything of it was taken.
+    pub(super) fn apply(
+        &mut self,
+        by: &Caller,
+        intake: Intake,
+        dry_run: bool,
+    ) -> Result<Vec<Applied>, Refused> {
+        self.check(by, &intake)?;
+        let Intake { levels, queues, pools, nodes, gangs } = intake;
+        self.check_levels(&levels)?;
+        let mut applied = Vec::new();
+        if !dry_run {
+            self.set_levels(levels);
+        }
+        for (queue, object) in parents_first(queues, |(queue, _)| queue) {
+            let effect = self.effect(Kind::Queue, &queue.name, &object);
+            applied.push(done(Kind::Queue, &queue.name, effect, Vec::new()));
+            if !dry_run && effect != Effect::Unchanged {
+                self.set_queue(queue, object)?;
+            }
+        }
+        for (pool, object) in pools {
+            let name = pool.spec.name.clone();
+            let effect = self.effect(Kind::Pool, &name, &object);
+            applied.push(done(Kind::Pool, &name, effect, played(&pool)));
+            if !dry_run && effect != Effect::Unchanged {
+                self.set_pool(pool, object)?;
+            }
+        }
+        for (node, object) in nodes {
+            let effect = self.effect(Kind::Node, &node.name, &object);
+            applied.push(done(Kind::Node, &node.name, effect, Vec::new()));
+            if !dry_run && effect != Effect::Unchanged {
+                self.set_node(node, object);
+            }
+        }
+        for mut gang in gangs {
+            if gang.spec.user.is_empty() {
+                gang.spec.user = by.name.clone();
+            }
+            let name = gang.spec.name.clone();
+            let effect = match self.gangs.get(&name).filter(|known| known.over.is_none()) {
+                Some(known) if known.record.object == gang.object => Effect::Unchanged,
+                Some(_) => Effect::Changed,
+                None => Effect::Created,
+            };
+            applied.push(done(Kind::Gang, &name, effect, gang.warnings.clone()));
+            match effect {
+                _ if dry_run => {}
+                Effect::Unchanged => {}
+                Effect::Changed => self.change_record(&name, gang)?,
+                Effect::Created => self.add_gang(gang),
+            }
+        }
+        self.mark_stale();
+        Ok(applied)
+    }
+
+    /// Whether all of it may be taken, by whoever asks.
+    fn check(&self, by: &Caller, intake: &Intake) -> Result<(), Refused> {
+        let others =
+            !intake.queues.is_empty() || !intake.pools.is_empty() || !intake.nodes.is_empty();
+        if others && !by.is_admin() {
+            let why = format!("{} may not change queues, pools or nodes", by.name);
+            return Err(Refused::Forbidden(why));
+        }
+        let new = |name: &str| intake.queues.iter().any(|(queue, _)| *queue.name == *name);
+        for (queue, _) in &intake.queues {
+            if let Some(parent) =
+                queue.parent.as_ref().filter(|parent| !self.has_queue(parent) && !new(parent))
+            {
+                let why = format!("queue {}: its parent {parent} does not exist", queue.name);
+                return Err(Refused::Invalid(why));
+            }
+        }
+        for gang in &intake.gangs {
+            let (name, queue) = (&gang.spec.name, &gang.spec.queue);
+            if !by.may_use(queue) {
+                let why = format!("{} may not use queue {queue}", by.name);
+                return Err(Refused::Forbidden(why));
+            }
+            if !self.has_queue(queue) && !new(queue) {
+                let why = format!("gang {name}: queue {queue} does not exist");
+                return Err(Refused::Invalid(why));
+            }
+            if let Some(known) = self.gangs.get(name).filter(|known| known.over.is_none()) {
+                let theirs = &known.record.spec.queue;
+                if !by.may_use(theirs) {
+                    let why =
+                        format!("gang {name} is in queue {theirs}, which {} may not use", by.name);
+                    return Err(Refused::Forbidden(why));
+                }
+                self.check_change(known, gang)?;
+            }
+            // Whatever the World would refuse, it refuses here.
+            let mut scratch = gang.spec.clone();
+            scratch.queue = if self.has_queue(queue) { queue.clone() } else { "default".into() };
+            scratch.name = format!("{name} (checked)").into();
+            if let Err(refusal) = self.world.would_take(&scratch) {
+                return Err(Refused::Invalid(format!("gang {name}: {refusal}")));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn has_queue(&self, name: &str) -> bool {
+        name == "default" || self.objects.contains_key(&(Kind::Queue, name.into()))
+    }
+
+    fn check_levels(&self, levels: &Levels) -> Result<(), Refused> {
+        let new = *levels != self.levels && *levels != Levels::default();
+        let used = self.world.nodes().next().is_some() || self.world.gangs().next().is_some();
+        if new && used {
+            let why = "the topology can be set only before there are nodes and gangs";
+            return Err(Refused::Conflict(why.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn set_levels(&mut self, levels: Levels) {
+        if levels == self.levels || levels == Levels::default() {
+            return;
+        }
+        let written = self.store.set_fact("levels", &json!(levels).to_string());
+        self.keep(written);
+        self.levels = levels;
+        // Read again, the log makes the same World with other levels: there is nothing in it yet that depends on them.
+        let read = self.read_log();
+        if let Some(world) = self.keep(read) {
+            self.world = world;
+        }
+    }
+
+    fn effect(&self, kind: Kind, name: &Arc<str>, object: &Value) -> Effect {
+        match self.objects.get(&(kind, name.clone())) {
+            Some(known) if known == object => Effect::Unchanged,
+            Some(_) => Effect::Changed,
+            None => Effect::Created,
+        }
+    }
+
+    fn set_object(&mut self, kind: Kind, name: &Arc<str>, object: Value) {
+        let written = self.store.set_object(&format!("{kind:?}"), name, &object);
+        self.keep(written);
+        self.objects.insert((kind, name.clone()), object);
+    }
+
+    fn set_queue(&mut self, queue: QueueSpec, object: Value) -> Result<(), Refused> {
+        let name = queue.name.clone();
+        let told = self.tell(&Event::QueueSet(queue));
+        told.map_err(|refusal| Refused::Invalid(format!("queue {name}: {refusal}")))?;
+        self.set_object(Kind::Queue, &name, object);
+        Ok(())
+    }
+
+    fn set_pool(&mut self, pool: PoolManifest, object: Value) -> Result<(), Refused> {
+        let name = pool.spec.name.clone();
+        let (spec, model) = cloud_of(pool);
+        let told = self.tell(&Event::PoolSet(spec.clone()));
+        told.map_err(|refusal| Refused::Invalid(format!("pool {name}: {refusal}")))?;
+        self.set_cloud(spec, model);
+        self.set_object(Kind::Pool, &name, object);
+        self.expect_forecast();
+        Ok(())
+    }
+
+    /// The cloud behind a pool is like this from now on.
+    pub(super) fn set_cloud(&mut self, spec: PoolSpec, model: CloudModel) {
+        match self.clouds.iter_mut().find(|(known, _)| known.name == spec.name) {
+            Some(known) => *known = (spec, model),
+            None => self.clouds.push((spec, model)),
+        }
+        self.cloud.set_pools(self.clouds.clone());
+    }
+
+    fn set_node(&mut self, node: NodeSpec, object: Value) {
+        let name = node.name.clone();
+        self.see_node(node);
+        self.set_object(Kind::Node, &name, object);
+    }
+
+    fn add_gang(&mut self, record: Record) {
+        let name = record.spec.name.clone();
+        let value = serde_json::to_value(&record).unwrap_or_default();
+        let submitted = self.clock.stamp(self.now).0.0;
+        let added = self.store.add_gang(&name, None, &value, submitted);
+        let Some(uid) = self.keep(added) else { return };
+        let after = record.submit_after;
+        self.gangs.insert(name.clone(), Gang::new(uid, record, self.now));
+        if after > Span::ZERO {
+            self.agenda.add(self.now + after, Timer::Submit(name.clone(), uid));
+            self.show_gang(&name, None);
+        } else {
+            self.submit(&name);
+        }
+    }
+
+    /// A gang enters its queue.
+    pub(super) fn submit(&mut self, name: &Arc<str>) {
+        let Some(gang) = self.gangs.get(name) else { return };
+        if gang.id.is_some() || gang.over.is_some() || gang.record.held {
+            return;
+        }
+        let (uid, spec) = (gang.uid, gang.record.spec.clone());
+        if let Err(refusal) = self.tell(&Event::GangSubmitted(spec.clone())) {
+            let name = name.clone();
+            self.fact(&Fact::GangRefused { name: name.clone(), why: refusal.to_string() });
+            return self.finish(&name, false, "Refused", refusal.to_string());
+        }
+        let Some(id) = self.world.gang_named(name) else { return };
+        let written = self.store.set_gang_world(uid, Some(id.0));
+        self.keep(written);
+        self.names.insert(id, name.clone());
+        if let Some(gang) = self.gangs.get_mut(name) {
+            gang.id = Some(id);
+        }
+        self.counts.submitted += 1;
+        self.fact(&Fact::GangSubmitted { gang: id, spec: Arc::new(spec) });
+        self.mark_stale();
+        self.show_gang(name, None);
+    }
+}
+
+fn done(kind: Kind, name: &Arc<str>, effect: Effect, warnings: Vec<String>) -> Applied {
+    Applied { kind, name: name.clone(), effect, warnings }
+}
+
+/// Said of pools whose provider is not here.
+fn played(pool: &PoolManifest) -> Vec<String> {
+    match pool.provider {
+        Provider::Simulated(_) | Provider::Local => Vec::new(),
+        Provider::Karpenter { .. } | Provider::ProvisioningRequest(_) => {
+            vec!["its provider is not here: its nodes are simulated".to_owned()]
+        }
+    }
+}

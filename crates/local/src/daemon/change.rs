@@ -1,0 +1,256 @@
+//! Gangs are cancelled, held, released, scaled, changed and forgotten; other objects removed.
+
+use std::sync::Arc;
+
+use muster_core::Event;
+use muster_core::Fact;
+use muster_core::gang::Phase;
+use muster_core::pool::PoolLimits;
+use muster_server::{Caller, Change, Kind, Refused};
+use serde_json::Value;
+
+use super::Daemon;
+use super::deeds::Deed;
+use super::gang::Gang;
+use crate::intake::Record;
+
+impl Daemon {
+    pub(super) fn change(
+        &mut self,
+        by: &Caller,
+        name: &Arc<str>,
+        change: Change,
+    ) -> Result<Arc<Value>, Refused> {
+        let gang = self.known(name)?;
+        let queue = &gang.record.spec.queue;
+        if !by.may_use(queue) {
+            return Err(Refused::Forbidden(format!("{} may not use queue {queue}", by.name)));
+        }
+        if let Some(over) = &gang.over {
+            return Err(Refused::Conflict(format!("{name} is over: {}", over.message)));
+        }
+        match change {
+            Change::Cancel => self.cancel(name),
+            Change::Hold => self.hold(name)?,
+            Change::Release => self.let_go(name)?,
+            Change::Scale { role, min, max } => self.scale(name, role.as_deref(), min, max)?,
+        }
+        self.mark_stale();
+        self.show_gang(name, None);
+        self.board
+            .get(Kind::Gang, name)
+            .ok_or_else(|| Refused::NotFound(format!("gang {name} does not exist")))
+    }
+
+    pub(super) fn known(&self, name: &str) -> Result<&Gang, Refused> {
+        let missing = || Refused::NotFound(format!("gang {name} does not exist"));
+        self.gangs.get(name).ok_or_else(missing)
+    }
+
+    /// Nobody wants a gang any more. One that runs is stopped by the planner, like any that must stop.
+    fn cancel(&mut self, name: &Arc<str>) {
+        let Some(gang) = self.gangs.get_mut(name) else { return };
+        if std::mem::replace(&mut gang.cancelled, true) {
+            return;
+        }
+        let message = "it was cancelled".to_owned();
+        let Some(id) = gang.id else { return self.finish(name, false, "Cancelled", message) };
+        self.tell_surely(&Event::GangCancelled(id));
+        self.fact(&Fact::GangCancelled { gang: id });
+        if self.world.gang(id).is_none() {
+            self.names.remove(&id);
+            self.finish(name, false, "Cancelled", message);
+        }
+    }
+
+    /// A gang does not start until it is released. One that has started, or whose nodes are on their way, goes on.
+    fn hold(&mut self, name: &Arc<str>) -> Result<(), Refused> {
+        let gang = self.known(name)?;
+        let id = gang.id;
+        let phase = id.and_then(|id| self.world.gang(id)).map(|gang| gang.phase.clone());
+        if phase.as_ref().is_some_and(|phase| *phase != Phase::Waiting) {
+            let why = format!("{name} does not wait any more: cancel it, or let it run");
+            return Err(Refused::Conflict(why));
+        }
+        if let Some(id) = id {
+            self.tell_surely(&Event::GangCancelled(id));
+            self.names.remove(&id);
+        }
+        self.set_held(name, true);
+        Ok(())
+    }
+
+    fn let_go(&mut self, name: &Arc<str>) -> Result<(), Refused> {
+        if !self.known(name)?.record.held {
+            return Err(Refused::Conflict(format!("{name} is not held")));
+        }
+        self.set_held(name, false);
+        self.submit(name);
+        Ok(())
+    }
+
+    fn set_held(&mut self, name: &Arc<str>, held: bool) {
+        let Some(gang) = self.gangs.get_mut(name) else { return };
+        gang.record.held = held;
+        gang.id = gang.id.filter(|_| !held);
+        self.write_record(name);
+    }
+
+    fn write_record(&mut self, name: &Arc<str>) {
+        let gang = &self.gangs[name];
+        let record = serde_json::to_value(&gang.record).unwrap_or_default();
+        let written = self.store.set_gang_record(gang.uid, &record);
+        self.keep(written);
+    }
+
+    fn scale(
+        &mut self,
+        name: &Arc<str>,
+        role: Option<&str>,
+        min: Option<u32>,
+        max: Option<u32>,
+    ) -> Result<(), Refused> {
+        let gang = self.known(name)?;
+        let mut spec = gang.record.spec.clone();
+        let role = match (role, spec.roles.as_mut_slice()) {
+            (None, [only]) => only,
+            (None, _) => {
+                return Err(Refused::Invalid(format!("{name} has several roles: say which")));
+            }
+            (Some(role), roles) => roles
+                .iter_mut()
+                .find(|one| *one.name == *role)
+                .ok_or_else(|| Refused::NotFound(format!("{name} has no role {role}")))?,
+        };
+        role.min = min.unwrap_or(role.min);
+        role.max = max.unwrap_or(role.max.max(role.min));
+        if role.min == 0 || role.max < role.min {
+            let why = format!("min {} and max {} make no sense", role.min, role.max);
+            return Err(Refused::Invalid(why));
+        }
+        if gang.id.is_some() {
+            let told = self.tell(&Event::GangChanged(spec.clone()));
+            told.map_err(|_| {
+                let why = "its members do not fit the new bounds, or its nodes are on their way";
+                Refused::Conflict(format!("{name} cannot be changed now: {why}"))
+            })?;
+        }
+        if let Some(gang) = self.gangs.get_mut(name) {
+            gang.record.spec = spec;
+        }
+        self.write_record(name);
+        Ok(())
+    }
+
+    /// Whether a gang that is there may become like this.
+    pub(super) fn check_change(&self, known: &Gang, new: &Record) -> Result<(), Refused> {
+        let phase = known.id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
+        let waits = phase.is_none_or(|phase| *phase == Phase::Waiting);
+        if waits {
+            return Ok(());
+        }
+        let name = known.name();
+        let queue = new.spec.queue == known.record.spec.queue;
+        let why = format!("{name} has started or is about to: cancel it first, or scale it");
+        if queue && new.tasks == known.record.tasks { Ok(()) } else { Err(Refused::Conflict(why)) }
+    }
+
+    /// A gang that is there becomes like this, and keeps its place.
+    pub(super) fn change_record(&mut self, name: &Arc<str>, new: Record) -> Result<(), Refused> {
+        if self.known(name)?.id.is_some() {
+            let told = self.tell(&Event::GangChanged(new.spec.clone()));
+            told.map_err(|refusal| Refused::Conflict(format!("{name}: {refusal}")))?;
+        }
+        if let Some(gang) = self.gangs.get_mut(name) {
+            let (held, retried) = (gang.record.held, gang.record.retried);
+            gang.record = Record { held, retried, ..new };
+        }
+        self.write_record(name);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, by: &Caller, kind: Kind, name: &str) -> Result<(), Refused> {
+        let name: Arc<str> = name.into();
+        match kind {
+            Kind::Gang => self.remove_gang(by, &name),
+            Kind::Order => Err(Refused::Unsupported("orders are Muster's own".to_owned())),
+            Kind::Queue | Kind::Pool | Kind::Node => {
+                if !by.is_admin() {
+                    let why = format!("{} may not change queues, pools or nodes", by.name);
+                    return Err(Refused::Forbidden(why));
+                }
+                if !self.objects.contains_key(&(kind, name.clone())) {
+                    return Err(Refused::NotFound(format!("there is no {kind:?} {name}")));
+                }
+                self.remove_other(kind, &name)
+            }
+        }
+    }
+
+    fn remove_gang(&mut self, by: &Caller, name: &Arc<str>) -> Result<(), Refused> {
+        let gang = self.known(name)?;
+        let queue = &gang.record.spec.queue;
+        if !by.may_use(queue) {
+            return Err(Refused::Forbidden(format!("{} may not use queue {queue}", by.name)));
+        }
+        if gang.over.is_some() {
+            self.forget(name);
+        } else {
+            if let Some(gang) = self.gangs.get_mut(name) {
+                gang.forget = true;
+            }
+            self.cancel(name);
+        }
+        Ok(())
+    }
+
+    /// Nothing is kept of a gang that is over.
+    pub(super) fn forget(&mut self, name: &Arc<str>) {
+        let Some(gang) = self.gangs.remove(name) else { return };
+        let runs = self.store.runs_of(gang.uid);
+        for run in self.keep(runs).unwrap_or_default() {
+            self.deeds.push(Deed::Remove(self.run_directory(run)));
+        }
+        let written = self.store.forget_gang(gang.uid);
+        self.keep(written);
+        self.board.remove(self.clock.stamp(self.now), Kind::Gang, name);
+    }
+
+    fn remove_other(&mut self, kind: Kind, name: &Arc<str>) -> Result<(), Refused> {
+        match kind {
+            Kind::Queue => {
+                let used = self
+                    .gangs
+                    .values()
+                    .any(|gang| gang.over.is_none() && gang.record.spec.queue == *name);
+                let mut queues = self.world.queues().values();
+                let parent = queues.any(|queue| {
+                    queue.spec.parent.as_ref() == Some(name) && self.has_queue(&queue.spec.name)
+                });
+                if used || parent {
+                    let why = format!("queue {name} has gangs or other queues in it");
+                    return Err(Refused::Conflict(why));
+                }
+            }
+            Kind::Pool => {
+                // It buys nothing any more, and what it has goes when it is idle.
+                if let Some((mut spec, model)) =
+                    self.clouds.iter().find(|(spec, _)| spec.name == *name).cloned()
+                {
+                    spec.limits = PoolLimits { nodes: Some(0), ..PoolLimits::default() };
+                    spec.ahead = Default::default();
+                    self.tell_surely(&Event::PoolSet(spec.clone()));
+                    self.set_cloud(spec, model);
+                }
+            }
+            Kind::Node => drop(self.lose_node(name)),
+            Kind::Gang | Kind::Order => {}
+        }
+        let written = self.store.remove_object(&format!("{kind:?}"), name);
+        self.keep(written);
+        self.objects.remove(&(kind, name.clone()));
+        self.board.remove(self.clock.stamp(self.now), kind, name);
+        self.mark_stale();
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! Asking the planner, and writing down what it says before it is done.
+
+use muster_core::plan::{Action, ActionGroup};
+use muster_core::{Event, Fact};
+use muster_plan::{Policy, plan};
+
+use super::Daemon;
+use super::agenda::Timer;
+
+/// Rounds of planning in one turn before it is called a loop.
+const ROUNDS_MAX: u32 = 1_000;
+
+impl Daemon {
+    /// Plans, and takes on what was planned, until there is nothing left to do at this instant.
+    pub(super) fn decide(&mut self) {
+        let quiet = Policy { explain: false, ..self.policy.clone() };
+        for round in 0.. {
+            let began = std::time::Instant::now();
+            self.plan = plan(&self.world, self.now, &quiet);
+            self.counts.plan_us += began.elapsed().as_micros() as u64;
+            if self.plan.groups.is_empty() {
+                break;
+            }
+            self.mark_stale();
+            for group in std::mem::take(&mut self.plan.groups) {
+                self.take_on(&group);
+            }
+            if round == ROUNDS_MAX {
+                tracing::error!("the planner does not come to rest");
+                break;
+            }
+        }
+        self.targets = self.plan.targets.iter().copied().collect();
+        if let Some(wake) =
+            self.plan.wake.filter(|wake| self.wake.is_none_or(|known| *wake < known))
+        {
+            self.wake = Some(wake);
+            self.agenda.add(wake, Timer::Wake);
+        }
+    }
+
+    fn take_on(&mut self, group: &ActionGroup) {
+        for action in &group.actions {
+            if !self.intend(action) {
+                return;
+            }
+            self.carry_out(action);
+        }
+    }
+
+    /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.
+    fn intend(&mut self, action: &Action) -> bool {
+        let fact = Fact::of_decision(&self.world, action);
+        if !self.tell_surely(&Event::Decided(action.clone())) {
+            return false;
+        }
+        match &fact {
+            Some(Fact::OrderPlaced { .. }) => self.counts.orders += 1,
+            Some(Fact::OrderRolledBack { .. }) => self.counts.rolled_back += 1,
+            _ => {}
+        }
+        if let Some(fact) = fact {
+            self.fact(&fact);
+        }
+        true
+    }
+
+    fn carry_out(&mut self, action: &Action) {
+        match action {
+            Action::Admit { gang, seats } => self.start(*gang, seats),
+            Action::Order(spec) => {
+                for (claim, offering) in &spec.claims {
+                    self.request(*claim, *offering);
+                }
+            }
+            Action::TopUp { claim, offering, .. } => self.request(*claim, *offering),
+            Action::Stock { claims } => {
+                for (claim, offering) in claims {
+                    self.request(*claim, *offering);
+                }
+            }
+            Action::Retry { claim, .. } => {
+                if let Some(offering) = self.world.claims().get(claim).map(|claim| claim.offering) {
+                    self.request(*claim, offering);
+                }
+            }
+            Action::Park { claim } => self.park(*claim),
+            Action::Release { claim } => self.release(*claim),
+            Action::Resize { gang, seats } => self.resize(*gang, seats),
+            Action::Stop { gang, reason } => self.stop(*gang, *reason),
+            Action::Retire { claim } => self.fact(&Fact::ClaimRetired { claim: *claim }),
+            Action::RollBack { .. } | Action::Exchange { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What happened, for those who watch: on the board in a sentence, and as it is for whoever checks.
+
+use std::sync::Arc;
+
+use muster_api::words;
+use muster_core::Fact;
+use muster_core::id::GangId;
+use muster_core::plan::StopReason;
+use muster_core::time::Time;
+use muster_server::{Kind, Said};
+
+use super::Daemon;
+
+impl Daemon {
+    /// Something happened at this instant.
+    pub(super) fn fact(&mut self, fact: &Fact) {
+        self.fact_at(self.now, fact);
+    }
+
+    /// Something happened a moment ago.
+    pub(super) fn fact_at(&mut self, at: Time, fact: &Fact) {
+        for watcher in &mut self.watchers {
+            watcher.fact(at, &self.world, fact);
+        }
+        let (gang, reason, message, warning) = match fact {
+            Fact::OrderPlaced { gang, claims, .. } => {
+                let what = muster_api::figures::count(claims.len(), "node");
+                (*gang, "Ordered", format!("{what} asked for, all together"), false)
+            }
+            Fact::OrderCompleted { gang, .. } => {
+                (*gang, "NodesReady", "every node is ready with every GPU".to_owned(), false)
+            }
+            Fact::OrderRolledBack { gang, reason, .. } => {
+                let why = words::rollback(&self.world, *reason);
+                (*gang, "RolledBack", format!("the whole order was given up: {why}"), true)
+            }
+            _ => return,
+        };
+        self.say_of(gang, reason, message, warning);
+    }
+
+    /// Says something about a gang of the World.
+    pub(super) fn say_of(&self, gang: GangId, reason: &str, message: String, warning: bool) {
+        if let Some(name) = self.names.get(&gang) {
+            self.say(name, reason, message, warning);
+        }
+    }
+
+    /// Says something about a gang.
+    pub(super) fn say(&self, name: &Arc<str>, reason: &str, message: String, warning: bool) {
+        let (kind, name, reason) = (Kind::Gang, name.clone(), reason.into());
+        let at = self.clock.stamp(self.now);
+        self.board.say(at, Said { kind, name, reason, message, warning });
+    }
+
+    pub(super) fn stop_in_words(&self, reason: StopReason) -> String {
+        words::stop(&self.world, reason)
+    }
+}

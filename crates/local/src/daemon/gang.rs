@@ -1,0 +1,109 @@
+//! A gang as the control plane knows it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use muster_core::gang::Seat;
+use muster_core::id::GangId;
+use muster_core::time::Time;
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::intake::Record;
+use crate::keeper::Order;
+
+/// The latest gang of a name.
+#[derive(Debug)]
+pub(super) struct Gang {
+    /// Its number among all that ever were.
+    pub(super) uid: i64,
+    /// Its number in the World, while it is there: not when it is held, or over.
+    pub(super) id: Option<GangId>,
+    pub(super) record: Record,
+    pub(super) submitted: Time,
+    /// When it was over, and how.
+    pub(super) over: Option<Over>,
+    /// Its members, while they run or are about to.
+    pub(super) run: Option<Run>,
+    /// The seats it is to have; its members are being stopped for that.
+    pub(super) resizes: Option<Vec<Seat>>,
+    /// Somebody does not want it any more.
+    pub(super) cancelled: bool,
+    /// Nothing of it is to be kept when it is over.
+    pub(super) forget: bool,
+    /// When all its members had started, and how far apart in microseconds.
+    pub(super) started: Option<(Time, Option<u64>)>,
+    /// What is on the board of it.
+    pub(super) status: Value,
+}
+
+/// How a gang was over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Over {
+    /// On the wall.
+    pub(super) at: i64,
+    pub(super) good: bool,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// The members of a gang, once.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) number: u64,
+    /// Where they sit.
+    pub(super) seats: Vec<Seat>,
+    pub(super) opened: bool,
+    /// Whether it was told that they have started.
+    pub(super) shown: bool,
+    /// Whether they are others than before, of a gang that goes on.
+    pub(super) resized: bool,
+    pub(super) told_to_stop: bool,
+    /// Ranks whose end is known.
+    pub(super) exited: BTreeSet<u32>,
+    /// Process groups, by rank.
+    pub(super) groups: Vec<u32>,
+    /// What it is to be told once somebody attends to it.
+    pub(super) pending: Vec<Order>,
+    /// To the task that attends to the keeper.
+    pub(super) orders: Option<UnboundedSender<Order>>,
+}
+
+impl Run {
+    pub(super) fn new(number: u64, seats: Vec<Seat>) -> Self {
+        Self {
+            number,
+            seats,
+            opened: false,
+            shown: false,
+            resized: false,
+            told_to_stop: false,
+            exited: BTreeSet::new(),
+            groups: Vec::new(),
+            pending: Vec::new(),
+            orders: None,
+        }
+    }
+}
+
+impl Gang {
+    pub(super) fn new(uid: i64, record: Record, submitted: Time) -> Self {
+        Self {
+            uid,
+            id: None,
+            record,
+            submitted,
+            over: None,
+            run: None,
+            resizes: None,
+            cancelled: false,
+            forget: false,
+            started: None,
+            status: Value::Null,
+        }
+    }
+
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.record.spec.name
+    }
+}

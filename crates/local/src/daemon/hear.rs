@@ -1,0 +1,106 @@
+//! What comes in: requests of people, and what keepers say.
+
+use std::sync::Arc;
+
+use muster_server::{Applied, Caller, Change, GangName, Kind, Refused, WhatIf, Why};
+use serde_json::Value;
+use tokio::sync::oneshot::Sender;
+
+use super::Daemon;
+use super::deeds::Deed;
+use crate::intake::Intake;
+use crate::keeper::Record;
+use crate::store::AnswerRow;
+
+/// Where an answer goes.
+pub(crate) type Reply<T> = Sender<Result<T, Refused>>;
+
+/// Something that comes in.
+pub(crate) enum Input {
+    Apply {
+        by: Caller,
+        intake: Box<Intake>,
+        dry_run: bool,
+        reply: Reply<Vec<Applied>>,
+    },
+    Remove {
+        by: Caller,
+        kind: Kind,
+        name: String,
+        reply: Reply<()>,
+    },
+    Change {
+        by: Caller,
+        gang: GangName,
+        change: Change,
+        reply: Reply<Arc<Value>>,
+    },
+    Why {
+        gang: GangName,
+        reply: Reply<Why>,
+    },
+    WhatIf {
+        by: Caller,
+        intake: Box<Intake>,
+        reply: Reply<Vec<WhatIf>>,
+    },
+    /// An answer is to be kept.
+    Remember {
+        caller: String,
+        key: String,
+        row: AnswerRow,
+        reply: Reply<()>,
+    },
+    /// A keeper says something; the same may be said again.
+    Kept {
+        run: u64,
+        record: Record,
+    },
+    /// A keeper is gone, and has said all it had to say.
+    KeeperGone {
+        run: u64,
+    },
+    /// Stop taking turns. What runs, runs on.
+    Quit(Sender<()>),
+}
+
+impl Daemon {
+    pub(super) fn hear(&mut self, input: Input) {
+        match input {
+            Input::Apply { by, intake, dry_run, reply } => {
+                let answer = self.apply_once(&by, *intake, dry_run);
+                self.answer(reply, answer);
+            }
+            Input::Remove { by, kind, name, reply } => {
+                let answer = self.remove(&by, kind, &name);
+                self.answer(reply, answer);
+            }
+            Input::Change { by, gang, change, reply } => {
+                let answer = self.change(&by, &gang.to_string().into(), change);
+                self.answer(reply, answer);
+            }
+            Input::Why { gang, reply } => {
+                let answer = self.why(&gang.to_string());
+                self.answer(reply, answer);
+            }
+            Input::WhatIf { by, intake, reply } => {
+                let answer = self.what_if(&by, *intake);
+                self.answer(reply, answer);
+            }
+            Input::Remember { caller, key, row, reply } => {
+                let forget = row.at - muster_server::REMEMBERED_MS;
+                let written = self.store.set_answer(&caller, &key, &row, forget);
+                self.keep(written);
+                self.answer(reply, Ok(()));
+            }
+            Input::Kept { run, record } => self.kept(run, record),
+            Input::KeeperGone { run } => self.keeper_gone(run),
+            Input::Quit(done) => drop(done.send(())),
+        }
+    }
+
+    /// Answers when all that led to the answer is written down.
+    fn answer<T: Send + 'static>(&mut self, reply: Reply<T>, answer: Result<T, Refused>) {
+        self.deeds.push(Deed::Reply(Box::new(move || drop(reply.send(answer)))));
+    }
+}

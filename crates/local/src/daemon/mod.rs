@@ -1,0 +1,128 @@
+//! The control plane: one thread that owns the World and the database.
+//!
+//! It takes turns. A turn hears what has come in, lets time pass, decides, and writes all of it down in one transaction.
+//! Only when that is on the disk does it act: machines are asked for, keepers started, questions answered (`deeds`).
+//! Nothing it does takes long; what does is done by tasks, and what they find comes back as something to hear.
+
+mod agenda;
+mod apply;
+mod attend;
+mod change;
+mod cloud;
+mod decide;
+mod deeds;
+mod facts;
+mod gang;
+mod hear;
+mod questions;
+mod resume;
+mod runs;
+mod seats;
+mod show;
+mod turn;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+use std::time::Instant;
+
+use muster_core::id::{ClaimId, GangId, PoolIdx};
+use muster_core::plan::{Plan, Target};
+use muster_core::pool::PoolSpec;
+use muster_core::time::Time;
+use muster_core::topology::Levels;
+use muster_core::{Fact, World};
+use muster_forecast::Forecaster;
+use muster_plan::Policy;
+use muster_server::{Board, Kind};
+use muster_sim::cloud::{Cloud, CloudModel};
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::clock::Clock;
+use crate::store::{MachineRow, Store, StoreError};
+use agenda::Agenda;
+use deeds::Deed;
+use gang::Gang;
+pub(crate) use hear::Input;
+
+/// Whoever wants to see everything as it happens. What it does takes the control plane's time.
+pub trait Watch: Send {
+    /// Something happened.
+    fn fact(&mut self, now: Time, world: &World, fact: &Fact);
+    /// This is where everything stands, after some of it has changed; with a verdict for every gang.
+    fn stands(&mut self, now: Time, world: &World, plan: &Plan);
+}
+
+/// A watcher.
+pub type Watcher = Box<dyn Watch>;
+
+/// The control plane.
+pub(crate) struct Daemon {
+    world: World,
+    policy: Policy,
+    levels: Levels,
+    clock: Clock,
+    /// When this turn is, for the World.
+    now: Time,
+    store: Store,
+    /// The first write of this turn that failed. Nothing is done then.
+    unwritten: Option<StoreError>,
+    directory: PathBuf,
+    board: Arc<Board>,
+    /// Queues, pools and nodes as they were written.
+    objects: BTreeMap<(Kind, Arc<str>), Value>,
+    /// The latest gang of each name.
+    gangs: BTreeMap<Arc<str>, Gang>,
+    names: BTreeMap<GangId, Arc<str>>,
+    /// Whose run is whose, while it is not over.
+    runs: BTreeMap<u64, Arc<str>>,
+    clouds: Vec<(PoolSpec, CloudModel)>,
+    cloud: Cloud,
+    machines: BTreeMap<ClaimId, MachineRow>,
+    agenda: Agenda,
+    forecaster: Forecaster,
+    /// The latest plan, and when each pool's targets were last told.
+    plan: Plan,
+    targets: BTreeMap<PoolIdx, Target>,
+    deeds: Vec<Deed>,
+    watchers: Vec<Watcher>,
+    /// When the board was last brought up to date, and whether it is not any more.
+    shown: Option<Instant>,
+    /// How long that took.
+    showing: std::time::Duration,
+    stale: bool,
+    wake: Option<Time>,
+    inputs: UnboundedSender<Input>,
+    runtime: tokio::runtime::Handle,
+    counts: Counts,
+    /// The counts as others read them.
+    metrics: Arc<RwLock<String>>,
+}
+
+/// What happened so far, for metrics. Begins anew with the process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) turns: u64,
+    pub(crate) submitted: u64,
+    pub(crate) started: u64,
+    pub(crate) ended: u64,
+    pub(crate) failed: u64,
+    pub(crate) stopped: u64,
+    pub(crate) orders: u64,
+    pub(crate) rolled_back: u64,
+    pub(crate) plan_us: u64,
+}
+
+impl Daemon {
+    /// What others read while it takes turns.
+    pub(crate) fn shared(&self) -> (Arc<Board>, Arc<RwLock<String>>) {
+        (self.board.clone(), self.metrics.clone())
+    }
+}
+
+impl std::fmt::Debug for Daemon {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Daemon").field("now", &self.now).finish_non_exhaustive()
+    }
+}

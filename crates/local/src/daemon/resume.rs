@@ -1,0 +1,359 @@
+//! Beginning, and beginning again: the World is read from the log, machines go on where they are by now, and every
+//! keeper that was left behind is heard.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use muster_core::gang::{Phase, Seat};
+use muster_core::id::GangId;
+use muster_core::plan::StopReason;
+use muster_core::queue::QueueSpec;
+use muster_core::time::Time;
+use muster_core::topology::Levels;
+use muster_core::{Event, World};
+use muster_forecast::Forecaster;
+use muster_plan::{Policy, world_for};
+use muster_server::{Board, Kind};
+use muster_sim::cloud::{Cloud, Remembered};
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::agenda::{Agenda, Timer};
+use super::attend::is_locked;
+use super::deeds::Deed;
+use super::gang::{Gang, Over, Run};
+use super::{Counts, Daemon, Input, Watcher};
+use crate::clock::{Clock, wall_now};
+use crate::nodes::cloud_of;
+use crate::store::{Store, StoreError};
+use crate::{Options, StartError};
+
+impl Daemon {
+    /// The control plane of a data directory, as it was when it was last heard of.
+    pub(crate) fn resume(
+        options: &Options,
+        watchers: Vec<Watcher>,
+        inputs: UnboundedSender<Input>,
+        runtime: tokio::runtime::Handle,
+    ) -> Result<Self, StartError> {
+        let store = Store::open(&options.data.join(crate::DATABASE))?;
+        let levels: Levels = match store.fact("levels")? {
+            Some(text) => serde_json::from_str(&text).unwrap_or_default(),
+            None => Levels::default(),
+        };
+        let policy = Policy::default();
+        // Numbers of news do not begin again: a minute's worth of them is more than any process makes.
+        let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
+        let world = world_for(&policy, levels.clone());
+        let now = Time(wall_now());
+        let mut daemon = Self {
+            world,
+            policy,
+            levels,
+            clock: Clock::new(now.0, now.0, options.speed),
+            now,
+            store,
+            unwritten: None,
+            directory: options.data.clone(),
+            board,
+            objects: BTreeMap::new(),
+            gangs: BTreeMap::new(),
+            names: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            clouds: Vec::new(),
+            cloud: Cloud::new(Vec::new(), options.seed),
+            machines: BTreeMap::new(),
+            agenda: Agenda::default(),
+            forecaster: Forecaster::default(),
+            plan: Default::default(),
+            targets: BTreeMap::new(),
+            deeds: Vec::new(),
+            watchers,
+            shown: None,
+            showing: Default::default(),
+            stale: true,
+            wake: None,
+            inputs,
+            runtime,
+            counts: Counts::default(),
+            metrics: Default::default(),
+        };
+        daemon.world = daemon.read_log()?;
+        daemon.set_clock(options)?;
+        daemon.store.begin()?;
+        daemon.find_objects();
+        daemon.greet(options);
+        daemon.find_machines();
+        daemon.find_gangs();
+        daemon.find_runs();
+        daemon.expect_forecast();
+        if let Some(error) = daemon.unwritten.take() {
+            return Err(error.into());
+        }
+        daemon.store.commit()?;
+        daemon.sweep();
+        Ok(daemon)
+    }
+
+    /// The World, from all it was ever told.
+    pub(super) fn read_log(&self) -> Result<World, StoreError> {
+        let mut world = world_for(&self.policy, self.levels.clone());
+        self.store.replay(|at, event| {
+            world.apply(at, &event).map_err(|refusal| format!("{refusal} ({event:?})"))
+        })?;
+        Ok(world)
+    }
+
+    /// Time goes on from where it was, at the same speed if that is still wanted.
+    fn set_clock(&mut self, options: &Options) -> Result<(), StoreError> {
+        let known = self.store.fact("clock")?;
+        let known: Option<(i64, i64, f64)> =
+            known.and_then(|text| serde_json::from_str(&text).ok());
+        let latest = self.world.now().0;
+        let wall = wall_now();
+        let (from, world, speed) = match known {
+            Some((from, world, speed)) if speed == options.speed => (from, world, speed),
+            _ => (wall, latest.max(wall), options.speed),
+        };
+        self.clock = Clock::new(from, world, speed);
+        self.now = self.clock.now().max(self.world.now());
+        if self.clock.now() < self.now {
+            // The clock on the wall was set back.
+            self.clock = Clock::new(wall, self.now.0, speed);
+        }
+        self.store.set_fact("clock", &json!((from, world, speed)).to_string())
+    }
+
+    /// What the World must know before anything else, the first time.
+    fn greet(&mut self, options: &Options) {
+        if !self.world.is_synced() {
+            self.tell_surely(&Event::Epoch(0));
+            self.tell_surely(&Event::QueueSet(QueueSpec::open("default")));
+            self.tell_surely(&Event::Synced);
+        }
+        if let Some(node) = &options.node {
+            self.see_node(node.clone());
+        }
+    }
+
+    fn find_objects(&mut self) {
+        let objects = self.store.objects();
+        for (kind, name, object) in self.keep(objects).unwrap_or_default() {
+            let kind = match kind.as_str() {
+                "Queue" => Kind::Queue,
+                "Pool" => Kind::Pool,
+                _ => Kind::Node,
+            };
+            self.objects.insert((kind, name.as_str().into()), object);
+        }
+        // Clouds stand in the order of the World's pools, also of those that were removed.
+        let specs: Vec<_> = self.world.pools().values().map(|pool| pool.spec.clone()).collect();
+        for spec in specs {
+            let written = self.objects.get(&(Kind::Pool, spec.name.clone()));
+            let read = written.and_then(|object| {
+                let text = object.to_string();
+                muster_api::read_alone("pool", &text).ok()?.pools.pop()
+            });
+            let model = read.map(|pool| cloud_of(pool).1).unwrap_or_default();
+            self.clouds.push((spec, model));
+        }
+        self.cloud.set_pools(self.clouds.clone());
+    }
+
+    /// Machines went on while nobody looked: what was to happen until now happens in the first turn.
+    fn find_machines(&mut self) {
+        let machines = self.store.machines();
+        for row in self.keep(machines).unwrap_or_default() {
+            self.cloud.was_asked(row.offering);
+            if row.gone || !self.world.claims().contains_key(&row.claim) {
+                continue;
+            }
+            let remembered = Remembered {
+                offering: row.offering,
+                asked: row.asked,
+                life: row.life.clone(),
+                stopped: row.stopped,
+                released: row.leaves.is_some(),
+            };
+            self.cloud.remember(row.claim, &remembered);
+            let heard = self.world.now();
+            match (row.leaves, row.stopped) {
+                (Some(leaves), _) => self.agenda.add(leaves, Timer::Gone(row.claim)),
+                (None, Some(stopped)) if stopped > heard => {
+                    self.agenda.add(stopped, Timer::Stopped(row.claim));
+                }
+                (None, Some(_)) => {}
+                (None, None) => {
+                    let coming = row.life.iter().filter(|(at, _)| *at > heard);
+                    let coming: Vec<_> = coming.copied().collect();
+                    self.expect(row.claim, &coming);
+                }
+            }
+            self.machines.insert(row.claim, row);
+        }
+        // What was decided and not done is done now; what was done is not done twice.
+        let claims = self.world.claims().iter();
+        let (mut asked, mut released, mut parked) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, claim) in claims {
+            let known = self.machines.get(id);
+            match claim.state {
+                _ if claim.releasing && known.is_none_or(|row| row.leaves.is_none()) => {
+                    released.push(*id);
+                }
+                _ if claim.releasing => {}
+                muster_core::order::ClaimState::Requested if known.is_none() => {
+                    asked.push((*id, claim.offering));
+                }
+                muster_core::order::ClaimState::Stopping
+                    if known.is_some_and(|row| row.stopped.is_none()) =>
+                {
+                    parked.push(*id);
+                }
+                _ => {}
+            }
+        }
+        asked.into_iter().for_each(|(claim, offering)| self.request(claim, offering));
+        parked.into_iter().for_each(|claim| self.park(claim));
+        released.into_iter().for_each(|claim| self.release(claim));
+    }
+
+    fn find_gangs(&mut self) {
+        let rows = self.store.gangs();
+        for row in self.keep(rows).unwrap_or_default() {
+            let name: Arc<str> = row.name.as_str().into();
+            let Ok(record) = serde_json::from_value(row.record) else {
+                tracing::error!(gang = row.name, "cannot be read again and is left out");
+                continue;
+            };
+            let submitted = self.clock.world_at(row.submitted);
+            let mut gang = Gang::new(row.uid, record, submitted);
+            if let Some(at) = row.over {
+                let text = |field: &str| {
+                    row.status.get(field).and_then(|text| text.as_str()).unwrap_or_default()
+                };
+                let good = text("phase") == "Succeeded";
+                let reason = reason_of(text("reason"));
+                let message = text("message").to_owned();
+                gang.over = Some(Over { at, good, reason, message });
+                let object = self.object_of(&gang, &row.status);
+                self.board.set(self.clock.stamp(self.now), Kind::Gang, &name, object);
+                gang.status = row.status;
+            } else {
+                let id = row.world.map(GangId).filter(|id| self.world.gang(*id).is_some());
+                gang.id = id;
+                gang.cancelled = id.is_some_and(|id| self.world.cancelled().contains(&id));
+                if let Some(id) = id {
+                    self.names.insert(id, name.clone());
+                }
+            }
+            self.gangs.insert(name, gang);
+        }
+        // Those that were to be submitted later, and those whose submission was not written.
+        let late: Vec<(Arc<str>, i64, Time)> = self
+            .gangs
+            .iter()
+            .filter(|(_, gang)| gang.id.is_none() && gang.over.is_none() && !gang.record.held)
+            .map(|(name, gang)| (name.clone(), gang.uid, gang.submitted + gang.record.submit_after))
+            .collect();
+        for (name, uid, at) in late {
+            self.agenda.add(at, Timer::Submit(name, uid));
+        }
+    }
+
+    /// Whoever had seats gets its keeper back, or a new one if none had begun.
+    fn find_runs(&mut self) {
+        let open = self.store.open_runs();
+        let mut latest: BTreeMap<i64, u64> = BTreeMap::new();
+        for run in self.keep(open).unwrap_or_default() {
+            latest.insert(run.gang, run.run);
+        }
+        let active: Vec<(Arc<str>, GangId, Vec<Seat>, Phase)> = self
+            .names
+            .iter()
+            .filter_map(|(id, name)| {
+                let gang = self.world.gang(*id)?;
+                let active = !matches!(gang.phase, Phase::Waiting | Phase::Assembling(_));
+                active.then(|| (name.clone(), *id, gang.seats.clone(), gang.phase.clone()))
+            })
+            .collect();
+        for (name, id, seats, phase) in active {
+            let Some(gang) = self.gangs.get_mut(&name) else { continue };
+            let resize = self.world.gang(id).and_then(|gang| gang.resize.clone());
+            match latest.remove(&gang.uid) {
+                Some(number) => {
+                    let added = resize.as_ref().map(|resize| &resize.added);
+                    let now = seats
+                        .iter()
+                        .filter(|seat| added.is_none_or(|added| !added.contains(seat)))
+                        .copied()
+                        .collect();
+                    let mut run = Run::new(number, now);
+                    // The World knows that it has started; a keeper's word for it is no news.
+                    run.opened = matches!(phase, Phase::Running { .. } | Phase::Stopping);
+                    run.shown = run.opened;
+                    gang.run = Some(run);
+                    gang.started = run_began(&phase).map(|at| (at, None));
+                    self.runs.insert(number, name.clone());
+                    let directory = self.run_directory(number);
+                    match crate::keeper::read_journal(&directory) {
+                        Ok(known) if known.is_empty() && !is_locked(&directory) => {
+                            self.keeper_gone(number);
+                        }
+                        _ => self.deeds.push(Deed::Attend(number, directory)),
+                    }
+                }
+                None if matches!(phase, Phase::Admitted { .. }) => self.start(id, &seats),
+                None => {}
+            }
+            match phase {
+                Phase::Stopping => {
+                    let reason = self.world.gang(id).and_then(|gang| gang.stop);
+                    self.stop(id, reason.unwrap_or(StopReason::Moved));
+                }
+                Phase::Running { .. } => {
+                    if let Some(resize) = resize {
+                        self.resize(id, &resize.to);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Keepers whose run is not known any more are told to stop: nobody waits for them.
+    fn sweep(&self) {
+        let Ok(runs) = std::fs::read_dir(self.directory.join("runs")) else { return };
+        for entry in runs.flatten() {
+            let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+            let known = number.is_none_or(|number| self.runs.contains_key(&number));
+            if known || !is_locked(&entry.path()) {
+                continue;
+            }
+            tracing::warn!(run = number, "its keeper is left over, and stopped");
+            self.runtime.spawn(stop_stray(entry.path()));
+        }
+    }
+}
+
+async fn stop_stray(directory: impl AsRef<Path>) {
+    use crate::keeper::{Keeping, Order};
+    if let Ok(mut keeping) = Keeping::connect(directory.as_ref()).await {
+        let why = "nobody knows of it any more".to_owned();
+        let _ = keeping.tell(&Order::Stop { signal: 9, grace_ms: 0, why }).await;
+        while keeping.next().await.is_some() {}
+    }
+}
+
+fn run_began(phase: &Phase) -> Option<Time> {
+    match phase {
+        Phase::Running { at } => Some(*at),
+        _ => None,
+    }
+}
+
+/// Reasons are words of the program; those of another version are kept as one of them.
+fn reason_of(text: &str) -> &'static str {
+    const REASONS: [&str; 5] = ["Succeeded", "Failed", "Cancelled", "TimeLimit", "Refused"];
+    REASONS.into_iter().find(|reason| *reason == text).unwrap_or("Failed")
+}

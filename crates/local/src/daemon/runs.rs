@@ -1,0 +1,386 @@
+//! Gangs start, end, are stopped and resized: what was decided is told to keepers, and what they say to the World.
+
+use std::sync::Arc;
+
+use muster_core::gang::{Phase, Seat, Signal, members_of};
+use muster_core::id::GangId;
+use muster_core::money::Money;
+use muster_core::plan::StopReason;
+use muster_core::resource::CPU;
+use muster_core::time::Time;
+use muster_core::{Event, Fact};
+use rustix::process::{Pid, kill_process_group};
+
+use super::Daemon;
+use super::deeds::Deed;
+use super::gang::{Over, Run};
+use super::seats;
+use crate::clock::wall_now;
+use crate::keeper::{Ending, Order, Record};
+use crate::store::RunRow;
+
+impl Daemon {
+    /// Starts every member of a gang in its seat, all together.
+    pub(super) fn start(&mut self, id: GangId, seats: &[Seat]) {
+        let Some(name) = self.names.get(&id).cloned() else { return };
+        let Some(gang) = self.gangs.get(&name) else { return };
+        if gang.run.is_some() {
+            return; // the same decision seen twice
+        }
+        let waited = self.world.gang(id).map_or(0, |gang| self.now.since(gang.waits_since).0);
+        self.begin_run(&name, seats, waited);
+    }
+
+    /// Writes a run down, and has its keeper started.
+    fn begin_run(&mut self, name: &Arc<str>, seats: &[Seat], waited: u64) {
+        let gang = &self.gangs[name];
+        let roles = &gang.record.spec.roles;
+        let (mut gpu_milli, mut cpu_milli) = (0, 0);
+        for seat in seats {
+            let request = &roles[usize::from(seat.role)].request;
+            gpu_milli += request.gpu_milli() * u64::from(seat.members);
+            let cpu = request.amounts.get(CPU).copied().unwrap_or_default();
+            cpu_milli += cpu * u64::from(seat.members);
+        }
+        let row = RunRow {
+            gang: gang.uid,
+            queue: &gang.record.spec.queue,
+            user: &gang.record.spec.user,
+            gpu_milli,
+            cpu_milli,
+            hourly: self.hourly(seats).0,
+            waited_ms: self.clock.wall_ms(muster_core::time::Span(waited)),
+            decided: wall_now(),
+            members: members_of(seats),
+        };
+        let added = self.store.add_run(&row);
+        let Some(number) = self.keep(added) else { return };
+        let directory = self.run_directory(number);
+        let record = &self.gangs[name].record;
+        let plan = seats::plan(&self.world, &self.clock, record, seats, (number, &directory));
+        let written = self.store.add_members(number, &plan.members);
+        self.keep(written);
+        self.runs.insert(number, name.clone());
+        let gang = self.gangs.get_mut(name).expect("just seen");
+        gang.run = Some(Run::new(number, seats.to_vec()));
+        gang.started = None;
+        self.deeds.push(Deed::Launch(Box::new(plan), directory));
+    }
+
+    /// What the nodes under these seats cost an hour: each its share, by GPUs, or by CPU where there are none.
+    fn hourly(&self, seats: &[Seat]) -> Money {
+        let mut nodes: Vec<_> = seats.iter().map(|seat| seat.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let price = |node: &muster_core::id::NodeIdx| {
+            let claim = self.world.node(*node)?.claim?;
+            let offering = self.world.claims().get(&claim)?.offering;
+            Some(self.world.offering(offering).spec.price)
+        };
+        nodes.iter().filter_map(price).fold(Money::ZERO, |sum, price| sum + price)
+    }
+
+    /// Stops every member of a gang; with its grace, where there is time for it.
+    pub(super) fn stop(&mut self, id: GangId, reason: StopReason) {
+        let Some(name) = self.names.get(&id).cloned() else { return };
+        let told = reason.is_told() && !self.world.broken().contains_key(&id);
+        let why = self.stop_in_words(reason);
+        self.fact(&Fact::GangStopping { gang: id, reason });
+        self.say(&name, "Stopping", why.clone(), false);
+        let Some(gang) = self.gangs.get_mut(&name) else { return };
+        gang.resizes = None;
+        let disruption = &gang.record.spec.disruption;
+        let grace_ms = match told {
+            true => self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS),
+            false => 0,
+        };
+        let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
+        let signal = match (told, saves) {
+            (false, _) => 9,
+            (true, Some(signal)) => number_of(signal),
+            (true, None) => 15,
+        };
+        match &mut gang.run {
+            Some(run) => {
+                run.told_to_stop = true;
+                self.deeds.extend(tell(run, Order::Stop { signal, grace_ms, why }));
+            }
+            None => self.has_stopped(&name, id, reason),
+        }
+    }
+
+    /// Gives a gang other seats: its members save, stop, and start again as so many.
+    pub(super) fn resize(&mut self, id: GangId, seats: &[Seat]) {
+        let Some(name) = self.names.get(&id).cloned() else { return };
+        let Some(gang) = self.gangs.get_mut(&name) else { return };
+        let Some(run) = &mut gang.run else { return };
+        if gang.resizes.as_deref() == Some(seats) || run.seats == seats {
+            return;
+        }
+        let (from, to) = (members_of(&run.seats), members_of(seats));
+        gang.resizes = Some(seats.to_vec());
+        let disruption = &gang.record.spec.disruption;
+        let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
+        let signal = saves.map_or(15, number_of);
+        let grace_ms = self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS);
+        let why = format!("it goes on with {to} members instead of {from}");
+        let order = Order::Stop { signal, grace_ms, why: why.clone() };
+        self.deeds.extend(tell(run, order));
+        self.fact(&Fact::GangResizing { gang: id, from, to });
+        self.say(&name, "Resizing", why, false);
+    }
+
+    /// A keeper says something. What is known already is said again after a restart.
+    pub(super) fn kept(&mut self, number: u64, record: Record) {
+        let Some(name) = self.runs.get(&number).cloned() else { return };
+        let Some(gang) = self.gangs.get_mut(&name) else { return };
+        let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
+        match record {
+            Record::Begun { .. } => {}
+            Record::Ready { groups, .. } => run.groups = groups,
+            Record::Opened { at } if !run.opened => {
+                run.opened = true;
+                let written = self.store.run_started(number, at);
+                self.keep(written);
+                self.has_started(&name);
+            }
+            Record::Opened { .. } => {}
+            Record::Started { at, spread_us } => {
+                let at = self.clock.world_at(at);
+                gang.started = Some((at, Some(spread_us)));
+                self.show_start(&name, spread_us);
+                self.mark_stale();
+            }
+            Record::Stopping { .. } => {}
+            Record::Warned { what, .. } => self.say(&name, "Warned", what, true),
+            Record::Exited(exit) => {
+                if run.exited.insert(exit.rank) {
+                    let written = self.store.member_ended(number, &exit);
+                    self.keep(written);
+                }
+            }
+            Record::Ended { at, ending } => self.run_over(&name, at, &ending),
+        }
+    }
+
+    /// Every member is through the gate.
+    fn has_started(&mut self, name: &Arc<str>) {
+        let Some(gang) = self.gangs.get_mut(name) else { return };
+        gang.started = Some((self.now, None));
+        let Some(id) = gang.id else { return };
+        let resized = gang.resizes.take().is_some();
+        if let Some(run) = &mut gang.run {
+            run.resized = resized;
+        }
+        self.counts.started += 1;
+        self.mark_stale();
+        match self.world.gang(id).map(|gang| gang.phase.clone()) {
+            Some(Phase::Running { .. }) if resized => {
+                self.tell_surely(&Event::GangResized(id));
+            }
+            Some(Phase::Admitted { .. }) => {
+                self.tell_surely(&Event::GangStarted(id));
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells that members have started, and how far apart: once, when that is known or they are gone again.
+    fn show_start(&mut self, name: &Arc<str>, spread_us: u64) {
+        let Some(gang) = self.gangs.get_mut(name) else { return };
+        let (Some(id), Some(run)) = (gang.id, &mut gang.run) else { return };
+        if std::mem::replace(&mut run.shown, true) {
+            return;
+        }
+        let (seats, resized) = (run.seats.clone(), run.resized);
+        let spread = self.clock.world_span(spread_us);
+        let mut at = Time(self.now.0 - spread.0 as i64);
+        // The first of all went through the gate that much before the last.
+        for seat in one_by_one(&seats) {
+            self.fact_at(at, &Fact::members_started(id, &seat));
+            at = self.now;
+        }
+        self.fact(&match resized {
+            true => Fact::GangResized { gang: id },
+            false => Fact::GangStarted { gang: id },
+        });
+        let members = muster_api::figures::count(members_of(&seats) as usize, "member");
+        let spread = spread_us as f64 / 1_000.0;
+        let what = format!("{members} started together (spread {spread:.1} ms)");
+        self.say(name, "Started", what, false);
+    }
+
+    /// Nothing is left of a run.
+    fn run_over(&mut self, name: &Arc<str>, at: i64, ending: &Ending) {
+        if self.gangs.get(name).and_then(|gang| gang.run.as_ref()).is_some_and(|run| run.opened) {
+            self.show_start(name, 0);
+        }
+        let Some(gang) = self.gangs.get_mut(name) else { return };
+        let Some(run) = gang.run.take() else { return };
+        self.runs.remove(&run.number);
+        let words = match ending {
+            Ending::Succeeded => "succeeded".to_owned(),
+            Ending::Failed(why) => why.clone(),
+            Ending::Stopped => "stopped".to_owned(),
+            Ending::TimedOut => "took longer than it may".to_owned(),
+        };
+        let written = self.store.run_ended(run.number, at, &words);
+        self.keep(written);
+        self.mark_stale();
+        let gang = self.gangs.get_mut(name).expect("just seen");
+        let Some(id) = gang.id else { return };
+        if run.opened {
+            for seat in one_by_one(&run.seats) {
+                self.fact(&Fact::members_stopped(id, &seat));
+            }
+        }
+        let phase = self.world.gang(id).map(|gang| gang.phase.clone());
+        let resizes = self.gangs[name].resizes.clone();
+        match (ending, phase) {
+            (Ending::Succeeded, _) => {
+                self.is_over(name, true, "Succeeded", "its work is done".to_owned());
+            }
+            (_, Some(Phase::Stopping)) => {
+                let reason = self.world.gang(id).and_then(|gang| gang.stop);
+                self.has_stopped(name, id, reason.unwrap_or(StopReason::Moved));
+            }
+            (Ending::Stopped, Some(Phase::Running { .. })) if resizes.is_some() => {
+                self.begin_run(name, &resizes.expect("just seen"), 0);
+            }
+            (Ending::TimedOut, _) => {
+                let why = "it took longer than its time limit".to_owned();
+                self.is_over(name, false, "TimeLimit", why);
+            }
+            (_, _) => self.has_failed(name, words),
+        }
+    }
+
+    /// A keeper is gone. If it did not say how its members ended, they ended with it.
+    pub(super) fn keeper_gone(&mut self, number: u64) {
+        let Some(name) = self.runs.get(&number).cloned() else { return };
+        let Some(gang) = self.gangs.get(&name) else { return };
+        let Some(run) = gang.run.as_ref().filter(|run| run.number == number) else { return };
+        if !run.opened {
+            // Nobody has run. It is begun once more; a keeper that begins after all finds the lock taken.
+            let directory = self.run_directory(number);
+            match crate::keeper::RunPlan::read(&directory) {
+                Ok(plan) => self.deeds.push(Deed::Launch(Box::new(plan), directory)),
+                Err(_) => {
+                    let (record, seats) = (&gang.record, &run.seats);
+                    let plan =
+                        seats::plan(&self.world, &self.clock, record, seats, (number, &directory));
+                    self.deeds.push(Deed::Launch(Box::new(plan), directory));
+                }
+            }
+            return;
+        }
+        for group in &run.groups {
+            if let Some(group) = Pid::from_raw(*group as i32) {
+                let _ = kill_process_group(group, rustix::process::Signal::KILL);
+            }
+        }
+        let why = "the process that kept its members is gone, and they with it".to_owned();
+        self.run_over(&name, wall_now(), &Ending::Failed(why));
+    }
+
+    /// Every member of a gang that was told to stop has stopped.
+    fn has_stopped(&mut self, name: &Arc<str>, id: GangId, reason: StopReason) {
+        self.counts.stopped += 1;
+        if !self.tell_surely(&Event::GangStopped(id)) {
+            return;
+        }
+        self.fact(&Fact::GangStopped { gang: id, reason });
+        if self.world.gang(id).is_none() {
+            self.names.remove(&id);
+            self.finish(name, false, "Cancelled", "nobody wants it any more".to_owned());
+        }
+    }
+
+    /// A member failed, and the rest was stopped: the gang is started again whole, or it has failed for good.
+    fn has_failed(&mut self, name: &Arc<str>, why: String) {
+        let gang = self.gangs.get_mut(name).expect("just seen");
+        let (retried, retries) = (gang.record.retried, gang.record.care.retries);
+        if gang.cancelled || retried >= retries {
+            return self.is_over(name, false, "Failed", why);
+        }
+        gang.record.retried += 1;
+        let (id, uid) = (gang.id.take(), gang.uid);
+        let record = serde_json::to_value(&gang.record).unwrap_or_default();
+        let written = self.store.set_gang_record(uid, &record);
+        self.keep(written);
+        if let Some(id) = id {
+            self.tell_surely(&Event::GangEnded(id));
+            self.fact(&Fact::GangEnded { gang: id });
+            self.names.remove(&id);
+        }
+        let left = retries - retried - 1;
+        self.say(name, "Retried", format!("{why}; it starts over, {left} more tries left"), true);
+        self.submit(name);
+    }
+
+    /// A gang that is in the World is over.
+    fn is_over(&mut self, name: &Arc<str>, good: bool, reason: &'static str, message: String) {
+        let gang = self.gangs.get_mut(name).expect("just seen");
+        if let Some(id) = gang.id {
+            self.tell_surely(&Event::GangEnded(id));
+            self.fact(&Fact::GangEnded { gang: id });
+            self.names.remove(&id);
+        }
+        self.finish(name, good, reason, message);
+    }
+
+    /// Nothing more will be done for a gang.
+    pub(super) fn finish(
+        &mut self,
+        name: &Arc<str>,
+        good: bool,
+        reason: &'static str,
+        message: String,
+    ) {
+        self.counts.ended += 1;
+        self.counts.failed += u64::from(!good);
+        self.say(name, reason, message.clone(), !good);
+        let Some(gang) = self.gangs.get_mut(name) else { return };
+        (gang.id, gang.resizes) = (None, None);
+        gang.over = Some(Over { at: wall_now(), good, reason, message });
+        if gang.forget {
+            self.forget(name);
+        } else {
+            self.show_gang(name, None);
+        }
+    }
+}
+
+/// Tells a keeper something, now or as soon as it is attended to.
+pub(super) fn tell(run: &mut Run, order: Order) -> Option<Deed> {
+    match &run.orders {
+        Some(to) => Some(Deed::Tell(to.clone(), order)),
+        None => {
+            run.pending.push(order);
+            None
+        }
+    }
+}
+
+fn number_of(signal: Signal) -> i32 {
+    use rustix::process::Signal as System;
+    match signal {
+        Signal::SigUsr1 => System::USR1,
+        Signal::SigUsr2 => System::USR2,
+        Signal::SigTerm => System::TERM,
+        Signal::SigInt => System::INT,
+        Signal::SigHup => System::HUP,
+        Signal::SigQuit => System::QUIT,
+        Signal::SigAlrm => System::ALARM,
+        Signal::SigCont => System::CONT,
+        Signal::SigWinch => System::WINCH,
+    }
+    .as_raw()
+}
+
+/// A seat for each member.
+fn one_by_one(seats: &[Seat]) -> Vec<Seat> {
+    let each =
+        |seat: &Seat| std::iter::repeat_n(Seat { members: 1, ..*seat }, usize::from(seat.members));
+    seats.iter().flat_map(each).collect()
+}

@@ -1,0 +1,146 @@
+//! From seats to processes: who has which rank, on which node, with which devices, and what each of them is told.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use muster_core::World;
+use muster_core::gang::Seat;
+use muster_core::id::NodeIdx;
+use muster_core::resource::{CPU, MEMORY};
+
+use crate::clock::Clock;
+use crate::intake::{Record, Task};
+use crate::keeper::{Limits, MemberPlan, RunPlan};
+
+/// How long members that are told to stop have at least: a process that tidies up takes a moment.
+pub(super) const LEAST_GRACE_MS: u64 = 2_000;
+
+/// A member before it has its environment.
+struct Place {
+    role: usize,
+    index: u32,
+    node: NodeIdx,
+    devices: Vec<usize>,
+}
+
+/// What a keeper is to run for a gang that has these seats.
+pub(super) fn plan(
+    world: &World,
+    clock: &Clock,
+    record: &Record,
+    seats: &[Seat],
+    (run, directory): (u64, &Path),
+) -> RunPlan {
+    let places = places(record, seats);
+    let mut nodes: Vec<NodeIdx> = Vec::new();
+    for place in &places {
+        if !nodes.contains(&place.node) {
+            nodes.push(place.node);
+        }
+    }
+    let name = |node: NodeIdx| -> Arc<str> {
+        world.node_name(node).cloned().unwrap_or_else(|| format!("{node:?}").into())
+    };
+    let mut on_node: BTreeMap<NodeIdx, u32> = BTreeMap::new();
+    let mut on: BTreeMap<NodeIdx, u32> = BTreeMap::new();
+    places.iter().for_each(|place| *on_node.entry(place.node).or_default() += 1);
+    let hostfile = directory.join("hostfile");
+    let port = free_port(run);
+    let mut members = Vec::with_capacity(places.len());
+    for (rank, place) in (0u32..).zip(&places) {
+        let role = &record.spec.roles[place.role];
+        let local = on.entry(place.node).or_default();
+        let node_rank = nodes.iter().position(|node| *node == place.node).unwrap_or_default();
+        let mut env: BTreeMap<String, String> = BTreeMap::new();
+        let mut set = |name: &str, value: String| drop(env.insert(name.to_owned(), value));
+        set("RANK", rank.to_string());
+        set("WORLD_SIZE", places.len().to_string());
+        set("LOCAL_RANK", local.to_string());
+        set("LOCAL_WORLD_SIZE", on_node[&place.node].to_string());
+        set("NODE_RANK", node_rank.to_string());
+        set("GROUP_RANK", node_rank.to_string());
+        set("MASTER_ADDR", "127.0.0.1".to_owned());
+        set("MASTER_PORT", port.to_string());
+        set("MUSTER_GANG", record.spec.name.to_string());
+        set("MUSTER_ROLE", role.name.to_string());
+        set("MUSTER_ROLE_INDEX", place.index.to_string());
+        set("MUSTER_NODE", name(place.node).to_string());
+        set("MUSTER_NODES", nodes.len().to_string());
+        set("MUSTER_RUN", run.to_string());
+        set("MUSTER_HOSTFILE", hostfile.display().to_string());
+        // Where Open MPI looks by itself, in its fourth and fifth generation.
+        set("OMPI_MCA_orte_default_hostfile", hostfile.display().to_string());
+        set("PRTE_MCA_prte_default_hostfile", hostfile.display().to_string());
+        set("JOB_COMPLETION_INDEX", place.index.to_string());
+        if role.request.gpu.is_some() {
+            let devices: Vec<String> = place.devices.iter().map(ToString::to_string).collect();
+            set("CUDA_VISIBLE_DEVICES", devices.join(","));
+        }
+        *local += 1;
+        let (command, directory) = match &record.tasks[place.role] {
+            Task::Run(run) => {
+                env.extend(run.env.clone());
+                (run.command.clone(), run.directory.clone())
+            }
+            Task::Pass(span) => {
+                let seconds = clock.wall_ms(*span) as f64 / 1_000.0;
+                (vec!["sleep".to_owned(), format!("{seconds:.3}")], None)
+            }
+        };
+        let amount = |name: &str| role.request.amounts.get(name).copied().filter(|one| *one > 0);
+        members.push(MemberPlan {
+            rank,
+            role: role.name.clone(),
+            node: name(place.node),
+            command,
+            directory,
+            env,
+            memory: amount(MEMORY),
+            cpu_milli: amount(CPU),
+        });
+    }
+    let grace = clock.wall_ms(record.spec.disruption.grace).max(LEAST_GRACE_MS);
+    RunPlan {
+        gang: record.spec.name.clone(),
+        run,
+        members,
+        ends_with: record.ends_with.clone(),
+        time_limit_ms: record.care.time_limit.map(|limit| clock.wall_ms(limit)),
+        grace_ms: grace,
+        limits: Limits::default(),
+    }
+}
+
+/// Every member, role by role and node by node: neighbours in rank are neighbours in the building.
+fn places(record: &Record, seats: &[Seat]) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut sorted = seats.to_vec();
+    sorted.sort_by_key(|seat| (seat.role, seat.node, seat.devices));
+    let mut index = vec![0u32; record.spec.roles.len()];
+    for seat in sorted {
+        let role = usize::from(seat.role);
+        for _ in 0..seat.members {
+            let devices = seat.devices.iter().collect();
+            places.push(Place { role, index: index[role], node: seat.node, devices });
+            index[role] += 1;
+        }
+    }
+    places
+}
+
+/// What MPI reads: every node by its address, and how many members it has. All nodes are on this machine.
+pub(super) fn hostfile(plan: &RunPlan) -> String {
+    format!("127.0.0.1 slots={}\n", plan.members.len())
+}
+
+/// A port that nobody uses now. It is below those that systems hand out by themselves, so that no connection of somebody
+/// else takes it before the first member does; and runs look for theirs in different places.
+fn free_port(run: u64) -> u16 {
+    const FIRST: u64 = 20_000;
+    const COUNT: u64 = 12_000;
+    let candidates = (0..COUNT).map(|step| FIRST + (run * 17 + step) % COUNT);
+    let mut ports = candidates.filter_map(|port| u16::try_from(port).ok());
+    let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(free).unwrap_or(29_500)
+}

@@ -1,0 +1,163 @@
+//! One turn, and the loop of them.
+
+use std::time::{Duration, Instant};
+
+use muster_core::Event;
+use muster_core::event::Refusal;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::agenda::Timer;
+use super::{Daemon, Input};
+use crate::store::StoreError;
+
+/// So much is heard in one turn at most, so that a flood of requests does not keep anybody from being answered.
+const HEARD: usize = 1_024;
+/// How long nothing is looked at when nothing happens.
+const LONGEST: Duration = Duration::from_secs(60);
+/// How long the board may be out of date where there is much on it.
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
+/// So many times as long as it takes to bring the board up to date it is then left alone.
+const REST: u32 = 9;
+
+impl Daemon {
+    /// Takes turns until somebody says to quit, or nothing can be written any more.
+    pub(crate) fn live(mut self, mut inputs: UnboundedReceiver<Input>) -> Result<(), StoreError> {
+        let runtime = self.runtime.clone();
+        let mut heard: Vec<Input> = Vec::new();
+        loop {
+            let quits = heard.iter().position(|input| matches!(input, Input::Quit(_)));
+            let quit = quits.map(|at| heard.remove(at));
+            self.turn(&mut heard)?;
+            if let Some(Input::Quit(done)) = quit {
+                let _ = done.send(());
+                return Ok(());
+            }
+            let wait = self.idle_for();
+            let first = runtime.block_on(async { tokio::time::timeout(wait, inputs.recv()).await });
+            match first {
+                Ok(Some(input)) => heard.push(input),
+                Ok(None) => return Ok(()),
+                Err(_) => {}
+            }
+            while heard.len() < HEARD
+                && let Ok(input) = inputs.try_recv()
+            {
+                heard.push(input);
+            }
+        }
+    }
+
+    fn turn(&mut self, heard: &mut Vec<Input>) -> Result<(), StoreError> {
+        self.now = self.clock.now().max(self.now);
+        self.counts.turns += 1;
+        self.store.begin()?;
+        for input in heard.drain(..) {
+            self.hear(input);
+        }
+        self.pass_time();
+        self.decide();
+        self.show();
+        if let Some(error) = self.unwritten.take() {
+            return Err(error);
+        }
+        self.store.commit()?;
+        self.act();
+        Ok(())
+    }
+
+    /// How long nothing will happen by itself.
+    fn idle_for(&self) -> Duration {
+        let mut wait = LONGEST;
+        if let Some(at) = self.agenda.next() {
+            let left = at.since(self.clock.now());
+            wait = wait.min(Duration::from_millis(self.clock.wall_ms(left) + 1));
+        }
+        if self.stale {
+            let pause = self.pause();
+            let since = self.shown.map_or(pause, |shown| shown.elapsed());
+            wait = wait.min(pause.saturating_sub(since));
+        }
+        wait
+    }
+
+    /// Whatever is due happens.
+    fn pass_time(&mut self) {
+        while let Some(timer) = self.agenda.due(self.now) {
+            match timer {
+                Timer::Wake => {
+                    self.wake = None;
+                    self.tell_surely(&Event::Tick);
+                }
+                Timer::Submit(name, uid) => {
+                    if self.gangs.get(&name).is_some_and(|gang| gang.uid == uid) {
+                        self.submit(&name);
+                    }
+                }
+                Timer::Stage(claim, stage) => self.machine(claim, stage),
+                Timer::Gone(claim) => self.machine_gone(claim),
+                Timer::Stopped(claim) => self.machine_stopped(claim),
+                Timer::Fails(claim) => self.machine_fails(claim),
+                Timer::Forecast => self.forecast(),
+            }
+        }
+    }
+
+    fn forecast(&mut self) {
+        for said in self.forecaster.look(&self.world, self.now) {
+            self.tell_surely(&said);
+        }
+        self.expect_forecast();
+    }
+
+    pub(super) fn expect_forecast(&mut self) {
+        if let Some(due) = self.forecaster.due(&self.world, self.now) {
+            self.agenda.add(due, Timer::Forecast);
+        }
+    }
+
+    /// Tells the World something, and writes it down if it is taken.
+    pub(super) fn tell(&mut self, event: &Event) -> Result<(), Refusal> {
+        self.world.apply(self.now, event)?;
+        let written = self.store.told(self.now, event);
+        self.keep(written);
+        Ok(())
+    }
+
+    /// Tells the World something that it cannot refuse. That it does all the same is a mistake of ours, and said.
+    pub(super) fn tell_surely(&mut self, event: &Event) -> bool {
+        match self.tell(event) {
+            Ok(()) => true,
+            Err(refusal) => {
+                tracing::error!(%refusal, ?event, "the World refused what happened");
+                false
+            }
+        }
+    }
+
+    /// Remembers the first write that failed; the turn is not acted on then.
+    pub(super) fn keep<T>(&mut self, written: Result<T, StoreError>) -> Option<T> {
+        match written {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.unwritten.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    pub(super) fn mark_stale(&mut self) {
+        self.stale = true;
+    }
+
+    /// Whether the board is to be brought up to date now.
+    pub(super) fn is_time_to_show(&self) -> bool {
+        const FEW: usize = 256;
+        self.stale
+            && (self.world.pending().len() < FEW
+                || self.shown.is_none_or(|shown: Instant| shown.elapsed() >= self.pause()))
+    }
+
+    fn pause(&self) -> Duration {
+        PAUSE.max(self.showing * REST)
+    }
+}

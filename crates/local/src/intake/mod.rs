@@ -1,0 +1,273 @@
+//! Manifests become what the embedded host runs: gangs with the processes of their members, queues, pools, nodes.
+//!
+//! Muster's own kinds are read as everywhere. Workloads of others (Job, PyTorchJob, MPIJob, JobSet, TrainJob, ...) become
+//! gangs by the same code as on Kubernetes; what their containers run becomes a local command. Images are not pulled,
+//! and whoever asks for one is told so.
+
+mod record;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_api::{Finding, PoolManifest, foreign, read_alone, workloads};
+use muster_core::node::NodeSpec;
+use muster_core::queue::QueueSpec;
+use muster_core::topology::Levels;
+use muster_plan::Policy;
+use muster_testkit::promises::Terms;
+use serde_json::Value;
+
+pub(crate) use record::{Record, Task};
+
+/// Everything in some manifests.
+#[derive(Debug)]
+pub struct Intake {
+    pub(crate) levels: Levels,
+    pub(crate) queues: Vec<(QueueSpec, Value)>,
+    pub(crate) pools: Vec<(PoolManifest, Value)>,
+    pub(crate) nodes: Vec<(NodeSpec, Value)>,
+    pub(crate) gangs: Vec<Record>,
+}
+
+impl Intake {
+    /// The names of its gangs.
+    pub fn gangs(&self) -> impl Iterator<Item = &str> {
+        self.gangs.iter().map(|gang| &*gang.spec.name)
+    }
+
+    /// What whoever checks the promises must know beforehand.
+    pub fn terms(&self, policy: &Policy) -> Terms {
+        let mut queues: Vec<QueueSpec> = vec![QueueSpec::open("default")];
+        queues.extend(self.queues.iter().map(|(queue, _)| queue.clone()));
+        Terms {
+            queues,
+            pools: self.pools.iter().map(|(pool, _)| pool.spec.clone()).collect(),
+            avoid_at_least: policy.avoid_base,
+            first_come_first_served: false,
+            starts_are_firm: false,
+        }
+    }
+
+    /// Whether it brings pools.
+    pub fn has_pools(&self) -> bool {
+        !self.pools.is_empty()
+    }
+
+    /// Whether it brings nodes, now or when they are bought.
+    pub fn has_nodes(&self) -> bool {
+        !self.nodes.is_empty() || self.has_pools()
+    }
+
+    fn and(&mut self, other: Self) {
+        let Self { levels, queues, pools, nodes, gangs } = other;
+        if levels != Levels::default() {
+            self.levels = levels;
+        }
+        self.queues.extend(queues);
+        self.pools.extend(pools);
+        self.nodes.extend(nodes);
+        self.gangs.extend(gangs);
+    }
+}
+
+/// Reads manifests from files, all of them or none.
+///
+/// # Errors
+/// With everything that is wrong with any of them.
+pub fn read_files(files: &[std::path::PathBuf]) -> Result<Intake, Vec<Finding>> {
+    let (levels, queues) = (Levels::default(), Vec::new());
+    let mut all =
+        Intake { levels, queues, pools: Vec::new(), nodes: Vec::new(), gangs: Vec::new() };
+    let mut findings = Vec::new();
+    for path in files {
+        let file = path.display().to_string();
+        // The reader of plain manifests knows what can be wrong with a file.
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(_) => match muster_api::read_files(std::slice::from_ref(path)) {
+                Ok(_) => continue,
+                Err(found) => {
+                    findings.extend(found);
+                    continue;
+                }
+            },
+        };
+        match read(&file, &text) {
+            Ok(intake) => all.and(intake),
+            Err(found) => findings.extend(found),
+        }
+    }
+    if findings.is_empty() { Ok(all) } else { Err(findings) }
+}
+
+/// Checks manifests from files as a whole: what one names another may declare. Also how many workloads of other systems
+/// are among them.
+///
+/// # Errors
+/// With everything that is wrong with any of them.
+pub fn check_files(
+    files: &[std::path::PathBuf],
+) -> Result<(muster_api::Manifests, usize), Vec<Finding>> {
+    let is_workload = |object: &Value| kind_of(object).is_some();
+    let mut texts: Vec<(String, String)> = Vec::new();
+    let (mut workloads, mut findings) = (0, Vec::new());
+    for path in files {
+        let file = path.display().to_string();
+        let Ok(text) = std::fs::read_to_string(path) else {
+            // The reader of plain manifests knows what can be wrong with a file.
+            findings.extend(
+                muster_api::read_files(std::slice::from_ref(path)).err().into_iter().flatten(),
+            );
+            continue;
+        };
+        let objects = foreign(&file, &text).unwrap_or_default();
+        let own = objects.iter().filter(|object| !is_workload(object)).count();
+        if own > 0 || objects.is_empty() {
+            texts.push((file.clone(), without_documents(&file, &text, is_workload)));
+        }
+        for object in objects.into_iter().filter(is_workload) {
+            workloads += 1;
+            findings.extend(workload::record(&file, object).err());
+        }
+    }
+    let read = match (workloads, texts.is_empty()) {
+        (0, _) => muster_api::read_files(files),
+        (_, true) => read_alone("nothing", NOTHING),
+        (_, false) => muster_api::read_texts(&texts),
+    };
+    match read {
+        Ok(manifests) if findings.is_empty() => Ok((manifests, workloads)),
+        Ok(_) => Err(findings),
+        Err(found) if workloads == 0 => Err(found),
+        Err(found) => {
+            findings.extend(found);
+            Err(findings)
+        }
+    }
+}
+
+/// Reads manifests, all of them or none.
+pub(crate) fn read(file: &str, text: &str) -> Result<Intake, Vec<Finding>> {
+    let objects = foreign(file, text)?;
+    let is_workload = |object: &Value| kind_of(object).is_some();
+    let own = without_documents(file, text, is_workload);
+    let nothing = objects.iter().all(is_workload) && !objects.is_empty();
+    // A text of workloads only holds nothing that Muster's own reader would find.
+    let (manifests, first) = match nothing {
+        true => (read_alone(file, NOTHING)?, None),
+        false => (read_alone(file, &own)?, Some(())),
+    };
+    let written = Written::of(&objects);
+    let named = |kind: &str, name: &str| written.of_kind(kind, name);
+    let queues = manifests.queues.into_iter().filter(|_| first.is_some());
+    let declared = |(spec, object): (QueueSpec, Option<Value>)| object.map(|object| (spec, object));
+    let mut findings = Vec::new();
+    let mut gangs: Vec<Record> = Vec::new();
+    for gang in manifests.gangs {
+        let object = named("Gang", &gang.spec.name).unwrap_or_default();
+        gangs.push(Record::of_gang(gang, object));
+    }
+    for object in objects.into_iter().filter(is_workload) {
+        match workload::record(file, object) {
+            Ok(record) => gangs.push(record),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    for warning in manifests.warnings {
+        if let Some(gang) = gangs.iter_mut().find(|gang| !gang.is_workload()) {
+            gang.warnings.push(warning.to_string());
+        }
+    }
+    Ok(Intake {
+        levels: manifests.levels,
+        queues: queues
+            .map(|queue| {
+                let object = named("Queue", &queue.name);
+                (queue, object)
+            })
+            .filter_map(declared)
+            .collect(),
+        pools: manifests
+            .pools
+            .into_iter()
+            .map(|pool| {
+                let object = named("Pool", &pool.spec.name).unwrap_or_default();
+                (pool, object)
+            })
+            .collect(),
+        nodes: manifests
+            .nodes
+            .into_iter()
+            .map(|node| {
+                let object = named("Node", &node.name).unwrap_or_default();
+                (node, object)
+            })
+            .collect(),
+        gangs,
+    })
+}
+
+/// An object that says nothing, for a reader that wants one.
+const NOTHING: &str = "kind: Queue\nmetadata: {name: default}\nspec: {}\n";
+
+fn kind_of(object: &Value) -> Option<workloads::WorkloadKind> {
+    let text = |field: &str| object.get(field).and_then(Value::as_str);
+    workloads::kind_of(text("apiVersion")?, text("kind")?)
+}
+
+/// Objects as they were written, by kind and name.
+struct Written(BTreeMap<(String, String), Value>);
+
+impl Written {
+    fn of(objects: &[Value]) -> Self {
+        let entry = |object: &Value| {
+            let kind = object.get("kind")?.as_str()?.to_owned();
+            let name = object.pointer("/metadata/name")?.as_str()?;
+            let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
+            let name = match kind.as_str() {
+                "Gang" => format!("{}/{name}", namespace.unwrap_or("default")),
+                _ => name.to_owned(),
+            };
+            Some(((kind, name), object.clone()))
+        };
+        Self(objects.iter().filter_map(entry).collect())
+    }
+
+    fn of_kind(&self, kind: &str, name: &str) -> Option<Value> {
+        self.0.get(&(kind.to_owned(), name.to_owned())).cloned()
+    }
+}
+
+/// The text with some documents blanked out, so that all others stay on their lines.
+fn without_documents(file: &str, text: &str, unwanted: impl Fn(&Value) -> bool) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut document: Vec<&str> = Vec::new();
+    let mut flush = |document: &mut Vec<&str>| {
+        let whole: String = document.concat();
+        let read = foreign(file, &whole).unwrap_or_default();
+        let blank = !read.is_empty() && read.iter().all(&unwanted);
+        for line in document.drain(..) {
+            kept.push_str(if blank { "\n" } else { line });
+        }
+    };
+    for line in text.split_inclusive('\n') {
+        if line.starts_with("---") {
+            flush(&mut document);
+        }
+        document.push(line);
+    }
+    flush(&mut document);
+    kept
+}
+
+/// A name for people and for the World: `namespace/name`.
+pub(crate) fn full_name(namespace: &str, name: &str) -> Arc<str> {
+    format!("{namespace}/{name}").into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! What is kept of a gang that was submitted.
+
+use std::sync::Arc;
+
+use muster_api::{Care, GangManifest, RunSpec, workloads};
+use muster_core::gang::GangSpec;
+use muster_core::time::Span;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a gang that says nothing about it is played for.
+const PLAYED: Span = Span::mins(10);
+
+/// A gang as submitted.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// What the planner sees.
+    pub(crate) spec: GangSpec,
+    /// What the members of each role do.
+    pub(crate) tasks: Vec<Task>,
+    /// What is done with its processes.
+    pub(crate) care: Care,
+    /// The role whose end is the end of the gang; all members when absent.
+    pub(crate) ends_with: Option<Arc<str>>,
+    /// The object it was made of, as it was written.
+    pub(crate) object: Value,
+    /// How long after it was applied it is submitted.
+    pub(crate) submit_after: Span,
+    /// Whether it must not start.
+    pub(crate) held: bool,
+    /// Times it was started again after a member failed.
+    pub(crate) retried: u32,
+    /// What its owner should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What the members of a role do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// They run a command.
+    Run(RunSpec),
+    /// They only pass the time: nobody said what to run.
+    Pass(Span),
+}
+
+impl Record {
+    /// A gang of Muster's own kind.
+    pub(crate) fn of_gang(manifest: GangManifest, object: Value) -> Self {
+        let GangManifest { spec, submit_after, run_time, runs, templates, care } = manifest;
+        let passes = run_time.or(spec.expected_duration).unwrap_or(PLAYED);
+        let mut warnings = Vec::new();
+        let mut tasks = Vec::with_capacity(runs.len());
+        for ((run, template), role) in runs.into_iter().zip(templates).zip(&spec.roles) {
+            let pod = template.and_then(|template| template.get("spec").cloned());
+            let by_template = || {
+                let pod = pod.as_ref()?;
+                warnings.extend(image_warning(&role.name, pod));
+                workloads::run_of(pod)
+            };
+            tasks.push(run.or_else(by_template).map_or(Task::Pass(passes), Task::Run));
+        }
+        Self {
+            spec,
+            tasks,
+            care,
+            ends_with: None,
+            object,
+            submit_after,
+            held: false,
+            retried: 0,
+            warnings,
+        }
+    }
+
+    /// Whether it was made of another system's object.
+    pub(crate) fn is_workload(&self) -> bool {
+        self.object.get("kind").and_then(Value::as_str) != Some("Gang")
+    }
+}
+
+/// Said of every container that names an image.
+pub(super) fn image_warning(role: &str, pod: &Value) -> Option<String> {
+    let image = pod.pointer("/containers/0/image")?.as_str()?;
+    Some(format!(
+        "role {role}: image `{image}` is not pulled: its command runs as a process on this machine"
+    ))
+}

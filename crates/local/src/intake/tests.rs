@@ -1,0 +1,47 @@
+use super::*;
+
+const JOB: &str = "
+apiVersion: batch/v1
+kind: Job
+metadata: {name: hello, namespace: team}
+spec:
+  completions: 2
+  parallelism: 2
+  completionMode: Indexed
+  backoffLimit: 3
+  template:
+    metadata: {annotations: {muster.sh/queue: research}}
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: main, image: busybox, command: [echo], args: [hello], env: [{name: A, value: b}], resources: {requests: {cpu: 1}}}
+";
+
+#[test]
+fn a_job_is_a_gang_of_local_commands() {
+    let intake = read("job.yaml", JOB).expect("a job");
+    let [gang] = intake.gangs.as_slice() else { panic!("one gang") };
+    assert_eq!(&*gang.spec.name, "team/hello");
+    assert_eq!(gang.spec.min_members(), 2);
+    assert_eq!(gang.care.retries, 3);
+    let [Task::Run(run)] = gang.tasks.as_slice() else { panic!("one command") };
+    assert_eq!(run.command, ["echo", "hello"]);
+    assert_eq!(run.env.get("A").map(String::as_str), Some("b"));
+    assert!(gang.warnings[0].contains("`busybox` is not pulled"), "{:?}", gang.warnings);
+    assert!(intake.queues.is_empty());
+}
+
+#[test]
+fn findings_beside_a_job_are_on_their_own_lines() {
+    let text = format!("{JOB}---\nkind: Gang\nmetadata: {{name: a}}\nspec: {{rols: []}}\n");
+    let findings = read("both.yaml", &text).expect_err("a typo");
+    let line = JOB.lines().count() + 4;
+    assert!(findings.iter().any(|finding| finding.line == line), "{findings:?}");
+}
+
+#[test]
+fn a_workload_without_a_command_is_refused() {
+    let text = JOB.replace("command: [echo], args: [hello], ", "");
+    let findings = read("job.yaml", &text).expect_err("no command");
+    assert!(findings[0].reason.contains("says no command"), "{findings:?}");
+}

@@ -1,0 +1,114 @@
+//! Workloads of other systems, as their users write them.
+
+use muster_api::assemble::assemble;
+use muster_api::dialects::{self, Dialect, Terms};
+use muster_api::pod::GpuNames;
+use muster_api::workloads::{self, WorkloadKind, WorkloadRole};
+use muster_api::{Care, Finding, RunSpec, Severity};
+use muster_core::time::Span;
+use serde_json::Value;
+
+use super::record::{Record, Task, image_warning};
+use super::{full_name, kind_of};
+
+/// What Kubernetes counts pods on a node by.
+const PODS: &str = "pods";
+
+/// Says whether the operator's own name for a role is that of who leads: with its end all is done.
+fn ends_with(kind: WorkloadKind, roles: &[WorkloadRole]) -> Option<&str> {
+    let leads: &[&str] = match kind {
+        WorkloadKind::MpiJob | WorkloadKind::MpiJobV1 => &["Launcher", "launcher"],
+        WorkloadKind::RayCluster => &["head"],
+        _ => return None,
+    };
+    roles.iter().map(|role| role.name.as_str()).find(|name| leads.contains(name))
+}
+
+/// The gang of a workload.
+pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
+    let kind = kind_of(&object).expect("a workload");
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+    let Some(name) = text("/metadata/name") else {
+        let what = text("/kind").unwrap_or_default();
+        return Err(finding(file, "metadata.name", format!("a {what} needs a name")));
+    };
+    let name = full_name(text("/metadata/namespace").unwrap_or("default"), name);
+    let wrong = |why: Vec<String>| finding(file, "spec", format!("{name}: {}", why.join("; ")));
+    let roles = workloads::roles(&object).map_err(wrong)?;
+    let mut terms = Terms::default();
+    for role in &roles {
+        let said = dialects::pod_terms(Dialect::Muster, &role.labels, &role.annotations);
+        terms = terms.over(said.map_err(wrong)?);
+    }
+    let assembled = assemble(&name, &terms, &[], Some(&roles), &GpuNames::default());
+    let mut spec = assembled.map_err(|why| wrong(vec![why.to_string()]))?.spec;
+    // Places for pods are nothing that processes need.
+    for role in &mut spec.roles {
+        role.request.amounts.remove(PODS);
+    }
+    let mut tasks = Vec::with_capacity(spec.roles.len());
+    let mut warnings = Vec::new();
+    for role in &spec.roles {
+        let of = roles.iter().find(|of| *of.name == *role.name);
+        let run = of.and_then(|of| of.run.clone());
+        let run = run.map(|run| as_written(kind, run));
+        let Some(run) = run else {
+            let why = format!(
+                "role {} says no command: what its image would run is not known here",
+                role.name
+            );
+            return Err(wrong(vec![why]));
+        };
+        tasks.push(Task::Run(run));
+        warnings.extend(image_of(&object, &role.name));
+    }
+    if warnings.is_empty() {
+        warnings
+            .push("images are not pulled: commands run as processes on this machine".to_owned());
+    }
+    let seconds = |path: &str| object.pointer(path).and_then(Value::as_u64);
+    let deadline = seconds("/spec/activeDeadlineSeconds")
+        .or_else(|| seconds("/spec/runPolicy/activeDeadlineSeconds"));
+    let retries = seconds("/spec/backoffLimit").or_else(|| seconds("/spec/runPolicy/backoffLimit"));
+    let care = Care {
+        retries: retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or_default(),
+        time_limit: deadline.map(Span::secs),
+        resize_signal: None,
+    };
+    let ends_with = ends_with(kind, &roles).map(Into::into);
+    Ok(Record {
+        spec,
+        tasks,
+        care,
+        ends_with,
+        object,
+        submit_after: Span::ZERO,
+        held: false,
+        retried: 0,
+        warnings,
+    })
+}
+
+/// What MPI's workers run in a cluster is a door for the launcher, which is not needed on one machine: they stand by.
+fn as_written(kind: WorkloadKind, run: RunSpec) -> RunSpec {
+    let is_door = run.command.first().is_some_and(|word| word.ends_with("sshd"));
+    match kind {
+        WorkloadKind::MpiJob | WorkloadKind::MpiJobV1 if is_door => {
+            RunSpec { command: vec!["sleep".to_owned(), "infinity".to_owned()], ..run }
+        }
+        _ => run,
+    }
+}
+
+fn image_of(object: &Value, role: &str) -> Option<String> {
+    let templates = [
+        "/spec/template/spec".to_owned(),
+        format!("/spec/pytorchReplicaSpecs/{role}/template/spec"),
+    ];
+    templates.iter().find_map(|path| image_warning(role, object.pointer(path)?))
+}
+
+fn finding(file: &str, field: &str, reason: String) -> Finding {
+    let (field, severity) = (field.to_owned(), Severity::Error);
+    Finding { file: file.into(), line: 1, column: 1, field, reason, severity }
+}

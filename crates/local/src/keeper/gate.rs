@@ -1,0 +1,49 @@
+//! A member before it is one: waits at the gate, then becomes the program it is to run.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+/// Returned when the gate was never opened.
+const NEVER: u8 = 75;
+/// Returned when the program cannot be run, as shells do.
+const CANNOT: u8 = 126;
+
+/// Waits at the gate, which is standard input, and becomes the program. Returns only when it does not.
+///
+/// The first eight bytes on standard output are the instant it went through, in microseconds of Unix time; the rest is
+/// the program's.
+pub fn gate(command: &[String]) -> ExitCode {
+    // Who is left alone by its keeper must not run on.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if !is_let_through() {
+        return ExitCode::from(NEVER);
+    }
+    let mut out = std::io::stdout();
+    let passed = out.write_all(&now_us().to_le_bytes()).and_then(|()| out.flush());
+    let Some((program, arguments)) = command.split_first() else { return ExitCode::from(CANNOT) };
+    if passed.is_ok() {
+        let error = Command::new(program).args(arguments).stdin(Stdio::null()).exec();
+        eprintln!("{program}: {error}");
+    }
+    ExitCode::from(CANNOT)
+}
+
+/// Waits for a ticket. Exactly one byte is read: the others on the pipe are for the others.
+fn is_let_through() -> bool {
+    let mut ticket = [0u8; 1];
+    loop {
+        match rustix::io::read(rustix::stdio::stdin(), &mut ticket) {
+            Ok(read) => return read == 1,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+fn now_us() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
+}

@@ -1,0 +1,150 @@
+//! What became of a run, written down before anybody is told.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Something that happened in a run. Times are Unix milliseconds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Record {
+    /// A keeper has begun.
+    Begun {
+        /// When.
+        at: i64,
+        /// Its process.
+        pid: u32,
+        /// The system it runs on, until that is started again.
+        boot: String,
+    },
+    /// All members wait at the gate; their process groups, by rank.
+    Ready {
+        /// When.
+        at: i64,
+        /// A group for each.
+        groups: Vec<u32>,
+    },
+    /// The gate opens. From here on members may have run.
+    Opened {
+        /// When.
+        at: i64,
+    },
+    /// Every member is through the gate.
+    Started {
+        /// When the last one was.
+        at: i64,
+        /// How long after the first, in microseconds.
+        spread_us: u64,
+    },
+    /// Members were told to stop.
+    Stopping {
+        /// When.
+        at: i64,
+        /// Why.
+        why: String,
+    },
+    /// A member is over.
+    Exited(Exit),
+    /// Something that whoever runs the gang should know.
+    Warned {
+        /// When.
+        at: i64,
+        /// What.
+        what: String,
+    },
+    /// Nothing is left of the run.
+    Ended {
+        /// When.
+        at: i64,
+        /// How.
+        ending: Ending,
+    },
+}
+
+/// How a member ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Exit {
+    /// When, in Unix milliseconds.
+    pub at: i64,
+    /// Its rank.
+    pub rank: u32,
+    /// What it returned.
+    pub code: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+    /// Whether it used more memory than it may.
+    pub out_of_memory: bool,
+}
+
+impl Exit {
+    /// Whether it did what it should.
+    pub(crate) fn is_good(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// In words.
+    pub(crate) fn in_words(&self) -> String {
+        match (self.out_of_memory, self.code, self.signal) {
+            (true, ..) => "used more memory than it asked for and was killed".to_owned(),
+            (_, Some(code), _) => format!("returned {code}"),
+            (_, None, Some(signal)) => format!("was killed by signal {signal}"),
+            (_, None, None) => "ended, nobody knows how".to_owned(),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ending {
+    /// Its work is done.
+    Succeeded,
+    /// A member failed, or could not be started; in words.
+    Failed(String),
+    /// It was told to stop.
+    Stopped,
+    /// It took longer than it may.
+    TimedOut,
+}
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+}
+
+impl Journal {
+    /// Goes on with the journal in a directory. What is only half written at its end was never said.
+    pub(crate) fn open(directory: &Path) -> std::io::Result<(Self, Vec<Record>)> {
+        let path = directory.join(super::JOURNAL);
+        let known = read(directory)?;
+        let file = File::options().append(true).create(true).open(&path)?;
+        let mut whole = 0;
+        for record in &known {
+            whole += serde_json::to_string(record).map_or(0, |text| text.len() as u64 + 1);
+        }
+        file.set_len(whole)?;
+        Ok((Self { file }, known))
+    }
+
+    /// Writes something down for good.
+    pub(crate) fn write(&mut self, record: &Record) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
+        line.push(b'\n');
+        self.file.write_all(&line)?;
+        self.file.sync_data()
+    }
+}
+
+/// All that was written of a run.
+pub(crate) fn read(directory: &Path) -> std::io::Result<Vec<Record>> {
+    let text = match std::fs::read_to_string(directory.join(super::JOURNAL)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let lines = text.split_inclusive('\n').take_while(|line| line.ends_with('\n'));
+    Ok(lines.map_while(|line| serde_json::from_str(line).ok()).collect())
+}

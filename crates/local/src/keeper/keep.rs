@@ -1,0 +1,354 @@
+//! A run, from the gate to the last exit.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::Instant;
+
+use crate::clock::wall_now;
+
+use super::journal::{Ending, Exit, Journal, Record, read};
+use super::limits::Cage;
+use super::members::{Gate, Member, signal, spawn};
+use super::plan::RunPlan;
+use super::print::{Page, keep_all, page_of, passed};
+use super::talk::{Order, ShortPath};
+
+/// Returned when another keeper has the run already, or had it.
+const KEPT: u8 = 75;
+/// How long pipes are read after the last member is gone: children that nobody waits for may hold them open.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Keeps the run in a directory: the whole life of a keeper's process.
+pub fn keep(directory: &Path) -> ExitCode {
+    // Whoever ends the control plane's session does not end this.
+    let _ = rustix::process::setsid();
+    // Whatever members leave behind becomes this process's, and is killed with the rest.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let kept = runtime.and_then(|runtime| runtime.block_on(begin(directory)));
+    match kept {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{}: {error}", directory.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
+    let lock = std::fs::File::create(directory.join(super::LOCK))?;
+    if lock.try_lock().is_err() {
+        return Ok(ExitCode::from(KEPT));
+    }
+    let plan = RunPlan::read(directory)?;
+    let (journal, known) = Journal::open(directory)?;
+    if known.iter().any(|record| matches!(record, Record::Opened { .. } | Record::Ended { .. })) {
+        // Its members have run, or are done. Nothing is run twice.
+        return Ok(ExitCode::from(KEPT));
+    }
+    let short = ShortPath::of(directory)?;
+    let _ = std::fs::remove_file(&short.path);
+    let listener = UnixListener::bind(&short.path)?;
+    let (news, _) = broadcast::channel(4_096);
+    let mut keeper = Keeper { plan, directory: directory.to_owned(), journal, news };
+    let pid = std::process::id();
+    keeper.write(Record::Begun { at: wall_now(), pid, boot: boot() })?;
+    let (orders, heard) = mpsc::channel(16);
+    tokio::spawn(listen(listener, directory.to_owned(), keeper.news.clone(), orders));
+    keeper.run(heard).await?;
+    drop(lock);
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Keeper {
+    plan: RunPlan,
+    directory: PathBuf,
+    journal: Journal,
+    news: broadcast::Sender<Record>,
+}
+
+/// What happens to a keeper.
+enum Happening {
+    Exited(u32, std::io::Result<std::process::ExitStatus>),
+    Warned(String),
+    Started(u64, u64),
+}
+
+/// How members are being stopped.
+struct Stop {
+    ending: Ending,
+    kill_at: Option<Instant>,
+}
+
+impl Keeper {
+    fn write(&mut self, record: Record) -> std::io::Result<()> {
+        self.journal.write(&record)?;
+        let _ = self.news.send(record);
+        Ok(())
+    }
+
+    fn end(&mut self, ending: Ending) -> std::io::Result<()> {
+        self.write(Record::Ended { at: wall_now(), ending })
+    }
+
+    async fn run(&mut self, orders: mpsc::Receiver<Order>) -> std::io::Result<()> {
+        let gate = match spawn(&self.plan) {
+            Ok(gate) => gate,
+            Err(why) => return self.end(Ending::Failed(why)),
+        };
+        let Gate { mut opener, members, unlimited } = gate;
+        if let Some(what) = unlimited {
+            self.write(Record::Warned { at: wall_now(), what })?;
+        }
+        let groups: BTreeMap<u32, Pid> =
+            members.iter().map(|member| (member.rank, member.group)).collect();
+        let all = groups.values().map(|group| group.as_raw_nonzero().get() as u32).collect();
+        self.write(Record::Ready { at: wall_now(), groups: all })?;
+        let (tell, happenings) = mpsc::unbounded_channel();
+        let cages = self.watch(members, &tell);
+        drop(tell);
+        self.write(Record::Opened { at: wall_now() })?;
+        // One write lets all of them through: up to a page of tickets cannot be torn apart.
+        opener.write_all(&vec![1u8; groups.len()])?;
+        let ending = self.follow(&groups, &cages, orders, happenings, opener).await?;
+        groups.values().for_each(|group| signal(*group, Signal::KILL));
+        drop(cages);
+        self.end(ending)
+    }
+
+    /// Has what members print kept, and their ends told.
+    fn watch(
+        &self,
+        members: Vec<Member>,
+        tell: &mpsc::UnboundedSender<Happening>,
+    ) -> BTreeMap<u32, Cage> {
+        let mut cages = BTreeMap::new();
+        let mut stamps = Vec::new();
+        for mut member in members {
+            let rank = member.rank;
+            cages.extend(member.cage.take().map(|cage| (rank, cage)));
+            let warned = tell.clone();
+            let warn: Arc<dyn Fn(String) + Send + Sync> =
+                Arc::new(move |what| drop(warned.send(Happening::Warned(what))));
+            let page = |stderr| Page::new(page_of(&self.directory, rank, stderr), self.plan.limits);
+            let mut printing = Vec::new();
+            if let Some(mut out) = member.out.take() {
+                let (page, warn) = (page(false), warn.clone());
+                let (stamp, stamped) = tokio::sync::oneshot::channel();
+                stamps.push(stamped);
+                printing.push(tokio::spawn(async move {
+                    if let Some(at) = passed(&mut out).await {
+                        let _ = stamp.send(at);
+                    }
+                    keep_all(out, page, warn).await;
+                }));
+            }
+            if let Some(err) = member.err.take() {
+                printing.push(tokio::spawn(keep_all(err, page(true), warn)));
+            }
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                let status = member.child.wait().await;
+                // Its last words are kept before its end is told.
+                let all = async {
+                    for one in printing {
+                        let _ = one.await;
+                    }
+                };
+                let _ = tokio::time::timeout(LAST_WORDS, all).await;
+                let _ = tell.send(Happening::Exited(rank, status));
+            });
+        }
+        let tell = tell.clone();
+        tokio::spawn(async move {
+            let (mut first, mut last) = (u64::MAX, 0);
+            for stamp in stamps {
+                let Ok(at) = stamp.await else { return };
+                (first, last) = (first.min(at), last.max(at));
+            }
+            let _ = tell.send(Happening::Started(first, last));
+        });
+        cages
+    }
+
+    /// Follows members until the last of them is gone.
+    async fn follow(
+        &mut self,
+        groups: &BTreeMap<u32, Pid>,
+        cages: &BTreeMap<u32, Cage>,
+        mut orders: mpsc::Receiver<Order>,
+        mut happenings: mpsc::UnboundedReceiver<Happening>,
+        gate: std::io::PipeWriter,
+    ) -> std::io::Result<Ending> {
+        let limit = self.plan.time_limit_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+        let mut left: BTreeMap<u32, Pid> = groups.clone();
+        let mut stop: Option<Stop> = None;
+        while !left.is_empty() {
+            let alarm = match &stop {
+                Some(stop) => stop.kill_at,
+                None => limit,
+            };
+            tokio::select! {
+                biased;
+                happening = happenings.recv() => match happening {
+                    Some(Happening::Exited(rank, status)) => {
+                        let exit = exit(rank, status, cages.get(&rank));
+                        left.remove(&rank);
+                        let ends = self.ends_gang(&exit, &left);
+                        self.write(Record::Exited(exit))?;
+                        if let (Some(ending), None) = (ends, &stop) {
+                            let grace = self.plan.grace_ms;
+                            stop = Some(tell_all(&left, Signal::TERM, grace, ending));
+                        }
+                    }
+                    Some(Happening::Warned(what)) => {
+                        self.write(Record::Warned { at: wall_now(), what })?;
+                    }
+                    Some(Happening::Started(first, last)) => {
+                        let at = i64::try_from(last / 1_000).unwrap_or(i64::MAX);
+                        self.write(Record::Started { at, spread_us: last - first })?;
+                    }
+                    None => break,
+                },
+                order = orders.recv() => match order {
+                    Some(Order::Signal(number)) => {
+                        if let Some(number) = Signal::from_named_raw(number) {
+                            left.values().for_each(|group| signal(*group, number));
+                        }
+                    }
+                    Some(Order::Stop { signal: number, grace_ms, why }) => {
+                        let number = Signal::from_named_raw(number).unwrap_or(Signal::TERM);
+                        let known = stop.take().map(|stop| stop.ending);
+                        if known.is_none() {
+                            self.write(Record::Stopping { at: wall_now(), why })?;
+                        }
+                        let ending = known.unwrap_or(Ending::Stopped);
+                        stop = Some(tell_all(&left, number, grace_ms, ending));
+                    }
+                    None => std::future::pending().await,
+                },
+                () = until(alarm) => {
+                    stop = Some(match stop.take() {
+                        Some(stop) => {
+                            left.values().for_each(|group| signal(*group, Signal::KILL));
+                            Stop { kill_at: None, ..stop }
+                        }
+                        None => {
+                            let why = "its time limit is over".to_owned();
+                            self.write(Record::Stopping { at: wall_now(), why })?;
+                            tell_all(&left, Signal::TERM, self.plan.grace_ms, Ending::TimedOut)
+                        }
+                    });
+                }
+            }
+        }
+        drop(gate);
+        Ok(stop.map_or(Ending::Succeeded, |stop| stop.ending))
+    }
+
+    /// How the gang ends with this exit, if it does before all are gone: a member that fails fails all of them.
+    fn ends_gang(&self, exit: &Exit, left: &BTreeMap<u32, Pid>) -> Option<Ending> {
+        let member = self.plan.members.iter().find(|member| member.rank == exit.rank)?;
+        if !exit.is_good() {
+            let (rank, role, node) = (exit.rank, &member.role, &member.node);
+            let how = exit.in_words();
+            return Some(Ending::Failed(format!("member {rank} ({role} on {node}) {how}")));
+        }
+        let leads = self.plan.ends_with.as_ref().filter(|role| **role == member.role)?;
+        let others = self.plan.members.iter().filter(|one| one.role == *leads);
+        let done = others.into_iter().all(|one| !left.contains_key(&one.rank));
+        done.then_some(Ending::Succeeded)
+    }
+}
+
+/// Tells members to stop, and when they are killed if they do not.
+fn tell_all(left: &BTreeMap<u32, Pid>, number: Signal, grace_ms: u64, ending: Ending) -> Stop {
+    left.values().for_each(|group| signal(*group, number));
+    Stop { ending, kill_at: Some(Instant::now() + Duration::from_millis(grace_ms)) }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn exit(rank: u32, status: std::io::Result<std::process::ExitStatus>, cage: Option<&Cage>) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    let status = status.ok();
+    let code = status.and_then(|status| status.code());
+    let signal = status.and_then(|status| status.signal());
+    let bad = code != Some(0);
+    let out_of_memory = bad && cage.is_some_and(Cage::ran_out_of_memory);
+    Exit { at: wall_now(), rank, code, signal, out_of_memory }
+}
+
+/// Lets the control plane in, whenever one comes.
+async fn listen(
+    listener: UnixListener,
+    directory: PathBuf,
+    news: broadcast::Sender<Record>,
+    orders: mpsc::Sender<Order>,
+) {
+    while let Ok((stream, _)) = listener.accept().await {
+        // What is written from here on comes as news; all before is in the journal. What is in both is said twice,
+        // which does no harm.
+        let following = news.subscribe();
+        let known = read(&directory).unwrap_or_default();
+        tokio::spawn(speak(stream, known, following, orders.clone()));
+    }
+}
+
+async fn speak(
+    stream: UnixStream,
+    known: Vec<Record>,
+    mut news: broadcast::Receiver<Record>,
+    orders: mpsc::Sender<Order>,
+) {
+    let (read, mut write) = stream.into_split();
+    let hears = async {
+        let mut lines = BufReader::new(read).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            if let Ok(order) = serde_json::from_str(&line)
+                && orders.send(order).await.is_err()
+            {
+                return;
+            }
+        }
+    };
+    let says = async {
+        for record in &known {
+            say(&mut write, record).await?;
+        }
+        while let Ok(record) = news.recv().await {
+            say(&mut write, &record).await?;
+        }
+        std::io::Result::Ok(())
+    };
+    tokio::select! {
+        () = hears => {}
+        _ = says => {}
+    }
+}
+
+async fn say(write: &mut (impl AsyncWriteExt + Unpin), record: &Record) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
+    line.push(b'\n');
+    write.write_all(&line).await
+}
+
+/// What tells this start of the system from others.
+pub(crate) fn boot() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}

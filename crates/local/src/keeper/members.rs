@@ -1,0 +1,107 @@
+//! Members as processes: spawned behind the gate, told to stop, killed.
+
+use std::io::PipeWriter;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+
+use super::limits::Cage;
+use super::plan::{MemberPlan, RunPlan};
+
+/// A process that waits at the gate, or is through it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) rank: u32,
+    pub(super) child: Child,
+    pub(super) group: Pid,
+    pub(super) cage: Option<Cage>,
+    pub(super) out: Option<ChildStdout>,
+    pub(super) err: Option<ChildStderr>,
+}
+
+/// All members at their gate.
+#[derive(Debug)]
+pub(super) struct Gate {
+    /// What opens it. Dropped, nobody is let through.
+    pub(super) opener: PipeWriter,
+    pub(super) members: Vec<Member>,
+    /// What could not be held to its limits, in words.
+    pub(super) unlimited: Option<String>,
+}
+
+/// Spawns every member behind one gate, or says why that cannot be; nobody is let through then.
+pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, String> {
+    for member in &plan.members {
+        check(member)?;
+    }
+    let (reader, opener) = std::io::pipe().map_err(|error| format!("no pipe: {error}"))?;
+    let muster = std::env::current_exe().map_err(|error| format!("no program: {error}"))?;
+    let mut gate = Gate { opener, members: Vec::new(), unlimited: None };
+    for member in &plan.members {
+        let waits = reader.try_clone().map_err(|error| format!("no pipe: {error}"))?;
+        let mut command = Command::new(&muster);
+        command.arg("gate").arg("--").args(&member.command);
+        command.envs(&member.env).process_group(0);
+        command.stdin(Stdio::from(waits)).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(directory) = &member.directory {
+            command.current_dir(directory);
+        }
+        let mut child = command.spawn().map_err(|error| {
+            format!("member {} ({}) cannot be started: {error}", member.rank, member.role)
+        })?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
+        let Some(group) = pid else {
+            return Err(format!("member {} ({}) was gone at once", member.rank, member.role));
+        };
+        let cage = match Cage::new(plan, member, group) {
+            Ok(cage) => cage,
+            Err(why) => {
+                gate.unlimited.get_or_insert(why);
+                None
+            }
+        };
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        gate.members.push(Member { rank: member.rank, child, group, cage, out, err });
+    }
+    Ok(gate)
+}
+
+/// Whether a member's program is there. All of them are looked for before the first is spawned.
+fn check(member: &MemberPlan) -> Result<(), String> {
+    let who = || format!("member {} ({})", member.rank, member.role);
+    let Some(program) = member.command.first() else {
+        return Err(format!("{} has no command", who()));
+    };
+    let directory = member.directory.as_deref().map(Path::new);
+    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+        return Err(format!(
+            "{} is to run in {}, which is no directory",
+            who(),
+            directory.display()
+        ));
+    }
+    let found = match program.contains('/') {
+        true => is_program(&directory.map_or_else(|| program.into(), |from| from.join(program))),
+        false => search_path(member).iter().any(|part| is_program(&part.join(program))),
+    };
+    if found { Ok(()) } else { Err(format!("{}: there is no command `{program}`", who())) }
+}
+
+/// Where programs are looked for. The gate runs with the member's own variables, and so its own `PATH`.
+fn search_path(member: &MemberPlan) -> Vec<PathBuf> {
+    let own = member.env.get("PATH").map(Into::into);
+    let path = own.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
+    std::env::split_paths(&path).collect()
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+/// Sends a signal to every process of a member. One that is gone does not mind.
+pub(super) fn signal(group: Pid, signal: Signal) {
+    let _ = kill_process_group(group, signal);
+}

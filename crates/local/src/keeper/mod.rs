@@ -1,0 +1,41 @@
+//! The keeper: a process of its own for each run of a gang, between Muster and the workers.
+//!
+//! Workers must outlive the control plane, and somebody must be there to hear how they end. So the control plane writes
+//! down what to run (`plan`), starts a keeper, and may be killed at any instant after that. The keeper holds all members
+//! behind one gate (`gate`), opens it when the last is there, keeps what they print (`print`), holds them to their limits
+//! (`limits`), and writes down what becomes of them (`journal`). Whoever is started again reads the journal, or asks the
+//! keeper that still lives through its socket (`talk`).
+//!
+//! The gate is a pipe that every member waits on. To open it is to write as many bytes as there are members. A keeper
+//! that dies before closes the pipe by dying, and every member leaves without having run. One that dies after takes its
+//! members with it: the system kills them when their parent dies.
+//!
+//! Deliberately not here: any decision. A keeper does not start a gang again, nor somewhere else.
+
+mod gate;
+mod journal;
+mod keep;
+mod limits;
+mod members;
+mod plan;
+mod print;
+mod talk;
+
+pub use gate::gate;
+pub use keep::keep;
+
+pub(crate) use journal::{Ending, Exit, Record, read as read_journal};
+pub(crate) use plan::{Limits, MemberPlan, RunPlan};
+pub(crate) use print::{numbered, page_of};
+pub(crate) use talk::{Keeping, Order};
+
+/// Where the plan of a run is, in its directory.
+pub(crate) const PLAN: &str = "run.json";
+/// Where its journal is.
+pub(crate) const JOURNAL: &str = "journal.jsonl";
+/// Locked while a keeper lives.
+pub(crate) const LOCK: &str = "lock";
+/// Where the keeper listens.
+pub(crate) const SOCKET: &str = "socket";
+/// Where what members print is.
+pub(crate) const LOGS: &str = "logs";

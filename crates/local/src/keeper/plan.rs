@@ -1,0 +1,83 @@
+//! What a keeper is to run, as the control plane wrote it down.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// One run of a gang: all of its members, once.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct RunPlan {
+    /// The gang, `namespace/name`.
+    pub gang: Arc<str>,
+    /// The number of this run among all.
+    pub run: u64,
+    /// Every member, by rank.
+    pub members: Vec<MemberPlan>,
+    /// The role whose end is the end of the gang; all members when absent.
+    pub ends_with: Option<Arc<str>>,
+    /// How long it may take, in milliseconds.
+    pub time_limit_ms: Option<u64>,
+    /// How long members have between being told to stop and being killed.
+    pub grace_ms: u64,
+    /// How much of what they print is kept.
+    pub limits: Limits,
+}
+
+/// What is kept of a stream that a member prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Files before the current one.
+    pub files: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { file_bytes: 16 << 20, files: 3 }
+    }
+}
+
+/// One process.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct MemberPlan {
+    /// Its rank among all members.
+    pub rank: u32,
+    /// Its role.
+    pub role: Arc<str>,
+    /// The node it is on.
+    pub node: Arc<str>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Where it runs; where the control plane does when absent.
+    pub directory: Option<String>,
+    /// Its environment, besides that of the control plane.
+    pub env: BTreeMap<String, String>,
+    /// Bytes of memory it may use.
+    pub memory: Option<u64>,
+    /// Thousandths of a CPU it may use.
+    pub cpu_milli: Option<u64>,
+}
+
+impl RunPlan {
+    /// The plan in a directory.
+    pub(crate) fn read(directory: &Path) -> std::io::Result<Self> {
+        let text = std::fs::read(directory.join(super::PLAN))?;
+        serde_json::from_slice(&text).map_err(std::io::Error::other)
+    }
+
+    /// Writes the plan into a directory that is made for it. A plan that is there is the same one.
+    pub(crate) fn write(&self, directory: &Path) -> std::io::Result<()> {
+        let path = directory.join(super::PLAN);
+        if path.exists() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(directory.join(super::LOGS))?;
+        let part = directory.join("run.json.part");
+        std::fs::write(&part, serde_json::to_vec(self).map_err(std::io::Error::other)?)?;
+        std::fs::File::open(&part)?.sync_all()?;
+        std::fs::rename(part, path)
+    }
+}

@@ -1,0 +1,150 @@
+//! What members print is kept: a file for each stream, turned over when it is full.
+//!
+//! Nobody waits for a disk: when it is full, what is printed is thrown away and that is said once, so that a worker is
+//! never held up by its own words.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::plan::Limits;
+
+/// How long after a failed write the next is tried.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A file that is turned over when it is full.
+#[derive(Debug)]
+pub(super) struct Page {
+    path: PathBuf,
+    limits: Limits,
+    file: Option<std::fs::File>,
+    written: u64,
+    failed: Option<std::time::Instant>,
+}
+
+impl Page {
+    pub(super) fn new(path: PathBuf, limits: Limits) -> Self {
+        Self { path, limits, file: None, written: 0, failed: None }
+    }
+
+    /// Keeps some bytes, or says why not; the first time of several in a row only.
+    fn keep(&mut self, bytes: &[u8]) -> Option<std::io::Error> {
+        if self.failed.is_some_and(|at| at.elapsed() < AGAIN) {
+            return None;
+        }
+        match self.try_keep(bytes) {
+            Ok(()) => {
+                self.failed = None;
+                None
+            }
+            Err(error) => {
+                self.file = None;
+                let first = self.failed.replace(std::time::Instant::now()).is_none();
+                first.then_some(error)
+            }
+        }
+    }
+
+    fn try_keep(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        use std::io::Write;
+        if self.file.is_some() && self.written >= self.limits.file_bytes {
+            self.turn_over()?;
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let file = std::fs::File::options().append(true).create(true).open(&self.path)?;
+                self.written = file.metadata()?.len();
+                self.file.insert(file)
+            }
+        };
+        file.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn turn_over(&mut self) -> std::io::Result<()> {
+        self.file = None;
+        for older in (1..self.limits.files).rev() {
+            let from = numbered(&self.path, older);
+            if from.exists() {
+                std::fs::rename(from, numbered(&self.path, older + 1))?;
+            }
+        }
+        match self.limits.files {
+            0 => std::fs::remove_file(&self.path),
+            _ => std::fs::rename(&self.path, numbered(&self.path, 1)),
+        }
+    }
+}
+
+/// The path of an older page, 1 for the youngest of them.
+pub(crate) fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+/// Where a member's streams are kept.
+pub(crate) fn page_of(directory: &Path, rank: u32, stderr: bool) -> PathBuf {
+    let stream = if stderr { "err" } else { "out" };
+    directory.join(super::LOGS).join(format!("{rank}.{stream}"))
+}
+
+/// Reads the instant a member went through the gate. `None` when it never did.
+pub(super) async fn passed(stream: &mut (impl AsyncRead + Unpin)) -> Option<u64> {
+    let mut stamp = [0u8; 8];
+    stream.read_exact(&mut stamp).await.ok()?;
+    Some(u64::from_le_bytes(stamp))
+}
+
+/// Keeps all that comes, until nobody has the other end any more.
+pub(super) async fn keep_all(
+    mut stream: impl AsyncRead + Unpin,
+    mut page: Page,
+    warn: Arc<dyn Fn(String) + Send + Sync>,
+) {
+    let mut buffer = vec![0u8; 16 << 10];
+    loop {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => {
+                if let Some(error) = page.keep(&buffer[..read]) {
+                    let path = page.path.display();
+                    warn(format!("what is printed is not kept: {path}: {error}"));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_pages_are_turned_over_and_the_oldest_goes() {
+        let directory = std::env::temp_dir().join(format!("muster-print-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let path = directory.join("0.out");
+        let mut page = Page::new(path.clone(), Limits { file_bytes: 4, files: 2 });
+        for word in ["aaaa", "bbbb", "cccc", "dd"] {
+            assert!(page.keep(word.as_bytes()).is_none());
+        }
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(read(&path), "dd");
+        assert_eq!(read(&numbered(&path, 1)), "cccc");
+        assert_eq!(read(&numbered(&path, 2)), "bbbb");
+        assert!(!numbered(&path, 3).exists());
+        std::fs::remove_dir_all(directory).expect("removed");
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_is_mentioned_once() {
+        let path = PathBuf::from("/dev/full");
+        let mut page = Page::new(path, Limits::default());
+        assert!(page.keep(b"lost").is_some());
+        assert!(page.keep(b"lost").is_none());
+    }
+}

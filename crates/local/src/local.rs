@@ -1,0 +1,278 @@
+//! A control plane that runs, for whoever wants something of it.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use muster_api::crd::Stamp;
+use muster_core::node::NodeSpec;
+use muster_core::time::Time;
+use muster_server::{
+    Answer, Applied, Board, Caller, Change, GangName, Host, Key, Kind, Logs, Memory, Refused,
+    Remembered, Usage, UsageAsked, UsageBy, WhatIf, WhichLogs, Why,
+};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock::wall_now;
+use crate::daemon::{Daemon, Input, Watcher};
+use crate::store::{AnswerRow, Store, StoreError};
+use crate::{DATABASE, LOCK, intake};
+
+/// How a control plane is to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where everything is kept.
+    pub data: PathBuf,
+    /// Simulated seconds in a second.
+    pub speed: f64,
+    /// Where the randomness of simulated clouds starts.
+    pub seed: u64,
+    /// A node that is here, such as this machine.
+    pub node: Option<NodeSpec>,
+}
+
+/// Why a control plane does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another one uses the data directory.
+    #[error("{}: another muster{} uses this directory", data.display(), pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    InUse {
+        /// The directory.
+        data: PathBuf,
+        /// Its process, if it said so.
+        pid: Option<u32>,
+    },
+    /// The directory cannot be used.
+    #[error("{}: {error}", data.display())]
+    Directory {
+        /// The directory.
+        data: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A control plane that runs in this process.
+#[derive(Debug)]
+pub struct Local {
+    board: Arc<Board>,
+    inputs: mpsc::UnboundedSender<Input>,
+    database: PathBuf,
+    data: PathBuf,
+    alive: Arc<AtomicBool>,
+    metrics: Arc<std::sync::RwLock<String>>,
+    thread: std::sync::Mutex<Option<std::thread::JoinHandle<Result<(), StoreError>>>>,
+    _lock: File,
+}
+
+impl Local {
+    /// Starts the control plane of a data directory, on a thread of its own.
+    ///
+    /// # Errors
+    /// When another one uses the directory, or what is in it cannot be used.
+    pub fn start(
+        options: &Options,
+        watchers: Vec<Watcher>,
+        runtime: tokio::runtime::Handle,
+    ) -> Result<Self, StartError> {
+        let lock = lock(&options.data)?;
+        let (inputs, heard) = mpsc::unbounded_channel();
+        let daemon = Daemon::resume(options, watchers, inputs.clone(), runtime)?;
+        let (board, metrics) = daemon.shared();
+        let alive = Arc::new(AtomicBool::new(true));
+        let lives = alive.clone();
+        let thread =
+            std::thread::Builder::new().name("control-plane".to_owned()).spawn(move || {
+                let ended = daemon.live(heard);
+                lives.store(false, Ordering::Release);
+                if let Err(error) = &ended {
+                    tracing::error!(%error, "nothing can be written any more");
+                }
+                ended
+            });
+        let data = options.data.clone();
+        let thread = thread.map_err(|error| StartError::Directory { data: data.clone(), error })?;
+        let database = data.join(DATABASE);
+        let thread = std::sync::Mutex::new(Some(thread));
+        Ok(Self { board, inputs, database, data, alive, metrics, thread, _lock: lock })
+    }
+
+    /// Takes manifests that were read already.
+    pub fn take(&self, by: Caller, intake: intake::Intake, dry_run: bool) -> Answer<Vec<Applied>> {
+        let intake = Box::new(intake);
+        self.ask(|reply| Input::Apply { by, intake, dry_run, reply })
+    }
+
+    /// Stops taking turns. Gangs that run, run on.
+    pub async fn quit(&self) {
+        let (done, gone) = oneshot::channel();
+        if self.inputs.send(Input::Quit(done)).is_ok() {
+            let _ = gone.await;
+        }
+    }
+
+    /// Whether it still takes turns.
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire)
+    }
+
+    /// Waits until it takes no more turns.
+    ///
+    /// # Errors
+    /// When that is because nothing could be written any more.
+    pub fn join(&self) -> Result<(), StoreError> {
+        let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
+        thread.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())))
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        input: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Input,
+    ) -> Answer<T> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.inputs.send(input(reply)).is_ok();
+        Box::pin(async move {
+            let gone = || Refused::Unavailable("the control plane has stopped".to_owned());
+            if !sent {
+                return Err(gone());
+            }
+            answer.await.unwrap_or_else(|_| Err(gone()))
+        })
+    }
+}
+
+/// Takes the data directory for this process alone.
+fn lock(data: &Path) -> Result<File, StartError> {
+    let failed = |error| StartError::Directory { data: data.to_owned(), error };
+    std::fs::create_dir_all(data.join("runs")).map_err(failed)?;
+    let options = File::options().read(true).write(true).create(true).truncate(false).clone();
+    let mut lock = options.open(data.join(LOCK)).map_err(failed)?;
+    if lock.try_lock().is_err() {
+        let mut text = String::new();
+        let _ = lock.read_to_string(&mut text);
+        return Err(StartError::InUse { data: data.to_owned(), pid: text.trim().parse().ok() });
+    }
+    let written = lock
+        .set_len(0)
+        .and_then(|()| lock.rewind())
+        .and_then(|()| write!(lock, "{}", std::process::id()));
+    written.map_err(failed)?;
+    Ok(lock)
+}
+
+impl Memory for Local {
+    fn recall(&self, key: Key) -> Answer<Option<Remembered>> {
+        let database = self.database.clone();
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || {
+                Store::reader(&database)?.answer(&key.caller, &key.key)
+            });
+            let unavailable = |why: String| Refused::Unavailable(why);
+            let row = read.await.map_err(|error| unavailable(error.to_string()))?;
+            let row = row.map_err(|error| unavailable(error.to_string()))?;
+            Ok(row.and_then(|row| {
+                Some(Remembered {
+                    request: row.request.try_into().ok()?,
+                    at: Stamp(Time(row.at)),
+                    status: row.code,
+                    body: row.answer,
+                })
+            }))
+        })
+    }
+
+    fn remember(&self, key: Key, answer: Remembered) -> Answer<()> {
+        let row = AnswerRow {
+            request: answer.request.to_vec(),
+            code: answer.status,
+            answer: answer.body,
+            at: answer.at.0.0,
+        };
+        let Key { caller, key } = key;
+        self.ask(|reply| Input::Remember { caller, key, row, reply })
+    }
+}
+
+impl Host for Local {
+    fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        match self.is_alive() {
+            true => Ok(()),
+            false => Err("the control plane has stopped".to_owned()),
+        }
+    }
+
+    fn apply(&self, by: Caller, manifests: String, dry_run: bool) -> Answer<Vec<Applied>> {
+        match intake::read("manifests", &manifests) {
+            Ok(intake) => self.take(by, intake, dry_run),
+            Err(findings) => Box::pin(async { Err(Refused::Findings(findings)) }),
+        }
+    }
+
+    fn remove(&self, by: Caller, kind: Kind, name: String) -> Answer<()> {
+        self.ask(|reply| Input::Remove { by, kind, name, reply })
+    }
+
+    fn change(&self, by: Caller, gang: GangName, change: Change) -> Answer<Arc<Value>> {
+        self.ask(|reply| Input::Change { by, gang, change, reply })
+    }
+
+    fn why(&self, gang: GangName) -> Answer<Why> {
+        self.ask(|reply| Input::Why { gang, reply })
+    }
+
+    fn what_if(&self, by: Caller, manifests: String) -> Answer<Vec<WhatIf>> {
+        match intake::read("manifests", &manifests) {
+            Ok(intake) => {
+                let intake = Box::new(intake);
+                self.ask(|reply| Input::WhatIf { by, intake, reply })
+            }
+            Err(findings) => Box::pin(async { Err(Refused::Findings(findings)) }),
+        }
+    }
+
+    fn usage(&self, asked: UsageAsked) -> Answer<Vec<Usage>> {
+        let database = self.database.clone();
+        Box::pin(async move {
+            let sum = tokio::task::spawn_blocking(move || {
+                let by = match asked.by {
+                    UsageBy::Queue => "queue",
+                    UsageBy::User => "user",
+                    UsageBy::Gang => "gang_name",
+                    UsageBy::Day => "date(since / 1000, 'unixepoch')",
+                };
+                Store::reader(&database)?.used(by, asked.from.0, asked.to.0, wall_now())
+            });
+            let unavailable = |why: String| Refused::Unavailable(why);
+            let sums = sum.await.map_err(|error| unavailable(error.to_string()))?;
+            let sums = sums.map_err(|error| unavailable(error.to_string()))?;
+            let usage = |sum: crate::store::Sum| Usage {
+                key: sum.key,
+                gangs: sum.gangs,
+                runs: sum.runs,
+                gpu_seconds: sum.gpu_milli_ms as f64 / 1e6,
+                cpu_seconds: sum.cpu_milli_ms as f64 / 1e6,
+                waited_seconds: sum.waited_ms as f64 / 1e3,
+                cost: sum.cost,
+            };
+            Ok(sums.into_iter().map(usage).collect())
+        })
+    }
+
+    fn logs(&self, gang: GangName, which: WhichLogs) -> Answer<Logs> {
+        Box::pin(crate::logs::logs(self.data.clone(), self.database.clone(), gang, which))
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.read().map_or_else(|_| String::new(), |text| text.clone())
+    }
+}

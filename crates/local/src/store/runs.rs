@@ -1,0 +1,175 @@
+//! Runs: every time a gang was started, and what it held. Accounting is a sum over these.
+
+use rusqlite::OptionalExtension;
+
+use super::{Store, StoreError};
+use crate::keeper::{Exit, MemberPlan};
+
+/// A run that is about to begin.
+#[derive(Clone, Debug)]
+pub(crate) struct RunRow<'a> {
+    pub(crate) gang: i64,
+    pub(crate) queue: &'a str,
+    pub(crate) user: &'a str,
+    pub(crate) gpu_milli: u64,
+    pub(crate) cpu_milli: u64,
+    pub(crate) hourly: i64,
+    pub(crate) waited_ms: u64,
+    pub(crate) decided: i64,
+    pub(crate) members: u32,
+}
+
+/// A run that has not ended as far as is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct OpenRun {
+    pub(crate) run: u64,
+    pub(crate) gang: i64,
+    pub(crate) started: Option<i64>,
+}
+
+/// What somebody has used.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Sum {
+    pub(crate) key: String,
+    pub(crate) gangs: u64,
+    pub(crate) runs: u64,
+    pub(crate) gpu_milli_ms: i64,
+    pub(crate) cpu_milli_ms: i64,
+    pub(crate) waited_ms: i64,
+    pub(crate) cost: f64,
+}
+
+impl Store {
+    /// Writes down a run that is about to begin; its number among all.
+    pub(crate) fn add_run(&self, run: &RunRow<'_>) -> Result<u64, StoreError> {
+        self.run(|db| {
+            let mut insert = db.prepare_cached(
+                "INSERT INTO runs (gang, queue, user, members, gpus, cpus, hourly, waited, decided)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?;
+            let RunRow {
+                gang,
+                queue,
+                user,
+                gpu_milli,
+                cpu_milli,
+                hourly,
+                waited_ms,
+                decided,
+                members,
+            } = *run;
+            let (gpus, cpus, waited) = (gpu_milli as i64, cpu_milli as i64, waited_ms as i64);
+            let row = (gang, queue, user, members, gpus, cpus, hourly, waited, decided);
+            Ok(insert.insert(row)? as u64)
+        })
+    }
+
+    /// The processes of a run.
+    pub(crate) fn add_members(&self, run: u64, members: &[MemberPlan]) -> Result<(), StoreError> {
+        self.run(|db| {
+            let mut insert = db.prepare_cached(
+                "INSERT OR IGNORE INTO members (run, rank, role, node) VALUES (?1, ?2, ?3, ?4)",
+            )?;
+            for member in members {
+                insert.execute((run as i64, member.rank, &*member.role, &*member.node))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// A run has started.
+    pub(crate) fn run_started(&self, run: u64, at: i64) -> Result<(), StoreError> {
+        self.run(|db| {
+            let mut set = db.prepare_cached(
+                "UPDATE runs SET started = ?2 WHERE run = ?1 AND started IS NULL",
+            )?;
+            set.execute((run as i64, at)).map(drop)
+        })
+    }
+
+    /// A process is over.
+    pub(crate) fn member_ended(&self, run: u64, exit: &Exit) -> Result<(), StoreError> {
+        self.run(|db| {
+            let mut set = db.prepare_cached(
+                "UPDATE members SET ended = ?3, code = ?4, signal = ?5 WHERE run = ?1 AND rank = ?2",
+            )?;
+            set.execute((run as i64, exit.rank, exit.at, exit.code, exit.signal)).map(drop)
+        })
+    }
+
+    /// A run is over.
+    pub(crate) fn run_ended(&self, run: u64, at: i64, ending: &str) -> Result<(), StoreError> {
+        self.run(|db| {
+            let mut set = db.prepare_cached(
+                "UPDATE runs SET ended = ?2, ending = ?3 WHERE run = ?1 AND ended IS NULL",
+            )?;
+            set.execute((run as i64, at, ending)).map(drop)
+        })
+    }
+
+    /// Runs that have not ended as far as is known.
+    pub(crate) fn open_runs(&self) -> Result<Vec<OpenRun>, StoreError> {
+        self.run(|db| {
+            let mut all =
+                db.prepare("SELECT run, gang, started FROM runs WHERE ended IS NULL ORDER BY run")?;
+            let rows = all.query_map([], |row| {
+                let run = row.get::<_, i64>(0)? as u64;
+                Ok(OpenRun { run, gang: row.get(1)?, started: row.get(2)? })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Runs of a gang, the first first.
+    pub(crate) fn runs_of(&self, gang: i64) -> Result<Vec<u64>, StoreError> {
+        self.run(|db| {
+            let mut all = db.prepare_cached("SELECT run FROM runs WHERE gang = ?1 ORDER BY run")?;
+            let rows = all.query_map([gang], |row| Ok(row.get::<_, i64>(0)? as u64))?;
+            rows.collect()
+        })
+    }
+
+    /// The latest gang of a name.
+    pub(crate) fn gang_called(&self, name: &str) -> Result<Option<i64>, StoreError> {
+        self.run(|db| {
+            let mut found = db.prepare_cached("SELECT max(uid) FROM gangs WHERE name = ?1")?;
+            Ok(found.query_row([name], |row| row.get::<_, Option<i64>>(0)).optional()?.flatten())
+        })
+    }
+
+    /// What was used between two instants, summed by an expression over runs and gangs. Runs that go on count until
+    /// now.
+    pub(crate) fn used(
+        &self,
+        by: &'static str,
+        from: i64,
+        to: i64,
+        now: i64,
+    ) -> Result<Vec<Sum>, StoreError> {
+        self.run(|db| {
+            let mut sums = db.prepare(&format!(
+                "WITH held AS (
+                   SELECT runs.*, gangs.name AS gang_name,
+                     max(started, ?1) AS since, min(coalesce(ended, ?3), ?2) AS until
+                   FROM runs JOIN gangs ON gangs.uid = runs.gang
+                   WHERE started IS NOT NULL AND started < ?2 AND coalesce(ended, ?3) >= ?1)
+                 SELECT {by} AS key, count(DISTINCT gang), sum(members), sum(gpus * (until - since)),
+                   sum(cpus * (until - since)), sum(waited),
+                   sum(hourly / 1e6 * (until - since) / 3600000.0)
+                 FROM held GROUP BY key ORDER BY key"
+            ))?;
+            let rows = sums.query_map((from, to, now), |row| {
+                Ok(Sum {
+                    key: row.get(0)?,
+                    gangs: row.get::<_, i64>(1)? as u64,
+                    runs: row.get::<_, i64>(2)? as u64,
+                    gpu_milli_ms: row.get(3)?,
+                    cpu_milli_ms: row.get(4)?,
+                    waited_ms: row.get(5)?,
+                    cost: row.get(6)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+}

@@ -1,0 +1,116 @@
+use std::path::PathBuf;
+
+use super::*;
+
+/// A directory of its own for each test, removed with it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("muster-store-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    fn database(&self) -> PathBuf {
+        self.0.join("muster.db")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn what_is_committed_is_there_again_and_what_is_not_is_not() {
+    let place = Place::new("commit");
+    let store = Store::open(&place.database()).expect("a database");
+    store.begin().expect("begun");
+    store.set_fact("kept", "yes").expect("written");
+    store.commit().expect("committed");
+    store.begin().expect("begun");
+    store.set_fact("lost", "yes").expect("written");
+    drop(store);
+    let store = Store::open(&place.database()).expect("a database");
+    assert_eq!(store.fact("kept").expect("read").as_deref(), Some("yes"));
+    assert_eq!(store.fact("lost").expect("read"), None);
+}
+
+#[test]
+fn a_damaged_page_is_said_before_anything_is_believed() {
+    let place = Place::new("damage");
+    let store = Store::open(&place.database()).expect("a database");
+    store.begin().expect("begun");
+    for number in 0..2_000 {
+        store.set_fact(&format!("fact-{number}"), &"x".repeat(100)).expect("written");
+    }
+    store.commit().expect("committed");
+    drop(store);
+    let mut bytes = std::fs::read(place.database()).expect("a file");
+    let middle = bytes.len() / 2 / 4_096 * 4_096;
+    bytes[middle..middle + 4_096].fill(0xa5);
+    std::fs::write(place.database(), bytes).expect("damaged");
+    let error = Store::open(&place.database()).expect_err("damage");
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("restore it from a copy"), "{error}");
+}
+
+#[test]
+fn what_is_no_database_of_ours_is_left_alone() {
+    let place = Place::new("foreign");
+    std::fs::write(
+        place.database(),
+        "this is no database, and it is long enough to look at".repeat(40),
+    )
+    .expect("written");
+    let error = Store::open(&place.database()).expect_err("no database");
+    assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+    std::fs::remove_file(place.database()).expect("removed");
+    let other = Connection::open(place.database()).expect("a database");
+    other.execute_batch("CREATE TABLE theirs (a)").expect("theirs");
+    drop(other);
+    let error = Store::open(&place.database()).expect_err("not ours");
+    assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+}
+
+#[test]
+fn a_newer_schema_is_not_touched() {
+    let place = Place::new("newer");
+    drop(Store::open(&place.database()).expect("a database"));
+    let newer = Connection::open(place.database()).expect("a database");
+    newer.pragma_update(None, "user_version", 99).expect("set");
+    drop(newer);
+    let error = Store::open(&place.database()).expect_err("newer");
+    assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
+}
+
+#[test]
+fn usage_adds_up_over_the_time_that_is_asked_for() {
+    let place = Place::new("usage");
+    let store = Store::open(&place.database()).expect("a database");
+    let gang = store.add_gang("team/a", None, &serde_json::Value::Null, 0).expect("a gang");
+    let row = RunRow {
+        gang,
+        queue: "research",
+        user: "ada",
+        gpu_milli: 8_000,
+        cpu_milli: 4_000,
+        hourly: 3_600_000_000,
+        waited_ms: 500,
+        decided: 900,
+        members: 2,
+    };
+    let run = store.add_run(&row).expect("a run");
+    store.run_started(run, 1_000).expect("started");
+    store.run_ended(run, 5_000, "succeeded").expect("ended");
+    let all = store.used("queue", 0, 10_000, 10_000).expect("sums");
+    let [sum] = all.as_slice() else { panic!("one queue: {all:?}") };
+    assert_eq!((sum.key.as_str(), sum.gangs, sum.runs), ("research", 1, 2));
+    assert_eq!((sum.gpu_milli_ms, sum.cpu_milli_ms), (8_000 * 4_000, 4_000 * 4_000));
+    assert!((sum.cost - 4.0).abs() < 1e-9, "{}", sum.cost);
+    let part = store.used("user", 2_000, 3_000, 10_000).expect("sums");
+    assert_eq!(part[0].gpu_milli_ms, 8_000 * 1_000);
+    assert!(store.used("user", 6_000, 7_000, 10_000).expect("sums").is_empty());
+}

@@ -1,0 +1,48 @@
+//! Who asks, and what they may do.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Whoever has shown a token.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// What they are called, in logs and as the user of what they submit.
+    pub name: Arc<str>,
+    /// What they may do.
+    pub rights: Rights,
+    /// What they call this request by. A host that keeps it with what it does for the request does it once, however often
+    /// it comes and whoever is killed in between.
+    pub key: Option<Arc<str>>,
+}
+
+/// What somebody may do, besides looking.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rights {
+    /// Nothing.
+    Viewer,
+    /// What concerns gangs of these queues.
+    User(BTreeSet<Arc<str>>),
+    /// Everything.
+    Admin,
+}
+
+impl Caller {
+    /// Whoever is called this and may do everything.
+    pub fn admin(name: &str) -> Self {
+        Self { name: name.into(), rights: Rights::Admin, key: None }
+    }
+
+    /// Whether they may submit to a queue, and change what is in it.
+    pub fn may_use(&self, queue: &str) -> bool {
+        match &self.rights {
+            Rights::Viewer => false,
+            Rights::User(queues) => queues.contains(queue),
+            Rights::Admin => true,
+        }
+    }
+
+    /// Whether they may change queues, pools and nodes.
+    pub fn is_admin(&self) -> bool {
+        self.rights == Rights::Admin
+    }
+}

@@ -1,0 +1,86 @@
+//! What a server is told before it starts, and what all requests share.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::counts::Counts;
+use crate::once::Once;
+use crate::seats::Seats;
+use crate::{Ending, Host, Limits, Memory, ShortMemory, Tokens};
+
+/// What a server is told before it starts.
+#[derive(Clone)]
+pub struct Config {
+    /// Where it listens. Without tokens only loopback addresses are taken.
+    pub listen: Vec<SocketAddr>,
+    /// Who may ask.
+    pub tokens: Tokens,
+    /// Its certificate and key; plain HTTP when absent.
+    pub tls: Option<Tls>,
+    /// How much is too much.
+    pub limits: Limits,
+    /// Where answers to requests with idempotency keys are kept.
+    pub memory: Arc<dyn Memory>,
+    /// Ends all streams. Whoever mounts the router keeps a clone; [`serve`](crate::serve) begins it by itself.
+    pub ending: Ending,
+}
+
+/// Files in PEM.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tls {
+    /// The certificate, and those between it and the root.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// The port of a server that is not told another.
+pub const PORT: u16 = 7480;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: vec![(Ipv4Addr::LOCALHOST, PORT).into()],
+            tokens: Tokens::none(),
+            tls: None,
+            limits: Limits::default(),
+            memory: Arc::new(ShortMemory::default()),
+            ending: Ending::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { listen, tokens, tls, limits, memory: _, ending: _ } = self;
+        let mut config = f.debug_struct("Config");
+        config.field("listen", listen).field("tokens", tokens).field("tls", tls);
+        config.field("limits", limits).finish_non_exhaustive()
+    }
+}
+
+/// What all requests share.
+pub(crate) struct Server {
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) tokens: Tokens,
+    pub(crate) limits: Limits,
+    pub(crate) ending: Ending,
+    pub(crate) once: Arc<Once>,
+    pub(crate) seats: Seats,
+    pub(crate) counts: Counts,
+}
+
+impl Server {
+    pub(crate) fn new(host: Arc<dyn Host>, config: &Config) -> Self {
+        Self {
+            host,
+            tokens: config.tokens.clone(),
+            limits: config.limits.clone(),
+            ending: config.ending.clone(),
+            once: Arc::new(Once::new(config.memory.clone())),
+            seats: Seats::new(&config.limits),
+            counts: Counts::default(),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Everything that happens, as server-sent events.
+//!
+//! Each reader goes at its own pace through the board's ring. One that is too slow is told of the gap and goes on with the
+//! newest; nobody waits for it, and nothing is kept for it.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use crate::ask::{Asked, Number, Word};
+use crate::config::Server;
+use crate::ending;
+use crate::failure::{Failure, typed};
+use crate::operation::Stream;
+use crate::seats::StreamSeat;
+use crate::streams::{Open, Source, body};
+use crate::{Board, Found, Kind, News, Reader, Told};
+
+/// So many at most are written at once.
+const BATCH: usize = 64;
+/// How long a browser waits before it connects again, in milliseconds.
+const RETRY_MS: u32 = 1000;
+/// Numbers beyond are not exact in JavaScript.
+pub(crate) const MOST: u64 = (1 << 53) - 1;
+/// Where a browser says how far it had read.
+const LAST: &str = "last-event-id";
+
+/// What news are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Events {
+    /// Only what happened after this number; from now on when nothing is said. `Last-Event-ID` goes before it.
+    after: Option<Number<0, MOST>>,
+    /// Whether what comes is wanted as well, which it is when nothing is said; the stream ends otherwise.
+    follow: Option<bool>,
+    /// Only about this kind.
+    kind: Option<Kind>,
+    /// Only about gangs of this namespace.
+    namespace: Option<Word>,
+    /// Only about objects of this name; of a gang without its namespace.
+    name: Option<Word>,
+    /// Only about this queue, and gangs in it. What is gone is always told: nobody knows which queue it was in.
+    queue: Option<Word>,
+}
+
+impl Events {
+    fn wants(&self, board: &Board, news: &News) -> bool {
+        let (kind, full) = match &news.told {
+            Told::Set { kind, name, .. } | Told::Gone { kind, name } => (*kind, name),
+            Told::Said(said) => (said.kind, &said.name),
+        };
+        let (namespace, name) = match (kind, full.split_once('/')) {
+            (Kind::Gang, Some((namespace, name))) => (Some(namespace), name),
+            _ => (None, &**full),
+        };
+        self.kind.is_none_or(|wanted| wanted == kind)
+            && self.namespace.as_ref().is_none_or(|wanted| namespace == Some(&wanted.0))
+            && self.name.as_ref().is_none_or(|wanted| wanted.0 == name)
+            && self.queue.as_ref().is_none_or(|wanted| in_queue(&wanted.0, board, kind, full, news))
+    }
+}
+
+fn in_queue(wanted: &str, board: &Board, kind: Kind, name: &str, news: &News) -> bool {
+    let queue_of =
+        |gang: &Value| gang.pointer("/spec/queue").and_then(Value::as_str) == Some(wanted);
+    match (kind, &news.told) {
+        (Kind::Queue, _) => name == wanted,
+        (Kind::Gang, Told::Set { object, .. }) => queue_of(object),
+        (Kind::Gang, Told::Said(_)) => board.get(kind, name).is_none_or(|gang| queue_of(&gang)),
+        (Kind::Gang, Told::Gone { .. }) => true,
+        _ => false,
+    }
+}
+
+/// Everything that happens.
+pub(crate) async fn events(
+    State(server): State<Arc<Server>>,
+    Extension(seat): Extension<Arc<StreamSeat>>,
+    Asked(asked): Asked<Events>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let after = last(&headers)?.or(asked.after.map(|after| after.0));
+    let board = server.host.board();
+    let newest = board.follow(None).after();
+    let follow = asked.follow.unwrap_or(true);
+    let source = EventSource {
+        reader: board.follow(Some(after.unwrap_or(newest))),
+        until: (!follow).then_some(newest),
+        asked,
+        board: board.clone(),
+        told: server.ending.told(),
+        beat: Instant::now(),
+        begun: false,
+        _open: Open::new(server.clone(), Stream::Events, seat),
+        server,
+    };
+    let mut response = typed(StatusCode::OK, "text/event-stream", body(source));
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that gather a page before they pass it on would gather for ever.
+    let buffering = HeaderName::from_static("x-accel-buffering");
+    headers.insert(buffering, HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+fn last(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+    let Some(text) = headers.get(LAST) else { return Ok(None) };
+    let digits = text.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|text| text.parse().ok()).filter(|number| *number <= MOST);
+    let why = format!("Last-Event-ID must be a number from 0 to {MOST}");
+    number.map(Some).ok_or_else(|| Failure::bad(why))
+}
+
+struct EventSource {
+    reader: Reader,
+    /// The last that is wanted, if what comes is not.
+    until: Option<u64>,
+    asked: Events,
+    board: Arc<Board>,
+    told: ending::Told,
+    /// When the next sign of life is due.
+    beat: Instant,
+    begun: bool,
+    server: Arc<Server>,
+    _open: Open,
+}
+
+impl Source for EventSource {
+    async fn next(&mut self) -> Option<Bytes> {
+        let text = if self.begun { self.more().await? } else { self.begin() };
+        self.beat = Instant::now() + self.server.limits.heartbeat;
+        Some(text.into())
+    }
+}
+
+impl EventSource {
+    /// At once, so that the client knows it is heard, and after which number it listens.
+    fn begin(&mut self) -> String {
+        self.begun = true;
+        format!("retry: {RETRY_MS}\nid: {}\n\n", self.reader.after())
+    }
+
+    async fn more(&mut self) -> Option<String> {
+        loop {
+            if self.until.is_some_and(|until| self.reader.after() == until) {
+                return None;
+            }
+            let found = tokio::select! {
+                () = self.told.over() => return None,
+                found = self.reader.next(BATCH) => found?,
+                () = sleep_until(self.beat) => return Some(self.sign_of_life()),
+            };
+            let text = self.write(found);
+            if !text.is_empty() {
+                return Some(text);
+            }
+        }
+    }
+
+    /// A comment, and how far was read: a reader of rare things that connects again does not begin in a gap.
+    fn sign_of_life(&self) -> String {
+        format!(": still here\nid: {}\n\n", self.reader.after())
+    }
+
+    fn write(&mut self, found: Found) -> String {
+        let mut text = String::new();
+        match found {
+            Found::Gap(newest) => {
+                // Nothing that is older can be had, so there is nothing left to wait for.
+                self.until = self.until.map(|_| newest);
+                let _ = write!(
+                    text,
+                    "event: gap\nid: {newest}\ndata: {{\"type\":\"gap\",\"seq\":{newest}}}\n\n"
+                );
+            }
+            Found::News(news) => {
+                let until = self.until.unwrap_or(u64::MAX);
+                let wanted = news.iter().take_while(|news| news.seq <= until);
+                for news in wanted.filter(|news| self.asked.wants(&self.board, news)) {
+                    write_news(&mut text, news);
+                }
+                if self.reader.after() > until {
+                    self.until = Some(self.reader.after());
+                }
+            }
+        }
+        text
+    }
+}
+
+fn write_news(text: &mut String, news: &News) {
+    let event = match news.told {
+        Told::Set { .. } => "set",
+        Told::Gone { .. } => "gone",
+        Told::Said(_) => "said",
+    };
+    // JSON has no line breaks, so one `data` line is enough.
+    let _ = write!(text, "event: {event}\nid: {}\ndata: {}\n\n", news.seq, news.text());
+}

@@ -1,0 +1,67 @@
+//! Muster over HTTP, for whichever host it is mounted in.
+//!
+//! A host keeps the board up to date, and answers what it is asked through [`Host`]. Everybody who only looks, looks at
+//! the board: a thousand of them do not make the planner wait.
+//!
+//! Read in this order: the contract with hosts (`board`, `caller`, `host`); who may ask and how much (`tokens`, `access`,
+//! `limits`, `seats`); what every request goes through (`operation`, `guard`, `once`); what can be asked (`objects`,
+//! `gangs`, `questions`, `logs`, `events`, `health`), all of it listed in `routes`; how that is told (`openapi`); and how
+//! it is served (`serve`).
+//!
+//! Deliberately not here: decisions, and anything that is kept. A server that is started again has forgotten nothing,
+//! because it knew nothing; answers under idempotency keys are kept where the host says ([`Memory`]).
+
+mod board;
+mod caller;
+mod host;
+
+mod access;
+mod limits;
+mod seats;
+mod tokens;
+
+mod counts;
+mod ending;
+mod failure;
+mod memory;
+mod once;
+
+mod config;
+mod guard;
+mod operation;
+
+mod ask;
+mod manifests;
+
+mod gangs;
+mod objects;
+mod questions;
+
+mod events;
+mod logs;
+mod streams;
+
+mod health;
+mod openapi;
+mod routes;
+mod schemas;
+
+mod serve;
+mod tls;
+
+pub use board::{Board, Found, Kind, Listed, News, Reader, Said, Told};
+pub use caller::{Caller, Rights};
+pub use config::{Config, PORT, Tls};
+pub use ending::Ending;
+pub use failure::{Code, Failed, Failure};
+pub use host::{
+    Answer, Applied, Change, Effect, GangName, Host, LogPart, Logs, Refused, Usage, UsageAsked,
+    UsageBy, WhatIf, WhichLogs, Why,
+};
+pub use limits::Limits;
+pub use memory::{Key, Memory, REMEMBERED_MS, Remembered, ShortMemory};
+pub use openapi::openapi;
+pub use routes::router;
+pub use serve::{Bound, ServeError, bind, serve};
+pub use tls::TlsError;
+pub use tokens::{Tokens, TokensError};

@@ -1,0 +1,282 @@
+//! `cargo xtask bench local`: the embedded control plane under load, over loopback.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args as ClapArgs;
+use serde_json::{Value, json};
+
+/// Submit many gangs at once while many read what happens.
+///
+/// Starts `muster up` in a directory of its own with one node of 8 GPUs; all but eight of the gangs wait in line. One
+/// JSON object: submissions per second, how long one takes, what readers got, and the memory of the control plane.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// Print JSON; nothing else is printed on stdout anyway
+    #[arg(long)]
+    json: bool,
+    /// Gangs that are submitted
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    gangs: u64,
+    /// Clients that submit at the same time
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    clients: u64,
+    /// Readers of the event stream
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    readers: u64,
+}
+
+const NODE: &str = "kind: Node\nmetadata: {name: box}\nspec: {allocatable: {cpu: 64, memory: 256Gi}, gpu: {model: H100, memory: 80Gi, count: 8}}\n";
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let _ = args.json;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "--package", "muster-cli"])
+        .status()
+        .context("cargo build")?;
+    ensure!(built.success(), "muster could not be built");
+    let data = std::env::temp_dir().join(format!("muster-load-{}", std::process::id()));
+    let measured = measure(args, &data);
+    let _ = std::fs::remove_dir_all(&data);
+    println!("{}", measured?);
+    Ok(())
+}
+
+/// The control plane, ended with the measurement.
+struct Up {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Up {
+    fn start(data: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(data)?;
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| "target".into(), std::path::PathBuf::from);
+        let log = std::fs::File::create(data.join("up.log"))?;
+        let child = Command::new(target.join("release/muster"))
+            .args(["up", "--no-local", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .env("RUST_LOG", "warn")
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()?;
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(20) {
+            let note = std::fs::read_to_string(data.join("server.json")).unwrap_or_default();
+            let note: Value = serde_json::from_str(&note).unwrap_or_default();
+            if let Some(url) = note["url"].as_str() {
+                return Ok(Self { child, address: url.trim_start_matches("http://").to_owned() });
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        bail!("muster up does not answer")
+    }
+
+    /// Megabytes it has in memory.
+    fn memory(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok());
+        kibibytes.unwrap_or(0) >> 10
+    }
+}
+
+fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
+    let up = Up::start(data)?;
+    let (code, answer) = Client::new(&up.address)?.apply(NODE)?;
+    ensure!(code == 200, "the node was refused: {answer}");
+    let done = Arc::new(AtomicBool::new(false));
+    let heard: Vec<Arc<AtomicU64>> = (0..args.readers).map(|_| Arc::default()).collect();
+    for (number, heard) in heard.iter().enumerate() {
+        // One of them never reads on: nobody else may notice.
+        let slow = number == 0;
+        read_events(&up.address, heard.clone(), done.clone(), slow)?;
+    }
+    eprintln!("{} gangs by {} clients", args.gangs, args.clients);
+    let next = Arc::new(AtomicU64::new(0));
+    let errors = Arc::new(AtomicU64::new(0));
+    let began = Instant::now();
+    let clients: Vec<_> = (0..args.clients)
+        .map(|_| {
+            let (next, errors, address) = (next.clone(), errors.clone(), up.address.clone());
+            let gangs = args.gangs;
+            std::thread::spawn(move || submit(&address, gangs, &next, &errors))
+        })
+        .collect();
+    let mut took: Vec<Duration> = Vec::new();
+    for client in clients {
+        took.extend(client.join().unwrap_or_default());
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    // Readers may be behind by a moment.
+    let settled = Instant::now();
+    let sets = |heard: &AtomicU64| heard.load(Ordering::Relaxed);
+    while heard.iter().skip(1).any(|one| sets(one) < args.gangs)
+        && settled.elapsed() < Duration::from_secs(60)
+    {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let lag = settled.elapsed().as_secs_f64();
+    took.sort_unstable();
+    let at = |part: f64| {
+        let place = (took.len() as f64 * part) as usize;
+        took.get(place.min(took.len().saturating_sub(1))).map_or(0.0, |one| one.as_secs_f64() * 1e3)
+    };
+    let least = heard.iter().skip(1).map(|one| sets(one)).min().unwrap_or(0);
+    let memory = up.memory();
+    done.store(true, Ordering::Relaxed);
+    Ok(json!({
+        "gangs": args.gangs,
+        "clients": args.clients,
+        "readers": args.readers,
+        "submissions_per_s": (took.len() as f64 / seconds).round(),
+        "p50_ms": at(0.5),
+        "p99_ms": at(0.99),
+        "errors": errors.load(Ordering::Relaxed),
+        "gangs_heard_by_the_least_reader": least,
+        "readers_behind_s": lag,
+        "rss_mib": memory,
+    }))
+}
+
+fn submit(address: &str, gangs: u64, next: &AtomicU64, errors: &AtomicU64) -> Vec<Duration> {
+    let mut took = Vec::new();
+    let Ok(mut client) = Client::new(address) else {
+        errors.fetch_add(1, Ordering::Relaxed);
+        return took;
+    };
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= gangs {
+            return took;
+        }
+        let gang = format!(
+            "kind: Gang\nmetadata: {{name: g{number}}}\nspec: {{roles: [{{name: w, min: 1, \
+             resources: {{nvidia.com/gpu: 1}}, run: {{command: [sleep, '3600']}}}}]}}\n"
+        );
+        let began = Instant::now();
+        match client.apply(&gang) {
+            Ok((200, _)) => took.push(began.elapsed()),
+            Ok((_, answer)) => {
+                if errors.fetch_add(1, Ordering::Relaxed) == 0 {
+                    eprintln!("refused: {answer}");
+                }
+            }
+            Err(error) => {
+                if errors.fetch_add(1, Ordering::Relaxed) == 0 {
+                    eprintln!("failed: {error}");
+                }
+                match Client::new(address) {
+                    Ok(again) => client = again,
+                    Err(_) => return took,
+                }
+            }
+        }
+    }
+}
+
+/// A connection that is kept.
+struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn new(address: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    fn apply(&mut self, text: &str) -> anyhow::Result<(u16, String)> {
+        let request = format!(
+            "POST /v1/apply HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/yaml\r\n\
+             content-length: {}\r\n\r\n{text}",
+            text.len()
+        );
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        let code = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let code = code.with_context(|| format!("no answer: {line:?}"))?;
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let line = line.trim_end().to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        Ok((code, String::from_utf8_lossy(&body).into_owned()))
+    }
+}
+
+/// Counts the gangs that a reader of the event stream hears of for the first time.
+fn read_events(
+    address: &str,
+    heard: Arc<AtomicU64>,
+    done: Arc<AtomicBool>,
+    slow: bool,
+) -> anyhow::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(
+        b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n",
+    )?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    std::thread::spawn(move || {
+        let mut seen = std::collections::HashSet::new();
+        let mut lines = BufReader::new(stream);
+        let mut line = String::new();
+        while !done.load(Ordering::Relaxed) {
+            if slow {
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+            match lines.read_line(&mut line) {
+                Ok(0) => return,
+                Ok(_) if line.ends_with('\n') => {
+                    if let Some(name) = new_gang(&line)
+                        && seen.insert(name)
+                    {
+                        heard.fetch_add(1, Ordering::Relaxed);
+                    }
+                    line.clear();
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The gang that a line of an event stream is about. Lines are not read as JSON: fifty readers in this process must not be
+/// what is measured.
+fn new_gang(line: &str) -> Option<String> {
+    let is_gang = line.contains("\"type\":\"set\"") && line.contains("\"kind\":\"Gang\"");
+    let (_, name) = line.split_once("\"name\":\"").filter(|_| is_gang)?;
+    name.split_once('"').map(|(name, _)| name.to_owned())
+}
