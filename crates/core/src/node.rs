@@ -86,6 +86,10 @@ pub struct Node {
 impl Node {
     /// Whether somebody new may be placed on it.
     pub fn takes_more(&self) -> bool {
-        self.usable && !self.releasing && self.notice.is_none() && self.quarantined.is_none()
+        self.stays() && self.quarantined.is_none()
+    }
+    /// Whether it will take somebody: at once, or when it is trusted again.
+    pub fn stays(&self) -> bool {
+        self.usable && !self.releasing && self.notice.is_none()
     }
 }

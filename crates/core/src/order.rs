@@ -9,6 +9,7 @@ use crate::gang::Seat;
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId};
 use crate::plan::StopReason;
 use crate::time::Time;
+use crate::verdict::Considered;
 
 /// Why a claim did not become a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -181,6 +182,9 @@ pub struct OrderSpec {
     /// What its nodes cost above the least there could be, in thousandths of that; never too little.
     #[serde(default)]
     pub gap: u32,
+    /// The ways to start the gang that were compared when it was placed, this one among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<Considered>,
 }
 
 /// Why an order was rolled back.

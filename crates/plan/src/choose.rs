@@ -16,7 +16,7 @@ use crate::backfill::Holes;
 use crate::cycle::{Cycle, earliest};
 use crate::guard::latest_start;
 use crate::make_way::{Offer, Right, loss};
-use crate::provision::{Quote, may_order, quote};
+use crate::provision::{Blockers, Quote, quote};
 
 /// What a gang that does not fit should do.
 pub(crate) enum Choice {
@@ -24,8 +24,19 @@ pub(crate) enum Choice {
     Wait(Option<Blocker>),
     /// Buy nodes.
     Buy,
+    /// Buy nodes, if there were any to buy.
+    CannotBuy(Blockers),
     /// Have others make way.
     MakeWay(Offer),
+}
+
+/// Whether nodes would help a gang to start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Nodes {
+    /// It lacks room.
+    Help,
+    /// It lacks room under a limit: more nodes would stand idle.
+    AreInVain,
 }
 
 /// A way, when the gang would start, and what that costs.
@@ -41,24 +52,32 @@ pub(crate) fn choose<'w>(
     gang: &Gang,
     holes: &Holes<'w>,
     offer: Option<Offer>,
+    nodes: Nodes,
 ) -> (Choice, Vec<Considered>) {
     let declared = gang.spec.cost_of_waiting;
-    if declared.is_none() && offer.is_none() {
+    // Where nobody reads what was compared, who buys whatever it costs compares nothing.
+    if declared.is_none() && offer.is_none() && !cycle.policy.explain {
         return (Choice::Buy, Vec::new());
     }
     let now = cycle.now;
-    let quote = may_order(cycle.scratch.world, gang).then(|| quote(cycle, gang).ok()).flatten();
-    if quote.is_none() && offer.is_none() {
-        return (Choice::Buy, Vec::new()); // and be told why not
-    }
+    let quote = match nodes {
+        Nodes::Help => quote(cycle, gang),
+        Nodes::AreInVain => Err(Blockers::default()),
+    };
+    let quote = match quote {
+        Err(blockers) if offer.is_none() => return (Choice::CannotBuy(blockers), Vec::new()),
+        quote => quote.ok(),
+    };
     let price = gpu_hour(cycle);
     let rights = offer.iter().flat_map(|offer| offer.rights.iter().copied());
     let rate = rate(cycle, gang, price, rights);
     // Who does not mind what nodes cost does not wait for others where they can be bought.
-    let waits = declared.is_some() || quote.is_none();
-    let start = if waits { holes.bookings.earliest(cycle, id, gang) } else { None };
+    let minds = declared.is_some() || quote.is_none();
+    let tells = cycle.policy.explain && offer.is_none();
+    let start = if minds || tells { holes.bookings.earliest(cycle, id, gang) } else { None };
     let mut ways: Vec<Figure> = Vec::new();
-    if let Some(start) = start.map(|booking| booking.start) {
+    let start = start.map(|booking| booking.start);
+    if let Some(start) = start {
         ways.push(way(now, Way::Wait, start, rate.per_hour_for(start.since(gang.submitted))));
     }
     if let Some(Quote { nodes, boot }) = quote {
@@ -72,7 +91,8 @@ pub(crate) fn choose<'w>(
         option.considered.lost = Span(offer.lost);
         ways.push(option);
     }
-    let best = best(cycle, gang, &ways, offer.as_ref());
+    let told_only = usize::from(!minds && start.is_some());
+    let best = told_only + best(cycle, gang, &ways[told_only..], offer.as_ref());
     ways[best].considered.chosen = true;
     let chosen = ways[best].considered.way;
     let choice = match (chosen, offer) {

@@ -1,5 +1,6 @@
 //! One cycle, step by step.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use muster_core::verdict::{Blocker, Late, Verdict};
 use crate::backfill::Holes;
 use crate::grow::grow;
 use crate::guard::Guard;
-use crate::make_way::{Leaving, Offer, Prey, owed};
+use crate::make_way::{Leaving, MayLook, Prey, Searches, owed};
 use crate::order::{Turn, Turns, View, repairs};
 use crate::outlook::{expected_starts, late_by};
 use crate::place::{Fits, Want, asks};
@@ -25,7 +26,7 @@ use crate::provision::offerings_for;
 use crate::repair::leave_in_time;
 use crate::reserve::Bookings;
 use crate::scratch::Scratch;
-use crate::serve::{SearchSpent, serve_one, waiting};
+use crate::serve::{Looked, serve_one, waiting};
 use crate::sooner::{exchange, hand_over, start_sooner};
 use crate::why::helps;
 use crate::{settle, supply};
@@ -63,14 +64,16 @@ pub(crate) struct Cycle<'w> {
     pub(crate) prey: Option<Vec<Prey<'w>>>,
     /// Gangs that make way for somebody since this cycle, or are told something else in it.
     pub(crate) making_way: Vec<GangId>,
+    /// Gangs that grow in this cycle, and the seats they add.
+    pub(crate) grown: BTreeMap<GangId, Vec<Seat>>,
     /// What others are leaving already.
     pub(crate) leaving: Leaving,
     /// How many gangs of a queue are stopped for others' sake in this cycle.
     pub(crate) evicted: BTreeMap<QueueIdx, u32>,
-    /// For how many gangs it was looked for others that could make way.
-    searches: u32,
-    /// For whom that was in vain: queue, priority, kind of member and how many.
-    in_vain: Vec<(QueueIdx, i32, SigIdx, u32)>,
+    /// For how many gangs it was looked for others that could make way, and for whom in vain.
+    pub(crate) searches: Searches,
+    /// A search ended at one of its bounds.
+    pub(crate) was_cut: Cell<bool>,
     /// What a GPU costs for an hour, once it was asked for.
     pub(crate) gpu_hour: Option<Money>,
 }
@@ -259,6 +262,7 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
             continue;
         }
         tried += 1;
+        cycle.searches.next_turn();
         let gang = world.gang(turn.id).expect("it waits");
         // Who stands behind another under a limit is not first: nobody knows when it will be.
         let entitled = entitled && cycle.barred_by(gang).is_none();
@@ -365,10 +369,11 @@ impl<'w> Cycle<'w> {
             wake: None,
             prey: None,
             making_way: Vec::new(),
+            grown: BTreeMap::new(),
             leaving: Leaving::of(world),
             evicted: owed(world),
-            searches: 0,
-            in_vain: Vec::new(),
+            searches: Searches::default(),
+            was_cut: Cell::new(false),
             gpu_hour: None,
         }
     }
@@ -392,27 +397,20 @@ impl<'w> Cycle<'w> {
         id: GangId,
         gang: &Gang,
         holes: &mut Holes<'w>,
-    ) -> Result<Option<Offer>, SearchSpent> {
+    ) -> Looked {
         if !self.scratch.world.has_disruptable() {
-            return Ok(None);
+            return Looked { offer: None, spent: false };
         }
-        let (queue, priority) = (gang.queue, gang.spec.priority);
-        let (sig, needs) = (gang.sigs[0], gang.spec.roles[0].min);
-        let as_hard = |(its, other, like, most): &(QueueIdx, i32, SigIdx, u32)| {
-            (*its, *like) == (queue, sig) && *other >= priority && *most <= needs
-        };
-        if self.in_vain.iter().any(as_hard) {
-            return Ok(None);
+        if let MayLook::No { spent } = self.may_look(gang) {
+            return Looked { offer: None, spent };
         }
-        if self.searches >= self.policy.searches {
-            return Err(SearchSpent);
-        }
-        self.searches += 1;
+        self.was_cut.set(false);
         let offer = holes.ask_others(self, id);
-        if offer.is_none() && gang.sigs.len() == 1 && gang.spec.closeness.is_none() {
-            self.in_vain.push((queue, priority, sig, needs));
+        let spent = offer.is_none() && self.was_cut.get();
+        if offer.is_none() {
+            self.looked_in_vain(gang, spent);
         }
-        Ok(offer)
+        Looked { offer, spent }
     }
 
     /// Whether a look at the numbers shows that a gang does not start, and nothing can be bought for it.

@@ -121,10 +121,12 @@ fn turn_in_line(waiter: &Waiter) -> Turn {
     Turn { id: waiter.id, due: false, simple: waiter.simple, said: waiter.said }
 }
 
-/// Gangs that wait because a node under them failed, by age.
+/// Gangs that wait because a node under them failed, by age. They are due: what they had is not given to others while
+/// the missing node is got.
 pub(crate) fn repairs(world: &World) -> VecDeque<Turn> {
     let waiter = |id: &GangId| world.waiting().iter().find(|waiter| waiter.id == *id);
-    world.repairs().iter().filter_map(waiter).map(turn_in_line).collect()
+    let due = |waiter| Turn { due: true, ..turn_in_line(waiter) };
+    world.repairs().iter().filter_map(waiter).map(due).collect()
 }
 
 /// Those of one queue, or of all, in the discipline's order: priority, the due, rank, age.

@@ -8,7 +8,7 @@ use muster_core::verdict::{Blocker, Considered, Verdict};
 use smallvec::SmallVec;
 
 use crate::backfill::Holes;
-use crate::choose::{Choice, choose};
+use crate::choose::{Choice, Nodes, choose};
 use crate::cycle::{Cycle, earliest};
 use crate::make_way::{self, Offer};
 use crate::oversize::is_wasteful;
@@ -26,28 +26,25 @@ pub(crate) fn serve_one<'w>(
     plan: &mut Plan,
 ) -> Verdict {
     if let Some(ahead) = cycle.barred_by(gang) {
-        return waiting([Blocker::Behind(ahead)]);
+        // Who can never run is told so wherever it stands.
+        let why = if cycle.policy.explain { explain::impossible(cycle, gang) } else { None };
+        return match why {
+            Some(why) => Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) },
+            None => waiting([Blocker::Behind(ahead)]),
+        };
     }
     if let Some(over) = quota::over_limit(&cycle.scratch, gang) {
         if quota::exceeds_alone(&over) {
             return Verdict::Impossible { blockers: SmallVec::from_elem(over, 1) };
         }
-        // Those of its own that count for the same limit may make way.
-        if let Some(offer) = cycle.look_for_others(id, gang, holes).ok().flatten() {
-            let (choice, ways) = choose(cycle, id, gang, holes, Some(offer));
-            if let Choice::MakeWay(offer) = choice {
-                return make_way(cycle, id, gang, &offer, ways, holes, plan);
-            }
-        }
-        cycle.bar_queue(id, gang, &over);
-        return waiting([over]);
+        return serve_under_limit(cycle, id, gang, over, holes, plan);
     }
     // Nodes of the right size are ordered instead, unless there are none: then what is there has to do.
     if may_order(cycle.scratch.world, gang)
         && is_wasteful(cycle, gang)
         && let Ok(spec) = holes.provide(cycle, |cycle| provision_new(cycle, id, gang), gang)
     {
-        return order(cycle, id, gang, spec, plan);
+        return order(cycle, id, gang, spec, Vec::new(), plan);
     }
     let misfit = match holes.place(cycle, gang) {
         Ok(seats) => {
@@ -60,17 +57,13 @@ pub(crate) fn serve_one<'w>(
         Err(misfit) => misfit,
     };
     let booked = holes.is_quota_booked(gang, holes.len());
-    let (offer, spent) = match cycle.look_for_others(id, gang, holes) {
-        Ok(offer) => (offer.filter(|_| !booked), false),
-        Err(SearchSpent) => (None, true),
-    };
-    let (choice, ways) = choose(cycle, id, gang, holes, offer);
+    let Looked { offer, spent } = cycle.look_for_others(id, gang, holes);
+    let offer = offer.filter(|_| !booked);
+    let (choice, ways) = choose(cycle, id, gang, holes, offer, Nodes::Help);
     let provided = match choice {
         Choice::MakeWay(offer) => return make_way(cycle, id, gang, &offer, ways, holes, plan),
         Choice::Wait(blocker) => Err(blocker.into_iter().collect()),
-        Choice::Buy if !may_order(cycle.scratch.world, gang) => {
-            Err(SmallVec::from_elem(Blocker::ProvisioningOff, 1))
-        }
+        Choice::CannotBuy(blockers) => Err(blockers),
         Choice::Buy if booked => Err(holes.ahead().map(Blocker::Behind).into_iter().collect()),
         Choice::Buy => holes.provide(cycle, |cycle| provision(cycle, id, gang), gang),
     };
@@ -82,7 +75,7 @@ pub(crate) fn serve_one<'w>(
         provided => provided,
     };
     let mut verdict = match provided {
-        Ok(spec) => order(cycle, id, gang, spec, plan),
+        Ok(spec) => return order(cycle, id, gang, spec, ways, plan),
         Err(mut blockers) => match misfit {
             Some(misfit) => {
                 blockers.extend(spent.then_some(Blocker::SearchSpent));
@@ -91,10 +84,36 @@ pub(crate) fn serve_one<'w>(
             None => waiting([Blocker::Behind(holes.ahead().expect("it would delay somebody"))]),
         },
     };
-    if let Verdict::Waiting { ways: told, .. } | Verdict::Provisioning { ways: told, .. } =
-        &mut verdict
-    {
+    if let Verdict::Waiting { ways: told, .. } = &mut verdict {
         *told = ways;
+    }
+    verdict
+}
+
+/// A gang for which a limit leaves no room: those of its own that count for the same limit may make way. Nodes would not
+/// help it.
+fn serve_under_limit<'w>(
+    cycle: &mut Cycle<'w>,
+    id: GangId,
+    gang: &Gang,
+    over: Blocker,
+    holes: &mut Holes<'w>,
+    plan: &mut Plan,
+) -> Verdict {
+    let Looked { offer, spent } = cycle.look_for_others(id, gang, holes);
+    let mut compared = Vec::new();
+    if offer.is_some() {
+        let (choice, ways) = choose(cycle, id, gang, holes, offer, Nodes::AreInVain);
+        if let Choice::MakeWay(offer) = choice {
+            return make_way(cycle, id, gang, &offer, ways, holes, plan);
+        }
+        compared = ways;
+    }
+    cycle.bar_queue(id, gang, &over);
+    let mut verdict = waiting([over]);
+    if let Verdict::Waiting { blockers, ways, .. } = &mut verdict {
+        blockers.extend(spent.then_some(Blocker::SearchSpent));
+        *ways = compared;
     }
     verdict
 }
@@ -132,7 +151,8 @@ fn make_way<'w>(
     holes: &mut Holes<'w>,
     plan: &mut Plan,
 ) -> Verdict {
-    let (spec, told) = make_way::take(cycle, id, offer);
+    let (mut spec, told) = make_way::take(cycle, id, offer);
+    spec.ways.clone_from(&ways);
     holes.sit_over(cycle, gang, &offer.seats);
     quota::charge(&mut cycle.scratch, gang);
     let (order, deadline, leaving) = (spec.id, spec.deadline, spec.after.len() as u32);
@@ -142,23 +162,29 @@ fn make_way<'w>(
     Verdict::Provisioning { order, ready: 0, total: 0, leaving, deadline, ways }
 }
 
-/// Others were looked for on behalf of too many in this cycle.
-pub(crate) struct SearchSpent;
+/// What looking for others came to.
+pub(crate) struct Looked {
+    /// Who would make way.
+    pub(crate) offer: Option<Offer>,
+    /// Nobody was found, and not everything was looked at.
+    pub(crate) spent: bool,
+}
 
 /// Places an order that was drawn up.
 fn order(
     cycle: &mut Cycle<'_>,
     id: GangId,
     gang: &Gang,
-    spec: OrderSpec,
+    mut spec: OrderSpec,
+    ways: Vec<Considered>,
     plan: &mut Plan,
 ) -> Verdict {
     quota::charge(&mut cycle.scratch, gang);
     let (order, total, deadline) = (spec.id, spec.claims.len() as u32, spec.deadline);
-    let after = spec.after.len() as u32;
+    let leaving = spec.after.len() as u32;
     cycle.wake = earliest(cycle.wake, Some(deadline));
+    spec.ways.clone_from(&ways);
     plan.groups.push(ActionGroup { gang: Some(id), actions: vec![Action::Order(spec)] });
-    let (leaving, ways) = (after, Vec::new());
     Verdict::Provisioning { order, ready: 0, total, leaving, deadline, ways }
 }
 

@@ -70,7 +70,7 @@ fn provisioning(world: &World, order: &Order) -> Verdict {
     let ready =
         order.spec.claims.iter().filter(|(claim, _)| world.claims()[claim].is_ready()).count()
             as u32;
-    let (leaving, ways) = (order.after.len() as u32, Vec::new());
+    let (leaving, ways) = (order.after.len() as u32, order.spec.ways.clone());
     Verdict::Provisioning { order: order.spec.id, ready, total, leaving, deadline, ways }
 }
 

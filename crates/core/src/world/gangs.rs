@@ -186,7 +186,10 @@ impl World {
                 if reason.is_eviction() {
                     gang.evictions += 1;
                     let queue = gang.queue;
-                    self.note_eviction(queue);
+                    // What was lent is not the queue's own to keep by a budget.
+                    if !matches!(reason, StopReason::Reclaimed(_)) {
+                        self.note_eviction(queue);
+                    }
                 }
             }
             Phase::Stopping => {}

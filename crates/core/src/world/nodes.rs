@@ -243,7 +243,8 @@ impl World {
             let shape = &self.classes[class];
             self.total.add(&shape.allocatable, shape.gpu_milli(), 1);
         }
-        if placeable && self.row(idx).node.claim.is_none() {
+        let node = &self.row(idx).node;
+        if node.stays() && node.claim.is_none() {
             for domain in self.topology.path(leaf) {
                 self.standing[domain].add(class, 1);
             }
@@ -255,13 +256,13 @@ impl World {
         let row = self.row(idx);
         let (leaf, class, state, slot) = (row.node.leaf, row.node.class, row.state, row.slot);
         let placeable = row.node.takes_more();
-        let owned = row.node.claim.is_none();
+        let stands = row.node.stays() && row.node.claim.is_none();
         if placeable {
             self.capacity.remove(&self.topology, leaf, slot, state);
             let shape = &self.classes[class];
             self.total.take(&shape.allocatable, shape.gpu_milli(), 1);
         }
-        if placeable && owned {
+        if stands {
             for domain in self.topology.path(leaf) {
                 self.standing[domain].remove(class, 1);
             }

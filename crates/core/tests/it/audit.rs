@@ -86,9 +86,14 @@ fn capacity(world: &World) {
         let mut free: BTreeMap<StateIdx, Vec<NodeIdx>> = BTreeMap::new();
         let mut standing: BTreeMap<ClassIdx, u32> = BTreeMap::new();
         for (idx, node) in world.nodes() {
-            let takes_members = node.takes_more();
-            if takes_members && topology.contains(domain, node.leaf) {
+            if !topology.contains(domain, node.leaf) {
+                continue;
+            }
+            if node.takes_more() {
                 free.entry(world.node_state(idx).expect("it is here")).or_default().push(idx);
+            }
+            // Who is not trusted now will be again: it still counts for what could ever run.
+            if node.stays() {
                 *standing.entry(node.class).or_default() += u32::from(node.claim.is_none());
             }
         }

@@ -108,6 +108,7 @@ impl Books {
             deadline: self.now + Span::mins(15),
             after: Vec::new(),
             gap: 0,
+            ways: Vec::new(),
         }
     }
 

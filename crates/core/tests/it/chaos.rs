@@ -252,6 +252,7 @@ fn placement(rng: &mut Rng, world: &World) -> Action {
         deadline,
         after: Vec::new(),
         gap: 0,
+        ways: Vec::new(),
     })
 }
 

@@ -124,6 +124,7 @@ pub(crate) fn read(world: &World, spec: &OrderSpec) -> Option<order::OrderSpec> 
         deadline: spec.deadline.0,
         after: after.collect::<Option<_>>()?,
         gap: spec.gap,
+        ways: Vec::new(),
     })
 }
 

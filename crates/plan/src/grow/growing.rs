@@ -128,6 +128,51 @@ pub(super) fn who_can<'w>(cycle: &mut Cycle<'w>) -> Vec<Growing<'w>> {
     growing
 }
 
+/// Gangs that would have more members if there were room for them, in which role, and how many: as many as limits allow,
+/// of who has use for them and has not declined them a while ago. Who is being resized, or was a moment ago, will have more
+/// later.
+pub(crate) fn who_lacks<'w>(cycle: &Cycle<'w>) -> Vec<(&'w Gang, u16, u32)> {
+    let (world, now) = (cycle.scratch.world, cycle.now);
+    let mut lacking = Vec::new();
+    for (id, gang) in world.gangs() {
+        let left_alone = world.broken().contains_key(&id) || world.cancelled().contains(&id);
+        let runs = matches!(gang.phase, Phase::Running { .. });
+        if gang.spec.is_rigid() || !runs || left_alone || cycle.is_making_way(id) {
+            continue;
+        }
+        let declines = gang.declined.map(|at| at + cycle.policy.settle_in.saturating_mul(DECLINED));
+        if declines.is_some_and(|until| until > now) {
+            continue;
+        }
+        let mut seats = gang.resize.as_ref().map_or(&gang.seats, |resize| &resize.to).clone();
+        seats.extend(cycle.grown.get(&id).into_iter().flatten());
+        let Some(one) = one(world, now, id, gang, &seats, false) else { continue };
+        for (role, (spec, members)) in gang.spec.roles.iter().zip(&one.members).enumerate() {
+            let more = spec.max.saturating_sub(*members);
+            let allows = |count: u32| quota::allows(&cycle.scratch, gang, gang.sigs[role], count);
+            let most = most_allowed(more, allows);
+            if most > 0 {
+                lacking.push((gang, role as u16, most));
+            }
+        }
+    }
+    lacking
+}
+
+/// The most of so many that is allowed, where fewer are allowed whenever more are.
+fn most_allowed(most: u32, allows: impl Fn(u32) -> bool) -> u32 {
+    let (mut least, mut above) = (0, most + 1);
+    while above - least > 1 {
+        let middle = least + (above - least) / 2;
+        if allows(middle) {
+            least = middle;
+        } else {
+            above = middle;
+        }
+    }
+    least
+}
+
 /// Until when a gang that was resized, or would not be, is left as it is.
 fn settles(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     let settle_in = cycle.policy.settle_in;

@@ -16,6 +16,7 @@ use crate::cycle::Cycle;
 use crate::place::Fits;
 use crate::quota;
 use crate::scratch::Scratch;
+pub(crate) use growing::who_lacks;
 use growing::{Growing, who_can};
 use hand_out::hand_out;
 
@@ -50,6 +51,7 @@ pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut 
     for one in growing.into_iter().filter(|one| !one.added.is_empty() && one.pays()) {
         cycle.scratch.sit(one.gang, &one.added);
         quota::charge_seats(&mut cycle.scratch, one.gang, &one.added);
+        cycle.grown.insert(one.id, one.added.clone());
         tell(one, plan);
     }
 }

@@ -3,8 +3,6 @@
 //! Everything that can be bought is bought first, so that as few as possible make way, and they are told only when
 //! all of the new nodes are there: nobody stops for an order that fails.
 
-use std::collections::BTreeSet;
-
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::money::Money;
@@ -14,8 +12,8 @@ use muster_core::time::{Span, Time};
 
 use muster_core::topology::ROOT;
 
-use super::search::Search;
-use super::{Candidate, SLACK, note, stoppable, surplus_of};
+use super::search::{Limits, Search};
+use super::{Candidate, SLACK, by_right, note, surplus_of};
 use crate::choose::is_worth;
 use crate::cycle::Cycle;
 use crate::place::{Ask, asks};
@@ -30,28 +28,21 @@ pub(crate) fn buy_beside(
     waits_until: Option<Time>,
 ) -> Option<OrderSpec> {
     let gang = cycle.scratch.world.gang(id).expect("it waits");
-    let mut candidates = stoppable(cycle, gang, booked);
-    let stopped: BTreeSet<GangId> = candidates.iter().map(|candidate| candidate.id).collect();
-    let surplus = surplus_of(cycle, gang, booked).into_iter();
-    candidates.extend(surplus.filter(|candidate| !stopped.contains(&candidate.id)));
-    if candidates.is_empty() {
+    let surplus = surplus_of(cycle, gang, booked);
+    let surplus = Some(surplus).filter(|surplus| !surplus.is_empty());
+    let mut ways: Vec<Vec<Candidate<'_>>> = surplus.into_iter().collect();
+    ways.extend(by_right(cycle, gang, booked));
+    if ways.is_empty() {
         return None;
     }
     let ask = asks(&cycle.scratch, gang)[0];
     let (bought, price) = buyable(cycle, gang, &ask);
     let count = ask.count.checked_sub(bought).filter(|count| *count > 0)?;
-    let budgets = cycle.eviction_budgets();
-    let mut trial = cycle.scratch.trial();
-    let search = Search::new(
-        &mut trial,
-        &mut cycle.fits,
-        (id, gang),
-        &candidates,
-        (&budgets, &cycle.leaving),
-        ROOT,
-    );
-    let chosen = search.enough_for(&Ask { count, ..ask })?;
-    drop(trial);
+    let found = ways.iter().find_map(|candidates| {
+        let chosen = enough_for(cycle, (id, gang), candidates, &Ask { count, ..ask })?;
+        Some((candidates, chosen))
+    });
+    let (candidates, chosen) = found?;
     let leaving: Vec<&Candidate<'_>> = chosen.iter().map(|at| &candidates[*at]).collect();
     let lost = leaving.iter().map(|candidate| candidate.counted).sum();
     let rights = leaving.iter().filter_map(|candidate| candidate.right);
@@ -81,6 +72,19 @@ pub(crate) fn buy_beside(
     note(cycle, &ways);
     spec.after = ways;
     Some(spec)
+}
+
+/// Whom to ask so that so many members fit beside what is bought.
+fn enough_for<'w>(
+    cycle: &mut Cycle<'w>,
+    who: (GangId, &'w Gang),
+    candidates: &[Candidate<'w>],
+    ask: &Ask,
+) -> Option<Vec<usize>> {
+    let budgets = cycle.eviction_budgets();
+    let limits = Limits { budgets: &budgets, leaving: &cycle.leaving, was_cut: &cycle.was_cut };
+    let mut trial = cycle.scratch.trial();
+    Search::new(&mut trial, &mut cycle.fits, who, candidates, limits, ROOT).enough_for(ask)
 }
 
 /// Members of a role that all there is to buy would hold, at most, and what that costs an hour.

@@ -7,6 +7,7 @@
 mod beside;
 pub(crate) mod loss;
 mod search;
+mod searches;
 pub(crate) mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +18,13 @@ use muster_core::id::{DomainIdx, GangId, NodeIdx, OrderId, QueueIdx};
 use muster_core::order::{MakesWay, OrderSpec, Place, Reservation};
 use muster_core::plan::{Action, StopReason};
 use muster_core::time::{Span, Time};
-use muster_core::topology::ROOT;
+use muster_core::topology::{Level, ROOT};
 
 use crate::cycle::{Cycle, earliest};
 use crate::place::place;
 pub(crate) use beside::buy_beside;
-use search::{Search, domains};
+use search::{Limits, Search, domains};
+pub(crate) use searches::{MayLook, Searches};
 use standing::Rights;
 pub(crate) use standing::{Leaving, Right};
 
@@ -91,13 +93,9 @@ pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -
     if found.is_some() {
         return found;
     }
-    let mut all = stoppable(cycle, gang, booked);
-    let by_right = !all.is_empty();
-    // Who is stopped has no surplus to give up besides.
-    let stopped: BTreeSet<GangId> = all.iter().map(|candidate| candidate.id).collect();
-    let surplus = surplus_of(cycle, gang, booked).into_iter();
-    all.extend(surplus.filter(|candidate| !stopped.contains(&candidate.id)));
-    let found = if by_right { search(cycle, id, gang, all) } else { None };
+    let by_right = by_right(cycle, gang, booked).into_iter();
+    let found: Vec<Offer> = by_right.filter_map(|all| search(cycle, id, gang, all)).collect();
+    let found = found.into_iter().min_by_key(|offer| offer.counted);
     if found.as_ref().is_some_and(|offer| offer.lost == 0) {
         return found;
     }
@@ -114,6 +112,30 @@ fn surplus_of<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Can
     let rights = Rights::of(cycle, gang);
     let asks = loss::least_size(cycle.scratch.world, gang);
     candidates(cycle, booked, |prey| surplus(&rights, asks, prey))
+}
+
+/// Those who may be asked where some must be stopped, in two ways: who has more members than it needs gives only those up,
+/// or is stopped itself like the others. The second is the same as the first where nobody could do either.
+fn by_right<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Vec<Candidate<'w>>> {
+    let whole = stoppable(cycle, gang, booked);
+    if whole.is_empty() {
+        return Vec::new();
+    }
+    let surplus = surplus_of(cycle, gang, booked);
+    let ids = |of: &[Candidate<'_>]| of.iter().map(|one| one.id).collect::<BTreeSet<_>>();
+    let (stopped, giving) = (ids(&whole), ids(&surplus));
+    let apart = |all: &[Candidate<'w>], from: &BTreeSet<GangId>| {
+        all.iter().filter(|one| !from.contains(&one.id)).cloned().collect::<Vec<_>>()
+    };
+    let mut ways = Vec::new();
+    let only_whole = apart(&whole, &giving);
+    if !only_whole.is_empty() && !stopped.is_disjoint(&giving) {
+        ways.push([only_whole, surplus.clone()].concat());
+    }
+    // Who is stopped has no surplus to give up besides.
+    let only_surplus = apart(&surplus, &stopped);
+    ways.push([whole, only_surplus].concat());
+    ways
 }
 
 /// Everybody who may be stopped, by right.
@@ -261,17 +283,55 @@ fn search<'w>(
         (u128::from(candidate.weight) * 1_000 / u128::from(size), candidate.id)
     });
     let domains = domains(&cycle.scratch, &mut cycle.fits, gang);
-    if let ([ROOT], Some(few)) = (domains.as_slice(), least_lost(cycle, gang, &candidates))
+    if let ([(_, ROOT)], Some(few)) = (domains.as_slice(), least_lost(cycle, gang, &candidates))
         && let Some(found) = search_in(cycle, id, gang, ROOT, &candidates[..few])
     {
         return Some(found);
     }
     let mut best: Option<Offer> = None;
-    for domain in domains.into_iter().take(DOMAINS) {
+    let promising = promising(cycle, gang, domains, &candidates);
+    if promising.len() > DOMAINS {
+        cycle.was_cut.set(true);
+    }
+    for domain in promising.into_iter().take(DOMAINS) {
         let found = search_in(cycle, id, gang, domain, &candidates);
         best = best.into_iter().chain(found).min_by_key(|offer| offer.counted);
     }
     best
+}
+
+/// Those of some domains where somebody could leave: first those with room enough for the gang's first role by what is free
+/// and what would be, in GPUs; among these as in `domains`.
+fn promising(
+    cycle: &Cycle<'_>,
+    gang: &Gang,
+    domains: Vec<(u64, DomainIdx)>,
+    candidates: &[Candidate<'_>],
+) -> Vec<DomainIdx> {
+    let world = cycle.scratch.world;
+    let Some(Level::Domain(level)) = gang.level.filter(|_| domains.len() > DOMAINS) else {
+        return domains.into_iter().map(|(_, domain)| domain).collect();
+    };
+    let mut left: BTreeMap<DomainIdx, u64> = BTreeMap::new();
+    for candidate in candidates {
+        for seat in &candidate.seats {
+            let leaf = world.node(seat.node).map(|node| node.leaf);
+            if let Some(domain) = leaf.and_then(|leaf| world.topology().around(leaf, level)) {
+                *left.entry(domain).or_default() += loss::size(world, candidate.gang, &[*seat]);
+            }
+        }
+    }
+    let each = world.signature(gang.sigs[0]).gpu_milli().max(1);
+    let needs = each.saturating_mul(u64::from(gang.spec.roles[0].min));
+    let mut all: Vec<(bool, DomainIdx)> = domains
+        .into_iter()
+        .filter_map(|(free, domain)| {
+            let room = free.saturating_mul(each).saturating_add(*left.get(&domain)?);
+            Some((room < needs, domain))
+        })
+        .collect();
+    all.sort_by_key(|(is_too_small, _)| *is_too_small);
+    all.into_iter().map(|(_, domain)| domain).collect()
 }
 
 fn search_in<'w>(
@@ -284,7 +344,7 @@ fn search_in<'w>(
     let budgets = cycle.eviction_budgets();
     let mut trial = cycle.scratch.trial();
     let who = (id, gang);
-    let limits = (&budgets, &cycle.leaving);
+    let limits = Limits { budgets: &budgets, leaving: &cycle.leaving, was_cut: &cycle.was_cut };
     Search::new(&mut trial, &mut cycle.fits, who, candidates, limits, domain).all()
 }
 
@@ -315,6 +375,7 @@ fn move_others(
             Some(stuck) => all.retain(|candidate| candidate.id != stuck),
         }
     }
+    cycle.was_cut.set(true);
     None
 }
 
@@ -351,6 +412,7 @@ pub(crate) fn take(cycle: &mut Cycle<'_>, id: GangId, offer: &Offer) -> (OrderSp
         deadline: cycle.now + offer.delay + SLACK,
         after: offer.ways.clone(),
         gap: 0,
+        ways: Vec::new(),
     };
     cycle.orders_given += 1;
     let told = offer.ways.iter().filter_map(|way| tell(cycle.scratch.world.gang(way.gang)?, way));

@@ -3,6 +3,7 @@
 //! On every node the cheapest gangs that would have to leave it for one more member are known. The cheapest such
 //! step is taken again and again, until the gang fits. Then everybody who turned out not to be in the way stays.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_core::gang::{Gang, Seat, without};
@@ -21,6 +22,17 @@ use crate::scratch::Scratch;
 /// Steps taken in one search, at most.
 const STEPS: usize = 4_096;
 
+/// What bounds a search.
+#[derive(Clone, Copy)]
+pub(super) struct Limits<'c> {
+    /// How many more of each queue may be stopped now; any number when absent.
+    pub(super) budgets: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
+    /// What others are leaving already.
+    pub(super) leaving: &'c Leaving,
+    /// Told when a search ends for want of time.
+    pub(super) was_cut: &'c Cell<bool>,
+}
+
 /// Who could make way, and the world without those that were chosen so far.
 pub(super) struct Search<'c, 's, 'w> {
     pub(super) scratch: &'s mut Scratch<'w>,
@@ -28,10 +40,7 @@ pub(super) struct Search<'c, 's, 'w> {
     pub(super) id: GangId,
     pub(super) gang: &'w Gang,
     pub(super) candidates: &'c [Candidate<'w>],
-    /// How many more of each queue may be stopped now; any number when absent.
-    pub(super) budgets: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
-    /// What others are leaving already.
-    leaving: &'c Leaving,
+    limits: Limits<'c>,
     chosen: Vec<usize>,
     out: Vec<bool>,
     /// Where the gang is to fit.
@@ -51,7 +60,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         fits: &'s mut Fits,
         (id, gang): (GangId, &'w Gang),
         candidates: &'c [Candidate<'w>],
-        (budgets, leaving): (&'c BTreeMap<muster_core::id::QueueIdx, u32>, &'c Leaving),
+        limits: Limits<'c>,
         domain: DomainIdx,
     ) -> Self {
         let world = scratch.world;
@@ -74,20 +83,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             .collect();
         let out = vec![false; candidates.len()];
         let (chosen, spent) = (Vec::new(), BTreeMap::new());
-        Self {
-            scratch,
-            fits,
-            id,
-            gang,
-            candidates,
-            budgets,
-            leaving,
-            chosen,
-            out,
-            domain,
-            on,
-            spent,
-        }
+        Self { scratch, fits, id, gang, candidates, limits, chosen, out, domain, on, spent }
     }
 
     /// Whom to ask so that the gang fits. The scratch is a trial's.
@@ -164,6 +160,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
                 return Some(());
             }
         }
+        self.limits.was_cut.set(true);
         None
     }
 
@@ -260,13 +257,13 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         let queue = candidate.gang.queue;
         match candidate.right {
             Some(Right::Lent)
-                if !is_lent(self.scratch, self.leaving, self.gang, candidate.gang) =>
+                if !is_lent(self.scratch, self.limits.leaving, self.gang, candidate.gang) =>
             {
                 return false;
             }
             Some(Right::Lower | Right::Turn | Right::Move) => {
                 let spent = self.spent.entry(queue).or_default();
-                if self.budgets.get(&queue).is_some_and(|most| *spent >= *most) {
+                if self.limits.budgets.get(&queue).is_some_and(|most| *spent >= *most) {
                     return false;
                 }
                 *spent += 1;
@@ -345,14 +342,19 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     }
 }
 
-/// All domains in which a gang must fit as a whole, those with most room first; the root if it need not.
-pub(super) fn domains(scratch: &Scratch<'_>, fits: &mut Fits, gang: &Gang) -> Vec<DomainIdx> {
+/// All domains in which a gang must fit as a whole, with how many of its first role fit there, those with most room first;
+/// the root if it need not.
+pub(super) fn domains(
+    scratch: &Scratch<'_>,
+    fits: &mut Fits,
+    gang: &Gang,
+) -> Vec<(u64, DomainIdx)> {
     use muster_core::gang::Closeness;
     use muster_core::topology::Level;
     let (Some(Closeness::Required(_)), Some(Level::Domain(level))) =
         (&gang.spec.closeness, gang.level)
     else {
-        return vec![ROOT];
+        return vec![(0, ROOT)];
     };
     let topology = scratch.world.topology();
     let want = Want::any(gang.sigs[0]);
@@ -360,5 +362,5 @@ pub(super) fn domains(scratch: &Scratch<'_>, fits: &mut Fits, gang: &Gang) -> Ve
     let mut all: Vec<(u64, DomainIdx)> =
         named.map(|domain| (fits.in_domain(scratch, *domain, want), *domain)).collect();
     all.sort_unstable_by_key(|(room, domain)| (std::cmp::Reverse(*room), domain.index()));
-    all.into_iter().map(|(_, domain)| domain).collect()
+    all
 }

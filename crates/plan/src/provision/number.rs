@@ -49,5 +49,6 @@ pub(super) fn number(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, draft: Draf
         deadline,
         after: Vec::new(),
         gap: draft.gap,
+        ways: Vec::new(),
     }
 }

@@ -12,7 +12,8 @@ use muster_core::order::ClaimState;
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Span;
 
-use crate::cycle::Cycle;
+use crate::cycle::{Cycle, earliest};
+use crate::make_way::loss::lost_time;
 use crate::place::place;
 
 /// Empties the least used node that can be emptied, if there is one worth it.
@@ -66,17 +67,18 @@ fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
         if let Some(budget) = budgets.get_mut(&gang.queue) {
             *budget = budget.checked_sub(1)?;
         }
-        if gang.restarts > 0
-            || gang.resize.is_some()
-            || !may
-            || ran < gang.spec.disruption.min_runtime
-        {
+        if gang.restarts > 0 || gang.resize.is_some() || !may {
             return None;
         }
-        // Without a checkpoint all it did is lost, on every node it holds.
+        if ran < gang.spec.disruption.min_runtime {
+            cycle.wake = earliest(cycle.wake, Some(at + gang.spec.disruption.min_runtime));
+            return None;
+        }
+        // What it cannot save and starting again, on every node it holds.
         let mut nodes: Vec<NodeIdx> = gang.seats.iter().map(|seat| seat.node).collect();
+        nodes.sort_unstable();
         nodes.dedup();
-        lost += ran.as_secs_f64() * nodes.len() as f64;
+        lost += lost_time(gang, now).as_secs_f64() * nodes.len() as f64;
         let end = gang.said_end().unwrap_or(now);
         left = left.max(end.since(now));
     }

@@ -89,7 +89,9 @@ fn wanted_nodes(plan: &Plan) -> BTreeSet<NodeIdx> {
     let mut wanted = BTreeSet::new();
     for action in plan.actions() {
         match action {
-            Action::Admit { seats, .. } => wanted.extend(seats.iter().map(|seat| seat.node)),
+            Action::Admit { seats, .. } | Action::Resize { seats, .. } => {
+                wanted.extend(seats.iter().map(|seat| seat.node));
+            }
             Action::Order(spec) => {
                 wanted.extend(spec.reservations.iter().filter_map(|r| match r.place {
                     Place::Node(node) => Some(node),

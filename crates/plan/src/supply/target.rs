@@ -12,6 +12,7 @@ use muster_core::time::{Span, Time};
 
 use super::ledger::Holdings;
 use crate::cycle::{Cycle, earliest};
+use crate::grow::who_lacks;
 use crate::place::Ask;
 use crate::provision::{members_per_node, offerings_for};
 
@@ -68,23 +69,23 @@ fn replacing(cycle: &Cycle<'_>, idx: PoolIdx) -> u32 {
     world.noticed().filter_map(|(_, node)| used(node)).count() as u32
 }
 
-/// Nodes of a pool that gangs which run could grow onto, where the pool says that they may be bought for that.
+/// Nodes of a pool that gangs which run could grow onto, where the pool says that they may be bought for that: as many as
+/// would be full. What a gang lacks is counted in the first such pool that suits it, and nowhere else.
 fn growth(cycle: &mut Cycle<'_>, idx: PoolIdx) -> u32 {
     let world = cycle.scratch.world;
     if !world.pools()[idx].spec.grow {
         return 0;
     }
-    let mut nodes = 0;
-    for (_, gang) in world.gangs().filter(|(_, gang)| !gang.spec.is_rigid() && gang.is_steady()) {
-        for (role, spec) in gang.spec.roles.iter().enumerate() {
-            let lacking = spec.max.saturating_sub(gang.members_in(role as u16));
-            let ask = Ask { role: role as u16, sig: gang.sigs[role], count: lacking.max(1) };
-            let offerings = offerings_for(cycle, gang, &ask);
-            let Some(offering) = offerings.into_iter().find(|o| o.pool == idx) else { continue };
-            nodes += lacking / members_per_node(cycle, offering, &ask).max(1);
-        }
+    let mut thousandths: u64 = 0;
+    for (gang, role, lacking) in who_lacks(cycle) {
+        let ask = Ask { role, sig: gang.sigs[usize::from(role)], count: lacking };
+        let offerings = offerings_for(cycle, gang, &ask).into_iter();
+        let first = offerings.filter(|o| world.pools()[o.pool].spec.grow).min_by_key(|o| o.pool);
+        let Some(offering) = first.filter(|offering| offering.pool == idx) else { continue };
+        let each = u64::from(members_per_node(cycle, offering, &ask).max(1));
+        thousandths += u64::from(lacking) * 1_000 / each;
     }
-    nodes
+    u32::try_from(thousandths / 1_000).unwrap_or(u32::MAX)
 }
 
 /// How large the pool should be because of the hour, and when that changes next.

@@ -118,3 +118,49 @@ fn an_impossible_gang_becomes_possible_when_the_world_changes() {
     order o0 for train: 1 x p/gpu8@a by 15m: a1[0-7] c0[0-7]
     ");
 }
+
+#[test]
+fn who_can_never_run_is_told_so_behind_others_too() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        queue team gpu=8
+        gang runs 1x8gpu for=1h queue=team
+        plan
+        started runs
+        gang next 1x8gpu for=1h queue=team
+        gang never 1x9gpu for=1h queue=team
+        plan
+    "), @"
+    admit runs: a1[0-7]
+    runs runs
+    next waits #1: queue team holds 8gpu, wants 8gpu, limit 8gpu
+    never is impossible: r0 fits nowhere
+    ");
+}
+
+#[test]
+fn who_fits_only_on_a_node_that_is_not_trusted_now_waits_for_it() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        gang train 1x8gpu for=10h
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+        started train
+        lost a1
+        plan
+        stopped train
+        node a1 gpus=8
+        plan
+    "), @"
+    admit train: a1[0-7]
+    stop train: a1 lost
+    admit train: a1[0-7]
+    stop train: a1 lost
+    train waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}

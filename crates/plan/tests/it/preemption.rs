@@ -1799,3 +1799,80 @@ fn where_the_loss_is_the_same_the_lower_priority_is_stopped() {
     low is stopping
     ");
 }
+
+#[test]
+fn under_its_queues_limit_a_gang_does_not_wait_for_nodes_that_would_not_help() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        pool p : zone=a price=1
+        queue team gpu=16
+        gang low[1..2] 1x8gpu preemptible for=100h queue=team
+        plan
+        started low[1..2]
+        +50h
+        gang high 1x8gpu prio=1 for=1h queue=team
+        plan ways
+    "), @"
+    admit low1: a1[0-7]
+    admit low2: a2[0-7]
+    -- 2d2h
+    order o0 for high:  by 2d2h2m after all 1 of low1: a1[0-7]
+    stop low1: preempted by high
+    low1 is stopping
+    low2 runs
+      high Wait in 2d2h for 500.00: 0 others lose 0s
+    * high Preempt in 0s for 50.00: 1 others lose 16d16h
+    ");
+}
+
+#[test]
+fn who_has_more_than_it_needs_gives_that_up_beside_others_that_are_stopped() {
+    assert_snapshot!(check("
+        node a[1..5] gpus=8
+        gang wide 1..3x8gpu preemptible for=10h
+        plan
+        started wide
+        gang rigid 2x8gpu preemptible for=10h
+        plan
+        started rigid
+        +1h
+        gang high 4x8gpu prio=1 for=1h
+        plan
+    "), @"
+    admit wide: a1[0-7] a2[0-7] a3[0-7]
+    admit rigid: a4[0-7] a5[0-7]
+    wide runs
+    -- 1h
+    order o0 for high:  by 1h2m after 2 of wide, all 2 of rigid: a2[0-7] a3[0-7] a4[0-7] a5[0-7]
+    resize wide from 3 to 1: a1[0-7]
+    stop rigid: preempted by high
+    wide runs
+    rigid is stopping
+    ");
+}
+
+#[test]
+fn one_users_limit_does_not_keep_others_from_having_somebody_make_way() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        queue team each=8
+        gang ann 1x8gpu for=10h prio=5 queue=team user=ann
+        gang bob 1x8gpu preemptible for=10h queue=team user=bob
+        plan
+        started ann
+        started bob
+        +1h
+        gang more 1x8gpu prio=1 for=1h queue=team user=ann
+        gang eve 1x8gpu prio=1 for=1h queue=team user=eve
+        plan
+    "), @"
+    admit ann: a1[0-7]
+    admit bob: a2[0-7]
+    -- 1h
+    order o0 for eve:  by 1h2m after all 1 of bob: a2[0-7]
+    stop bob: preempted by eve
+    ann runs
+    bob is stopping
+    more waits #1: user in team holds 8gpu, wants 8gpu, limit 8gpu
+    ");
+}

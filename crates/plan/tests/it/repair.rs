@@ -815,3 +815,44 @@ fn a_node_that_is_not_ready_under_a_gang_is_not_lost() {
     train runs
     ");
 }
+
+#[test]
+fn it_keeps_its_seats_under_the_default_order_too() {
+    assert_snapshot!(check("
+        policy muster
+        node a[1..2] gpus=8
+        node z1 gpus=8 label:own=z
+        gang firm 1x8gpu for=1h if:own=z
+        gang train 2x8gpu for=10h
+        plan
+        started train
+        started firm
+        gang small 1x8gpu for=100h
+        +30m
+        lost a1
+        plan
+        stopped train
+        plan
+        +30m
+        end firm
+        node a3 gpus=8
+        plan
+    "), @"
+    admit firm: z1[0-7]
+    admit train: a1[0-7] a2[0-7]
+    -- 30m
+    stop train: a1 lost
+    small starts by 1h
+    firm runs
+    small waits #1: r0 fits 0 of 1, provisioning off
+    -- 30m
+    train starts by 1h
+    small starts by 11h
+    firm runs
+    train waits #1: r0 fits 1 of 2, provisioning off
+    small waits #2: behind train
+    -- 1h
+    admit train: a3[0-7] a2[0-7]
+    admit small: z1[0-7]
+    ");
+}

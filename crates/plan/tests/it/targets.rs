@@ -298,3 +298,20 @@ fn orders_come_first_and_warm_nodes_under_way_are_theirs() {
     admit train: c0[0-7] c1[0-7]
     ");
 }
+
+#[test]
+fn nothing_is_bought_to_grow_onto_beyond_a_limit() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        pool p grow=yes : zone=a price=10
+        queue team gpu=16
+        gang wide 1..4x8gpu preemptible for=10h queue=team
+        plan
+        started wide
+        plan
+    "), @"
+    admit wide: a1[0-7]
+    stock c0 p/gpu8@a
+    wide runs
+    ");
+}

@@ -641,3 +641,31 @@ fn nobody_is_told_to_leave_before_what_was_bought_is_there() {
     high waits #1: r0 fits 0 of 2, offerings avoided until 1h3m
     ");
 }
+
+#[test]
+fn what_was_compared_is_told_as_long_as_the_order_assembles() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        pool p : zone=a price=10
+        gang firm 1x8gpu for=10h
+        plan
+        started firm
+        +1h
+        gang next 1x8gpu for=1h
+        plan ways
+        +1m
+        plan ways
+    "), @"
+    admit firm: a1[0-7]
+    -- 1h
+    order o0 for next: 1 x p/gpu8@a by 1h15m: c0[0-7]
+    firm runs
+      next Wait in 9h for 90.00: 0 others lose 0s
+    * next Buy in 3m for 11.00: 0 others lose 0s
+    -- 1h1m
+    firm runs
+    next assembles o0: 0 of 1 by 1h15m
+      next Wait in 9h for 90.00: 0 others lose 0s
+    * next Buy in 3m for 11.00: 0 others lose 0s
+    ");
+}
