@@ -7,6 +7,7 @@ mod ahead;
 mod bad_input;
 mod disruption;
 mod draw;
+mod kinds;
 mod sabotage;
 mod tenants;
 
