@@ -10,6 +10,7 @@ mod exit;
 mod keep;
 mod load;
 mod say;
+mod settings;
 mod undone;
 mod why;
 mod yaml;

@@ -75,6 +75,8 @@ pub(crate) struct Args {
     /// of a stock-out), `as-listed` as the pools list them
     #[arg(long, value_name = "NAME", default_value = "by-cost", value_parser = failover, help_heading = "Supply")]
     failover: Failover,
+    #[arg(long, value_name = "NAME=VALUE", help = crate::settings::help())]
+    set: Vec<String>,
     /// What happens first within one instant: `muster` takes all of it and plans once, `pyss` plans after
     /// every submission and every end, as the simulator behind the published backfilling results does
     #[arg(long, value_name = "NAME", default_value = "muster", value_enum)]
@@ -237,7 +239,8 @@ fn simulate(
 ) -> anyhow::Result<(Sim, Summary)> {
     // Verdicts are for those who read them: recordings, and the check that nobody overtakes under fifo.
     let explain = record && args.record.is_some() || order == QueueOrder::Fifo;
-    let policy = Policy { order, explain, failover: args.failover, ..Policy::default() };
+    let mut policy = Policy { order, explain, failover: args.failover, ..Policy::default() };
+    crate::settings::apply(&mut policy, &args.set)?;
     let recorder = args.record.as_deref().filter(|_| record).map(outputs::recorder).transpose()?;
     let step = match args.event_order {
         EventOrder::Muster => Step::Instant,

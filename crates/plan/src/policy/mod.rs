@@ -10,6 +10,7 @@ mod edf;
 mod fair;
 mod fifo;
 mod muster;
+mod settings;
 mod sjf;
 mod wfp;
 

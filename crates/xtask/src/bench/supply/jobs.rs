@@ -43,9 +43,13 @@ fn job(i: usize, line: &str) -> anyhow::Result<Job> {
     let run = Span::from_secs_f64(duration.parse().context("duration")?);
     let gpus: u32 = gpus.parse().context("num_gpu")?;
     ensure!(gpus > 0, "no GPUs asked for");
-    ensure!(gpus <= NODE || gpus.is_multiple_of(NODE), "{gpus} GPUs are no whole machines");
-    let (members, each) = if gpus <= NODE { (1, gpus) } else { (gpus / NODE, NODE) };
-    Ok(Job::new(gang(i, members, each as u16), submit, run))
+    let members = members(gpus);
+    Ok(Job::new(gang(i, members, (gpus / members) as u16), submit, run))
+}
+
+/// As few members as can be that all have the same number of GPUs: whole machines where that comes out even.
+fn members(gpus: u32) -> u32 {
+    (gpus.div_ceil(NODE)..=gpus).find(|members| gpus.is_multiple_of(*members)).unwrap_or(gpus)
 }
 
 /// One rigid role. Cores and memory are a GPU's part of its machine, so that GPUs alone decide. Nobody says how
@@ -83,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_one_machine_is_a_gang_of_whole_machines() {
+    fn more_than_one_machine_is_a_gang_of_members_alike() {
         let shape = |line| {
             let role = job(0, line).unwrap().gang.roles[0].clone();
             (role.min, role.request.gpu.unwrap().count)
@@ -91,7 +95,8 @@ mod tests {
         assert_eq!(shape("a,10,20,1"), (1, 1));
         assert_eq!(shape("a,10,20,8"), (1, 8));
         assert_eq!(shape("a,10,20,64"), (8, 8));
-        assert!(job(0, "a,10,20,12").is_err());
+        assert_eq!(shape("a,10,20,12"), (2, 6));
+        assert_eq!(shape("a,10,20,11"), (11, 1));
         assert!(job(0, "a,10,20").is_err());
     }
 }

@@ -45,7 +45,8 @@ pub(crate) struct Args {
     /// Only jobs submitted within so many days of the first
     #[arg(long, value_name = "N")]
     days: Option<u64>,
-    /// How long an unused node is kept, by Muster's pools and by the rivals that keep nodes
+    /// How long an unused node is kept, by `muster-reactive` and by the rivals that keep nodes; `muster` has a setting of
+    /// its own
     #[arg(long, value_name = "SPAN", default_value_t = model::IDLE_AFTER)]
     idle_after: Span,
 }
