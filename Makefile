@@ -2,6 +2,8 @@
 
 CARGO ?= cargo
 FAULT_SEEDS ?= 400
+# What the tests have built is used as it is: a build for speed takes longer than it would save here.
+RUN_BUILT = $(CARGO) run --quiet --profile test
 
 .PHONY: help run test lint unit cluster faults examples fuzz bench clean
 
@@ -21,15 +23,15 @@ unit: ## Unit, case, property and command-line tests
 	$(CARGO) test --workspace --quiet
 
 cluster: ## Tests against a real Kubernetes, which is built first if it can be (see docs/testing.md)
-	$(CARGO) xtask testbed --may-skip
+	$(RUN_BUILT) --package muster-xtask -- testbed --may-skip
 	$(CARGO) test --package muster-testkit --features cluster --test cluster --quiet
 	$(CARGO) test --package muster-kube --features cluster --test cluster --quiet -- --test-threads 3
 
 faults: ## Random worlds with random faults, every promise checked after every event
-	$(CARGO) xtask faults --seeds $(FAULT_SEEDS)
+	$(RUN_BUILT) --package muster-xtask -- faults --seeds $(FAULT_SEEDS)
 
 examples: ## Every example is a valid manifest
-	$(CARGO) run --quiet --package muster-cli -- check $(wildcard examples/*.yaml examples/workloads/*.yaml)
+	$(RUN_BUILT) --package muster-cli -- check $(wildcard examples/*.yaml examples/workloads/*.yaml)
 
 fuzz: ## Fuzz the HTTP API of a control plane from its own OpenAPI document (schemathesis, from PyPI)
 	sh crates/server/tests/fuzz/real.sh
