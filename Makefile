@@ -2,10 +2,11 @@
 
 CARGO ?= cargo
 FAULT_SEEDS ?= 400
-# What the tests have built is used as it is: a build for speed takes longer than it would save here.
-RUN_BUILT = $(CARGO) run --quiet --profile test
+# All of the workspace with all features, always: parts of it alone would be other builds of everything below them.
+ALL = --workspace --all-features
+BUILT = $(or $(CARGO_TARGET_DIR),target)/debug
 
-.PHONY: help run test lint unit cluster faults examples fuzz bench clean
+.PHONY: help run test lint unit built cluster faults examples fuzz bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -17,21 +18,23 @@ test: lint unit cluster faults examples ## Everything CI runs
 
 lint: ## Formatting and clippy, warnings are errors
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --all-features --quiet -- --deny warnings
+	$(CARGO) clippy $(ALL) --all-targets --quiet -- --deny warnings
 
 unit: ## Unit, case, property and command-line tests
-	$(CARGO) test --workspace --quiet
+	$(CARGO) test $(ALL) --lib --bins --test it --test api --test foreign --quiet
 
-cluster: ## Tests against a real Kubernetes, which is built first if it can be (see docs/testing.md)
-	$(RUN_BUILT) --package muster-xtask -- testbed --may-skip
-	$(CARGO) test --package muster-testkit --features cluster --test cluster --quiet
-	$(CARGO) test --package muster-kube --features cluster --test cluster --quiet -- --test-threads 3
+built:
+	$(CARGO) build $(ALL) --bins --profile test --quiet
 
-faults: ## Random worlds with random faults, every promise checked after every event
-	$(RUN_BUILT) --package muster-xtask -- faults --seeds $(FAULT_SEEDS)
+cluster: built ## Tests against a real Kubernetes, which is built first if it can be (see docs/testing.md)
+	$(BUILT)/xtask testbed --may-skip
+	$(CARGO) test $(ALL) --test cluster --quiet -- --test-threads 3
 
-examples: ## Every example is a valid manifest
-	$(RUN_BUILT) --package muster-cli -- check $(wildcard examples/*.yaml examples/workloads/*.yaml)
+faults: built ## Random worlds with random faults, every promise checked after every event
+	$(BUILT)/xtask faults --seeds $(FAULT_SEEDS)
+
+examples: built ## Every example is a valid manifest
+	$(BUILT)/muster check $(wildcard examples/*.yaml examples/workloads/*.yaml)
 
 fuzz: ## Fuzz the HTTP API of a control plane from its own OpenAPI document (schemathesis, from PyPI)
 	sh crates/server/tests/fuzz/real.sh
