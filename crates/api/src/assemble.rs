@@ -100,7 +100,8 @@ pub fn assemble(
     rest::fill_up(&mut roles, terms, members.len())?;
     roles::set_minimums(&mut roles, terms);
     rest::by_resources(&mut roles, terms);
-    roles.retain(|role| role.most > role.done);
+    // That there could be more of them does not make members of those that are done.
+    roles.retain(|role| !role.members.is_empty() || role.absent() > 0);
     if roles.is_empty() {
         return Err(Unassembled::Over);
     }

@@ -34,12 +34,13 @@ impl Host {
             self.changed = false;
             let decided = plan(&self.world, self.now(), &self.policy);
             self.wake = decided.wake;
-            let acts = !decided.groups.is_empty();
+            let mut acts = false;
             for group in &decided.groups {
-                self.carry_out(group);
+                acts |= self.carry_out(group);
             }
             self.tell(&decided);
-            if !acts {
+            // What was seen to stand in the way of an action is news to the planner.
+            if !acts && !self.changed {
                 return;
             }
         }
@@ -51,17 +52,20 @@ impl Host {
         self.tally.targets = plan.targets.iter().copied().collect();
     }
 
-    /// Does everything in a group, or nothing of it.
-    fn carry_out(&mut self, group: &ActionGroup) {
+    /// Does everything in a group, or nothing of it. Whether anything was done.
+    fn carry_out(&mut self, group: &ActionGroup) -> bool {
         if !group.actions.iter().all(|action| self.can(action)) {
-            return;
+            return false;
         }
+        let mut done = false;
         for action in &group.actions {
             if !self.happened(&Event::Decided(action.clone())) {
-                return;
+                return done;
             }
+            done = true;
             self.hand_out(action);
         }
+        done
     }
 
     /// Whether what is seen allows an action. A gang whose pods went away meanwhile is not started with fewer.
@@ -85,7 +89,8 @@ impl Host {
         let whole = to_come || roles.all(|(at, role)| is_there(at, role.min));
         if !whole {
             tracing::info!(gang = &*name, "its pods went away before it could start");
-            if gang.phase == Phase::Waiting {
+            self.give_order_up(*id);
+            if self.world.gang(*id).is_some_and(|gang| gang.phase == Phase::Waiting) {
                 self.happened(&Event::GangCancelled(*id));
                 self.groups.get_mut(&name).expect("just seen").spec = None;
                 // What another scheduler has to place will be seen when it has.
@@ -110,15 +115,23 @@ impl Host {
             return true;
         }
         tracing::debug!(gang = &**name, "what it is tied to has changed");
-        if let Phase::Assembling(order) = gang.phase {
-            let reason = RollbackReason::NotNeeded;
-            if self.happened(&Event::Decided(Action::RollBack { order, reason })) {
-                self.close(order, "RolledBack");
-            }
-        }
+        self.give_order_up(id);
         self.gang_is(name, gathered);
         self.settle_tokens();
         false
+    }
+
+    /// An order that assembles for what a gang no longer is ends. What it has brought so far is anybody's, most likely
+    /// the same gang's as soon as it is planned anew.
+    pub(super) fn give_order_up(&mut self, id: GangId) {
+        let Some(Phase::Assembling(order)) = self.world.gang(id).map(|gang| gang.phase.clone())
+        else {
+            return;
+        };
+        let reason = RollbackReason::NotNeeded;
+        if self.happened(&Event::Decided(Action::RollBack { order, reason })) {
+            self.close(order, "RolledBack");
+        }
     }
 
     fn hand_out(&mut self, action: &Action) {
@@ -316,6 +329,10 @@ impl Host {
                 }
             }
             Told::Called(gang) => drop(self.dirty.gangs.insert(gang)),
+            Told::Later(gang) => {
+                self.later.remove(&gang);
+                self.dirty.gangs.insert(gang);
+            }
             Told::Unwritten(gang) => self.unwrite(&gang),
             Told::NotMade { gang, pod, why } => self.was_not_made(gang, &pod, why),
             Told::NotSentAway { gang, pod } => {

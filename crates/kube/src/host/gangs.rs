@@ -180,12 +180,31 @@ impl Host {
                 let id = self.world.gang_named(name).expect("known");
                 self.is_other_than_said(name, id, spec);
             }
-            // What runs or has an order stays as it was taken in.
+            // An order for what it was would start it in part, or hold nodes that nobody uses.
+            Err(_) if known && self.is_assembling(name) => {
+                tracing::info!(gang = &**name, "it is another than its order was made for");
+                self.change_anew(name, spec);
+            }
+            // What runs stays as it was taken in.
             Err(refusal) if known => {
                 tracing::debug!(gang = &**name, %refusal, "not changed");
                 self.keep_roles(name, &spec);
             }
             Err(refusal) => drop(self.groups.trouble(name, Some(refusal.to_string()))),
+        }
+    }
+
+    fn is_assembling(&self, name: &str) -> bool {
+        let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
+        gang.is_some_and(|gang| matches!(gang.phase, Phase::Assembling(_)))
+    }
+
+    /// Ends the order of a gang that has become another, and has it planned as what it is, in its old place.
+    fn change_anew(&mut self, name: &Arc<str>, spec: GangSpec) {
+        let Some(id) = self.world.gang_named(name) else { return };
+        self.give_order_up(id);
+        if self.happened(&Event::GangChanged(spec.clone())) {
+            self.groups.get_mut(name).expect("just seen").spec = Some(spec);
         }
     }
 

@@ -3,28 +3,24 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use kube::api::ApiResource;
 use muster_api::pod::GpuNames;
-use muster_core::World;
 use muster_core::time::Span;
-use muster_core::topology::Levels;
-use muster_forecast::Forecaster;
 use muster_plan::Policy;
-use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
-use super::events::Crier;
-use super::groups::Groups;
-use super::objects::{CLAIMS, Sources};
-use super::{Dirty, Host};
+use super::objects::CLAIMS;
+use super::record::AGAIN;
+use super::{Host, Told};
 use crate::discover::{Heard, Wanted, served};
 use crate::hands::{Hands, Pauses};
 use crate::intake::Interest;
 use crate::lease::{self, Campaign, Leadership};
-use crate::mirror::{Mirror, Touched};
+use crate::mirror::Touched;
 use crate::objects::Pod;
 use crate::watch::{Newest, Watches};
 
@@ -34,6 +30,10 @@ const CHANGES: usize = 16_384;
 const LOOK_AROUND: Duration = Duration::from_secs(30);
 /// The longest that nothing is decided: clocks are compared, deadlines looked at.
 const AT_LEAST: Duration = Duration::from_secs(10);
+
+/// How often one gang is looked at in one turn. Each look may bring it a step further, and a handful is what the longest
+/// way takes.
+const LOOKS: u32 = 16;
 
 /// Cloud disks take some ten seconds; whoever needs more than this has most likely been told a node that cannot have it.
 const VOLUME_PATIENCE: Span = Span::mins(2);
@@ -132,36 +132,7 @@ pub async fn run(
     let newest = Newest::default();
     let mut watches = Watches::new(client.clone(), changes, newest.clone());
     let hands = Hands::new(client.clone(), leadership.clone());
-    let mut host = Host {
-        config: config.clone(),
-        mirror: Mirror::default(),
-        sources: Sources::default(),
-        world: World::new(Levels::default()),
-        policy: config.policy.clone(),
-        pools: BTreeMap::new(),
-        groups: Groups::default(),
-        ties: super::ties::Ties::default(),
-        requests: super::requests::Requests::default(),
-        requisitions: super::requisitions::Requisitions::default(),
-        orders_of: BTreeMap::new(),
-        verdicts: Vec::new(),
-        expected: BTreeMap::new(),
-        written: super::status::Written::default(),
-        unwritten: false,
-        seen_nodes: FxHashMap::default(),
-        dirty: Dirty::default(),
-        hands,
-        crier: Crier::new(
-            client.clone(),
-            config.lease.as_ref().map(|lease| lease.identity.clone()),
-        ),
-        lanes: super::lanes::Lanes::default(),
-        tally: super::tally::Tally::default(),
-        forecaster: Forecaster::default(),
-        told,
-        changed: false,
-        wake: None,
-    };
+    let mut host = Host::new(&config, &client, hands, told);
     let (mut pauses, mut heard_of, mut knows) = (Pauses::new(), Heard::default(), false);
     loop {
         let asked = async {
@@ -260,7 +231,7 @@ impl Host {
         sought
     }
 
-    fn watch(&mut self, served: Served, watches: &mut Watches) {
+    pub(super) fn watch(&mut self, served: Served, watches: &mut Watches) {
         for (interest, kind) in served {
             match interest {
                 Some(interest) => {
@@ -276,7 +247,7 @@ impl Host {
     }
 
     /// Takes in what was seen. Before the World is made there is nothing to tell it: it will be made of all there is.
-    fn take(&mut self, touched: Touched) {
+    pub(super) fn take(&mut self, touched: Touched) {
         if !self.world.is_synced() {
             return;
         }
@@ -290,7 +261,7 @@ impl Host {
     }
 
     /// Looks at everything that has changed, and decides.
-    fn turn(&mut self) {
+    pub(super) fn turn(&mut self) {
         if !self.world.is_synced() {
             self.rebuild();
         }
@@ -299,12 +270,18 @@ impl Host {
         self.tire_of_requests();
         let disturbed = self.ties.disturbed();
         self.dirty.gangs.extend(disturbed);
+        let mut looks: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
             for node in std::mem::take(&mut self.dirty.nodes) {
                 self.look_at_node(&node);
             }
             for gang in std::mem::take(&mut self.dirty.gangs) {
-                self.look_at_gang(&gang);
+                let seen = looks.entry(gang.clone()).or_default();
+                *seen += 1;
+                match *seen {
+                    ..=LOOKS => self.look_at_gang(&gang),
+                    _ => self.look_later(&gang),
+                }
             }
             self.settle_tokens();
             if self.changed {
@@ -323,6 +300,19 @@ impl Host {
         self.unwritten = false;
         self.write_verdicts();
         self.write_tally();
+    }
+
+    /// A gang that comes to nothing however often it is looked at waits: it must not keep the others from being seen to.
+    pub(super) fn look_later(&mut self, gang: &Arc<str>) {
+        if !self.later.insert(gang.clone()) {
+            return;
+        }
+        tracing::warn!(gang = &**gang, "nothing comes of looking at it; it is looked at later");
+        let (told, gang) = (self.told.clone(), gang.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(AGAIN).await;
+            let _ = told.send(Told::Later(gang));
+        });
     }
 
     /// Has the forecaster look at what was asked for, when it wants to.

@@ -1,0 +1,120 @@
+//! What the host makes of what it is shown.
+
+use muster_core::gang::Phase;
+use serde_json::{Value, json};
+
+use super::Rehearsal;
+use super::objects::{bought, job, node, of_job, pod, pool, spec};
+use crate::host::Told;
+
+fn done(mut pod: Value) -> Value {
+    pod["status"]["phase"] = json!("Succeeded");
+    pod
+}
+
+fn on(mut pod: Value, node: &str) -> Value {
+    pod["spec"]["nodeName"] = json!(node);
+    pod
+}
+
+fn elastic_job() -> Value {
+    json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
+        "metadata": {"name": "train", "namespace": "team", "uid": "train"},
+        "spec": {
+            "elasticPolicy": {"minReplicas": 1, "maxReplicas": 8},
+            "pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": {"spec": spec()}}},
+        },
+    })
+}
+
+#[tokio::test]
+async fn an_elastic_job_that_is_done_is_nobodys_gang() {
+    let mut stage = Rehearsal::new();
+    stage.see(pool());
+    stage.see(elastic_job());
+    let of = ("kubeflow.org/v1", "PyTorchJob", "train");
+    for (at, name) in ["a", "b"].into_iter().enumerate() {
+        let node_name = format!("n{at}");
+        stage.show(node(&node_name), false);
+        stage.show(on(pod(name, of), &node_name), false);
+    }
+    stage.host.turn();
+    let name = "team/train.pytorchjob";
+    assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
+    for (at, name) in ["a", "b"].into_iter().enumerate() {
+        stage.show(done(on(pod(name, of), &format!("n{at}"))), false);
+    }
+    stage.host.turn();
+    assert_eq!(stage.phase(name), None);
+    // Its operator writes that down, and its pods are kept.
+    let mut over = elastic_job();
+    over["status"] = json!({"conditions": [{"type": "Succeeded", "status": "True"}]});
+    stage.see(over);
+    assert_eq!(stage.phase(name), None);
+    assert!(stage.host.world.orders().is_empty(), "a node is bought for nobody");
+    assert!(stage.host.later.is_empty(), "it was taken in again and again");
+}
+
+/// A Job whose order assembles, and the claims that were asked for.
+fn assembling(pods: u32) -> (Rehearsal, Vec<u32>) {
+    let mut stage = Rehearsal::new();
+    stage.see(pool());
+    stage.show(job("train", pods), false);
+    for at in 0..pods {
+        stage.show(pod(&format!("train-{at}"), of_job("train")), false);
+    }
+    stage.host.turn();
+    let claims = stage.claims();
+    assert_eq!(claims.len(), pods as usize, "{:?}", stage.phase(TRAIN));
+    (stage, claims)
+}
+
+const TRAIN: &str = "team/train.job";
+
+#[tokio::test]
+async fn a_gang_that_loses_a_member_while_its_order_assembles_gives_the_order_up() {
+    let (mut stage, claims) = assembling(4);
+    let order = stage.order(TRAIN).expect("it has an order");
+    stage.see_gone(pod("train-3", of_job("train")));
+    claims.iter().for_each(|claim| stage.show(bought(*claim), false));
+    stage.host.turn();
+    // Three of four are no gang: nobody starts, and nothing is held for them.
+    assert!(!matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. } | Phase::Assembling(_))));
+    assert!(!stage.host.world.orders().contains_key(&order), "its order is held for ever");
+    stage.see(pod("train-3", of_job("train")));
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+}
+
+#[tokio::test]
+async fn a_gang_that_grows_while_its_order_assembles_is_planned_as_what_it_is() {
+    let (mut stage, claims) = assembling(4);
+    stage.show(job("train", 8), false);
+    for at in 4..8 {
+        stage.show(pod(&format!("train-{at}"), of_job("train")), false);
+    }
+    stage.host.turn();
+    claims.iter().for_each(|claim| stage.show(bought(*claim), false));
+    stage.host.turn();
+    let (_, gang) = stage.gang(TRAIN).expect("it waits");
+    assert_eq!(gang.spec.roles[0].min, 8);
+    assert!(matches!(gang.phase, Phase::Assembling(_)), "started in part: {:?}", gang.phase);
+    let new: Vec<u32> = stage.claims().into_iter().filter(|id| !claims.contains(id)).collect();
+    assert_eq!(new.len(), 4, "what was bought is of use");
+    new.iter().for_each(|claim| stage.show(bought(*claim), false));
+    stage.host.turn();
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+}
+
+#[tokio::test]
+async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
+    let mut stage = Rehearsal::new();
+    stage.host.turn();
+    // Told again and again that something is up with it, in the same turn.
+    for _ in 0..3 {
+        stage.host.look_later(&TRAIN.into());
+    }
+    assert_eq!(stage.host.later.len(), 1);
+    stage.hear(Told::Later(TRAIN.into()));
+    assert!(stage.host.later.is_empty());
+}
