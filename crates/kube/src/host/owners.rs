@@ -20,6 +20,9 @@ use crate::shelf::{Key, Moved};
 /// Owners above one another, at most.
 const CHAIN_MAX: usize = 8;
 
+/// Names of objects that are longer may be cut in names of gangs.
+const SPELLED: usize = 200;
+
 impl Host {
     /// Why a pod is part of a gang.
     pub(super) fn origin_of(&self, pod: &Pod) -> Origin {
@@ -189,7 +192,8 @@ impl Host {
         let touched: Vec<Arc<str>> = self
             .groups
             .names()
-            .filter(|gang| gang.starts_with(namespace) && gang.contains(name))
+            .filter(|gang| gang.starts_with(namespace))
+            .filter(|gang| name.len() > SPELLED || gang.contains(name))
             .filter(|gang| {
                 self.groups.get(gang).is_some_and(|group| concerns(group, interest, name))
             })

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muster_api::dialects::{self, Dialect, GroupKind, GroupRef};
+use muster_api::spell_name;
 use muster_api::workloads::{self, WorkloadKind};
 use muster_core::gang::GangSpec;
 
@@ -133,20 +134,25 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// What the gang is called: as the Gang, or else so that no two kinds of origin can meet.
+    /// What the gang is called: as the Gang, or else so that no two kinds of origin can meet. What other systems take for
+    /// a name need not be one here, and the gang's object must have one.
     pub(crate) fn gang_name(&self) -> Arc<str> {
-        match self {
-            Self::Gang { namespace, name } => format!("{namespace}/{name}").into(),
+        let (namespace, name): (&str, String) = match self {
+            Self::Gang { namespace, name } => (namespace, name.to_string()),
             Self::Group(group) => {
-                let (namespace, name) = (&group.namespace, group.name.replace('/', "."));
-                format!("{namespace}/{name}.{}", dialect_name(group.dialect)).into()
+                let name = group.name.replace('/', ".");
+                (&group.namespace, format!("{name}.{}", dialect_name(group.dialect)))
             }
             Self::Owner { kind, namespace, gang, .. } => {
-                format!("{namespace}/{gang}.{}", format!("{kind:?}").to_lowercase()).into()
+                (namespace, format!("{gang}.{}", format!("{kind:?}").to_lowercase()))
             }
-            Self::Request { namespace, name } => format!("{namespace}/{name}{REQUEST}").into(),
-            Self::Pod { namespace, name } => format!("{namespace}/{name}.pod").into(),
-        }
+            // These two are objects, whose names are names.
+            Self::Request { namespace, name } => {
+                return format!("{namespace}/{name}{REQUEST}").into();
+            }
+            Self::Pod { namespace, name } => return format!("{namespace}/{name}.pod").into(),
+        };
+        format!("{namespace}/{}", spell_name(&name)).into()
     }
 }
 

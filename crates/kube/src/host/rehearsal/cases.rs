@@ -4,7 +4,7 @@ use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
 use super::Rehearsal;
-use super::objects::{bought, job, node, of_job, pod, pool, spec};
+use super::objects::{alone, bought, job, node, of_job, pod, pool, spec};
 use crate::host::Told;
 
 fn done(mut pod: Value) -> Value {
@@ -117,4 +117,28 @@ async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
     assert_eq!(stage.host.later.len(), 1);
     stage.hear(Told::Later(TRAIN.into()));
     assert!(stage.host.later.is_empty());
+}
+
+#[tokio::test]
+async fn names_of_other_systems_become_names_of_gangs_and_roles() {
+    let mut stage = Rehearsal::new();
+    stage.show(node("n"), false);
+    let mut one = alone("one");
+    one["metadata"]["annotations"] =
+        json!({"muster.sh/gang": "My_Gang", "muster.sh/gang-size": "1"});
+    one["metadata"]["labels"] = json!({"muster.sh/role": "Worker_A"});
+    stage.see(one);
+    let group = stage.host.groups.names().next().expect("a gang").clone();
+    let object = stage.host.gang_object(&group).expect("Muster makes its object");
+    let name = object.metadata.name.clone().unwrap_or_default();
+    assert!(name.starts_with("my-gang-"), "{name}");
+    let role = object.data["spec"]["roles"][0]["name"].as_str().unwrap_or_default().to_owned();
+    assert!(role.starts_with("worker-a-"), "{role}");
+    // What is written down is found again.
+    let (_, gang) = stage.gang(&group).expect("taken in");
+    assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
+    let mut object = serde_json::to_value(object).expect("plain");
+    object["status"] = json!({"placement": [{"role": role, "node": "n", "members": 1}]});
+    stage.show(object, false);
+    assert_eq!(stage.host.recorded(&group).map(|sitting| sitting.len()), Some(1));
 }
