@@ -287,6 +287,7 @@ impl Host {
         let standing = self.standing(group);
         let goes_on = self.is_to_go_on(group) || self.awaits_members(group);
         self.watch_hand_over(name, id);
+        self.watch_binding(name, id, &standing);
         match self.world.gang(id).expect("named").phase {
             Phase::Waiting => {
                 self.seat_as_seen(name, id, &standing);

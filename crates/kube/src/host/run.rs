@@ -37,6 +37,8 @@ const LOOKS: u32 = 16;
 
 /// Cloud disks take some ten seconds; whoever needs more than this has most likely been told a node that cannot have it.
 const VOLUME_PATIENCE: Span = Span::mins(2);
+/// A binding takes milliseconds, and what the server refuses now it may allow when it is asked again.
+const BIND_PATIENCE: Span = Span::mins(2);
 /// Schedulers take milliseconds, and restart within a minute or two.
 const HAND_OVER_PATIENCE: Span = Span::mins(5);
 
@@ -58,6 +60,8 @@ pub struct Config {
     pub lease: Option<lease::Terms>,
     /// How long a gang that has seats waits for volumes that are made where its pods go.
     pub volume_patience: Span,
+    /// How long a gang may be bound in part.
+    pub bind_patience: Span,
     /// How long a gang whose gates were lifted waits until another scheduler has put all of it on its nodes.
     pub hand_over_patience: Span,
     /// How long room that a ProvisioningRequest asked for is kept for its pods.
@@ -73,6 +77,7 @@ impl Default for Config {
             namespace: "muster-system".to_owned(),
             lease: None,
             volume_patience: VOLUME_PATIENCE,
+            bind_patience: BIND_PATIENCE,
             hand_over_patience: HAND_OVER_PATIENCE,
             booking: BOOKING,
         }
@@ -267,6 +272,7 @@ impl Host {
         }
         self.tire_of_volumes();
         self.tire_of_others();
+        self.tire_of_binding();
         self.tire_of_requests();
         let disturbed = self.ties.disturbed();
         self.dirty.gangs.extend(disturbed);

@@ -1,11 +1,12 @@
 //! What the host makes of what it is shown.
 
 use muster_core::gang::Phase;
+use muster_core::time::Span;
 use serde_json::{Value, json};
 
 use super::Rehearsal;
-use super::objects::{alone, bought, job, node, of_job, pod, pool, spec};
-use crate::host::Told;
+use super::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
+use crate::host::{Config, Told};
 
 fn done(mut pod: Value) -> Value {
     pod["status"]["phase"] = json!("Succeeded");
@@ -141,4 +142,76 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
     object["status"] = json!({"placement": [{"role": role, "node": "n", "members": 1}]});
     stage.show(object, false);
     assert_eq!(stage.host.recorded(&group).map(|sitting| sitting.len()), Some(1));
+}
+
+#[tokio::test]
+async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
+    let patient = Config { bind_patience: Span::mins(5), ..Config::default() };
+    let mut stage = Rehearsal::with(patient);
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    for (name, size) in [("a", "2"), ("b", "2")] {
+        let mut member = alone(name);
+        member["metadata"]["annotations"] =
+            json!({"muster.sh/gang": "pair", "muster.sh/gang-size": size});
+        stage.show(member, false);
+    }
+    stage.host.turn();
+    let name = "team/pair";
+    stage.hear(Told::Recorded(name.into()));
+    let group = stage.host.groups.get(name).expect("a gang");
+    let seats: Vec<_> =
+        group.assigned.iter().map(|(pod, node)| (pod.clone(), node.clone())).collect();
+    assert_eq!(seats.len(), 2, "both are told where to go");
+    let mut bound = on(alone("a"), &seats[0].1);
+    bound["metadata"]["annotations"] =
+        json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
+    stage.see(bound);
+    stage.see_gone(alone("b"));
+    assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
+    stage.host.config.bind_patience = Span::ZERO;
+    stage.host.turn();
+    assert_eq!(stage.phase(name), Some(&Phase::Stopping));
+}
+
+/// Whether all claims are given back, which takes as long as their pool lets them idle.
+async fn until_released(stage: &mut Rehearsal) {
+    let is_kept = |stage: &Rehearsal| stage.host.world.claims().values().any(|one| !one.releasing);
+    let within = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while is_kept(stage) {
+        assert!(std::time::Instant::now() < within, "kept: {:?}", stage.host.world.claims());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        stage.host.changed = true;
+        stage.host.turn();
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_asked_of_a_pool_that_is_gone_and_what_it_has_is_given_back() {
+    let mut stage = Rehearsal::new();
+    let mut warm = pool();
+    warm["spec"]["warm"] = json!({"nodes": 2});
+    stage.see(warm.clone());
+    assert_eq!(stage.claims().len(), 2);
+    stage.see_gone(warm);
+    until_released(&mut stage).await;
+    stage.show(job("train", 1), false);
+    stage.see(pod("train-0", of_job("train")));
+    assert_eq!(stage.order(TRAIN), None, "it is asked for more");
+}
+
+#[tokio::test]
+async fn claims_that_no_pool_lists_are_found_and_given_back() {
+    let mut stage = Rehearsal::new();
+    let mut smaller = pool();
+    smaller["spec"]["offerings"][0]["zone"] = json!("zone-b");
+    stage.show(smaller, false);
+    stage.show(claim(7), false);
+    stage.show(bought(7), false);
+    let mut lost = claim(8);
+    lost["metadata"]["labels"]["muster.sh/pool"] = json!("unheard-of");
+    stage.show(lost, false);
+    stage.host.turn();
+    assert_eq!(stage.claims(), [7, 8], "they cost money, and nobody knows of them");
+    until_released(&mut stage).await;
 }

@@ -46,7 +46,6 @@ pub(in crate::host) fn pool() -> Value {
 }
 
 /// A NodeClaim of that pool.
-#[allow(dead_code)]
 pub(in crate::host) fn claim(id: u32) -> Value {
     json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
