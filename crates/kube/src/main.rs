@@ -117,8 +117,7 @@ async fn serve(args: Args) -> Result<(), Failed> {
 fn config(args: &Args) -> Result<Config, Failed> {
     let order: Result<QueueOrder, String> = args.policy.parse();
     let order = order.map_err(|error| Failed::Policy(args.policy.clone(), error))?;
-    let identity =
-        args.identity.clone().unwrap_or_else(|| format!("muster-{}", std::process::id()));
+    let identity = args.identity.clone().unwrap_or_else(lease::identity);
     let mut terms = lease::Terms::new(&args.namespace, identity);
     terms.duration = Duration::from_secs(args.lease_seconds.into());
     terms.every = terms.duration / 5;

@@ -274,12 +274,14 @@ impl Host {
             }
             let pool = &self.world.pools()[claim.offering.pool].spec.name;
             let known = self.pools.get(pool)?;
-            let Provider::Karpenter { node_class_ref } = &known.manifest.provider else {
+            let Provider::Karpenter { node_class_ref, startup_taints } = &known.manifest.provider
+            else {
                 return None;
             };
             let offering = &self.world.offering(claim.offering).spec;
             let owner = known.owner.clone();
-            let object = node_claim(*id, pool, owner, node_class_ref, offering);
+            let class = (node_class_ref, &**startup_taints);
+            let object = node_claim(*id, pool, owner, class, offering);
             Some((*id, object))
         };
         claims.iter().filter_map(object).collect()

@@ -66,6 +66,7 @@ impl Host {
     }
 
     fn gather_of(&self, group: &Group, here: &[Key], leaving: &[Key]) -> Result<Gathered, String> {
+        self.is_listed(group)?;
         self.owner_is_seen(group)?;
         if self.is_being_made(group) {
             return Err("its members are being made".to_owned());

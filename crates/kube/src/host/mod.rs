@@ -47,7 +47,7 @@ use muster_core::{Event, World};
 use muster_forecast::Forecaster;
 use muster_plan::Policy;
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::hands::Hands;
 use crate::mirror::Mirror;
@@ -132,6 +132,8 @@ pub(crate) struct Host {
     tally: Tally,
     forecaster: Forecaster,
     told: mpsc::UnboundedSender<Told>,
+    /// Somebody needs a kind that is not watched yet.
+    look_around: Arc<Notify>,
     /// Whether the World has changed since the planner was last asked.
     changed: bool,
     wake: Option<Time>,
@@ -171,6 +173,7 @@ impl Host {
             tally: Tally::default(),
             forecaster: Forecaster::default(),
             told,
+            look_around: Arc::default(),
             changed: false,
             wake: None,
         }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::Client;
 use kube::api::ApiResource;
 use muster_api::pod::GpuNames;
 use muster_core::time::Span;
 use muster_plan::Policy;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::objects::CLAIMS;
 use super::record::AGAIN;
@@ -170,7 +170,8 @@ pub async fn run(
     watches.nodes();
     let mut leads = false;
     let (mut winning, mut losing) = (leadership.clone(), leadership);
-    let mut looking = looks_around(client.clone(), host.unwatched());
+    let wanted = host.look_around.clone();
+    let mut looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
     let outcome = loop {
         let wait = host.wait();
         tokio::select! {
@@ -192,10 +193,11 @@ pub async fn run(
             Some(told) = heard.recv() => host.hear(told),
             served = &mut looking => {
                 host.watch(served, &mut watches);
-                looking = looks_around(client.clone(), host.unwatched());
+                looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
             }
             () = tokio::time::sleep(wait), if leads => host.changed = true,
         }
+        host.warn_of_unlisted();
         if leads && host.mirror.is_complete() {
             host.turn();
         }
@@ -211,14 +213,18 @@ pub async fn run(
 type Sought = (Option<Interest>, Wanted);
 type Served = Vec<(Option<Interest>, ApiResource)>;
 
-/// Looks for kinds that were not served before, after a while, again and again until the server has said.
+/// Looks for kinds that were not served before, after a while or when somebody needs one, again and again until the
+/// server has said.
 fn looks_around(
     client: Client,
     sought: Vec<Sought>,
+    wanted: Arc<Notify>,
 ) -> Pin<Box<dyn Future<Output = Served> + Send>> {
     Box::pin(async move {
         loop {
-            tokio::time::sleep(LOOK_AROUND).await;
+            // However many need one, the server is asked once a second.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let _ = tokio::time::timeout(LOOK_AROUND, wanted.notified()).await;
             match served(&client, &sought, &mut Heard::default()).await {
                 Ok(served) => return served,
                 Err(error) => tracing::debug!(%error, "could not look around"),
@@ -241,13 +247,30 @@ impl Host {
             match interest {
                 Some(interest) => {
                     let source = self.sources.add(interest, kind, watches);
-                    source.into_iter().for_each(|source| self.mirror.add(source));
+                    source.into_iter().for_each(|source| {
+                        self.mirror.add(source, !interest.is_needed_by_all());
+                    });
                 }
                 None => {
                     self.mirror.has_claims = true;
                     watches.claims();
                 }
             }
+        }
+    }
+
+    /// Says which kinds cannot be listed: whoever waits for them would not know.
+    fn warn_of_unlisted(&mut self) {
+        for source in self.mirror.overdue(Instant::now()) {
+            let interest = self.sources.interest(source);
+            let Some(kind) = self.sources.resource(interest) else { continue };
+            let all = interest.is_needed_by_all();
+            tracing::error!(
+                kind = kind.plural,
+                group = kind.group,
+                "cannot be listed; {}",
+                if all { "nothing is decided until it is" } else { "gangs that need it wait" }
+            );
         }
     }
 

@@ -41,6 +41,28 @@ pub(crate) enum Interest {
     Workload(WorkloadKind),
 }
 
+impl Interest {
+    /// Whether nobody can be decided about before everything of the kind was seen. What other systems bring matters to
+    /// those who use them alone.
+    pub(crate) fn is_needed_by_all(self) -> bool {
+        match self {
+            Self::ForeignQueue(_) | Self::Request | Self::Group(..) => false,
+            Self::Workload(kind) => kind == WorkloadKind::Job,
+            Self::Topology
+            | Self::Queue
+            | Self::Pool
+            | Self::Order
+            | Self::Gang
+            | Self::PriorityClass
+            | Self::Namespace
+            | Self::VolumeClaim
+            | Self::Volume
+            | Self::StorageClass
+            | Self::PodTemplate => true,
+        }
+    }
+}
+
 const MUSTER: &str = "muster.sh";
 
 /// How names of gangs end that are made of requests.

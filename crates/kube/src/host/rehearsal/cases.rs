@@ -1,5 +1,7 @@
 //! What the host makes of what it is shown.
 
+use muster_api::dialects::Dialect;
+use muster_api::workloads::WorkloadKind;
 use muster_core::gang::Phase;
 use muster_core::time::Span;
 use serde_json::{Value, json};
@@ -7,13 +9,15 @@ use serde_json::{Value, json};
 use super::Rehearsal;
 use super::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
 use crate::host::{Config, Told};
+use crate::intake::Interest;
+use crate::shelf::Shelf;
 
 fn done(mut pod: Value) -> Value {
     pod["status"]["phase"] = json!("Succeeded");
     pod
 }
 
-fn on(mut pod: Value, node: &str) -> Value {
+pub(super) fn on(mut pod: Value, node: &str) -> Value {
     pod["spec"]["nodeName"] = json!(node);
     pod
 }
@@ -58,7 +62,7 @@ async fn an_elastic_job_that_is_done_is_nobodys_gang() {
 }
 
 /// A Job whose order assembles, and the claims that were asked for.
-fn assembling(pods: u32) -> (Rehearsal, Vec<u32>) {
+pub(super) fn assembling(pods: u32) -> (Rehearsal, Vec<u32>) {
     let mut stage = Rehearsal::new();
     stage.see(pool());
     stage.show(job("train", pods), false);
@@ -71,7 +75,7 @@ fn assembling(pods: u32) -> (Rehearsal, Vec<u32>) {
     (stage, claims)
 }
 
-const TRAIN: &str = "team/train.job";
+pub(super) const TRAIN: &str = "team/train.job";
 
 #[tokio::test]
 async fn a_gang_that_loses_a_member_while_its_order_assembles_gives_the_order_up() {
@@ -214,4 +218,34 @@ async fn claims_that_no_pool_lists_are_found_and_given_back() {
     stage.host.turn();
     assert_eq!(stage.claims(), [7, 8], "they cost money, and nobody knows of them");
     until_released(&mut stage).await;
+}
+
+#[tokio::test]
+async fn half_a_gang_does_not_start_because_its_kind_is_new_to_the_server() {
+    let new = Interest::Workload(WorkloadKind::PyTorchJob);
+    let mut stage = Rehearsal::watching(Config::default(), |interest| interest != new);
+    stage.show(node("n0"), false);
+    stage.see(pod("a", ("kubeflow.org/v1", "PyTorchJob", "train")));
+    assert_eq!(stage.phase("team/train.pytorchjob"), None, "one of two was taken for all");
+    // Somebody looks for it at once.
+    let asked = stage.host.look_around.notified();
+    let within = std::time::Duration::from_secs(5);
+    tokio::time::timeout(within, asked).await.expect("it is looked for");
+}
+
+#[tokio::test]
+async fn a_kind_that_cannot_be_listed_holds_back_its_own_gangs_only() {
+    let broken = Interest::Group(Dialect::Koordinator, 0);
+    let mut stage = Rehearsal::new();
+    let source = stage.host.sources.of(broken).expect("watched");
+    stage.host.mirror.others.insert(source, Shelf::default());
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    let mut theirs = alone("theirs");
+    theirs["metadata"]["annotations"] = json!({"gang.scheduling.koordinator.sh/name": "g",
+        "gang.scheduling.koordinator.sh/min-available": "1"});
+    stage.show(theirs, false);
+    stage.see(alone("mine"));
+    assert_eq!(stage.phase("team/g.koordinator"), None, "what its group says was not seen");
+    assert!(matches!(stage.phase("team/mine.pod"), Some(Phase::Admitted { .. })));
 }

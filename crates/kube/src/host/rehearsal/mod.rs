@@ -4,6 +4,7 @@
 //! server. What a server would have said is told by the test.
 
 mod cases;
+mod nodes;
 mod objects;
 
 use std::sync::Arc;
