@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use kube::api::{Api, DynamicObject};
-use muster_api::Provider;
+use kube::runtime::events::EventType;
+use muster_api::{Provider, words};
 use muster_core::Event;
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, OrderId};
@@ -138,7 +139,10 @@ impl Host {
         match action {
             Action::Admit { gang, .. } => self.admit(*gang),
             Action::Order(spec) => self.place(spec.id, spec.gang),
-            Action::RollBack { order, .. } => self.close(*order, "RolledBack"),
+            Action::RollBack { order, reason } => {
+                self.tell_of_rollback(*order, *reason);
+                self.close(*order, "RolledBack");
+            }
             Action::TopUp { order, .. } => self.rewrite(*order),
             Action::Exchange { gets, gives, .. } => {
                 self.rewrite(*gets);
@@ -158,6 +162,15 @@ impl Host {
             // Nobody new is put there; that is all.
             Action::Retire { .. } | Action::Park { .. } => {}
         }
+    }
+
+    /// Why an order was given up, which its object does not live to say.
+    fn tell_of_rollback(&mut self, order: OrderId, reason: RollbackReason) {
+        let whose = self.orders_of.iter().find(|(_, of)| **of == order);
+        let Some(name) = whose.map(|(name, _)| name.clone()) else { return };
+        let why = words::rollback(&self.world, reason);
+        let action = format!("RollBack{}", order.0);
+        self.cry(&name, EventType::Warning, ("OrderRolledBack", &action), &why);
     }
 
     /// Requisitions for claims that need not be written down before.
@@ -229,10 +242,17 @@ impl Host {
         let (hands, told) = (self.hands.clone(), self.told.clone());
         let name = order_name(id);
         self.lanes.write(&name.as_str().into(), async move {
-            if let Err(said) = hands.patch(&orders, &name, &json!({"spec": spec})).await {
-                tracing::warn!(order = name, %said, "not rewritten");
+            match hands.patch(&orders, &name, &json!({"spec": spec})).await {
+                Ok(_) => drop(tokio::spawn(async move { asked.ask(&hands, &told).await })),
+                Err(Said::NotLeader) => {}
+                // What is not written down is not asked for: nobody would know whose it is.
+                Err(said) => {
+                    tracing::warn!(order = name, %said, "not rewritten");
+                    for claim in asked.claims() {
+                        let _ = told.send(Told::ClaimRefused(claim, format!("its order: {said}")));
+                    }
+                }
             }
-            tokio::spawn(async move { asked.ask(&hands, &told).await });
         });
     }
 
@@ -252,6 +272,7 @@ impl Host {
         }
         let Some(orders) = self.api(Interest::Order) else { return };
         let (hands, name) = (self.hands.clone(), order_name(id));
+        self.tally.forget_order(&name);
         self.lanes.write(&name.as_str().into(), async move {
             if hands.remove(&orders, &name).await.is_ok() {
                 tracing::debug!(order = name, how, "closed");

@@ -249,3 +249,62 @@ async fn a_kind_that_cannot_be_listed_holds_back_its_own_gangs_only() {
     assert_eq!(stage.phase("team/g.koordinator"), None, "what its group says was not seen");
     assert!(matches!(stage.phase("team/mine.pod"), Some(Phase::Admitted { .. })));
 }
+
+fn koordinator(name: &str, more: Value) -> Value {
+    let mut pod = alone(name);
+    let mut marks = json!({"gang.scheduling.koordinator.sh/name": "g",
+        "gang.scheduling.koordinator.sh/min-available": "1"});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        marks[key] = value.clone();
+    }
+    pod["metadata"]["annotations"] = marks;
+    pod
+}
+
+fn volcano_group(spec: Value) -> Value {
+    json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "team"}, "spec": spec})
+}
+
+fn volcano_pod() -> Value {
+    let mut pod = alone("a");
+    pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "g"});
+    pod
+}
+
+#[tokio::test]
+async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
+    let mut stage = Rehearsal::new();
+    stage.show(node("n0"), false);
+    let with_others = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\", \"team/h\"]"});
+    stage.see(koordinator("k", with_others));
+    let tier =
+        json!({"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}});
+    stage.show(volcano_group(tier), false);
+    stage.see(volcano_pod());
+    for (name, word) in [("team/g.koordinator", "team/h"), ("team/g.volcano", "tier 1")] {
+        assert_eq!(stage.phase(name), None, "{name} was taken in");
+        let trouble = stage.host.groups.get(name).and_then(|group| group.trouble.clone());
+        let (why, _) = trouble.expect("it is said");
+        assert!(why.contains(word), "{why}");
+    }
+    let alone = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\"]"});
+    stage.see(koordinator("k", alone));
+    assert!(stage.phase("team/g.koordinator").is_some(), "it is with nobody but itself");
+}
+
+#[tokio::test]
+async fn a_group_is_told_when_its_gang_is_over() {
+    let mut stage = Rehearsal::new();
+    stage.show(node("n0"), false);
+    stage.show(volcano_group(json!({"minMember": 1})), false);
+    stage.see(on(volcano_pod(), "n0"));
+    let name = "team/g.volcano".into();
+    assert!(stage.host.over_in_their_words(&name).is_none(), "it runs");
+    stage.see(done(on(volcano_pod(), "n0")));
+    assert_eq!(stage.phase(&name), None);
+    let (_, object, patch) = stage.host.over_in_their_words(&name).expect("it is over");
+    assert_eq!(object, "g");
+    assert_eq!(patch.patch["status"]["phase"], "Completed");
+    assert_eq!(patch.patch["status"]["succeeded"], 1);
+}
