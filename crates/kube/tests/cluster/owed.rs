@@ -12,7 +12,7 @@ use serde_json::Value;
 /// another.
 const GRACE: Duration = Duration::from_secs(60);
 /// What of a pool's spec says that it keeps nodes for nobody in particular.
-const KEEPS: [&str; 4] = ["warm", "buffers", "schedules", "forecast"];
+const KEEPS: [&str; 4] = ["warm", "buffer", "schedules", "forecast"];
 
 /// Every claim, and all that one may be owed to.
 #[derive(Default)]
