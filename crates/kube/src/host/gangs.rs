@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use muster_core::Event;
 use muster_core::event::Sitting;
-use muster_core::gang::{GangSpec, Phase};
+use muster_core::gang::{GangSpec, Phase, RoleSpec};
 use muster_core::id::GangId;
 use muster_core::plan::{Action, StopReason};
+use muster_core::resource::TOKEN;
 
 use super::Host;
 use super::groups::Group;
@@ -181,7 +182,7 @@ impl Host {
                 self.is_other_than_said(name, id, spec);
             }
             // An order for what it was would start it in part, or hold nodes that nobody uses.
-            Err(_) if known && self.is_assembling(name) => {
+            Err(_) if known && self.outgrew_its_order(name, &spec) => {
                 tracing::info!(gang = &**name, "it is another than its order was made for");
                 self.change_anew(name, spec);
             }
@@ -194,9 +195,13 @@ impl Host {
         }
     }
 
-    fn is_assembling(&self, name: &str) -> bool {
+    /// Whether an order assembles for other members than a gang has now. Where they may go is looked at when it is
+    /// complete: that changes with everybody who moves.
+    fn outgrew_its_order(&self, name: &str, now: &GangSpec) -> bool {
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
-        gang.is_some_and(|gang| matches!(gang.phase, Phase::Assembling(_)))
+        gang.is_some_and(|gang| {
+            matches!(gang.phase, Phase::Assembling(_)) && !are_such_members(&gang.spec, now)
+        })
     }
 
     /// Ends the order of a gang that has become another, and has it planned as what it is, in its old place.
@@ -431,6 +436,18 @@ impl Host {
         let grace = self.world.gang(id).expect("followed").spec.disruption.grace;
         self.send_away(name, &standing.bound, grace);
     }
+}
+
+/// Whether two gangs need as many members that ask for the same, role by role, in whatever order. What they are tied to
+/// aside.
+fn are_such_members(one: &GangSpec, other: &GangSpec) -> bool {
+    let asks = |role: &RoleSpec| {
+        let amounts = role.request.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
+        let amounts: Vec<(Arc<str>, u64)> = amounts.map(|(name, n)| (name.clone(), *n)).collect();
+        (role.name.clone(), role.min, amounts, role.request.gpu.clone())
+    };
+    one.roles.len() == other.roles.len()
+        && one.roles.iter().all(|role| other.roles.iter().any(|now| asks(now) == asks(role)))
 }
 
 /// Whether a gang is one pod that stands for itself.

@@ -112,6 +112,19 @@ async fn a_gang_that_grows_while_its_order_assembles_is_planned_as_what_it_is() 
 }
 
 #[tokio::test]
+async fn an_order_goes_on_while_only_where_its_gang_may_go_changes() {
+    let (mut stage, _) = assembling(2);
+    let order = stage.order(TRAIN);
+    for at in 0..2 {
+        let mut picky = pod(&format!("train-{at}"), of_job("train"));
+        picky["spec"]["nodeSelector"] = json!({"topology.kubernetes.io/zone": "zone-a"});
+        stage.show(picky, false);
+    }
+    stage.host.turn();
+    assert_eq!(stage.order(TRAIN), order);
+}
+
+#[tokio::test]
 async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
     let mut stage = Rehearsal::new();
     stage.host.turn();
