@@ -164,7 +164,7 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
 #[tokio::test]
 async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
     let patient = Config { bind_patience: Span::mins(5), ..Config::default() };
-    let mut stage = Rehearsal::with(patient);
+    let mut stage = Rehearsal::with(&patient);
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     for (name, size) in [("a", "2"), ("b", "2")] {
@@ -236,7 +236,7 @@ async fn claims_that_no_pool_lists_are_found_and_given_back() {
 #[tokio::test]
 async fn half_a_gang_does_not_start_because_its_kind_is_new_to_the_server() {
     let new = Interest::Workload(WorkloadKind::PyTorchJob);
-    let mut stage = Rehearsal::watching(Config::default(), |interest| interest != new);
+    let mut stage = Rehearsal::watching(&Config::default(), |interest| interest != new);
     stage.show(node("n0"), false);
     stage.see(pod("a", ("kubeflow.org/v1", "PyTorchJob", "train")));
     assert_eq!(stage.phase("team/train.pytorchjob"), None, "one of two was taken for all");
@@ -263,7 +263,7 @@ async fn a_kind_that_cannot_be_listed_holds_back_its_own_gangs_only() {
     assert!(matches!(stage.phase("team/mine.pod"), Some(Phase::Admitted { .. })));
 }
 
-fn koordinator(name: &str, more: Value) -> Value {
+fn koordinator(name: &str, more: &Value) -> Value {
     let mut pod = alone(name);
     let mut marks = json!({"gang.scheduling.koordinator.sh/name": "g",
         "gang.scheduling.koordinator.sh/min-available": "1"});
@@ -274,7 +274,7 @@ fn koordinator(name: &str, more: Value) -> Value {
     pod
 }
 
-fn volcano_group(spec: Value) -> Value {
+fn volcano_group(spec: &Value) -> Value {
     json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": {"name": "g", "namespace": "team"}, "spec": spec})
 }
@@ -290,10 +290,10 @@ async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
     let mut stage = Rehearsal::new();
     stage.show(node("n0"), false);
     let with_others = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\", \"team/h\"]"});
-    stage.see(koordinator("k", with_others));
+    stage.see(koordinator("k", &with_others));
     let tier =
         json!({"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}});
-    stage.show(volcano_group(tier), false);
+    stage.show(volcano_group(&tier), false);
     stage.see(volcano_pod());
     for (name, word) in [("team/g.koordinator", "team/h"), ("team/g.volcano", "tier 1")] {
         assert_eq!(stage.phase(name), None, "{name} was taken in");
@@ -302,7 +302,7 @@ async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
         assert!(why.contains(word), "{why}");
     }
     let alone = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\"]"});
-    stage.see(koordinator("k", alone));
+    stage.see(koordinator("k", &alone));
     assert!(stage.phase("team/g.koordinator").is_some(), "it is with nobody but itself");
 }
 
@@ -310,7 +310,7 @@ async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
 async fn a_group_is_told_when_its_gang_is_over() {
     let mut stage = Rehearsal::new();
     stage.show(node("n0"), false);
-    stage.show(volcano_group(json!({"minMember": 1})), false);
+    stage.show(volcano_group(&json!({"minMember": 1})), false);
     stage.see(on(volcano_pod(), "n0"));
     let name = "team/g.volcano".into();
     assert!(stage.host.over_in_their_words(&name).is_none(), "it runs");

@@ -36,23 +36,23 @@ pub(super) struct Rehearsal {
 impl Rehearsal {
     /// A host that watches every kind there is, and has seen nothing of any.
     pub(super) fn new() -> Self {
-        Self::with(Config::default())
+        Self::with(&Config::default())
     }
 
-    pub(super) fn with(config: Config) -> Self {
+    pub(super) fn with(config: &Config) -> Self {
         let kinds: Vec<Interest> = intake::wanted().iter().map(|(interest, _)| *interest).collect();
         Self::watching(config, |interest| kinds.contains(&interest))
     }
 
     /// A host that watches these kinds.
-    pub(super) fn watching(config: Config, watched: impl Fn(Interest) -> bool) -> Self {
+    pub(super) fn watching(config: &Config, watched: impl Fn(Interest) -> bool) -> Self {
         let nowhere = kube::Config::new(NOWHERE.parse().expect("an address"));
         let client = Client::try_from(nowhere).expect("a client");
         let hands = Hands::new(client.clone(), Leadership::forever());
         let (told, heard) = mpsc::unbounded_channel();
         let (changes, _) = mpsc::channel(1);
         let mut watches = Watches::new(client.clone(), changes, Newest::default());
-        let mut host = Host::new(&config, &client, hands, told);
+        let mut host = Host::new(config, &client, hands, told);
         let wanted = intake::wanted().into_iter().filter(|(interest, _)| watched(*interest));
         let served = wanted.map(|(interest, wanted)| (Some(interest), wanted.resource()));
         host.watch(

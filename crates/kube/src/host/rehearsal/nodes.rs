@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use muster_api::pod::GpuNames;
 use muster_core::gang::Phase;
+use muster_core::order::Claim;
 use serde_json::{Value, json};
 
 use super::Rehearsal;
@@ -56,7 +57,7 @@ async fn a_stranger_on_a_bought_node_does_not_make_it_less_than_was_bought() {
     stage.see(warm);
     let claim = stage.claims()[0];
     stage.see(bought(claim));
-    let is_ready = |stage: &Rehearsal| stage.host.world.claims().values().all(|one| one.is_ready());
+    let is_ready = |stage: &Rehearsal| stage.host.world.claims().values().all(Claim::is_ready);
     assert!(is_ready(&stage));
     stage.see(stranger("other", 1, &format!("node-{claim}")));
     assert!(is_ready(&stage), "{:?}", stage.host.world.claims());
@@ -86,7 +87,7 @@ async fn nodes_that_were_bought_alike_are_alike_and_nothing_stays_of_those_that_
 #[tokio::test]
 async fn gpus_by_other_names_and_more_than_can_be_told_apart() {
     let gpus = GpuNames { others: BTreeSet::from(["example.com/accelerator".to_owned()]) };
-    let mut stage = Rehearsal::with(Config { gpus, ..Config::default() });
+    let mut stage = Rehearsal::with(&Config { gpus, ..Config::default() });
     let mut other = node("other");
     other["status"]["allocatable"] =
         json!({"cpu": "8", "pods": "9", "example.com/accelerator": "4"});
