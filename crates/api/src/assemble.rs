@@ -30,6 +30,7 @@ use serde::Serialize;
 
 use crate::dialects::{Level, Terms};
 use crate::gang::DEFAULT_QUEUE;
+use crate::names::spell_label;
 use crate::pod::GpuNames;
 use crate::workloads::WorkloadRole;
 use roles::Role;
@@ -100,7 +101,8 @@ pub fn assemble(
     rest::fill_up(&mut roles, terms, members.len())?;
     roles::set_minimums(&mut roles, terms);
     rest::by_resources(&mut roles, terms);
-    roles.retain(|role| role.most > role.done);
+    // That there could be more of them does not make members of those that are done.
+    roles.retain(|role| !role.members.is_empty() || role.absent() > 0);
     if roles.is_empty() {
         return Err(Unassembled::Over);
     }
@@ -109,7 +111,8 @@ pub fn assemble(
     for role in roles {
         let left = role.most - role.done;
         countable(&role.request, left)?;
-        let name = unused(&role.name, &assembled.spec.roles);
+        // What others call a role may be more than a role of a Gang may be called.
+        let name = unused(&spell_label(&role.name), &assembled.spec.roles);
         // Some may be done while others wait, but a role of none is no role.
         let min = role.min.saturating_sub(role.done).clamp(1, left);
         let Role { request, constraints, members: mut who, .. } = role;

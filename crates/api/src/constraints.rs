@@ -141,7 +141,7 @@ fn toleration(value: &Value<'_>) -> Option<Toleration> {
 }
 
 /// The taints of a node or an offering.
-pub(crate) fn taints(fields: &Fields<'_>) -> Vec<Taint> {
+pub(crate) fn taints(fields: &Fields<'_>, name: &'static str) -> Vec<Taint> {
     let read = |value: &Value<'_>| {
         let fields = value.fields()?;
         let key = fields.need("key").and_then(|value| value.text_with(is_key, KEY_RULE));
@@ -150,7 +150,7 @@ pub(crate) fn taints(fields: &Fields<'_>) -> Vec<Taint> {
         fields.done();
         Some(Taint { key: key?.into(), value: text.unwrap_or_default().into(), effect: effect? })
     };
-    fields.list("taints").iter().filter_map(read).collect()
+    fields.list(name).iter().filter_map(read).collect()
 }
 
 /// A mapping of label keys to label values.

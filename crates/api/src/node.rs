@@ -26,7 +26,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredNode {
     let node = NodeSpec {
         name: metadata.name.into(),
         labels: labels(spec, "labels"),
-        taints: taints(spec),
+        taints: taints(spec, "taints"),
         allocatable,
         gpu,
         gpus,

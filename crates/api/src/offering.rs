@@ -67,7 +67,7 @@ fn read(fields: &Fields<'_>, boot_time: Span) -> OfferingSpec {
         gpu,
         gpus,
         labels: labels(fields, "labels"),
-        taints: taints(fields),
+        taints: taints(fields, "taints"),
         max: fields.get("max").and_then(|value| value.count(1..=u32::MAX)),
         boot_time: fields.span("bootTime").unwrap_or(boot_time),
         start_time: fields.span_above_zero("startTime"),

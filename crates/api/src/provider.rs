@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use muster_core::constraint::Labels;
+use muster_core::constraint::{Labels, Taint};
 use muster_core::pool::OfferingSpec;
 
+use crate::constraints::taints;
 use crate::fields::Fields;
 use crate::finding::{Finding, Mark};
 use crate::hint::{did_you_mean, listed};
@@ -25,6 +26,8 @@ pub enum Provider {
     Karpenter {
         /// The node class its claims name.
         node_class_ref: NodeClassRef,
+        /// Taints that its nodes have until something on them is set up.
+        startup_taints: Vec<Taint>,
     },
     /// An autoscaler, asked with one ProvisioningRequest for all nodes of a kind that an order lacks.
     ProvisioningRequest(Autoscaler),
@@ -150,7 +153,9 @@ pub(crate) fn check_labels(provider: &Provider, offerings: &[OfferingSpec], spec
 
 fn karpenter(value: &Value<'_>) -> Provider {
     let mut node_class_ref = NodeClassRef { group: "".into(), kind: "".into(), name: "".into() };
+    let mut startup_taints = Vec::new();
     if let Some(fields) = value.fields() {
+        startup_taints = taints(&fields, "startupTaints");
         if let Some(class) = fields.need("nodeClassRef").and_then(|value| value.fields()) {
             let part = |name| class.need(name).and_then(|value| value.text()).unwrap_or_default();
             node_class_ref = NodeClassRef {
@@ -162,7 +167,7 @@ fn karpenter(value: &Value<'_>) -> Provider {
         }
         fields.done();
     }
-    Provider::Karpenter { node_class_ref }
+    Provider::Karpenter { node_class_ref, startup_taints }
 }
 
 /// Refuses scripted faults that would never come: in a zone no offering has, or for a claim already spoken for.

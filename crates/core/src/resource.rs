@@ -20,6 +20,9 @@ pub const MEMORY: &str = "memory";
 /// How the names of tokens begin: resources that only say who may share a node with whom, and are worth nothing.
 pub const TOKEN: &str = "token.muster.sh/";
 
+/// GPUs of a node that pods of others have. The node shows as many as it was asked to, and members have the rest.
+pub const TAKEN_GPUS: &str = "token.muster.sh/gpus-of-others";
+
 /// Resource amounts by name, in base units, as a spec carries them.
 pub type NamedAmounts = BTreeMap<Arc<str>, u64>;
 

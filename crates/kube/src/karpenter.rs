@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use muster_api::NodeClassRef;
-use muster_core::constraint::Effect;
+use muster_core::constraint::{Effect, Taint};
 use muster_core::id::ClaimId;
 use muster_core::pool::OfferingSpec;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub fn node_claim(
     id: ClaimId,
     pool: &str,
     owner: Option<OwnerReference>,
-    class: &NodeClassRef,
+    (class, startup): (&NodeClassRef, &[Taint]),
     offering: &OfferingSpec,
 ) -> Value {
     let mut labels = json!({CLAIM: id.0.to_string(), POOL: pool, MANAGED_BY: MUSTER});
@@ -66,13 +66,10 @@ pub fn node_claim(
         // It then counts as initialized only when it shows GPUs; how many is for Muster to see.
         requests[&*gpu.resource] = json!(offering.gpus.to_string());
     }
-    let taints: Vec<Value> = offering
-        .taints
-        .iter()
-        .map(
-            |taint| json!({"key": taint.key, "value": taint.value, "effect": effect(taint.effect)}),
-        )
-        .collect();
+    let spoken = |taints: &[Taint]| -> Vec<Value> {
+        let one = |taint: &Taint| json!({"key": taint.key, "value": taint.value, "effect": effect(taint.effect)});
+        taints.iter().map(one).collect()
+    };
     json!({
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
@@ -89,7 +86,8 @@ pub fn node_claim(
             "nodeClassRef": {"group": class.group, "kind": class.kind, "name": class.name},
             "requirements": requirements,
             "resources": {"requests": requests},
-            "taints": taints,
+            "taints": spoken(&offering.taints),
+            "startupTaints": spoken(startup),
             "expireAfter": "Never",
         },
     })

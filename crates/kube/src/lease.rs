@@ -3,6 +3,7 @@
 //! Each write names the version of the lease it was decided on, so that of two who both saw it expire only one gets
 //! it. A leader stops acting by its own clock before anybody else may begin by theirs.
 
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,18 @@ impl Terms {
             every: Duration::from_secs(3),
         }
     }
+}
+
+/// How long an answer about a lease is waited for at least.
+const AT_LEAST: Duration = Duration::from_secs(1);
+
+/// A name for a process that nobody gave one: that of its machine, and something that no other process has, since in
+/// containers all of them are often called the same.
+pub fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or("muster");
+    let chance = std::hash::RandomState::new().build_hasher().finish();
+    format!("{host}-{chance:016x}")
 }
 
 /// What to do about a lease.
@@ -158,8 +171,9 @@ impl Candidate {
         loop {
             // Counted from before the request: the others see the renewal no later than that.
             let asked = Instant::now();
-            // An answer that comes too late to be of use is not waited for.
-            match tokio::time::timeout(self.terms.duration, self.turn()).await {
+            // One answer that does not come must not cost the lease: there is time to ask again.
+            let within = self.terms.every.max(AT_LEAST);
+            match tokio::time::timeout(within, self.turn()).await {
                 Ok(Ok(true)) => {
                     // A margin for clocks that run at different speeds, and for requests under way.
                     let until = asked + self.terms.duration.mul_f64(0.8);
@@ -255,6 +269,13 @@ mod tests {
             lease_duration_seconds: Some(15),
             ..LeaseSpec::default()
         }
+    }
+
+    #[test]
+    fn no_two_processes_are_called_the_same() {
+        let (one, other) = (identity(), identity());
+        assert_ne!(one, other);
+        assert!(one.len() > 17, "{one}");
     }
 
     #[test]

@@ -40,6 +40,9 @@ struct Args {
     /// A gang starts over when its volumes are not made within so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     volume_seconds: u32,
+    /// A gang starts over when only part of it could be bound within so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    bind_seconds: u32,
     /// A gang starts over when another scheduler has not put all of it on its nodes so many seconds after its gates
     /// were lifted
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
@@ -114,8 +117,7 @@ async fn serve(args: Args) -> Result<(), Failed> {
 fn config(args: &Args) -> Result<Config, Failed> {
     let order: Result<QueueOrder, String> = args.policy.parse();
     let order = order.map_err(|error| Failed::Policy(args.policy.clone(), error))?;
-    let identity =
-        args.identity.clone().unwrap_or_else(|| format!("muster-{}", std::process::id()));
+    let identity = args.identity.clone().unwrap_or_else(lease::identity);
     let mut terms = lease::Terms::new(&args.namespace, identity);
     terms.duration = Duration::from_secs(args.lease_seconds.into());
     terms.every = terms.duration / 5;
@@ -126,6 +128,7 @@ fn config(args: &Args) -> Result<Config, Failed> {
         namespace: args.namespace.clone(),
         lease: (!args.no_lease).then_some(terms),
         volume_patience: Span::secs(u64::from(args.volume_seconds)),
+        bind_patience: Span::secs(u64::from(args.bind_seconds)),
         hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
         booking: Span::secs(u64::from(args.booking_seconds)),
     })

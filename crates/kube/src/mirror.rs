@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kube::api::DynamicObject;
 use rustc_hash::FxHashMap;
@@ -19,6 +20,25 @@ pub(crate) struct Touched {
     pub(crate) others: Vec<(Source, Moved<DynamicObject>)>,
 }
 
+/// How long a kind may take to be listed before it is said, and before those go on that can do without it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A kind that is to be listed.
+#[derive(Debug)]
+struct Awaited {
+    since: Instant,
+    /// Whether the others can do without it.
+    is_optional: bool,
+    /// Whether it was said that it cannot be listed.
+    is_told: bool,
+}
+
+impl Awaited {
+    fn is_late(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= PATIENCE
+    }
+}
+
 /// Everything that was seen.
 #[derive(Debug, Default)]
 pub(crate) struct Mirror {
@@ -28,23 +48,47 @@ pub(crate) struct Mirror {
     pub(crate) others: BTreeMap<Source, Shelf<DynamicObject>>,
     /// Whether claims are watched at all.
     pub(crate) has_claims: bool,
+    /// Since when kinds are watched that were not listed when last looked at.
+    awaited: BTreeMap<Source, Awaited>,
     by_node: FxHashMap<Arc<str>, BTreeSet<Key>>,
     /// Pods that others must keep away from.
     shy: BTreeSet<Key>,
 }
 
 impl Mirror {
-    /// Another kind is watched from now on.
-    pub(crate) fn add(&mut self, source: Source) {
+    /// Another kind is watched from now on. Whether the others can do without it.
+    pub(crate) fn add(&mut self, source: Source, is_optional: bool) {
         self.others.entry(source).or_default();
+        let since = Instant::now();
+        self.awaited.insert(source, Awaited { since, is_optional, is_told: false });
     }
 
-    /// Whether every kind was listed once.
+    /// Kinds that are not listed although they were given time, each of them once.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Source> {
+        let others = &self.others;
+        let is_open = |source: &Source| !others.get(source).is_some_and(Shelf::is_complete);
+        self.awaited.retain(|source, _| is_open(source));
+        let late = self.awaited.iter_mut().filter(|(_, one)| !one.is_told && one.is_late(now));
+        late.map(|(source, one)| {
+            one.is_told = true;
+            *source
+        })
+        .collect()
+    }
+
+    /// Whether every kind was listed once, but for those that others can do without and that take too long.
     pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete_at(Instant::now())
+    }
+
+    fn is_complete_at(&self, now: Instant) -> bool {
+        let is_spared = |source: &Source| {
+            self.awaited.get(source).is_some_and(|one| one.is_optional && one.is_late(now))
+        };
         self.pods.is_complete()
             && self.nodes.is_complete()
             && (!self.has_claims || self.claims.is_complete())
-            && self.others.values().all(Shelf::is_complete)
+            && self.others.iter().all(|(source, one)| one.is_complete() || is_spared(source))
     }
 
     /// Takes a change in.
@@ -76,8 +120,13 @@ impl Mirror {
         if was == is {
             return;
         }
-        if let Some(pods) = was.and_then(|node| self.by_node.get_mut(node)) {
+        if let Some(node) = was
+            && let Some(pods) = self.by_node.get_mut(node)
+        {
             pods.remove(&moved.key);
+            if pods.is_empty() {
+                self.by_node.remove(node);
+            }
         }
         if let Some(node) = is {
             self.by_node.entry(node.into()).or_default().insert(moved.key.clone());
@@ -93,5 +142,48 @@ impl Mirror {
     pub(crate) fn pods_on(&self, node: &str) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
         let keys = self.by_node.get(node).into_iter().flatten();
         keys.filter_map(|key| Some((key, self.pods.get(key)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_that_cannot_be_listed_stops_nobody_for_ever_unless_all_need_it() {
+        let mut mirror = Mirror::default();
+        let mut touched = Touched::default();
+        mirror.take(Change::Pod(Box::new(Event::InitDone)), &mut touched);
+        mirror.take(Change::Node(Box::new(Event::InitDone)), &mut touched);
+        let (spare, needed) = (Source(0), Source(1));
+        mirror.add(spare, true);
+        mirror.add(needed, false);
+        let later = Instant::now() + PATIENCE;
+        assert!(!mirror.is_complete_at(later));
+        assert_eq!(mirror.overdue(Instant::now()), []);
+        assert_eq!(mirror.overdue(later), [spare, needed]);
+        assert_eq!(mirror.overdue(later), [], "it is said once");
+        mirror.take(Change::Other(needed, Box::new(Event::InitDone)), &mut touched);
+        assert!(!mirror.is_complete());
+        assert!(mirror.is_complete_at(later));
+        mirror.take(Change::Other(spare, Box::new(Event::InitDone)), &mut touched);
+        assert!(mirror.is_complete());
+    }
+
+    #[test]
+    fn nothing_is_kept_of_nodes_that_nobody_is_on() {
+        let mut mirror = Mirror::default();
+        let pod = |node: Option<&str>| -> Pod {
+            let json =
+                json!({"metadata": {"name": "a", "namespace": "n"}, "spec": {"nodeName": node}});
+            serde_json::from_value(json).expect("a pod")
+        };
+        mirror.take(Change::Pod(Box::new(Event::Apply(pod(Some("x"))))), &mut Touched::default());
+        assert_eq!(mirror.pods_on("x").count(), 1);
+        mirror.take(Change::Pod(Box::new(Event::Delete(pod(Some("x"))))), &mut Touched::default());
+        assert!(mirror.by_node.is_empty());
     }
 }

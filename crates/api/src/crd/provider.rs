@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, Parameter, Simulated, Text};
+use super::{Name, Parameter, Simulated, Taint, Text};
 
 /// Who boots a pool's nodes: one of these.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +38,11 @@ pub struct Provider {
 pub struct Karpenter {
     /// The node class its claims name.
     pub node_class_ref: NodeClassRef,
+    /// Taints that its nodes have until something on them, such as a network, is set up and takes them away: nobody is put
+    /// there before. Those that are not named here are waited for as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    pub startup_taints: Vec<Taint>,
 }
 
 /// How an autoscaler is asked.

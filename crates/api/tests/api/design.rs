@@ -88,7 +88,7 @@ fn the_pool_of_the_design_page() {
         kind: "EC2NodeClass".into(),
         name: "gpu".into(),
     };
-    assert_eq!(pool.provider, Provider::Karpenter { node_class_ref });
+    assert_eq!(pool.provider, Provider::Karpenter { node_class_ref, startup_taints: Vec::new() });
     assert_eq!((&*pool.spec.name, &*pool.spec.tier), ("p5", "on-demand"));
     assert_eq!((pool.spec.limits.nodes, pool.spec.limits.gpus), (Some(64), Some(512)));
     assert_eq!(pool.spec.limits.hourly_spend, Money::from_units(5000.0));

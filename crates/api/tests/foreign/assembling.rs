@@ -120,6 +120,7 @@ fn check(cases: &[(&str, Terms, &[&str])]) -> String {
 }
 
 const W: &str = "worker 0 nvidia.com/gpu: 8";
+const DONE: &str = "worker 0 nvidia.com/gpu: 8 done";
 
 #[test]
 fn who_belongs_together_and_how_few_will_do() {
@@ -330,7 +331,7 @@ spec:
   elasticPolicy: {minReplicas: 2, maxReplicas: 8}
   pytorchReplicaSpecs:
     Worker: {replicas: 4, template: {spec: {containers: [{resources: {requests: {nvidia.com/gpu: 8}}}]}}}");
-    let cases: [(&str, Terms, &[&str], &[WorkloadRole]); 10] = [
+    let cases: [(&str, Terms, &[&str], &[WorkloadRole]); 12] = [
         ("no pod exists", Terms::default(), &[], &pytorch()),
         ("the master exists", min(5), &["master 0 cpu: 1"], &pytorch()),
         (
@@ -345,6 +346,13 @@ spec:
         ("elastic by its owner", Terms::default(), &[W], &elastic),
         ("elastic, but its group says all", min(4), &[W], &elastic),
         ("elastic, and its group says how few", min(3), &[], &elastic),
+        ("elastic, and all there are are done", Terms::default(), &[DONE; 4], &elastic),
+        (
+            "elastic, and one of those there are is not done",
+            Terms::default(),
+            &[DONE, DONE, DONE, W],
+            &elastic,
+        ),
         (
             "one is done",
             min(5),
@@ -392,6 +400,10 @@ spec:
     elastic, and its group says how few
         worker 3..4 nvidia.com/gpux8@1000: []
         4 absent
+    elastic, and all there are are done
+        ! every member is done
+    elastic, and one of those there are is not done
+        worker 1..5 nvidia.com/gpux8@1000: [3]
     one is done
         worker 3..3 nvidia.com/gpux8@1000: [1]
         master 1..1 cpu=1000: []

@@ -61,6 +61,10 @@ impl Hands {
                 return Err(Said::NotLeader);
             }
             let Ok(turn) = self.free.acquire().await else { return Err(Said::NotLeader) };
+            // Another may act by now: the wait for a turn may have been long.
+            if !self.leadership.holds() {
+                return Err(Said::NotLeader);
+            }
             let answer = tokio::time::timeout(ANSWERED_WITHIN, request()).await;
             drop(turn);
             let again = match answer {

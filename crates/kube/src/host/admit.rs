@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod as AnyPod;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use muster_core::Event;
+use muster_core::gang::Phase;
 use muster_core::id::GangId;
+use muster_core::plan::{Action, StopReason};
 use muster_core::time::Span;
 
 use super::gangs::Standing;
@@ -85,6 +88,38 @@ impl Host {
                 true => self.let_go(name, &key, &node),
                 false => self.bind(name, &key, &node),
             }
+        }
+    }
+
+    /// Looks whether a gang that has its seats is bound in part. Those that another scheduler binds are waited for
+    /// elsewhere, and members that come in stages have no time to keep.
+    pub(super) fn watch_binding(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
+        let Some(group) = self.groups.get(name) else { return };
+        let gang = self.world.gang(id).expect("followed");
+        let is_mine = group.handed_over.is_none() && !self.comes_in_stages(group);
+        let waits = matches!(gang.phase, Phase::Admitted { .. }) && is_mine;
+        // Who could not be bound is bound nowhere for a while, and the time goes on.
+        let begun = group.binding.or_else(|| (!standing.bound.is_empty()).then(|| self.now()));
+        let since = begun.filter(|_| waits && !self.is_whole(name, id));
+        self.groups.get_mut(name).expect("just seen").binding = since;
+    }
+
+    /// Gangs that are bound in part for too long start over as a whole: a member was removed by hand and nobody makes
+    /// another, or one is refused again and again.
+    pub(super) fn tire_of_binding(&mut self) {
+        let (now, patience) = (self.now(), self.config.bind_patience);
+        let late = |name: &&Arc<str>| {
+            let since = self.groups.get(name).and_then(|group| group.binding);
+            since.is_some_and(|since| now.since(since) >= patience)
+        };
+        let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
+        for name in late {
+            self.groups.get_mut(&name).expect("just seen").binding = None;
+            let Some(id) = self.world.gang_named(&name) else { continue };
+            tracing::warn!(gang = &*name, "only part of it could be bound: starts over");
+            let reason = StopReason::Moved;
+            self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
+            self.dirty.gangs.insert(name);
         }
     }
 

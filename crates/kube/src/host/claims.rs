@@ -39,11 +39,15 @@ impl Host {
 
     /// A claim of Muster's that this process has not asked for: it was there before.
     pub(super) fn find_claim(&mut self, marks: &Marks) -> bool {
-        let Some(offering) = find_offering(&self.world, &marks.pool, &marks.offering) else {
+        let find = |host: &Self| find_offering(&host.world, &marks.pool, &marks.offering);
+        let mut found = find(self);
+        if found.is_none() {
             tracing::warn!(claim = marks.id.0, pool = %marks.pool, offering = %marks.offering,
                 "a NodeClaim is of a pool or offering that is no longer there");
-            return false;
-        };
+            found =
+                self.retire_offering(&marks.pool, &marks.offering).then(|| find(self)).flatten();
+        }
+        let Some(offering) = found else { return false };
         self.happened(&Event::ClaimFound(marks.id, offering))
     }
 

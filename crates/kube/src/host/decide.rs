@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use kube::api::{Api, DynamicObject};
-use muster_api::Provider;
+use kube::runtime::events::EventType;
+use muster_api::{Provider, words};
 use muster_core::Event;
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, OrderId};
@@ -34,12 +35,13 @@ impl Host {
             self.changed = false;
             let decided = plan(&self.world, self.now(), &self.policy);
             self.wake = decided.wake;
-            let acts = !decided.groups.is_empty();
+            let mut acts = false;
             for group in &decided.groups {
-                self.carry_out(group);
+                acts |= self.carry_out(group);
             }
             self.tell(&decided);
-            if !acts {
+            // What was seen to stand in the way of an action is news to the planner.
+            if !acts && !self.changed {
                 return;
             }
         }
@@ -51,17 +53,20 @@ impl Host {
         self.tally.targets = plan.targets.iter().copied().collect();
     }
 
-    /// Does everything in a group, or nothing of it.
-    fn carry_out(&mut self, group: &ActionGroup) {
+    /// Does everything in a group, or nothing of it. Whether anything was done.
+    fn carry_out(&mut self, group: &ActionGroup) -> bool {
         if !group.actions.iter().all(|action| self.can(action)) {
-            return;
+            return false;
         }
+        let mut done = false;
         for action in &group.actions {
             if !self.happened(&Event::Decided(action.clone())) {
-                return;
+                return done;
             }
+            done = true;
             self.hand_out(action);
         }
+        done
     }
 
     /// Whether what is seen allows an action. A gang whose pods went away meanwhile is not started with fewer.
@@ -85,7 +90,8 @@ impl Host {
         let whole = to_come || roles.all(|(at, role)| is_there(at, role.min));
         if !whole {
             tracing::info!(gang = &*name, "its pods went away before it could start");
-            if gang.phase == Phase::Waiting {
+            self.give_order_up(*id);
+            if self.world.gang(*id).is_some_and(|gang| gang.phase == Phase::Waiting) {
                 self.happened(&Event::GangCancelled(*id));
                 self.groups.get_mut(&name).expect("just seen").spec = None;
                 // What another scheduler has to place will be seen when it has.
@@ -110,22 +116,33 @@ impl Host {
             return true;
         }
         tracing::debug!(gang = &**name, "what it is tied to has changed");
-        if let Phase::Assembling(order) = gang.phase {
-            let reason = RollbackReason::NotNeeded;
-            if self.happened(&Event::Decided(Action::RollBack { order, reason })) {
-                self.close(order, "RolledBack");
-            }
-        }
+        self.give_order_up(id);
         self.gang_is(name, gathered);
         self.settle_tokens();
         false
+    }
+
+    /// An order that assembles for what a gang no longer is ends. What it has brought so far is anybody's, most likely
+    /// the same gang's as soon as it is planned anew.
+    pub(super) fn give_order_up(&mut self, id: GangId) {
+        let Some(Phase::Assembling(order)) = self.world.gang(id).map(|gang| gang.phase.clone())
+        else {
+            return;
+        };
+        let reason = RollbackReason::NotNeeded;
+        if self.happened(&Event::Decided(Action::RollBack { order, reason })) {
+            self.close(order, "RolledBack");
+        }
     }
 
     fn hand_out(&mut self, action: &Action) {
         match action {
             Action::Admit { gang, .. } => self.admit(*gang),
             Action::Order(spec) => self.place(spec.id, spec.gang),
-            Action::RollBack { order, .. } => self.close(*order, "RolledBack"),
+            Action::RollBack { order, reason } => {
+                self.tell_of_rollback(*order, *reason);
+                self.close(*order, "RolledBack");
+            }
             Action::TopUp { order, .. } => self.rewrite(*order),
             Action::Exchange { gets, gives, .. } => {
                 self.rewrite(*gets);
@@ -145,6 +162,15 @@ impl Host {
             // Nobody new is put there; that is all.
             Action::Retire { .. } | Action::Park { .. } => {}
         }
+    }
+
+    /// Why an order was given up, which its object does not live to say.
+    fn tell_of_rollback(&mut self, order: OrderId, reason: RollbackReason) {
+        let whose = self.orders_of.iter().find(|(_, of)| **of == order);
+        let Some(name) = whose.map(|(name, _)| name.clone()) else { return };
+        let why = words::rollback(&self.world, reason);
+        let action = format!("RollBack{}", order.0);
+        self.cry(&name, EventType::Warning, ("OrderRolledBack", &action), &why);
     }
 
     /// Requisitions for claims that need not be written down before.
@@ -216,10 +242,17 @@ impl Host {
         let (hands, told) = (self.hands.clone(), self.told.clone());
         let name = order_name(id);
         self.lanes.write(&name.as_str().into(), async move {
-            if let Err(said) = hands.patch(&orders, &name, &json!({"spec": spec})).await {
-                tracing::warn!(order = name, %said, "not rewritten");
+            match hands.patch(&orders, &name, &json!({"spec": spec})).await {
+                Ok(_) => drop(tokio::spawn(async move { asked.ask(&hands, &told).await })),
+                Err(Said::NotLeader) => {}
+                // What is not written down is not asked for: nobody would know whose it is.
+                Err(said) => {
+                    tracing::warn!(order = name, %said, "not rewritten");
+                    for claim in asked.claims() {
+                        let _ = told.send(Told::ClaimRefused(claim, format!("its order: {said}")));
+                    }
+                }
             }
-            tokio::spawn(async move { asked.ask(&hands, &told).await });
         });
     }
 
@@ -239,6 +272,7 @@ impl Host {
         }
         let Some(orders) = self.api(Interest::Order) else { return };
         let (hands, name) = (self.hands.clone(), order_name(id));
+        self.tally.forget_order(&name);
         self.lanes.write(&name.as_str().into(), async move {
             if hands.remove(&orders, &name).await.is_ok() {
                 tracing::debug!(order = name, how, "closed");
@@ -261,12 +295,14 @@ impl Host {
             }
             let pool = &self.world.pools()[claim.offering.pool].spec.name;
             let known = self.pools.get(pool)?;
-            let Provider::Karpenter { node_class_ref } = &known.manifest.provider else {
+            let Provider::Karpenter { node_class_ref, startup_taints } = &known.manifest.provider
+            else {
                 return None;
             };
             let offering = &self.world.offering(claim.offering).spec;
             let owner = known.owner.clone();
-            let object = node_claim(*id, pool, owner, node_class_ref, offering);
+            let class = (node_class_ref, &**startup_taints);
+            let object = node_claim(*id, pool, owner, class, offering);
             Some((*id, object))
         };
         claims.iter().filter_map(object).collect()
@@ -316,6 +352,10 @@ impl Host {
                 }
             }
             Told::Called(gang) => drop(self.dirty.gangs.insert(gang)),
+            Told::Later(gang) => {
+                self.later.remove(&gang);
+                self.dirty.gangs.insert(gang);
+            }
             Told::Unwritten(gang) => self.unwrite(&gang),
             Told::NotMade { gang, pod, why } => self.was_not_made(gang, &pod, why),
             Told::NotSentAway { gang, pod } => {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use muster_core::Event;
 use muster_core::event::Sitting;
-use muster_core::gang::{GangSpec, Phase};
+use muster_core::gang::{GangSpec, Phase, RoleSpec};
 use muster_core::id::GangId;
 use muster_core::plan::{Action, StopReason};
+use muster_core::resource::TOKEN;
 
 use super::Host;
 use super::groups::Group;
@@ -180,12 +181,35 @@ impl Host {
                 let id = self.world.gang_named(name).expect("known");
                 self.is_other_than_said(name, id, spec);
             }
-            // What runs or has an order stays as it was taken in.
+            // An order for what it was would start it in part, or hold nodes that nobody uses.
+            Err(_) if known && self.outgrew_its_order(name, &spec) => {
+                tracing::info!(gang = &**name, "it is another than its order was made for");
+                self.change_anew(name, spec);
+            }
+            // What runs stays as it was taken in.
             Err(refusal) if known => {
                 tracing::debug!(gang = &**name, %refusal, "not changed");
                 self.keep_roles(name, &spec);
             }
             Err(refusal) => drop(self.groups.trouble(name, Some(refusal.to_string()))),
+        }
+    }
+
+    /// Whether an order assembles for other members than a gang has now. Where they may go is looked at when it is
+    /// complete: that changes with everybody who moves.
+    fn outgrew_its_order(&self, name: &str, now: &GangSpec) -> bool {
+        let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
+        gang.is_some_and(|gang| {
+            matches!(gang.phase, Phase::Assembling(_)) && !are_such_members(&gang.spec, now)
+        })
+    }
+
+    /// Ends the order of a gang that has become another, and has it planned as what it is, in its old place.
+    fn change_anew(&mut self, name: &Arc<str>, spec: GangSpec) {
+        let Some(id) = self.world.gang_named(name) else { return };
+        self.give_order_up(id);
+        if self.happened(&Event::GangChanged(spec.clone())) {
+            self.groups.get_mut(name).expect("just seen").spec = Some(spec);
         }
     }
 
@@ -268,6 +292,7 @@ impl Host {
         let standing = self.standing(group);
         let goes_on = self.is_to_go_on(group) || self.awaits_members(group);
         self.watch_hand_over(name, id);
+        self.watch_binding(name, id, &standing);
         match self.world.gang(id).expect("named").phase {
             Phase::Waiting => {
                 self.seat_as_seen(name, id, &standing);
@@ -411,6 +436,18 @@ impl Host {
         let grace = self.world.gang(id).expect("followed").spec.disruption.grace;
         self.send_away(name, &standing.bound, grace);
     }
+}
+
+/// Whether two gangs need as many members that ask for the same, role by role, in whatever order. What they are tied to
+/// aside.
+fn are_such_members(one: &GangSpec, other: &GangSpec) -> bool {
+    let asks = |role: &RoleSpec| {
+        let amounts = role.request.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
+        let amounts: Vec<(Arc<str>, u64)> = amounts.map(|(name, n)| (name.clone(), *n)).collect();
+        (role.name.clone(), role.min, amounts, role.request.gpu.clone())
+    };
+    one.roles.len() == other.roles.len()
+        && one.roles.iter().all(|role| other.roles.iter().any(|now| asks(now) == asks(role)))
 }
 
 /// Whether a gang is one pod that stands for itself.

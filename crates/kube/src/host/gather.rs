@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::api::DynamicObject;
 use muster_api::assemble::{Assembled, Member, assemble};
-use muster_api::dialects::{self, Dialect, Terms};
+use muster_api::dialects::{self, Dialect, Level, Terms};
 use muster_api::workloads::{self, WorkloadRole};
 use muster_core::constraint::Constraints;
 use muster_core::gang::{Disruption, Request, RoleSpec};
@@ -66,6 +66,7 @@ impl Host {
     }
 
     fn gather_of(&self, group: &Group, here: &[Key], leaving: &[Key]) -> Result<Gathered, String> {
+        self.is_listed(group)?;
         self.owner_is_seen(group)?;
         if self.is_being_made(group) {
             return Err("its members are being made".to_owned());
@@ -73,6 +74,9 @@ impl Host {
         let (mut parts, imagined) = self.parts(group, here)?;
         let (tied, mut waits) = self.tie_parts(group, &mut parts);
         let terms = self.terms(group)?;
+        if let Some(why) = unheard(&terms, &group.origin) {
+            return Err(why);
+        }
         let templates = self.templates(group)?;
         let members: Vec<Member<'_>> = parts.iter().map(Part::as_member).collect();
         let name = group.origin.gang_name();
@@ -293,6 +297,21 @@ fn longest_grace(parts: &[Part]) -> Span {
     let said = |part: &Part| part.pod.spec.termination_grace_period_seconds;
     let seconds = parts.iter().map(|part| said(part).unwrap_or(GRACE.into())).max();
     Span::secs(u64::try_from(seconds.unwrap_or(0)).unwrap_or(0))
+}
+
+/// What a group asks for that Muster cannot do. Whoever asks for it waits, and is told: without it the gang would start, and
+/// not as it was meant to.
+fn unheard(terms: &Terms, origin: &Origin) -> Option<String> {
+    if let Some(Level::Tier(tier)) = terms.required {
+        return Some(format!(
+            "it must stay within tier {tier}, and no level of the Topology is known by that number: \
+             name the level (`highestTierName`), or ask for it softly"
+        ));
+    }
+    let Origin::Group(of) = origin else { return None };
+    let own = format!("{}/{}", of.namespace, of.name);
+    let other = terms.joined.iter().find(|name| ***name != *own && ***name != *of.name)?;
+    Some(format!("it is to start together with {other}, and gangs of several groups are not known"))
 }
 
 /// A workload may say that it could have more pods than it has; whether it ever does is up to who makes them. Seats are

@@ -49,6 +49,8 @@ pub(super) struct Group {
     pub(super) called: Option<Instant>,
     /// Since when pods of it that were let go are waited for to be put on their nodes by another scheduler.
     pub(super) handed_over: Option<Time>,
+    /// Since when it is being bound and not whole.
+    pub(super) binding: Option<Time>,
     /// Whether what the World was told is made of what its Job will be, and not of pods.
     pub(super) imagined: bool,
     /// Whether its Job was seen to run since the gang has its seats.
@@ -77,6 +79,7 @@ impl Group {
             choosing: None,
             called: None,
             handed_over: None,
+            binding: None,
             imagined: false,
             let_run: false,
             told_suspend: None,

@@ -21,6 +21,8 @@ mod owners;
 mod queues;
 mod rebuild;
 mod record;
+#[cfg(test)]
+mod rehearsal;
 mod requests;
 mod requisitions;
 mod resize;
@@ -35,15 +37,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::Client;
 use muster_core::id::{ClaimId, GangId, OrderId};
 use muster_core::node::NodeSpec;
 use muster_core::time::Time;
+use muster_core::topology::Levels;
 use muster_core::verdict::Verdict;
 use muster_core::{Event, World};
 use muster_forecast::Forecaster;
 use muster_plan::Policy;
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::hands::Hands;
 use crate::mirror::Mirror;
@@ -69,6 +73,8 @@ pub(crate) enum Told {
     NotRecorded(Arc<str>),
     /// The members that a gang's owner was asked for may have had time enough.
     Called(Arc<str>),
+    /// A gang that nothing came of may be looked at again.
+    Later(Arc<str>),
     /// What is said of a gang could not be written down.
     Unwritten(Arc<str>),
     /// A pod could not be bound as it was told.
@@ -118,18 +124,61 @@ pub(crate) struct Host {
     /// Nodes as the World knows them: most changes of a node are heartbeats.
     seen_nodes: FxHashMap<Arc<str>, NodeSpec>,
     dirty: Dirty,
+    /// Gangs that were looked at too often, and are looked at again after a while.
+    later: BTreeSet<Arc<str>>,
     hands: Hands,
     crier: Crier,
     lanes: Lanes,
     tally: Tally,
     forecaster: Forecaster,
     told: mpsc::UnboundedSender<Told>,
+    /// Somebody needs a kind that is not watched yet.
+    look_around: Arc<Notify>,
     /// Whether the World has changed since the planner was last asked.
     changed: bool,
     wake: Option<Time>,
 }
 
 impl Host {
+    /// A host that has seen nothing yet.
+    fn new(
+        config: &Config,
+        client: &Client,
+        hands: Hands,
+        told: mpsc::UnboundedSender<Told>,
+    ) -> Self {
+        let identity = config.lease.as_ref().map(|lease| lease.identity.clone());
+        Self {
+            config: config.clone(),
+            mirror: Mirror::default(),
+            sources: Sources::default(),
+            world: World::new(Levels::default()),
+            policy: config.policy.clone(),
+            pools: BTreeMap::new(),
+            groups: Groups::default(),
+            ties: Ties::default(),
+            requests: Requests::default(),
+            requisitions: Requisitions::default(),
+            orders_of: BTreeMap::new(),
+            verdicts: Vec::new(),
+            expected: BTreeMap::new(),
+            written: Written::default(),
+            unwritten: false,
+            seen_nodes: FxHashMap::default(),
+            dirty: Dirty::default(),
+            later: BTreeSet::new(),
+            hands,
+            crier: Crier::new(client.clone(), identity),
+            lanes: Lanes::default(),
+            tally: Tally::default(),
+            forecaster: Forecaster::default(),
+            told,
+            look_around: Arc::default(),
+            changed: false,
+            wake: None,
+        }
+    }
+
     /// Unix time.
     fn now(&self) -> Time {
         Time(Timestamp::now().as_millisecond())

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_core::Event;
+use muster_core::constraint::Taint;
 use muster_core::id::ClaimId;
+use muster_core::order::Place;
 
 use super::Host;
 use crate::intake::node::{Foreign, node_spec};
@@ -18,6 +20,7 @@ impl Host {
             if self.world.node_named(name).is_some() {
                 self.happened(&Event::NodeGone(name.clone()));
             }
+            self.seen_nodes.remove(name);
             self.taken_node_is_gone(name);
             return;
         };
@@ -31,8 +34,10 @@ impl Host {
         });
         let foreign = self.foreign_on(name);
         let tokens = self.ties.on_every_node();
-        match node_spec(&node, tokens, &foreign, claim.map(|id| (id, gpu.as_ref()))) {
-            Ok(spec) => {
+        let claimed = claim.map(|id| (id, gpu.as_ref()));
+        match node_spec(&node, tokens, &foreign, claimed, &self.config.gpus) {
+            Ok(mut spec) => {
+                spec.ready &= !claim.is_some_and(|id| self.is_being_set_up(id, &spec.taints));
                 if self.seen_nodes.get(&spec.name) != Some(&spec)
                     || self.world.node_named(name).is_none()
                 {
@@ -45,6 +50,24 @@ impl Host {
                 tracing::warn!(node = &**name, why, "a node cannot be understood");
             }
         }
+    }
+
+    /// Whether a node that an order waits for has a taint that was not asked for, and that keeps off those who are to have
+    /// it: something that is set up on each new node is not done there, and takes the taint away when it is.
+    fn is_being_set_up(&self, id: ClaimId, taints: &[Taint]) -> bool {
+        let Some(claim) = self.world.claims().get(&id) else { return false };
+        let Some(order) = claim.order.and_then(|order| self.world.orders().get(&order)) else {
+            return false;
+        };
+        let Some(gang) = self.world.gang(order.spec.gang) else { return false };
+        let listed = &self.world.offering(claim.offering).spec.taints;
+        let unlisted: Vec<Taint> =
+            taints.iter().filter(|taint| !listed.contains(taint)).cloned().collect();
+        let mut mine = order.spec.reservations.iter().filter(|one| one.place == Place::Claim(id));
+        mine.any(|one| {
+            let role = gang.spec.roles.get(usize::from(one.role));
+            role.is_some_and(|role| !role.constraints.tolerates(&unlisted))
+        })
     }
 
     /// The claim that a node answers: Karpenter copies its labels, and says on the claim which node it became. Nodes of

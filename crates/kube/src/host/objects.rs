@@ -9,7 +9,12 @@ use kube::api::{ApiResource, DynamicObject};
 use muster_api::dialects::Dialect;
 use muster_api::{Manifests, PoolManifest};
 use muster_core::Event;
-use muster_core::pool::OfferingSpec;
+use muster_core::ahead::{Ahead, Consolidate};
+use muster_core::constraint::Labels;
+use muster_core::money::Money;
+use muster_core::pool::{OfferingSpec, PoolSpec};
+use muster_core::resource::NamedAmounts;
+use muster_core::time::Span;
 use muster_core::topology::Levels;
 use serde_json::json;
 
@@ -127,7 +132,7 @@ impl Host {
     }
 
     pub(super) fn see_pool(&mut self, moved: &Moved<DynamicObject>) {
-        let Some(object) = &moved.is else { return };
+        let Some(object) = &moved.is else { return self.pool_is_gone(&moved.key) };
         match read("Pool", object) {
             Ok(manifests) => {
                 for mut manifest in manifests.pools {
@@ -143,6 +148,30 @@ impl Host {
             }
             Err(why) => tracing::warn!(pool = &*moved.key, why, "a pool cannot be understood"),
         }
+    }
+
+    /// A pool is no more: nothing is asked of it, and what it has is given back as soon as nobody uses it.
+    fn pool_is_gone(&mut self, name: &str) {
+        let Some(known) = self.pools.get_mut(name) else { return };
+        let spec = &mut known.manifest.spec;
+        spec.offerings.clear();
+        (spec.ahead, spec.consolidate) = (Ahead::default(), Consolidate::default());
+        let manifest = known.manifest.clone();
+        self.tell_pool(&manifest);
+    }
+
+    /// An offering that claims are of and that nobody lists any more, or whose pool cannot be read: its nodes are counted,
+    /// used while they are there, and given back; no more are asked for.
+    pub(super) fn retire_offering(&mut self, pool: &Arc<str>, name: &str) -> bool {
+        let Some(offering) = retired(name) else { return false };
+        let known = self.world.pool_named(pool).map(|at| self.world.pools()[at].spec.clone());
+        let mut spec = known.unwrap_or_else(|| PoolSpec {
+            name: pool.clone(),
+            idle_after: IDLE_AFTER,
+            ..PoolSpec::default()
+        });
+        spec.offerings.push(offering);
+        self.happened(&Event::PoolSet(spec))
     }
 
     /// Tells the World of a pool. Its nodes will have every token, as all nodes have.
@@ -183,6 +212,30 @@ impl Host {
             self.rebuild();
         }
     }
+}
+
+/// How long nodes are kept of a pool that nobody can ask.
+const IDLE_AFTER: Span = Span::mins(10);
+
+/// An offering of which only the name is left.
+fn retired(name: &str) -> Option<OfferingSpec> {
+    let mut parts = name.split('/').map(Arc::from);
+    let (instance_type, zone, capacity_type) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(OfferingSpec {
+        instance_type,
+        zone,
+        region: "".into(),
+        capacity_type,
+        price: Money::ZERO,
+        allocatable: NamedAmounts::new(),
+        gpu: None,
+        gpus: 0,
+        labels: Labels::default(),
+        taints: Vec::new(),
+        max: Some(0),
+        boot_time: Span::ZERO,
+        start_time: None,
+    })
 }
 
 /// Pods that a node takes when its offering does not say: what a kubelet does by default.

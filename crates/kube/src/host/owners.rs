@@ -15,10 +15,13 @@ use super::groups::Group;
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER};
 use crate::objects::Pod;
-use crate::shelf::{Key, Moved};
+use crate::shelf::{Key, Moved, Shelf};
 
 /// Owners above one another, at most.
 const CHAIN_MAX: usize = 8;
+
+/// Names of objects that are longer may be cut in names of gangs.
+const SPELLED: usize = 200;
 
 impl Host {
     /// Why a pod is part of a gang.
@@ -78,10 +81,39 @@ impl Host {
     pub(super) fn owner_is_seen(&self, group: &Group) -> Result<(), String> {
         let Origin::Owner { kind, namespace, owner, .. } = &group.origin else { return Ok(()) };
         let interest = Interest::Workload(*kind);
-        let is_watched = self.sources.of(interest).is_some();
-        match is_watched && self.object(interest, namespace, owner).is_none() {
-            true => Err(format!("{} is not there", group.origin)),
-            false => Ok(()),
+        if self.sources.of(interest).is_none() {
+            // Its kind was made known to the server a moment ago: what it says of its members is not seen yet.
+            self.look_around.notify_one();
+            return Err(format!("{} is of a kind that is not watched yet", group.origin));
+        }
+        match self.object(interest, namespace, owner) {
+            Some(_) => Ok(()),
+            None => Err(format!("{} is not there", group.origin)),
+        }
+    }
+
+    /// Whether everything was listed that may say what a gang is. A kind that cannot be listed holds back those that it may
+    /// say something of, and nobody else.
+    pub(super) fn is_listed(&self, group: &Group) -> Result<(), String> {
+        let interests: Vec<Interest> = match &group.origin {
+            Origin::Owner { kind, templates, .. } => {
+                vec![Interest::Workload(*kind), Interest::Workload(templates.0)]
+            }
+            Origin::Group(of) => {
+                let kinds = 0..dialects::kinds(of.dialect).len();
+                kinds.map(|at| Interest::Group(of.dialect, at)).collect()
+            }
+            Origin::Request { .. } => vec![Interest::Request],
+            Origin::Gang { .. } | Origin::Pod { .. } => Vec::new(),
+        };
+        let unlisted = |interest: &Interest| {
+            let source = self.sources.of(*interest)?;
+            let is_listed = self.mirror.others.get(&source).is_some_and(Shelf::is_complete);
+            self.sources.resource(*interest).filter(|_| !is_listed)
+        };
+        match interests.iter().find_map(unlisted) {
+            Some(kind) => Err(format!("the server does not list {}.{}", kind.plural, kind.group)),
+            None => Ok(()),
         }
     }
 
@@ -189,7 +221,8 @@ impl Host {
         let touched: Vec<Arc<str>> = self
             .groups
             .names()
-            .filter(|gang| gang.starts_with(namespace) && gang.contains(name))
+            .filter(|gang| gang.starts_with(namespace))
+            .filter(|gang| name.len() > SPELLED || gang.contains(name))
             .filter(|gang| {
                 self.groups.get(gang).is_some_and(|group| concerns(group, interest, name))
             })

@@ -230,6 +230,14 @@ impl Host {
         status.placement.iter().map(one).collect()
     }
 
+    fn remove_order(&mut self, name: &Arc<str>) {
+        let Some(orders) = self.api(Interest::Order) else { return };
+        let (hands, order) = (self.hands.clone(), name.clone());
+        self.lanes.write(name, async move {
+            let _ = hands.remove(&orders, &order).await;
+        });
+    }
+
     /// Orders that were written down, in the order they were.
     fn find_orders(&mut self) {
         let mut specs: Vec<OrderSpec> = Vec::new();
@@ -239,7 +247,9 @@ impl Host {
             match serde_json::from_value(spec) {
                 Ok(spec) => specs.push(spec),
                 Err(why) => {
-                    tracing::warn!(order = &*moved.key, %why, "an order cannot be understood");
+                    // What it asked for is found by itself, and is nobody's.
+                    tracing::warn!(order = &*moved.key, %why, "an order cannot be understood: removed");
+                    self.remove_order(&moved.key);
                 }
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kube::api::{Api, DynamicObject};
 use muster_api::crd::{GangPhase, Placement};
+use muster_api::dialects::{State, StatusPatch};
 use muster_core::gang::{Gang, GangSpec, Phase};
 use muster_core::id::GangId;
 use muster_core::resource::{TOKEN, display_amount};
@@ -110,7 +111,35 @@ impl Host {
             (true, false) => GangPhase::Succeeded,
             (true, true) => GangPhase::Failed,
         };
+        if let Some((objects, object, patch)) = self.over_in_their_words(name) {
+            let (hands, gang) = (self.hands.clone(), name.clone());
+            self.lanes.write(name, async move {
+                let said = match patch.subresource {
+                    true => hands.patch_status(&objects, &object, &patch.patch).await.err(),
+                    false => hands.patch(&objects, &object, &patch.patch).await.err(),
+                };
+                if let Some(said) =
+                    said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader))
+                {
+                    tracing::warn!(gang = &*gang, %said, "its group was not told that it is over");
+                }
+            });
+        }
         self.say_over(name, phase);
+    }
+
+    /// What the object of another dialect is told when its gang has come to its end: some of its pods have, and nobody is
+    /// left.
+    pub(super) fn over_in_their_words(
+        &self,
+        name: &Arc<str>,
+    ) -> Option<(Api<DynamicObject>, String, StatusPatch)> {
+        let group = self.groups.get(name).filter(|group| group.spec.is_none())?;
+        let pods = || group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        let count = |phase: &str| pods().filter(|pod| pod.status.phase == phase).count() as u32;
+        let (succeeded, failed) = (count("Succeeded"), count("Failed"));
+        let is_over = succeeded + failed > 0 && pods().all(|pod| pod.is_over());
+        self.group_patch(name, &State::Finished { succeeded, failed }).filter(|_| is_over)
     }
 
     /// Says that a gang holds nothing, and where it stands.

@@ -3,28 +3,24 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kube::Client;
 use kube::api::ApiResource;
 use muster_api::pod::GpuNames;
-use muster_core::World;
 use muster_core::time::Span;
-use muster_core::topology::Levels;
-use muster_forecast::Forecaster;
 use muster_plan::Policy;
-use rustc_hash::FxHashMap;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
-use super::events::Crier;
-use super::groups::Groups;
-use super::objects::{CLAIMS, Sources};
-use super::{Dirty, Host};
+use super::objects::CLAIMS;
+use super::record::AGAIN;
+use super::{Host, Told};
 use crate::discover::{Heard, Wanted, served};
 use crate::hands::{Hands, Pauses};
 use crate::intake::Interest;
 use crate::lease::{self, Campaign, Leadership};
-use crate::mirror::{Mirror, Touched};
+use crate::mirror::Touched;
 use crate::objects::Pod;
 use crate::watch::{Newest, Watches};
 
@@ -35,8 +31,14 @@ const LOOK_AROUND: Duration = Duration::from_secs(30);
 /// The longest that nothing is decided: clocks are compared, deadlines looked at.
 const AT_LEAST: Duration = Duration::from_secs(10);
 
+/// How often one gang is looked at in one turn. Each look may bring it a step further, and a handful is what the longest
+/// way takes.
+const LOOKS: u32 = 16;
+
 /// Cloud disks take some ten seconds; whoever needs more than this has most likely been told a node that cannot have it.
 const VOLUME_PATIENCE: Span = Span::mins(2);
+/// A binding takes milliseconds, and what the server refuses now it may allow when it is asked again.
+const BIND_PATIENCE: Span = Span::mins(2);
 /// Schedulers take milliseconds, and restart within a minute or two.
 const HAND_OVER_PATIENCE: Span = Span::mins(5);
 
@@ -58,6 +60,8 @@ pub struct Config {
     pub lease: Option<lease::Terms>,
     /// How long a gang that has seats waits for volumes that are made where its pods go.
     pub volume_patience: Span,
+    /// How long a gang may be bound in part.
+    pub bind_patience: Span,
     /// How long a gang whose gates were lifted waits until another scheduler has put all of it on its nodes.
     pub hand_over_patience: Span,
     /// How long room that a ProvisioningRequest asked for is kept for its pods.
@@ -73,6 +77,7 @@ impl Default for Config {
             namespace: "muster-system".to_owned(),
             lease: None,
             volume_patience: VOLUME_PATIENCE,
+            bind_patience: BIND_PATIENCE,
             hand_over_patience: HAND_OVER_PATIENCE,
             booking: BOOKING,
         }
@@ -132,36 +137,7 @@ pub async fn run(
     let newest = Newest::default();
     let mut watches = Watches::new(client.clone(), changes, newest.clone());
     let hands = Hands::new(client.clone(), leadership.clone());
-    let mut host = Host {
-        config: config.clone(),
-        mirror: Mirror::default(),
-        sources: Sources::default(),
-        world: World::new(Levels::default()),
-        policy: config.policy.clone(),
-        pools: BTreeMap::new(),
-        groups: Groups::default(),
-        ties: super::ties::Ties::default(),
-        requests: super::requests::Requests::default(),
-        requisitions: super::requisitions::Requisitions::default(),
-        orders_of: BTreeMap::new(),
-        verdicts: Vec::new(),
-        expected: BTreeMap::new(),
-        written: super::status::Written::default(),
-        unwritten: false,
-        seen_nodes: FxHashMap::default(),
-        dirty: Dirty::default(),
-        hands,
-        crier: Crier::new(
-            client.clone(),
-            config.lease.as_ref().map(|lease| lease.identity.clone()),
-        ),
-        lanes: super::lanes::Lanes::default(),
-        tally: super::tally::Tally::default(),
-        forecaster: Forecaster::default(),
-        told,
-        changed: false,
-        wake: None,
-    };
+    let mut host = Host::new(&config, &client, hands, told);
     let (mut pauses, mut heard_of, mut knows) = (Pauses::new(), Heard::default(), false);
     loop {
         let asked = async {
@@ -194,7 +170,8 @@ pub async fn run(
     watches.nodes();
     let mut leads = false;
     let (mut winning, mut losing) = (leadership.clone(), leadership);
-    let mut looking = looks_around(client.clone(), host.unwatched());
+    let wanted = host.look_around.clone();
+    let mut looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
     let outcome = loop {
         let wait = host.wait();
         tokio::select! {
@@ -216,10 +193,11 @@ pub async fn run(
             Some(told) = heard.recv() => host.hear(told),
             served = &mut looking => {
                 host.watch(served, &mut watches);
-                looking = looks_around(client.clone(), host.unwatched());
+                looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
             }
             () = tokio::time::sleep(wait), if leads => host.changed = true,
         }
+        host.warn_of_unlisted();
         if leads && host.mirror.is_complete() {
             host.turn();
         }
@@ -235,14 +213,18 @@ pub async fn run(
 type Sought = (Option<Interest>, Wanted);
 type Served = Vec<(Option<Interest>, ApiResource)>;
 
-/// Looks for kinds that were not served before, after a while, again and again until the server has said.
+/// Looks for kinds that were not served before, after a while or when somebody needs one, again and again until the
+/// server has said.
 fn looks_around(
     client: Client,
     sought: Vec<Sought>,
+    wanted: Arc<Notify>,
 ) -> Pin<Box<dyn Future<Output = Served> + Send>> {
     Box::pin(async move {
         loop {
-            tokio::time::sleep(LOOK_AROUND).await;
+            // However many need one, the server is asked once a second.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let _ = tokio::time::timeout(LOOK_AROUND, wanted.notified()).await;
             match served(&client, &sought, &mut Heard::default()).await {
                 Ok(served) => return served,
                 Err(error) => tracing::debug!(%error, "could not look around"),
@@ -260,12 +242,14 @@ impl Host {
         sought
     }
 
-    fn watch(&mut self, served: Served, watches: &mut Watches) {
+    pub(super) fn watch(&mut self, served: Served, watches: &mut Watches) {
         for (interest, kind) in served {
             match interest {
                 Some(interest) => {
                     let source = self.sources.add(interest, kind, watches);
-                    source.into_iter().for_each(|source| self.mirror.add(source));
+                    source.into_iter().for_each(|source| {
+                        self.mirror.add(source, !interest.is_needed_by_all());
+                    });
                 }
                 None => {
                     self.mirror.has_claims = true;
@@ -275,8 +259,23 @@ impl Host {
         }
     }
 
+    /// Says which kinds cannot be listed: whoever waits for them would not know.
+    fn warn_of_unlisted(&mut self) {
+        for source in self.mirror.overdue(Instant::now()) {
+            let interest = self.sources.interest(source);
+            let Some(kind) = self.sources.resource(interest) else { continue };
+            let all = interest.is_needed_by_all();
+            tracing::error!(
+                kind = kind.plural,
+                group = kind.group,
+                "cannot be listed; {}",
+                if all { "nothing is decided until it is" } else { "gangs that need it wait" }
+            );
+        }
+    }
+
     /// Takes in what was seen. Before the World is made there is nothing to tell it: it will be made of all there is.
-    fn take(&mut self, touched: Touched) {
+    pub(super) fn take(&mut self, touched: Touched) {
         if !self.world.is_synced() {
             return;
         }
@@ -290,21 +289,28 @@ impl Host {
     }
 
     /// Looks at everything that has changed, and decides.
-    fn turn(&mut self) {
+    pub(super) fn turn(&mut self) {
         if !self.world.is_synced() {
             self.rebuild();
         }
         self.tire_of_volumes();
         self.tire_of_others();
+        self.tire_of_binding();
         self.tire_of_requests();
         let disturbed = self.ties.disturbed();
         self.dirty.gangs.extend(disturbed);
+        let mut looks: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
             for node in std::mem::take(&mut self.dirty.nodes) {
                 self.look_at_node(&node);
             }
             for gang in std::mem::take(&mut self.dirty.gangs) {
-                self.look_at_gang(&gang);
+                let seen = looks.entry(gang.clone()).or_default();
+                *seen += 1;
+                match *seen {
+                    ..=LOOKS => self.look_at_gang(&gang),
+                    _ => self.look_later(&gang),
+                }
             }
             self.settle_tokens();
             if self.changed {
@@ -323,6 +329,19 @@ impl Host {
         self.unwritten = false;
         self.write_verdicts();
         self.write_tally();
+    }
+
+    /// A gang that comes to nothing however often it is looked at waits: it must not keep the others from being seen to.
+    pub(super) fn look_later(&mut self, gang: &Arc<str>) {
+        if !self.later.insert(gang.clone()) {
+            return;
+        }
+        tracing::warn!(gang = &**gang, "nothing comes of looking at it; it is looked at later");
+        let (told, gang) = (self.told.clone(), gang.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(AGAIN).await;
+            let _ = told.send(Told::Later(gang));
+        });
     }
 
     /// Has the forecaster look at what was asked for, when it wants to.

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject};
-use muster_api::crd::PoolStatus;
+use muster_api::crd::{OrderPhase, OrderStatus, PoolStatus};
 use muster_core::gang::Phase;
 use muster_core::id::{PoolIdx, QueueIdx};
+use muster_core::order::Order;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::Host;
+use super::orders::order_name;
 use crate::hands::Said;
 use crate::intake::Interest;
 
@@ -26,6 +28,13 @@ pub(super) struct Tally {
     pub(super) targets: BTreeMap<PoolIdx, muster_core::plan::Target>,
     written: FxHashMap<(Interest, String), Value>,
     at: Option<Instant>,
+}
+
+impl Tally {
+    /// An order is over, and nothing more is said of it.
+    pub(super) fn forget_order(&mut self, name: &str) {
+        self.written.remove(&(Interest::Order, name.to_owned()));
+    }
 }
 
 impl Host {
@@ -42,6 +51,26 @@ impl Host {
         pools.into_iter().for_each(|(name, status)| self.write_one(Interest::Pool, name, status));
         let queues = self.queue_statuses();
         queues.into_iter().for_each(|(name, status)| self.write_one(Interest::Queue, name, status));
+        let orders: Vec<(String, Value)> =
+            self.world.orders().values().map(|order| self.order_status(order)).collect();
+        orders.into_iter().for_each(|(name, status)| self.write_one(Interest::Order, name, status));
+    }
+
+    /// How far an order is. One that is over has no object any more: what became of it is told of its gang.
+    fn order_status(&self, order: &Order) -> (String, Value) {
+        let claims = order.spec.claims.iter().filter_map(|(id, _)| self.world.claims().get(id));
+        let ready = claims.filter(|claim| claim.is_ready()).count();
+        let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        let total = order.spec.claims.len();
+        let status = OrderStatus {
+            phase: Some(OrderPhase::Assembling),
+            ready: Some(count(ready)),
+            total: Some(count(total)),
+            progress: Some(format!("{ready}/{total}")),
+            leaving: Some(count(order.after.len())),
+            ..OrderStatus::default()
+        };
+        (order_name(order.spec.id), serde_json::to_value(status).unwrap_or_default())
     }
 
     fn pool_status(&self, at: PoolIdx) -> Value {

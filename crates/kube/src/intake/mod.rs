@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muster_api::dialects::{self, Dialect, GroupKind, GroupRef};
+use muster_api::spell_name;
 use muster_api::workloads::{self, WorkloadKind};
 use muster_core::gang::GangSpec;
 
@@ -38,6 +39,28 @@ pub(crate) enum Interest {
     Group(Dialect, usize),
     /// Pods are made by it.
     Workload(WorkloadKind),
+}
+
+impl Interest {
+    /// Whether nobody can be decided about before everything of the kind was seen. What other systems bring matters to
+    /// those who use them alone.
+    pub(crate) fn is_needed_by_all(self) -> bool {
+        match self {
+            Self::ForeignQueue(_) | Self::Request | Self::Group(..) => false,
+            Self::Workload(kind) => kind == WorkloadKind::Job,
+            Self::Topology
+            | Self::Queue
+            | Self::Pool
+            | Self::Order
+            | Self::Gang
+            | Self::PriorityClass
+            | Self::Namespace
+            | Self::VolumeClaim
+            | Self::Volume
+            | Self::StorageClass
+            | Self::PodTemplate => true,
+        }
+    }
 }
 
 const MUSTER: &str = "muster.sh";
@@ -133,20 +156,25 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// What the gang is called: as the Gang, or else so that no two kinds of origin can meet.
+    /// What the gang is called: as the Gang, or else so that no two kinds of origin can meet. What other systems take for
+    /// a name need not be one here, and the gang's object must have one.
     pub(crate) fn gang_name(&self) -> Arc<str> {
-        match self {
-            Self::Gang { namespace, name } => format!("{namespace}/{name}").into(),
+        let (namespace, name): (&str, String) = match self {
+            Self::Gang { namespace, name } => (namespace, name.to_string()),
             Self::Group(group) => {
-                let (namespace, name) = (&group.namespace, group.name.replace('/', "."));
-                format!("{namespace}/{name}.{}", dialect_name(group.dialect)).into()
+                let name = group.name.replace('/', ".");
+                (&group.namespace, format!("{name}.{}", dialect_name(group.dialect)))
             }
             Self::Owner { kind, namespace, gang, .. } => {
-                format!("{namespace}/{gang}.{}", format!("{kind:?}").to_lowercase()).into()
+                (namespace, format!("{gang}.{}", format!("{kind:?}").to_lowercase()))
             }
-            Self::Request { namespace, name } => format!("{namespace}/{name}{REQUEST}").into(),
-            Self::Pod { namespace, name } => format!("{namespace}/{name}.pod").into(),
-        }
+            // These two are objects, whose names are names.
+            Self::Request { namespace, name } => {
+                return format!("{namespace}/{name}{REQUEST}").into();
+            }
+            Self::Pod { namespace, name } => return format!("{namespace}/{name}.pod").into(),
+        };
+        format!("{namespace}/{}", spell_name(&name)).into()
     }
 }
 

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muster_api::pod::GpuNames;
 use muster_core::constraint::{Effect, Labels, Taint};
 use muster_core::device::{GpuKind, MAX_DEVICES};
 use muster_core::gang::Request;
 use muster_core::id::ClaimId;
 use muster_core::node::NodeSpec;
 use muster_core::quantity::Quantity;
-use muster_core::resource::{NamedAmounts, base_units, is_gpu};
+use muster_core::resource::{NamedAmounts, TAKEN_GPUS, base_units};
 
+use crate::karpenter::CLAIM;
 use crate::objects::Node;
 
 /// Where vendors write what a node's GPUs are.
@@ -58,10 +60,13 @@ pub(crate) fn node_spec(
     tokens: NamedAmounts,
     foreign: &Foreign,
     claim: Option<(ClaimId, Option<&GpuKind>)>,
+    names: &GpuNames,
 ) -> Result<NodeSpec, String> {
     let name: Arc<str> = node.metadata.name.as_deref().unwrap_or_default().into();
-    let labels: Labels = node.metadata.labels.iter().flatten().map(shared).collect();
-    let (mut allocatable, gpus) = amounts(&node.status.allocatable)?;
+    // The number of its claim, which no other node has, would make every node one of its kind.
+    let labels = node.metadata.labels.iter().flatten().filter(|(key, _)| *key != CLAIM);
+    let labels: Labels = labels.map(shared).collect();
+    let (mut allocatable, gpus) = amounts(&node.status.allocatable, names)?;
     allocatable.extend(tokens);
     for (resource, taken) in &foreign.amounts {
         if let Some(free) = allocatable.get_mut(resource) {
@@ -77,7 +82,12 @@ pub(crate) fn node_spec(
         (kind, count)
     });
     let taken = u16::try_from(foreign.gpu_milli.div_ceil(1_000)).unwrap_or(u16::MAX);
-    let gpus = gpu.as_ref().map_or(0, |(_, count)| count.saturating_sub(taken));
+    let shown = gpu.as_ref().map_or(0, |(_, count)| *count);
+    let gpus = shown.saturating_sub(taken);
+    if shown > gpus {
+        // They are there, as was asked for, although members cannot have them.
+        allocatable.insert(TAKEN_GPUS.into(), u64::from(shown - gpus));
+    }
     Ok(NodeSpec {
         name,
         labels,
@@ -97,18 +107,21 @@ fn shared((key, value): (&String, &String)) -> (Arc<str>, Arc<str>) {
 type Gpus = Option<(Arc<str>, u16)>;
 
 /// What a node offers: amounts, and its GPUs. Of several kinds the one with most devices is meant.
-fn amounts(allocatable: &BTreeMap<String, String>) -> Result<(NamedAmounts, Gpus), String> {
+fn amounts(
+    allocatable: &BTreeMap<String, String>,
+    names: &GpuNames,
+) -> Result<(NamedAmounts, Gpus), String> {
     let mut amounts = NamedAmounts::new();
     let mut gpus: Gpus = None;
     for (name, text) in allocatable {
         let wrong = |why: String| format!("status.allocatable[{name}]: {why}");
         let quantity: Quantity =
             text.parse().map_err(|error| wrong(format!("`{text}`: {error}")))?;
-        if is_gpu(name) {
-            let count = quantity.ceil_units().and_then(|count| u16::try_from(count).ok());
-            let count = count.filter(|count| usize::from(*count) <= MAX_DEVICES);
-            let count =
-                count.ok_or_else(|| wrong(format!("`{text}`: at most {MAX_DEVICES} GPUs")))?;
+        if names.is_gpu(name) {
+            let count = quantity.ceil_units();
+            let count = count.ok_or_else(|| wrong(format!("`{text}` is no number of GPUs")))?;
+            // Shared devices are shown as many. What is beyond what can be told apart is not used.
+            let count = u16::try_from(count).unwrap_or(u16::MAX).min(MAX_DEVICES as u16);
             if gpus.as_ref().is_none_or(|(_, most)| count > *most) {
                 gpus = Some((name.as_str().into(), count));
             }

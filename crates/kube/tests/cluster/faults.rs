@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use muster_testkit::cluster::{Cluster, Role};
 
 use crate::asked::{busiest_second, summary};
@@ -176,11 +176,30 @@ async fn nobody_is_asked_in_a_loop() {
     assert!(in_vain.iter().any(|one| one.resource == "nodeclaims"), "nothing was refused");
     // What was refused is left alone for a while; another pool helps at once.
     cluster.apply(&POLICY.replace("Deny", "Warn")).await.expect("a policy");
+    until_claims_are_allowed(&cluster).await;
     cluster.apply(&POOL.replace("{name: gpu}", "{name: other}")).await.expect("a pool");
     cluster.until("all are done", async || (done(&cluster).await == 4).then_some(())).await;
     remove_jobs(&cluster).await;
     until_none_are_left(&cluster).await;
     assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+/// A policy that was lifted holds for a moment longer.
+async fn until_claims_are_allowed(cluster: &Cluster) {
+    let [kind, ..] = crate::owed::kinds();
+    let claims: Api<DynamicObject> = Api::all_with(cluster.client(Role::Admin).await, &kind);
+    let claim = serde_json::from_value(serde_json::json!({
+        "apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "tried"},
+        "spec": {
+            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+            "requirements": [],
+        },
+    }));
+    let (claim, tried): (DynamicObject, _) =
+        (claim.expect("a claim"), PostParams { dry_run: true, ..PostParams::default() });
+    cluster
+        .until("claims are allowed", async || claims.create(&tried, &claim).await.ok().map(drop))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,6 +17,7 @@ mod gates;
 mod leftovers;
 mod observer;
 mod operators;
+mod owed;
 mod proxy;
 mod refusal;
 mod replicas;

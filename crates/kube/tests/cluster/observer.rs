@@ -6,12 +6,16 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
-use kube::api::Api;
+use k8s_openapi::api::core::v1::{Container, Node, NodeCondition, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
+use muster_core::quantity::Quantity as Exact;
 use tokio::task::JoinSet;
+
+use crate::owed::{self, Owed};
 
 /// The longest that a gang may be bound in part, or have some of its gates: each is a single request, and the last follows
 /// the first.
@@ -32,6 +36,10 @@ struct Books {
     doubtful: Vec<Doubt>,
     /// The longest that any gang was bound, or let go, in part.
     window: Duration,
+    /// What claims are owed to.
+    owed: Owed,
+    /// When somebody was first seen on a node.
+    first_bound: Option<Instant>,
     /// Pods of each gang that were told to make way.
     sent_away: BTreeMap<String, BTreeSet<String>>,
 }
@@ -83,6 +91,24 @@ impl Observer {
             }
         });
         let seen = books.clone();
+        for kind in owed::kinds() {
+            let (seen, plural) = (books.clone(), kind.plural.clone());
+            let objects: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+            tasks.spawn(async move {
+                let stream = watcher(objects, Config::default()).default_backoff();
+                futures::pin_mut!(stream);
+                while let Some(event) = stream.next().await {
+                    let mut books = seen.lock().expect("nobody panics with it");
+                    match event {
+                        Ok(Event::Apply(one) | Event::InitApply(one)) => {
+                            books.owed.see(&plural, one, true);
+                        }
+                        Ok(Event::Delete(one)) => books.owed.see(&plural, one, false),
+                        _ => {}
+                    }
+                }
+            });
+        }
         let nodes: Api<Node> = Api::all(client);
         tasks.spawn(async move {
             let stream = watcher(nodes, Config::default()).default_backoff();
@@ -110,6 +136,16 @@ impl Observer {
     /// The longest that any gang was bound, or let go, in part.
     pub(crate) fn window(&self) -> Duration {
         self.books.lock().expect("nobody panics with it").window
+    }
+
+    /// When somebody was first seen on a node.
+    pub(crate) fn first_bound(&self) -> Option<Instant> {
+        self.books.lock().expect("nobody panics with it").first_bound
+    }
+
+    /// When the claim of a node was seen to be given back.
+    pub(crate) fn returned(&self, node: &str) -> Option<Instant> {
+        self.books.lock().expect("nobody panics with it").owed.returned(node)
     }
 
     /// How many pods of a gang were told to make way.
@@ -166,16 +202,23 @@ impl Books {
     fn bound(&mut self, key: &str, name: &str) {
         let (pod, node_name) = (key.to_owned(), name.to_owned());
         let (at, since) = (Timestamp::now(), Instant::now());
+        self.first_bound.get_or_insert(since);
         self.doubtful.push(Doubt { pod, node: node_name, at, since });
         let Some(node) = self.nodes.get(name) else { return };
-        let here = self.pods.values().filter(|pod| node_of(pod) == Some(name) && !is_over(pod));
-        let taken: i64 = here.map(gpus_of).sum();
+        let here = || self.pods.values().filter(|pod| node_of(pod) == Some(name) && !is_over(pod));
         let there = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-        let there = there.and_then(|all| all.get("nvidia.com/gpu"));
-        let there: i64 = there.and_then(|gpus| gpus.0.parse().ok()).unwrap_or(0);
-        if taken > there {
-            self.broken
-                .push(format!("{name} has {there} GPUs and {taken} are taken, by {key} last"));
+        let there = |what: &str| there.and_then(|all| all.get(what)).map_or(0, amount);
+        for what in ["nvidia.com/gpu", "cpu", "memory", "pods"] {
+            let taken: u64 = match what {
+                "pods" => here().count() as u64 * 1_000,
+                _ => here().map(|pod| asked(pod, what)).sum(),
+            };
+            let there = there(what);
+            if taken > there {
+                self.broken.push(format!(
+                    "{name} has {there} thousandths of {what} and {taken} are taken, by {key} last"
+                ));
+            }
         }
     }
 
@@ -202,6 +245,10 @@ impl Books {
     /// Every gang is bound whole, or not at all, or on its way between the two; and so with its gates.
     fn look(&mut self) {
         self.settle_doubts(|doubt| doubt.since.elapsed() > LATE);
+        let live = self.pods.values().filter(|pod| !is_over(pod));
+        let used: BTreeSet<&str> = live.filter_map(node_of).collect();
+        let unowed = self.owed.look(&used);
+        self.broken.extend(unowed);
         let mut counts: BTreeMap<Stage, (u32, u32)> = BTreeMap::new();
         for (key, pod) in &self.pods {
             let Some(gang) = pod.labels().get(GANG) else { continue };
@@ -256,14 +303,23 @@ fn is_over(pod: &Pod) -> bool {
 }
 
 /// Since when a node is ready. Servers tell it to the second.
-fn ready_since(node: &Node) -> Option<Timestamp> {
+pub(crate) fn ready_since(node: &Node) -> Option<Timestamp> {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let ready = |one: &&NodeCondition| one.type_ == "Ready" && one.status == "True";
     Some(conditions?.iter().find(ready)?.last_transition_time.as_ref()?.0)
 }
 
-fn gpus_of(pod: &Pod) -> i64 {
+/// What the containers of a pod ask for, in thousandths: requests, or limits where there are none.
+fn asked(pod: &Pod, what: &str) -> u64 {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let limits = containers.filter_map(|one| one.resources.as_ref()?.limits.as_ref());
-    limits.filter_map(|limits| limits.get("nvidia.com/gpu")?.0.parse::<i64>().ok()).sum()
+    let one = |container: &Container| {
+        let resources = container.resources.as_ref()?;
+        let said = |all: &Option<BTreeMap<String, Quantity>>| all.as_ref()?.get(what).map(amount);
+        said(&resources.requests).or_else(|| said(&resources.limits))
+    };
+    containers.filter_map(one).sum()
+}
+
+fn amount(quantity: &Quantity) -> u64 {
+    quantity.0.parse::<Exact>().ok().and_then(Exact::ceil_milli).unwrap_or(0)
 }

@@ -1,5 +1,6 @@
 //! The story that Muster is for: nodes for all of a job, then all of its pods, or none.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -8,7 +9,7 @@ use muster_testkit::cluster::{Cluster, Role};
 use serde_json::json;
 
 use crate::controller::Controller;
-use crate::observer::Observer;
+use crate::observer::{self, Observer};
 use crate::stage::{self, bound, until_claims};
 use crate::words::{POOL, job};
 
@@ -29,6 +30,28 @@ async fn eight_nodes_are_bought_together_and_eight_pods_start_together() {
     for claim in claims.list(&ListParams::default()).await.expect("claims") {
         assert!(claim.is_registered(), "{}", claim.name_any());
     }
+    let (ready, bound) = (last_ready(&cluster).await, first_bound(&cluster).await);
+    assert!(bound >= ready, "the first was bound at {bound}, the last node was ready at {ready}");
+}
+
+/// When the last of all nodes was ready, as the server says it.
+async fn last_ready(cluster: &Cluster) -> Timestamp {
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Observer).await);
+    let nodes = nodes.list(&ListParams::default()).await.expect("nodes");
+    assert_eq!(nodes.items.len(), 8);
+    nodes.iter().filter_map(observer::ready_since).max().expect("a node")
+}
+
+/// When the first pod was bound, as the server says it.
+async fn first_bound(cluster: &Cluster) -> Timestamp {
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    let pods = pods.list(&ListParams::default()).await.expect("pods");
+    let bound = pods.iter().filter_map(|pod| {
+        let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+        let scheduled = conditions.iter().find(|one| one.type_ == "PodScheduled");
+        Some(scheduled.filter(|one| one.status == "True")?.last_transition_time.as_ref()?.0)
+    });
+    bound.min().expect("a pod")
 }
 
 /// Keeps the first node that joins from ever being ready.
@@ -82,6 +105,8 @@ async fn a_node_that_never_gets_ready_holds_nobody_half_started() {
         })
         .await;
     assert_eq!(observer.findings().await, Vec::<String>::new());
+    let (returned, bound) = (observer.returned(&spoiled), observer.first_bound());
+    assert!(returned.is_some() && returned < bound, "somebody was bound while it was waited for");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,140 @@
+//! A host without a cluster: it is shown objects, and what it makes of them is seen in its World.
+//!
+//! What it writes goes nowhere, so this is for what it decides and not for what becomes of it: that is tried against a real
+//! server. What a server would have said is told by the test.
+
+mod cases;
+mod nodes;
+mod objects;
+
+use std::sync::Arc;
+
+use kube::Client;
+use kube::runtime::watcher::Event;
+use muster_core::gang::{Gang, Phase};
+use muster_core::id::GangId;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::{Config, Host, Told};
+use crate::hands::Hands;
+use crate::intake::{self, Interest};
+use crate::lease::Leadership;
+use crate::mirror::Touched;
+use crate::watch::{Change, Newest, Watches};
+
+/// Where nobody listens.
+const NOWHERE: &str = "http://127.0.0.1:1";
+
+pub(super) struct Rehearsal {
+    pub(super) host: Host,
+    _heard: mpsc::UnboundedReceiver<Told>,
+    _watches: Watches,
+}
+
+impl Rehearsal {
+    /// A host that watches every kind there is, and has seen nothing of any.
+    pub(super) fn new() -> Self {
+        Self::with(&Config::default())
+    }
+
+    pub(super) fn with(config: &Config) -> Self {
+        let kinds: Vec<Interest> = intake::wanted().iter().map(|(interest, _)| *interest).collect();
+        Self::watching(config, |interest| kinds.contains(&interest))
+    }
+
+    /// A host that watches these kinds.
+    pub(super) fn watching(config: &Config, watched: impl Fn(Interest) -> bool) -> Self {
+        let nowhere = kube::Config::new(NOWHERE.parse().expect("an address"));
+        let client = Client::try_from(nowhere).expect("a client");
+        let hands = Hands::new(client.clone(), Leadership::forever());
+        let (told, heard) = mpsc::unbounded_channel();
+        let (changes, _) = mpsc::channel(1);
+        let mut watches = Watches::new(client.clone(), changes, Newest::default());
+        let mut host = Host::new(config, &client, hands, told);
+        let wanted = intake::wanted().into_iter().filter(|(interest, _)| watched(*interest));
+        let served = wanted.map(|(interest, wanted)| (Some(interest), wanted.resource()));
+        host.watch(
+            served.chain([(None, super::objects::CLAIMS.resource())]).collect(),
+            &mut watches,
+        );
+        let mut rehearsal = Self { host, _heard: heard, _watches: watches };
+        rehearsal.change(|_| Change::Pod(Box::new(Event::InitDone)));
+        rehearsal.change(|_| Change::Node(Box::new(Event::InitDone)));
+        rehearsal.change(|_| Change::Claim(Box::new(Event::InitDone)));
+        let sources: Vec<_> = rehearsal.host.mirror.others.keys().copied().collect();
+        for source in sources {
+            rehearsal.change(|_| Change::Other(source, Box::new(Event::InitDone)));
+        }
+        rehearsal
+    }
+
+    fn change(&mut self, change: impl FnOnce(&Host) -> Change) {
+        let mut touched = Touched::default();
+        let change = change(&self.host);
+        self.host.mirror.take(change, &mut touched);
+        self.host.take(touched);
+    }
+
+    /// Shows an object, and has the host look at it.
+    pub(super) fn see(&mut self, object: Value) {
+        self.show(object, false);
+        self.host.turn();
+    }
+
+    /// Shows that an object is no more.
+    pub(super) fn see_gone(&mut self, object: Value) {
+        self.show(object, true);
+        self.host.turn();
+    }
+
+    /// Shows an object, or that it is no more, and lets the host look later.
+    pub(super) fn show(&mut self, object: Value, gone: bool) {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
+        self.change(|host| match &*kind {
+            "Pod" => Change::Pod(event(object, gone)),
+            "Node" => Change::Node(event(object, gone)),
+            "NodeClaim" => Change::Claim(event(object, gone)),
+            _ => {
+                let mut kinds = intake::wanted().into_iter().filter(|(_, wanted)| {
+                    let resource = wanted.resource();
+                    resource.kind == kind && resource.api_version == version
+                });
+                let source = kinds.find_map(|(interest, _)| host.sources.of(interest));
+                Change::Other(source.expect("a kind that is watched"), event(object, gone))
+            }
+        });
+    }
+
+    /// Hears what a server would have said.
+    pub(super) fn hear(&mut self, told: Told) {
+        self.host.hear(told);
+        self.host.turn();
+    }
+
+    pub(super) fn gang(&self, name: &str) -> Option<(GangId, &Gang)> {
+        let id = self.host.world.gang_named(name)?;
+        Some((id, self.host.world.gang(id)?))
+    }
+
+    pub(super) fn phase(&self, name: &str) -> Option<&Phase> {
+        self.gang(name).map(|(_, gang)| &gang.phase)
+    }
+
+    /// The numbers of all claims there are.
+    pub(super) fn claims(&self) -> Vec<u32> {
+        self.host.world.claims().keys().map(|claim| claim.0).collect()
+    }
+
+    /// The order that assembles for a gang.
+    pub(super) fn order(&self, name: &str) -> Option<muster_core::id::OrderId> {
+        self.host.orders_of.get(&Arc::<str>::from(name)).copied()
+    }
+}
+
+fn event<T: DeserializeOwned>(object: Value, gone: bool) -> Box<Event<T>> {
+    let object = serde_json::from_value(object).expect("an object");
+    Box::new(if gone { Event::Delete(object) } else { Event::Apply(object) })
+}
