@@ -20,6 +20,7 @@ use crate::exit::{BadInput, Misused};
 use crate::figures::{count, span};
 use crate::say;
 use crate::story::Timeline;
+use crate::up::told_to_end;
 
 /// Run gangs as real processes, on simulated nodes or on this machine, and tell the story as it happens.
 ///
@@ -147,7 +148,7 @@ async fn follow(
                     return interrupted;
                 }
             }
-            _ = tokio::signal::ctrl_c() => {
+            () = told_to_end() => {
                 interrupted = true;
                 for name in gangs {
                     let Some((namespace, name)) = name.split_once('/') else { continue };

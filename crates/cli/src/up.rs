@@ -120,18 +120,19 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for a signal to end.
-async fn told_to_end() {
-    let interrupted = tokio::signal::ctrl_c();
-    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-    match terminate {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = interrupted => {}
-                _ = terminate.recv() => {}
-            }
+/// Waits for a signal to end: from a terminal, from whoever supervises this, or because the terminal is gone.
+pub(crate) async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let heard = |kind| async move {
+        match signal(kind) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
         }
-        Err(_) => drop(interrupted.await),
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = heard(SignalKind::terminate()) => {}
+        () = heard(SignalKind::hangup()) => {}
     }
 }
 

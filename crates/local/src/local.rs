@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::wall_now;
 use crate::daemon::{Daemon, Input, Watcher};
-use crate::store::{AnswerRow, Store, StoreError};
+use crate::store::{AnswerRow, By, Store, StoreError};
 use crate::{DATABASE, LOCK, intake};
 
 /// How a control plane is to run.
@@ -82,6 +82,10 @@ impl Local {
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, StartError> {
         let lock = lock(&options.data)?;
+        // Workers run elsewhere, and are known by this path again.
+        let data = options.data.canonicalize();
+        let data = data.map_err(|error| StartError::Directory { data: options.data.clone(), error })?;
+        let options = &Options { data, ..options.clone() };
         let (inputs, heard) = mpsc::unbounded_channel();
         let daemon = Daemon::resume(options, watchers, inputs.clone(), runtime)?;
         let (board, metrics) = daemon.shared();
@@ -245,10 +249,10 @@ impl Host for Local {
         Box::pin(async move {
             let sum = tokio::task::spawn_blocking(move || {
                 let by = match asked.by {
-                    UsageBy::Queue => "queue",
-                    UsageBy::User => "user",
-                    UsageBy::Gang => "gang_name",
-                    UsageBy::Day => "date(since / 1000, 'unixepoch')",
+                    UsageBy::Queue => By::Queue,
+                    UsageBy::User => By::User,
+                    UsageBy::Gang => By::Gang,
+                    UsageBy::Day => By::Day,
                 };
                 Store::reader(&database)?.used(by, asked.from.0, asked.to.0, wall_now())
             });

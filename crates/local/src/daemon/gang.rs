@@ -27,10 +27,6 @@ pub(super) struct Gang {
     pub(super) run: Option<Run>,
     /// The seats it is to have; its members are being stopped for that.
     pub(super) resizes: Option<Vec<Seat>>,
-    /// Somebody does not want it any more.
-    pub(super) cancelled: bool,
-    /// Nothing of it is to be kept when it is over.
-    pub(super) forget: bool,
     /// When all its members had started, and how far apart in microseconds.
     pub(super) started: Option<(Time, Option<u64>)>,
     /// What is on the board of it.
@@ -61,8 +57,8 @@ pub(super) struct Run {
     pub(super) told_to_stop: bool,
     /// Ranks whose end is known.
     pub(super) exited: BTreeSet<u32>,
-    /// Process groups, by rank.
-    pub(super) groups: Vec<u32>,
+    /// Keepers that were gone before they let anybody run.
+    pub(super) in_vain: u32,
     /// What it is to be told once somebody attends to it.
     pub(super) pending: Vec<Order>,
     /// To the task that attends to the keeper.
@@ -79,7 +75,7 @@ impl Run {
             resized: false,
             told_to_stop: false,
             exited: BTreeSet::new(),
-            groups: Vec::new(),
+            in_vain: 0,
             pending: Vec::new(),
             orders: None,
         }
@@ -96,8 +92,6 @@ impl Gang {
             over: None,
             run: None,
             resizes: None,
-            cancelled: false,
-            forget: false,
             started: None,
             status: Value::Null,
         }

@@ -11,7 +11,8 @@ use muster_core::resource::{CPU, MEMORY};
 
 use crate::clock::Clock;
 use crate::intake::{Record, Task};
-use crate::keeper::{Limits, MemberPlan, RunPlan};
+use super::gang::Gang;
+use crate::keeper::{Limits, MARK, MemberPlan, RunPlan};
 
 /// How long members that are told to stop have at least: a process that tidies up takes a moment.
 pub(super) const LEAST_GRACE_MS: u64 = 2_000;
@@ -28,10 +29,11 @@ struct Place {
 pub(super) fn plan(
     world: &World,
     clock: &Clock,
-    record: &Record,
+    gang: &Gang,
     seats: &[Seat],
     (run, directory): (u64, &Path),
 ) -> RunPlan {
+    let record = &gang.record;
     let places = places(record, seats);
     let mut nodes: Vec<NodeIdx> = Vec::new();
     for place in &places {
@@ -45,6 +47,7 @@ pub(super) fn plan(
     let mut on_node: BTreeMap<NodeIdx, u32> = BTreeMap::new();
     let mut on: BTreeMap<NodeIdx, u32> = BTreeMap::new();
     places.iter().for_each(|place| *on_node.entry(place.node).or_default() += 1);
+    let directory_of_run = directory;
     let hostfile = directory.join("hostfile");
     let port = free_port(run);
     let mut members = Vec::with_capacity(places.len());
@@ -88,6 +91,8 @@ pub(super) fn plan(
                 (vec!["sleep".to_owned(), format!("{seconds:.3}")], None)
             }
         };
+        // Set last, whatever the gang says: by this its processes are known.
+        env.insert(MARK.to_owned(), directory_of_run.display().to_string());
         let amount = |name: &str| role.request.amounts.get(name).copied().filter(|one| *one > 0);
         members.push(MemberPlan {
             rank,
@@ -104,6 +109,7 @@ pub(super) fn plan(
     RunPlan {
         gang: record.spec.name.clone(),
         run,
+        uid: gang.uid,
         members,
         ends_with: record.ends_with.clone(),
         time_limit_ms: record.care.time_limit.map(|limit| clock.wall_ms(limit)),

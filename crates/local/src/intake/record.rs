@@ -30,6 +30,12 @@ pub(crate) struct Record {
     pub(crate) held: bool,
     /// Times it was started again after a member failed.
     pub(crate) retried: u32,
+    /// Somebody does not want it any more. Written down, so that nobody forgets it who is killed meanwhile.
+    #[serde(default)]
+    pub(crate) cancelled: bool,
+    /// Nothing of it is to be shown when it is over.
+    #[serde(default)]
+    pub(crate) forget: bool,
     /// What its owner should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
@@ -69,6 +75,8 @@ impl Record {
             submit_after,
             held: false,
             retried: 0,
+            cancelled: false,
+            forget: false,
             warnings,
         }
     }

@@ -85,6 +85,8 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
         submit_after: Span::ZERO,
         held: false,
         retried: 0,
+        cancelled: false,
+        forget: false,
         warnings,
     })
 }

@@ -139,6 +139,10 @@ impl Up {
         (code, json(&body))
     }
 
+    pub(super) fn delete(&self, path: &str) -> u16 {
+        ask(&self.address, "DELETE", path, &[], "").expect("an answer").0
+    }
+
     pub(super) fn gang(&self, name: &str) -> Value {
         self.get(&format!("/v1/namespaces/default/gangs/{name}"))
     }
