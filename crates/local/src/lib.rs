@@ -17,10 +17,10 @@ mod store;
 
 pub mod why;
 
-pub use daemon::{Watch, Watcher};
+pub use daemon::{Keep, Watch, Watcher};
 pub use intake::{Intake, check_files, read_files};
 pub use keeper::{gate, keep};
-pub use local::{Local, Options, StartError};
+pub use local::{EndError, Local, Options, StartError};
 pub use nodes::{cloud_of, this_machine};
 pub use store::StoreError;
 

@@ -10,6 +10,7 @@ use muster_server::{Caller, Change, Kind, Refused};
 use serde_json::Value;
 
 use super::Daemon;
+use super::apply::check_size;
 use super::deeds::Deed;
 use super::gang::Gang;
 use crate::intake::Record;
@@ -40,8 +41,8 @@ impl Daemon {
         }
         self.mark_stale();
         self.show_gang(name, None);
-        self.board
-            .get(Kind::Gang, name)
+        self.outbox
+            .latest(Kind::Gang, name)
             .ok_or_else(|| Refused::NotFound(format!("gang {name} does not exist")))
     }
 
@@ -144,6 +145,7 @@ impl Daemon {
             let why = format!("min {} and max {} make no sense", role.min, role.max);
             return Err(Refused::Invalid(why));
         }
+        check_size(&spec)?;
         if gang.id.is_some() {
             let told = self.tell(&Event::GangChanged(spec.clone()));
             told.map_err(|_| {
@@ -232,7 +234,7 @@ impl Daemon {
         for run in self.keep(runs).unwrap_or_default() {
             self.deeds.push(Deed::Remove(self.run_directory(run)));
         }
-        self.board.remove(self.clock.stamp(self.now), Kind::Gang, name);
+        self.outbox.remove(self.clock.stamp(self.now), Kind::Gang, name);
     }
 
     fn remove_other(&mut self, kind: Kind, name: &Arc<str>) -> Result<(), Refused> {
@@ -268,7 +270,7 @@ impl Daemon {
         let written = self.store.remove_object(&format!("{kind:?}"), name);
         self.keep(written);
         self.objects.remove(&(kind, name.clone()));
-        self.board.remove(self.clock.stamp(self.now), kind, name);
+        self.outbox.remove(self.clock.stamp(self.now), kind, name);
         self.mark_stale();
         Ok(())
     }

@@ -23,6 +23,7 @@ use super::agenda::{Agenda, Timer};
 use super::attend::is_locked;
 use super::deeds::Deed;
 use super::gang::{Gang, Over, Run};
+use super::outbox::Outbox;
 use super::{Counts, Daemon, Input, Watcher};
 use crate::clock::{Clock, wall_now};
 use crate::keeper::kill_left_over;
@@ -57,7 +58,7 @@ impl Daemon {
             store,
             unwritten: None,
             directory: options.data.clone(),
-            board,
+            outbox: Outbox::new(board),
             objects: BTreeMap::new(),
             gangs: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -75,6 +76,8 @@ impl Daemon {
             showing: Default::default(),
             stale: true,
             wake: None,
+            retain: options.keep,
+            looked: None,
             inputs,
             runtime,
             counts: Counts::default(),
@@ -93,13 +96,19 @@ impl Daemon {
             return Err(error.into());
         }
         daemon.store.commit()?;
+        daemon.outbox.publish();
         daemon.sweep();
         Ok(daemon)
     }
 
     /// The World, from all it was ever told.
     pub(super) fn read_log(&self) -> Result<World, StoreError> {
-        let mut world = world_for(&self.policy, self.levels.clone());
+        self.read_log_with(self.levels.clone())
+    }
+
+    /// The same, had its topology been another.
+    pub(super) fn read_log_with(&self, levels: Levels) -> Result<World, StoreError> {
+        let mut world = world_for(&self.policy, levels);
         self.store.replay(|at, event| {
             world.apply(at, &event).map_err(|refusal| format!("{refusal} ({event:?})"))
         })?;
@@ -132,6 +141,20 @@ impl Daemon {
             self.tell_surely(&Event::Epoch(0));
             self.tell_surely(&Event::QueueSet(QueueSpec::open("default")));
             self.tell_surely(&Event::Synced);
+        }
+        // Nodes that are neither declared nor bought are what this machine was: it may be called otherwise now, or not be
+        // offered any more.
+        let is_this =
+            |name: &Arc<str>| options.node.as_ref().is_some_and(|node| node.name == *name);
+        let others: Vec<Arc<str>> = self
+            .world
+            .nodes()
+            .filter(|(_, node)| node.claim.is_none() && !is_this(&node.name))
+            .filter(|(_, node)| !self.objects.contains_key(&(Kind::Node, node.name.clone())))
+            .map(|(_, node)| node.name.clone())
+            .collect();
+        for name in others {
+            self.lose_node(&name);
         }
         if let Some(node) = &options.node {
             self.see_node(node.clone());
@@ -238,7 +261,7 @@ impl Daemon {
                 let message = text("message").to_owned();
                 gang.over = Some(Over { at, good, reason, message });
                 let object = self.object_of(&gang, &row.status);
-                self.board.set(self.clock.stamp(self.now), Kind::Gang, &name, object);
+                self.outbox.set(self.clock.stamp(self.now), Kind::Gang, &name, object);
                 gang.status = row.status;
             } else {
                 let id = row.world.map(GangId).filter(|id| self.world.gang(*id).is_some());

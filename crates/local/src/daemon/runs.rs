@@ -291,7 +291,8 @@ impl Daemon {
             return self.run_over(&name, wall_now(), &Ending::Failed(why));
         }
         let gang = &self.gangs[&name];
-        let again = crate::keeper::RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
+        let again =
+            crate::keeper::RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
         let plan = again.unwrap_or_else(|| {
             seats::plan(&self.world, &self.clock, gang, &seats, (number, &directory))
         });

@@ -9,9 +9,9 @@ use muster_core::gang::Seat;
 use muster_core::id::NodeIdx;
 use muster_core::resource::{CPU, MEMORY};
 
+use super::gang::Gang;
 use crate::clock::Clock;
 use crate::intake::{Record, Task};
-use super::gang::Gang;
 use crate::keeper::{Limits, MARK, MemberPlan, RunPlan};
 
 /// How long members that are told to stop have at least: a process that tidies up takes a moment.

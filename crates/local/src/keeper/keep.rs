@@ -70,8 +70,7 @@ async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
     let (news, _) = broadcast::channel(4_096);
     let directory = directory.to_owned();
     let unwritten = VecDeque::new();
-    let mut keeper =
-        Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten };
+    let mut keeper = Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten };
     let pid = std::process::id();
     keeper.write(Record::Begun { at: wall_now(), pid, boot: boot() })?;
     let (orders, heard) = mpsc::channel(16);

@@ -111,6 +111,15 @@ impl Store {
         })
     }
 
+    /// Whether a run is over, as far as the control plane knows.
+    pub(crate) fn has_ended(&self, run: u64) -> Result<bool, StoreError> {
+        self.run(|db| {
+            let mut open =
+                db.prepare_cached("SELECT 1 FROM runs WHERE run = ?1 AND ended IS NULL")?;
+            Ok(!open.exists([run as i64])?)
+        })
+    }
+
     /// Runs of a gang, the first first.
     pub(crate) fn runs_of(&self, gang: i64) -> Result<Vec<u64>, StoreError> {
         self.run(|db| {

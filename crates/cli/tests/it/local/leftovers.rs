@@ -33,7 +33,8 @@ fn a_child_that_leaves_its_group_and_its_session_does_not_outlive_its_gang() {
     let place = Place::new("setsid");
     let up = Up::start(&place.data(), &[]);
     let seen = place.0.join("seen");
-    let script = format!("setsid sleep 7171 & while ! [ -e {} ]; do sleep 0.05; done", seen.display());
+    let script =
+        format!("setsid sleep 7171 & while ! [ -e {} ]; do sleep 0.05; done", seen.display());
     submit(&up, &gang("leaves", &script));
     up.until("the child is there", |_| (!sleepers(&place, "7171").is_empty()).then_some(()));
     std::fs::write(seen, "").expect("written");
@@ -57,7 +58,10 @@ fn a_keeper_that_is_killed_leaves_nobody_behind_either() {
     std::thread::sleep(std::time::Duration::from_millis(2_500));
     let up = Up::start(&place.data(), &[]);
     let over = up.until_over("leaves");
-    assert!(over["status"]["message"].as_str().is_some_and(|why| why.contains("is gone")), "{over}");
+    assert!(
+        over["status"]["message"].as_str().is_some_and(|why| why.contains("is gone")),
+        "{over}"
+    );
     assert_eq!(sleepers(&place, " 7272"), [0u32; 0]);
     // It held what it held until it was last known to live, not until somebody looked.
     let began = place.data().join("runs/1/run.json").metadata().and_then(|about| about.modified());
@@ -108,11 +112,18 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
     // Something is left where a run could begin; it is no run of anybody.
     let stray = place.data().join("runs/3");
     std::fs::create_dir_all(&stray).expect("a directory");
-    std::fs::write(stray.join("journal.jsonl"), "{\"ended\":{\"at\":1,\"ending\":\"succeeded\"}}\n")
-        .expect("written");
+    std::fs::write(
+        stray.join("journal.jsonl"),
+        "{\"ended\":{\"at\":1,\"ending\":\"succeeded\"}}\n",
+    )
+    .expect("written");
     let up = Up::start(&place.data(), &[]);
     submit(&up, &gang("again", &script));
     assert_eq!(up.until_over("again")["status"]["phase"], "Succeeded");
     let ran = std::fs::read_to_string(log).expect("a log");
-    assert_eq!(ran.lines().collect::<Vec<_>>(), ["1", "2", "3"], "each ran once, by its own number");
+    assert_eq!(
+        ran.lines().collect::<Vec<_>>(),
+        ["1", "2", "3"],
+        "each ran once, by its own number"
+    );
 }

@@ -5,6 +5,7 @@ mod elastic;
 mod http;
 mod kills;
 mod leftovers;
+mod manners;
 mod rights;
 mod run;
 mod stage;
