@@ -21,7 +21,7 @@ pub use daemon::{Keep, Watch, Watcher};
 pub use intake::{Intake, check_files, read_files};
 pub use keeper::{gate, keep};
 pub use local::{EndError, Local, Options, StartError};
-pub use nodes::{cloud_of, this_machine};
+pub use nodes::{Machine, cloud_of, this_machine};
 pub use store::StoreError;
 
 /// The database, in a data directory.

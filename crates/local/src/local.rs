@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muster_api::crd::Stamp;
-use muster_core::node::NodeSpec;
 use muster_core::time::Time;
 use muster_server::{
     Answer, Applied, Board, Caller, Change, GangName, Host, Key, Kind, Logs, Memory, Refused,
@@ -19,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::wall_now;
 use crate::daemon::{Daemon, Input, Keep, Watcher};
+use crate::nodes::Machine;
 use crate::store::{AnswerRow, By, Store, StoreError};
 use crate::{DATABASE, LOCK, intake};
 
@@ -31,8 +31,8 @@ pub struct Options {
     pub speed: f64,
     /// Where the randomness of simulated clouds starts.
     pub seed: u64,
-    /// A node that is here, such as this machine.
-    pub node: Option<NodeSpec>,
+    /// The machine itself, if it is to be a node.
+    pub node: Option<Machine>,
     /// How long gangs are kept that are over.
     pub keep: Keep,
 }

@@ -131,6 +131,13 @@ impl Daemon {
                 return Err(Refused::Invalid(why));
             }
         }
+        for (pool, _) in &intake.pools {
+            if matches!(pool.provider, Provider::Local) {
+                let why = "provider `local` buys nothing: this machine is a node by itself, unless --no-local, and \
+                           other places on it are declared with `kind: Node`";
+                return Err(Refused::Invalid(format!("pool {}: {why}", pool.spec.name)));
+            }
+        }
         for gang in &intake.gangs {
             let (name, queue) = (&gang.spec.name, &gang.spec.queue);
             if !by.may_use(queue) {
@@ -320,8 +327,8 @@ fn done(kind: Kind, name: &Arc<str>, effect: Effect, warnings: Vec<String>) -> A
 /// Said of pools whose provider is not here.
 fn played(pool: &PoolManifest) -> Vec<String> {
     match pool.provider {
-        Provider::Simulated(_) | Provider::Local => Vec::new(),
-        Provider::Karpenter { .. } | Provider::ProvisioningRequest(_) => {
+        Provider::Simulated(_) => Vec::new(),
+        Provider::Local | Provider::Karpenter { .. } | Provider::ProvisioningRequest(_) => {
             vec!["its provider is not here: its nodes are simulated".to_owned()]
         }
     }

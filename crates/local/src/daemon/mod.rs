@@ -43,6 +43,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::clock::Clock;
+use crate::nodes::Machine;
 use crate::store::{MachineRow, Store, StoreError};
 use agenda::Agenda;
 use deeds::Deed;
@@ -99,6 +100,8 @@ pub(crate) struct Daemon {
     stale: bool,
     wake: Option<Time>,
     retain: Keep,
+    /// This machine, if it is a node.
+    machine: Option<Machine>,
     /// When it was last looked for gangs that are to be forgotten.
     looked: Option<Instant>,
     inputs: UnboundedSender<Input>,

@@ -76,6 +76,7 @@ impl Daemon {
             showing: Default::default(),
             stale: true,
             wake: None,
+            machine: options.node.clone(),
             retain: options.keep,
             looked: None,
             inputs,
@@ -145,7 +146,7 @@ impl Daemon {
         // Nodes that are neither declared nor bought are what this machine was: it may be called otherwise now, or not be
         // offered any more.
         let is_this =
-            |name: &Arc<str>| options.node.as_ref().is_some_and(|node| node.name == *name);
+            |name: &Arc<str>| options.node.as_ref().is_some_and(|this| this.node.name == *name);
         let others: Vec<Arc<str>> = self
             .world
             .nodes()
@@ -156,8 +157,8 @@ impl Daemon {
         for name in others {
             self.lose_node(&name);
         }
-        if let Some(node) = &options.node {
-            self.see_node(node.clone());
+        if let Some(this) = &options.node {
+            self.see_node(this.node.clone());
         }
     }
 

@@ -60,7 +60,7 @@ impl Daemon {
         let Some(number) = self.keep(added) else { return };
         let directory = self.run_directory(number);
         let gang = &self.gangs[name];
-        let plan = seats::plan(&self.world, &self.clock, gang, seats, (number, &directory));
+        let plan = seats::plan(&self.ground(), gang, seats, (number, &directory));
         let written = self.store.add_members(number, &plan.members);
         self.keep(written);
         self.runs.insert(number, name.clone());
@@ -68,6 +68,11 @@ impl Daemon {
         gang.run = Some(Run::new(number, seats.to_vec()));
         gang.started = None;
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
+    }
+
+    fn ground(&self) -> seats::Ground<'_> {
+        let machine = self.machine.as_ref();
+        seats::Ground { world: &self.world, clock: &self.clock, machine }
     }
 
     /// What these seats cost an hour: of every node their share, by GPUs, or by CPU where the node has none. So gangs that
@@ -293,9 +298,8 @@ impl Daemon {
         let gang = &self.gangs[&name];
         let again =
             crate::keeper::RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
-        let plan = again.unwrap_or_else(|| {
-            seats::plan(&self.world, &self.clock, gang, &seats, (number, &directory))
-        });
+        let plan = again
+            .unwrap_or_else(|| seats::plan(&self.ground(), gang, &seats, (number, &directory)));
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
     }
 

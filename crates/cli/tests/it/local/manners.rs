@@ -55,6 +55,18 @@ fn manifests_are_taken_all_or_none_and_a_dry_run_says_the_same() {
 }
 
 #[test]
+fn a_pool_of_this_machine_is_not_given_a_cloud_that_is_played() {
+    let place = Place::new("pool-local");
+    let up = Up::start(&place.data(), &[]);
+    let pool =
+        "kind: Pool\nmetadata: {name: here}\nspec: {tier: reserved, provider: {local: {}}}\n";
+    let (code, answer) = up.apply(pool, None).expect("an answer");
+    assert_eq!(code, 422, "{answer}");
+    let why = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("this machine is a node by itself"), "{answer}");
+}
+
+#[test]
 fn what_if_takes_the_supply_of_its_manifests_into_account_and_not_any_number_of_gangs() {
     let place = Place::new("what-if");
     let up = Up::start(&place.data(), &["--no-local"]);

@@ -72,6 +72,38 @@ fn a_job_as_its_users_write_it_runs_as_processes() {
 }
 
 #[test]
+fn workloads_of_others_run_as_processes_of_one_gang() {
+    let all = [
+        ("pytorchjob", 4, "rank 3 of 4"),
+        ("jobset", 3, "worker 2 of 3"),
+        ("trainjob", 3, "rank 2 of 3"),
+    ];
+    for (kind, members, last) in all {
+        let place = Place::new(kind);
+        let data = place.data().to_string_lossy().into_owned();
+        let file = format!("examples/workloads/{kind}.yaml");
+        let outcome = finish(command().args(["run", &file, "--data", &data])).exits(0);
+        assert!(outcome.err.contains("is not pulled"), "{}", outcome.err);
+        let said = printed(&place.data(), 1);
+        assert_eq!(said.len(), members, "{said:?}");
+        assert!(said[members - 1].contains(last), "{said:?}");
+    }
+}
+
+#[test]
+fn what_workers_print_is_shown_as_they_do_and_once() {
+    let args = ["run", "--logs", "examples/workloads/pytorchjob.yaml"];
+    let outcome = finish(command().args(args)).exits(0);
+    let table = outcome.out.find("start spread").expect("a table");
+    for rank in 0..4 {
+        let line = format!("rank {rank} of 4");
+        let at = outcome.out.find(&line).expect("what it printed");
+        assert!(at < table, "before the end: {}", outcome.out);
+        assert_eq!(outcome.out.matches(&line).count(), 1, "{}", outcome.out);
+    }
+}
+
+#[test]
 fn mpi_runs_where_it_is_installed() {
     let there = std::process::Command::new("mpirun").arg("--version").output();
     if !there.is_ok_and(|output| output.status.success()) {
