@@ -20,6 +20,8 @@ pub(super) enum Deed {
     Launch(Box<RunPlan>, PathBuf),
     /// Attend to the keeper of a run that was started before.
     Attend(u64, PathBuf),
+    /// Leave a note for members.
+    Write(PathBuf, String),
     /// Tell a keeper something.
     Tell(UnboundedSender<Order>, Order),
     /// Answer somebody.
@@ -43,6 +45,14 @@ impl Daemon {
                     }
                 }
                 Deed::Attend(run, directory) => self.attend_to(run, directory, None),
+                Deed::Write(file, text) => {
+                    // Not half of it: it is there whole, or as it was.
+                    let part = file.with_extension("part");
+                    let written = std::fs::write(&part, text);
+                    if let Err(error) = written.and_then(|()| std::fs::rename(&part, &file)) {
+                        tracing::warn!(file = %file.display(), %error, "cannot be written");
+                    }
+                }
                 Deed::Tell(to, order) => drop(to.send(order)),
                 Deed::Reply(reply) => reply(),
                 Deed::Remove(directory) => {
@@ -87,6 +97,8 @@ impl Daemon {
 fn launch(plan: &RunPlan, directory: &std::path::Path) -> std::io::Result<JoinHandle<()>> {
     plan.write(directory)?;
     std::fs::write(directory.join("hostfile"), seats::hostfile(plan))?;
+    let members = u32::try_from(plan.members.len()).unwrap_or(u32::MAX);
+    std::fs::write(directory.join(seats::WORLD), seats::world(members, None))?;
     let complaints = std::fs::File::create(directory.join("keeper.err"))?;
     let mut keeper = Command::new(PROGRAM)
         .arg0("muster")

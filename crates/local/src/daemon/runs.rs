@@ -138,11 +138,16 @@ impl Daemon {
         gang.resizes = Some(seats.to_vec());
         let disruption = &gang.record.spec.disruption;
         let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
-        let signal = saves.map_or(15, number_of);
+        let signal = gang.record.care.resize_signal.or(saves).map_or(15, number_of);
         let grace_ms = self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS);
+        let number = run.number;
         let why = format!("it goes on with {to} members instead of {from}");
         let order = Order::Stop { signal, grace_ms, why: why.clone() };
-        self.deeds.extend(tell(run, order));
+        let told = tell(run, order);
+        // Written before they are told: whoever hears the signal finds what is to come.
+        let file = self.run_directory(number).join(seats::WORLD);
+        self.deeds.push(Deed::Write(file, seats::world(from, Some(to))));
+        self.deeds.extend(told);
         self.fact(&Fact::GangResizing { gang: id, from, to });
         self.say(&name, "Resizing", why, false);
     }

@@ -81,6 +81,7 @@ pub(super) fn plan(
         set("MUSTER_NODES", nodes.len().to_string());
         set("MUSTER_RUN", run.to_string());
         set("MUSTER_HOSTFILE", hostfile.display().to_string());
+        set("MUSTER_WORLD", directory_of_run.join(WORLD).display().to_string());
         // Where Open MPI looks by itself, in its fourth and fifth generation.
         set("OMPI_MCA_orte_default_hostfile", hostfile.display().to_string());
         set("PRTE_MCA_prte_default_hostfile", hostfile.display().to_string());
@@ -149,6 +150,17 @@ fn places(record: &Record, seats: &[Seat]) -> Vec<Place> {
         }
     }
     places
+}
+
+/// Where members find how many they are, and how many they are about to be.
+pub(super) const WORLD: &str = "world.json";
+
+/// What they find there.
+pub(super) fn world(size: u32, next: Option<u32>) -> String {
+    match next {
+        Some(next) => format!("{{\"size\": {size}, \"next\": {next}}}\n"),
+        None => format!("{{\"size\": {size}}}\n"),
+    }
 }
 
 /// What MPI reads: every node by its address, and how many members it has. All nodes are on this machine.
