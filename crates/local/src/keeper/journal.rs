@@ -146,6 +146,14 @@ impl Journal {
         Ok((Self { file, whole }, known))
     }
 
+    /// A new journal, wherever it is.
+    #[cfg(test)]
+    pub(super) fn at_end_of(directory: &Path) -> Self {
+        let path = directory.join(super::JOURNAL);
+        let file = File::options().append(true).create(true).open(path).expect("a journal");
+        Self { file, whole: 0 }
+    }
+
     /// Writes something down for good, or leaves the journal as it was: half a line on a full disk is taken back.
     pub(crate) fn write(&mut self, record: &Record) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;

@@ -426,3 +426,41 @@ pub(crate) fn boot() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Limits;
+    use super::*;
+
+    #[test]
+    fn on_a_full_disk_nothing_is_told_before_it_is_written_and_nothing_is_lost() {
+        let directory = std::env::temp_dir().join(format!("muster-keep-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let plan = RunPlan {
+            gang: "team/a".into(),
+            run: 1,
+            uid: 1,
+            members: Vec::new(),
+            ends_with: None,
+            time_limit_ms: None,
+            grace_ms: 0,
+            limits: Limits::default(),
+        };
+        let (news, mut heard) = broadcast::channel(16);
+        let lock = std::fs::File::create(directory.join(super::super::LOCK)).expect("a lock");
+        let full = directory.join("full");
+        std::fs::create_dir_all(&full).expect("a directory");
+        std::os::unix::fs::symlink("/dev/full", full.join(super::super::JOURNAL)).expect("full");
+        let (journal, unwritten) = (Journal::at_end_of(&full), VecDeque::new());
+        let mut keeper =
+            Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten };
+        keeper.warn("nobody depends on this".to_owned());
+        keeper.note(Record::Stopping { at: 1, why: "told to".to_owned() });
+        assert!(heard.try_recv().is_err() && keeper.unwritten.len() == 1);
+        keeper.journal = Journal::at_end_of(&directory);
+        keeper.catch_up().expect("there is room again");
+        assert!(matches!(heard.try_recv(), Ok(Record::Stopping { at: 1, .. })));
+        assert_eq!(read(&directory).expect("a journal").len(), 1);
+        std::fs::remove_dir_all(directory).expect("removed");
+    }
+}

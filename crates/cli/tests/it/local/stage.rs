@@ -65,12 +65,17 @@ pub(super) struct Up {
 impl Up {
     /// Starts one and waits until it answers.
     pub(super) fn start(data: &Path, more: &[&str]) -> Self {
+        Self::start_as(Path::new(env!("CARGO_BIN_EXE_muster")), data, more)
+    }
+
+    /// The same, with another copy of the program.
+    pub(super) fn start_as(program: &Path, data: &Path, more: &[&str]) -> Self {
         let log = std::fs::File::options()
             .append(true)
             .create(true)
             .open(data.with_extension("log"))
             .expect("a log");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_muster"))
+        let mut child = Command::new(program)
             .args(["up", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
             .args(more)
