@@ -335,6 +335,29 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_was_used_for_another_request_is_refused_and_the_same_request_is_done_once() {
+        let data = std::env::temp_dir().join(format!("muster-keys-{}", std::process::id()));
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let options =
+            Options { data: data.clone(), speed: 1.0, seed: 1, node: None, keep: Keep::default() };
+        let local = Local::start(&options, Vec::new(), runtime.handle().clone()).expect("started");
+        let apply = |request: u8, queue: &str| {
+            let key = Some(muster_server::RequestKey { key: "k".into(), request: [request; 32] });
+            let by = Caller { key, ..Caller::admin("me") };
+            let text = format!("kind: Queue\nmetadata: {{name: {queue}}}\nspec: {{}}\n");
+            runtime.block_on(local.apply(by, text, false))
+        };
+        let first = apply(1, "a").expect("taken");
+        assert_eq!(apply(1, "a").as_ref(), Ok(&first), "told again, not done again");
+        let other = apply(2, "b").expect_err("the key was used");
+        assert!(matches!(other, Refused::KeyReused(_)), "{other}");
+        runtime.block_on(local.quit());
+        local.join().expect("ended");
+        std::fs::remove_dir_all(data).expect("removed");
+    }
+
+    #[test]
     fn a_control_plane_that_panics_is_not_ready_and_says_so_in_the_end() {
         let data = std::env::temp_dir().join(format!("muster-panic-{}", std::process::id()));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

@@ -57,6 +57,8 @@ pub(super) struct Run {
     pub(super) told_to_stop: bool,
     /// Ranks whose end is known.
     pub(super) exited: BTreeSet<u32>,
+    /// Whether any of them failed, or they were told to stop.
+    pub(super) broken: bool,
     /// Keepers that were gone before they let anybody run.
     pub(super) in_vain: u32,
     /// What it is to be told once somebody attends to it.
@@ -75,10 +77,18 @@ impl Run {
             resized: false,
             told_to_stop: false,
             exited: BTreeSet::new(),
+            broken: false,
             in_vain: 0,
             pending: Vec::new(),
             orders: None,
         }
+    }
+}
+
+impl Run {
+    /// Whether every member is known to have done its work, whatever became of who kept them.
+    pub(super) fn is_done(&self) -> bool {
+        !self.broken && self.exited.len() == muster_core::gang::members_of(&self.seats) as usize
     }
 }
 

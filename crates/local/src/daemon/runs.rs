@@ -172,9 +172,10 @@ impl Daemon {
                 self.show_start(&name, spread_us);
                 self.mark_stale();
             }
-            Record::Stopping { .. } => {}
+            Record::Stopping { .. } => run.broken = true,
             Record::Warned { what, .. } => self.say(&name, "Warned", what, true),
             Record::Exited(exit) => {
+                run.broken |= !exit.is_good();
                 if run.exited.insert(exit.rank) {
                     let written = self.store.member_ended(number, &exit);
                     self.keep(written);
@@ -283,6 +284,9 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
         run.orders = None;
+        if run.is_done() {
+            return self.run_over(&name, alive_until.min(wall_now()), &Ending::Succeeded);
+        }
         if run.opened {
             let why = "the process that kept its members is gone, and they with it".to_owned();
             let at = alive_until.min(wall_now());

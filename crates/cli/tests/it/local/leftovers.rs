@@ -127,3 +127,32 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
         "each ran once, by its own number"
     );
 }
+
+#[test]
+fn gangs_that_share_a_node_pay_for_it_together_and_each_its_share() {
+    let place = Place::new("shares");
+    let up = Up::start(&place.data(), &["--no-local", "--speed", "600"]);
+    let pool = "
+kind: Pool
+metadata: {name: cloud}
+spec:
+  tier: on-demand
+  provider: {simulated: {boot: {launch: 10s, register: 5s, gpus: 5s, sigma: 0}}}
+  offerings:
+  - {instanceType: big, zone: a, price: 3600, gpu: {model: H100, memory: 80Gi, count: 8}, allocatable: {cpu: 64, memory: 512Gi}, bootTime: 20s}
+  limits: {nodes: 1}
+";
+    submit(&up, pool);
+    for (name, gpus) in [("small", 2), ("large", 6)] {
+        let text = gang(name, "sleep 1").replace("cpu: 100m", &format!("nvidia.com/gpu: {gpus}"));
+        submit(&up, &text);
+    }
+    up.until_over("small");
+    up.until_over("large");
+    for sum in used(&up, "gang") {
+        let number = |field: &str| sum[field].as_f64().expect("a number");
+        // One unit a second for all eight of them.
+        let share = number("gpuSeconds") / 8.0;
+        assert!((number("cost") - share).abs() < 0.01 * share, "{sum}");
+    }
+}

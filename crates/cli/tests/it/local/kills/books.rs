@@ -90,7 +90,10 @@ fn check_runs(player: &Player, runs: &Runs) {
         Part::Plain => assert_eq!((runs.len(), done), (1, 1), "{name}"),
         Part::Flaky => assert_eq!((runs.len(), done), (2, 1), "{name}: it fails once"),
         Part::Elastic | Part::Hardy => {
-            assert_eq!(done, 1, "{name}: it is done once");
+            // A keeper that is killed in the instant between its members' last word and their end cannot say that they
+            // were done; then they start over, by the policy of their gang.
+            let once = done == 1 || (part == Part::Hardy && done > 1);
+            assert!(once, "{name}: it was done {done} times");
             let last = runs.values().next_back().expect("a run");
             assert!(last.is_done(), "{name} ran on after it was done");
         }
