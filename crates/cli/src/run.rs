@@ -9,16 +9,19 @@ use clap::Args as ClapArgs;
 use comfy_table::{CellAlignment, Table, presets};
 use muster_core::time::{Span, Time};
 use muster_core::{Fact, Plan, World};
-use muster_local::{Local, Options, Watch, Watcher, this_machine};
+use muster_local::{Keep, Local, Options, Watch, Watcher, this_machine};
 use muster_plan::Policy;
 use muster_server::{Caller, Change, GangName, Host, Kind, Refused};
 use muster_testkit::Ledger;
 use muster_testkit::promises::{Promise, excused};
 use serde_json::Value;
+use tokio::task::JoinSet;
 
+use crate::echo::echo;
 use crate::exit::{BadInput, Misused};
 use crate::figures::{count, span};
 use crate::say;
+use crate::signals::Signals;
 use crate::story::Timeline;
 
 /// Run gangs as real processes, on simulated nodes or on this machine, and tell the story as it happens.
@@ -62,13 +65,15 @@ Examples:
 
 /// How long all that is left must have been impossible to be given up.
 const HOPELESS: Duration = Duration::from_secs(2);
+/// How long the last of what workers print may take to be shown.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let data = match &args.data {
         Some(data) => data.clone(),
-        None => std::env::temp_dir().join(format!("muster-run-{}", std::process::id())),
+        None => own_directory()?,
     };
     let ended = runtime.block_on(alone(args, data.clone()));
     if args.data.is_none() {
@@ -77,7 +82,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ended
 }
 
+/// A directory that was not there before, and whose name nobody could know.
+fn own_directory() -> anyhow::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut random = [0u8; 16];
+    let source = ring::rand::SystemRandom::new();
+    ring::rand::SecureRandom::fill(&source, &mut random)
+        .map_err(|_| anyhow::anyhow!("no random numbers"))?;
+    let name = format!("muster-run-{:032x}", u128::from_le_bytes(random));
+    let path = std::env::temp_dir().join(name);
+    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}
+
 async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
+    let mut signals = Signals::heard()?;
     let intake = muster_local::read_files(&args.files).map_err(BadInput)?;
     if intake.gangs().next().is_none() {
         return Err(Misused("nothing to run: there is no gang in these manifests".into()).into());
@@ -89,6 +108,7 @@ async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
         speed: args.speed.unwrap_or(default),
         seed: args.seed,
         node: own.then(this_machine),
+        keep: Keep::default(),
     };
     let gangs: Vec<String> = intake.gangs().map(str::to_owned).collect();
     let story = Arc::new(Mutex::new(Story::new(args.json, &gangs, options.speed)));
@@ -96,13 +116,28 @@ async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
     let watchers: Vec<Watcher> =
         vec![Box::new(Shared(story.clone())), Box::new(Audit(promises.clone()))];
     let local = Local::start(&options, watchers, tokio::runtime::Handle::current())?;
+    let local = Arc::new(local);
     let me = Caller::admin(&user());
     let reader = local.board().follow(None);
     let applied = local.take(me.clone(), intake, false).await.map_err(refused)?;
     for warning in applied.iter().flat_map(|one| &one.warnings) {
         eprintln!("warning: {warning}");
     }
-    let interrupted = follow(&local, reader, &gangs, &me).await;
+    let mut echoes = JoinSet::new();
+    for name in gangs.iter().filter(|_| args.logs && !args.json) {
+        let story = story.clone();
+        let quote = move |line: &str| {
+            if let Ok(story) = story.lock() {
+                story.quote(line);
+            }
+        };
+        echoes.spawn(echo(local.clone(), name.clone(), quote));
+    }
+    let interrupted = follow(&local, reader, &gangs, &me, &mut signals).await;
+    // What was printed last is shown before the end is; of gangs that never end there is nothing more to come.
+    let _ = tokio::time::timeout(LAST_WORDS, async { while echoes.join_next().await.is_some() {} })
+        .await;
+    echoes.abort_all();
     if let Ok(mut story) = story.lock() {
         story.finish();
     }
@@ -122,6 +157,7 @@ async fn follow(
     mut reader: muster_server::Reader,
     gangs: &[String],
     me: &Caller,
+    signals: &mut Signals,
 ) -> bool {
     let mut interrupted = false;
     let mut hopeless_since: Option<Instant> = None;
@@ -147,7 +183,7 @@ async fn follow(
                     return interrupted;
                 }
             }
-            _ = tokio::signal::ctrl_c() => {
+            () = signals.next() => {
                 interrupted = true;
                 for name in gangs {
                     let Some((namespace, name)) = name.split_once('/') else { continue };
@@ -161,7 +197,7 @@ async fn follow(
     interrupted
 }
 
-fn is_over(gang: Option<&Value>) -> bool {
+pub(crate) fn is_over(gang: Option<&Value>) -> bool {
     matches!(phase(gang), Some("Succeeded" | "Failed")) || gang.is_none()
 }
 
@@ -213,7 +249,7 @@ async fn report(args: &Args, local: &Local, gangs: &[String]) -> anyhow::Result<
     }
     say::line(format_args!("\n{table}"));
     for (name, object) in &all {
-        if object["status"]["phase"] != "Succeeded" || args.logs {
+        if object["status"]["phase"] != "Succeeded" && !args.logs {
             show_logs(local, name).await;
         }
     }
@@ -316,6 +352,14 @@ impl Story {
         let (widths, speed) = (&self.widths, self.speed);
         self.timeline
             .get_or_insert_with(|| Timeline::new(widths.iter().copied()).of_processes(now, speed))
+    }
+
+    /// Shows a line that a worker printed.
+    fn quote(&self, line: &str) {
+        match &self.timeline {
+            Some(timeline) => timeline.quote(line),
+            None => say::line(line),
+        }
     }
 
     fn finish(&mut self) {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args as ClapArgs;
-use muster_local::{Local, Options, this_machine};
+use muster_local::{Keep, Local, Options, this_machine};
 use muster_server::{Caller, Config, Host, PORT, Tls, Tokens};
 
 use crate::exit::{BadInput, Misused};
 use crate::say;
+use crate::signals::Signals;
 
 /// Run a control plane on this machine, until it is told to stop.
 ///
@@ -40,6 +41,12 @@ pub(crate) struct Args {
     /// Its key, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// How long gangs are kept that are over, with what they printed; what they used is kept for good
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = time)]
+    keep: std::time::Duration,
+    /// How many gangs are kept that are over
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    keep_gangs: u64,
     /// Do not offer this machine as a node
     #[arg(long)]
     no_local: bool,
@@ -67,6 +74,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     runtime.block_on(serve(args))
 }
 
+fn time(text: &str) -> Result<std::time::Duration, String> {
+    let span: jiff::Span = text.parse().map_err(|_| "a time is like 7d, 12h or 90s".to_owned())?;
+    let time = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours());
+    let time = time.ok().and_then(|time| std::time::Duration::try_from(time).ok());
+    time.ok_or_else(|| "a time is in days, hours, minutes or seconds, and not negative".to_owned())
+}
+
 /// Where everything is kept when nobody says.
 pub(crate) fn data_directory() -> anyhow::Result<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
@@ -76,6 +90,7 @@ pub(crate) fn data_directory() -> anyhow::Result<PathBuf> {
 }
 
 async fn serve(args: &Args) -> anyhow::Result<()> {
+    let mut signals = Signals::heard()?;
     let intake = muster_local::read_files(&args.files).map_err(BadInput)?;
     let data = match &args.data {
         Some(data) => data.clone(),
@@ -88,7 +103,8 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
     let secure = tls.is_some();
     let node = (!args.no_local).then(this_machine);
-    let options = Options { data: data.clone(), speed: args.speed, seed: args.seed, node };
+    let keep = Keep { time: args.keep, gangs: args.keep_gangs };
+    let options = Options { data: data.clone(), speed: args.speed, seed: args.seed, node, keep };
     let local = Arc::new(Local::start(&options, Vec::new(), tokio::runtime::Handle::current())?);
     let config = Config {
         listen: args.listen.clone(),
@@ -110,7 +126,7 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
     say::line(format_args!("muster listens on {url}, and keeps everything in {}", data.display()));
     let host: Arc<dyn Host> = local.clone();
     tokio::select! {
-        () = bound.serve(host, told_to_end()) => {}
+        () = bound.serve(host, async move { signals.next().await }) => {}
         () = ended(local.clone()) => {}
     }
     drop(note);
@@ -118,21 +134,6 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
     local.join()?;
     say::line("muster has stopped; gangs that run go on");
     Ok(())
-}
-
-/// Waits for a signal to end.
-async fn told_to_end() {
-    let interrupted = tokio::signal::ctrl_c();
-    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-    match terminate {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = interrupted => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        Err(_) => drop(interrupted.await),
-    }
 }
 
 /// Waits until the control plane has ended by itself: its database cannot be written any more.

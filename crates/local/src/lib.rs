@@ -17,11 +17,11 @@ mod store;
 
 pub mod why;
 
-pub use daemon::{Watch, Watcher};
+pub use daemon::{Keep, Watch, Watcher};
 pub use intake::{Intake, check_files, read_files};
 pub use keeper::{gate, keep};
-pub use local::{Local, Options, StartError};
-pub use nodes::{cloud_of, this_machine};
+pub use local::{EndError, Local, Options, StartError};
+pub use nodes::{Machine, cloud_of, this_machine};
 pub use store::StoreError;
 
 /// The database, in a data directory.

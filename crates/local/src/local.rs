@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muster_api::crd::Stamp;
-use muster_core::node::NodeSpec;
 use muster_core::time::Time;
 use muster_server::{
     Answer, Applied, Board, Caller, Change, GangName, Host, Key, Kind, Logs, Memory, Refused,
@@ -17,8 +17,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::wall_now;
-use crate::daemon::{Daemon, Input, Watcher};
-use crate::store::{AnswerRow, Store, StoreError};
+use crate::daemon::{Daemon, Input, Keep, Watcher};
+use crate::nodes::Machine;
+use crate::store::{AnswerRow, By, Store, StoreError};
 use crate::{DATABASE, LOCK, intake};
 
 /// How a control plane is to run.
@@ -30,8 +31,10 @@ pub struct Options {
     pub speed: f64,
     /// Where the randomness of simulated clouds starts.
     pub seed: u64,
-    /// A node that is here, such as this machine.
-    pub node: Option<NodeSpec>,
+    /// The machine itself, if it is to be a node.
+    pub node: Option<Machine>,
+    /// How long gangs are kept that are over.
+    pub keep: Keep,
 }
 
 /// Why a control plane does not start.
@@ -58,6 +61,26 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
+/// Why a control plane has ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum EndError {
+    /// Nothing can be written any more.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A mistake of ours.
+    #[error("the control plane has ended by a mistake of its own: {0}; gangs that run go on")]
+    Panicked(String),
+}
+
+/// Says that the control plane lives, until it does not; however it ends.
+struct Alive(Arc<AtomicBool>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 /// A control plane that runs in this process.
 #[derive(Debug)]
 pub struct Local {
@@ -82,15 +105,20 @@ impl Local {
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, StartError> {
         let lock = lock(&options.data)?;
+        // Workers run elsewhere, and are known by this path again.
+        let data = options.data.canonicalize();
+        let data =
+            data.map_err(|error| StartError::Directory { data: options.data.clone(), error })?;
+        let options = &Options { data, ..options.clone() };
         let (inputs, heard) = mpsc::unbounded_channel();
         let daemon = Daemon::resume(options, watchers, inputs.clone(), runtime)?;
         let (board, metrics) = daemon.shared();
         let alive = Arc::new(AtomicBool::new(true));
-        let lives = alive.clone();
+        let lives = Alive(alive.clone());
         let thread =
             std::thread::Builder::new().name("control-plane".to_owned()).spawn(move || {
+                let _lives = lives;
                 let ended = daemon.live(heard);
-                lives.store(false, Ordering::Release);
                 if let Err(error) = &ended {
                     tracing::error!(%error, "nothing can be written any more");
                 }
@@ -125,10 +153,18 @@ impl Local {
     /// Waits until it takes no more turns.
     ///
     /// # Errors
-    /// When that is because nothing could be written any more.
-    pub fn join(&self) -> Result<(), StoreError> {
+    /// When that is because nothing could be written any more, or it panicked.
+    pub fn join(&self) -> Result<(), EndError> {
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        thread.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())))
+        let Some(thread) = thread else { return Ok(()) };
+        match thread.join() {
+            Ok(ended) => Ok(ended?),
+            Err(panic) => {
+                let said = panic.downcast_ref::<String>().map(String::as_str);
+                let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+                Err(EndError::Panicked(said.unwrap_or("it did not say why").to_owned()))
+            }
+        }
     }
 
     fn ask<T: Send + 'static>(
@@ -150,7 +186,10 @@ impl Local {
 /// Takes the data directory for this process alone.
 fn lock(data: &Path) -> Result<File, StartError> {
     let failed = |error| StartError::Directory { data: data.to_owned(), error };
-    std::fs::create_dir_all(data.join("runs")).map_err(failed)?;
+    // What workers print, and what they were given in their environment, is nobody else's. A directory that is there keeps
+    // the rights it was given.
+    let mut private = std::fs::DirBuilder::new();
+    private.recursive(true).mode(0o700).create(data.join("runs")).map_err(failed)?;
     let options = File::options().read(true).write(true).create(true).truncate(false).clone();
     let mut lock = options.open(data.join(LOCK)).map_err(failed)?;
     if lock.try_lock().is_err() {
@@ -245,10 +284,10 @@ impl Host for Local {
         Box::pin(async move {
             let sum = tokio::task::spawn_blocking(move || {
                 let by = match asked.by {
-                    UsageBy::Queue => "queue",
-                    UsageBy::User => "user",
-                    UsageBy::Gang => "gang_name",
-                    UsageBy::Day => "date(since / 1000, 'unixepoch')",
+                    UsageBy::Queue => By::Queue,
+                    UsageBy::User => By::User,
+                    UsageBy::Gang => By::Gang,
+                    UsageBy::Day => By::Day,
                 };
                 Store::reader(&database)?.used(by, asked.from.0, asked.to.0, wall_now())
             });
@@ -274,5 +313,66 @@ impl Host for Local {
 
     fn metrics(&self) -> String {
         self.metrics.read().map_or_else(|_| String::new(), |text| text.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_core::{Fact, Plan, World};
+
+    use super::*;
+    use crate::Watch;
+
+    /// Somebody who cannot bear to see a gang.
+    struct Faints;
+
+    impl Watch for Faints {
+        fn fact(&mut self, _: Time, _: &World, fact: &Fact) {
+            assert!(!matches!(fact, Fact::GangSubmitted { .. }), "it fainted");
+        }
+
+        fn stands(&mut self, _: Time, _: &World, _: &Plan) {}
+    }
+
+    #[test]
+    fn a_key_that_was_used_for_another_request_is_refused_and_the_same_request_is_done_once() {
+        let data = std::env::temp_dir().join(format!("muster-keys-{}", std::process::id()));
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let options =
+            Options { data: data.clone(), speed: 1.0, seed: 1, node: None, keep: Keep::default() };
+        let local = Local::start(&options, Vec::new(), runtime.handle().clone()).expect("started");
+        let apply = |request: u8, queue: &str| {
+            let key = Some(muster_server::RequestKey { key: "k".into(), request: [request; 32] });
+            let by = Caller { key, ..Caller::admin("me") };
+            let text = format!("kind: Queue\nmetadata: {{name: {queue}}}\nspec: {{}}\n");
+            runtime.block_on(local.apply(by, text, false))
+        };
+        let first = apply(1, "a").expect("taken");
+        assert_eq!(apply(1, "a").as_ref(), Ok(&first), "told again, not done again");
+        let other = apply(2, "b").expect_err("the key was used");
+        assert!(matches!(other, Refused::KeyReused(_)), "{other}");
+        runtime.block_on(local.quit());
+        local.join().expect("ended");
+        std::fs::remove_dir_all(data).expect("removed");
+    }
+
+    #[test]
+    fn a_control_plane_that_panics_is_not_ready_and_says_so_in_the_end() {
+        let data = std::env::temp_dir().join(format!("muster-panic-{}", std::process::id()));
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let options =
+            Options { data: data.clone(), speed: 1.0, seed: 1, node: None, keep: Keep::default() };
+        let watchers: Vec<Watcher> = vec![Box::new(Faints)];
+        let local = Local::start(&options, watchers, runtime.handle().clone()).expect("started");
+        assert_eq!(local.ready(), Ok(()));
+        let gang = "kind: Gang\nmetadata: {name: a}\nspec: {roles: [{name: w, min: 1}]}\n";
+        let answer = runtime.block_on(local.apply(Caller::admin("me"), gang.to_owned(), false));
+        assert!(matches!(answer, Err(Refused::Unavailable(_))), "{answer:?}");
+        let ended = local.join().expect_err("it panicked");
+        assert!(ended.to_string().contains("it fainted"), "{ended}");
+        assert!(local.ready().is_err() && !local.is_alive());
+        std::fs::remove_dir_all(data).expect("removed");
     }
 }

@@ -12,7 +12,16 @@ pub struct Caller {
     pub rights: Rights,
     /// What they call this request by. A host that keeps it with what it does for the request does it once, however often
     /// it comes and whoever is killed in between.
-    pub key: Option<Arc<str>>,
+    pub key: Option<RequestKey>,
+}
+
+/// What somebody calls a request by, and what it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestKey {
+    /// The key they gave.
+    pub key: Arc<str>,
+    /// A digest of the request: the same key for another one is a mistake.
+    pub request: [u8; 32],
 }
 
 /// What somebody may do, besides looking.

@@ -106,6 +106,7 @@ impl From<Refused> for Failure {
             Refused::Conflict(_) => Self::new(Code::Conflict, message),
             Refused::Forbidden(_) => Self::new(Code::Forbidden, message),
             Refused::Invalid(_) => Self::new(Code::Invalid, message),
+            Refused::KeyReused(_) => Self::new(Code::KeyReused, message),
             Refused::Unsupported(_) => Self::new(Code::Unsupported, message),
             Refused::Unavailable(_) => Self::new(Code::Unavailable, message),
             Refused::Findings(findings) => {

@@ -15,6 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use crate::access::admit;
+use crate::caller::RequestKey;
 use crate::config::Server;
 use crate::failure::{Code, Failure};
 use crate::once::{fingerprint, key};
@@ -75,17 +76,15 @@ async fn pass(
     } else {
         let seat = server.seats.request()?;
         let key = if rules.method.is_safe() { None } else { key(request.headers(), &name)? };
-        if let (Some(key), Some(caller)) =
-            (&key, request.extensions_mut().get_mut::<crate::Caller>())
-        {
-            caller.key = Some(key.key.as_str().into());
-        }
-        let (request, body, room) =
+        let (mut request, body, room) =
             if rules.body { read(&server, request).await? } else { (request, Bytes::new(), None) };
         let Some(key) = key else {
             return timeout(time, next.run(request)).await.map_err(|_| late(&server));
         };
         let sum = fingerprint(request.method(), request.uri(), request.headers(), &body);
+        if let Some(caller) = request.extensions_mut().get_mut::<crate::Caller>() {
+            caller.key = Some(RequestKey { key: key.key.as_str().into(), request: sum });
+        }
         let once = server.once.clone();
         // A task of its own: it ends, and its answer is remembered, also when nobody waits for it any more.
         let task = tokio::spawn(async move {

@@ -62,6 +62,9 @@ pub enum Refused {
     /// Manifests that are wrong, and where.
     #[error("{} findings in the manifests", .0.len())]
     Findings(Vec<Finding>),
+    /// The key of the request was used for another one.
+    #[error("{0}")]
+    KeyReused(String),
     /// This host cannot do such a thing at all.
     #[error("{0}")]
     Unsupported(String),

@@ -50,7 +50,7 @@ mod serve;
 mod tls;
 
 pub use board::{Board, Found, Kind, Listed, News, Reader, Said, Told};
-pub use caller::{Caller, Rights};
+pub use caller::{Caller, RequestKey, Rights};
 pub use config::{Config, PORT, Tls};
 pub use ending::Ending;
 pub use failure::{Code, Failed, Failure};

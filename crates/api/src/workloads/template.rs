@@ -29,7 +29,7 @@ pub(crate) fn role(name: &str, count: u32, holder: &Json<'_>, field: &str) -> Op
 }
 
 /// What the first container of a pod runs, for hosts that start processes and no containers. Of its variables those that
-/// are given by value.
+/// are given by value. Arguments without a command are arguments of what the image runs, which nobody knows here.
 pub fn run_of(pod: &Value) -> Option<RunSpec> {
     let container = pod.get("containers")?.as_array()?.first()?;
     let words = |field: &str| -> Vec<String> {
@@ -37,6 +37,9 @@ pub fn run_of(pod: &Value) -> Option<RunSpec> {
         words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
     };
     let mut command = words("command");
+    if command.is_empty() {
+        return None;
+    }
     command.extend(words("args"));
     let variable = |one: &Value| -> Option<(String, String)> {
         Some((one.get("name")?.as_str()?.to_owned(), one.get("value")?.as_str()?.to_owned()))
@@ -44,5 +47,5 @@ pub fn run_of(pod: &Value) -> Option<RunSpec> {
     let env = container.get("env").and_then(Value::as_array).into_iter().flatten();
     let env: BTreeMap<String, String> = env.filter_map(variable).collect();
     let directory = container.get("workingDir").and_then(Value::as_str).map(str::to_owned);
-    (!command.is_empty()).then_some(RunSpec { command, env, directory })
+    Some(RunSpec { command, env, directory })
 }

@@ -190,6 +190,11 @@ impl Timeline {
         self.board.show(&lines);
     }
 
+    /// Shows a line of somebody else's, above what is drawn.
+    pub(crate) fn quote(&self, line: &str) {
+        self.board.print("", line);
+    }
+
     /// Clears what was drawn.
     pub(crate) fn finish(&mut self) {
         self.board.clear();

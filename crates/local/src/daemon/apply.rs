@@ -9,13 +9,14 @@ use muster_core::queue::{QueueSpec, parents_first};
 use muster_core::time::Span;
 use muster_core::topology::Levels;
 use muster_core::{Event, Fact};
-use muster_server::{Applied, Caller, Effect, Kind, REMEMBERED_MS, Refused};
+use muster_server::{Applied, Caller, Effect, Kind, REMEMBERED_MS, Refused, RequestKey};
 use muster_sim::cloud::CloudModel;
 use serde_json::{Value, json};
 
 use super::Daemon;
 use super::agenda::Timer;
 use super::gang::Gang;
+use super::rehearse::user_of;
 use crate::clock::wall_now;
 use crate::intake::{Intake, Record};
 use crate::nodes::cloud_of;
@@ -30,20 +31,26 @@ impl Daemon {
         intake: Intake,
         dry_run: bool,
     ) -> Result<Vec<Applied>, Refused> {
-        let Some(key) = by.key.as_deref().filter(|_| !dry_run) else {
+        let Some(RequestKey { key, request }) = by.key.as_ref().filter(|_| !dry_run) else {
             return self.apply(by, intake, dry_run);
         };
-        let key = format!("applied {key}");
+        let (key, request) = (format!("applied {key}"), request.to_vec());
         let known = self.store.answer(&by.name, &key);
-        if let Some(known) = self.keep(known).flatten()
-            && let Ok(applied) = serde_json::from_str(&known.answer)
+        if let Some(known) =
+            self.keep(known).flatten().filter(|known| known.at >= wall_now() - REMEMBERED_MS)
         {
-            return Ok(applied);
+            if known.request != request {
+                let why = "the key was used for another request".to_owned();
+                return Err(Refused::KeyReused(why));
+            }
+            if let Ok(applied) = serde_json::from_str(&known.answer) {
+                return Ok(applied);
+            }
         }
         let applied = self.apply(by, intake, dry_run)?;
         let at = wall_now();
         let answer = serde_json::to_string(&applied).unwrap_or_default();
-        let row = AnswerRow { request: Vec::new(), code: 200, answer, at };
+        let row = AnswerRow { request, code: 200, answer, at };
         let written = self.store.set_answer(&by.name, &key, &row, at - REMEMBERED_MS);
         self.keep(written);
         Ok(applied)
@@ -57,8 +64,10 @@ impl Daemon {
         dry_run: bool,
     ) -> Result<Vec<Applied>, Refused> {
         self.check(by, &intake)?;
+        if !self.is_simple(&intake) {
+            self.rehearsed(by, &intake)?;
+        }
         let Intake { levels, queues, pools, nodes, gangs } = intake;
-        self.check_levels(&levels)?;
         let mut applied = Vec::new();
         if !dry_run {
             self.set_levels(levels);
@@ -86,9 +95,7 @@ impl Daemon {
             }
         }
         for mut gang in gangs {
-            if gang.spec.user.is_empty() {
-                gang.spec.user = by.name.clone();
-            }
+            gang.spec.user = user_of(by, &gang);
             let name = gang.spec.name.clone();
             let effect = match self.gangs.get(&name).filter(|known| known.over.is_none()) {
                 Some(known) if known.record.object == gang.object => Effect::Unchanged,
@@ -124,6 +131,13 @@ impl Daemon {
                 return Err(Refused::Invalid(why));
             }
         }
+        for (pool, _) in &intake.pools {
+            if matches!(pool.provider, Provider::Local) {
+                let why = "provider `local` buys nothing: this machine is a node by itself, unless --no-local, and \
+                           other places on it are declared with `kind: Node`";
+                return Err(Refused::Invalid(format!("pool {}: {why}", pool.spec.name)));
+            }
+        }
         for gang in &intake.gangs {
             let (name, queue) = (&gang.spec.name, &gang.spec.queue);
             if !by.may_use(queue) {
@@ -134,14 +148,18 @@ impl Daemon {
                 let why = format!("gang {name}: queue {queue} does not exist");
                 return Err(Refused::Invalid(why));
             }
-            if let Some(known) = self.gangs.get(name).filter(|known| known.over.is_none()) {
+            check_size(&gang.spec)?;
+            if let Some(known) = self.gangs.get(name) {
+                // Also of one that is over: its record and what it printed are its queue's.
                 let theirs = &known.record.spec.queue;
                 if !by.may_use(theirs) {
                     let why =
                         format!("gang {name} is in queue {theirs}, which {} may not use", by.name);
                     return Err(Refused::Forbidden(why));
                 }
-                self.check_change(known, gang)?;
+                if known.over.is_none() {
+                    self.check_change(known, gang)?;
+                }
             }
             // Whatever the World would refuse, it refuses here.
             let mut scratch = gang.spec.clone();
@@ -154,11 +172,20 @@ impl Daemon {
         Ok(())
     }
 
+    /// Whether it is one new gang and nothing else, for which no copy of the World is needed.
+    fn is_simple(&self, intake: &Intake) -> bool {
+        let Intake { levels, queues, pools, nodes, gangs } = intake;
+        let [gang] = gangs.as_slice() else { return false };
+        let new = self.gangs.get(&gang.spec.name).is_none_or(|known| known.over.is_some());
+        let others = !queues.is_empty() || !pools.is_empty() || !nodes.is_empty();
+        new && !others && (*levels == self.levels || *levels == Levels::default())
+    }
+
     pub(super) fn has_queue(&self, name: &str) -> bool {
         name == "default" || self.objects.contains_key(&(Kind::Queue, name.into()))
     }
 
-    fn check_levels(&self, levels: &Levels) -> Result<(), Refused> {
+    pub(super) fn check_levels(&self, levels: &Levels) -> Result<(), Refused> {
         let new = *levels != self.levels && *levels != Levels::default();
         let used = self.world.nodes().next().is_some() || self.world.gangs().next().is_some();
         if new && used {
@@ -272,6 +299,27 @@ impl Daemon {
     }
 }
 
+/// Members that a gang may have on this machine, at most: so many processes are started behind one gate, and one write
+/// of so many bytes opens it.
+const MEMBERS_MAX: u32 = 1_024;
+
+/// Whether this machine can have that many processes of a gang.
+pub(super) fn check_size(spec: &muster_core::gang::GangSpec) -> Result<(), Refused> {
+    let mut sum = 0u32;
+    for (at, role) in spec.roles.iter().enumerate() {
+        sum = sum.saturating_add(role.max);
+        if sum > MEMBERS_MAX {
+            let (name, max) = (&spec.name, role.max);
+            let field = if role.min == role.max { "min" } else { "max" };
+            return Err(Refused::Invalid(format!(
+                "gang {name}: spec.roles[{at}].{field}: {max} members are too many: a gang has {MEMBERS_MAX} on this \
+                 machine at most"
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn done(kind: Kind, name: &Arc<str>, effect: Effect, warnings: Vec<String>) -> Applied {
     Applied { kind, name: name.clone(), effect, warnings }
 }
@@ -279,8 +327,8 @@ fn done(kind: Kind, name: &Arc<str>, effect: Effect, warnings: Vec<String>) -> A
 /// Said of pools whose provider is not here.
 fn played(pool: &PoolManifest) -> Vec<String> {
     match pool.provider {
-        Provider::Simulated(_) | Provider::Local => Vec::new(),
-        Provider::Karpenter { .. } | Provider::ProvisioningRequest(_) => {
+        Provider::Simulated(_) => Vec::new(),
+        Provider::Local | Provider::Karpenter { .. } | Provider::ProvisioningRequest(_) => {
             vec!["its provider is not here: its nodes are simulated".to_owned()]
         }
     }

@@ -10,6 +10,7 @@ use muster_server::{Caller, Change, Kind, Refused};
 use serde_json::Value;
 
 use super::Daemon;
+use super::apply::check_size;
 use super::deeds::Deed;
 use super::gang::Gang;
 use crate::intake::Record;
@@ -29,6 +30,9 @@ impl Daemon {
         if let Some(over) = &gang.over {
             return Err(Refused::Conflict(format!("{name} is over: {}", over.message)));
         }
+        if gang.record.cancelled && !matches!(change, Change::Cancel) {
+            return Err(going(name));
+        }
         match change {
             Change::Cancel => self.cancel(name),
             Change::Hold => self.hold(name)?,
@@ -37,8 +41,8 @@ impl Daemon {
         }
         self.mark_stale();
         self.show_gang(name, None);
-        self.board
-            .get(Kind::Gang, name)
+        self.outbox
+            .latest(Kind::Gang, name)
             .ok_or_else(|| Refused::NotFound(format!("gang {name} does not exist")))
     }
 
@@ -50,17 +54,30 @@ impl Daemon {
     /// Nobody wants a gang any more. One that runs is stopped by the planner, like any that must stop.
     fn cancel(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get_mut(name) else { return };
-        if std::mem::replace(&mut gang.cancelled, true) {
+        if std::mem::replace(&mut gang.record.cancelled, true) {
+            return self.write_record(name);
+        }
+        let id = gang.id;
+        self.write_record(name);
+        if let Some(id) = id {
+            self.tell_surely(&Event::GangCancelled(id));
+            self.fact(&Fact::GangCancelled { gang: id });
+        }
+        self.part_with(name);
+    }
+
+    /// A gang that is cancelled is over when the World has no more of it: at once if it waits, when its order is rolled
+    /// back if its nodes are on their way, when its members have stopped if it runs.
+    pub(super) fn part_with(&mut self, name: &Arc<str>) {
+        let Some(gang) = self.gangs.get(name) else { return };
+        let there = gang.id.is_some_and(|id| self.world.gang(id).is_some());
+        if there || !gang.record.cancelled || gang.over.is_some() {
             return;
         }
-        let message = "it was cancelled".to_owned();
-        let Some(id) = gang.id else { return self.finish(name, false, "Cancelled", message) };
-        self.tell_surely(&Event::GangCancelled(id));
-        self.fact(&Fact::GangCancelled { gang: id });
-        if self.world.gang(id).is_none() {
+        if let Some(id) = gang.id {
             self.names.remove(&id);
-            self.finish(name, false, "Cancelled", message);
         }
+        self.finish(name, false, "Cancelled", "it was cancelled".to_owned());
     }
 
     /// A gang does not start until it is released. One that has started, or whose nodes are on their way, goes on.
@@ -128,6 +145,7 @@ impl Daemon {
             let why = format!("min {} and max {} make no sense", role.min, role.max);
             return Err(Refused::Invalid(why));
         }
+        check_size(&spec)?;
         if gang.id.is_some() {
             let told = self.tell(&Event::GangChanged(spec.clone()));
             told.map_err(|_| {
@@ -144,6 +162,9 @@ impl Daemon {
 
     /// Whether a gang that is there may become like this.
     pub(super) fn check_change(&self, known: &Gang, new: &Record) -> Result<(), Refused> {
+        if known.record.cancelled {
+            return Err(going(known.name()));
+        }
         let phase = known.id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
         let waits = phase.is_none_or(|phase| *phase == Phase::Waiting);
         if waits {
@@ -197,23 +218,23 @@ impl Daemon {
             self.forget(name);
         } else {
             if let Some(gang) = self.gangs.get_mut(name) {
-                gang.forget = true;
+                gang.record.forget = true;
             }
             self.cancel(name);
         }
         Ok(())
     }
 
-    /// Nothing is kept of a gang that is over.
+    /// Nothing is kept of a gang that is over, nor of those before it that had its name; but what they used is.
     pub(super) fn forget(&mut self, name: &Arc<str>) {
-        let Some(gang) = self.gangs.remove(name) else { return };
-        let runs = self.store.runs_of(gang.uid);
+        if self.gangs.remove(name).is_none() {
+            return;
+        }
+        let runs = self.store.forget_gangs(name);
         for run in self.keep(runs).unwrap_or_default() {
             self.deeds.push(Deed::Remove(self.run_directory(run)));
         }
-        let written = self.store.forget_gang(gang.uid);
-        self.keep(written);
-        self.board.remove(self.clock.stamp(self.now), Kind::Gang, name);
+        self.outbox.remove(self.clock.stamp(self.now), Kind::Gang, name);
     }
 
     fn remove_other(&mut self, kind: Kind, name: &Arc<str>) -> Result<(), Refused> {
@@ -249,8 +270,13 @@ impl Daemon {
         let written = self.store.remove_object(&format!("{kind:?}"), name);
         self.keep(written);
         self.objects.remove(&(kind, name.clone()));
-        self.board.remove(self.clock.stamp(self.now), kind, name);
+        self.outbox.remove(self.clock.stamp(self.now), kind, name);
         self.mark_stale();
         Ok(())
     }
+}
+
+/// Said to whoever wants something else of a gang that is being stopped for good.
+fn going(name: &str) -> Refused {
+    Refused::Conflict(format!("{name} was cancelled and is being stopped: wait until it is over"))
 }

@@ -41,11 +41,24 @@ impl Daemon {
 
     fn take_on(&mut self, group: &ActionGroup) {
         for action in &group.actions {
+            // Whose order is rolled back is asked before: a gang that was cancelled is forgotten with it.
+            let whose = match action {
+                Action::RollBack { order, .. } => self.whose(*order),
+                _ => None,
+            };
             if !self.intend(action) {
                 return;
             }
+            if let Some(name) = whose {
+                self.part_with(&name);
+            }
             self.carry_out(action);
         }
+    }
+
+    fn whose(&self, order: muster_core::id::OrderId) -> Option<std::sync::Arc<str>> {
+        let gang = self.world.orders().get(&order)?.spec.gang;
+        self.names.get(&gang).cloned()
     }
 
     /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.

@@ -5,10 +5,14 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
 
 use super::attend::attend;
-use super::{Daemon, seats};
-use crate::keeper::{Order, RunPlan};
+use super::{Daemon, Input, seats};
+use crate::keeper::{Order, PROGRAM, RunPlan};
+
+/// How long after a keeper could not be started it is tried again.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Something to do after the commit.
 pub(super) enum Deed {
@@ -16,6 +20,8 @@ pub(super) enum Deed {
     Launch(Box<RunPlan>, PathBuf),
     /// Attend to the keeper of a run that was started before.
     Attend(u64, PathBuf),
+    /// Leave a note for members.
+    Write(PathBuf, String),
     /// Tell a keeper something.
     Tell(UnboundedSender<Order>, Order),
     /// Answer somebody.
@@ -30,12 +36,23 @@ impl Daemon {
             match deed {
                 Deed::Launch(plan, directory) => {
                     let _inside = self.runtime.enter();
-                    if let Err(error) = launch(&plan, &directory) {
-                        tracing::error!(gang = &*plan.gang, %error, "no keeper could be started");
+                    match launch(&plan, &directory) {
+                        Ok(keeper) => self.attend_to(plan.run, directory, Some(keeper)),
+                        Err(error) => {
+                            tracing::error!(gang = &*plan.gang, %error, "no keeper could be started");
+                            self.try_later(plan.run, error.to_string());
+                        }
                     }
-                    self.attend_to(plan.run, directory);
                 }
-                Deed::Attend(run, directory) => self.attend_to(run, directory),
+                Deed::Attend(run, directory) => self.attend_to(run, directory, None),
+                Deed::Write(file, text) => {
+                    // Not half of it: it is there whole, or as it was.
+                    let part = file.with_extension("part");
+                    let written = std::fs::write(&part, text);
+                    if let Err(error) = written.and_then(|()| std::fs::rename(&part, &file)) {
+                        tracing::warn!(file = %file.display(), %error, "cannot be written");
+                    }
+                }
                 Deed::Tell(to, order) => drop(to.send(order)),
                 Deed::Reply(reply) => reply(),
                 Deed::Remove(directory) => {
@@ -47,9 +64,18 @@ impl Daemon {
         }
     }
 
-    fn attend_to(&mut self, run: u64, directory: PathBuf) {
+    /// A keeper that could not be started is as good as gone, after a moment in which there may be room again.
+    fn try_later(&self, run: u64, why: String) {
+        let inputs = self.inputs.clone();
+        self.runtime.spawn(async move {
+            tokio::time::sleep(AGAIN).await;
+            let _ = inputs.send(Input::KeeperGone { run, alive_until: 0, why: Some(why) });
+        });
+    }
+
+    fn attend_to(&mut self, run: u64, directory: PathBuf, keeper: Option<JoinHandle<()>>) {
         let (orders, heard) = unbounded_channel();
-        self.runtime.spawn(attend(run, directory, heard, self.inputs.clone()));
+        self.runtime.spawn(attend(run, directory, keeper, heard, self.inputs.clone()));
         let Some(gang) = self.runs.get(&run).and_then(|name| self.gangs.get_mut(name)) else {
             return;
         };
@@ -67,19 +93,20 @@ impl Daemon {
     }
 }
 
-/// Starts a keeper, which nobody waits for: it outlives this process.
-fn launch(plan: &RunPlan, directory: &std::path::Path) -> std::io::Result<()> {
+/// Starts a keeper, which outlives this process. What is returned is done when the keeper is.
+fn launch(plan: &RunPlan, directory: &std::path::Path) -> std::io::Result<JoinHandle<()>> {
     plan.write(directory)?;
     std::fs::write(directory.join("hostfile"), seats::hostfile(plan))?;
+    let members = u32::try_from(plan.members.len()).unwrap_or(u32::MAX);
+    std::fs::write(directory.join(seats::WORLD), seats::world(members, None))?;
     let complaints = std::fs::File::create(directory.join("keeper.err"))?;
-    let muster = std::env::current_exe()?;
-    let mut keeper = Command::new(muster)
+    let mut keeper = Command::new(PROGRAM)
+        .arg0("muster")
         .arg("keep")
         .arg(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(complaints)
         .spawn()?;
-    tokio::spawn(async move { keeper.wait().await });
-    Ok(())
+    Ok(tokio::spawn(async move { drop(keeper.wait().await) }))
 }

@@ -40,17 +40,17 @@ impl Daemon {
     }
 
     /// Says something about a gang of the World.
-    pub(super) fn say_of(&self, gang: GangId, reason: &str, message: String, warning: bool) {
-        if let Some(name) = self.names.get(&gang) {
-            self.say(name, reason, message, warning);
+    pub(super) fn say_of(&mut self, gang: GangId, reason: &str, message: String, warning: bool) {
+        if let Some(name) = self.names.get(&gang).cloned() {
+            self.say(&name, reason, message, warning);
         }
     }
 
     /// Says something about a gang.
-    pub(super) fn say(&self, name: &Arc<str>, reason: &str, message: String, warning: bool) {
+    pub(super) fn say(&mut self, name: &Arc<str>, reason: &str, message: String, warning: bool) {
         let (kind, name, reason) = (Kind::Gang, name.clone(), reason.into());
         let at = self.clock.stamp(self.now);
-        self.board.say(at, Said { kind, name, reason, message, warning });
+        self.outbox.say(at, Said { kind, name, reason, message, warning });
     }
 
     pub(super) fn stop_in_words(&self, reason: StopReason) -> String {

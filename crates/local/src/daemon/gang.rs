@@ -27,10 +27,6 @@ pub(super) struct Gang {
     pub(super) run: Option<Run>,
     /// The seats it is to have; its members are being stopped for that.
     pub(super) resizes: Option<Vec<Seat>>,
-    /// Somebody does not want it any more.
-    pub(super) cancelled: bool,
-    /// Nothing of it is to be kept when it is over.
-    pub(super) forget: bool,
     /// When all its members had started, and how far apart in microseconds.
     pub(super) started: Option<(Time, Option<u64>)>,
     /// What is on the board of it.
@@ -61,8 +57,10 @@ pub(super) struct Run {
     pub(super) told_to_stop: bool,
     /// Ranks whose end is known.
     pub(super) exited: BTreeSet<u32>,
-    /// Process groups, by rank.
-    pub(super) groups: Vec<u32>,
+    /// Whether any of them failed, or they were told to stop.
+    pub(super) broken: bool,
+    /// Keepers that were gone before they let anybody run.
+    pub(super) in_vain: u32,
     /// What it is to be told once somebody attends to it.
     pub(super) pending: Vec<Order>,
     /// To the task that attends to the keeper.
@@ -79,10 +77,18 @@ impl Run {
             resized: false,
             told_to_stop: false,
             exited: BTreeSet::new(),
-            groups: Vec::new(),
+            broken: false,
+            in_vain: 0,
             pending: Vec::new(),
             orders: None,
         }
+    }
+}
+
+impl Run {
+    /// Whether every member is known to have done its work, whatever became of who kept them.
+    pub(super) fn is_done(&self) -> bool {
+        !self.broken && self.exited.len() == muster_core::gang::members_of(&self.seats) as usize
     }
 }
 
@@ -96,8 +102,6 @@ impl Gang {
             over: None,
             run: None,
             resizes: None,
-            cancelled: false,
-            forget: false,
             started: None,
             status: Value::Null,
         }

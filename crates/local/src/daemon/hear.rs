@@ -59,6 +59,10 @@ pub(crate) enum Input {
     /// A keeper is gone, and has said all it had to say.
     KeeperGone {
         run: u64,
+        /// When it was last known to live, in Unix milliseconds.
+        alive_until: i64,
+        /// Why there was none, if it could not even be started.
+        why: Option<String>,
     },
     /// Stop taking turns. What runs, runs on.
     Quit(Sender<()>),
@@ -94,7 +98,9 @@ impl Daemon {
                 self.answer(reply, Ok(()));
             }
             Input::Kept { run, record } => self.kept(run, record),
-            Input::KeeperGone { run } => self.keeper_gone(run),
+            Input::KeeperGone { run, alive_until, why } => {
+                self.keeper_gone(run, alive_until, why);
+            }
             Input::Quit(done) => drop(done.send(())),
         }
     }

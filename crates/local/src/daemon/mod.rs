@@ -14,8 +14,11 @@ mod deeds;
 mod facts;
 mod gang;
 mod hear;
+mod outbox;
 mod questions;
+mod rehearse;
 mod resume;
+mod retain;
 mod runs;
 mod seats;
 mod show;
@@ -40,11 +43,14 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::clock::Clock;
+use crate::nodes::Machine;
 use crate::store::{MachineRow, Store, StoreError};
 use agenda::Agenda;
 use deeds::Deed;
 use gang::Gang;
 pub(crate) use hear::Input;
+use outbox::Outbox;
+pub use retain::Keep;
 
 /// Whoever wants to see everything as it happens. What it does takes the control plane's time.
 pub trait Watch: Send {
@@ -69,7 +75,7 @@ pub(crate) struct Daemon {
     /// The first write of this turn that failed. Nothing is done then.
     unwritten: Option<StoreError>,
     directory: PathBuf,
-    board: Arc<Board>,
+    outbox: Outbox,
     /// Queues, pools and nodes as they were written.
     objects: BTreeMap<(Kind, Arc<str>), Value>,
     /// The latest gang of each name.
@@ -93,6 +99,11 @@ pub(crate) struct Daemon {
     showing: std::time::Duration,
     stale: bool,
     wake: Option<Time>,
+    retain: Keep,
+    /// This machine, if it is a node.
+    machine: Option<Machine>,
+    /// When it was last looked for gangs that are to be forgotten.
+    looked: Option<Instant>,
     inputs: UnboundedSender<Input>,
     runtime: tokio::runtime::Handle,
     counts: Counts,
@@ -117,7 +128,7 @@ pub(crate) struct Counts {
 impl Daemon {
     /// What others read while it takes turns.
     pub(crate) fn shared(&self) -> (Arc<Board>, Arc<RwLock<String>>) {
-        (self.board.clone(), self.metrics.clone())
+        (self.outbox.board().clone(), self.metrics.clone())
     }
 }
 

@@ -5,11 +5,15 @@ use muster_core::gang::Phase;
 use muster_core::plan::Action;
 use muster_core::verdict::Verdict;
 use muster_plan::{Policy, plan, why};
-use muster_server::{Caller, Kind, Refused, WhatIf, Why};
+use muster_server::{Caller, Refused, WhatIf, Why};
 
 use super::Daemon;
+use super::rehearse::user_of;
 use crate::intake::Intake;
 use crate::why::lines;
+
+/// Gangs that are asked about at once, at most: each is planned for in a copy of the World.
+const ASKED_MAX: usize = 64;
 
 impl Daemon {
     pub(super) fn why(&self, name: &str) -> Result<Why, Refused> {
@@ -38,13 +42,19 @@ impl Daemon {
 
     /// Submits gangs to a copy of the World, and tells what the planner says there.
     pub(super) fn what_if(&self, by: &Caller, intake: Intake) -> Result<Vec<WhatIf>, Refused> {
+        if intake.gangs.len() > ASKED_MAX {
+            let asked = intake.gangs.len();
+            let why =
+                format!("{asked} gangs are too many to ask about at once: {ASKED_MAX} at most");
+            return Err(Refused::Invalid(why));
+        }
         let mut answers = Vec::new();
+        // Queues, pools and nodes of the manifests are there for all of them; each gang comes alone.
+        let supplied = self.rehearsed_supply(&intake)?;
         for mut gang in intake.gangs {
-            if gang.spec.user.is_empty() {
-                gang.spec.user = by.name.clone();
-            }
+            gang.spec.user = user_of(by, &gang);
             let name = gang.spec.name.to_string();
-            let mut world = self.world.clone();
+            let mut world = supplied.clone();
             if world.gang_named(&name).is_some() {
                 // One of that name is there: what if this one came as well?
                 gang.spec.name = format!("{name} (what if)").into();
@@ -138,7 +148,7 @@ impl Daemon {
             let _ = writeln!(text, "muster_gangs{{phase=\"{phase}\"}} {count}");
         }
         text.push_str("# HELP muster_nodes Nodes there are.\n# TYPE muster_nodes gauge\n");
-        let _ = writeln!(text, "muster_nodes {}", self.board.count(Kind::Node));
+        let _ = writeln!(text, "muster_nodes {}", self.world.nodes().count());
         text
     }
 }

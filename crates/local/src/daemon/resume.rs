@@ -2,7 +2,7 @@
 //! keeper that was left behind is heard.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use muster_core::gang::{Phase, Seat};
@@ -23,10 +23,12 @@ use super::agenda::{Agenda, Timer};
 use super::attend::is_locked;
 use super::deeds::Deed;
 use super::gang::{Gang, Over, Run};
+use super::outbox::Outbox;
 use super::{Counts, Daemon, Input, Watcher};
 use crate::clock::{Clock, wall_now};
+use crate::keeper::kill_left_over;
 use crate::nodes::cloud_of;
-use crate::store::{Store, StoreError};
+use crate::store::{OpenRun, Store, StoreError};
 use crate::{Options, StartError};
 
 impl Daemon {
@@ -56,7 +58,7 @@ impl Daemon {
             store,
             unwritten: None,
             directory: options.data.clone(),
-            board,
+            outbox: Outbox::new(board),
             objects: BTreeMap::new(),
             gangs: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -74,6 +76,9 @@ impl Daemon {
             showing: Default::default(),
             stale: true,
             wake: None,
+            machine: options.node.clone(),
+            retain: options.keep,
+            looked: None,
             inputs,
             runtime,
             counts: Counts::default(),
@@ -92,13 +97,19 @@ impl Daemon {
             return Err(error.into());
         }
         daemon.store.commit()?;
+        daemon.outbox.publish();
         daemon.sweep();
         Ok(daemon)
     }
 
     /// The World, from all it was ever told.
     pub(super) fn read_log(&self) -> Result<World, StoreError> {
-        let mut world = world_for(&self.policy, self.levels.clone());
+        self.read_log_with(self.levels.clone())
+    }
+
+    /// The same, had its topology been another.
+    pub(super) fn read_log_with(&self, levels: Levels) -> Result<World, StoreError> {
+        let mut world = world_for(&self.policy, levels);
         self.store.replay(|at, event| {
             world.apply(at, &event).map_err(|refusal| format!("{refusal} ({event:?})"))
         })?;
@@ -132,8 +143,22 @@ impl Daemon {
             self.tell_surely(&Event::QueueSet(QueueSpec::open("default")));
             self.tell_surely(&Event::Synced);
         }
-        if let Some(node) = &options.node {
-            self.see_node(node.clone());
+        // Nodes that are neither declared nor bought are what this machine was: it may be called otherwise now, or not be
+        // offered any more.
+        let is_this =
+            |name: &Arc<str>| options.node.as_ref().is_some_and(|this| this.node.name == *name);
+        let others: Vec<Arc<str>> = self
+            .world
+            .nodes()
+            .filter(|(_, node)| node.claim.is_none() && !is_this(&node.name))
+            .filter(|(_, node)| !self.objects.contains_key(&(Kind::Node, node.name.clone())))
+            .map(|(_, node)| node.name.clone())
+            .collect();
+        for name in others {
+            self.lose_node(&name);
+        }
+        if let Some(this) = &options.node {
+            self.see_node(this.node.clone());
         }
     }
 
@@ -237,18 +262,23 @@ impl Daemon {
                 let message = text("message").to_owned();
                 gang.over = Some(Over { at, good, reason, message });
                 let object = self.object_of(&gang, &row.status);
-                self.board.set(self.clock.stamp(self.now), Kind::Gang, &name, object);
+                self.outbox.set(self.clock.stamp(self.now), Kind::Gang, &name, object);
                 gang.status = row.status;
             } else {
                 let id = row.world.map(GangId).filter(|id| self.world.gang(*id).is_some());
                 gang.id = id;
-                gang.cancelled = id.is_some_and(|id| self.world.cancelled().contains(&id));
+                // The World forgets nobody by itself but those that were cancelled.
+                let forgotten = row.world.is_some() && id.is_none() && !gang.record.held;
+                let cancelled = id.is_some_and(|id| self.world.cancelled().contains(&id));
+                gang.record.cancelled |= cancelled || forgotten;
                 if let Some(id) = id {
                     self.names.insert(id, name.clone());
                 }
             }
             self.gangs.insert(name, gang);
         }
+        let names: Vec<Arc<str>> = self.gangs.keys().cloned().collect();
+        names.iter().for_each(|name| self.part_with(name));
         // Those that were to be submitted later, and those whose submission was not written.
         let late: Vec<(Arc<str>, i64, Time)> = self
             .gangs
@@ -264,9 +294,9 @@ impl Daemon {
     /// Whoever had seats gets its keeper back, or a new one if none had begun.
     fn find_runs(&mut self) {
         let open = self.store.open_runs();
-        let mut latest: BTreeMap<i64, u64> = BTreeMap::new();
+        let mut latest: BTreeMap<i64, OpenRun> = BTreeMap::new();
         for run in self.keep(open).unwrap_or_default() {
-            latest.insert(run.gang, run.run);
+            latest.insert(run.gang, run);
         }
         let active: Vec<(Arc<str>, GangId, Vec<Seat>, Phase)> = self
             .names
@@ -281,24 +311,30 @@ impl Daemon {
             let Some(gang) = self.gangs.get_mut(&name) else { continue };
             let resize = self.world.gang(id).and_then(|gang| gang.resize.clone());
             match latest.remove(&gang.uid) {
-                Some(number) => {
-                    let added = resize.as_ref().map(|resize| &resize.added);
-                    let now = seats
-                        .iter()
-                        .filter(|seat| added.is_none_or(|added| !added.contains(seat)))
-                        .copied()
-                        .collect();
+                Some(OpenRun { run: number, started, .. }) => {
+                    // One that has started and is to be resized is still what it was. One that has not is what it is to
+                    // become, or just beginning.
+                    let opened = started.is_some();
+                    let now = match &resize {
+                        Some(resize) if !opened => resize.to.clone(),
+                        Some(resize) => {
+                            let mut all = seats.clone();
+                            all.retain(|seat| !resize.added.contains(seat));
+                            all
+                        }
+                        None => seats.clone(),
+                    };
                     let mut run = Run::new(number, now);
-                    // The World knows that it has started; a keeper's word for it is no news.
-                    run.opened = matches!(phase, Phase::Running { .. } | Phase::Stopping);
-                    run.shown = run.opened;
+                    // What is written of it is no news when its keeper says it again.
+                    (run.opened, run.shown) = (opened, opened);
                     gang.run = Some(run);
+                    gang.resizes = resize.as_ref().filter(|_| !opened).map(|one| one.to.clone());
                     gang.started = run_began(&phase).map(|at| (at, None));
                     self.runs.insert(number, name.clone());
                     let directory = self.run_directory(number);
                     match crate::keeper::read_journal(&directory) {
-                        Ok(known) if known.is_empty() && !is_locked(&directory) => {
-                            self.keeper_gone(number);
+                        Ok(known) if !opened && known.is_empty() && !is_locked(&directory) => {
+                            self.keeper_gone(number, 0, None);
                         }
                         _ => self.deeds.push(Deed::Attend(number, directory)),
                     }
@@ -321,28 +357,42 @@ impl Daemon {
         }
     }
 
-    /// Keepers whose run is not known any more are told to stop: nobody waits for them.
+    /// Directories of runs that nobody knows of, or whose gang is forgotten, are removed; with their keepers and all that
+    /// is left of them. Before the first run begins, so that none finds anything where it is to begin.
     fn sweep(&self) {
         let Ok(runs) = std::fs::read_dir(self.directory.join("runs")) else { return };
         for entry in runs.flatten() {
             let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
-            let known = number.is_none_or(|number| self.runs.contains_key(&number));
-            if known || !is_locked(&entry.path()) {
+            let Some(number) = number else { continue };
+            // What cannot be asked is left alone.
+            if self.runs.contains_key(&number) || self.store.knows_run(number).unwrap_or(true) {
                 continue;
             }
-            tracing::warn!(run = number, "its keeper is left over, and stopped");
-            self.runtime.spawn(stop_stray(entry.path()));
+            let path = entry.path();
+            if is_locked(&path) {
+                tracing::warn!(run = number, "its keeper is left over, and stopped");
+                self.runtime.spawn(stop_stray(path));
+            } else {
+                kill_left_over(&path);
+                let _ = std::fs::remove_dir_all(&path);
+            }
         }
     }
 }
 
-async fn stop_stray(directory: impl AsRef<Path>) {
+async fn stop_stray(directory: PathBuf) {
     use crate::keeper::{Keeping, Order};
-    if let Ok(mut keeping) = Keeping::connect(directory.as_ref()).await {
+    if let Ok(mut keeping) = Keeping::connect(&directory).await {
         let why = "nobody knows of it any more".to_owned();
         let _ = keeping.tell(&Order::Stop { signal: 9, grace_ms: 0, why }).await;
         while keeping.next().await.is_some() {}
     }
+    let ended = tokio::task::spawn_blocking(move || {
+        if kill_left_over(&directory) {
+            let _ = std::fs::remove_dir_all(&directory);
+        }
+    });
+    let _ = ended.await;
 }
 
 fn run_began(phase: &Phase) -> Option<Time> {

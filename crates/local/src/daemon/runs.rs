@@ -9,7 +9,6 @@ use muster_core::plan::StopReason;
 use muster_core::resource::CPU;
 use muster_core::time::Time;
 use muster_core::{Event, Fact};
-use rustix::process::{Pid, kill_process_group};
 
 use super::Daemon;
 use super::deeds::Deed;
@@ -18,6 +17,9 @@ use super::seats;
 use crate::clock::wall_now;
 use crate::keeper::{Ending, Order, Record};
 use crate::store::RunRow;
+
+/// Keepers that may be gone before they let anybody run, before a run is given up.
+const TRIES: u32 = 3;
 
 impl Daemon {
     /// Starts every member of a gang in its seat, all together.
@@ -44,11 +46,12 @@ impl Daemon {
         }
         let row = RunRow {
             gang: gang.uid,
+            name,
             queue: &gang.record.spec.queue,
             user: &gang.record.spec.user,
             gpu_milli,
             cpu_milli,
-            hourly: self.hourly(seats).0,
+            hourly: self.hourly(roles, seats).0,
             waited_ms: self.clock.wall_ms(muster_core::time::Span(waited)),
             decided: wall_now(),
             members: members_of(seats),
@@ -56,8 +59,8 @@ impl Daemon {
         let added = self.store.add_run(&row);
         let Some(number) = self.keep(added) else { return };
         let directory = self.run_directory(number);
-        let record = &self.gangs[name].record;
-        let plan = seats::plan(&self.world, &self.clock, record, seats, (number, &directory));
+        let gang = &self.gangs[name];
+        let plan = seats::plan(&self.ground(), gang, seats, (number, &directory));
         let written = self.store.add_members(number, &plan.members);
         self.keep(written);
         self.runs.insert(number, name.clone());
@@ -67,17 +70,31 @@ impl Daemon {
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
     }
 
-    /// What the nodes under these seats cost an hour: each its share, by GPUs, or by CPU where there are none.
-    fn hourly(&self, seats: &[Seat]) -> Money {
-        let mut nodes: Vec<_> = seats.iter().map(|seat| seat.node).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        let price = |node: &muster_core::id::NodeIdx| {
-            let claim = self.world.node(*node)?.claim?;
-            let offering = self.world.claims().get(&claim)?.offering;
-            Some(self.world.offering(offering).spec.price)
+    fn ground(&self) -> seats::Ground<'_> {
+        let machine = self.machine.as_ref();
+        seats::Ground { world: &self.world, clock: &self.clock, machine }
+    }
+
+    /// What these seats cost an hour: of every node their share, by GPUs, or by CPU where the node has none. So gangs that
+    /// share a node pay for it together what it costs, and nobody pays for what nobody uses.
+    fn hourly(&self, roles: &[muster_core::gang::RoleSpec], seats: &[Seat]) -> Money {
+        let share = |seat: &Seat| {
+            let node = self.world.node(seat.node)?;
+            let offering = self.world.claims().get(&node.claim?)?.offering;
+            let spec = &self.world.offering(offering).spec;
+            let request = &roles[usize::from(seat.role)].request;
+            let cpu = |amounts: &muster_core::resource::NamedAmounts| {
+                amounts.get(CPU).copied().unwrap_or_default()
+            };
+            let (mine, all) = match self.world.class(node.class).gpus {
+                0 => (cpu(&request.amounts), cpu(&spec.allocatable)),
+                gpus => (request.gpu_milli(), u64::from(gpus) * 1_000),
+            };
+            let mine = (mine * u64::from(seat.members)).min(all);
+            let part = i128::from(spec.price.0) * i128::from(mine) / i128::from(all.max(1));
+            Some(Money(i64::try_from(part).unwrap_or(i64::MAX)))
         };
-        nodes.iter().filter_map(price).fold(Money::ZERO, |sum, price| sum + price)
+        seats.iter().filter_map(share).fold(Money::ZERO, |sum, part| sum + part)
     }
 
     /// Stops every member of a gang; with its grace, where there is time for it.
@@ -121,11 +138,16 @@ impl Daemon {
         gang.resizes = Some(seats.to_vec());
         let disruption = &gang.record.spec.disruption;
         let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
-        let signal = saves.map_or(15, number_of);
+        let signal = gang.record.care.resize_signal.or(saves).map_or(15, number_of);
         let grace_ms = self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS);
+        let number = run.number;
         let why = format!("it goes on with {to} members instead of {from}");
         let order = Order::Stop { signal, grace_ms, why: why.clone() };
-        self.deeds.extend(tell(run, order));
+        let told = tell(run, order);
+        // Written before they are told: whoever hears the signal finds what is to come.
+        let file = self.run_directory(number).join(seats::WORLD);
+        self.deeds.push(Deed::Write(file, seats::world(from, Some(to))));
+        self.deeds.extend(told);
         self.fact(&Fact::GangResizing { gang: id, from, to });
         self.say(&name, "Resizing", why, false);
     }
@@ -136,8 +158,7 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
         match record {
-            Record::Begun { .. } => {}
-            Record::Ready { groups, .. } => run.groups = groups,
+            Record::Begun { .. } | Record::Ready { .. } => {}
             Record::Opened { at } if !run.opened => {
                 run.opened = true;
                 let written = self.store.run_started(number, at);
@@ -151,9 +172,10 @@ impl Daemon {
                 self.show_start(&name, spread_us);
                 self.mark_stale();
             }
-            Record::Stopping { .. } => {}
+            Record::Stopping { .. } => run.broken = true,
             Record::Warned { what, .. } => self.say(&name, "Warned", what, true),
             Record::Exited(exit) => {
+                run.broken |= !exit.is_good();
                 if run.exited.insert(exit.rank) {
                     let written = self.store.member_ended(number, &exit);
                     self.keep(written);
@@ -255,32 +277,39 @@ impl Daemon {
         }
     }
 
-    /// A keeper is gone. If it did not say how its members ended, they ended with it.
-    pub(super) fn keeper_gone(&mut self, number: u64) {
+    /// A keeper is gone, and nothing is left of what it kept. If it did not say how its members ended, they ended with it,
+    /// when it was last known to live.
+    pub(super) fn keeper_gone(&mut self, number: u64, alive_until: i64, why: Option<String>) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
-        let Some(gang) = self.gangs.get(&name) else { return };
-        let Some(run) = gang.run.as_ref().filter(|run| run.number == number) else { return };
-        if !run.opened {
-            // Nobody has run. It is begun once more; a keeper that begins after all finds the lock taken.
-            let directory = self.run_directory(number);
-            match crate::keeper::RunPlan::read(&directory) {
-                Ok(plan) => self.deeds.push(Deed::Launch(Box::new(plan), directory)),
-                Err(_) => {
-                    let (record, seats) = (&gang.record, &run.seats);
-                    let plan =
-                        seats::plan(&self.world, &self.clock, record, seats, (number, &directory));
-                    self.deeds.push(Deed::Launch(Box::new(plan), directory));
-                }
-            }
-            return;
+        let Some(gang) = self.gangs.get_mut(&name) else { return };
+        let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
+        run.orders = None;
+        if run.is_done() {
+            return self.run_over(&name, alive_until.min(wall_now()), &Ending::Succeeded);
         }
-        for group in &run.groups {
-            if let Some(group) = Pid::from_raw(*group as i32) {
-                let _ = kill_process_group(group, rustix::process::Signal::KILL);
-            }
+        if run.opened {
+            let why = "the process that kept its members is gone, and they with it".to_owned();
+            let at = alive_until.min(wall_now());
+            return self.run_over(&name, at, &Ending::Failed(why));
         }
-        let why = "the process that kept its members is gone, and they with it".to_owned();
-        self.run_over(&name, wall_now(), &Ending::Failed(why));
+        if run.told_to_stop {
+            return self.run_over(&name, wall_now(), &Ending::Stopped);
+        }
+        // Nobody has run. It is begun once more; a keeper that begins after all finds the lock taken.
+        run.in_vain += 1;
+        let (tries, seats) = (run.in_vain, run.seats.clone());
+        let directory = self.run_directory(number);
+        if tries > TRIES {
+            let why = why.unwrap_or_else(|| complaint(&directory));
+            let why = format!("its members could not be started in {TRIES} tries: {why}");
+            return self.run_over(&name, wall_now(), &Ending::Failed(why));
+        }
+        let gang = &self.gangs[&name];
+        let again =
+            crate::keeper::RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
+        let plan = again
+            .unwrap_or_else(|| seats::plan(&self.ground(), gang, &seats, (number, &directory)));
+        self.deeds.push(Deed::Launch(Box::new(plan), directory));
     }
 
     /// Every member of a gang that was told to stop has stopped.
@@ -300,7 +329,7 @@ impl Daemon {
     fn has_failed(&mut self, name: &Arc<str>, why: String) {
         let gang = self.gangs.get_mut(name).expect("just seen");
         let (retried, retries) = (gang.record.retried, gang.record.care.retries);
-        if gang.cancelled || retried >= retries {
+        if gang.record.cancelled || retried >= retries {
             return self.is_over(name, false, "Failed", why);
         }
         gang.record.retried += 1;
@@ -343,7 +372,7 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         (gang.id, gang.resizes) = (None, None);
         gang.over = Some(Over { at: wall_now(), good, reason, message });
-        if gang.forget {
+        if gang.record.forget {
             self.forget(name);
         } else {
             self.show_gang(name, None);
@@ -360,6 +389,13 @@ pub(super) fn tell(run: &mut Run, order: Order) -> Option<Deed> {
             None
         }
     }
+}
+
+/// The last that a keeper complained about.
+fn complaint(directory: &std::path::Path) -> String {
+    let said = std::fs::read_to_string(directory.join("keeper.err")).unwrap_or_default();
+    let last = said.lines().rev().find(|line| !line.trim().is_empty());
+    last.unwrap_or("their keeper was gone without a word").to_owned()
 }
 
 fn number_of(signal: Signal) -> i32 {

@@ -9,9 +9,11 @@ use muster_core::gang::Seat;
 use muster_core::id::NodeIdx;
 use muster_core::resource::{CPU, MEMORY};
 
+use super::gang::Gang;
 use crate::clock::Clock;
 use crate::intake::{Record, Task};
-use crate::keeper::{Limits, MemberPlan, RunPlan};
+use crate::keeper::{Limits, MARK, MemberPlan, RunPlan};
+use crate::nodes::Machine;
 
 /// How long members that are told to stop have at least: a process that tidies up takes a moment.
 pub(super) const LEAST_GRACE_MS: u64 = 2_000;
@@ -24,14 +26,23 @@ struct Place {
     devices: Vec<usize>,
 }
 
+/// What members stand on.
+pub(super) struct Ground<'a> {
+    pub(super) world: &'a World,
+    pub(super) clock: &'a Clock,
+    /// This machine, whose devices have numbers of their driver's.
+    pub(super) machine: Option<&'a Machine>,
+}
+
 /// What a keeper is to run for a gang that has these seats.
 pub(super) fn plan(
-    world: &World,
-    clock: &Clock,
-    record: &Record,
+    on: &Ground<'_>,
+    gang: &Gang,
     seats: &[Seat],
     (run, directory): (u64, &Path),
 ) -> RunPlan {
+    let Ground { world, clock, machine } = *on;
+    let record = &gang.record;
     let places = places(record, seats);
     let mut nodes: Vec<NodeIdx> = Vec::new();
     for place in &places {
@@ -43,14 +54,15 @@ pub(super) fn plan(
         world.node_name(node).cloned().unwrap_or_else(|| format!("{node:?}").into())
     };
     let mut on_node: BTreeMap<NodeIdx, u32> = BTreeMap::new();
-    let mut on: BTreeMap<NodeIdx, u32> = BTreeMap::new();
+    let mut seated: BTreeMap<NodeIdx, u32> = BTreeMap::new();
     places.iter().for_each(|place| *on_node.entry(place.node).or_default() += 1);
+    let directory_of_run = directory;
     let hostfile = directory.join("hostfile");
     let port = free_port(run);
     let mut members = Vec::with_capacity(places.len());
     for (rank, place) in (0u32..).zip(&places) {
         let role = &record.spec.roles[place.role];
-        let local = on.entry(place.node).or_default();
+        let local = seated.entry(place.node).or_default();
         let node_rank = nodes.iter().position(|node| *node == place.node).unwrap_or_default();
         let mut env: BTreeMap<String, String> = BTreeMap::new();
         let mut set = |name: &str, value: String| drop(env.insert(name.to_owned(), value));
@@ -69,13 +81,21 @@ pub(super) fn plan(
         set("MUSTER_NODES", nodes.len().to_string());
         set("MUSTER_RUN", run.to_string());
         set("MUSTER_HOSTFILE", hostfile.display().to_string());
+        set("MUSTER_WORLD", directory_of_run.join(WORLD).display().to_string());
         // Where Open MPI looks by itself, in its fourth and fifth generation.
         set("OMPI_MCA_orte_default_hostfile", hostfile.display().to_string());
         set("PRTE_MCA_prte_default_hostfile", hostfile.display().to_string());
         set("JOB_COMPLETION_INDEX", place.index.to_string());
         if role.request.gpu.is_some() {
-            let devices: Vec<String> = place.devices.iter().map(ToString::to_string).collect();
+            let here = machine.filter(|here| here.node.name == name(place.node));
+            let number = |device: &usize| {
+                let known = here.and_then(|here| here.devices.get(*device)).copied();
+                known.map_or_else(|| device.to_string(), |number| number.to_string())
+            };
+            let devices: Vec<String> = place.devices.iter().map(number).collect();
             set("CUDA_VISIBLE_DEVICES", devices.join(","));
+            // The order in which the driver numbers them.
+            set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
         }
         *local += 1;
         let (command, directory) = match &record.tasks[place.role] {
@@ -88,6 +108,8 @@ pub(super) fn plan(
                 (vec!["sleep".to_owned(), format!("{seconds:.3}")], None)
             }
         };
+        // Set last, whatever the gang says: by this its processes are known.
+        env.insert(MARK.to_owned(), directory_of_run.display().to_string());
         let amount = |name: &str| role.request.amounts.get(name).copied().filter(|one| *one > 0);
         members.push(MemberPlan {
             rank,
@@ -104,6 +126,7 @@ pub(super) fn plan(
     RunPlan {
         gang: record.spec.name.clone(),
         run,
+        uid: gang.uid,
         members,
         ends_with: record.ends_with.clone(),
         time_limit_ms: record.care.time_limit.map(|limit| clock.wall_ms(limit)),
@@ -127,6 +150,17 @@ fn places(record: &Record, seats: &[Seat]) -> Vec<Place> {
         }
     }
     places
+}
+
+/// Where members find how many they are, and how many they are about to be.
+pub(super) const WORLD: &str = "world.json";
+
+/// What they find there.
+pub(super) fn world(size: u32, next: Option<u32>) -> String {
+    match next {
+        Some(next) => format!("{{\"size\": {size}, \"next\": {next}}}\n"),
+        None => format!("{{\"size\": {size}}}\n"),
+    }
 }
 
 /// What MPI reads: every node by its address, and how many members it has. All nodes are on this machine.

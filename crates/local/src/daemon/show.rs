@@ -71,7 +71,7 @@ impl Daemon {
         if let Some(gang) = self.gangs.get_mut(name) {
             gang.status = shown;
         }
-        self.board.set(self.clock.stamp(self.now), Kind::Gang, name, object);
+        self.outbox.set(self.clock.stamp(self.now), Kind::Gang, name, object);
     }
 
     /// A gang as everybody sees it: what was submitted, and what became of it.
@@ -228,9 +228,9 @@ impl Daemon {
                 },
                 "status": {"ready": node.usable, "gpus": shape.gpus, "gangs": gangs},
             });
-            self.board.set(at, Kind::Node, &node.name, object);
+            self.outbox.set(at, Kind::Node, &node.name, object);
         }
-        self.remove_others(Kind::Node, &here);
+        self.outbox.keep_only(at, Kind::Node, &here);
     }
 
     fn show_pools(&mut self) {
@@ -240,7 +240,7 @@ impl Daemon {
             let Some(written) = self.objects.get(&(Kind::Pool, name.clone())) else { continue };
             let target = self.targets.get(&index).copied();
             let status = PoolStatus::of(&self.world, index, target);
-            self.board.set(
+            self.outbox.set(
                 at,
                 Kind::Pool,
                 name,
@@ -270,7 +270,7 @@ impl Daemon {
             let (waiting, running) = counts.get(&**name).copied().unwrap_or_default();
             let gpus = queue.usage.gpu_milli as f64 / 1_000.0;
             let status = json!({"waiting": waiting, "running": running, "gpus": gpus});
-            self.board.set(at, Kind::Queue, name, with_status("Queue", name, written, &status));
+            self.outbox.set(at, Kind::Queue, name, with_status("Queue", name, written, &status));
         }
     }
 
@@ -293,17 +293,10 @@ impl Daemon {
                 "spec": {"gang": gang, "nodes": total, "deadline": self.clock.stamp(order.spec.deadline)},
                 "status": {"phase": "Assembling", "ready": ready},
             });
-            self.board.set(at, Kind::Order, &name, object);
+            self.outbox.set(at, Kind::Order, &name, object);
             here.insert(name);
         }
-        self.remove_others(Kind::Order, &here);
-    }
-
-    /// Takes off the board what is not there any more.
-    fn remove_others(&self, kind: Kind, here: &BTreeSet<Arc<str>>) {
-        let at = self.clock.stamp(self.now);
-        let (gone, _) = self.board.list(kind, "", usize::MAX, |name, _| !here.contains(name));
-        gone.iter().for_each(|(name, _)| self.board.remove(at, kind, name));
+        self.outbox.keep_only(at, Kind::Order, &here);
     }
 
     pub(super) fn id_of(&self, name: &str) -> Option<GangId> {

@@ -55,19 +55,21 @@ impl Daemon {
             self.hear(input);
         }
         self.pass_time();
+        self.forget_old();
         self.decide();
         self.show();
         if let Some(error) = self.unwritten.take() {
             return Err(error);
         }
         self.store.commit()?;
+        self.outbox.publish();
         self.act();
         Ok(())
     }
 
     /// How long nothing will happen by itself.
     fn idle_for(&self) -> Duration {
-        let mut wait = LONGEST;
+        let mut wait = LONGEST.min(self.retain.look_every());
         if let Some(at) = self.agenda.next() {
             let left = at.since(self.clock.now());
             wait = wait.min(Duration::from_millis(self.clock.wall_ms(left) + 1));

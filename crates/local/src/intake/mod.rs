@@ -4,6 +4,7 @@
 //! gangs by the same code as on Kubernetes; what their containers run becomes a local command. Images are not pulled,
 //! and whoever asks for one is told so.
 
+mod containers;
 mod record;
 mod workload;
 

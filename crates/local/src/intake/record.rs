@@ -8,6 +8,8 @@ use muster_core::time::Span;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::containers;
+
 /// What a gang that says nothing about it is played for.
 const PLAYED: Span = Span::mins(10);
 
@@ -30,6 +32,12 @@ pub(crate) struct Record {
     pub(crate) held: bool,
     /// Times it was started again after a member failed.
     pub(crate) retried: u32,
+    /// Somebody does not want it any more. Written down, so that nobody forgets it who is killed meanwhile.
+    #[serde(default)]
+    pub(crate) cancelled: bool,
+    /// Nothing of it is to be shown when it is over.
+    #[serde(default)]
+    pub(crate) forget: bool,
     /// What its owner should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
@@ -55,8 +63,13 @@ impl Record {
             let pod = template.and_then(|template| template.get("spec").cloned());
             let by_template = || {
                 let pod = pod.as_ref()?;
-                warnings.extend(image_warning(&role.name, pod));
-                workloads::run_of(pod)
+                warnings.extend(containers::warnings(pod));
+                let run = workloads::run_of(pod);
+                if run.is_none() {
+                    let what = "its template says no command, and its members only pass the time";
+                    warnings.push(format!("role {}: {what}", role.name));
+                }
+                run
             };
             tasks.push(run.or_else(by_template).map_or(Task::Pass(passes), Task::Run));
         }
@@ -69,6 +82,8 @@ impl Record {
             submit_after,
             held: false,
             retried: 0,
+            cancelled: false,
+            forget: false,
             warnings,
         }
     }
@@ -77,12 +92,4 @@ impl Record {
     pub(crate) fn is_workload(&self) -> bool {
         self.object.get("kind").and_then(Value::as_str) != Some("Gang")
     }
-}
-
-/// Said of every container that names an image.
-pub(super) fn image_warning(role: &str, pod: &Value) -> Option<String> {
-    let image = pod.pointer("/containers/0/image")?.as_str()?;
-    Some(format!(
-        "role {role}: image `{image}` is not pulled: its command runs as a process on this machine"
-    ))
 }

@@ -45,3 +45,20 @@ fn a_workload_without_a_command_is_refused() {
     let findings = read("job.yaml", &text).expect_err("no command");
     assert!(findings[0].reason.contains("says no command"), "{findings:?}");
 }
+
+#[test]
+fn arguments_of_an_image_that_nobody_knows_are_no_command() {
+    let text = JOB.replace("command: [echo], ", "");
+    let findings = read("job.yaml", &text).expect_err("no command");
+    assert!(findings[0].reason.contains("says no command"), "{findings:?}");
+}
+
+#[test]
+fn a_variable_whose_value_is_in_a_cluster_is_warned_about() {
+    let secret = "{name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}";
+    let text = JOB.replace("{name: A, value: b}", &format!("{{name: A, value: b}}, {secret}"));
+    let intake = read("job.yaml", &text).expect("a job");
+    let warnings = &intake.gangs[0].warnings;
+    assert!(warnings.iter().any(|one| one.contains("variable KEY is not set")), "{warnings:?}");
+    assert!(!warnings.iter().any(|one| one.contains("variable A")), "{warnings:?}");
+}

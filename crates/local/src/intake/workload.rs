@@ -8,8 +8,8 @@ use muster_api::{Care, Finding, RunSpec, Severity};
 use muster_core::time::Span;
 use serde_json::Value;
 
-use super::record::{Record, Task, image_warning};
-use super::{full_name, kind_of};
+use super::record::{Record, Task};
+use super::{containers, full_name, kind_of};
 
 /// What Kubernetes counts pods on a node by.
 const PODS: &str = "pods";
@@ -47,7 +47,6 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
         role.request.amounts.remove(PODS);
     }
     let mut tasks = Vec::with_capacity(spec.roles.len());
-    let mut warnings = Vec::new();
     for role in &spec.roles {
         let of = roles.iter().find(|of| *of.name == *role.name);
         let run = of.and_then(|of| of.run.clone());
@@ -60,8 +59,8 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
             return Err(wrong(vec![why]));
         };
         tasks.push(Task::Run(run));
-        warnings.extend(image_of(&object, &role.name));
     }
+    let mut warnings = containers::warnings(&object);
     if warnings.is_empty() {
         warnings
             .push("images are not pulled: commands run as processes on this machine".to_owned());
@@ -85,6 +84,8 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
         submit_after: Span::ZERO,
         held: false,
         retried: 0,
+        cancelled: false,
+        forget: false,
         warnings,
     })
 }
@@ -98,14 +99,6 @@ fn as_written(kind: WorkloadKind, run: RunSpec) -> RunSpec {
         }
         _ => run,
     }
-}
-
-fn image_of(object: &Value, role: &str) -> Option<String> {
-    let templates = [
-        "/spec/template/spec".to_owned(),
-        format!("/spec/pytorchReplicaSpecs/{role}/template/spec"),
-    ];
-    templates.iter().find_map(|path| image_warning(role, object.pointer(path)?))
 }
 
 fn finding(file: &str, field: &str, reason: String) -> Finding {

@@ -109,10 +109,27 @@ pub(crate) enum Ending {
     TimedOut,
 }
 
+impl Record {
+    fn at(&self) -> i64 {
+        match self {
+            Self::Begun { at, .. }
+            | Self::Ready { at, .. }
+            | Self::Opened { at }
+            | Self::Started { at, .. }
+            | Self::Stopping { at, .. }
+            | Self::Warned { at, .. }
+            | Self::Ended { at, .. } => *at,
+            Self::Exited(exit) => exit.at,
+        }
+    }
+}
+
 /// A journal that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
+    /// Bytes that are written for good.
+    whole: u64,
 }
 
 impl Journal {
@@ -126,16 +143,38 @@ impl Journal {
             whole += serde_json::to_string(record).map_or(0, |text| text.len() as u64 + 1);
         }
         file.set_len(whole)?;
-        Ok((Self { file }, known))
+        Ok((Self { file, whole }, known))
     }
 
-    /// Writes something down for good.
+    /// A new journal, wherever it is.
+    #[cfg(test)]
+    pub(super) fn at_end_of(directory: &Path) -> Self {
+        let path = directory.join(super::JOURNAL);
+        let file = File::options().append(true).create(true).open(path).expect("a journal");
+        Self { file, whole: 0 }
+    }
+
+    /// Writes something down for good, or leaves the journal as it was: half a line on a full disk is taken back.
     pub(crate) fn write(&mut self, record: &Record) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
         line.push(b'\n');
-        self.file.write_all(&line)?;
-        self.file.sync_data()
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => self.whole += line.len() as u64,
+            Err(_) => drop(self.file.set_len(self.whole)),
+        }
+        written
     }
+}
+
+/// When a run was last known to be alive, in Unix milliseconds: its keeper says so every few seconds by touching its lock,
+/// and with all it writes.
+pub(crate) fn last_alive(directory: &Path) -> i64 {
+    let touched = std::fs::metadata(directory.join(super::LOCK)).and_then(|about| about.modified());
+    let since = touched.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    let touched = since.and_then(|since| i64::try_from(since.as_millis()).ok());
+    let written = read(directory).unwrap_or_default().iter().map(Record::at).max();
+    touched.max(written).unwrap_or(0)
 }
 
 /// All that was written of a run.

@@ -1,6 +1,6 @@
 //! A run, from the gate to the last exit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::clock::wall_now;
 
 use super::journal::{Ending, Exit, Journal, Record, read};
+use super::left::end_children;
 use super::limits::Cage;
 use super::members::{Gate, Member, signal, spawn};
 use super::plan::RunPlan;
@@ -26,6 +27,8 @@ use super::talk::{Order, ShortPath};
 const KEPT: u8 = 75;
 /// How long pipes are read after the last member is gone: children that nobody waits for may hold them open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How often a keeper says that it is alive, and tries again to write what it could not.
+const BEAT: Duration = Duration::from_secs(2);
 
 /// Keeps the run in a directory: the whole life of a keeper's process.
 pub fn keep(directory: &Path) -> ExitCode {
@@ -46,8 +49,14 @@ pub fn keep(directory: &Path) -> ExitCode {
 
 async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
     let lock = std::fs::File::create(directory.join(super::LOCK))?;
-    if lock.try_lock().is_err() {
-        return Ok(ExitCode::from(KEPT));
+    // Whoever only looks whether there is a keeper holds it for a moment.
+    let mut tries = 0;
+    while lock.try_lock().is_err() {
+        tries += 1;
+        if tries == 20 {
+            return Ok(ExitCode::from(KEPT));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let plan = RunPlan::read(directory)?;
     let (journal, known) = Journal::open(directory)?;
@@ -59,13 +68,14 @@ async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
     let _ = std::fs::remove_file(&short.path);
     let listener = UnixListener::bind(&short.path)?;
     let (news, _) = broadcast::channel(4_096);
-    let mut keeper = Keeper { plan, directory: directory.to_owned(), journal, news };
+    let directory = directory.to_owned();
+    let unwritten = VecDeque::new();
+    let mut keeper = Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten };
     let pid = std::process::id();
     keeper.write(Record::Begun { at: wall_now(), pid, boot: boot() })?;
     let (orders, heard) = mpsc::channel(16);
-    tokio::spawn(listen(listener, directory.to_owned(), keeper.news.clone(), orders));
+    tokio::spawn(listen(listener, directory, keeper.news.clone(), orders));
     keeper.run(heard).await?;
-    drop(lock);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -74,6 +84,10 @@ struct Keeper {
     directory: PathBuf,
     journal: Journal,
     news: broadcast::Sender<Record>,
+    /// Held while this process lives.
+    lock: std::fs::File,
+    /// What could not be written yet, and so was not told either.
+    unwritten: VecDeque<Record>,
 }
 
 /// What happens to a keeper.
@@ -96,33 +110,84 @@ impl Keeper {
         Ok(())
     }
 
-    fn end(&mut self, ending: Ending) -> std::io::Result<()> {
-        self.write(Record::Ended { at: wall_now(), ending })
+    /// Writes something down as soon as it can be. Members are not ended because a disk is full.
+    fn note(&mut self, record: Record) {
+        self.unwritten.push_back(record);
+        let _ = self.catch_up();
     }
 
-    async fn run(&mut self, orders: mpsc::Receiver<Order>) -> std::io::Result<()> {
+    fn catch_up(&mut self) -> std::io::Result<()> {
+        while let Some(record) = self.unwritten.front() {
+            self.journal.write(record)?;
+            if let Some(record) = self.unwritten.pop_front() {
+                let _ = self.news.send(record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says something that nobody depends on; not at all where it cannot be written.
+    fn warn(&mut self, what: String) {
+        if self.unwritten.is_empty() {
+            let _ = self.write(Record::Warned { at: wall_now(), what });
+        }
+    }
+
+    /// Kills whatever members left behind, and says how all of it ended, however long that takes to be written.
+    async fn end(&mut self, ending: Ending) {
+        end_children().await;
+        self.note(Record::Ended { at: wall_now(), ending });
+        while self.catch_up().is_err() {
+            tokio::time::sleep(BEAT).await;
+            self.beat();
+        }
+    }
+
+    fn beat(&self) {
+        let _ = self.lock.set_modified(std::time::SystemTime::now());
+    }
+
+    async fn run(&mut self, mut orders: mpsc::Receiver<Order>) -> std::io::Result<()> {
         let gate = match spawn(&self.plan) {
             Ok(gate) => gate,
-            Err(why) => return self.end(Ending::Failed(why)),
+            Err(why) => {
+                self.end(Ending::Failed(why)).await;
+                return Ok(());
+            }
         };
-        let Gate { mut opener, members, unlimited } = gate;
+        let Gate { mut opener, mut members, unlimited } = gate;
         if let Some(what) = unlimited {
-            self.write(Record::Warned { at: wall_now(), what })?;
+            self.warn(what);
         }
         let groups: BTreeMap<u32, Pid> =
             members.iter().map(|member| (member.rank, member.group)).collect();
         let all = groups.values().map(|group| group.as_raw_nonzero().get() as u32).collect();
         self.write(Record::Ready { at: wall_now(), groups: all })?;
+        // Whoever is gone already, or not wanted any more, keeps everybody from running.
+        let unopened = match members.iter_mut().find_map(gone) {
+            Some(why) => Some(Ending::Failed(why)),
+            None => orders.try_recv().is_ok_and(|order| order.stops()).then_some(Ending::Stopped),
+        };
+        if let Some(ending) = unopened {
+            drop(opener);
+            groups.values().for_each(|group| signal(*group, Signal::KILL));
+            for mut member in members {
+                let _ = member.child.wait().await;
+            }
+            self.end(ending).await;
+            return Ok(());
+        }
         let (tell, happenings) = mpsc::unbounded_channel();
         let cages = self.watch(members, &tell);
         drop(tell);
         self.write(Record::Opened { at: wall_now() })?;
         // One write lets all of them through: up to a page of tickets cannot be torn apart.
         opener.write_all(&vec![1u8; groups.len()])?;
-        let ending = self.follow(&groups, &cages, orders, happenings, opener).await?;
+        let ending = self.follow(&groups, &cages, orders, happenings, opener).await;
         groups.values().for_each(|group| signal(*group, Signal::KILL));
+        self.end(ending).await;
         drop(cages);
-        self.end(ending)
+        Ok(())
     }
 
     /// Has what members print kept, and their ends told.
@@ -188,7 +253,8 @@ impl Keeper {
         mut orders: mpsc::Receiver<Order>,
         mut happenings: mpsc::UnboundedReceiver<Happening>,
         gate: std::io::PipeWriter,
-    ) -> std::io::Result<Ending> {
+    ) -> Ending {
+        let mut beat = tokio::time::interval(BEAT);
         let limit = self.plan.time_limit_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
         let mut left: BTreeMap<u32, Pid> = groups.clone();
         let mut stop: Option<Stop> = None;
@@ -204,18 +270,16 @@ impl Keeper {
                         let exit = exit(rank, status, cages.get(&rank));
                         left.remove(&rank);
                         let ends = self.ends_gang(&exit, &left);
-                        self.write(Record::Exited(exit))?;
+                        self.note(Record::Exited(exit));
                         if let (Some(ending), None) = (ends, &stop) {
                             let grace = self.plan.grace_ms;
                             stop = Some(tell_all(&left, Signal::TERM, grace, ending));
                         }
                     }
-                    Some(Happening::Warned(what)) => {
-                        self.write(Record::Warned { at: wall_now(), what })?;
-                    }
+                    Some(Happening::Warned(what)) => self.warn(what),
                     Some(Happening::Started(first, last)) => {
                         let at = i64::try_from(last / 1_000).unwrap_or(i64::MAX);
-                        self.write(Record::Started { at, spread_us: last - first })?;
+                        self.note(Record::Started { at, spread_us: last - first });
                     }
                     None => break,
                 },
@@ -229,7 +293,7 @@ impl Keeper {
                         let number = Signal::from_named_raw(number).unwrap_or(Signal::TERM);
                         let known = stop.take().map(|stop| stop.ending);
                         if known.is_none() {
-                            self.write(Record::Stopping { at: wall_now(), why })?;
+                            self.note(Record::Stopping { at: wall_now(), why });
                         }
                         let ending = known.unwrap_or(Ending::Stopped);
                         stop = Some(tell_all(&left, number, grace_ms, ending));
@@ -244,15 +308,19 @@ impl Keeper {
                         }
                         None => {
                             let why = "its time limit is over".to_owned();
-                            self.write(Record::Stopping { at: wall_now(), why })?;
+                            self.note(Record::Stopping { at: wall_now(), why });
                             tell_all(&left, Signal::TERM, self.plan.grace_ms, Ending::TimedOut)
                         }
                     });
                 }
+                _ = beat.tick() => {
+                    self.beat();
+                    let _ = self.catch_up();
+                }
             }
         }
         drop(gate);
-        Ok(stop.map_or(Ending::Succeeded, |stop| stop.ending))
+        stop.map_or(Ending::Succeeded, |stop| stop.ending)
     }
 
     /// How the gang ends with this exit, if it does before all are gone: a member that fails fails all of them.
@@ -268,6 +336,12 @@ impl Keeper {
         let done = others.into_iter().all(|one| !left.contains_key(&one.rank));
         done.then_some(Ending::Succeeded)
     }
+}
+
+/// Says of a member that is gone although it was never let through, how it went.
+fn gone(member: &mut Member) -> Option<String> {
+    let status = member.child.try_wait().ok()??;
+    Some(format!("member {} was gone before all were there ({status})", member.rank))
 }
 
 /// Tells members to stop, and when they are killed if they do not.
@@ -351,4 +425,42 @@ async fn say(write: &mut (impl AsyncWriteExt + Unpin), record: &Record) -> std::
 pub(crate) fn boot() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Limits;
+    use super::*;
+
+    #[test]
+    fn on_a_full_disk_nothing_is_told_before_it_is_written_and_nothing_is_lost() {
+        let directory = std::env::temp_dir().join(format!("muster-keep-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let plan = RunPlan {
+            gang: "team/a".into(),
+            run: 1,
+            uid: 1,
+            members: Vec::new(),
+            ends_with: None,
+            time_limit_ms: None,
+            grace_ms: 0,
+            limits: Limits::default(),
+        };
+        let (news, mut heard) = broadcast::channel(16);
+        let lock = std::fs::File::create(directory.join(super::super::LOCK)).expect("a lock");
+        let full = directory.join("full");
+        std::fs::create_dir_all(&full).expect("a directory");
+        std::os::unix::fs::symlink("/dev/full", full.join(super::super::JOURNAL)).expect("full");
+        let (journal, unwritten) = (Journal::at_end_of(&full), VecDeque::new());
+        let mut keeper =
+            Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten };
+        keeper.warn("nobody depends on this".to_owned());
+        keeper.note(Record::Stopping { at: 1, why: "told to".to_owned() });
+        assert!(heard.try_recv().is_err() && keeper.unwritten.len() == 1);
+        keeper.journal = Journal::at_end_of(&directory);
+        keeper.catch_up().expect("there is room again");
+        assert!(matches!(heard.try_recv(), Ok(Record::Stopping { at: 1, .. })));
+        assert_eq!(read(&directory).expect("a journal").len(), 1);
+        std::fs::remove_dir_all(directory).expect("removed");
+    }
 }

@@ -37,12 +37,11 @@ pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, String> {
         check(member)?;
     }
     let (reader, opener) = std::io::pipe().map_err(|error| format!("no pipe: {error}"))?;
-    let muster = std::env::current_exe().map_err(|error| format!("no program: {error}"))?;
     let mut gate = Gate { opener, members: Vec::new(), unlimited: None };
     for member in &plan.members {
         let waits = reader.try_clone().map_err(|error| format!("no pipe: {error}"))?;
-        let mut command = Command::new(&muster);
-        command.arg("gate").arg("--").args(&member.command);
+        let mut command = Command::new(super::PROGRAM);
+        command.arg0("muster").arg("gate").arg("--").args(&member.command);
         command.envs(&member.env).process_group(0);
         command.stdin(Stdio::from(waits)).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(directory) = &member.directory {

@@ -8,13 +8,15 @@
 //!
 //! The gate is a pipe that every member waits on. To open it is to write as many bytes as there are members. A keeper
 //! that dies before closes the pipe by dying, and every member leaves without having run. One that dies after takes its
-//! members with it: the system kills them when their parent dies.
+//! members with it: the system kills them when their parent dies, and what they have started is found by its environment
+//! (`left`).
 //!
 //! Deliberately not here: any decision. A keeper does not start a gang again, nor somewhere else.
 
 mod gate;
 mod journal;
 mod keep;
+mod left;
 mod limits;
 mod members;
 mod plan;
@@ -24,10 +26,14 @@ mod talk;
 pub use gate::gate;
 pub use keep::keep;
 
-pub(crate) use journal::{Ending, Exit, Record, read as read_journal};
+pub(crate) use journal::{Ending, Exit, Record, last_alive, read as read_journal};
+pub(crate) use left::{MARK, kill_left_over};
 pub(crate) use plan::{Limits, MemberPlan, RunPlan};
 pub(crate) use print::{numbered, page_of};
 pub(crate) use talk::{Keeping, Order};
+
+/// This very program, also when another version of it was put in its place since it was started.
+pub(crate) const PROGRAM: &str = "/proc/self/exe";
 
 /// Where the plan of a run is, in its directory.
 pub(crate) const PLAN: &str = "run.json";

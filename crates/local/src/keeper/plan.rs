@@ -13,6 +13,9 @@ pub(crate) struct RunPlan {
     pub gang: Arc<str>,
     /// The number of this run among all.
     pub run: u64,
+    /// The number of the gang among all that ever were.
+    #[serde(default)]
+    pub uid: i64,
     /// Every member, by rank.
     pub members: Vec<MemberPlan>,
     /// The role whose end is the end of the gang; all members when absent.
@@ -68,16 +71,47 @@ impl RunPlan {
         serde_json::from_slice(&text).map_err(std::io::Error::other)
     }
 
-    /// Writes the plan into a directory that is made for it. A plan that is there is the same one.
+    /// Writes the plan into a directory that is made for it, or finds it there. A directory in which somebody else's is,
+    /// is not touched: what its members did would be taken for this gang's work.
     pub(crate) fn write(&self, directory: &Path) -> std::io::Result<()> {
         let path = directory.join(super::PLAN);
         if path.exists() {
-            return Ok(());
+            let known = Self::read(directory)?;
+            if (&known.gang, known.run, known.uid) == (&self.gang, self.run, self.uid) {
+                return Ok(());
+            }
+            let why = format!("{} is the run of another gang, {}", directory.display(), known.gang);
+            return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
         }
         std::fs::create_dir_all(directory.join(super::LOGS))?;
         let part = directory.join("run.json.part");
         std::fs::write(&part, serde_json::to_vec(self).map_err(std::io::Error::other)?)?;
         std::fs::File::open(&part)?.sync_all()?;
         std::fs::rename(part, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_in_which_another_run_was_is_not_adopted() {
+        let directory = std::env::temp_dir().join(format!("muster-plan-{}", std::process::id()));
+        let plan = RunPlan {
+            gang: "team/a".into(),
+            run: 1,
+            uid: 1,
+            members: Vec::new(),
+            ends_with: None,
+            time_limit_ms: None,
+            grace_ms: 0,
+            limits: Limits::default(),
+        };
+        plan.write(&directory).expect("written");
+        plan.write(&directory).expect("it is there");
+        let error = RunPlan { uid: 2, ..plan }.write(&directory).expect_err("another's");
+        assert!(error.to_string().contains("the run of another gang, team/a"), "{error}");
+        std::fs::remove_dir_all(directory).expect("removed");
     }
 }

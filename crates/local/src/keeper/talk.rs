@@ -27,6 +27,13 @@ pub(crate) enum Order {
     Signal(i32),
 }
 
+impl Order {
+    /// Whether nobody is to run after it.
+    pub(super) fn stops(&self) -> bool {
+        matches!(self, Self::Stop { .. })
+    }
+}
+
 /// A path short enough for a socket, whatever the directory is called: names of sockets may have 107 bytes.
 #[derive(Debug)]
 pub(super) struct ShortPath {

@@ -11,26 +11,37 @@ use muster_core::resource::{CPU, MEMORY};
 /// What the system and Muster itself are left, in bytes.
 const LEFT_FREE: u64 = 512 << 20;
 
+/// This machine as a node.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// What the planner sees.
+    pub node: NodeSpec,
+    /// The number its driver has for each of the node's devices. Where there are several models, only those of one count.
+    pub devices: Vec<u32>,
+}
+
 /// This machine, as it is now.
-pub fn this_machine() -> NodeSpec {
+pub fn this_machine() -> Machine {
     let name: Arc<str> = rustix::system::uname().nodename().to_string_lossy().as_ref().into();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let mut allocatable: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     allocatable.insert(CPU.into(), cpus * 1_000);
     allocatable.insert(MEMORY.into(), memory().saturating_sub(LEFT_FREE));
-    let (gpu, gpus) = gpus().unzip();
+    let (gpu, devices) = gpus().unzip();
+    let devices: Vec<u32> = devices.unwrap_or_default();
     let mut labels = BTreeMap::new();
     labels.insert(Arc::from("kubernetes.io/hostname"), name.clone());
-    NodeSpec {
+    let node = NodeSpec {
         name,
         labels: labels.into_iter().collect(),
         taints: Vec::new(),
         allocatable: allocatable.into_iter().collect(),
         gpu,
-        gpus: gpus.unwrap_or(0),
+        gpus: u16::try_from(devices.len()).unwrap_or(u16::MAX),
         ready: true,
         claim: None,
-    }
+    };
+    Machine { node, devices }
 }
 
 fn memory() -> u64 {
@@ -40,9 +51,9 @@ fn memory() -> u64 {
     kibibytes.unwrap_or(1u64 << 20) << 10
 }
 
-/// What `nvidia-smi` shows, if it is there: the kind of the first device, and how many are of it.
-fn gpus() -> Option<(GpuKind, u16)> {
-    let asked = ["--query-gpu=name,memory.total", "--format=csv,noheader,nounits"];
+/// What `nvidia-smi` shows, if it is there: the kind that most devices are of, and their numbers.
+fn gpus() -> Option<(GpuKind, Vec<u32>)> {
+    let asked = ["--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits"];
     let output = Command::new("nvidia-smi").args(asked).output().ok()?;
     if !output.status.success() {
         return None;
@@ -50,17 +61,26 @@ fn gpus() -> Option<(GpuKind, u16)> {
     read_gpus(&String::from_utf8_lossy(&output.stdout))
 }
 
-fn read_gpus(text: &str) -> Option<(GpuKind, u16)> {
-    let device = |line: &str| -> Option<(Arc<str>, u64)> {
-        let (name, memory) = line.rsplit_once(',')?;
+fn read_gpus(text: &str) -> Option<(GpuKind, Vec<u32>)> {
+    let device = |line: &str| -> Option<(u32, Arc<str>, u64)> {
+        let (index, rest) = line.split_once(',')?;
+        let (name, memory) = rest.rsplit_once(',')?;
         let model = name.trim().trim_start_matches("NVIDIA ").split(' ').next()?;
-        Some((model.into(), memory.trim().parse::<u64>().ok()? << 20))
+        let memory = memory.trim().parse::<u64>().ok()? << 20;
+        Some((index.trim().parse().ok()?, model.into(), memory))
     };
-    let devices: Vec<_> = text.lines().filter_map(device).collect();
-    let (model, memory) = devices.first()?.clone();
-    let same = devices.iter().filter(|(one, _)| *one == model).count();
-    let kind = GpuKind { resource: "nvidia.com/gpu".into(), model, memory };
-    Some((kind, u16::try_from(same).ok()?))
+    let mut kinds: Vec<(GpuKind, Vec<u32>)> = Vec::new();
+    for (index, model, memory) in text.lines().filter_map(device) {
+        match kinds.iter_mut().find(|(kind, _)| kind.model == model && kind.memory == memory) {
+            Some((_, indices)) => indices.push(index),
+            None => {
+                let kind = GpuKind { resource: "nvidia.com/gpu".into(), model, memory };
+                kinds.push((kind, vec![index]));
+            }
+        }
+    }
+    // The first of those there are most of.
+    kinds.into_iter().rev().max_by_key(|(_, indices)| indices.len())
 }
 
 #[cfg(test)]
@@ -69,15 +89,24 @@ mod tests {
 
     #[test]
     fn devices_are_read_as_their_driver_shows_them() {
-        let text = "NVIDIA H100 80GB HBM3, 81559\nNVIDIA H100 80GB HBM3, 81559\n";
-        let (kind, count) = read_gpus(text).expect("two devices");
-        assert_eq!((&*kind.model, kind.memory >> 20, count), ("H100", 81_559, 2));
+        let text = "0, NVIDIA H100 80GB HBM3, 81559\n1, NVIDIA H100 80GB HBM3, 81559\n";
+        let (kind, devices) = read_gpus(text).expect("two devices");
+        assert_eq!((&*kind.model, kind.memory >> 20), ("H100", 81_559));
+        assert_eq!(devices, [0, 1]);
         assert_eq!(read_gpus("No devices were found\n"), None);
     }
 
     #[test]
+    fn where_models_are_mixed_members_get_the_devices_that_were_counted() {
+        let text = "0, NVIDIA T400, 4096\n1, NVIDIA H100 80GB HBM3, 81559\n2, NVIDIA T400, 2048\n\
+                    3, NVIDIA H100 80GB HBM3, 81559\n";
+        let (kind, devices) = read_gpus(text).expect("devices");
+        assert_eq!((&*kind.model, devices), ("H100", vec![1, 3]));
+    }
+
+    #[test]
     fn this_machine_has_something_to_offer() {
-        let node = this_machine();
+        let node = this_machine().node;
         assert!(node.allocatable.get(CPU).is_some_and(|cpu| *cpu >= 1_000));
         assert!(node.allocatable.get(MEMORY).is_some_and(|memory| *memory > 0));
     }

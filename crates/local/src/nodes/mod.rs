@@ -3,5 +3,5 @@
 mod machine;
 mod played;
 
-pub use machine::this_machine;
+pub use machine::{Machine, this_machine};
 pub use played::cloud_of;

@@ -64,15 +64,53 @@ impl Store {
         })
     }
 
-    /// A gang is forgotten, with all its runs.
-    pub(crate) fn forget_gang(&self, uid: i64) -> Result<(), StoreError> {
+    /// Every gang of a name is forgotten, so that none of them is the latest again. Which they were is told. What they
+    /// used is not forgotten: runs stay.
+    pub(crate) fn forget_gangs(&self, name: &str) -> Result<Vec<u64>, StoreError> {
+        const THEIRS: &str = "SELECT uid FROM gangs WHERE name = ?1";
+        self.forget(&format!("gang IN ({THEIRS})"), [name], "DELETE FROM gangs WHERE name = ?1")
+    }
+
+    /// One gang is forgotten in the same way, whatever others of its name there were.
+    pub(crate) fn forget_gang(&self, uid: i64) -> Result<Vec<u64>, StoreError> {
+        self.forget("gang = ?1", [uid], "DELETE FROM gangs WHERE uid = ?1")
+    }
+
+    fn forget<P: rusqlite::Params + Clone>(
+        &self,
+        whose: &str,
+        them: P,
+        delete: &str,
+    ) -> Result<Vec<u64>, StoreError> {
         self.run(|db| {
-            db.execute(
-                "DELETE FROM members WHERE run IN (SELECT run FROM runs WHERE gang = ?1)",
-                [uid],
+            let mut all = db.prepare_cached(&format!("SELECT run FROM runs WHERE {whose}"))?;
+            let runs = all.query_map(them.clone(), |row| Ok(row.get::<_, i64>(0)? as u64))?;
+            let runs: Vec<u64> = runs.collect::<rusqlite::Result<_>>()?;
+            let mut members = db.prepare_cached("DELETE FROM members WHERE run = ?1")?;
+            for run in &runs {
+                members.execute([*run as i64])?;
+            }
+            db.execute(delete, them)?;
+            Ok(runs)
+        })
+    }
+
+    /// Gangs that were over before an instant, or before so many others; the latest of a name or not.
+    pub(crate) fn gangs_to_forget(
+        &self,
+        before: i64,
+        keep: u64,
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        self.run(|db| {
+            let mut old = db.prepare_cached(
+                "SELECT uid, name FROM gangs WHERE over < ?1
+                 UNION
+                 SELECT uid, name FROM (SELECT uid, name FROM gangs WHERE over IS NOT NULL
+                   ORDER BY over DESC, uid DESC LIMIT -1 OFFSET ?2)",
             )?;
-            db.execute("DELETE FROM runs WHERE gang = ?1", [uid])?;
-            db.execute("DELETE FROM gangs WHERE uid = ?1", [uid]).map(drop)
+            let keep = i64::try_from(keep).unwrap_or(i64::MAX);
+            let rows = old.query_map((before, keep), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
         })
     }
 

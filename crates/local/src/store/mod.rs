@@ -10,6 +10,7 @@ mod log;
 mod machines;
 mod objects;
 mod runs;
+mod usage;
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +18,11 @@ use rusqlite::{Connection, OpenFlags};
 
 pub(crate) use answers::AnswerRow;
 pub(crate) use machines::MachineRow;
-pub(crate) use runs::{RunRow, Sum};
+pub(crate) use runs::{OpenRun, RunRow};
+pub(crate) use usage::{By, Sum};
 
 /// Each schema with what makes it of the one before.
-const SCHEMAS: [&str; 1] = [include_str!("schema-1.sql")];
+const SCHEMAS: [&str; 2] = [include_str!("schema-1.sql"), include_str!("schema-2.sql")];
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]

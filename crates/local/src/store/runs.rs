@@ -9,6 +9,7 @@ use crate::keeper::{Exit, MemberPlan};
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow<'a> {
     pub(crate) gang: i64,
+    pub(crate) name: &'a str,
     pub(crate) queue: &'a str,
     pub(crate) user: &'a str,
     pub(crate) gpu_milli: u64,
@@ -27,28 +28,17 @@ pub(crate) struct OpenRun {
     pub(crate) started: Option<i64>,
 }
 
-/// What somebody has used.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Sum {
-    pub(crate) key: String,
-    pub(crate) gangs: u64,
-    pub(crate) runs: u64,
-    pub(crate) gpu_milli_ms: i64,
-    pub(crate) cpu_milli_ms: i64,
-    pub(crate) waited_ms: i64,
-    pub(crate) cost: f64,
-}
-
 impl Store {
     /// Writes down a run that is about to begin; its number among all.
     pub(crate) fn add_run(&self, run: &RunRow<'_>) -> Result<u64, StoreError> {
         self.run(|db| {
             let mut insert = db.prepare_cached(
-                "INSERT INTO runs (gang, queue, user, members, gpus, cpus, hourly, waited, decided)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT INTO runs (gang, name, queue, user, members, gpus, cpus, hourly, waited, decided)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?;
             let RunRow {
                 gang,
+                name,
                 queue,
                 user,
                 gpu_milli,
@@ -59,7 +49,7 @@ impl Store {
                 members,
             } = *run;
             let (gpus, cpus, waited) = (gpu_milli as i64, cpu_milli as i64, waited_ms as i64);
-            let row = (gang, queue, user, members, gpus, cpus, hourly, waited, decided);
+            let row = (gang, name, queue, user, members, gpus, cpus, hourly, waited, decided);
             Ok(insert.insert(row)? as u64)
         })
     }
@@ -101,7 +91,8 @@ impl Store {
     pub(crate) fn run_ended(&self, run: u64, at: i64, ending: &str) -> Result<(), StoreError> {
         self.run(|db| {
             let mut set = db.prepare_cached(
-                "UPDATE runs SET ended = ?2, ending = ?3 WHERE run = ?1 AND ended IS NULL",
+                "UPDATE runs SET ended = max(?2, coalesce(started, ?2)), ending = ?3
+                 WHERE run = ?1 AND ended IS NULL",
             )?;
             set.execute((run as i64, at, ending)).map(drop)
         })
@@ -117,6 +108,15 @@ impl Store {
                 Ok(OpenRun { run, gang: row.get(1)?, started: row.get(2)? })
             })?;
             rows.collect()
+        })
+    }
+
+    /// Whether a run is over, as far as the control plane knows.
+    pub(crate) fn has_ended(&self, run: u64) -> Result<bool, StoreError> {
+        self.run(|db| {
+            let mut open =
+                db.prepare_cached("SELECT 1 FROM runs WHERE run = ?1 AND ended IS NULL")?;
+            Ok(!open.exists([run as i64])?)
         })
     }
 
@@ -137,39 +137,13 @@ impl Store {
         })
     }
 
-    /// What was used between two instants, summed by an expression over runs and gangs. Runs that go on count until
-    /// now.
-    pub(crate) fn used(
-        &self,
-        by: &'static str,
-        from: i64,
-        to: i64,
-        now: i64,
-    ) -> Result<Vec<Sum>, StoreError> {
+    /// Whether a run is that of a gang that is kept.
+    pub(crate) fn knows_run(&self, run: u64) -> Result<bool, StoreError> {
         self.run(|db| {
-            let mut sums = db.prepare(&format!(
-                "WITH held AS (
-                   SELECT runs.*, gangs.name AS gang_name,
-                     max(started, ?1) AS since, min(coalesce(ended, ?3), ?2) AS until
-                   FROM runs JOIN gangs ON gangs.uid = runs.gang
-                   WHERE started IS NOT NULL AND started < ?2 AND coalesce(ended, ?3) >= ?1)
-                 SELECT {by} AS key, count(DISTINCT gang), sum(members), sum(gpus * (until - since)),
-                   sum(cpus * (until - since)), sum(waited),
-                   sum(hourly / 1e6 * (until - since) / 3600000.0)
-                 FROM held GROUP BY key ORDER BY key"
-            ))?;
-            let rows = sums.query_map((from, to, now), |row| {
-                Ok(Sum {
-                    key: row.get(0)?,
-                    gangs: row.get::<_, i64>(1)? as u64,
-                    runs: row.get::<_, i64>(2)? as u64,
-                    gpu_milli_ms: row.get(3)?,
-                    cpu_milli_ms: row.get(4)?,
-                    waited_ms: row.get(5)?,
-                    cost: row.get(6)?,
-                })
-            })?;
-            rows.collect()
+            let mut found = db.prepare_cached(
+                "SELECT 1 FROM runs JOIN gangs ON gangs.uid = runs.gang WHERE run = ?1",
+            )?;
+            found.exists([run as i64])
         })
     }
 }

@@ -91,8 +91,49 @@ fn usage_adds_up_over_the_time_that_is_asked_for() {
     let place = Place::new("usage");
     let store = Store::open(&place.database()).expect("a database");
     let gang = store.add_gang("team/a", None, &serde_json::Value::Null, 0).expect("a gang");
-    let row = RunRow {
+    let run = store.add_run(&run_of(gang)).expect("a run");
+    store.run_started(run, 1_000).expect("started");
+    store.run_ended(run, 5_000, "succeeded").expect("ended");
+    let all = store.used(By::Queue, 0, 10_000, 10_000).expect("sums");
+    let [sum] = all.as_slice() else { panic!("one queue: {all:?}") };
+    assert_eq!((sum.key.as_str(), sum.gangs, sum.runs), ("research", 1, 2));
+    assert_eq!((sum.gpu_milli_ms, sum.cpu_milli_ms), (8_000 * 4_000, 4_000 * 4_000));
+    assert!((sum.cost - 4.0).abs() < 1e-9, "{}", sum.cost);
+    let part = store.used(By::User, 2_000, 3_000, 10_000).expect("sums");
+    assert_eq!(part[0].gpu_milli_ms, 8_000 * 1_000);
+    assert!(store.used(By::User, 6_000, 7_000, 10_000).expect("sums").is_empty());
+}
+
+#[test]
+fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_in_it() {
+    let place = Place::new("upgrade");
+    let old = Connection::open(place.database()).expect("a database");
+    old.execute_batch(SCHEMAS[0]).expect("the first schema");
+    old.execute_batch(
+        "PRAGMA application_id = 1297437524; PRAGMA user_version = 1;
+         INSERT INTO gangs VALUES (4, 'team/a', NULL, '{}', 1, 5, '{}');
+         INSERT INTO runs VALUES (7, 4, 'research', 'ada', 2, 8000, 4000, 3600000000, 500, 900, 1000, 5000, 'succeeded');
+         INSERT INTO members VALUES (7, 0, 'worker', 'box', 5000, 0, NULL);
+         INSERT INTO log VALUES (1, 1, '{}');",
+    )
+    .expect("what was in it");
+    drop(old);
+    let store = Store::open(&place.database()).expect("brought up to date");
+    let gangs = store.gangs().expect("gangs");
+    assert_eq!((gangs.len(), gangs[0].uid, gangs[0].name.as_str()), (1, 4, "team/a"));
+    let sums = store.used(By::Gang, 0, 10_000, 10_000).expect("sums");
+    assert_eq!((sums[0].key.as_str(), sums[0].gpu_milli_ms), ("team/a", 8_000 * 4_000));
+    // Numbers of the deleted are not given again.
+    assert_eq!(store.forget_gangs("team/a").expect("forgotten"), [7]);
+    assert_eq!(store.add_gang("team/b", None, &serde_json::Value::Null, 0).expect("a gang"), 5);
+    assert_eq!(store.add_run(&run_of(5)).expect("a run"), 8);
+    assert_eq!(store.used(By::Gang, 0, 10_000, 10_000).expect("sums"), sums, "accounts stay");
+}
+
+fn run_of(gang: i64) -> RunRow<'static> {
+    RunRow {
         gang,
+        name: "team/a",
         queue: "research",
         user: "ada",
         gpu_milli: 8_000,
@@ -101,16 +142,31 @@ fn usage_adds_up_over_the_time_that_is_asked_for() {
         waited_ms: 500,
         decided: 900,
         members: 2,
-    };
-    let run = store.add_run(&row).expect("a run");
-    store.run_started(run, 1_000).expect("started");
-    store.run_ended(run, 5_000, "succeeded").expect("ended");
-    let all = store.used("queue", 0, 10_000, 10_000).expect("sums");
-    let [sum] = all.as_slice() else { panic!("one queue: {all:?}") };
-    assert_eq!((sum.key.as_str(), sum.gangs, sum.runs), ("research", 1, 2));
-    assert_eq!((sum.gpu_milli_ms, sum.cpu_milli_ms), (8_000 * 4_000, 4_000 * 4_000));
-    assert!((sum.cost - 4.0).abs() < 1e-9, "{}", sum.cost);
-    let part = store.used("user", 2_000, 3_000, 10_000).expect("sums");
-    assert_eq!(part[0].gpu_milli_ms, 8_000 * 1_000);
-    assert!(store.used("user", 6_000, 7_000, 10_000).expect("sums").is_empty());
+    }
+}
+
+#[test]
+fn a_run_counts_on_each_day_for_what_it_held_on_that_day() {
+    const DAY: i64 = 86_400_000;
+    const HOUR: i64 = 3_600_000;
+    let place = Place::new("days");
+    let store = Store::open(&place.database()).expect("a database");
+    let run = store.add_run(&run_of(1)).expect("a run");
+    store.run_started(run, DAY - HOUR).expect("started");
+    store.run_ended(run, 3 * DAY + 2 * HOUR, "succeeded").expect("ended");
+    let sums = store.used(By::Day, 0, i64::MAX, 9 * DAY).expect("sums");
+    let days: Vec<(&str, i64, u64, i64)> = sums
+        .iter()
+        .map(|sum| (sum.key.as_str(), sum.gpu_milli_ms / 8_000 / HOUR, sum.runs, sum.waited_ms))
+        .collect();
+    let expected = [
+        ("1970-01-01", 1, 2, 500),
+        ("1970-01-02", 24, 0, 0),
+        ("1970-01-03", 24, 0, 0),
+        ("1970-01-04", 2, 0, 0),
+    ];
+    assert_eq!(days, expected);
+    let whole = store.used(By::Queue, 0, i64::MAX, 9 * DAY).expect("sums");
+    let cost: f64 = sums.iter().map(|sum| sum.cost).sum();
+    assert!((whole[0].cost - cost).abs() < 1e-6, "{} and {cost}", whole[0].cost);
 }

@@ -61,3 +61,30 @@ fn an_elastic_gang_saves_and_goes_on_with_fewer_when_another_needs_the_room() {
     assert_eq!(code, 200, "{answer}");
     up.until_over("stretchy");
 }
+
+#[test]
+fn a_gang_with_a_signal_for_it_is_told_by_it_that_it_is_resized_and_to_how_many() {
+    let place = Place::new("resize-signal");
+    let log = place.0.join("sizes");
+    let up = Up::start(&place.data(), &["--no-local"]);
+    let script = format!(
+        "trap \"cat $MUSTER_WORLD >> {0}; exit 0\" USR2; echo began $RANK/$WORLD_SIZE >> {0}; \
+         while :; do sleep 0.05; done",
+        log.display()
+    );
+    let stretchy =
+        gang("stretchy", 0, "min: 1\n    max: 4", 1, &script) + "  resizeSignal: SIGUSR2\n";
+    let (code, answer) = up.apply(&format!("{NODE}---{stretchy}"), None).expect("an answer");
+    assert_eq!(code, 200, "{answer}");
+    let seen = || std::fs::read_to_string(&log).unwrap_or_default();
+    up.until("all four run", |_| seen().contains("began 3/4").then_some(()));
+    let rigid = gang("rigid", 10, "min: 2", 1, "sleep 1");
+    let (code, answer) = up.apply(&rigid, None).expect("an answer");
+    assert_eq!(code, 200, "{answer}");
+    up.until("two go on", |_| seen().contains("began 1/2").then_some(()));
+    let told = seen().matches("{\"size\": 4, \"next\": 2}").count();
+    assert_eq!(told, 4, "each of the four knew what was to come: {}", seen());
+    let (code, answer) = up.post("/v1/namespaces/default/gangs/stretchy/cancel", "");
+    assert_eq!(code, 200, "{answer}");
+    up.until_over("stretchy");
+}

@@ -1,8 +1,11 @@
 //! The embedded control plane as its users meet it: the program, its database, real processes.
 
+mod booting;
 mod elastic;
 mod http;
 mod kills;
+mod leftovers;
+mod manners;
 mod rights;
 mod run;
 mod stage;

@@ -54,5 +54,16 @@ fn a_viewer_changes_nothing_and_nobody_touches_another_queue() {
     let (_, shown) = asked(eve, "GET", mine, "");
     assert!(shown.contains("\"user\":\"ada\"") && !shown.contains("Cancelled"), "{shown}");
     assert_eq!(asked(ada, "POST", &format!("{mine}/cancel"), "").0, 200);
+    // Also when it is over, its name and what it printed are its queue's.
+    up.until("it is over", |_| {
+        let (_, shown) = asked(eve, "GET", mine, "");
+        shown.contains("Cancelled").then_some(())
+    });
+    assert_eq!(asked(bob, "POST", "/v1/apply", &gang("mine", "sales")).0, 403);
+    // Nobody but an admin says whose a gang is.
+    let forged = gang("forged", "sales").replace("\"queue\"", "\"user\": \"ada\", \"queue\"");
+    assert_eq!(asked(bob, "POST", "/v1/apply", &forged).0, 200);
+    let (_, shown) = asked(eve, "GET", "/v1/namespaces/default/gangs/forged", "");
+    assert!(shown.contains("\"user\":\"bob\""), "{shown}");
     assert_eq!(asked(root, "DELETE", "/v1/namespaces/default/gangs/bobs", "").0, 204);
 }

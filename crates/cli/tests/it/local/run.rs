@@ -49,6 +49,11 @@ fn a_ring_of_eight_processes_starts_when_eight_nodes_are_ready_and_adds_up() {
     assert_eq!(ready.count(), 8, "nodes that were ready before the first member started");
     for gang in last["gangs"].as_array().expect("gangs") {
         assert_eq!(gang["status"]["phase"], "Succeeded", "{gang}");
+        let spread = gang["status"]["startSpreadMicros"].as_u64().expect("a spread");
+        let name = &gang["metadata"]["name"];
+        eprintln!("{name}: all started within {:.1} ms", spread as f64 / 1e3);
+        // Milliseconds where there is a core for each; on a busy machine they take turns on what there is.
+        assert!(spread < 250_000, "{name} took {spread} us from the first start to the last");
     }
     let all: Vec<String> = (1..=3).flat_map(|run| printed(&data, run)).collect();
     let right = all.iter().filter(|text| text.contains("numbers is right")).count();
@@ -64,6 +69,38 @@ fn a_job_as_its_users_write_it_runs_as_processes() {
     assert!(outcome.err.contains("image `busybox` is not pulled"), "{}", outcome.err);
     let said = printed(&place.data(), 1);
     assert_eq!(said, ["index 0 of 2\n", "index 1 of 2\n"]);
+}
+
+#[test]
+fn workloads_of_others_run_as_processes_of_one_gang() {
+    let all = [
+        ("pytorchjob", 4, "rank 3 of 4"),
+        ("jobset", 3, "worker 2 of 3"),
+        ("trainjob", 3, "rank 2 of 3"),
+    ];
+    for (kind, members, last) in all {
+        let place = Place::new(kind);
+        let data = place.data().to_string_lossy().into_owned();
+        let file = format!("examples/workloads/{kind}.yaml");
+        let outcome = finish(command().args(["run", &file, "--data", &data])).exits(0);
+        assert!(outcome.err.contains("is not pulled"), "{}", outcome.err);
+        let said = printed(&place.data(), 1);
+        assert_eq!(said.len(), members, "{said:?}");
+        assert!(said[members - 1].contains(last), "{said:?}");
+    }
+}
+
+#[test]
+fn what_workers_print_is_shown_as_they_do_and_once() {
+    let args = ["run", "--logs", "examples/workloads/pytorchjob.yaml"];
+    let outcome = finish(command().args(args)).exits(0);
+    let table = outcome.out.find("start spread").expect("a table");
+    for rank in 0..4 {
+        let line = format!("rank {rank} of 4");
+        let at = outcome.out.find(&line).expect("what it printed");
+        assert!(at < table, "before the end: {}", outcome.out);
+        assert_eq!(outcome.out.matches(&line).count(), 1, "{}", outcome.out);
+    }
 }
 
 #[test]

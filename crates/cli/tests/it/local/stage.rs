@@ -65,12 +65,17 @@ pub(super) struct Up {
 impl Up {
     /// Starts one and waits until it answers.
     pub(super) fn start(data: &Path, more: &[&str]) -> Self {
+        Self::start_as(Path::new(env!("CARGO_BIN_EXE_muster")), data, more)
+    }
+
+    /// The same, with another copy of the program.
+    pub(super) fn start_as(program: &Path, data: &Path, more: &[&str]) -> Self {
         let log = std::fs::File::options()
             .append(true)
             .create(true)
             .open(data.with_extension("log"))
             .expect("a log");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_muster"))
+        let mut child = Command::new(program)
             .args(["up", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
             .args(more)
@@ -137,6 +142,10 @@ impl Up {
         let headers = [("content-type", "application/json")];
         let (code, body) = ask(&self.address, "POST", path, &headers, body).expect("an answer");
         (code, json(&body))
+    }
+
+    pub(super) fn delete(&self, path: &str) -> u16 {
+        ask(&self.address, "DELETE", path, &[], "").expect("an answer").0
     }
 
     pub(super) fn gang(&self, name: &str) -> Value {

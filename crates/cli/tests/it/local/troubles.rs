@@ -170,3 +170,29 @@ fn a_keeper_that_is_killed_takes_its_members_with_it_and_the_gang_starts_over() 
     let tries = std::fs::read_to_string(&log).expect("tries");
     assert_eq!(tries.lines().collect::<Vec<_>>(), ["1", "1", "2", "2"]);
 }
+
+#[test]
+fn a_gang_whose_keeper_cannot_begin_has_failed_after_some_tries_and_says_why() {
+    let place = Place::new("no-keeper");
+    let up = Up::start(&place.data(), &[]);
+    // Where the directory of the first run is to be, there is something else.
+    std::fs::write(place.data().join("runs/1"), "in the way").expect("written");
+    submit(&up, &gang("stuck", 1, "['true']", ""));
+    let (reason, message) = outcome(&up, "stuck");
+    assert_eq!(reason, "Failed");
+    assert!(message.contains("could not be started in 3 tries"), "{message}");
+    submit(&up, &gang("free", 1, "['true']", ""));
+    assert_eq!(outcome(&up, "free").0, "Succeeded", "others go on");
+}
+
+#[test]
+fn a_program_that_was_replaced_while_it_runs_still_starts_gangs() {
+    let place = Place::new("replaced");
+    let program = place.0.join("muster");
+    std::fs::copy(env!("CARGO_BIN_EXE_muster"), &program).expect("a copy");
+    let up = Up::start_as(&program, &place.data(), &[]);
+    std::fs::remove_file(&program).expect("removed");
+    std::fs::write(&program, "#!/bin/sh\nexit 1\n").expect("replaced");
+    submit(&up, &gang("goes", 2, "['true']", ""));
+    assert_eq!(outcome(&up, "goes").0, "Succeeded");
+}

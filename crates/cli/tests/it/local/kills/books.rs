@@ -1,0 +1,136 @@
+//! What the control plane says, held against what its workers wrote down.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::stage::{Place, Up};
+use super::cast::{Part, Player};
+
+/// What workers wrote down of one run: the ranks that began and those that were done, and when; and how many they are.
+#[derive(Default)]
+struct Ran {
+    size: u64,
+    began: BTreeMap<u64, u128>,
+    done: BTreeMap<u64, u128>,
+}
+
+impl Ran {
+    fn all(&self) -> BTreeSet<u64> {
+        (0..self.size).collect()
+    }
+
+    fn is_done(&self) -> bool {
+        self.done.keys().copied().collect::<BTreeSet<_>>() == self.all()
+    }
+
+    /// From the first start to the last end, for each member, in seconds.
+    fn worked(&self) -> f64 {
+        let first = self.began.values().min().copied().unwrap_or_default();
+        let last = self.done.values().max().copied().unwrap_or(first);
+        (last - first) as f64 / 1e9 * self.size as f64
+    }
+}
+
+type Runs = BTreeMap<u64, Ran>;
+
+fn read_log(text: &str) -> BTreeMap<String, Runs> {
+    let mut all: BTreeMap<String, Runs> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [what, gang, run, rank, size, at] = words.as_slice() else {
+            panic!("half a line: {line}")
+        };
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        let ran = all.entry((*gang).to_owned()).or_default().entry(number(run)).or_default();
+        ran.size = number(size);
+        let seen = if *what == "start" { &mut ran.began } else { &mut ran.done };
+        let before = seen.insert(number(rank), at.parse().expect("an instant"));
+        assert_eq!(before, None, "rank {rank} of {gang} said {what} twice in run {run}");
+    }
+    all
+}
+
+/// Waits until everything is over, and closes the books.
+pub(super) fn settle(up: &Up, place: &Place, log: &std::path::Path, cast: &[Player]) {
+    for player in cast.iter().filter(|player| player.part != Part::Deleted) {
+        let gang = up.until_over(&player.short());
+        let expected = if player.part == Part::Cancelled { "Cancelled" } else { "Succeeded" };
+        assert_eq!(gang["status"]["reason"], expected, "{:?}: {gang}", player.part);
+    }
+    up.until("the deleted are gone", |up| {
+        let items = up.get("/v1/gangs?limit=1000")["items"].as_array().expect("items").len();
+        let kept = cast.iter().filter(|player| player.part != Part::Deleted).count();
+        (items == kept).then_some(())
+    });
+    up.until("nobody is left over", |_| {
+        let left = place.processes();
+        let others = left.iter().filter(|(_, command)| !command.contains(" up "));
+        (others.count() == 0).then_some(())
+    });
+    let ran = read_log(&std::fs::read_to_string(log).expect("a log"));
+    let none = Runs::new();
+    for player in cast {
+        check_runs(player, ran.get(&player.name()).unwrap_or(&none));
+    }
+    check_accounts(up, cast, &ran);
+}
+
+/// Nothing is partial, lost, or run more often than it should be.
+fn check_runs(player: &Player, runs: &Runs) {
+    let (name, part) = (player.name(), player.part);
+    for (run, ran) in runs {
+        // Who is stopped at once, or failed by another, may not get to write anything; whoever is done was all there.
+        let stopped = matches!(part, Part::Cancelled | Part::Deleted | Part::Hardy | Part::Elastic);
+        let began: BTreeSet<u64> = ran.began.keys().copied().collect();
+        let failed = part == Part::Flaky && !ran.is_done();
+        assert!(stopped || failed || began == ran.all(), "run {run} of {name} is partial");
+        assert!(part == Part::Elastic || ran.size == player.members, "run {run} of {name}");
+    }
+    let done = runs.values().filter(|ran| ran.is_done()).count();
+    match part {
+        Part::Plain => assert_eq!((runs.len(), done), (1, 1), "{name}"),
+        Part::Flaky => assert_eq!((runs.len(), done), (2, 1), "{name}: it fails once"),
+        Part::Elastic | Part::Hardy => {
+            // A keeper that is killed in the instant between its members' last word and their end cannot say that they
+            // were done; then they start over, by the policy of their gang.
+            let once = done == 1 || (part == Part::Hardy && done > 1);
+            assert!(once, "{name}: it was done {done} times");
+            let last = runs.values().next_back().expect("a run");
+            assert!(last.is_done(), "{name} ran on after it was done");
+        }
+        Part::Cancelled | Part::Deleted => assert_eq!(done, 0, "{name}"),
+    }
+}
+
+/// Accounts add up to what the processes wrote: a CPU for each member, from the first's start to the last's end.
+fn check_accounts(up: &Up, cast: &[Player], ran: &BTreeMap<String, Runs>) {
+    let used = |by: &str| up.get(&format!("/v1/usage?by={by}"))["items"].clone();
+    let by_gang = used("gang");
+    let by_gang = by_gang.as_array().expect("items");
+    for player in cast.iter().filter(|player| player.part == Part::Plain) {
+        let name = player.name();
+        let sum = by_gang.iter().find(|one| one["key"] == name.as_str()).expect("a sum");
+        let cpus = sum["cpuSeconds"].as_f64().expect("a sum");
+        let worked: f64 = ran[&name].values().map(Ran::worked).sum();
+        assert_eq!(sum["runs"], player.members, "members that ran: {sum}");
+        // Starting a process and hearing of its end takes a while on a busy machine, for each member.
+        let most = worked + 2.0 * player.members as f64;
+        assert!(cpus >= worked * 0.98 && cpus <= most, "{cpus} of {worked}: {sum}");
+    }
+    let deleted = cast.iter().filter(|player| player.part == Part::Deleted);
+    for name in deleted.map(Player::name).filter(|name| ran.contains_key(name)) {
+        let kept = by_gang.iter().any(|one| one["key"] == name.as_str());
+        assert!(kept, "{name} ran, and its accounts are gone");
+    }
+    for field in ["cpuSeconds", "gpuSeconds", "runs", "cost"] {
+        let sum = |by: &str| -> f64 {
+            let items = used(by);
+            let items = items.as_array().expect("items").iter();
+            items.map(|one| one[field].as_f64().expect("a number")).sum()
+        };
+        let whole = sum("gang");
+        for by in ["queue", "user", "day"] {
+            let same = (sum(by) - whole).abs() <= whole * 1e-9 + 1e-6;
+            assert!(same, "{field} by {by} is {} and by gang {whole}", sum(by));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Who takes part: gangs of every kind that a kill could do something else to.
+
+/// What becomes of a gang if nothing goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    /// Runs once, as it is.
+    Plain,
+    /// Grows and shrinks: runs as often as that happens.
+    Elastic,
+    /// Fails the first time, and is started over.
+    Flaky,
+    /// Its keepers are killed; it is started over each time.
+    Hardy,
+    /// Runs until it is cancelled.
+    Cancelled,
+    /// Runs until it is deleted.
+    Deleted,
+}
+
+/// A gang, and what it is there for.
+pub(super) struct Player {
+    pub(super) number: u64,
+    pub(super) part: Part,
+    pub(super) members: u64,
+    pub(super) gpus: u64,
+    pub(super) seconds: f64,
+}
+
+impl Player {
+    pub(super) fn part_of(number: u64) -> Part {
+        match number % 10 {
+            1 => Part::Elastic,
+            3 => Part::Flaky,
+            5 => Part::Hardy,
+            7 => Part::Cancelled,
+            9 => Part::Deleted,
+            _ => Part::Plain,
+        }
+    }
+
+    pub(super) fn short(&self) -> String {
+        format!("gang-{}", self.number)
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("default/{}", self.short())
+    }
+
+    pub(super) fn path(&self) -> String {
+        format!("/v1/namespaces/default/gangs/{}", self.short())
+    }
+
+    /// Members write down that they began and of how many they are, work, and write down that they are done.
+    pub(super) fn manifest(&self, log: &str) -> String {
+        let Self { number, members, gpus, .. } = self;
+        let (mut bounds, mut more, mut first) =
+            (format!("min: {members}"), String::new(), String::new());
+        let mut seconds = self.seconds;
+        match self.part {
+            Part::Plain => {}
+            Part::Elastic => bounds = format!("min: 1, max: {}", members + 3),
+            Part::Flaky => {
+                more = "  retries: 1\n".to_owned();
+                first = format!(
+                    "if [ $RANK = 0 ] && [ ! -e {log}.{number} ]; then touch {log}.{number}; exit 3; fi; "
+                );
+            }
+            Part::Hardy => more = "  retries: 1000\n".to_owned(),
+            Part::Cancelled | Part::Deleted => seconds = 3_600.0,
+        }
+        let say = |what: &str| {
+            format!("echo {what} $MUSTER_GANG $MUSTER_RUN $RANK $WORLD_SIZE $(date +%s%N) >> {log}")
+        };
+        let (start, end) = (say("start"), say("end"));
+        format!(
+            "
+kind: Gang
+metadata: {{name: gang-{number}}}
+spec:
+  user: user-{}
+{more}  roles:
+  - name: worker
+    {}
+    resources: {{nvidia.com/gpu: {gpus}, cpu: 1}}
+    run: {{command: [sh, -c, '{start}; {first}sleep {seconds}; {end}']}}
+  expectedDuration: 1m
+",
+            number % 3,
+            bounds.replace(", ", "\n    ")
+        )
+    }
+}

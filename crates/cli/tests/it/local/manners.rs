@@ -1,0 +1,151 @@
+//! What the control plane takes, refuses, and lets go of.
+
+use super::stage::{Place, Up};
+
+fn gang(name: &str, min: u32) -> String {
+    format!(
+        "kind: Gang\nmetadata: {{name: {name}}}\nspec: {{roles: [{{name: w, min: {min}, run: {{command: ['true']}}}}]}}\n"
+    )
+}
+
+#[test]
+fn a_gang_of_a_million_is_refused_before_anything_is_started() {
+    let place = Place::new("million");
+    let up = Up::start(&place.data(), &[]);
+    let (code, answer) = up.apply(&gang("horde", 1_000_000), None).expect("an answer");
+    assert_eq!(code, 422, "{answer}");
+    let why = answer["error"]["message"].as_str().expect("why");
+    assert!(why.contains("spec.roles[0].min") && why.contains("1024"), "{why}");
+    let (code, answer) = up.apply(&gang("some", 2), None).expect("an answer");
+    assert_eq!(code, 200, "{answer}");
+    up.until_over("some");
+}
+
+#[test]
+fn manifests_are_taken_all_or_none_and_a_dry_run_says_the_same() {
+    let place = Place::new("all-or-none");
+    let up = Up::start(&place.data(), &["--no-local"]);
+    // The queue below could not be under itself; everything before it could be taken.
+    let text = "kind: Queue\nmetadata: {name: a}\nspec: {}\n---\n\
+                kind: Queue\nmetadata: {name: b}\nspec: {parent: a}\n";
+    let (code, answer) = up.apply(text, None).expect("an answer");
+    assert_eq!(code, 200, "{answer}");
+    let (code, answer) = up.apply(&gang("first", 2), None).expect("an answer");
+    assert_eq!(code, 200, "{answer}");
+    let circle = format!(
+        "{}---\nkind: Queue\nmetadata: {{name: c}}\nspec: {{}}\n---\n\
+         kind: Queue\nmetadata: {{name: a}}\nspec: {{parent: b}}\n",
+        gang("second", 1)
+    );
+    let headers = [("content-type", "application/yaml")];
+    let ask = |path: &str| super::http::ask(up.address(), "POST", path, &headers, &circle);
+    let (dry, said) = ask("/v1/apply?dryRun=true").expect("an answer");
+    let (code, answer) = ask("/v1/apply").expect("an answer");
+    assert_ne!(code, 200, "{answer}");
+    assert_eq!((dry, &said), (code, &answer), "a dry run says what would come of it");
+    let names = |kind: &str| {
+        let list = up.get(&format!("/v1/{kind}"));
+        let items = list["items"].as_array().expect("items").iter();
+        items
+            .map(|one| one["metadata"]["name"].as_str().unwrap_or("").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names("gangs"), ["first"], "half of it was taken");
+    assert_eq!(names("queues"), ["a", "b", "default"], "half of it was taken");
+}
+
+#[test]
+fn a_pool_of_this_machine_is_not_given_a_cloud_that_is_played() {
+    let place = Place::new("pool-local");
+    let up = Up::start(&place.data(), &[]);
+    let pool =
+        "kind: Pool\nmetadata: {name: here}\nspec: {tier: reserved, provider: {local: {}}}\n";
+    let (code, answer) = up.apply(pool, None).expect("an answer");
+    assert_eq!(code, 422, "{answer}");
+    let why = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("this machine is a node by itself"), "{answer}");
+}
+
+#[test]
+fn what_if_takes_the_supply_of_its_manifests_into_account_and_not_any_number_of_gangs() {
+    let place = Place::new("what-if");
+    let up = Up::start(&place.data(), &["--no-local"]);
+    let asked = |text: &str| {
+        let headers = [("content-type", "application/yaml")];
+        let answer = super::http::ask(up.address(), "POST", "/v1/what-if", &headers, text);
+        let (code, body) = answer.expect("an answer");
+        (code, super::http::json(&body))
+    };
+    let (code, alone) = asked(&gang("asked", 1));
+    assert_eq!(code, 200, "{alone}");
+    assert!(alone["items"][0].get("starts").is_none_or(serde_json::Value::is_null), "{alone}");
+    let node =
+        "kind: Node\nmetadata: {name: box}\nspec: {allocatable: {cpu: 4, memory: 4Gi}}\n---\n";
+    let (code, answer) = asked(&format!("{node}{}", gang("asked", 1)));
+    assert_eq!(code, 200, "{answer}");
+    assert!(
+        answer["items"][0]["lines"][0].as_str().is_some_and(|l| l.contains("start now")),
+        "{answer}"
+    );
+    assert_eq!(up.get("/v1/nodes")["items"].as_array().map(Vec::len), Some(0), "nothing was taken");
+    let many: Vec<String> = (0..65).map(|number| gang(&format!("g{number}"), 1)).collect();
+    let (code, answer) = asked(&many.join("---\n"));
+    assert_eq!(code, 422, "{answer}");
+}
+
+#[test]
+fn gangs_that_were_over_long_ago_are_forgotten_and_what_they_used_is_not() {
+    let place = Place::new("retention");
+    let up = Up::start(&place.data(), &["--keep", "1s"]);
+    let (code, answer) = up.apply(&gang("old", 1), None).expect("an answer");
+    assert_eq!(code, 200, "{answer}");
+    up.until("it was over and is forgotten", |up| {
+        let gone = up.get("/v1/gangs")["items"].as_array().is_some_and(Vec::is_empty);
+        let swept = std::fs::read_dir(place.data().join("runs")).expect("runs").count() == 0;
+        (gone && swept).then_some(())
+    });
+    let usage = up.get("/v1/usage?by=gang");
+    assert_eq!(usage["items"][0]["key"], "default/old", "{usage}");
+}
+
+#[test]
+fn this_machine_is_no_node_any_more_when_it_is_not_offered_any_more() {
+    let place = Place::new("no-local");
+    let up = Up::start(&place.data(), &[]);
+    assert_eq!(up.get("/v1/nodes")["items"].as_array().map(Vec::len), Some(1));
+    up.end();
+    let up = Up::start(&place.data(), &["--no-local"]);
+    up.until("it is gone", |up| {
+        up.get("/v1/nodes")["items"].as_array().is_some_and(Vec::is_empty).then_some(())
+    });
+    use std::os::unix::fs::PermissionsExt;
+    let mode = place.data().metadata().expect("a directory").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "what is kept is nobody else's");
+}
+
+#[test]
+fn logs_that_are_followed_end_with_a_keeper_that_is_killed() {
+    let place = Place::new("logs-end");
+    let up = Up::start(&place.data(), &[]);
+    let text =
+        gang("talks", 1).replace("['true']", "[sh, -c, 'echo hello; printf half; sleep 600']");
+    let (code, answer) = up.apply(&text, None).expect("an answer");
+    assert_eq!(code, 200, "{answer}");
+    up.until("it talks", |_| {
+        let said = std::fs::read_to_string(place.data().join("runs/1/logs/0.out"));
+        said.is_ok_and(|said| said.contains("half")).then_some(())
+    });
+    let address = up.address().to_owned();
+    let follows = std::thread::spawn(move || {
+        let headers = [("accept", "text/plain")];
+        let path = "/v1/namespaces/default/gangs/talks/logs?follow=true";
+        super::http::ask(&address, "GET", path, &headers, "").expect("logs")
+    });
+    let keeper = place.processes().into_iter().find(|(_, command)| command.contains(" keep "));
+    let (pid, _) = keeper.expect("a keeper");
+    let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.expect("kill").success());
+    let (code, said) = follows.join().expect("it ends");
+    assert_eq!(code, 200, "{said}");
+    assert!(said.contains("hello") && said.contains("half"), "{said}");
+}

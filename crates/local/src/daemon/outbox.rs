@@ -1,0 +1,105 @@
+//! What is to be on the board, until it is written down: nobody is shown what a crash could take back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use muster_api::crd::Stamp;
+use muster_server::{Board, Kind, Said};
+use serde_json::Value;
+
+enum News {
+    Set(Kind, Arc<str>, Arc<Value>),
+    Remove(Kind, Arc<str>),
+    Say(Said),
+}
+
+/// News that wait for the commit, and the board they go to.
+pub(super) struct Outbox {
+    board: Arc<Board>,
+    news: Vec<(Stamp, News)>,
+    /// What is on the board, or will be.
+    there: BTreeMap<Kind, BTreeSet<Arc<str>>>,
+}
+
+impl Outbox {
+    pub(super) fn new(board: Arc<Board>) -> Self {
+        Self { board, news: Vec::new(), there: BTreeMap::new() }
+    }
+
+    pub(super) fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    pub(super) fn set(&mut self, at: Stamp, kind: Kind, name: &Arc<str>, object: Value) {
+        self.there.entry(kind).or_default().insert(name.clone());
+        self.news.push((at, News::Set(kind, name.clone(), Arc::new(object))));
+    }
+
+    pub(super) fn remove(&mut self, at: Stamp, kind: Kind, name: &Arc<str>) {
+        if self.there.get_mut(&kind).is_some_and(|there| there.remove(name)) {
+            self.news.push((at, News::Remove(kind, name.clone())));
+        }
+    }
+
+    /// Takes off what is not among these.
+    pub(super) fn keep_only(&mut self, at: Stamp, kind: Kind, here: &BTreeSet<Arc<str>>) {
+        let there = self.there.get(&kind).into_iter().flatten();
+        let gone: Vec<Arc<str>> = there.filter(|name| !here.contains(*name)).cloned().collect();
+        gone.iter().for_each(|name| self.remove(at, kind, name));
+    }
+
+    pub(super) fn say(&mut self, at: Stamp, said: Said) {
+        self.news.push((at, News::Say(said)));
+    }
+
+    /// An object as it will be shown.
+    pub(super) fn latest(&self, kind: Kind, name: &str) -> Option<Arc<Value>> {
+        for (_, news) in self.news.iter().rev() {
+            match news {
+                News::Set(of, known, object) if *of == kind && **known == *name => {
+                    return Some(object.clone());
+                }
+                News::Remove(of, known) if *of == kind && **known == *name => return None,
+                _ => {}
+            }
+        }
+        self.board.get(kind, name)
+    }
+
+    /// Everything is written down: it may be shown.
+    pub(super) fn publish(&mut self) {
+        for (at, news) in self.news.drain(..) {
+            match news {
+                News::Set(kind, name, object) => {
+                    self.board.set(at, kind, &name, Arc::unwrap_or_clone(object));
+                }
+                News::Remove(kind, name) => self.board.remove(at, kind, &name),
+                News::Say(said) => self.board.say(at, said),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_core::time::Time;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_on_the_board_before_it_is_published() {
+        let board = Arc::new(Board::new(0));
+        let mut outbox = Outbox::new(board.clone());
+        let (at, name): (Stamp, Arc<str>) = (Stamp(Time(0)), "a".into());
+        outbox.set(at, Kind::Node, &name, json!({"a": 1}));
+        assert_eq!(board.get(Kind::Node, "a"), None);
+        assert_eq!(outbox.latest(Kind::Node, "a").as_deref(), Some(&json!({"a": 1})));
+        outbox.publish();
+        assert_eq!(board.get(Kind::Node, "a").as_deref(), Some(&json!({"a": 1})));
+        outbox.keep_only(at, Kind::Node, &BTreeSet::new());
+        assert!(board.get(Kind::Node, "a").is_some() && outbox.latest(Kind::Node, "a").is_none());
+        outbox.publish();
+        assert_eq!(board.get(Kind::Node, "a"), None);
+    }
+}

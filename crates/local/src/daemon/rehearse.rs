@@ -1,0 +1,80 @@
+//! Manifests are held against a copy of the World before anything of them is taken.
+
+use muster_core::queue::parents_first;
+use muster_core::topology::Levels;
+use muster_core::{Event, World};
+use muster_server::{Caller, Kind, Refused};
+
+use super::Daemon;
+use crate::intake::{Intake, Record};
+use crate::nodes::cloud_of;
+
+impl Daemon {
+    /// The World as it would be with all that is new in these manifests, or why it cannot be. Nothing is changed.
+    pub(super) fn rehearsed(&self, by: &Caller, intake: &Intake) -> Result<World, Refused> {
+        let mut world = self.rehearsed_supply(intake)?;
+        for gang in &intake.gangs {
+            let mut spec = gang.spec.clone();
+            spec.user = user_of(by, gang);
+            let known = self.gangs.get(&spec.name).filter(|known| known.over.is_none());
+            let name = spec.name.clone();
+            let told = match known {
+                Some(known) if known.record.object == gang.object => continue,
+                Some(known) if known.id.is_some() => {
+                    world.apply(self.now, &Event::GangChanged(spec))
+                }
+                _ => world.apply(self.now, &Event::GangSubmitted(spec)),
+            };
+            told.map_err(|refusal| match known {
+                Some(_) => Refused::Conflict(format!("gang {name}: {refusal}")),
+                None => Refused::Invalid(format!("gang {name}: {refusal}")),
+            })?;
+        }
+        Ok(world)
+    }
+
+    /// The same with the queues, pools and nodes alone.
+    pub(super) fn rehearsed_supply(&self, intake: &Intake) -> Result<World, Refused> {
+        self.check_levels(&intake.levels)?;
+        let mut world = match intake.levels == self.levels || intake.levels == Levels::default() {
+            true => self.world.clone(),
+            false => self.read_log_with(intake.levels.clone()).map_err(|error| {
+                Refused::Unavailable(format!("the log cannot be read again: {error}"))
+            })?,
+        };
+        let mut tell = |kind: Kind, name: &str, event: &Event| {
+            let told = world.apply(self.now, event);
+            told.map_err(|refusal| Refused::Invalid(format!("{kind:?} {name}: {refusal}")))
+        };
+        for (queue, object) in parents_first(intake.queues.clone(), |(queue, _)| queue) {
+            if self.is_new(Kind::Queue, &queue.name, &object) {
+                let name = queue.name.clone();
+                tell(Kind::Queue, &name, &Event::QueueSet(queue))?;
+            }
+        }
+        for (pool, object) in &intake.pools {
+            if self.is_new(Kind::Pool, &pool.spec.name, object) {
+                let (spec, _) = cloud_of(pool.clone());
+                tell(Kind::Pool, &pool.spec.name, &Event::PoolSet(spec))?;
+            }
+        }
+        for (node, object) in &intake.nodes {
+            if self.is_new(Kind::Node, &node.name, object) {
+                tell(Kind::Node, &node.name, &Event::NodeSeen(node.clone()))?;
+            }
+        }
+        Ok(world)
+    }
+
+    fn is_new(&self, kind: Kind, name: &std::sync::Arc<str>, object: &serde_json::Value) -> bool {
+        self.objects.get(&(kind, name.clone())) != Some(object)
+    }
+}
+
+/// Whose gang it is: that of whoever asks, but admins may say.
+pub(super) fn user_of(by: &Caller, gang: &Record) -> std::sync::Arc<str> {
+    match by.is_admin() && !gang.spec.user.is_empty() {
+        true => gang.spec.user.clone(),
+        false => by.name.clone(),
+    }
+}

@@ -1,0 +1,214 @@
+//! The pages of one stream, read from the oldest to the one that is being written, a piece at a time.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::keeper::numbered;
+
+/// Bytes that are read at once, and told at once at most.
+const PART: usize = 64 << 10;
+
+/// A stream that is read. Pages that are turned over meanwhile stay open until they are read to their end: nothing is
+/// missed, and nothing is told twice.
+pub(super) struct Pages {
+    path: PathBuf,
+    /// Those that are open, the oldest first.
+    open: VecDeque<File>,
+    /// The last that was begun.
+    latest: Option<u64>,
+    /// Half a line.
+    rest: Vec<u8>,
+}
+
+impl Pages {
+    /// The pages of a stream; from the last lines on, if no more are wanted.
+    pub(super) fn open(path: PathBuf, tail: Option<usize>) -> Self {
+        let mut pages = Self { path, open: VecDeque::new(), latest: None, rest: Vec::new() };
+        pages.find_more();
+        if let Some(lines) = tail {
+            pages.skip_to(lines);
+        }
+        pages
+    }
+
+    /// Opens pages that have come since.
+    fn find_more(&mut self) {
+        let mut found: VecDeque<(u64, File)> = VecDeque::new();
+        // The newest first: a page that is turned over in between is then seen twice, and not missed.
+        for number in 0.. {
+            let path = if number == 0 { self.path.clone() } else { numbered(&self.path, number) };
+            let Some((inode, file)) = open(&path) else {
+                if number == 0 { continue } else { break }
+            };
+            if Some(inode) == self.latest {
+                break;
+            }
+            if found.iter().all(|(known, _)| *known != inode) {
+                found.push_front((inode, file));
+            }
+        }
+        self.latest = found.back().map(|(inode, _)| *inode).or(self.latest);
+        self.open.extend(found.into_iter().map(|(_, file)| file));
+    }
+
+    /// Leaves out all but the last lines. Only as much is read as they take.
+    fn skip_to(&mut self, lines: usize) {
+        let (mut ends, mut last) = (0, true);
+        for at in (0..self.open.len()).rev() {
+            let file = &mut self.open[at];
+            let Ok(mut end) = file.seek(SeekFrom::End(0)) else { continue };
+            while end > 0 {
+                let begin = end.saturating_sub(PART as u64);
+                let mut block = vec![0; (end - begin) as usize];
+                if file
+                    .seek(SeekFrom::Start(begin))
+                    .and_then(|_| file.read_exact(&mut block))
+                    .is_err()
+                {
+                    break;
+                }
+                for (offset, byte) in block.iter().enumerate().rev() {
+                    // A last line is one whether or not it has an end.
+                    let counts = *byte == b'\n' && !std::mem::take(&mut last);
+                    last = false;
+                    ends += usize::from(counts);
+                    if lines == 0 || ends == lines {
+                        let after = if lines == 0 { end } else { begin + offset as u64 + 1 };
+                        let _ = file.seek(SeekFrom::Start(after));
+                        self.open.drain(..at);
+                        return;
+                    }
+                }
+                end = begin;
+            }
+            let _ = file.rewind();
+        }
+    }
+
+    /// The next piece: whole lines, if any has an end by now. With `over`, also what has none.
+    pub(super) fn next(&mut self, over: bool) -> Option<Vec<u8>> {
+        loop {
+            let read = match self.open.front_mut() {
+                Some(file) => read_some(file, &mut self.rest),
+                None => 0,
+            };
+            if read == 0 {
+                let pages = self.open.len();
+                if pages > 1 {
+                    self.open.pop_front();
+                    continue;
+                }
+                self.find_more();
+                if self.open.len() > pages {
+                    // Only now is it known that nothing more is written on the page before: it is read once more.
+                    continue;
+                }
+                return (over && !self.rest.is_empty()).then(|| std::mem::take(&mut self.rest));
+            }
+            if let Some(at) = self.rest.iter().rposition(|byte| *byte == b'\n') {
+                let rest = self.rest.split_off(at + 1);
+                return Some(std::mem::replace(&mut self.rest, rest));
+            }
+            if self.rest.len() >= PART {
+                return Some(std::mem::take(&mut self.rest));
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> Option<(u64, File)> {
+    let file = File::open(path).ok()?;
+    let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    Some((about.ino(), file))
+}
+
+/// Reads some more, from where it was read to the last time; how much that was.
+fn read_some(file: &mut File, text: &mut Vec<u8>) -> usize {
+    let before = text.len();
+    let _ = file.take((PART - before.min(PART - 1)) as u64).read_to_end(text);
+    text.len() - before
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("muster-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&path);
+            std::fs::create_dir_all(&path).expect("a directory");
+            Self(path)
+        }
+
+        fn page(&self) -> PathBuf {
+            self.0.join("0.out")
+        }
+
+        fn print(&self, text: &str) {
+            let file = File::options().append(true).create(true).open(self.page());
+            file.expect("a page").write_all(text.as_bytes()).expect("written");
+        }
+
+        fn turn_over(&self) {
+            for number in (1..3).rev() {
+                let _ = std::fs::rename(
+                    numbered(&self.page(), number),
+                    numbered(&self.page(), number + 1),
+                );
+            }
+            std::fs::rename(self.page(), numbered(&self.page(), 1)).expect("turned over");
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn all(pages: &mut Pages, over: bool) -> String {
+        let mut text = Vec::new();
+        while let Some(more) = pages.next(over) {
+            text.extend(more);
+        }
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn what_is_followed_is_told_once_and_in_whole_lines_however_pages_are_turned() {
+        let place = Place::new("pages-follow");
+        let mut pages = Pages::open(place.page(), None);
+        assert_eq!(all(&mut pages, false), "", "there is no page yet");
+        place.print("one\ntw");
+        assert_eq!(all(&mut pages, false), "one\n");
+        place.print("o\nthree\n");
+        place.turn_over();
+        place.print("four\n");
+        place.turn_over();
+        place.print("five\nsi");
+        assert_eq!(all(&mut pages, false), "two\nthree\nfour\nfive\n");
+        assert_eq!(all(&mut pages, true), "si", "half a line, when no more will come");
+    }
+
+    #[test]
+    fn the_last_lines_are_the_last_lines() {
+        let place = Place::new("pages-tail");
+        let last = |lines| all(&mut Pages::open(place.page(), Some(lines)), true);
+        assert_eq!(last(1), "");
+        place.print("a\nb\n");
+        place.turn_over();
+        place.print("c\nd");
+        let found = [last(0), last(1), last(2), last(3), last(4), last(9)];
+        assert_eq!(found, ["", "d", "c\nd", "b\nc\nd", "a\nb\nc\nd", "a\nb\nc\nd"]);
+        place.print("\n");
+        assert_eq!([last(1), last(2)], ["d\n", "c\nd\n"]);
+    }
+}
