@@ -1,5 +1,6 @@
 //! Doing what was decided: one request after another, as long as this process is the leader.
 
+mod haste;
 mod persist;
 
 use std::fmt::Debug;
@@ -15,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::lease::Leadership;
+use haste::Haste;
 pub use persist::Said;
 pub(crate) use persist::{PAUSE_MAX, Pauses};
 
@@ -29,6 +31,7 @@ pub struct Hands {
     pub(crate) client: Client,
     leadership: Leadership,
     free: Arc<Semaphore>,
+    haste: Arc<Haste>,
 }
 
 impl std::fmt::Debug for Hands {
@@ -39,7 +42,13 @@ impl std::fmt::Debug for Hands {
 
 impl Hands {
     pub fn new(client: Client, leadership: Leadership) -> Self {
-        Self { client, leadership, free: Arc::new(Semaphore::new(AT_ONCE)) }
+        let (free, haste) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::default());
+        Self { client, leadership, free, haste }
+    }
+
+    /// Waits until nothing is under way, or has been for too long: what is only told need not be in the way.
+    pub(crate) async fn when_quiet(&self) {
+        self.haste.quiet(haste::MOST).await;
     }
 
     /// Whether this process is the leader.
@@ -60,13 +69,14 @@ impl Hands {
             if !self.leadership.holds() {
                 return Err(Said::NotLeader);
             }
+            let deed = self.haste.begin();
             let Ok(turn) = self.free.acquire().await else { return Err(Said::NotLeader) };
             // Another may act by now: the wait for a turn may have been long.
             if !self.leadership.holds() {
                 return Err(Said::NotLeader);
             }
             let answer = tokio::time::timeout(ANSWERED_WITHIN, request()).await;
-            drop(turn);
+            drop((turn, deed));
             let again = match answer {
                 Err(_) => None,
                 Ok(Ok(answer)) => return Ok(answer),

@@ -85,8 +85,9 @@ impl Host {
             action: action.to_owned(),
             secondary: None,
         };
-        let recorder = self.crier.recorder.clone();
+        let (recorder, hands) = (self.crier.recorder.clone(), self.hands.clone());
         tokio::spawn(async move {
+            hands.when_quiet().await;
             // Who misses an event still has the status.
             if let Err(error) = recorder.publish(&event, &about).await {
                 tracing::debug!(%error, "an event was not written");

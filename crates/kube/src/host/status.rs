@@ -232,7 +232,11 @@ impl Host {
         });
         let theirs = self.group_patch(name, state);
         let (hands, heard, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let may_wait = told.phase == GangPhase::Running;
         self.lanes.write(name, async move {
+            if may_wait {
+                hands.when_quiet().await;
+            }
             let mut failed = false;
             if let Some((objects, object, patch)) = theirs {
                 let said = match patch.subresource {
