@@ -109,6 +109,7 @@ async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
         seed: args.seed,
         node: own.then(this_machine),
         keep: Keep::default(),
+        policy: Policy::default(),
     };
     let gangs: Vec<String> = intake.gangs().map(str::to_owned).collect();
     let story = Arc::new(Mutex::new(Story::new(args.json, &gangs, options.speed)));

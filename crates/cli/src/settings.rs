@@ -1,8 +1,13 @@
 //! `--set NAME=VALUE`: settings of the policy.
 
-use muster_plan::Policy;
+use muster_plan::{Policy, QueueOrder};
 
 use crate::exit::Misused;
+
+/// Who goes first.
+pub(crate) fn orders() -> String {
+    format!("How the queue is ordered: {}", QueueOrder::names())
+}
 
 /// What can be set.
 pub(crate) fn help() -> String {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use muster_local::{Keep, Local, Options, this_machine};
+use muster_plan::{Policy, QueueOrder};
 use muster_server::{Caller, Config, Host, PORT, Tls, Tokens};
 
 use crate::exit::{BadInput, Misused};
@@ -53,6 +54,10 @@ pub(crate) struct Args {
     /// Simulated seconds per second, for the nodes of simulated pools
     #[arg(long, default_value_t = 1.0, value_parser = crate::rehearse::speed, allow_negative_numbers = true)]
     speed: f64,
+    #[arg(long, value_name = "NAME", default_value = "muster", help = crate::settings::orders())]
+    policy: QueueOrder,
+    #[arg(long, value_name = "NAME=VALUE", help = crate::settings::help())]
+    set: Vec<String>,
     /// Where the randomness of simulated clouds starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -104,7 +109,10 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
     let secure = tls.is_some();
     let node = (!args.no_local).then(this_machine);
     let keep = Keep { time: args.keep, gangs: args.keep_gangs };
-    let options = Options { data: data.clone(), speed: args.speed, seed: args.seed, node, keep };
+    let mut policy = Policy { order: args.policy, ..Policy::default() };
+    crate::settings::apply(&mut policy, &args.set)?;
+    let (speed, seed) = (args.speed, args.seed);
+    let options = Options { data: data.clone(), speed, seed, node, keep, policy };
     let local = Arc::new(Local::start(&options, Vec::new(), tokio::runtime::Handle::current())?);
     let config = Config {
         listen: args.listen.clone(),

@@ -28,6 +28,8 @@ struct Args {
     /// How gangs are ordered: muster, fifo, easy, fair and others (see `muster simulate --help`)
     #[arg(long, value_name = "NAME", default_value = "muster")]
     policy: String,
+    #[arg(long, value_name = "NAME=VALUE", help = settings())]
+    set: Vec<String>,
     /// Muster's own namespace: of the lease that says which replica acts, and of requests to autoscalers
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "muster-system")]
     namespace: String,
@@ -53,6 +55,10 @@ struct Args {
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
+}
+
+fn settings() -> String {
+    format!("A setting of the policy; may be repeated:\n{}", Policy::settings())
 }
 
 /// The server ends a watch after 290 seconds at most; who is silent for longer is not there any more.
@@ -88,6 +94,8 @@ enum Failed {
     NoCluster(kube::Error),
     #[error("--policy {0}: {1}")]
     Policy(String, String),
+    #[error("--set: {0}")]
+    Setting(String),
     #[error(transparent)]
     Host(#[from] HostError),
     #[error("signals cannot be listened to: {0}")]
@@ -117,6 +125,8 @@ async fn serve(args: Args) -> Result<(), Failed> {
 fn config(args: &Args) -> Result<Config, Failed> {
     let order: Result<QueueOrder, String> = args.policy.parse();
     let order = order.map_err(|error| Failed::Policy(args.policy.clone(), error))?;
+    let mut policy = Policy { order, ..Policy::default() };
+    args.set.iter().try_for_each(|setting| policy.set(setting)).map_err(Failed::Setting)?;
     let identity = args.identity.clone().unwrap_or_else(lease::identity);
     let mut terms = lease::Terms::new(&args.namespace, identity);
     terms.duration = Duration::from_secs(args.lease_seconds.into());
@@ -124,7 +134,7 @@ fn config(args: &Args) -> Result<Config, Failed> {
     Ok(Config {
         scheduler_names: args.scheduler_name.clone(),
         gpus: GpuNames { others: args.gpu_resource.iter().cloned().collect() },
-        policy: Policy { order, ..Policy::default() },
+        policy,
         namespace: args.namespace.clone(),
         lease: (!args.no_lease).then_some(terms),
         volume_patience: Span::secs(u64::from(args.volume_seconds)),

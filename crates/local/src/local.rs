@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use muster_api::crd::Stamp;
 use muster_core::time::Time;
+use muster_plan::Policy;
 use muster_server::{
     Answer, Applied, Board, Caller, Change, GangName, Host, Key, Kind, Logs, Memory, Refused,
     Remembered, Usage, UsageAsked, UsageBy, WhatIf, WhichLogs, Why,
@@ -35,6 +36,8 @@ pub struct Options {
     pub node: Option<Machine>,
     /// How long gangs are kept that are over.
     pub keep: Keep,
+    /// How the planner decides.
+    pub policy: Policy,
 }
 
 /// Why a control plane does not start.
@@ -339,8 +342,14 @@ mod tests {
         let data = std::env::temp_dir().join(format!("muster-keys-{}", std::process::id()));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let options =
-            Options { data: data.clone(), speed: 1.0, seed: 1, node: None, keep: Keep::default() };
+        let options = Options {
+            data: data.clone(),
+            speed: 1.0,
+            seed: 1,
+            node: None,
+            keep: Keep::default(),
+            policy: Policy::default(),
+        };
         let local = Local::start(&options, Vec::new(), runtime.handle().clone()).expect("started");
         let apply = |request: u8, queue: &str| {
             let key = Some(muster_server::RequestKey { key: "k".into(), request: [request; 32] });
@@ -362,8 +371,14 @@ mod tests {
         let data = std::env::temp_dir().join(format!("muster-panic-{}", std::process::id()));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let options =
-            Options { data: data.clone(), speed: 1.0, seed: 1, node: None, keep: Keep::default() };
+        let options = Options {
+            data: data.clone(),
+            speed: 1.0,
+            seed: 1,
+            node: None,
+            keep: Keep::default(),
+            policy: Policy::default(),
+        };
         let watchers: Vec<Watcher> = vec![Box::new(Faints)];
         let local = Local::start(&options, watchers, runtime.handle().clone()).expect("started");
         assert_eq!(local.ready(), Ok(()));

@@ -182,7 +182,7 @@ fn failover(name: &str) -> Result<Failover, String> {
 }
 
 fn policy_help() -> String {
-    format!("How the queue is ordered: {}; give it several times to compare", QueueOrder::names())
+    format!("{}; give it several times to compare", crate::settings::orders())
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {

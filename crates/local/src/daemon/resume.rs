@@ -13,7 +13,7 @@ use muster_core::time::Time;
 use muster_core::topology::Levels;
 use muster_core::{Event, World};
 use muster_forecast::Forecaster;
-use muster_plan::{Policy, world_for};
+use muster_plan::world_for;
 use muster_server::{Board, Kind};
 use muster_sim::cloud::{Cloud, Remembered};
 use serde_json::json;
@@ -44,7 +44,7 @@ impl Daemon {
             Some(text) => serde_json::from_str(&text).unwrap_or_default(),
             None => Levels::default(),
         };
-        let policy = Policy::default();
+        let policy = options.policy.clone();
         // Numbers of news do not begin again: a minute's worth of them is more than any process makes.
         let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
         let world = world_for(&policy, levels.clone());
