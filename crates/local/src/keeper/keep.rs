@@ -36,6 +36,7 @@ pub fn keep(directory: &Path) -> ExitCode {
     let _ = rustix::process::setsid();
     // Whatever members leave behind becomes this process's, and is killed with the rest.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    allow_more_files();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let kept = runtime.and_then(|runtime| runtime.block_on(begin(directory)));
     match kept {
@@ -45,6 +46,13 @@ pub fn keep(directory: &Path) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Each member takes a few open files here, and the usual limit is for programs with few.
+fn allow_more_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
