@@ -130,7 +130,8 @@ pub(super) fn surplus(
         }
         !stop
     });
-    if spec.consolidate == Consolidate::Never {
+    // What is kept is not kept from those who wait for room in the pool, and could not use it.
+    if spec.consolidate == Consolidate::Never && !cycle.cramped_pools.contains(&pool) {
         return;
     }
     for (claim, node) in idle {

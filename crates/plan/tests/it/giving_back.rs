@@ -326,3 +326,30 @@ fn idle_nodes_are_stopped_instead_of_given_back_where_stopped_ones_are_wanted() 
     release c3
     ");
 }
+
+#[test]
+fn what_is_kept_goes_when_somebody_waits_for_room_who_cannot_use_it() {
+    assert_snapshot!(check("
+        pool p nodes=2 idle=5m consolidate=never : zone=a price=10; zone=b price=10
+        gang first 2x8gpu for=1h if:zone=a
+        plan
+        ready c[0..1]
+        plan
+        started first
+        +1h
+        end first
+        +1h
+        plan
+        gang other 2x8gpu for=1h if:zone=b
+        plan
+    "), @"
+    order o0 for first: 2 x p/gpu8@a by 15m: c0[0-7] c1[0-7]
+    admit first: c0[0-7] c1[0-7]
+    -- 2h
+    nothing
+    -- 2h
+    release c0
+    release c1
+    other waits #1: r0 fits 0 of 2, pools full (room 0)
+    ");
+}

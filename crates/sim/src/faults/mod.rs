@@ -13,7 +13,9 @@ mod tenants;
 
 use std::collections::BTreeMap;
 
+use muster_core::ahead::Consolidate;
 use muster_core::id::PoolIdx;
+use muster_core::order::Claim;
 use muster_core::time::{Span, Time};
 use muster_core::verdict::Verdict;
 use muster_plan::{Policy, QueueOrder};
@@ -164,7 +166,12 @@ fn unwanted(sim: &Sim) -> Vec<std::sync::Arc<str>> {
         .map(|(pool, target)| (*pool, target.free + target.stopped))
         .collect();
     let mut unwanted = Vec::new();
-    for claim in sim.world().claims().values() {
+    // Some pools keep what they have.
+    let stays = |claim: &Claim| {
+        let pool = &sim.world().pools()[claim.offering.pool].spec;
+        pool.consolidate == Consolidate::Never && claim.is_ready() && !claim.retiring
+    };
+    for claim in sim.world().claims().values().filter(|claim| !stays(claim)) {
         match keep.get_mut(&claim.offering.pool).filter(|left| **left > 0 && !claim.releasing) {
             Some(left) => *left -= 1,
             None => unwanted.push(claim.name.clone()),
