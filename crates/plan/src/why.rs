@@ -91,7 +91,9 @@ fn starts_now(
     let belief = cycle.policy.order.belief().of_newcomers();
     let ends = predict::end(cycle.scratch.world, gang, belief, cycle.now);
     let ahead = &bookings.0[..bookings.before(ends)];
-    let nodes = booked_nodes(ahead);
+    // Nodes that come up until then are not here, and those that the change makes appear have nobody booked on them.
+    let mut nodes = booked_nodes(ahead);
+    nodes.retain(|node| cycle.scratch.node_state(*node).is_some());
     for booking in ahead {
         let mut then = booking.then.later();
         change(&mut then, booking.start);
