@@ -73,7 +73,7 @@ pub(crate) struct Args {
     policy: Vec<QueueOrder>,
     /// In which order offerings are tried: `by-cost` by what each is expected to cost (price, time to boot, odds
     /// of a stock-out), `as-listed` as the pools list them
-    #[arg(long, value_name = "NAME", default_value = "by-cost", value_parser = failover, help_heading = "Supply")]
+    #[arg(long, value_name = "NAME", default_value = "by-cost", help_heading = "Supply")]
     failover: Failover,
     #[arg(long, value_name = "NAME=VALUE", help = crate::settings::help())]
     set: Vec<String>,
@@ -171,14 +171,6 @@ enum EventOrder {
 pub(crate) enum WhoseEstimates {
     Requested,
     True,
-}
-
-fn failover(name: &str) -> Result<Failover, String> {
-    match name {
-        "by-cost" => Ok(Failover::ByCost),
-        "as-listed" => Ok(Failover::AsListed),
-        _ => Err("no such order; there are by-cost, as-listed".to_owned()),
-    }
 }
 
 fn policy_help() -> String {

@@ -170,6 +170,18 @@ pub enum Failover {
     AsListed,
 }
 
+impl std::str::FromStr for Failover {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "by-cost" => Ok(Self::ByCost),
+            "as-listed" => Ok(Self::AsListed),
+            _ => Err("no such order; there are by-cost, as-listed".to_owned()),
+        }
+    }
+}
+
 /// How the planner decides.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Policy {

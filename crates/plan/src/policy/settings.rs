@@ -2,7 +2,7 @@
 
 use muster_core::time::Span;
 
-use super::{Failover, Policy};
+use super::Policy;
 
 /// A setting, and how it is read.
 struct Setting {
@@ -17,11 +17,7 @@ const ALL: [Setting; 11] = [
         name: "failover",
         what: "in which order offerings are tried: by-cost or as-listed",
         set: |policy, text| {
-            policy.failover = match text {
-                "by-cost" => Failover::ByCost,
-                "as-listed" => Failover::AsListed,
-                _ => return Err("by-cost or as-listed".to_owned()),
-            };
+            policy.failover = text.parse().map_err(|_| "by-cost or as-listed".to_owned())?;
             Ok(())
         },
     },
@@ -121,6 +117,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Failover;
 
     #[test]
     fn every_setting_is_read_and_what_is_wrong_is_said() {
