@@ -20,6 +20,7 @@ use crate::cycle::Cycle;
 use crate::oversize::is_dear;
 use crate::place::{Want, asks, place};
 use crate::provision::ready_in;
+use crate::quota::{over_limit, refund_minimum};
 use crate::top_up::suits;
 
 /// Starts gangs whose orders still assemble and that fit on what nobody in the queue has taken, oldest order first.
@@ -41,6 +42,11 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
         }
         let mut trial = cycle.scratch.trial();
         trial.rise(gang, &order.held);
+        // While others leave for somebody, both count: whoever gives his room up then may not get it again.
+        refund_minimum(&mut trial, gang);
+        if over_limit(&trial, gang).is_some() {
+            continue;
+        }
         let Ok(seats) = place(&mut trial, &mut cycle.fits, gang) else { continue };
         drop(trial);
         if is_dear(cycle, gang, &seats) {
