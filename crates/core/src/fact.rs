@@ -213,6 +213,8 @@ pub enum Fact {
         from: u32,
         /// Members it is to have.
         to: u32,
+        /// Nodes that are kept for members it is to get, one for each of its seats there.
+        joins: Vec<NodeIdx>,
     },
     /// A gang has the members it was told to have.
     GangResized {

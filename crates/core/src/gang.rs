@@ -193,6 +193,11 @@ pub fn members_of(seats: &[Seat]) -> u32 {
     seats.iter().map(|seat| u32::from(seat.members)).sum()
 }
 
+/// The node of every seat, in their order.
+pub fn nodes_of(seats: &[Seat]) -> Vec<NodeIdx> {
+    seats.iter().map(|seat| seat.node).collect()
+}
+
 /// Where a gang stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Phase {

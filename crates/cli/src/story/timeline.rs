@@ -112,7 +112,9 @@ impl Timeline {
             Fact::GangStarted { gang } => self.started(now, world, *gang),
             Fact::GangStopping { gang, reason } => self.stopping(now, world, *gang, *reason),
             Fact::GangStopped { gang, reason } => self.stopped(now, world, *gang, *reason),
-            Fact::GangResizing { gang, from, to } => self.resizing(now, world, *gang, *from, *to),
+            Fact::GangResizing { gang, from, to, .. } => {
+                self.resizing(now, world, *gang, *from, *to)
+            }
             Fact::GangResized { gang } => self.resized(now, world, *gang),
             Fact::ResizeDeclined { gang } => self.declined(now, world, *gang),
             Fact::NodeNoticed { node, by } => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_core::gang::{Phase, Seat, Signal, members_of};
+use muster_core::gang::{Phase, Seat, Signal, members_of, nodes_of, without};
 use muster_core::id::GangId;
 use muster_core::money::Money;
 use muster_core::plan::StopReason;
@@ -135,6 +135,7 @@ impl Daemon {
             return;
         }
         let (from, to) = (members_of(&run.seats), members_of(seats));
+        let joins = nodes_of(&without(seats, &run.seats));
         gang.resizes = Some(seats.to_vec());
         let disruption = &gang.record.spec.disruption;
         let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
@@ -148,7 +149,7 @@ impl Daemon {
         let file = self.run_directory(number).join(seats::WORLD);
         self.deeds.push(Deed::Write(file, seats::world(from, Some(to))));
         self.deeds.extend(told);
-        self.fact(&Fact::GangResizing { gang: id, from, to });
+        self.fact(&Fact::GangResizing { gang: id, from, to, joins });
         self.say(&name, "Resizing", why, false);
     }
 

@@ -11,6 +11,7 @@ mod resume;
 mod stock;
 mod streams;
 mod supply;
+mod wear;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use machine::Stage;
 pub use model::{CloudModel, Scripted, StockModel};
 pub use recorded::Availability;
 pub use resume::Remembered;
+pub use wear::Wear;
 
 pub(crate) use machine::Machine;
 

@@ -1,9 +1,8 @@
-//! Draws more kinds of nodes to choose among: small ones beside large ones, spot ones beside those on demand, and pools that
-//! keep what they have.
+//! Draws more kinds of nodes to choose among: small ones beside large ones, reserved and spot ones beside those on demand,
+//! pools whose nodes are bought for growth, and pools that keep what they have.
 //!
 //! All of it has random numbers of its own, so that a scenario without it is what it was. It only adds to what can be had:
-//! who can surely run without it can with it. Not drawn: nodes that gangs grow onto although they cost something, or that cost
-//! nothing. Which nodes a gang is about to grow onto is in no fact, so nobody could check that they are not left idle.
+//! who can surely run without it can with it.
 
 use std::collections::BTreeMap;
 
@@ -27,11 +26,12 @@ pub(super) fn draw(seed: u64, setup: &mut Setup) {
         return;
     }
     for (pool, _) in &mut setup.pools {
+        pool.grow = rng.random_bool(0.3);
         if rng.random_bool(0.1) {
             pool.consolidate = Consolidate::Never;
         }
         for offering in &mut pool.offerings {
-            let capacity = ["on-demand", "spot"][rng.random_range(0..2)];
+            let capacity = ["on-demand", "reserved", "spot"][rng.random_range(0..3)];
             offering.capacity_type = capacity.into();
         }
     }
@@ -59,6 +59,7 @@ fn smaller(rng: &mut ChaCha8Rng, of: &PoolSpec) -> PoolSpec {
         offerings,
         limits: PoolLimits { nodes: Some(rng.random_range(1..20)), ..PoolLimits::default() },
         idle_after: Span::mins(rng.random_range(1..30)),
+        grow: rng.random_bool(0.3),
         ..PoolSpec::default()
     }
 }

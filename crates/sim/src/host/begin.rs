@@ -8,7 +8,7 @@ use muster_core::node::NodeSpec;
 use muster_core::plan::Plan;
 use muster_core::pool::PoolSpec;
 use muster_core::queue::QueueSpec;
-use muster_core::time::Time;
+use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_forecast::Forecaster;
 use muster_plan::{Policy, QueueOrder, world_for};
@@ -20,7 +20,7 @@ use super::{Happening, Outage, Sim, SimOptions, Step};
 use crate::accounts::Accounts;
 use crate::agenda::Agenda;
 use crate::barrier::Barrier;
-use crate::cloud::{Cloud, CloudModel};
+use crate::cloud::{Cloud, CloudModel, Wear};
 use crate::job::Job;
 
 /// Everything a simulation starts from.
@@ -36,6 +36,8 @@ pub struct Setup {
     pub nodes: Vec<NodeSpec>,
     /// When nodes that are there from the start go, and whether they come back.
     pub outages: Vec<Outage>,
+    /// GPU time in use after which gangs lose a machine, on average, beside what pools say of their own.
+    pub wear: Option<Span>,
     /// What is submitted, and when.
     pub jobs: Vec<Job>,
     /// What Unix time it is when the simulation begins, in milliseconds; calendars go by it.
@@ -48,7 +50,7 @@ impl Sim {
     /// # Errors
     /// When a queue, pool or node does not fit.
     pub fn new(setup: Setup, policy: Policy, mut options: SimOptions) -> Result<Self, Refusal> {
-        let Setup { levels, queues, pools, nodes, outages, jobs, epoch } = setup;
+        let Setup { levels, queues, pools, nodes, outages, wear, jobs, epoch } = setup;
         let terms = Terms {
             queues: queues.clone(),
             pools: pools.iter().map(|(spec, _)| spec.clone()).collect(),
@@ -67,6 +69,7 @@ impl Sim {
             policy,
             agenda: Agenda::new(),
             cloud: Cloud::new(pools.clone(), options.seed),
+            wear: wear.map(|mean| Wear::new(mean, options.seed)),
             job_of: FxHashMap::default(),
             barrier: options.barrier.take().map(Barrier::new),
             running: FxHashMap::default(),

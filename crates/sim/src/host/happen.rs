@@ -39,6 +39,8 @@ pub(crate) enum Happening {
     NodeNoticed(ClaimId, Time),
     /// A machine in service fails.
     NodeFails(ClaimId),
+    /// A gang loses a machine to its own work, if this is still the start it was scheduled for.
+    Wears(GangId, u32),
     /// A provider takes back a machine, as announced.
     Taken(ClaimId),
     /// A machine that was given back is gone.
@@ -71,6 +73,7 @@ impl Happening {
             | Happening::OutageBegins(_)
             | Happening::NodeNoticed(..)
             | Happening::NodeFails(_)
+            | Happening::Wears(..)
             | Happening::Taken(_)
             | Happening::Reclaim
             | Happening::OutOfStock(..)
@@ -114,6 +117,7 @@ impl Sim {
             Happening::OutageEnds(node) => self.outage_ends(node),
             Happening::NodeNoticed(claim, by) => self.node_noticed(claim, by),
             Happening::NodeFails(claim) => self.node_fails(claim),
+            Happening::Wears(gang, epoch) => self.wears(gang, epoch),
             Happening::Taken(claim) => self.taken(claim),
             Happening::MachineGone(claim) => self.machine_gone(claim),
             Happening::MachineStopped(claim) => self.machine_stopped(claim),

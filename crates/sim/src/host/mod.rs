@@ -49,7 +49,7 @@ pub use options::{SimOptions, Step};
 use crate::accounts::Accounts;
 use crate::agenda::Agenda;
 use crate::barrier::Barrier;
-use crate::cloud::Cloud;
+use crate::cloud::{Cloud, Wear};
 use crate::job::Job;
 use crate::record::Recorder;
 use leave::Leaving;
@@ -74,6 +74,7 @@ pub struct Sim {
     options: SimOptions,
     agenda: Agenda<Happening>,
     cloud: Cloud,
+    wear: Option<Wear>,
     jobs: Vec<Job>,
     job_of: FxHashMap<GangId, usize>,
     barrier: Option<Barrier>,

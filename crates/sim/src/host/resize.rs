@@ -1,7 +1,7 @@
 //! A gang that runs gets other seats: it leaves those it gives up, takes those it gets, and stands still for a
 //! while. It need not want more.
 
-use muster_core::gang::{Seat, members_of, without};
+use muster_core::gang::{Seat, members_of, nodes_of, without};
 use muster_core::id::GangId;
 use muster_core::time::Span;
 use muster_core::{Event, Fact};
@@ -20,7 +20,8 @@ impl Sim {
         }
         let gives_up = !without(&running.seats, seats).is_empty();
         let (from, to) = (members_of(&running.seats), members_of(seats));
-        self.fact(&Fact::GangResizing { gang, from, to });
+        let joins = nodes_of(&without(seats, &running.seats));
+        self.fact(&Fact::GangResizing { gang, from, to, joins });
         if !gives_up && self.declines(gang) {
             let told = self.tell(Event::ResizeDeclined(gang));
             debug_assert!(told.is_ok(), "a gang that was told to resize may decline");

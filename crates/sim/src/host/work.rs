@@ -1,8 +1,9 @@
 //! Gangs at work: when they will be done, and what is left of it when they are stopped.
 
-use muster_core::id::GangId;
+use muster_core::gang::Seat;
+use muster_core::id::{GangId, NodeIdx};
 use muster_core::plan::StopReason;
-use muster_core::time::Span;
+use muster_core::time::{Span, Time};
 use muster_core::{Event, Fact, event::Refusal};
 
 use super::{Happening, Sim};
@@ -35,10 +36,41 @@ impl Sim {
         let run = self.jobs[self.job_of[&gang]].run;
         let (end, epoch) = (self.progress[&gang].end(run), self.running[&gang].epoch);
         self.agenda.add(end, Happening::Done(gang, epoch));
+        self.expect_wear(gang, epoch, end);
+    }
+
+    /// A gang at work will lose a machine some time, if it is not done before.
+    fn expect_wear(&mut self, gang: GangId, epoch: u32, end: Time) {
+        let Some(wear) = &mut self.wear else { return };
+        let job = self.job_of[&gang];
+        let roles = &self.jobs[job].gang.roles;
+        let gpus = |seat: &Seat| {
+            let gpu = roles[usize::from(seat.role)].request.gpu.as_ref();
+            u32::from(seat.members) * gpu.map_or(0, |gpu| u32::from(gpu.count))
+        };
+        let gpus = self.running[&gang].seats.iter().map(gpus).sum();
+        if let Some(at) = wear.begin(job, self.now, gpus).filter(|at| *at < end) {
+            self.agenda.add(at, Happening::Wears(gang, epoch));
+        }
+    }
+
+    pub(super) fn wears(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
+        let running = self.running.get(&gang).filter(|running| running.epoch == epoch);
+        let (Some(running), Some(wear)) = (running, &mut self.wear) else {
+            return Ok(()); // it was stopped or changed before
+        };
+        let each = |seat: &Seat| std::iter::repeat_n(seat.node, usize::from(seat.members));
+        let nodes: Vec<NodeIdx> = running.seats.iter().flat_map(each).collect();
+        let hit = nodes.get(wear.strike(self.job_of[&gang], nodes.len()));
+        let claim = hit.and_then(|node| self.world.node(*node)).and_then(|node| node.claim);
+        claim.map_or(Ok(()), |claim| self.node_fails(claim))
     }
 
     /// Counts what a gang did until now, before anything about it changes.
     pub(super) fn count_work(&mut self, gang: GangId) {
+        if let (Some(wear), true) = (&mut self.wear, self.running.contains_key(&gang)) {
+            wear.end(self.job_of[&gang], self.now);
+        }
         let Some(progress) = self.progress.get_mut(&gang) else { return };
         let stood = progress.count(self.now);
         if stood > Span::ZERO {

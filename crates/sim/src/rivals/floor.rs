@@ -10,11 +10,11 @@ use muster_core::plan::StopReason;
 use muster_core::pool::{OfferingSpec, PoolSpec};
 use muster_core::time::{Span, Time};
 
-use super::Run;
 use super::happen::{Alarm, Happening};
+use super::{Market, Run};
 use crate::accounts::Accounts;
 use crate::agenda::Agenda;
-use crate::cloud::{Cloud, CloudModel};
+use crate::cloud::{Cloud, Wear};
 use crate::job::Job;
 
 /// How far a machine is.
@@ -80,6 +80,7 @@ pub(super) struct Floor<'j> {
     pub(super) idle_after: Option<Span>,
     pub(super) agenda: Agenda<Happening>,
     pub(super) cloud: Cloud,
+    pub(super) wear: Option<Wear>,
     pub(super) machines: Vec<Machine>,
     pub(super) jobs: &'j [Job],
     pub(super) unfinished: usize,
@@ -89,7 +90,7 @@ pub(super) struct Floor<'j> {
 }
 
 impl<'j> Floor<'j> {
-    pub(super) fn new(pools: Vec<(PoolSpec, CloudModel)>, jobs: &'j [Job], seed: u64) -> Self {
+    pub(super) fn new(Market { pools, wear, seed }: Market, jobs: &'j [Job]) -> Self {
         let specs: Vec<PoolSpec> = pools.iter().map(|(spec, _)| spec.clone()).collect();
         let mut agenda = Agenda::new();
         for (i, job) in jobs.iter().enumerate() {
@@ -105,6 +106,7 @@ impl<'j> Floor<'j> {
             idle_after: None,
             agenda,
             cloud: Cloud::new(pools, seed),
+            wear: wear.map(|mean| Wear::new(mean, seed)),
             machines: Vec::new(),
             jobs,
             unfinished: jobs.len(),
@@ -187,7 +189,18 @@ impl<'j> Floor<'j> {
             self.gangs[gang].epoch += 1;
             let (epoch, end) = (self.gangs[gang].epoch, self.now + self.gangs[gang].run);
             self.agenda.add(end, Happening::Done(gang, epoch));
+            self.expect_wear(gang, end);
             self.tell(&Fact::GangStarted { gang: id(gang) });
+        }
+    }
+
+    /// A gang at work will lose a machine some time, if it is not done before.
+    fn expect_wear(&mut self, gang: usize, end: Time) {
+        let Gang { members, gpus, epoch, .. } = self.gangs[gang];
+        let Some(wear) = &mut self.wear else { return };
+        let strikes = wear.begin(gang, self.now, members * u32::from(gpus));
+        if let Some(at) = strikes.filter(|at| *at < end) {
+            self.agenda.add(at, Happening::Wears(gang, epoch));
         }
     }
 
@@ -205,6 +218,9 @@ impl<'j> Floor<'j> {
 
     /// Takes every member of a gang off its machine.
     pub(super) fn leave(&mut self, gang: usize) -> Vec<ClaimId> {
+        if let Some(wear) = &mut self.wear {
+            wear.end(gang, self.now);
+        }
         let seats = std::mem::take(&mut self.gangs[gang].seats);
         for claim in &seats {
             self.unseat(gang, *claim);

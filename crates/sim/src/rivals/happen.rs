@@ -20,6 +20,8 @@ pub(super) enum Happening {
     Machine(ClaimId, Stage),
     /// A machine in service fails.
     Fails(ClaimId),
+    /// A gang loses a machine to its own work, if this is still the start it was scheduled for.
+    Wears(usize, u32),
     /// A gang's work is done, if this is still the start it was scheduled for.
     Done(usize, u32),
     /// A machine may have been empty since then.
@@ -104,6 +106,15 @@ impl Floor<'_> {
             }
             Happening::Fails(claim) => {
                 if self.machine(claim).state != State::Gone {
+                    self.fails(strategy, claim);
+                }
+            }
+            Happening::Wears(gang, epoch) => {
+                let seats = &self.gangs[gang].seats;
+                if self.gangs[gang].epoch == epoch
+                    && let Some(wear) = &mut self.wear
+                {
+                    let claim = seats[wear.strike(gang, seats.len())];
                     self.fails(strategy, claim);
                 }
             }

@@ -20,7 +20,7 @@ mod serial;
 
 use muster_core::device::WHOLE;
 use muster_core::pool::PoolSpec;
-use muster_core::time::Time;
+use muster_core::time::{Span, Time};
 
 pub use accepted::AcceptedTerms;
 pub use per_pod::PerPodTerms;
@@ -66,21 +66,26 @@ pub struct Run {
     pub accounts: Accounts,
 }
 
-/// Lets a rival serve these jobs from these pools until every job is over and every machine given back, or
+/// What there is to buy, and how it behaves.
+#[derive(Clone, Debug)]
+pub struct Market {
+    /// Pools, and how their clouds behave.
+    pub pools: Vec<(PoolSpec, CloudModel)>,
+    /// GPU time in use after which gangs lose a machine, on average, beside what pools say of their own.
+    pub wear: Option<Span>,
+    /// Where randomness starts.
+    pub seed: u64,
+}
+
+/// Lets a rival serve these jobs from this market until every job is over and every machine given back, or
 /// until `until`.
 ///
 /// # Errors
 /// When a job is of a kind that the others are not modelled for.
-pub fn run(
-    rival: &Rival,
-    pools: Vec<(PoolSpec, CloudModel)>,
-    jobs: &[Job],
-    seed: u64,
-    until: Time,
-) -> Result<Run, NotComparable> {
-    let largest = pools.iter().flat_map(|(pool, _)| &pool.offerings).map(|o| o.gpus).max();
+pub fn run(rival: &Rival, market: Market, jobs: &[Job], until: Time) -> Result<Run, NotComparable> {
+    let largest = market.pools.iter().flat_map(|(pool, _)| &pool.offerings).map(|o| o.gpus).max();
     jobs.iter().try_for_each(|job| comparable(job, largest.unwrap_or(0)))?;
-    let floor = Floor::new(pools, jobs, seed);
+    let floor = Floor::new(market, jobs);
     Ok(match rival {
         Rival::PerPod(terms) => play(floor, per_pod::PerPod::new(*terms), until),
         Rival::AcceptedIsReady(terms) => play(floor, accepted::Accepted::new(*terms), until),

@@ -1,12 +1,14 @@
 //! How others buy nodes, one small case each, beside what Muster does in the same case.
 
 use muster_core::order::ClaimFailure;
+use muster_core::pool::PoolSpec;
 use muster_core::time::{Span, Time};
+use muster_plan::Policy;
 use muster_sim::accounts::Outcome;
 use muster_sim::cloud::{CloudModel, StockModel};
 use muster_sim::meter::{State, Tally, Work};
-use muster_sim::rivals::{AcceptedTerms, PerPodTerms, Rival, Run, SerialTerms, run};
-use muster_sim::{Job, Setup};
+use muster_sim::rivals::{AcceptedTerms, Market, PerPodTerms, Rival, Run, SerialTerms, run};
+use muster_sim::{Job, Setup, Sim, SimOptions};
 use muster_testkit::build;
 
 use crate::stage::{exact_cloud, job, two_zones};
@@ -21,10 +23,14 @@ fn serial() -> Rival {
     Rival::SerialFailover(SerialTerms::default())
 }
 
+fn market(pools: Vec<(PoolSpec, CloudModel)>, seed: u64) -> Market {
+    Market { pools, wear: None, seed }
+}
+
 /// Zones `a` and `b` with 8-GPU nodes that boot in exactly three minutes, except for these.
 fn play(rival: &Rival, failures: &[(&str, u32, ClaimFailure)], jobs: &[Job]) -> Run {
     let Setup { pools, .. } = two_zones(64, exact_cloud(failures));
-    run(rival, pools, jobs, 1, Time::MAX).expect("comparable jobs")
+    run(rival, market(pools, 1), jobs, Time::MAX).expect("comparable jobs")
 }
 
 fn eight_by_eight() -> Vec<Job> {
@@ -130,7 +136,7 @@ fn a_node_that_has_become_free_is_used_again_but_not_by_serial() {
 fn jobs_of_a_kind_the_others_do_not_know_are_refused() {
     let Setup { pools, .. } = two_zones(8, exact_cloud(&[]));
     let giant = [job(build::gang("giant", 1, 9), 0, 60)];
-    let refusal = run(&per_pod(), pools, &giant, 1, Time::MAX).unwrap_err().to_string();
+    let refusal = run(&per_pod(), market(pools, 1), &giant, Time::MAX).unwrap_err().to_string();
     assert_eq!(refusal, "gang giant: no offering has 9 GPUs in one machine");
 }
 
@@ -162,7 +168,7 @@ fn whatever_fails_every_job_ends_and_every_gpu_second_is_accounted_for() {
         let mut restarts = 0;
         for seed in 0..4 {
             let Setup { pools, .. } = two_zones(64, storm());
-            let run = run(&rival, pools, &jobs, seed, Time::MAX).unwrap();
+            let run = run(&rival, market(pools, seed), &jobs, Time::MAX).unwrap();
             let (accounts, done, bought) = (&run.accounts, work(&run), bought(&run));
             let at = format!("{rival:?}, seed {seed}");
             assert!(accounts.outcomes().iter().all(|outcome| outcome.ended.is_some()), "{at}");
@@ -179,5 +185,29 @@ fn whatever_fails_every_job_ends_and_every_gpu_second_is_accounted_for() {
             restarts += accounts.outcomes().iter().map(|outcome| outcome.restarts).sum::<u32>();
         }
         assert!(restarts > 0, "{rival:?}: the storm broke nothing");
+    }
+}
+
+/// Machines fail under the work of gangs and not by themselves: whoever buys them, and whenever, the same gangs lose the same.
+#[test]
+fn everybody_loses_the_same_work_where_gangs_wear_machines_out() {
+    let jobs: Vec<Job> = (0..12)
+        .map(|i| job(build::gang(&format!("g{i}"), 1 + i as u32 % 4, 8), 900 * i, 20_000 + 700 * i))
+        .collect();
+    let (wear, setup) = (Some(Span::hours(200)), || two_zones(64, exact_cloud(&[])));
+    for seed in 0..4 {
+        let lost = |work: Work| work.lost_gpu_ms;
+        let setup = Setup { wear, jobs: jobs.clone(), ..setup() };
+        let market = Market { pools: setup.pools.clone(), wear, seed };
+        let options = SimOptions { seed, check: true, ..SimOptions::default() };
+        let mut sim = Sim::new(setup, Policy::default(), options).expect("a sound setup");
+        sim.run(Time::MAX);
+        assert_eq!(sim.violations(), []);
+        let muster = lost(sim.accounts().meter().work());
+        assert!(muster > 0, "seed {seed}: nothing was lost");
+        for rival in [per_pod(), accepted(), serial()] {
+            let run = run(&rival, market.clone(), &jobs, Time::MAX).expect("comparable jobs");
+            assert_eq!(lost(work(&run)), muster, "{rival:?}, seed {seed}");
+        }
     }
 }

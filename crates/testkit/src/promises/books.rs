@@ -79,7 +79,7 @@ pub(super) struct NodeEntry {
     pub(super) used: BTreeMap<Arc<str>, u64>,
     pub(super) devices: [u32; 64],
     pub(super) members: u32,
-    /// Seats kept by orders that assemble.
+    /// Seats kept by orders that assemble, and for members that gangs are to get.
     pub(super) holds: u32,
     /// When it was announced to go, if it was.
     pub(super) noticed: Option<Time>,
@@ -138,6 +138,8 @@ pub(super) struct Books {
     pub(super) excused: BTreeSet<GangId>,
     /// Gangs that were told to stop, or to have other members, and when; they have their grace.
     pub(super) leaving: BTreeMap<GangId, Time>,
+    /// Nodes kept for members that gangs are to get.
+    pub(super) joins: BTreeMap<GangId, Vec<NodeIdx>>,
     /// Who was stopped for whom, and has not seen it start yet.
     pub(super) victims: BTreeMap<GangId, Debt>,
     /// When gangs of each queue were stopped for others' sake, within the last hour.
@@ -165,6 +167,7 @@ impl Books {
             waiting: BTreeSet::new(),
             excused: BTreeSet::new(),
             leaving: BTreeMap::new(),
+            joins: BTreeMap::new(),
             victims: BTreeMap::new(),
             evictions: BTreeMap::new(),
             strikes: BTreeMap::new(),
@@ -174,6 +177,24 @@ impl Books {
     }
     pub(super) fn violation(&self, promise: Promise, what: String) -> Violation {
         Violation { promise, at: self.now, what }
+    }
+    /// Seats on these nodes are kept for somebody, one for each time a node is named.
+    pub(super) fn hold(&mut self, nodes: &[NodeIdx]) {
+        for node in nodes {
+            if let Some(node) = self.nodes.get_mut(node) {
+                node.holds += 1;
+            }
+        }
+    }
+    /// Seats on these nodes are not kept any longer.
+    pub(super) fn let_go(&mut self, nodes: &[NodeIdx]) {
+        for node in nodes {
+            let Some(node) = self.nodes.get_mut(node) else { continue };
+            node.holds = node.holds.saturating_sub(1); // another node may be in this slot by now
+            if let Some(claim) = node.claim.and_then(|claim| self.claims.get_mut(&claim)) {
+                claim.idle_since = self.now;
+            }
+        }
     }
     /// A gang's name, for messages.
     pub(super) fn name(&self, gang: GangId) -> String {

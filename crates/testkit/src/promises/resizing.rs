@@ -2,13 +2,17 @@
 
 use muster_core::Fact;
 use muster_core::gang::{Seat, members_of};
+use muster_core::id::GangId;
 
 use super::books::{Books, GangEntry, Resizing};
 use super::{Promise, Violation};
 
 pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
-        Fact::GangResizing { gang, to, .. } => {
+        Fact::GangResizing { gang, to, joins, .. } => {
+            joined(books, *gang);
+            books.hold(joins);
+            books.joins.insert(*gang, joins.clone());
             let now = books.now;
             let Some(entry) = books.gangs.get_mut(gang) else { return };
             entry.resizing = Some(Resizing { told: now, to: *to, done: false });
@@ -27,17 +31,21 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
             }
             done(books, *gang, to, found);
         }
+        Fact::GangStopped { gang, .. } | Fact::GangEnded { gang } => joined(books, *gang),
         _ => {}
     }
 }
 
+/// A gang has the members it was to get, or gets none: nothing is kept for them any longer.
+fn joined(books: &mut Books, gang: GangId) {
+    if let Some(nodes) = books.joins.remove(&gang) {
+        books.let_go(&nodes);
+    }
+}
+
 /// A gang has the members it was told to have, or those it wanted.
-fn done(
-    books: &mut Books,
-    gang: muster_core::id::GangId,
-    to: Option<u32>,
-    found: &mut Vec<Violation>,
-) {
+fn done(books: &mut Books, gang: GangId, to: Option<u32>, found: &mut Vec<Violation>) {
+    joined(books, gang);
     let Some(entry) = books.gangs.get_mut(&gang) else { return };
     if let Some(resizing) = &mut entry.resizing {
         resizing.done = true;

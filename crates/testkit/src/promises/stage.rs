@@ -114,7 +114,8 @@ impl Stage {
         self.note(&Fact::GangStopped { gang, reason });
     }
     pub(super) fn resizing(&mut self, gang: GangId, from: u32, to: u32) {
-        self.note(&Fact::GangResizing { gang, from, to });
+        let joins = vec![NODE; to.saturating_sub(from) as usize];
+        self.note(&Fact::GangResizing { gang, from, to, joins });
     }
     pub(super) fn resized(&mut self, gang: GangId) {
         self.note(&Fact::GangResized { gang });

@@ -182,11 +182,7 @@ fn place(
             entry.order = Some(id);
         }
     }
-    for node in holds {
-        if let Some(node) = books.nodes.get_mut(node) {
-            node.holds += 1;
-        }
-    }
+    books.hold(holds);
     let holds = holds.to_vec();
     let (after, evicted) = (after.to_vec(), Vec::new());
     let entry = OrderEntry { gang, claims, holds, placed, deadline, after, evicted };
@@ -201,13 +197,7 @@ fn close(books: &mut Books, id: OrderId, rolled_back: Option<RollbackReason>) {
             claim.idle_since = books.now;
         }
     }
-    for node in &order.holds {
-        let Some(node) = books.nodes.get_mut(node) else { continue };
-        node.holds -= 1;
-        if let Some(claim) = node.claim.and_then(|claim| books.claims.get_mut(&claim)) {
-            claim.idle_since = books.now;
-        }
-    }
+    books.let_go(&order.holds);
     let blamed = match rolled_back {
         Some(RollbackReason::ClaimFailed(_, ClaimFailure::Vanished)) => None,
         Some(RollbackReason::ClaimFailed(claim, _) | RollbackReason::Overdue(claim, _)) => {

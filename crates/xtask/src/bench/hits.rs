@@ -11,6 +11,7 @@ use muster_core::pool::PoolSpec;
 use muster_core::time::{Span, Time};
 use muster_sim::Job;
 use muster_sim::cloud::CloudModel;
+use muster_sim::rivals::Market;
 use muster_sim::summary::percentile;
 use serde::Serialize;
 
@@ -118,7 +119,8 @@ fn measure(
     let (mut spec, model): (PoolSpec, CloudModel) = model::endless(IDLE_AFTER);
     spec.ahead = ahead;
     let last = jobs.last().map_or(Time::ZERO, |job| job.submit);
-    let mut sim = strategies::stage(vec![(spec, model)], jobs, 1)?;
+    let market = Market { pools: vec![(spec, model)], wear: None, seed: 1 };
+    let mut sim = strategies::stage(market, jobs, strategies::policy())?;
     let from = jobs.first().map_or(Time::ZERO, |job| job.submit) + UNCOUNTED;
     sim.run(from);
     let before = sim.accounts().meter().bought().empty_node_ms();

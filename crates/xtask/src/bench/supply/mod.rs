@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// its own
     #[arg(long, value_name = "SPAN", default_value_t = model::IDLE_AFTER)]
     idle_after: Span,
+    /// A setting of the planner, as in `muster simulate --set`; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
 }
 
 /// Beside the repository, where this workplace keeps what others have published.
@@ -111,7 +114,11 @@ pub(super) fn read(path: &Path, days: Option<u64>) -> anyhow::Result<(String, Ve
 fn measure(args: &Args, trace: &str, strategy: &Strategy, jobs: &[Job]) -> anyhow::Result<Line> {
     let gangs = jobs.iter().filter(|job| job.gang.min_members() > 1).count();
     let seeds = args.seed..args.seed + args.seeds.max(1);
-    let runs = seeds.map(|seed| strategy.run(jobs, seed, args.idle_after));
+    let mut policy = strategies::policy();
+    for text in &args.set {
+        policy.set(text).map_err(|why| anyhow::anyhow!("--set: {why}"))?;
+    }
+    let runs = seeds.map(|seed| strategy.run(jobs, seed, args.idle_after, &policy));
     let runs: Vec<Came> = runs.collect::<anyhow::Result<_>>()?;
     Ok(Line::of(trace, strategy.name, &runs, gangs))
 }

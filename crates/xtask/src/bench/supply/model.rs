@@ -52,8 +52,9 @@ const BOOT: Span = Span::secs(255);
 const BOOT_FAILED: f64 = 0.01;
 /// Nodes that lack a GPU for ever: 0.2 to 0.5 %.
 const GPUS_MISSING: f64 = 0.0035;
-/// Llama 3's training lost one 8-GPU node in 6,300 hours.
-const MEAN_TIME_TO_FAILURE: Span = Span::hours(6_300);
+/// Llama 3's training lost one 8-GPU node in 6,300 hours. It is the GPUs' work that counts, so that everybody loses the same
+/// machines under the same gangs, whatever he has bought.
+pub(super) const WEAR: Span = Span::hours(8 * 6_300);
 /// Outages of one zone lasted 48 to 215 minutes on average.
 const MEAN_OUTAGE_HOURS: f64 = 2.0;
 /// Nobody comes near it: the comparison is not about limits.
@@ -120,7 +121,6 @@ fn cloud(kind: &Type) -> CloudModel {
             mean_up: Span::from_secs_f64(mean_up_hours(kind.out) * 3_600.0),
             mean_down: Span::from_secs_f64(MEAN_OUTAGE_HOURS * 3_600.0),
         }),
-        mean_time_to_failure: Some(MEAN_TIME_TO_FAILURE),
         ..CloudModel::default()
     }
 }

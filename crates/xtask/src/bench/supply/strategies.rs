@@ -9,9 +9,8 @@ use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 use muster_plan::Policy;
 use muster_sim::accounts::Accounts;
-use muster_sim::cloud::CloudModel;
 use muster_sim::meter::{Tally, Work};
-use muster_sim::rivals::{self, AcceptedTerms, PerPodTerms, Rival, SerialTerms};
+use muster_sim::rivals::{self, AcceptedTerms, Market, PerPodTerms, Rival, SerialTerms};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 
 use super::model;
@@ -83,7 +82,13 @@ const PATIENCE: Span = Span::hours(24 * 60);
 
 impl Strategy {
     /// Serves these jobs to the end.
-    pub(super) fn run(&self, jobs: &[Job], seed: u64, idle_after: Span) -> anyhow::Result<Came> {
+    pub(super) fn run(
+        &self,
+        jobs: &[Job],
+        seed: u64,
+        idle_after: Span,
+        policy: &Policy,
+    ) -> anyhow::Result<Came> {
         let began = Instant::now();
         let mut pools = model::pools(idle_after);
         let last = jobs.last().map_or(Time::ZERO, |job| job.submit);
@@ -95,32 +100,38 @@ impl Strategy {
                 for ((pool, _), changed) in pools.iter_mut().zip(specs) {
                     *pool = changed;
                 }
-                let mut sim = stage(pools, jobs, seed)?;
+                let market = Market { pools, wear: Some(model::WEAR), seed };
+                let mut sim = stage(market, jobs, policy.clone())?;
                 sim.run(until);
                 sim.accounts().clone()
             }
             How::Rival(rival) => {
-                rivals::run(&rival(idle_after), pools, jobs, seed, until)?.accounts
+                let market = Market { pools, wear: Some(model::WEAR), seed };
+                rivals::run(&rival(idle_after), market, jobs, until)?.accounts
             }
         };
         Ok(Came { accounts, seconds: began.elapsed().as_secs_f64() })
     }
 }
 
-/// The real planner with these pools, before the first job.
+/// The planner's settings here. Nobody reads verdicts; decisions are the same without them.
+pub(crate) fn policy() -> Policy {
+    Policy { explain: false, ..Policy::default() }
+}
+
+/// The real planner with this market, before the first job.
 pub(crate) fn stage(
-    pools: Vec<(PoolSpec, CloudModel)>,
+    Market { pools, wear, seed }: Market,
     jobs: &[Job],
-    seed: u64,
+    policy: Policy,
 ) -> anyhow::Result<Sim> {
     let setup = Setup {
         queues: vec![QueueSpec::open("default")],
         pools,
+        wear,
         jobs: jobs.to_vec(),
         ..Setup::default()
     };
-    // Nobody reads verdicts here; decisions are the same without them.
-    let policy = Policy { explain: false, ..Policy::default() };
     let options = SimOptions { seed, ..SimOptions::default() };
     Sim::new(setup, policy, options).context("the model's pools")
 }
