@@ -114,11 +114,7 @@ pub(super) fn read(path: &Path, days: Option<u64>) -> anyhow::Result<(String, Ve
 fn measure(args: &Args, trace: &str, strategy: &Strategy, jobs: &[Job]) -> anyhow::Result<Line> {
     let gangs = jobs.iter().filter(|job| job.gang.min_members() > 1).count();
     let seeds = args.seed..args.seed + args.seeds.max(1);
-    let mut policy = strategies::policy();
-    for text in &args.set {
-        policy.set(text).map_err(|why| anyhow::anyhow!("--set: {why}"))?;
-    }
-    let runs = seeds.map(|seed| strategy.run(jobs, seed, args.idle_after, &policy));
+    let runs = seeds.map(|seed| strategy.run(jobs, seed, args.idle_after, &args.set));
     let runs: Vec<Came> = runs.collect::<anyhow::Result<_>>()?;
     Ok(Line::of(trace, strategy.name, &runs, gangs))
 }

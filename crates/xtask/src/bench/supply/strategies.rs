@@ -23,25 +23,27 @@ pub(super) struct Strategy {
 }
 
 enum How {
-    /// The real planner, with the pools changed by this.
-    Muster(fn(&mut [PoolSpec])),
+    /// The real planner, with the pools and its settings changed by this.
+    Muster(fn(&mut [PoolSpec], &mut Policy)),
     /// Somebody else; the span is how long an unused node is kept.
     Rival(fn(Span) -> Rival),
 }
 
-/// Everybody who is compared. A variant of Muster is a name and what it changes about the pools, which are given
-/// by size of machine, the smallest first.
+/// Everybody who is compared. A variant of Muster is a name and what it changes about its settings and the pools, which are
+/// given by size of machine, the smallest first.
 pub(super) const ALL: [Strategy; 5] = [
     Strategy { name: "muster", how: How::Muster(thrifty) },
-    Strategy { name: "muster-reactive", how: How::Muster(|_| {}) },
+    Strategy { name: "muster-reactive", how: How::Muster(|_, _| {}) },
     Strategy { name: "per-pod", how: How::Rival(per_pod) },
     Strategy { name: "accepted-is-ready", how: How::Rival(accepted) },
     Strategy { name: "serial-failover", how: How::Rival(serial) },
 ];
 
 /// Muster as we would set it up where nobody says what waiting costs: an unused node goes soon, and nodes are kept
-/// free where the gangs that are expected make that cheaper than their waiting.
-fn thrifty(pools: &mut [PoolSpec]) {
+/// free where the gangs that are expected make that cheaper than their waiting. Where nothing was to be had it is asked again
+/// after a minute.
+fn thrifty(pools: &mut [PoolSpec], policy: &mut Policy) {
+    (policy.avoid_base, policy.avoid_max) = (Span::mins(1), Span::mins(1));
     for pool in pools {
         pool.idle_after = Span::secs(30);
         pool.ahead.spare = 200;
@@ -87,7 +89,7 @@ impl Strategy {
         jobs: &[Job],
         seed: u64,
         idle_after: Span,
-        policy: &Policy,
+        settings: &[String],
     ) -> anyhow::Result<Came> {
         let began = Instant::now();
         let mut pools = model::pools(idle_after);
@@ -96,12 +98,16 @@ impl Strategy {
         let accounts = match &self.how {
             How::Muster(change) => {
                 let mut specs: Vec<PoolSpec> = pools.iter().map(|(pool, _)| pool.clone()).collect();
-                change(&mut specs);
+                let mut policy = policy();
+                change(&mut specs, &mut policy);
+                for text in settings {
+                    policy.set(text).map_err(|why| anyhow::anyhow!("--set: {why}"))?;
+                }
                 for ((pool, _), changed) in pools.iter_mut().zip(specs) {
                     *pool = changed;
                 }
                 let market = Market { pools, wear: Some(model::WEAR), seed };
-                let mut sim = stage(market, jobs, policy.clone())?;
+                let mut sim = stage(market, jobs, policy)?;
                 sim.run(until);
                 sim.accounts().clone()
             }
