@@ -32,9 +32,9 @@ pub(crate) fn setup(manifests: Manifests, begin: &Begin) -> Setup {
         queues: parents_first(queues, |queue| queue),
         pools: pools.into_iter().map(cloud_of).collect(),
         nodes,
-        outages: Vec::new(),
         jobs: gangs.into_iter().map(job).collect(),
         epoch,
+        ..Setup::default()
     }
 }
 

@@ -29,9 +29,11 @@ fn no_promise_is_broken_under_random_faults() {
 }
 
 /// Seeds that once broke something, and what.
-const MENDED: [(u64, &str); 3] = [
+const MENDED: [(u64, &str); 5] = [
     (46, "a pool that keeps its nodes was said to leak them"),
     (144, "a gang waited for ever for room that kept nodes of another zone had"),
+    (511, "nodes kept for members that a gang was to get were said to be idle"),
+    (3215, "a gang gave up its order for room that a limit did not leave it"),
     (6044, "what would help the late was worked out with nodes that come taken for others"),
 ];
 
