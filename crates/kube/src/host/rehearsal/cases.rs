@@ -165,7 +165,8 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
 #[tokio::test]
 async fn what_a_gang_was_made_with_holds_until_it_has_a_status() {
     let mut stage = Rehearsal::new();
-    stage.show(node("n"), false);
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
     for name in ["a", "b"] {
         let mut member = alone(name);
         member["metadata"]["annotations"] =
