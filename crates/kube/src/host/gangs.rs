@@ -172,7 +172,7 @@ impl Host {
                 self.changed = true;
                 self.groups.get_mut(name).expect("just seen").spec = Some(spec);
                 if !known {
-                    self.ensure_object(name);
+                    self.unmade.insert(name.clone());
                     self.look_where_it_is(name);
                 }
             }

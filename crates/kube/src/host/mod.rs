@@ -119,6 +119,8 @@ pub(crate) struct Host {
     /// When those that hold a start time are to start.
     expected: BTreeMap<GangId, Time>,
     written: Written,
+    /// Gangs that were taken in since objects were last made: theirs are made when it is known where they go, if it is.
+    unmade: BTreeSet<Arc<str>>,
     /// Whether something was not written because it changes too often.
     unwritten: bool,
     /// Nodes as the World knows them: most changes of a node are heartbeats.
@@ -163,6 +165,7 @@ impl Host {
             verdicts: Vec::new(),
             expected: BTreeMap::new(),
             written: Written::default(),
+            unmade: BTreeSet::new(),
             unwritten: false,
             seen_nodes: FxHashMap::default(),
             dirty: Dirty::default(),

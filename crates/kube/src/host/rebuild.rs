@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use muster_api::crd::{GangStatus, OrderSpec};
+use muster_api::crd::OrderSpec;
 use muster_api::dialects::Dialect;
 use muster_api::workloads::WorkloadKind;
 use muster_core::event::Sitting;
@@ -20,6 +20,7 @@ use muster_plan::world_for;
 use super::Host;
 use super::jobs::moved;
 use super::orders::{order_name, read};
+use super::record::placement_of;
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER, marks};
 use crate::shelf::{Moved, Shelf};
@@ -211,15 +212,12 @@ impl Host {
 
     /// Whether it was written down where a gang's members go.
     pub(super) fn has_placement(&self, name: &str) -> bool {
-        let gang = self.gang_seen(name);
-        let placement = gang.and_then(|gang| gang.data.pointer("/status/placement")?.as_array());
-        placement.is_some_and(|placement| !placement.is_empty())
+        self.gang_seen(name).is_some_and(|gang| !placement_of(gang).is_empty())
     }
 
     /// Where a gang's members were told to go, if that was written down and all of it is still there.
     pub(super) fn recorded(&self, name: &str) -> Option<Vec<Sitting>> {
-        let status = self.gang_seen(name)?.data.get("status")?.clone();
-        let status: GangStatus = serde_json::from_value(status).ok()?;
+        let placement = placement_of(self.gang_seen(name)?);
         let gang = self.world.gang(self.world.gang_named(name)?)?;
         let one = |placement: &muster_api::crd::Placement| {
             let role = gang.spec.roles.iter().position(|role| *role.name == *placement.role)?;
@@ -227,7 +225,7 @@ impl Host {
             let members = u16::try_from(placement.members).ok()?;
             Some(Sitting { role: u16::try_from(role).ok()?, node, members })
         };
-        status.placement.iter().map(one).collect()
+        placement.iter().map(one).collect()
     }
 
     fn remove_order(&mut self, name: &Arc<str>) {

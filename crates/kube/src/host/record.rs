@@ -2,16 +2,23 @@
 //!
 //! A gang that somebody wrote as a Gang has its object already. For every other one Muster makes it, owned by what the
 //! gang was made of; a pod that stands for itself needs none.
+//!
+//! Where the members of a gang go is in its status. A status cannot be said of an object that is being made, so one that
+//! starts as soon as it is seen is made with an annotation that says the same, which is one write instead of two. It holds
+//! until there is a status.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
 use muster_api::crd::{GangPhase, Placement};
 use muster_api::dialects::{State, StatusPatch};
 use muster_core::gang::{Gang, GangSpec, Phase};
 use muster_core::id::GangId;
 use muster_core::resource::{TOKEN, display_amount};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::orders::parts;
@@ -23,6 +30,9 @@ use crate::karpenter::{MANAGED_BY, MUSTER};
 /// What a gang that Muster wrote down was made of.
 pub(crate) const SOURCE: &str = "muster.sh/source";
 
+/// Where the members of a gang go whose status says nothing yet.
+const PLACEMENT: &str = "muster.sh/placement";
+
 /// How long until what was refused is tried again.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
@@ -31,8 +41,6 @@ impl Host {
     pub(super) fn record(&mut self, name: &Arc<str>, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
         let placement = self.placement(gang);
-        let nodes =
-            placement.iter().map(|one| &one.node).collect::<std::collections::BTreeSet<_>>();
         let phase = match gang.phase {
             Phase::Running { .. } => GangPhase::Running,
             _ => GangPhase::Admitted,
@@ -40,16 +48,27 @@ impl Host {
         let status = json!({"status": {
             "phase": phase,
             "placement": placement,
-            "nodes": nodes.len(),
+            "nodes": nodes_of(&placement),
         }});
         let Some(objects) = self.gang_objects(name) else { return };
         let object = self.gang_object(name);
+        let is_new = self.unmade.remove(name);
+        let placed = object.clone().filter(|_| is_new).map(|object| with(object, &placement));
         if let Some(group) = self.groups.get_mut(name) {
             group.recording += 1;
         }
         let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
         self.lanes.write(name, async move {
-            match write(&hands, &objects, &gang, object, status).await {
+            let made = match placed {
+                Some(placed) => hands.create(&objects, &placed).await.map(drop),
+                None => Err(Said::Exists),
+            };
+            let recorded = match made {
+                // What is there may be of another time.
+                Err(Said::Exists) => write(&hands, &objects, &gang, object, status).await,
+                made => made,
+            };
+            match recorded {
                 Ok(()) => drop(told.send(Told::Recorded(gang))),
                 Err(said) => {
                     tracing::warn!(gang = &*gang, %said, "where it goes was not written");
@@ -60,7 +79,17 @@ impl Host {
         });
     }
 
-    fn placement(&self, gang: &Gang) -> Vec<Placement> {
+    /// What a status says of where a gang's members go, if the one that is there does not.
+    pub(super) fn placement_to_tell(&self, name: &str) -> Option<Vec<Placement>> {
+        let gang = self.world.gang(self.world.gang_named(name)?)?;
+        let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
+        let group = self.groups.get(name)?;
+        let is_recorded = has_seats && group.recorded && group.recording == 0;
+        let is_told = self.gang_seen(name)?.data.pointer("/status/placement").is_some();
+        (is_recorded && !is_told).then(|| self.placement(gang))
+    }
+
+    pub(super) fn placement(&self, gang: &Gang) -> Vec<Placement> {
         let mut placement: Vec<Placement> = Vec::new();
         for seat in &gang.seats {
             let Some(node) = self.world.node_name(seat.node) else { continue };
@@ -195,6 +224,31 @@ impl Host {
         });
         serde_json::from_value(object).ok()
     }
+}
+
+/// On how many nodes members are.
+pub(super) fn nodes_of(placement: &[Placement]) -> usize {
+    placement.iter().map(|one| &one.node).collect::<BTreeSet<_>>().len()
+}
+
+/// An object that is made with where its members go.
+pub(super) fn with(mut object: DynamicObject, placement: &[Placement]) -> DynamicObject {
+    let said = serde_json::to_string(placement).expect("plain JSON");
+    object.metadata.annotations.get_or_insert_default().insert(PLACEMENT.to_owned(), said);
+    object
+}
+
+/// Where a gang's members go, as its object says. Nothing, if that cannot be understood.
+pub(super) fn placement_of(object: &DynamicObject) -> Vec<Placement> {
+    let said = match object.data.get("status") {
+        Some(status) => status.get("placement").and_then(|said| Vec::deserialize(said).ok()),
+        None => {
+            let is_own = object.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
+            let said = object.annotations().get(PLACEMENT).filter(|_| is_own);
+            said.and_then(|said| serde_json::from_str(said).ok())
+        }
+    };
+    said.unwrap_or_default()
 }
 
 /// A gang as its manifest would say it: what a person looks for.

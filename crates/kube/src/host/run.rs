@@ -327,6 +327,9 @@ impl Host {
         }
         self.settle_requests();
         self.unwritten = false;
+        for gang in std::mem::take(&mut self.unmade) {
+            self.ensure_object(&gang);
+        }
         self.write_verdicts();
         self.write_tally();
     }
@@ -360,7 +363,11 @@ impl Host {
         let forecast = self.forecaster.due(&self.world, now);
         let wake = self.wake.into_iter().chain(forecast).min();
         let due = wake.map(|wake| Duration::from_millis(wake.since(now).0.max(1)));
-        let most = if self.unwritten { AT_LEAST / 4 } else { AT_LEAST };
+        let most = match self.written.put_off(Instant::now()) {
+            Some(left) => left,
+            None if self.unwritten => AT_LEAST / 4,
+            None => AT_LEAST,
+        };
         due.unwrap_or(most).min(most)
     }
 }

@@ -21,14 +21,16 @@ use serde_json::{Value, json};
 
 use super::Host;
 use super::orders::{order_name, parts};
-use super::record::{AGAIN, write};
-use super::ties::{Choosing, Tied};
+use super::record::{AGAIN, nodes_of, write};
+use super::ties::Tied;
 use crate::hands::Said;
 use crate::intake::Origin;
 use crate::shelf::Key;
 
 /// How long the same phase may be told in old words.
 const PAUSE: Duration = Duration::from_secs(5);
+/// How often it is looked what has changed: nobody reads faster, and a burst of changes is looked at in one go.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long somebody must have waited to be told why: most wait for less than it takes to read.
 const FIRST: Span = Span::secs(2);
 /// Why a gang waits whose pods are tied to something that is not as it must be.
@@ -43,8 +45,29 @@ const WORDS_MAX: usize = 1_000;
 /// What was last written of each gang.
 #[derive(Debug, Default)]
 pub(super) struct Written {
+    /// When it was last looked what there is to write. That goes through all gangs.
+    looked: Option<Instant>,
+    /// Whether it was too early to look again.
+    is_put_off: bool,
     gangs: FxHashMap<Arc<str>, Last>,
     pods: FxHashMap<Key, (&'static str, String)>,
+}
+
+impl Written {
+    /// Whether it is time to look again.
+    fn may_look(&mut self, now: Instant) -> bool {
+        self.is_put_off = self.looked.is_some_and(|looked| now < looked + LOOK_EVERY);
+        if !self.is_put_off {
+            self.looked = Some(now);
+        }
+        !self.is_put_off
+    }
+
+    /// How long until it is looked again, if that was put off.
+    pub(super) fn put_off(&self, now: Instant) -> Option<Duration> {
+        let due = self.looked.filter(|_| self.is_put_off)? + LOOK_EVERY;
+        Some(due.saturating_duration_since(now))
+    }
 }
 
 /// What was last written of one gang, and when.
@@ -87,16 +110,27 @@ impl Told {
 }
 
 impl Host {
-    /// Writes down what has changed in what the planner says.
+    /// Writes down what has changed in what the planner says, if it is time to look.
     pub(super) fn write_verdicts(&mut self) {
+        if !self.written.may_look(Instant::now()) {
+            return;
+        }
         let verdicts = std::mem::take(&mut self.verdicts);
         for (id, verdict) in &verdicts {
             let Some(gang) = self.world.gang(*id) else { continue };
             let name = gang.spec.name.clone();
             let waits_for_volumes =
                 self.groups.get(&name).is_some_and(|group| group.choosing.is_some());
-            if matches!(gang.phase, Phase::Admitted { .. }) && !waits_for_volumes {
-                continue; // its placement is being written down, and says so
+            if let Phase::Admitted { at } = gang.phase
+                && !waits_for_volumes
+            {
+                if self.placement_to_tell(&name).is_none() {
+                    continue; // its placement is written down in its status, and says so
+                }
+                if self.now().since(at) < FIRST {
+                    self.unwritten = true; // most run before anybody reads this
+                    continue;
+                }
             }
             let waits = matches!(verdict, Verdict::Waiting { .. } | Verdict::Provisioning { .. });
             if waits && self.now().since(gang.waits_since) < FIRST {
@@ -228,7 +262,12 @@ impl Host {
         // Its object may not be there yet: it came while nobody looked, or a moment ago.
         let own = self.gang_objects(name).map(|objects| {
             let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
-            (objects, self.gang_object(name), status(told, before, self.now()))
+            let mut status = status(told, before, self.now());
+            if let Some(placement) = self.placement_to_tell(name) {
+                status["status"]["nodes"] = json!(nodes_of(&placement));
+                status["status"]["placement"] = json!(placement);
+            }
+            (objects, self.gang_object(name), status)
         });
         let theirs = self.group_patch(name, state);
         let (hands, heard, gang) = (self.hands.clone(), self.told.clone(), name.clone());
@@ -311,8 +350,8 @@ impl Host {
         match phase {
             phase if waits(phase) => group.waits.as_ref().map(|why| format!("waits: {why}")),
             GangPhase::Admitted | GangPhase::Running => {
-                let nobody = self.standing(group).bound.is_empty();
-                group.choosing.as_ref().filter(|_| nobody).map(Choosing::in_words)
+                let choosing = group.choosing.as_ref()?;
+                self.standing(group).bound.is_empty().then(|| choosing.in_words())
             }
             _ => None,
         }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Rehearsal;
 use super::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
+use crate::host::record::with;
 use crate::host::{Config, Told};
 use crate::intake::Interest;
 use crate::shelf::Shelf;
@@ -159,6 +160,61 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
     object["status"] = json!({"placement": [{"role": role, "node": "n", "members": 1}]});
     stage.show(object, false);
     assert_eq!(stage.host.recorded(&group).map(|sitting| sitting.len()), Some(1));
+}
+
+#[tokio::test]
+async fn what_a_gang_was_made_with_holds_until_it_has_a_status() {
+    let mut stage = Rehearsal::new();
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    for name in ["a", "b"] {
+        let mut member = alone(name);
+        member["metadata"]["annotations"] =
+            json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
+        stage.show(member, false);
+    }
+    stage.host.turn();
+    let group = stage.host.groups.names().next().expect("a gang").clone();
+    let (id, gang) = stage.gang(&group).expect("taken in");
+    assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
+    // Where it goes is in what is made, so nothing else is.
+    assert!(stage.host.unmade.is_empty());
+    let placement = stage.host.placement(stage.host.world.gang(id).expect("taken in"));
+    let object = stage.host.gang_object(&group).expect("Muster makes its object");
+    let object = serde_json::to_value(with(object, &placement)).expect("plain");
+    let recorded = |stage: &mut Rehearsal, status: Option<Value>, labels: Option<Value>| {
+        let mut object = object.clone();
+        if let Some(status) = status {
+            object["status"] = status;
+        }
+        if let Some(labels) = labels {
+            object["metadata"]["labels"] = labels;
+        }
+        stage.show(object, false);
+        let all = stage.host.recorded(&group).unwrap_or_default();
+        all.iter().map(|one| one.members).sum::<u16>()
+    };
+    assert_eq!(recorded(&mut stage, None, None), 2);
+    assert_eq!(recorded(&mut stage, Some(json!({"phase": "Waiting"})), None), 0);
+    let elsewhere = json!({"placement": [{"role": "worker", "node": "gone", "members": 2}]});
+    assert_eq!(recorded(&mut stage, Some(elsewhere), None), 0);
+    // What others write there is none of Muster's.
+    assert_eq!(recorded(&mut stage, None, Some(json!({}))), 0);
+}
+
+#[tokio::test]
+async fn a_gang_that_has_to_wait_has_its_object_at_once() {
+    let mut stage = Rehearsal::new();
+    for name in ["a", "b"] {
+        let mut member = alone(name);
+        member["metadata"]["annotations"] =
+            json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
+        stage.show(member, false);
+    }
+    stage.host.turn();
+    let group = stage.host.groups.names().next().expect("a gang").clone();
+    assert_eq!(stage.phase(&group), Some(&Phase::Waiting));
+    assert!(stage.host.unmade.is_empty() && stage.host.lanes.is_busy(&group));
 }
 
 #[tokio::test]

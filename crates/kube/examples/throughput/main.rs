@@ -3,6 +3,8 @@
 //!
 //! Each kind gets a fresh cluster, one after the other, in one run: what counts is how they compare.
 
+mod spent;
+
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +18,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 use serde_json::{Value, json};
+use spent::Spent;
 
 /// Requests under way at one time, for creating and for the bare loop.
 const AT_ONCE: usize = 64;
@@ -49,11 +52,13 @@ async fn main() {
             _ => Setup::bare(),
         };
         let Some(cluster) = Cluster::start_or_skip(setup).await else { return };
-        let (seconds, memory) = measure(&cluster, kind, &args).await;
+        let (seconds, memory, spent) = measure(&cluster, kind, &args).await;
         let pods = f64::from(args.gangs * args.members);
         eprintln!("{kind}: {:.0} pods per second, {seconds:.2} s", pods / seconds);
         line[kind] = json!((pods / seconds * 10.0).round() / 10.0);
         line[format!("{kind}_s")] = json!((seconds * 1_000.0).round() / 1_000.0);
+        eprintln!("{kind}: {spent:#}");
+        line[format!("{kind}_cpu_s")] = spent["cpu_s"].clone();
         if let Some(memory) = memory {
             line[format!("{kind}_rss_mib")] = json!(memory);
         }
@@ -61,7 +66,7 @@ async fn main() {
     println!("{line}");
 }
 
-async fn measure(cluster: &Cluster, kind: &str, args: &Args) -> (f64, Option<u64>) {
+async fn measure(cluster: &Cluster, kind: &str, args: &Args) -> (f64, Option<u64>, Value) {
     let client = cluster.client(Role::Admin).await;
     make_nodes(&client, args.nodes).await;
     let controller = (kind == "muster").then(|| prepare_muster(cluster, args));
@@ -73,6 +78,8 @@ async fn measure(cluster: &Cluster, kind: &str, args: &Args) -> (f64, Option<u64
         // Whoever schedules has seen all nodes before it is timed.
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
+    let processes = processes(cluster, controller.as_ref());
+    let before = Spent::so_far(&client, &processes).await;
     let began = Instant::now();
     let done = tokio::spawn(all_bound(client.clone(), args.gangs * args.members));
     let has_groups = kind == "kube_gang" || kind == "muster";
@@ -100,13 +107,23 @@ async fn measure(cluster: &Cluster, kind: &str, args: &Args) -> (f64, Option<u64
         .await;
     eprintln!("{kind}: all created after {:.2} s", began.elapsed().as_secs_f64());
     let ended = done.await.expect("the watch ends");
+    let spent = Spent::so_far(&client, &processes).await.since(&before);
     let memory = controller.map(|mut controller| {
         let memory = memory_of(&controller);
         let _ = controller.kill();
         let _ = controller.wait();
         memory
     });
-    (ended.duration_since(began).as_secs_f64(), memory)
+    (ended.duration_since(began).as_secs_f64(), memory, spent)
+}
+
+/// Everybody who takes part, by name.
+fn processes(cluster: &Cluster, controller: Option<&Child>) -> Vec<(String, u32)> {
+    let mut all: Vec<(String, u32)> =
+        cluster.processes().into_iter().map(|(tool, id)| (tool.to_string(), id)).collect();
+    all.push(("clients".to_owned(), std::process::id()));
+    all.extend(controller.map(|controller| ("muster-controller".to_owned(), controller.id())));
+    all
 }
 
 /// Nodes that are ready and stay so, since nobody looks after them.
