@@ -12,7 +12,7 @@ use muster_core::resource::{CPU, MEMORY};
 use super::gang::Gang;
 use crate::clock::Clock;
 use crate::intake::{Record, Task};
-use crate::keeper::{Limits, MARK, MemberPlan, RunPlan};
+use crate::keeper::{Host, Limits, MARK, MemberPlan, OWN_NAME, RunPlan};
 use crate::nodes::Machine;
 
 /// How long members that are told to stop have at least: a process that tidies up takes a moment.
@@ -86,6 +86,11 @@ pub(super) fn plan(
         set("OMPI_MCA_orte_default_hostfile", hostfile.display().to_string());
         set("PRTE_MCA_prte_default_hostfile", hostfile.display().to_string());
         set("JOB_COMPLETION_INDEX", place.index.to_string());
+        if record.mpi.is_some() {
+            for (name, value) in for_hosts(directory_of_run) {
+                set(name, value);
+            }
+        }
         if role.request.gpu.is_some() {
             let here = machine.filter(|here| here.node.name == name(place.node));
             let number = |device: &usize| {
@@ -120,6 +125,7 @@ pub(super) fn plan(
             env,
             memory: amount(MEMORY),
             cpu_milli: amount(CPU),
+            host: host(record, &role.name, place.index),
         });
     }
     let grace = clock.wall_ms(record.spec.disruption.grace).max(LEAST_GRACE_MS);
@@ -163,9 +169,41 @@ pub(super) fn world(size: u32, next: Option<u32>) -> String {
     }
 }
 
-/// What MPI reads: every node by its address, and how many members it has. All nodes are on this machine.
+/// What MPI reads: the hosts of a job of MPI, by names that mean something to its door. Of other gangs this machine, with
+/// a slot for each member.
 pub(super) fn hostfile(plan: &RunPlan) -> String {
-    format!("127.0.0.1 slots={}\n", plan.members.len())
+    let hosts = plan.members.iter().filter_map(|member| member.host.as_ref());
+    let lines: String =
+        hosts.map(|Host { name, slots }| format!("{name} slots={slots}\n")).collect();
+    if lines.is_empty() { format!("127.0.0.1 slots={}\n", plan.members.len()) } else { lines }
+}
+
+/// What a member of a job of MPI is to `mpirun`: a host by the name its pod would have, unless it is the launcher.
+fn host(record: &Record, role: &str, index: u32) -> Option<Host> {
+    let mpi = record.mpi.as_ref()?;
+    if record.ends_with.as_deref() == Some(role) && !mpi.with_launcher {
+        return None;
+    }
+    let gang = record.spec.name.rsplit('/').next().unwrap_or_default();
+    Some(Host { name: format!("{gang}-{role}-{index}"), slots: mpi.slots })
+}
+
+/// What Open MPI is to know of hosts that are all on this machine, in its fourth generation and its fifth.
+fn for_hosts(directory: &Path) -> Vec<(&'static str, String)> {
+    let door = format!("{} door", directory.join(OWN_NAME).display());
+    vec![
+        ("OMPI_MCA_plm_rsh_agent", door.clone()),
+        ("PRTE_MCA_plm_ssh_agent", door),
+        // Their names are nobody's to look up.
+        ("OMPI_MCA_if_base_do_not_resolve", "1".to_owned()),
+        // Some machines have no network but the one within; by default that one is left out.
+        ("OMPI_MCA_btl_tcp_if_exclude", "sppp".to_owned()),
+        // Each of them would bind its first rank to the machine's first core.
+        ("OMPI_MCA_hwloc_base_binding_policy", "none".to_owned()),
+        ("PRTE_MCA_hwloc_default_binding_policy", "none".to_owned()),
+        // None of them knows that others wait on the same cores.
+        ("OMPI_MCA_mpi_yield_when_idle", "1".to_owned()),
+    ]
 }
 
 /// A port that nobody uses now. It is below those that systems hand out by themselves, so that no connection of somebody

@@ -3,7 +3,7 @@
 //! Workers must outlive the control plane, and somebody must be there to hear how they end. So the control plane writes
 //! down what to run (`plan`), starts a keeper, and may be killed at any instant after that. The keeper holds all members
 //! behind one gate (`gate`), opens it when the last is there, keeps what they print (`print`), holds them to their limits
-//! (`limits`), and writes down what becomes of them (`journal`). Whoever is started again reads the journal, or asks the
+//! (`limits`), lets `mpirun` start ranks beside them (`door`), and writes down what becomes of them (`journal`). Whoever is started again reads the journal, or asks the
 //! keeper that still lives through its socket (`talk`).
 //!
 //! The gate is a pipe that every member waits on. To open it is to write as many bytes as there are members. A keeper
@@ -13,6 +13,7 @@
 //!
 //! Deliberately not here: any decision. A keeper does not start a gang again, nor somewhere else.
 
+mod door;
 mod gate;
 mod journal;
 mod keep;
@@ -23,17 +24,21 @@ mod plan;
 mod print;
 mod talk;
 
+pub use door::door;
 pub use gate::gate;
 pub use keep::keep;
 
 pub(crate) use journal::{Ending, Exit, Record, last_alive, read as read_journal};
 pub(crate) use left::{MARK, kill_left_over};
-pub(crate) use plan::{Limits, MemberPlan, RunPlan};
+pub(crate) use plan::{Host, Limits, MemberPlan, RunPlan};
 pub(crate) use print::{numbered, page_of};
 pub(crate) use talk::{Keeping, Order};
 
 /// This very program, also when another version of it was put in its place since it was started.
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
+
+/// The same program by a name in the run's directory, for others to start while its keeper lives.
+pub(crate) const OWN_NAME: &str = "muster";
 
 /// Where the plan of a run is, in its directory.
 pub(crate) const PLAN: &str = "run.json";

@@ -62,6 +62,18 @@ pub(crate) struct MemberPlan {
     pub memory: Option<u64>,
     /// Thousandths of a CPU it may use.
     pub cpu_milli: Option<u64>,
+    /// What it is to MPI, where `mpirun` may start ranks beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+}
+
+/// A member as a host in MPI's hostfile.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Host {
+    /// Its name there.
+    pub name: String,
+    /// How many ranks it has room for.
+    pub slots: u32,
 }
 
 impl RunPlan {
