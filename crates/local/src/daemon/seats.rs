@@ -12,7 +12,7 @@ use muster_core::resource::{CPU, MEMORY};
 use super::gang::Gang;
 use crate::clock::Clock;
 use crate::intake::{Record, Task};
-use crate::keeper::{Host, Limits, MARK, MemberPlan, OWN_NAME, RunPlan};
+use crate::keeper::{Host, Limits, MARK, MemberPlan, RunPlan};
 use crate::nodes::Machine;
 
 /// How long members that are told to stop have at least: a process that tidies up takes a moment.
@@ -87,8 +87,8 @@ pub(super) fn plan(
         set("PRTE_MCA_prte_default_hostfile", hostfile.display().to_string());
         set("JOB_COMPLETION_INDEX", place.index.to_string());
         if record.mpi.is_some() {
-            for (name, value) in for_hosts(directory_of_run) {
-                set(name, value);
+            for (name, value) in FOR_HOSTS {
+                set(name, value.to_owned());
             }
         }
         if role.request.gpu.is_some() {
@@ -189,22 +189,17 @@ fn host(record: &Record, role: &str, index: u32) -> Option<Host> {
 }
 
 /// What Open MPI is to know of hosts that are all on this machine, in its fourth generation and its fifth.
-fn for_hosts(directory: &Path) -> Vec<(&'static str, String)> {
-    let door = format!("{} door", directory.join(OWN_NAME).display());
-    vec![
-        ("OMPI_MCA_plm_rsh_agent", door.clone()),
-        ("PRTE_MCA_plm_ssh_agent", door),
-        // Their names are nobody's to look up.
-        ("OMPI_MCA_if_base_do_not_resolve", "1".to_owned()),
-        // Some machines have no network but the one within; by default that one is left out.
-        ("OMPI_MCA_btl_tcp_if_exclude", "sppp".to_owned()),
-        // Each of them would bind its first rank to the machine's first core.
-        ("OMPI_MCA_hwloc_base_binding_policy", "none".to_owned()),
-        ("PRTE_MCA_hwloc_default_binding_policy", "none".to_owned()),
-        // None of them knows that others wait on the same cores.
-        ("OMPI_MCA_mpi_yield_when_idle", "1".to_owned()),
-    ]
-}
+const FOR_HOSTS: [(&str, &str); 5] = [
+    // Their names are nobody's to look up.
+    ("OMPI_MCA_if_base_do_not_resolve", "1"),
+    // Some machines have no network but the one within, which it leaves out by default. This leaves out nothing.
+    ("OMPI_MCA_btl_tcp_if_exclude", "sppp"),
+    // Each of them would bind its first rank to the machine's first core.
+    ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+    ("PRTE_MCA_hwloc_default_binding_policy", "none"),
+    // None of them knows that others wait on the same cores.
+    ("OMPI_MCA_mpi_yield_when_idle", "1"),
+];
 
 /// A port that nobody uses now. It is below those that systems hand out by themselves, so that no connection of somebody
 /// else takes it before the first member does; and runs look for theirs in different places.

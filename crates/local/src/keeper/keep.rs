@@ -72,11 +72,6 @@ async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
         // Its members have run, or are done. Nothing is run twice.
         return Ok(ExitCode::from(KEPT));
     }
-    if plan.members.iter().any(|member| member.host.is_some()) {
-        let name = directory.join(super::OWN_NAME);
-        let _ = std::fs::remove_file(&name);
-        std::os::unix::fs::symlink(format!("/proc/{}/exe", std::process::id()), name)?;
-    }
     let short = ShortPath::of(directory)?;
     let _ = std::fs::remove_file(&short.path);
     let listener = UnixListener::bind(&short.path)?;

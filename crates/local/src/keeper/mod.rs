@@ -37,9 +37,6 @@ pub(crate) use talk::{Keeping, Order};
 /// This very program, also when another version of it was put in its place since it was started.
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
 
-/// The same program by a name in the run's directory, for others to start while its keeper lives.
-pub(crate) const OWN_NAME: &str = "muster";
-
 /// Where the plan of a run is, in its directory.
 pub(crate) const PLAN: &str = "run.json";
 /// Where its journal is.

@@ -68,7 +68,7 @@ fn a_program_of_mpi_runs_on_the_nodes_of_its_workers() {
     if !is_installed(&["mpirun", "mpicc"]) {
         return;
     }
-    let place = Place::new("mpi");
+    let place = Place::new("mpi of mine");
     let example =
         std::fs::read_to_string(crate::muster::root().join("examples/workloads/mpi.yaml"));
     let text = format!("{}---{POOL}", example.expect("an example"));
