@@ -13,6 +13,7 @@
 //!
 //! Deliberately not here: any decision. A keeper does not start a gang again, nor somewhere else.
 
+mod change;
 mod door;
 mod gate;
 mod journal;
@@ -28,6 +29,7 @@ pub use door::door;
 pub use gate::gate;
 pub use keep::keep;
 
+pub(crate) use change::Change;
 pub(crate) use journal::{Ending, Exit, Record, last_alive, read as read_journal};
 pub(crate) use left::{MARK, kill_left_over};
 pub(crate) use plan::{Host, Limits, MemberPlan, RunPlan};
@@ -45,5 +47,9 @@ pub(crate) const JOURNAL: &str = "journal.jsonl";
 pub(crate) const LOCK: &str = "lock";
 /// Where the keeper listens.
 pub(crate) const SOCKET: &str = "socket";
+/// Where members find how many they are, and how many they are about to be.
+pub(crate) const WORLD: &str = "world.json";
+/// Where MPI finds them.
+pub(crate) const HOSTFILE: &str = "hostfile";
 /// Where what members print is.
 pub(crate) const LOGS: &str = "logs";

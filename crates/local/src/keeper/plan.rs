@@ -96,10 +96,15 @@ impl RunPlan {
             return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
         }
         std::fs::create_dir_all(directory.join(super::LOGS))?;
+        self.replace(directory)
+    }
+
+    /// Writes the plan over what is there.
+    pub(super) fn replace(&self, directory: &Path) -> std::io::Result<()> {
         let part = directory.join("run.json.part");
         std::fs::write(&part, serde_json::to_vec(self).map_err(std::io::Error::other)?)?;
         std::fs::File::open(&part)?.sync_all()?;
-        std::fs::rename(part, path)
+        std::fs::rename(part, directory.join(super::PLAN))
     }
 }
 
