@@ -1,4 +1,5 @@
-//! `muster keep` and `muster gate`: what stands between the control plane and a gang's workers. Nobody types these.
+//! `muster keep`, `muster gate` and `muster door`: what stands between the control plane and a gang's workers, and between
+//! them. Nobody types these.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,10 +23,25 @@ pub(crate) struct GateArgs {
     command: Vec<String>,
 }
 
+/// Run a command beside a member of the gang this process belongs to, as `ssh` would. Started by `mpirun`.
+#[derive(ClapArgs)]
+#[command(hide = true)]
+pub(crate) struct DoorArgs {
+    /// The member, by its name in the hostfile
+    host: String,
+    /// What to run, for a shell
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    command: Vec<String>,
+}
+
 pub(crate) fn keep(args: &KeepArgs) -> ExitCode {
     muster_local::keep(&args.directory)
 }
 
 pub(crate) fn gate(args: &GateArgs) -> ExitCode {
     muster_local::gate(&args.command)
+}
+
+pub(crate) fn door(args: &DoorArgs) -> ExitCode {
+    muster_local::door(&args.host, &args.command)
 }

@@ -68,6 +68,7 @@ enum Command {
     Completions(completions::Args),
     Keep(keep::KeepArgs),
     Gate(keep::GateArgs),
+    Door(keep::DoorArgs),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         Command::Rehearse(args) => rehearse::run(&args),
         Command::Keep(args) => return keep::keep(&args),
         Command::Gate(args) => return keep::gate(&args),
+        Command::Door(args) => return keep::door(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Check(args) => check::run(&args),

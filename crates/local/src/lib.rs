@@ -19,7 +19,7 @@ pub mod why;
 
 pub use daemon::{Keep, Watch, Watcher};
 pub use intake::{Intake, check_files, read_files};
-pub use keeper::{gate, keep};
+pub use keeper::{door, gate, keep};
 pub use local::{EndError, Local, Options, StartError};
 pub use nodes::{Machine, cloud_of, this_machine};
 pub use store::StoreError;

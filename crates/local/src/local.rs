@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use muster_api::crd::Stamp;
 use muster_core::time::Time;
@@ -186,6 +187,9 @@ impl Local {
     }
 }
 
+/// How long a directory may take to be let go of by somebody who is gone.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Takes the data directory for this process alone.
 fn lock(data: &Path) -> Result<File, StartError> {
     let failed = |error| StartError::Directory { data: data.to_owned(), error };
@@ -195,7 +199,13 @@ fn lock(data: &Path) -> Result<File, StartError> {
     private.recursive(true).mode(0o700).create(data.join("runs")).map_err(failed)?;
     let options = File::options().read(true).write(true).create(true).truncate(false).clone();
     let mut lock = options.open(data.join(LOCK)).map_err(failed)?;
-    if lock.try_lock().is_err() {
+    // Whoever had it and was killed as it started a keeper has it until that one has begun.
+    let began = Instant::now();
+    while lock.try_lock().is_err() {
+        if began.elapsed() < LOCK_PATIENCE {
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        }
         let mut text = String::new();
         let _ = lock.read_to_string(&mut text);
         return Err(StartError::InUse { data: data.to_owned(), pid: text.trim().parse().ok() });

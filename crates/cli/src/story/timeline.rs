@@ -1,6 +1,6 @@
 //! A line per thing worth knowing, and under them, on a terminal, where every gang stands right now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{Discriminant, discriminant};
 
 use console::{Style, StyledObject, style};
@@ -45,8 +45,9 @@ pub(crate) struct Timeline {
     /// When the story began, and how fast it is told.
     from: Time,
     speed: f64,
-    /// Gangs that are not over, those to come among them.
-    left: usize,
+    /// Gangs there are to be, and those that have come. One that is retried comes again.
+    expected: usize,
+    come: BTreeSet<String>,
 }
 
 impl Timeline {
@@ -54,7 +55,8 @@ impl Timeline {
     pub(crate) fn new(names: impl ExactSizeIterator<Item = usize>) -> Self {
         Self {
             board: Board::new(),
-            left: names.len(),
+            expected: names.len(),
+            come: BTreeSet::new(),
             gangs: BTreeMap::new(),
             orders: BTreeMap::new(),
             starting: BTreeMap::new(),
@@ -76,7 +78,7 @@ impl Timeline {
         match fact {
             Fact::GangSubmitted { gang, spec } => self.submitted(now, *gang, spec),
             Fact::GangRefused { name, why } => {
-                self.left -= 1;
+                self.come.insert(name.to_string());
                 self.line(now, &style("refused").red(), name, why);
             }
             Fact::GangCancelled { gang } => {
@@ -169,7 +171,7 @@ impl Timeline {
         if coming > 0 {
             nodes += &format!(", {coming} coming");
         }
-        if self.left == 0 {
+        if self.gangs.is_empty() && self.come.len() >= self.expected {
             nodes += "; every gang is done, idle nodes are given back soon";
         }
         let mut lines = vec![self.head(&self.clock(now), &style("now").dim(), &nodes)];
@@ -204,6 +206,7 @@ impl Timeline {
 
     fn submitted(&mut self, now: Time, gang: GangId, spec: &GangSpec) {
         let name = spec.name.to_string();
+        self.come.insert(name.clone());
         self.gangs.insert(
             gang,
             Line { name, started: None, told: None, stopping: false, resizing: None },
@@ -274,7 +277,6 @@ impl Timeline {
         });
         self.gang_line(now, &style("done").green(), gang, &text);
         self.gangs.remove(&gang);
-        self.left -= 1;
     }
 
     fn released(&mut self, world: &World, claim: ClaimId) {

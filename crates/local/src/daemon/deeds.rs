@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::attend::attend;
 use super::{Daemon, Input, seats};
-use crate::keeper::{Order, PROGRAM, RunPlan};
+use crate::keeper::{HOSTFILE, Order, PROGRAM, RunPlan, WORLD};
 
 /// How long after a keeper could not be started it is tried again.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -96,9 +96,9 @@ impl Daemon {
 /// Starts a keeper, which outlives this process. What is returned is done when the keeper is.
 fn launch(plan: &RunPlan, directory: &std::path::Path) -> std::io::Result<JoinHandle<()>> {
     plan.write(directory)?;
-    std::fs::write(directory.join("hostfile"), seats::hostfile(plan))?;
+    std::fs::write(directory.join(HOSTFILE), seats::hostfile(&plan.members))?;
     let members = u32::try_from(plan.members.len()).unwrap_or(u32::MAX);
-    std::fs::write(directory.join(seats::WORLD), seats::world(members, None))?;
+    std::fs::write(directory.join(WORLD), seats::world(members, None))?;
     let complaints = std::fs::File::create(directory.join("keeper.err"))?;
     let mut keeper = Command::new(PROGRAM)
         .arg0("muster")

@@ -1,6 +1,6 @@
 //! A gang as the control plane knows it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use muster_core::gang::Seat;
@@ -9,8 +9,9 @@ use muster_core::time::Time;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::seats;
 use crate::intake::Record;
-use crate::keeper::Order;
+use crate::keeper::{Order, Record as Kept};
 
 /// The latest gang of a name.
 #[derive(Debug)]
@@ -49,6 +50,12 @@ pub(super) struct Run {
     pub(super) number: u64,
     /// Where they sit.
     pub(super) seats: Vec<Seat>,
+    /// The same by number, which each of them keeps, and the number that comes next.
+    pub(super) members: BTreeMap<u32, Seat>,
+    pub(super) next: u32,
+    /// Whether its keeper can have other members while some go on, and when it last had; on the wall.
+    pub(super) can_change: bool,
+    pub(super) changed_at: i64,
     pub(super) opened: bool,
     /// Whether it was told that they have started.
     pub(super) shown: bool,
@@ -69,9 +76,14 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new(number: u64, seats: Vec<Seat>) -> Self {
+        let members: BTreeMap<u32, Seat> = (0..).zip(seats::one_by_one(&seats)).collect();
         Self {
             number,
             seats,
+            next: members.len() as u32,
+            members,
+            can_change: false,
+            changed_at: 0,
             opened: false,
             shown: false,
             resized: false,
@@ -86,9 +98,23 @@ impl Run {
 }
 
 impl Run {
+    /// Takes from a journal what is known of the members since they last changed, as far as that was heard before.
+    pub(super) fn remember(&mut self, changed: Option<i64>, journal: &[Kept]) {
+        for record in journal {
+            match record {
+                Kept::Begun { resizes, .. } => self.can_change = *resizes,
+                Kept::Resized { at, members, next } if changed == Some(*at) => {
+                    self.members = members.iter().copied().collect();
+                    (self.next, self.changed_at) = (*next, *at);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Whether every member is known to have done its work, whatever became of who kept them.
     pub(super) fn is_done(&self) -> bool {
-        !self.broken && self.exited.len() == muster_core::gang::members_of(&self.seats) as usize
+        !self.broken && self.members.keys().all(|number| self.exited.contains(number))
     }
 }
 

@@ -17,6 +17,7 @@ mod hear;
 mod outbox;
 mod questions;
 mod rehearse;
+mod resize;
 mod resume;
 mod retain;
 mod runs;

@@ -311,7 +311,7 @@ impl Daemon {
             let Some(gang) = self.gangs.get_mut(&name) else { continue };
             let resize = self.world.gang(id).and_then(|gang| gang.resize.clone());
             match latest.remove(&gang.uid) {
-                Some(OpenRun { run: number, started, .. }) => {
+                Some(OpenRun { run: number, started, changed, .. }) => {
                     // One that has started and is to be resized is still what it was. One that has not is what it is to
                     // become, or just beginning.
                     let opened = started.is_some();
@@ -327,12 +327,14 @@ impl Daemon {
                     let mut run = Run::new(number, now);
                     // What is written of it is no news when its keeper says it again.
                     (run.opened, run.shown) = (opened, opened);
+                    let directory = self.directory.join("runs").join(number.to_string());
+                    let known = crate::keeper::read_journal(&directory);
+                    run.remember(changed, known.as_deref().unwrap_or_default());
                     gang.run = Some(run);
                     gang.resizes = resize.as_ref().filter(|_| !opened).map(|one| one.to.clone());
                     gang.started = run_began(&phase).map(|at| (at, None));
                     self.runs.insert(number, name.clone());
-                    let directory = self.run_directory(number);
-                    match crate::keeper::read_journal(&directory) {
+                    match known {
                         Ok(known) if !opened && known.is_empty() && !is_locked(&directory) => {
                             self.keeper_gone(number, 0, None);
                         }

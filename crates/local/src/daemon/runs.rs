@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_core::gang::{Phase, Seat, Signal, members_of, nodes_of, without};
+use muster_core::gang::{Phase, Seat, Signal, members_of};
 use muster_core::id::GangId;
 use muster_core::money::Money;
 use muster_core::plan::StopReason;
@@ -35,27 +35,7 @@ impl Daemon {
 
     /// Writes a run down, and has its keeper started.
     fn begin_run(&mut self, name: &Arc<str>, seats: &[Seat], waited: u64) {
-        let gang = &self.gangs[name];
-        let roles = &gang.record.spec.roles;
-        let (mut gpu_milli, mut cpu_milli) = (0, 0);
-        for seat in seats {
-            let request = &roles[usize::from(seat.role)].request;
-            gpu_milli += request.gpu_milli() * u64::from(seat.members);
-            let cpu = request.amounts.get(CPU).copied().unwrap_or_default();
-            cpu_milli += cpu * u64::from(seat.members);
-        }
-        let row = RunRow {
-            gang: gang.uid,
-            name,
-            queue: &gang.record.spec.queue,
-            user: &gang.record.spec.user,
-            gpu_milli,
-            cpu_milli,
-            hourly: self.hourly(roles, seats).0,
-            waited_ms: self.clock.wall_ms(muster_core::time::Span(waited)),
-            decided: wall_now(),
-            members: members_of(seats),
-        };
+        let row = self.row(name, seats, waited);
         let added = self.store.add_run(&row);
         let Some(number) = self.keep(added) else { return };
         let directory = self.run_directory(number);
@@ -70,7 +50,32 @@ impl Daemon {
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
     }
 
-    fn ground(&self) -> seats::Ground<'_> {
+    /// What is written of a run that has these seats.
+    pub(super) fn row<'a>(&'a self, name: &'a str, seats: &[Seat], waited: u64) -> RunRow<'a> {
+        let gang = &self.gangs[name];
+        let roles = &gang.record.spec.roles;
+        let (mut gpu_milli, mut cpu_milli) = (0, 0);
+        for seat in seats {
+            let request = &roles[usize::from(seat.role)].request;
+            gpu_milli += request.gpu_milli() * u64::from(seat.members);
+            let cpu = request.amounts.get(CPU).copied().unwrap_or_default();
+            cpu_milli += cpu * u64::from(seat.members);
+        }
+        RunRow {
+            gang: gang.uid,
+            name,
+            queue: &gang.record.spec.queue,
+            user: &gang.record.spec.user,
+            gpu_milli,
+            cpu_milli,
+            hourly: self.hourly(roles, seats).0,
+            waited_ms: self.clock.wall_ms(muster_core::time::Span(waited)),
+            decided: wall_now(),
+            members: members_of(seats),
+        }
+    }
+
+    pub(super) fn ground(&self) -> seats::Ground<'_> {
         let machine = self.machine.as_ref();
         seats::Ground { world: &self.world, clock: &self.clock, machine }
     }
@@ -126,40 +131,14 @@ impl Daemon {
         }
     }
 
-    /// Gives a gang other seats: its members save, stop, and start again as so many.
-    pub(super) fn resize(&mut self, id: GangId, seats: &[Seat]) {
-        let Some(name) = self.names.get(&id).cloned() else { return };
-        let Some(gang) = self.gangs.get_mut(&name) else { return };
-        let Some(run) = &mut gang.run else { return };
-        if gang.resizes.as_deref() == Some(seats) || run.seats == seats {
-            return;
-        }
-        let (from, to) = (members_of(&run.seats), members_of(seats));
-        let joins = nodes_of(&without(seats, &run.seats));
-        gang.resizes = Some(seats.to_vec());
-        let disruption = &gang.record.spec.disruption;
-        let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
-        let signal = gang.record.care.resize_signal.or(saves).map_or(15, number_of);
-        let grace_ms = self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS);
-        let number = run.number;
-        let why = format!("it goes on with {to} members instead of {from}");
-        let order = Order::Stop { signal, grace_ms, why: why.clone() };
-        let told = tell(run, order);
-        // Written before they are told: whoever hears the signal finds what is to come.
-        let file = self.run_directory(number).join(seats::WORLD);
-        self.deeds.push(Deed::Write(file, seats::world(from, Some(to))));
-        self.deeds.extend(told);
-        self.fact(&Fact::GangResizing { gang: id, from, to, joins });
-        self.say(&name, "Resizing", why, false);
-    }
-
     /// A keeper says something. What is known already is said again after a restart.
     pub(super) fn kept(&mut self, number: u64, record: Record) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
         match record {
-            Record::Begun { .. } | Record::Ready { .. } => {}
+            Record::Begun { resizes, .. } => run.can_change = resizes,
+            Record::Ready { .. } => {}
             Record::Opened { at } if !run.opened => {
                 run.opened = true;
                 let written = self.store.run_started(number, at);
@@ -175,8 +154,12 @@ impl Daemon {
             }
             Record::Stopping { .. } => run.broken = true,
             Record::Warned { what, .. } => self.say(&name, "Warned", what, true),
+            Record::Resized { at, members, next } if at > run.changed_at => {
+                self.has_changed(&name, at, &members.into_iter().collect(), next);
+            }
+            Record::Resized { .. } => {}
             Record::Exited(exit) => {
-                run.broken |= !exit.is_good();
+                run.broken |= !exit.is_good() && !exit.leaving;
                 if run.exited.insert(exit.rank) {
                     let written = self.store.member_ended(number, &exit);
                     self.keep(written);
@@ -215,11 +198,11 @@ impl Daemon {
         if std::mem::replace(&mut run.shown, true) {
             return;
         }
-        let (seats, resized) = (run.seats.clone(), run.resized);
+        let (taken, resized) = (run.seats.clone(), run.resized);
         let spread = self.clock.world_span(spread_us);
         let mut at = Time(self.now.0 - spread.0 as i64);
         // The first of all went through the gate that much before the last.
-        for seat in one_by_one(&seats) {
+        for seat in seats::one_by_one(&taken) {
             self.fact_at(at, &Fact::members_started(id, &seat));
             at = self.now;
         }
@@ -227,7 +210,7 @@ impl Daemon {
             true => Fact::GangResized { gang: id },
             false => Fact::GangStarted { gang: id },
         });
-        let members = muster_api::figures::count(members_of(&seats) as usize, "member");
+        let members = muster_api::figures::count(members_of(&taken) as usize, "member");
         let spread = spread_us as f64 / 1_000.0;
         let what = format!("{members} started together (spread {spread:.1} ms)");
         self.say(name, "Started", what, false);
@@ -253,7 +236,7 @@ impl Daemon {
         let gang = self.gangs.get_mut(name).expect("just seen");
         let Some(id) = gang.id else { return };
         if run.opened {
-            for seat in one_by_one(&run.seats) {
+            for seat in seats::one_by_one(&run.seats) {
                 self.fact(&Fact::members_stopped(id, &seat));
             }
         }
@@ -399,7 +382,7 @@ fn complaint(directory: &std::path::Path) -> String {
     last.unwrap_or("their keeper was gone without a word").to_owned()
 }
 
-fn number_of(signal: Signal) -> i32 {
+pub(super) fn number_of(signal: Signal) -> i32 {
     use rustix::process::Signal as System;
     match signal {
         Signal::SigUsr1 => System::USR1,
@@ -413,11 +396,4 @@ fn number_of(signal: Signal) -> i32 {
         Signal::SigWinch => System::WINCH,
     }
     .as_raw()
-}
-
-/// A seat for each member.
-fn one_by_one(seats: &[Seat]) -> Vec<Seat> {
-    let each =
-        |seat: &Seat| std::iter::repeat_n(Seat { members: 1, ..*seat }, usize::from(seat.members));
-    seats.iter().flat_map(each).collect()
 }

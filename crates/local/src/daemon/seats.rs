@@ -12,7 +12,7 @@ use muster_core::resource::{CPU, MEMORY};
 use super::gang::Gang;
 use crate::clock::Clock;
 use crate::intake::{Record, Task};
-use crate::keeper::{Limits, MARK, MemberPlan, RunPlan};
+use crate::keeper::{HOSTFILE, Host, Limits, MARK, MemberPlan, RunPlan, WORLD};
 use crate::nodes::Machine;
 
 /// How long members that are told to stop have at least: a process that tidies up takes a moment.
@@ -20,6 +20,7 @@ pub(super) const LEAST_GRACE_MS: u64 = 2_000;
 
 /// A member before it has its environment.
 struct Place {
+    number: u32,
     role: usize,
     index: u32,
     node: NodeIdx,
@@ -41,11 +42,50 @@ pub(super) fn plan(
     seats: &[Seat],
     (run, directory): (u64, &Path),
 ) -> RunPlan {
+    let record = &gang.record;
+    let mut index = vec![0u32; record.spec.roles.len()];
+    let mut places = Vec::new();
+    for (number, seat) in (0..).zip(one_by_one(seats)) {
+        let next = &mut index[usize::from(seat.role)];
+        places.push(place(number, &seat, *next));
+        *next += 1;
+    }
+    let grace = on.clock.wall_ms(record.spec.disruption.grace).max(LEAST_GRACE_MS);
+    RunPlan {
+        gang: record.spec.name.clone(),
+        run,
+        uid: gang.uid,
+        members: members(on, gang, &places, (run, directory)),
+        ends_with: record.ends_with.clone(),
+        time_limit_ms: record.care.time_limit.map(|limit| on.clock.wall_ms(limit)),
+        grace_ms: grace,
+        limits: Limits::default(),
+    }
+}
+
+/// The members of a gang that goes on with these, by number.
+pub(super) fn others(
+    on: &Ground<'_>,
+    gang: &Gang,
+    seats: &BTreeMap<u32, Seat>,
+    run: (u64, &Path),
+) -> Vec<MemberPlan> {
+    // Those who went may have had any index; a number was nobody's.
+    let places = seats.iter().map(|(number, seat)| place(*number, seat, *number));
+    members(on, gang, &places.collect::<Vec<_>>(), run)
+}
+
+/// What each of these is to run; their ranks are by their order.
+fn members(
+    on: &Ground<'_>,
+    gang: &Gang,
+    places: &[Place],
+    (run, directory): (u64, &Path),
+) -> Vec<MemberPlan> {
     let Ground { world, clock, machine } = *on;
     let record = &gang.record;
-    let places = places(record, seats);
     let mut nodes: Vec<NodeIdx> = Vec::new();
-    for place in &places {
+    for place in places {
         if !nodes.contains(&place.node) {
             nodes.push(place.node);
         }
@@ -57,10 +97,10 @@ pub(super) fn plan(
     let mut seated: BTreeMap<NodeIdx, u32> = BTreeMap::new();
     places.iter().for_each(|place| *on_node.entry(place.node).or_default() += 1);
     let directory_of_run = directory;
-    let hostfile = directory.join("hostfile");
+    let hostfile = directory.join(HOSTFILE);
     let port = free_port(run);
     let mut members = Vec::with_capacity(places.len());
-    for (rank, place) in (0u32..).zip(&places) {
+    for (rank, place) in (0u32..).zip(places) {
         let role = &record.spec.roles[place.role];
         let local = seated.entry(place.node).or_default();
         let node_rank = nodes.iter().position(|node| *node == place.node).unwrap_or_default();
@@ -80,12 +120,18 @@ pub(super) fn plan(
         set("MUSTER_NODE", name(place.node).to_string());
         set("MUSTER_NODES", nodes.len().to_string());
         set("MUSTER_RUN", run.to_string());
+        set("MUSTER_MEMBER", place.number.to_string());
         set("MUSTER_HOSTFILE", hostfile.display().to_string());
         set("MUSTER_WORLD", directory_of_run.join(WORLD).display().to_string());
         // Where Open MPI looks by itself, in its fourth and fifth generation.
         set("OMPI_MCA_orte_default_hostfile", hostfile.display().to_string());
         set("PRTE_MCA_prte_default_hostfile", hostfile.display().to_string());
         set("JOB_COMPLETION_INDEX", place.index.to_string());
+        if record.mpi.is_some() {
+            for (name, value) in FOR_HOSTS {
+                set(name, value.to_owned());
+            }
+        }
         if role.request.gpu.is_some() {
             let here = machine.filter(|here| here.node.name == name(place.node));
             let number = |device: &usize| {
@@ -112,7 +158,7 @@ pub(super) fn plan(
         env.insert(MARK.to_owned(), directory_of_run.display().to_string());
         let amount = |name: &str| role.request.amounts.get(name).copied().filter(|one| *one > 0);
         members.push(MemberPlan {
-            rank,
+            rank: place.number,
             role: role.name.clone(),
             node: name(place.node),
             command,
@@ -120,40 +166,31 @@ pub(super) fn plan(
             env,
             memory: amount(MEMORY),
             cpu_milli: amount(CPU),
+            host: host(record, &role.name, place.index),
         });
     }
-    let grace = clock.wall_ms(record.spec.disruption.grace).max(LEAST_GRACE_MS);
-    RunPlan {
-        gang: record.spec.name.clone(),
-        run,
-        uid: gang.uid,
-        members,
-        ends_with: record.ends_with.clone(),
-        time_limit_ms: record.care.time_limit.map(|limit| clock.wall_ms(limit)),
-        grace_ms: grace,
-        limits: Limits::default(),
-    }
+    members
 }
 
-/// Every member, role by role and node by node: neighbours in rank are neighbours in the building.
-fn places(record: &Record, seats: &[Seat]) -> Vec<Place> {
-    let mut places = Vec::new();
+fn place(number: u32, seat: &Seat, index: u32) -> Place {
+    let devices = seat.devices.iter().collect();
+    Place { number, role: usize::from(seat.role), index, node: seat.node, devices }
+}
+
+/// A seat for each member, role by role and node by node: neighbours in rank are neighbours in the building.
+pub(super) fn one_by_one(seats: &[Seat]) -> Vec<Seat> {
     let mut sorted = seats.to_vec();
     sorted.sort_by_key(|seat| (seat.role, seat.node, seat.devices));
-    let mut index = vec![0u32; record.spec.roles.len()];
-    for seat in sorted {
-        let role = usize::from(seat.role);
-        for _ in 0..seat.members {
-            let devices = seat.devices.iter().collect();
-            places.push(Place { role, index: index[role], node: seat.node, devices });
-            index[role] += 1;
-        }
-    }
-    places
+    let each =
+        |seat: &Seat| std::iter::repeat_n(Seat { members: 1, ..*seat }, usize::from(seat.members));
+    sorted.iter().flat_map(each).collect()
 }
 
-/// Where members find how many they are, and how many they are about to be.
-pub(super) const WORLD: &str = "world.json";
+/// What members find who go on with others: who they are now, each at its rank.
+pub(super) fn world_of(members: &BTreeMap<u32, Seat>) -> String {
+    let numbers: Vec<String> = members.keys().map(u32::to_string).collect();
+    format!("{{\"size\": {}, \"members\": [{}]}}\n", members.len(), numbers.join(", "))
+}
 
 /// What they find there.
 pub(super) fn world(size: u32, next: Option<u32>) -> String {
@@ -163,10 +200,37 @@ pub(super) fn world(size: u32, next: Option<u32>) -> String {
     }
 }
 
-/// What MPI reads: every node by its address, and how many members it has. All nodes are on this machine.
-pub(super) fn hostfile(plan: &RunPlan) -> String {
-    format!("127.0.0.1 slots={}\n", plan.members.len())
+/// What MPI reads: the hosts of a job of MPI, by names that mean something to its door. Of other gangs this machine, with
+/// a slot for each member.
+pub(super) fn hostfile(members: &[MemberPlan]) -> String {
+    let hosts = members.iter().filter_map(|member| member.host.as_ref());
+    let lines: String =
+        hosts.map(|Host { name, slots }| format!("{name} slots={slots}\n")).collect();
+    if lines.is_empty() { format!("127.0.0.1 slots={}\n", members.len()) } else { lines }
 }
+
+/// What a member of a job of MPI is to `mpirun`: a host by the name its pod would have, unless it is the launcher.
+fn host(record: &Record, role: &str, index: u32) -> Option<Host> {
+    let mpi = record.mpi.as_ref()?;
+    if record.ends_with.as_deref() == Some(role) && !mpi.with_launcher {
+        return None;
+    }
+    let gang = record.spec.name.rsplit('/').next().unwrap_or_default();
+    Some(Host { name: format!("{gang}-{role}-{index}"), slots: mpi.slots })
+}
+
+/// What Open MPI is to know of hosts that are all on this machine, in its fourth generation and its fifth.
+const FOR_HOSTS: [(&str, &str); 5] = [
+    // Their names are nobody's to look up.
+    ("OMPI_MCA_if_base_do_not_resolve", "1"),
+    // Some machines have no network but the one within, which it leaves out by default. This leaves out nothing.
+    ("OMPI_MCA_btl_tcp_if_exclude", "sppp"),
+    // Each of them would bind its first rank to the machine's first core.
+    ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+    ("PRTE_MCA_hwloc_default_binding_policy", "none"),
+    // None of them knows that others wait on the same cores.
+    ("OMPI_MCA_mpi_yield_when_idle", "1"),
+];
 
 /// A port that nobody uses now. It is below those that systems hand out by themselves, so that no connection of somebody
 /// else takes it before the first member does; and runs look for theirs in different places.

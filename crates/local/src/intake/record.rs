@@ -24,6 +24,9 @@ pub(crate) struct Record {
     pub(crate) care: Care,
     /// The role whose end is the end of the gang; all members when absent.
     pub(crate) ends_with: Option<Arc<str>>,
+    /// Its members as hosts of MPI, where it is a job of MPI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mpi: Option<Mpi>,
     /// The object it was made of, as it was written.
     pub(crate) object: Value,
     /// How long after it was applied it is submitted.
@@ -41,6 +44,15 @@ pub(crate) struct Record {
     /// What its owner should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
+}
+
+/// What a job of MPI says of its workers, each of which is a host to `mpirun`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Mpi {
+    /// How many ranks each has room for.
+    pub(crate) slots: u32,
+    /// Whether the launcher is a host like the workers.
+    pub(crate) with_launcher: bool,
 }
 
 /// What the members of a role do.
@@ -78,6 +90,7 @@ impl Record {
             tasks,
             care,
             ends_with: None,
+            mpi: None,
             object,
             submit_after,
             held: false,

@@ -62,3 +62,38 @@ fn a_variable_whose_value_is_in_a_cluster_is_warned_about() {
     assert!(warnings.iter().any(|one| one.contains("variable KEY is not set")), "{warnings:?}");
     assert!(!warnings.iter().any(|one| one.contains("variable A")), "{warnings:?}");
 }
+
+#[test]
+fn workers_of_mpi_stand_by_when_they_say_nothing_and_slots_are_a_number() {
+    let job = |slots: &str| {
+        format!(
+            "
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {{name: ring}}
+spec:
+  slotsPerWorker: {slots}
+  mpiReplicaSpecs:
+    Launcher: {{template: {{spec: {{containers: [{{name: l, image: mpi, command: [mpirun, ring]}}]}}}}}}
+    Worker: {{replicas: 2, template: {{spec: {{containers: [{{name: w, image: mpi}}]}}}}}}
+"
+        )
+    };
+    let intake = read("mpi.yaml", &job("2")).expect("a job");
+    let gang = &intake.gangs[0];
+    let commands: Vec<String> = gang
+        .tasks
+        .iter()
+        .map(|task| match task {
+            Task::Run(run) => run.command.join(" "),
+            Task::Pass(_) => "passes".to_owned(),
+        })
+        .collect();
+    assert_eq!(commands, ["mpirun ring", "sleep infinity"]);
+    let mpi = gang.mpi.as_ref().expect("a job of MPI");
+    assert_eq!((mpi.slots, mpi.with_launcher), (2, false));
+    for wrong in ["0", "-1", "many"] {
+        let findings = read("mpi.yaml", &job(wrong)).expect_err("no number of slots");
+        assert!(findings[0].reason.contains("slotsPerWorker"), "{findings:?}");
+    }
+}

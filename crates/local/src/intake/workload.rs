@@ -8,7 +8,7 @@ use muster_api::{Care, Finding, RunSpec, Severity};
 use muster_core::time::Span;
 use serde_json::Value;
 
-use super::record::{Record, Task};
+use super::record::{Mpi, Record, Task};
 use super::{containers, full_name, kind_of};
 
 /// What Kubernetes counts pods on a node by.
@@ -50,8 +50,8 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
     for role in &spec.roles {
         let of = roles.iter().find(|of| *of.name == *role.name);
         let run = of.and_then(|of| of.run.clone());
-        let run = run.map(|run| as_written(kind, run));
-        let Some(run) = run else {
+        let leads = ends_with(kind, &roles).is_some_and(|leader| *leader == *role.name);
+        let Some(run) = as_written(kind, leads, run) else {
             let why = format!(
                 "role {} says no command: what its image would run is not known here",
                 role.name
@@ -74,12 +74,14 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
         time_limit: deadline.map(Span::secs),
         resize_signal: None,
     };
+    let mpi = mpi(kind, &object).map_err(wrong)?;
     let ends_with = ends_with(kind, &roles).map(Into::into);
     Ok(Record {
         spec,
         tasks,
         care,
         ends_with,
+        mpi,
         object,
         submit_after: Span::ZERO,
         held: false,
@@ -90,15 +92,32 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
     })
 }
 
-/// What MPI's workers run in a cluster is a door for the launcher, which is not needed on one machine: they stand by.
-fn as_written(kind: WorkloadKind, run: RunSpec) -> RunSpec {
-    let is_door = run.command.first().is_some_and(|word| word.ends_with("sshd"));
-    match kind {
-        WorkloadKind::MpiJob | WorkloadKind::MpiJobV1 if is_door => {
-            RunSpec { command: vec!["sleep".to_owned(), "infinity".to_owned()], ..run }
-        }
-        _ => run,
+/// What a role runs here. What MPI's workers run in a cluster is a door for the launcher, and the operator has them run it
+/// when they say nothing; here it is Muster that lets the launcher in, and they stand by.
+fn as_written(kind: WorkloadKind, leads: bool, run: Option<RunSpec>) -> Option<RunSpec> {
+    let is_mpi = matches!(kind, WorkloadKind::MpiJob | WorkloadKind::MpiJobV1);
+    let is_door = |run: &RunSpec| run.command.first().is_some_and(|word| word.ends_with("sshd"));
+    if !is_mpi || leads || run.as_ref().is_some_and(|run| !is_door(run)) {
+        return run;
     }
+    let command = vec!["sleep".to_owned(), "infinity".to_owned()];
+    Some(RunSpec { command, ..run.unwrap_or_default() })
+}
+
+/// What a job of MPI says of its hosts.
+fn mpi(kind: WorkloadKind, object: &Value) -> Result<Option<Mpi>, Vec<String>> {
+    if !matches!(kind, WorkloadKind::MpiJob | WorkloadKind::MpiJobV1) {
+        return Ok(None);
+    }
+    let slots = match object.pointer("/spec/slotsPerWorker") {
+        None | Some(Value::Null) => Some(1),
+        Some(said) => said.as_u64().and_then(|slots| u32::try_from(slots).ok()),
+    };
+    let Some(slots) = slots.filter(|slots| *slots > 0) else {
+        return Err(vec!["slotsPerWorker is no number of slots".to_owned()]);
+    };
+    let with_launcher = object.pointer("/spec/runLauncherAsWorker") == Some(&Value::Bool(true));
+    Ok(Some(Mpi { slots, with_launcher }))
 }
 
 fn finding(file: &str, field: &str, reason: String) -> Finding {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use muster_core::gang::Seat;
 use serde::{Deserialize, Serialize};
 
 /// Something that happened in a run. Times are Unix milliseconds.
@@ -18,6 +19,9 @@ pub(crate) enum Record {
         pid: u32,
         /// The system it runs on, until that is started again.
         boot: String,
+        /// Whether it can have other members while some go on. Those of older versions cannot.
+        #[serde(default)]
+        resizes: bool,
     },
     /// All members wait at the gate; their process groups, by rank.
     Ready {
@@ -44,6 +48,15 @@ pub(crate) enum Record {
         at: i64,
         /// Why.
         why: String,
+    },
+    /// It has other members from here on: whoever was to go is gone, and whoever comes may run.
+    Resized {
+        /// When; later than all before.
+        at: i64,
+        /// Everybody it has, by number, and where each sits.
+        members: Vec<(u32, Seat)>,
+        /// The number of whoever comes next.
+        next: u32,
     },
     /// A member is over.
     Exited(Exit),
@@ -76,6 +89,9 @@ pub(crate) struct Exit {
     pub signal: Option<i32>,
     /// Whether it used more memory than it may.
     pub out_of_memory: bool,
+    /// Whether it was told to go, while others stay.
+    #[serde(default)]
+    pub leaving: bool,
 }
 
 impl Exit {
@@ -117,6 +133,7 @@ impl Record {
             | Self::Opened { at }
             | Self::Started { at, .. }
             | Self::Stopping { at, .. }
+            | Self::Resized { at, .. }
             | Self::Warned { at, .. }
             | Self::Ended { at, .. } => *at,
             Self::Exited(exit) => exit.at,

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_core::gang::Seat;
 use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::clock::wall_now;
 
+use super::change::{Change, Changing};
 use super::journal::{Ending, Exit, Journal, Record, read};
 use super::left::end_children;
 use super::limits::Cage;
@@ -23,6 +25,8 @@ use super::plan::RunPlan;
 use super::print::{Page, keep_all, page_of, passed};
 use super::talk::{Order, ShortPath};
 
+/// Where the first member may listen.
+const PORT: &str = "MASTER_PORT";
 /// Returned when another keeper has the run already, or had it.
 const KEPT: u8 = 75;
 /// How long pipes are read after the last member is gone: children that nobody waits for may hold them open.
@@ -78,9 +82,11 @@ async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
     let (news, _) = broadcast::channel(4_096);
     let directory = directory.to_owned();
     let unwritten = VecDeque::new();
-    let mut keeper = Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten };
+    let settled = (0, Vec::new());
+    let mut keeper =
+        Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten, settled };
     let pid = std::process::id();
-    keeper.write(Record::Begun { at: wall_now(), pid, boot: boot() })?;
+    keeper.write(Record::Begun { at: wall_now(), pid, boot: boot(), resizes: true })?;
     let (orders, heard) = mpsc::channel(16);
     tokio::spawn(listen(listener, directory, keeper.news.clone(), orders));
     keeper.run(heard).await?;
@@ -96,6 +102,8 @@ struct Keeper {
     lock: std::fs::File,
     /// What could not be written yet, and so was not told either.
     unwritten: VecDeque<Record>,
+    /// When it was last resized, and whom it has since then.
+    settled: (i64, Vec<(u32, Seat)>),
 }
 
 /// What happens to a keeper.
@@ -167,7 +175,7 @@ impl Keeper {
         if let Some(what) = unlimited {
             self.warn(what);
         }
-        let groups: BTreeMap<u32, Pid> =
+        let mut groups: BTreeMap<u32, Pid> =
             members.iter().map(|member| (member.rank, member.group)).collect();
         let all = groups.values().map(|group| group.as_raw_nonzero().get() as u32).collect();
         self.write(Record::Ready { at: wall_now(), groups: all })?;
@@ -186,12 +194,12 @@ impl Keeper {
             return Ok(());
         }
         let (tell, happenings) = mpsc::unbounded_channel();
-        let cages = self.watch(members, &tell);
-        drop(tell);
+        let mut cages = self.watch(members, &tell, true);
         self.write(Record::Opened { at: wall_now() })?;
         // One write lets all of them through: up to a page of tickets cannot be torn apart.
         opener.write_all(&vec![1u8; groups.len()])?;
-        let ending = self.follow(&groups, &cages, orders, happenings, opener).await;
+        let ending = self.follow(&mut groups, &mut cages, orders, (tell, happenings)).await;
+        drop(opener);
         groups.values().for_each(|group| signal(*group, Signal::KILL));
         self.end(ending).await;
         drop(cages);
@@ -203,6 +211,7 @@ impl Keeper {
         &self,
         members: Vec<Member>,
         tell: &mpsc::UnboundedSender<Happening>,
+        first: bool,
     ) -> BTreeMap<u32, Cage> {
         let mut cages = BTreeMap::new();
         let mut stamps = Vec::new();
@@ -241,7 +250,8 @@ impl Keeper {
                 let _ = tell.send(Happening::Exited(rank, status));
             });
         }
-        let tell = tell.clone();
+        // That all have started is said once.
+        let Some(tell) = first.then(|| tell.clone()) else { return cages };
         tokio::spawn(async move {
             let (mut first, mut last) = (u64::MAX, 0);
             for stamp in stamps {
@@ -256,28 +266,55 @@ impl Keeper {
     /// Follows members until the last of them is gone.
     async fn follow(
         &mut self,
-        groups: &BTreeMap<u32, Pid>,
-        cages: &BTreeMap<u32, Cage>,
+        groups: &mut BTreeMap<u32, Pid>,
+        cages: &mut BTreeMap<u32, Cage>,
         mut orders: mpsc::Receiver<Order>,
-        mut happenings: mpsc::UnboundedReceiver<Happening>,
-        gate: std::io::PipeWriter,
+        (tell, mut happenings): (
+            mpsc::UnboundedSender<Happening>,
+            mpsc::UnboundedReceiver<Happening>,
+        ),
     ) -> Ending {
         let mut beat = tokio::time::interval(BEAT);
         let limit = self.plan.time_limit_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
         let mut left: BTreeMap<u32, Pid> = groups.clone();
         let mut stop: Option<Stop> = None;
+        let mut changing: Option<Changing> = None;
         while !left.is_empty() {
+            if stop.is_some() {
+                changing = None;
+            }
+            if let Some(Changing { change, .. }) =
+                changing.take_if(|changing| changing.change.going(&left).is_empty())
+            {
+                match self.join(&change, cages, &tell) {
+                    Ok(Some(came)) => {
+                        groups.extend(&came);
+                        left.extend(came);
+                    }
+                    // The disk is full: the same is tried with the next beat.
+                    Ok(None) => changing = Some(Changing { change, kill_at: None }),
+                    Err(why) => {
+                        let ending = Ending::Failed(why);
+                        stop = Some(tell_all(&left, Signal::TERM, self.plan.grace_ms, ending));
+                    }
+                }
+            }
+            let patience = changing.as_ref().and_then(|changing| changing.kill_at);
             let alarm = match &stop {
                 Some(stop) => stop.kill_at,
-                None => limit,
+                None => limit.into_iter().chain(patience).min(),
             };
             tokio::select! {
                 biased;
                 happening = happenings.recv() => match happening {
                     Some(Happening::Exited(rank, status)) => {
-                        let exit = exit(rank, status, cages.get(&rank));
+                        let mut exit = exit(rank, status, cages.get(&rank));
+                        exit.leaving = changing
+                            .as_ref()
+                            .is_some_and(|changing| changing.change.going(&left).contains(&rank));
                         left.remove(&rank);
-                        let ends = self.ends_gang(&exit, &left);
+                        let ends =
+                            if exit.leaving { None } else { self.ends_gang(&exit, &left) };
                         self.note(Record::Exited(exit));
                         if let (Some(ending), None) = (ends, &stop) {
                             let grace = self.plan.grace_ms;
@@ -306,10 +343,22 @@ impl Keeper {
                         let ending = known.unwrap_or(Ending::Stopped);
                         stop = Some(tell_all(&left, number, grace_ms, ending));
                     }
+                    Some(Order::Resize(change)) => {
+                        // What was begun is gone on with, whoever asks for it again.
+                        if stop.is_none() && changing.is_none() && self.settled.1 != change.members {
+                            changing = Some(self.change(*change, &left));
+                        }
+                    }
                     None => std::future::pending().await,
                 },
-                () = until(alarm) => {
-                    stop = Some(match stop.take() {
+                () = until(alarm) => match &mut changing {
+                    Some(changing) if changing.kill_at.is_some_and(|at| at <= Instant::now()) => {
+                        changing.kill_at = None;
+                        for rank in changing.change.going(&left) {
+                            signal(left[&rank], Signal::KILL);
+                        }
+                    }
+                    _ => stop = Some(match stop.take() {
                         Some(stop) => {
                             left.values().for_each(|group| signal(*group, Signal::KILL));
                             Stop { kill_at: None, ..stop }
@@ -319,16 +368,70 @@ impl Keeper {
                             self.note(Record::Stopping { at: wall_now(), why });
                             tell_all(&left, Signal::TERM, self.plan.grace_ms, Ending::TimedOut)
                         }
-                    });
-                }
+                    }),
+                },
                 _ = beat.tick() => {
                     self.beat();
                     let _ = self.catch_up();
                 }
             }
         }
-        drop(gate);
         stop.map_or(Ending::Succeeded, |stop| stop.ending)
+    }
+
+    /// Tells members that they will be others: those who stay, by their signal, when the files say how many; those who go,
+    /// to stop.
+    fn change(&self, change: Change, left: &BTreeMap<u32, Pid>) -> Changing {
+        for (name, text) in [(super::WORLD, &change.world), (super::HOSTFILE, &change.hostfile)] {
+            let (path, part) = (self.directory.join(name), self.directory.join("told.part"));
+            let _ = std::fs::write(&part, text).and_then(|()| std::fs::rename(part, path));
+        }
+        let going = change.going(left);
+        for (rank, group) in left {
+            let number = if going.contains(rank) { change.stop_signal } else { change.signal };
+            signal(*group, Signal::from_named_raw(number).unwrap_or(Signal::TERM));
+        }
+        let kill_at = Instant::now() + Duration::from_millis(change.grace_ms);
+        Changing { change, kill_at: Some(kill_at) }
+    }
+
+    /// Whoever was to go is gone: writes that down, and lets those who come run, all together. `None` when it cannot be
+    /// written now; an error when they cannot be started.
+    fn join(
+        &mut self,
+        change: &Change,
+        cages: &mut BTreeMap<u32, Cage>,
+        tell: &mpsc::UnboundedSender<Happening>,
+    ) -> Result<Option<BTreeMap<u32, Pid>>, String> {
+        let Change { members, next, join, .. } = change.clone();
+        let at = wall_now().max(self.settled.0 + 1);
+        let resized = Record::Resized { at, members: members.clone(), next };
+        if self.catch_up().is_err() || self.write(resized).is_err() {
+            return Ok(None);
+        }
+        self.settled = (at, members);
+        let mut coming = RunPlan { members: join, ..self.plan.clone() };
+        // The first of all listens, or listened, where the others look for it.
+        let port = self.plan.members.first().and_then(|first| first.env.get(PORT)).cloned();
+        for member in &mut coming.members {
+            member.env.extend(port.clone().map(|port| (PORT.to_owned(), port)));
+        }
+        self.plan.members.extend(coming.members.clone());
+        if let Err(error) = self.plan.replace(&self.directory) {
+            self.warn(format!("what new members print cannot be shown: {error}"));
+        }
+        if coming.members.is_empty() {
+            return Ok(Some(BTreeMap::new()));
+        }
+        let Gate { mut opener, members, unlimited } = spawn(&coming)?;
+        if let Some(what) = unlimited {
+            self.warn(what);
+        }
+        let groups: BTreeMap<u32, Pid> =
+            members.iter().map(|member| (member.rank, member.group)).collect();
+        cages.extend(self.watch(members, tell, false));
+        opener.write_all(&vec![1u8; groups.len()]).map_err(|error| format!("no gate: {error}"))?;
+        Ok(Some(groups))
     }
 
     /// How the gang ends with this exit, if it does before all are gone: a member that fails fails all of them.
@@ -372,7 +475,7 @@ fn exit(rank: u32, status: std::io::Result<std::process::ExitStatus>, cage: Opti
     let signal = status.and_then(|status| status.signal());
     let bad = code != Some(0);
     let out_of_memory = bad && cage.is_some_and(Cage::ran_out_of_memory);
-    Exit { at: wall_now(), rank, code, signal, out_of_memory }
+    Exit { at: wall_now(), rank, code, signal, out_of_memory, leaving: false }
 }
 
 /// Lets the control plane in, whenever one comes.
@@ -460,8 +563,9 @@ mod tests {
         std::fs::create_dir_all(&full).expect("a directory");
         std::os::unix::fs::symlink("/dev/full", full.join(super::super::JOURNAL)).expect("full");
         let (journal, unwritten) = (Journal::at_end_of(&full), VecDeque::new());
+        let settled = (0, Vec::new());
         let mut keeper =
-            Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten };
+            Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten, settled };
         keeper.warn("nobody depends on this".to_owned());
         keeper.note(Record::Stopping { at: 1, why: "told to".to_owned() });
         assert!(heard.try_recv().is_err() && keeper.unwritten.len() == 1);

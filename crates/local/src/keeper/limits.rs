@@ -9,7 +9,8 @@ use rustix::process::Pid;
 
 use super::plan::{MemberPlan, RunPlan};
 
-const ROOT: &str = "/sys/fs/cgroup";
+pub(super) const ROOT: &str = "/sys/fs/cgroup";
+
 /// The control groups of one member. They are removed with it.
 #[derive(Debug)]
 pub(super) struct Cage {

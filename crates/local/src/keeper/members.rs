@@ -42,6 +42,9 @@ pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, String> {
         let waits = reader.try_clone().map_err(|error| format!("no pipe: {error}"))?;
         let mut command = Command::new(super::PROGRAM);
         command.arg0("muster").arg("gate").arg("--").args(&member.command);
+        if plan.members.iter().any(|one| one.host.is_some()) {
+            command.envs(super::door::way_in());
+        }
         command.envs(&member.env).process_group(0);
         command.stdin(Stdio::from(waits)).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(directory) = &member.directory {

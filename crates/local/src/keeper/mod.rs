@@ -3,7 +3,7 @@
 //! Workers must outlive the control plane, and somebody must be there to hear how they end. So the control plane writes
 //! down what to run (`plan`), starts a keeper, and may be killed at any instant after that. The keeper holds all members
 //! behind one gate (`gate`), opens it when the last is there, keeps what they print (`print`), holds them to their limits
-//! (`limits`), and writes down what becomes of them (`journal`). Whoever is started again reads the journal, or asks the
+//! (`limits`), lets `mpirun` start ranks beside them (`door`), and writes down what becomes of them (`journal`). Whoever is started again reads the journal, or asks the
 //! keeper that still lives through its socket (`talk`).
 //!
 //! The gate is a pipe that every member waits on. To open it is to write as many bytes as there are members. A keeper
@@ -13,6 +13,8 @@
 //!
 //! Deliberately not here: any decision. A keeper does not start a gang again, nor somewhere else.
 
+mod change;
+mod door;
 mod gate;
 mod journal;
 mod keep;
@@ -23,12 +25,14 @@ mod plan;
 mod print;
 mod talk;
 
+pub use door::door;
 pub use gate::gate;
 pub use keep::keep;
 
+pub(crate) use change::Change;
 pub(crate) use journal::{Ending, Exit, Record, last_alive, read as read_journal};
 pub(crate) use left::{MARK, kill_left_over};
-pub(crate) use plan::{Limits, MemberPlan, RunPlan};
+pub(crate) use plan::{Host, Limits, MemberPlan, RunPlan};
 pub(crate) use print::{numbered, page_of};
 pub(crate) use talk::{Keeping, Order};
 
@@ -43,5 +47,9 @@ pub(crate) const JOURNAL: &str = "journal.jsonl";
 pub(crate) const LOCK: &str = "lock";
 /// Where the keeper listens.
 pub(crate) const SOCKET: &str = "socket";
+/// Where members find how many they are, and how many they are about to be.
+pub(crate) const WORLD: &str = "world.json";
+/// Where MPI finds them.
+pub(crate) const HOSTFILE: &str = "hostfile";
 /// Where what members print is.
 pub(crate) const LOGS: &str = "logs";

@@ -62,6 +62,18 @@ pub(crate) struct MemberPlan {
     pub memory: Option<u64>,
     /// Thousandths of a CPU it may use.
     pub cpu_milli: Option<u64>,
+    /// What it is to MPI, where `mpirun` may start ranks beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+}
+
+/// A member as a host in MPI's hostfile.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Host {
+    /// Its name there.
+    pub name: String,
+    /// How many ranks it has room for.
+    pub slots: u32,
 }
 
 impl RunPlan {
@@ -84,10 +96,15 @@ impl RunPlan {
             return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
         }
         std::fs::create_dir_all(directory.join(super::LOGS))?;
+        self.replace(directory)
+    }
+
+    /// Writes the plan over what is there.
+    pub(super) fn replace(&self, directory: &Path) -> std::io::Result<()> {
         let part = directory.join("run.json.part");
         std::fs::write(&part, serde_json::to_vec(self).map_err(std::io::Error::other)?)?;
         std::fs::File::open(&part)?.sync_all()?;
-        std::fs::rename(part, path)
+        std::fs::rename(part, directory.join(super::PLAN))
     }
 }
 

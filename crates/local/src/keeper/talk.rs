@@ -8,6 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
+use super::change::Change;
 use super::journal::Record;
 
 /// What a keeper can be told.
@@ -25,6 +26,8 @@ pub(crate) enum Order {
     },
     /// To send a signal to every member, and nothing else.
     Signal(i32),
+    /// To have other members, while those who stay go on.
+    Resize(Box<Change>),
 }
 
 impl Order {

@@ -68,16 +68,17 @@ fn find(data: &Path, database: &Path, name: &str, attempt: Option<u32>) -> Resul
 }
 
 fn tell(run: &Run, which: &WhichLogs, send: &mpsc::Sender<LogPart>) {
-    let members = run.plan.members.iter();
-    let wanted = members.filter(|member| which.member.is_none_or(|rank| member.rank == rank));
-    let mut streams: Vec<Stream> = Vec::new();
-    for member in wanted {
-        for stderr in [false, true] {
-            let pages = Pages::open(page_of(&run.directory, member.rank, stderr), which.tail);
-            streams.push(Stream { member: member.rank, role: member.role.clone(), stderr, pages });
-        }
-    }
+    let mut streams = streams(run, &run.plan, 0, which);
+    let (mut seen, mut written) = (run.plan.members.len(), run.plan_written());
     loop {
+        // Members that come while others go on are added at the end.
+        let again = run.plan_written();
+        if again != written
+            && let Ok(plan) = RunPlan::read(&run.directory)
+        {
+            streams.extend(self::streams(run, &plan, seen, which));
+            (seen, written) = (plan.members.len(), again);
+        }
         // Asked before the last look: what was printed by then is seen.
         let over = !which.follow || run.is_over();
         if !streams.iter_mut().all(|stream| stream.go_on(over, send)) || over {
@@ -87,7 +88,26 @@ fn tell(run: &Run, which: &WhichLogs, send: &mpsc::Sender<LogPart>) {
     }
 }
 
+/// What these members print, but for the first so many.
+fn streams(run: &Run, plan: &RunPlan, skip: usize, which: &WhichLogs) -> Vec<Stream> {
+    let members = plan.members.iter().skip(skip);
+    let wanted = members.filter(|member| which.member.is_none_or(|rank| member.rank == rank));
+    let mut streams = Vec::new();
+    for member in wanted {
+        for stderr in [false, true] {
+            let pages = Pages::open(page_of(&run.directory, member.rank, stderr), which.tail);
+            streams.push(Stream { member: member.rank, role: member.role.clone(), stderr, pages });
+        }
+    }
+    streams
+}
+
 impl Run {
+    fn plan_written(&self) -> Option<std::time::SystemTime> {
+        let about = std::fs::metadata(self.directory.join(crate::keeper::PLAN));
+        about.and_then(|about| about.modified()).ok()
+    }
+
     /// Whether nothing more will be printed: its keeper says so, or the control plane does of a keeper that was killed.
     fn is_over(&self) -> bool {
         let journal = read_journal(&self.directory).unwrap_or_default();

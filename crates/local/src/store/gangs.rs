@@ -83,7 +83,9 @@ impl Store {
         delete: &str,
     ) -> Result<Vec<u64>, StoreError> {
         self.run(|db| {
-            let mut all = db.prepare_cached(&format!("SELECT run FROM runs WHERE {whose}"))?;
+            let mut all = db.prepare_cached(&format!(
+                "SELECT run FROM runs WHERE part_of IS NULL AND {whose}"
+            ))?;
             let runs = all.query_map(them.clone(), |row| Ok(row.get::<_, i64>(0)? as u64))?;
             let runs: Vec<u64> = runs.collect::<rusqlite::Result<_>>()?;
             let mut members = db.prepare_cached("DELETE FROM members WHERE run = ?1")?;

@@ -22,7 +22,8 @@ pub(crate) use runs::{OpenRun, RunRow};
 pub(crate) use usage::{By, Sum};
 
 /// Each schema with what makes it of the one before.
-const SCHEMAS: [&str; 2] = [include_str!("schema-1.sql"), include_str!("schema-2.sql")];
+const SCHEMAS: [&str; 3] =
+    [include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -26,6 +26,8 @@ pub(crate) struct OpenRun {
     pub(crate) run: u64,
     pub(crate) gang: i64,
     pub(crate) started: Option<i64>,
+    /// When it last went on with other members.
+    pub(crate) changed: Option<i64>,
 }
 
 impl Store {
@@ -92,20 +94,38 @@ impl Store {
         self.run(|db| {
             let mut set = db.prepare_cached(
                 "UPDATE runs SET ended = max(?2, coalesce(started, ?2)), ending = ?3
-                 WHERE run = ?1 AND ended IS NULL",
+                 WHERE coalesce(part_of, run) = ?1 AND ended IS NULL",
             )?;
             set.execute((run as i64, at, ending)).map(drop)
+        })
+    }
+
+    /// A run goes on with other members, and holds something else from then on.
+    pub(crate) fn run_changed(
+        &self,
+        run: u64,
+        at: i64,
+        row: &RunRow<'_>,
+    ) -> Result<(), StoreError> {
+        self.run_ended(run, at, "resized")?;
+        let part = self.add_run(row)?;
+        self.run(|db| {
+            let mut set =
+                db.prepare_cached("UPDATE runs SET part_of = ?2, started = ?3 WHERE run = ?1")?;
+            set.execute((part as i64, run as i64, at)).map(drop)
         })
     }
 
     /// Runs that have not ended as far as is known.
     pub(crate) fn open_runs(&self) -> Result<Vec<OpenRun>, StoreError> {
         self.run(|db| {
-            let mut all =
-                db.prepare("SELECT run, gang, started FROM runs WHERE ended IS NULL ORDER BY run")?;
+            let mut all = db.prepare(
+                "SELECT coalesce(part_of, run), gang, started, iif(part_of IS NULL, NULL, started)
+                 FROM runs WHERE ended IS NULL ORDER BY run",
+            )?;
             let rows = all.query_map([], |row| {
                 let run = row.get::<_, i64>(0)? as u64;
-                Ok(OpenRun { run, gang: row.get(1)?, started: row.get(2)? })
+                Ok(OpenRun { run, gang: row.get(1)?, started: row.get(2)?, changed: row.get(3)? })
             })?;
             rows.collect()
         })
@@ -114,8 +134,9 @@ impl Store {
     /// Whether a run is over, as far as the control plane knows.
     pub(crate) fn has_ended(&self, run: u64) -> Result<bool, StoreError> {
         self.run(|db| {
-            let mut open =
-                db.prepare_cached("SELECT 1 FROM runs WHERE run = ?1 AND ended IS NULL")?;
+            let mut open = db.prepare_cached(
+                "SELECT 1 FROM runs WHERE coalesce(part_of, run) = ?1 AND ended IS NULL",
+            )?;
             Ok(!open.exists([run as i64])?)
         })
     }
@@ -123,7 +144,9 @@ impl Store {
     /// Runs of a gang, the first first.
     pub(crate) fn runs_of(&self, gang: i64) -> Result<Vec<u64>, StoreError> {
         self.run(|db| {
-            let mut all = db.prepare_cached("SELECT run FROM runs WHERE gang = ?1 ORDER BY run")?;
+            let mut all = db.prepare_cached(
+                "SELECT run FROM runs WHERE gang = ?1 AND part_of IS NULL ORDER BY run",
+            )?;
             let rows = all.query_map([gang], |row| Ok(row.get::<_, i64>(0)? as u64))?;
             rows.collect()
         })

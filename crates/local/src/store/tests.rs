@@ -170,3 +170,26 @@ fn a_run_counts_on_each_day_for_what_it_held_on_that_day() {
     let cost: f64 = sums.iter().map(|sum| sum.cost).sum();
     assert!((whole[0].cost - cost).abs() < 1e-6, "{} and {cost}", whole[0].cost);
 }
+
+#[test]
+fn a_run_that_goes_on_with_other_members_counts_for_what_it_held_when() {
+    let place = Place::new("changed");
+    let store = Store::open(&place.database()).expect("a database");
+    let gang = store.add_gang("team/a", None, &serde_json::Value::Null, 0).expect("a gang");
+    let run = store.add_run(&run_of(gang)).expect("a run");
+    store.run_started(run, 1_000).expect("started");
+    let fewer = RunRow { gpu_milli: 2_000, waited_ms: 0, members: 0, ..run_of(gang) };
+    store.run_changed(run, 3_000, &fewer).expect("changed");
+    let open = store.open_runs().expect("runs");
+    let expected = OpenRun { run, gang, started: Some(3_000), changed: Some(3_000) };
+    assert_eq!(open, [expected], "it is one run, with one directory");
+    assert!(!store.has_ended(run).expect("asked"));
+    store.run_ended(run, 5_000, "succeeded").expect("ended");
+    assert!(store.has_ended(run).expect("asked"));
+    assert_eq!(store.runs_of(gang).expect("runs"), [run]);
+    let sums = store.used(By::Gang, 0, 10_000, 10_000).expect("sums");
+    let [sum] = sums.as_slice() else { panic!("one gang: {sums:?}") };
+    assert_eq!((sum.gangs, sum.runs, sum.waited_ms), (1, 2, 500));
+    assert_eq!(sum.gpu_milli_ms, 8_000 * 2_000 + 2_000 * 2_000);
+    assert_eq!(store.forget_gangs("team/a").expect("forgotten"), [run]);
+}

@@ -20,8 +20,16 @@ GANG
 "$target/debug/muster" up --listen 127.0.0.1:0 --data "$data/up" --tokens "$data/tokens.yaml" "$data/gang.yaml" \
     > "$data/up.log" 2>&1 &
 server=$!
-# Whatever the gang has started ends with its keeper.
-trap 'kill $server; pkill -f "$data" || true; rm -rf "$data"' EXIT
+# Members end with their keepers, and keepers write down who they are. A number may be somebody else's by now.
+end_all() {
+    kill $server
+    wait $server || true
+    for pid in $(sed -n 's/^{"begun":.*"pid":\([0-9]*\).*/\1/p' "$data"/up/runs/*/journal.jsonl); do
+        if tr '\0' ' ' < "/proc/$pid/cmdline" | grep -q "keep $data/"; then kill -9 "$pid"; fi
+    done 2> /dev/null
+    rm -rf "$data"
+}
+trap end_all EXIT
 while [ ! -s "$data/up/server.json" ]; do sleep 0.1; done
 URL=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$data/up/server.json")
 export URL

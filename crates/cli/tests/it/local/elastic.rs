@@ -1,5 +1,7 @@
 //! Gangs that grow and shrink, as processes: they save, stop, and start again as so many.
 
+use serde_json::{Value, json};
+
 use super::stage::{Place, Up};
 
 const NODE: &str = "
@@ -62,29 +64,148 @@ fn an_elastic_gang_saves_and_goes_on_with_fewer_when_another_needs_the_room() {
     up.until_over("stretchy");
 }
 
+/// Who has just changed does not soon do so again; that is in the World's time.
+const FAST: [&str; 3] = ["--no-local", "--speed", "60"];
+
+/// A gang of one to four that resizes itself. Its members say when they begin, what they are told, and when they go.
+struct Stretchy {
+    place: Place,
+    up: Up,
+}
+
+impl Stretchy {
+    fn start(name: &str, on_leaving: &str) -> Self {
+        let place = Place::new(name);
+        let up = Up::start(&place.data(), &FAST);
+        let log = place.0.join("said");
+        let script = format!(
+            "trap \"cat $MUSTER_WORLD >> {0}\" USR2; trap \"{on_leaving}\" USR1; \
+             echo began $MUSTER_MEMBER as $RANK/$WORLD_SIZE in $MUSTER_RUN >> {0}; while :; do sleep 0.05; done",
+            log.display()
+        );
+        let gang = gang("stretchy", 0, "min: 1\n    max: 4", 1, &script)
+            .replace("expectedDuration: 2m", "expectedDuration: 100h\n  resizeSignal: SIGUSR2");
+        let (code, answer) = up.apply(&format!("{NODE}---{gang}"), None).expect("an answer");
+        assert_eq!(code, 200, "{answer}");
+        let one = Self { place, up };
+        one.until("began 3 as 3/4 in 1");
+        one
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.place.0.join("said")).unwrap_or_default()
+    }
+
+    fn until(&self, line: &str) {
+        self.up.until(line, |_| self.said().contains(line).then_some(()));
+    }
+
+    /// Two of its places are needed for a second.
+    fn make_way(&self, name: &str) {
+        let rigid = gang(name, 10, "min: 2", 1, "sleep 1");
+        let (code, answer) = self.up.apply(&rigid, None).expect("an answer");
+        assert_eq!(code, 200, "{answer}");
+    }
+
+    /// The same with another control plane, after the first was killed.
+    fn killed(self) -> Self {
+        let Self { place, up } = self;
+        up.kill();
+        let up = Up::start(&place.data(), &FAST);
+        Self { place, up }
+    }
+
+    fn cancel(&self) {
+        let (code, answer) = self.up.post("/v1/namespaces/default/gangs/stretchy/cancel", "");
+        assert_eq!(code, 200, "{answer}");
+        self.up.until_over("stretchy");
+    }
+}
+
 #[test]
-fn a_gang_with_a_signal_for_it_is_told_by_it_that_it_is_resized_and_to_how_many() {
-    let place = Place::new("resize-signal");
-    let log = place.0.join("sizes");
-    let up = Up::start(&place.data(), &["--no-local"]);
-    let script = format!(
-        "trap \"cat $MUSTER_WORLD >> {0}; exit 0\" USR2; echo began $RANK/$WORLD_SIZE >> {0}; \
-         while :; do sleep 0.05; done",
-        log.display()
+fn a_gang_that_resizes_itself_goes_on_with_those_who_stay() {
+    let stretchy = Stretchy::start("resize-signal", "exit 3");
+    stretchy.make_way("rigid");
+    let over = stretchy.up.until_over("rigid");
+    assert_eq!(over["status"]["phase"], "Succeeded", "{over}");
+    // Those who came have numbers that nobody had, and the ranks after those who stayed.
+    stretchy.until("began 4 as 2/4 in 1");
+    stretchy.until("began 5 as 3/4 in 1");
+    let told = || -> Vec<Value> {
+        let said = stretchy.said();
+        said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    stretchy.up.until("those who stayed know", |_| (told().len() == 4).then_some(()));
+    let told = told();
+    let stay: Vec<u64> = serde_json::from_value(told[0]["members"].clone()).expect("numbers");
+    assert_eq!((&told[0]["size"], stay.len()), (&json!(2), 2), "{told:?}");
+    let all = [stay, vec![4, 5]].concat();
+    assert_eq!(told[1], told[0]);
+    assert_eq!(told[2..], [json!({"size": 4, "members": all}), json!({"size": 4, "members": all})]);
+    assert_eq!(stretchy.said().matches("began").count(), 6, "nobody began twice");
+    let gang = stretchy.up.gang("stretchy");
+    assert_eq!(gang["status"]["members"]["ready"], 4, "{gang}");
+    stretchy.cancel();
+    let used = stretchy.up.get("/v1/usage?by=gang");
+    let used = used["items"].as_array().expect("items").iter();
+    let used = used.clone().find(|one| one["key"] == "default/stretchy").expect("its account");
+    assert_eq!(used["runs"], 6, "members that ran: {used}");
+    let left = stretchy.place.processes();
+    assert!(left.iter().all(|(_, command)| command.contains(" up ")), "{left:?}");
+}
+
+#[test]
+fn who_is_to_leave_and_does_not_is_killed_and_the_others_go_on() {
+    let stretchy = Stretchy::start("resize-stubborn", "");
+    stretchy.make_way("rigid");
+    let over = stretchy.up.until_over("rigid");
+    assert_eq!(over["status"]["phase"], "Succeeded", "{over}");
+    stretchy.until("began 4 as 2/4 in 1");
+    stretchy.until("began 5 as 3/4 in 1");
+    assert_eq!(stretchy.said().matches("began").count(), 6, "{}", stretchy.said());
+}
+
+#[test]
+fn a_control_plane_that_is_killed_while_a_gang_resizes_itself_goes_on_with_it() {
+    let mut stretchy = Stretchy::start("resize-kills", "sleep 0.3; exit 0");
+    for (round, delay_ms) in [0u64, 20, 100, 250, 400, 700, 1_200].into_iter().enumerate() {
+        let name = format!("rigid-{round}");
+        stretchy.make_way(&name);
+        std::thread::sleep(std::time::Duration::from_millis(delay_ms));
+        stretchy = stretchy.killed();
+        let over = stretchy.up.until_over(&name);
+        assert_eq!(over["status"]["phase"], "Succeeded", "{over}");
+        stretchy.until(&format!("began {} as 2/4 in 1", 4 + 2 * round));
+        stretchy.until(&format!("began {} as 3/4 in 1", 5 + 2 * round));
+    }
+    let said = stretchy.said();
+    for number in 0..18 {
+        let began = said.matches(&format!("began {number} as")).count();
+        assert_eq!(began, 1, "member {number} began once: {said}");
+    }
+    stretchy.cancel();
+    let used = stretchy.up.get("/v1/usage?by=gang");
+    let used = used["items"].as_array().expect("items").iter();
+    let used = used.clone().find(|one| one["key"] == "default/stretchy").expect("its account");
+    assert_eq!(used["runs"], 18, "members that ran: {used}");
+}
+
+#[test]
+fn a_gang_whose_keeper_is_killed_while_it_resizes_itself_ends_whole() {
+    let stretchy = Stretchy::start("resize-keeper", "sleep 1; exit 0");
+    stretchy.make_way("rigid");
+    stretchy.up.until("it is told", |_| stretchy.said().contains("\"size\": 2").then_some(()));
+    let keepers = stretchy.place.processes();
+    let keeper =
+        keepers.iter().find(|(_, what)| what.contains(" keep ") && what.contains("runs/1"));
+    let pid = keeper.expect("a keeper").0.to_string();
+    assert!(
+        std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill").success()
     );
-    let stretchy =
-        gang("stretchy", 0, "min: 1\n    max: 4", 1, &script) + "  resizeSignal: SIGUSR2\n";
-    let (code, answer) = up.apply(&format!("{NODE}---{stretchy}"), None).expect("an answer");
-    assert_eq!(code, 200, "{answer}");
-    let seen = || std::fs::read_to_string(&log).unwrap_or_default();
-    up.until("all four run", |_| seen().contains("began 3/4").then_some(()));
-    let rigid = gang("rigid", 10, "min: 2", 1, "sleep 1");
-    let (code, answer) = up.apply(&rigid, None).expect("an answer");
-    assert_eq!(code, 200, "{answer}");
-    up.until("two go on", |_| seen().contains("began 1/2").then_some(()));
-    let told = seen().matches("{\"size\": 4, \"next\": 2}").count();
-    assert_eq!(told, 4, "each of the four knew what was to come: {}", seen());
-    let (code, answer) = up.post("/v1/namespaces/default/gangs/stretchy/cancel", "");
-    assert_eq!(code, 200, "{answer}");
-    up.until_over("stretchy");
+    let over = stretchy.up.until_over("stretchy");
+    assert_eq!(over["status"]["phase"], "Failed", "it has no retries: {over}");
+    let over = stretchy.up.until_over("rigid");
+    assert_eq!(over["status"]["phase"], "Succeeded", "{over}");
+    let left = stretchy.place.processes();
+    assert!(left.iter().all(|(_, command)| command.contains(" up ")), "{left:?}");
 }

@@ -6,6 +6,7 @@ mod http;
 mod kills;
 mod leftovers;
 mod manners;
+mod mpi;
 mod rights;
 mod run;
 mod stage;

@@ -8,7 +8,7 @@ use super::stage::Place;
 use crate::muster::{command, finish, root};
 
 /// What every member of a run printed, rank by rank.
-fn printed(data: &Path, run: u64) -> Vec<String> {
+pub(super) fn printed(data: &Path, run: u64) -> Vec<String> {
     let logs = data.join("runs").join(run.to_string()).join("logs");
     let mut files: Vec<_> = std::fs::read_dir(logs).expect("logs").flatten().collect();
     files.retain(|file| file.path().extension().is_some_and(|end| end == "out"));
@@ -104,16 +104,35 @@ fn what_workers_print_is_shown_as_they_do_and_once() {
 }
 
 #[test]
-fn mpi_runs_where_it_is_installed() {
-    let there = std::process::Command::new("mpirun").arg("--version").output();
+fn a_gang_that_starts_over_is_told_of_as_one() {
+    let place = Place::new("starts-over");
+    let text = "
+kind: Gang
+metadata: {name: second-try}
+spec:
+  retries: 1
+  roles: [{name: w, min: 2, resources: {cpu: 10m}, run: {command: [sh, -c, 'test $MUSTER_RUN -gt 1']}}]
+";
+    let file = place.0.join("gang.yaml");
+    std::fs::write(&file, text).expect("written");
+    let outcome = finish(command().arg("run").arg(file)).exits(0);
+    assert_eq!(outcome.out.matches("all 2 members started together").count(), 2, "{}", outcome.out);
+    assert!(outcome.out.contains("Succeeded"), "{}", outcome.out);
+}
+
+#[test]
+fn ddp_runs_where_torch_is_installed() {
+    let there = std::process::Command::new("python3").args(["-c", "import torch"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: there is no mpirun on this machine");
+        eprintln!("SKIPPED: python3 has no torch here (pip install torch)");
         return;
     }
-    let place = Place::new("mpi");
-    let data = place.data().to_string_lossy().into_owned();
-    let outcome =
-        finish(command().args(["run", "examples/workloads/mpi.yaml", "--data", &data])).exits(0);
-    let said = printed(&place.data(), 1).concat();
-    assert!(said.contains("4 of 4"), "{said}\n{}", outcome.err);
+    for example in ["ddp", "torchrun"] {
+        let place = Place::new(example);
+        let data = place.data().to_string_lossy().into_owned();
+        let file = format!("examples/{example}.yaml");
+        let outcome = finish(command().args(["run", &file, "--data", &data])).exits(0);
+        let said = printed(&place.data(), 1);
+        assert!(said[0].contains("4 workers, loss 0.00"), "{said:?}\n{}", outcome.err);
+    }
 }

@@ -1,0 +1,164 @@
+//! Other members for gangs that run: those that resize themselves go on with whoever stays, all others save, stop, and start
+//! again as so many.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_core::gang::{Phase, Seat, Signal, members_of, nodes_of, without};
+use muster_core::id::GangId;
+use muster_core::{Event, Fact};
+
+use super::Daemon;
+use super::deeds::Deed;
+use super::gang::Run;
+use super::runs::{number_of, tell};
+use super::seats;
+use crate::keeper::{Change, Order, WORLD};
+
+impl Daemon {
+    /// Gives a gang other seats.
+    pub(super) fn resize(&mut self, id: GangId, seats: &[Seat]) {
+        let Some(name) = self.names.get(&id).cloned() else { return };
+        let Some(gang) = self.gangs.get_mut(&name) else { return };
+        let Some(run) = &gang.run else { return };
+        if gang.resizes.as_deref() == Some(seats) || run.seats == seats {
+            return;
+        }
+        let (from, to) = (members_of(&run.seats), members_of(seats));
+        let joins = nodes_of(&without(seats, &run.seats));
+        gang.resizes = Some(seats.to_vec());
+        let why = format!("it goes on with {to} members instead of {from}");
+        match gang.record.care.resize_signal {
+            Some(signal) if goes_on(run, seats) => self.replace_some(&name, seats, signal),
+            _ => self.start_over(&name, (from, to), &why),
+        }
+        self.fact(&Fact::GangResizing { gang: id, from, to, joins });
+        self.say(&name, "Resizing", why, false);
+    }
+
+    /// Stops a gang that is to start again as so many.
+    fn start_over(&mut self, name: &Arc<str>, (from, to): (u32, u32), why: &str) {
+        let Some(gang) = self.gangs.get_mut(name) else { return };
+        let Some(run) = &mut gang.run else { return };
+        let disruption = &gang.record.spec.disruption;
+        let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
+        let signal = gang.record.care.resize_signal.or(saves).map_or(15, number_of);
+        let grace_ms = self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS);
+        let number = run.number;
+        let told = tell(run, Order::Stop { signal, grace_ms, why: why.to_owned() });
+        // Written before they are told: whoever hears the signal finds what is to come.
+        let file = self.run_directory(number).join(WORLD);
+        self.deeds.push(Deed::Write(file, seats::world(from, Some(to))));
+        self.deeds.extend(told);
+    }
+
+    /// Has the keeper of a gang let some go and others in. The same is asked for again after a restart, in the same words.
+    fn replace_some(&mut self, name: &Arc<str>, seats: &[Seat], signal: Signal) {
+        let gang = &self.gangs[name];
+        let Some(run) = &gang.run else { return };
+        let (members, next) = with(run, seats);
+        let (number, directory) = (run.number, self.run_directory(run.number));
+        let all = seats::others(&self.ground(), gang, &members, (number, &directory));
+        let hostfile = seats::hostfile(&all);
+        let mut join = all;
+        join.retain(|member| !run.members.contains_key(&member.rank));
+        let disruption = &gang.record.spec.disruption;
+        let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
+        let written = self.store.add_members(number, &join);
+        let change = Change {
+            world: seats::world_of(&members),
+            members: members.into_iter().collect(),
+            next,
+            join,
+            signal: number_of(signal),
+            stop_signal: saves.map_or(15, number_of),
+            grace_ms: self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS),
+            hostfile,
+        };
+        self.keep(written);
+        let run = self.gangs.get_mut(name).and_then(|gang| gang.run.as_mut());
+        let told = run.and_then(|run| tell(run, Order::Resize(Box::new(change))));
+        self.deeds.extend(told);
+    }
+
+    /// A gang goes on with other members: whoever was to go is gone, and whoever came may run.
+    pub(super) fn has_changed(
+        &mut self,
+        name: &Arc<str>,
+        at: i64,
+        members: &BTreeMap<u32, Seat>,
+        next: u32,
+    ) {
+        let Some(gang) = self.gangs.get_mut(name) else { return };
+        let (id, Some(run)) = (gang.id, &mut gang.run) else { return };
+        let number = run.number;
+        let before = std::mem::replace(&mut run.members, members.clone());
+        (run.changed_at, run.next) = (at, next);
+        run.seats = members.values().copied().collect();
+        let of = |all: &BTreeMap<u32, Seat>, others: &BTreeMap<u32, Seat>| -> Vec<Seat> {
+            let only = all.iter().filter(|(number, _)| !others.contains_key(number));
+            only.map(|(_, seat)| *seat).collect()
+        };
+        let (gone, come) = (of(&before, members), of(members, &before));
+        let mut row = self.row(name, &members.values().copied().collect::<Vec<_>>(), 0);
+        row.members = come.len() as u32;
+        let written = self.store.run_changed(number, at, &row);
+        self.keep(written);
+        self.mark_stale();
+        let Some(id) = id else { return };
+        gone.iter().for_each(|seat| self.fact(&Fact::members_stopped(id, seat)));
+        let wanted = self.world.gang(id).filter(|gang| matches!(gang.phase, Phase::Running { .. }));
+        let wanted = wanted.and_then(|gang| gang.resize.as_ref()).map(|resize| resize.to.clone());
+        let told = wanted.filter(|to| same(to, members));
+        if let Some(to) = &told {
+            self.tell_surely(&Event::GangResized(id));
+            let gang = self.gangs.get_mut(name).expect("just seen");
+            gang.resizes = None;
+            gang.run.iter_mut().for_each(|run| run.seats = to.clone());
+        }
+        come.iter().for_each(|seat| self.fact(&Fact::members_started(id, seat)));
+        if told.is_some() {
+            self.fact(&Fact::GangResized { gang: id });
+        }
+        let count = |seats: &[Seat]| muster_api::figures::count(seats.len(), "member");
+        let what =
+            format!("{} joined and {} left while the others went on", count(&come), count(&gone));
+        self.say(name, "Resized", what, false);
+    }
+}
+
+/// Whether a run can have these seats while some of its members go on.
+fn goes_on(run: &Run, seats: &[Seat]) -> bool {
+    let stays = |number: &u32| run.members.contains_key(number) && !run.exited.contains(number);
+    run.can_change && run.opened && !run.told_to_stop && with(run, seats).0.keys().any(stays)
+}
+
+/// Who has which of these seats, and the number after theirs: whoever sits in one stays there, others get new numbers.
+fn with(run: &Run, seats: &[Seat]) -> (BTreeMap<u32, Seat>, u32) {
+    let (mut before, mut members, mut next) = (run.members.clone(), BTreeMap::new(), run.next);
+    let mut empty = Vec::new();
+    for seat in seats::one_by_one(seats) {
+        let sits = before.iter().find(|(_, taken)| **taken == seat).map(|(number, _)| *number);
+        match sits {
+            Some(number) => {
+                before.remove(&number);
+                members.insert(number, seat);
+            }
+            None => empty.push(seat),
+        }
+    }
+    for seat in empty {
+        members.insert(next, seat);
+        next += 1;
+    }
+    (members, next)
+}
+
+/// Whether members sit in these seats, and all of these.
+fn same(seats: &[Seat], members: &BTreeMap<u32, Seat>) -> bool {
+    let (mut wanted, mut taken) =
+        (seats::one_by_one(seats), members.values().copied().collect::<Vec<_>>());
+    wanted.sort_unstable();
+    taken.sort_unstable();
+    wanted == taken
+}

@@ -1,0 +1,94 @@
+//! The door of a member: `mpirun` is let in as `ssh` would let it into a host, and what it starts there is the member's.
+//!
+//! Workers of MPI are hosts of their own to it, though all of them are on this machine. So what is started on one of them
+//! has that worker's environment, its devices among it, and stays within its limits; and what Open MPI would take for the
+//! common memory of one host is kept apart.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use super::journal::{Record, read};
+use super::left::MARK;
+use super::plan::{MemberPlan, RunPlan};
+
+/// Returned when there is no such host, as `ssh` does.
+const NO_HOST: u8 = 255;
+/// Ranks of MPI have others than the members of the gang.
+const OF_MEMBERS: [&str; 6] =
+    ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"];
+/// Where Open MPI puts files that all ranks of one host share, in its fourth and fifth generation. They bear the name of
+/// the machine, and several hosts on one machine would use each other's.
+const SHARED: [&str; 6] = [
+    "OMPI_MCA_btl_vader_backing_directory",
+    "OMPI_MCA_btl_sm_backing_directory",
+    "OMPI_MCA_osc_sm_backing_directory",
+    "OMPI_MCA_osc_rdma_backing_directory",
+    "OMPI_MCA_orte_tmpdir_base",
+    "PRTE_MCA_prte_tmpdir_base",
+];
+
+/// How `mpirun` finds the door, in its fourth and fifth generation: this very program, as long as this process lives. It
+/// takes what it is told for words, so a path of the user's, which may have spaces, would not do.
+pub(super) fn way_in() -> [(&'static str, String); 2] {
+    let door = format!("/proc/{}/exe door", std::process::id());
+    [("OMPI_MCA_plm_rsh_agent", door.clone()), ("PRTE_MCA_plm_ssh_agent", door)]
+}
+
+/// Becomes a command, given as to `ssh`, that runs beside the member with this name in the run whose process this is.
+/// Returns only when it does not.
+pub fn door(host: &str, command: &[String]) -> ExitCode {
+    let Some(directory) = std::env::var_os(MARK).map(PathBuf::from) else {
+        eprintln!("this is no process of a gang: {MARK} is not set");
+        return ExitCode::from(NO_HOST);
+    };
+    let error = match enter(&directory, host) {
+        Ok(mut shell) => shell.arg(command.join(" ")).exec(),
+        Err(error) => error,
+    };
+    eprintln!("{host}: {error}");
+    ExitCode::from(NO_HOST)
+}
+
+/// A shell beside a member, that is yet to be told what to do.
+fn enter(directory: &Path, host: &str) -> std::io::Result<Command> {
+    let plan = RunPlan::read(directory)?;
+    let is_it = |member: &&MemberPlan| member.host.as_ref().is_some_and(|one| one.name == host);
+    let Some(member) = plan.members.iter().find(is_it) else {
+        return Err(std::io::Error::other("there is no such host in this gang"));
+    };
+    let shared = directory.join("mpi").join(host);
+    std::fs::create_dir_all(&shared)?;
+    share_limits(directory, member.rank);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").envs(&member.env);
+    for name in OF_MEMBERS {
+        shell.env_remove(name);
+    }
+    shell.envs(SHARED.map(|name| (name, &shared)));
+    Ok(shell)
+}
+
+/// Goes where the limits of a member hold. Where there are none, or they may not be shared, that was said before.
+fn share_limits(directory: &Path, rank: u32) {
+    let known = read(directory).unwrap_or_default();
+    let group = known.iter().rev().find_map(|record| match record {
+        Record::Ready { groups, .. } => groups.get(rank as usize).copied(),
+        _ => None,
+    });
+    let Some(pid) = group else { return };
+    let own = std::process::id().to_string();
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(kind), Some(path)) = (parts.next(), parts.next()) else { continue };
+        // In one tree groups have no kind before their path.
+        let root = Path::new(super::limits::ROOT).join(kind);
+        let group = root.join(path.trim_start_matches('/'));
+        let is_ours =
+            group.file_name().is_some_and(|name| name.to_string_lossy().starts_with("muster-"));
+        if is_ours {
+            let _ = std::fs::write(group.join("cgroup.procs"), &own);
+        }
+    }
+}
