@@ -2,12 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use muster_testkit::cluster::{Cluster, Role};
+use kube::ResourceExt;
+use kube::api::ListParams;
+use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 
 use crate::chance::{Chance, seed};
 use crate::controller::Controller;
+use crate::fate::Faults;
 use crate::leftovers::{done, remove_jobs, until_none_are_left};
 use crate::observer::Observer;
+use crate::proxy::Proxy;
 use crate::stage;
 use crate::words::{POOL, job};
 
@@ -55,6 +59,52 @@ async fn a_controller_that_is_killed_again_and_again_leaves_nothing_half_done() 
     }
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     settles(&cluster, &observer, gangs, || {}).await;
+}
+
+/// What is written of where a gang goes, in its object or in its status.
+async fn written(cluster: &Cluster, gang: &str) -> bool {
+    let gangs = stage::objects(cluster, ("muster.sh", "v1alpha1"), ("Gang", "gangs")).await;
+    let all = gangs.list(&ListParams::default()).await.expect("gangs").items;
+    let mine = all.iter().filter(|object| object.name_any().contains(gang));
+    mine.into_iter().any(|object| {
+        let status = &object.data["status"]["placement"];
+        object.annotations().contains_key("muster.sh/placement")
+            || status.as_array().is_some_and(|seats| !seats.is_empty())
+    })
+}
+
+/// How often a controller is killed while it binds.
+const WHILE_BINDING: u32 = 4;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_killed_while_it_binds_has_written_down_where_and_the_next_one_goes_on() {
+    let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
+    let Some(cluster) = stage::with_nodes(8, setup).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    let proxy = Proxy::start(&cluster, seed()).await;
+    proxy.set(Faults { slow: 700, ..Faults::NONE });
+    let mut in_part = 0;
+    for at in 0..WHILE_BINDING {
+        let name = format!("train-{at}");
+        stage::submit(&cluster, &job(&name, 4, 4)).await;
+        let controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+        let bound = cluster
+            .until("the first is bound", async || {
+                Some(stage::bound_of(&cluster, &name).await).filter(|bound| *bound > 0)
+            })
+            .await;
+        controller.kill();
+        assert!(written(&cluster, &name).await, "{name} is bound and nobody wrote where");
+        in_part += u32::from(bound < 4);
+        let next = Controller::start(&cluster, &["--no-lease"]);
+        let whole = async || (stage::bound_of(&cluster, &name).await == 4).then_some(());
+        cluster.until("the rest is bound", whole).await;
+        next.kill();
+    }
+    eprintln!("{in_part} of {WHILE_BINDING} were bound in part");
+    assert!(in_part > 0, "nobody was killed while it bound");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    settles(&cluster, &observer, WHILE_BINDING, || {}).await;
 }
 
 /// A replica by its number. Each has a name of its own, also after it began anew: it is another process.
