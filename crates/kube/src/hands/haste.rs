@@ -1,7 +1,7 @@
 //! Deeds go before words.
 //!
 //! That a gang runs can be read a moment later; that its neighbours' pods are bound is what somebody waits for. So what is
-//! only told waits while requests are under way, and for a few seconds at most.
+//! only told waits while requests are under way, and for ten seconds at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// How long words wait for deeds, at most.
-pub(super) const MOST: Duration = Duration::from_secs(3);
+pub(super) const MOST: Duration = Duration::from_secs(10);
 
 /// Requests that are under way, or wait for their turn.
 #[derive(Debug, Default)]
