@@ -39,6 +39,10 @@ pub(crate) enum Nodes {
     AreInVain,
 }
 
+/// Gangs that buy whatever it costs and are told how long they would wait instead, in one cycle, at most. It decides nothing,
+/// and takes as long as everything else that is decided about them.
+const TOLD_WAITS: u32 = 8;
+
 /// A way, when the gang would start, and what that costs.
 struct Figure {
     considered: Considered,
@@ -73,7 +77,8 @@ pub(crate) fn choose<'w>(
     let rate = rate(cycle, gang, price, rights);
     // Who does not mind what nodes cost does not wait for others where they can be bought.
     let minds = declared.is_some() || quote.is_none();
-    let tells = cycle.policy.explain && offer.is_none();
+    let tells = !minds && offer.is_none() && cycle.policy.explain && cycle.told_waits < TOLD_WAITS;
+    cycle.told_waits += u32::from(tells);
     let start = if minds || tells { holes.bookings.earliest(cycle, id, gang) } else { None };
     let mut ways: Vec<Figure> = Vec::new();
     let start = start.map(|booking| booking.start);

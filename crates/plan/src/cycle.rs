@@ -76,6 +76,8 @@ pub(crate) struct Cycle<'w> {
     pub(crate) was_cut: Cell<bool>,
     /// What a GPU costs for an hour, once it was asked for.
     pub(crate) gpu_hour: Option<Money>,
+    /// Gangs that buy and were told how long they would wait instead.
+    pub(crate) told_waits: u32,
 }
 
 /// A queue, or one user in it, for which a gang ahead waits for room under a limit.
@@ -375,6 +377,7 @@ impl<'w> Cycle<'w> {
             searches: Searches::default(),
             was_cut: Cell::new(false),
             gpu_hour: None,
+            told_waits: 0,
         }
     }
 
