@@ -115,7 +115,7 @@ impl Timeline {
             Fact::GangStopping { gang, reason } => self.stopping(now, world, *gang, *reason),
             Fact::GangStopped { gang, reason } => self.stopped(now, world, *gang, *reason),
             Fact::GangResizing { gang, from, to, .. } => {
-                self.resizing(now, world, *gang, *from, *to)
+                self.resizing(now, world, *gang, *from, *to);
             }
             Fact::GangResized { gang } => self.resized(now, world, *gang),
             Fact::ResizeDeclined { gang } => self.declined(now, world, *gang),
