@@ -73,9 +73,10 @@ pub(crate) async fn spoil_the_first_node(cluster: &Cluster) -> String {
     name
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_never_gets_ready_holds_nobody_half_started() {
-    let Some(cluster) = stage::cluster().await else { return };
+/// Eight pods of which one node never gets ready, under a controller with these settings: nobody is put there, nobody is
+/// bound before it was given back, and all eight start in the end.
+async fn one_node_never_gets_ready(settings: &[&str]) -> Option<Cluster> {
+    let cluster = stage::cluster().await?;
     let observer = Observer::start(cluster.client(Role::Observer).await);
     // Nodes that take longer than ten seconds to show their GPUs are given up.
     let pool = POOL.replace(
@@ -83,7 +84,7 @@ async fn a_node_that_never_gets_ready_holds_nobody_half_started() {
         "idleAfter: 10s\n  patience: {launch: 1m, register: 1m, gpus: 10s}",
     );
     cluster.apply(&pool).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &[&["--no-lease"], settings].concat());
     cluster.apply_as(Role::User, &job("train", 8, 8)).await.expect("a job");
     let spoiled = spoil_the_first_node(&cluster).await;
     cluster
@@ -107,6 +108,18 @@ async fn a_node_that_never_gets_ready_holds_nobody_half_started() {
     assert_eq!(observer.findings().await, Vec::<String>::new());
     let (returned, bound) = (observer.returned(&spoiled), observer.first_bound());
     assert!(returned.is_some() && returned < bound, "somebody was bound while it was waited for");
+    Some(cluster)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_never_gets_ready_holds_nobody_half_started() {
+    one_node_never_gets_ready(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_node_may_be_replaced_the_whole_order_is_rolled_back_and_the_next_one_is_good() {
+    let Some(cluster) = one_node_never_gets_ready(&["--set", "top-ups=0"]).await else { return };
+    stage::until_event(&cluster, "train.job", "OrderRolledBack", "").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
