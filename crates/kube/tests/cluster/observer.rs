@@ -250,8 +250,12 @@ impl Books {
         let unowed = self.owed.look(&used);
         self.broken.extend(unowed);
         let mut counts: BTreeMap<Stage, (u32, u32)> = BTreeMap::new();
+        let mut at_work: BTreeSet<&str> = BTreeSet::new();
         for (key, pod) in &self.pods {
             let Some(gang) = pod.labels().get(GANG) else { continue };
+            if node_of(pod).is_some() && !is_over(pod) {
+                at_work.insert(gang);
+            }
             let least = pod.annotations().get(LEAST).and_then(|least| least.parse().ok());
             let lifted = self.gated.contains(key).then(|| ("let go", !has_gate(pod)));
             let bound = node_of(pod).is_some();
@@ -263,6 +267,8 @@ impl Books {
         }
         let now = Instant::now();
         for (stage, (count, least)) in counts {
+            // When all of it is done, its pods go one by one with their nodes.
+            let count = if stage.1 == LEFT && !at_work.contains(&*stage.0) { 0 } else { count };
             if count >= least {
                 self.whole.insert(stage.clone());
                 if let Some(since) = self.partial.remove(&stage) {
