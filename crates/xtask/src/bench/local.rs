@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,17 +49,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The control plane, ended with the measurement.
+/// The control plane and what it started, ended with the measurement.
 struct Up {
     child: Child,
     address: String,
+    data: PathBuf,
 }
 
 impl Drop for Up {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // Gangs outlive a control plane that is killed; their members end with their keepers.
+        for keeper in keepers(&self.data) {
+            let _ = Command::new("kill").args(["-9", &keeper.to_string()]).status();
+        }
     }
+}
+
+/// Who keeps the gangs that run: keepers write down who they are. A number may be somebody else's by now.
+fn keepers(data: &Path) -> Vec<u64> {
+    let Ok(runs) = data.join("runs").read_dir() else { return Vec::new() };
+    let pid = |run: PathBuf| -> Option<u64> {
+        let journal = std::fs::read_to_string(run.join("journal.jsonl")).ok()?;
+        let begun: Value = serde_json::from_str(journal.lines().next()?).ok()?;
+        let pid = begun["begun"]["pid"].as_u64()?;
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        words.contains(&*data.to_string_lossy()).then_some(pid)
+    };
+    runs.filter_map(|run| pid(run.ok()?.path())).collect()
 }
 
 impl Up {
@@ -80,7 +98,8 @@ impl Up {
             let note = std::fs::read_to_string(data.join("server.json")).unwrap_or_default();
             let note: Value = serde_json::from_str(&note).unwrap_or_default();
             if let Some(url) = note["url"].as_str() {
-                return Ok(Self { child, address: url.trim_start_matches("http://").to_owned() });
+                let address = url.trim_start_matches("http://").to_owned();
+                return Ok(Self { child, address, data: data.to_owned() });
             }
             std::thread::sleep(Duration::from_millis(10));
         }
