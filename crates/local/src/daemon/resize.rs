@@ -41,9 +41,9 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let Some(run) = &mut gang.run else { return };
         let disruption = &gang.record.spec.disruption;
-        let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
-        let signal = gang.record.care.resize_signal.or(saves).map_or(15, number_of);
-        let grace_ms = self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS);
+        let resizes = gang.record.care.resize_signal.map(number_of);
+        let signal = resizes.unwrap_or_else(|| seats::stop_signal(disruption));
+        let grace_ms = seats::grace_ms(&self.clock, disruption);
         let number = run.number;
         let told = tell(run, Order::Stop { signal, grace_ms, why: why.to_owned() });
         // Written before they are told: whoever hears the signal finds what is to come.
@@ -63,7 +63,6 @@ impl Daemon {
         let mut join = all;
         join.retain(|member| !run.members.contains_key(&member.rank));
         let disruption = &gang.record.spec.disruption;
-        let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
         let written = self.store.add_members(number, &join);
         let change = Change {
             world: seats::world_of(&members),
@@ -71,8 +70,8 @@ impl Daemon {
             next,
             join,
             signal: number_of(signal),
-            stop_signal: saves.map_or(15, number_of),
-            grace_ms: self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS),
+            stop_signal: seats::stop_signal(disruption),
+            grace_ms: seats::grace_ms(&self.clock, disruption),
             hostfile,
         };
         self.keep(written);

@@ -112,15 +112,9 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         gang.resizes = None;
         let disruption = &gang.record.spec.disruption;
-        let grace_ms = match told {
-            true => self.clock.wall_ms(disruption.grace).max(seats::LEAST_GRACE_MS),
-            false => 0,
-        };
-        let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
-        let signal = match (told, saves) {
-            (false, _) => 9,
-            (true, Some(signal)) => number_of(signal),
-            (true, None) => 15,
+        let (signal, grace_ms) = match told {
+            true => (seats::stop_signal(disruption), seats::grace_ms(&self.clock, disruption)),
+            false => (9, 0),
         };
         match &mut gang.run {
             Some(run) => {

@@ -5,18 +5,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use muster_core::World;
-use muster_core::gang::Seat;
+use muster_core::gang::{Disruption, Seat, Signal};
 use muster_core::id::NodeIdx;
 use muster_core::resource::{CPU, MEMORY};
 
 use super::gang::Gang;
+use super::runs::number_of;
 use crate::clock::Clock;
 use crate::intake::{Record, Task};
 use crate::keeper::{HOSTFILE, Host, Limits, MARK, MemberPlan, RunPlan, WORLD};
 use crate::nodes::Machine;
 
 /// How long members that are told to stop have at least: a process that tidies up takes a moment.
-pub(super) const LEAST_GRACE_MS: u64 = 2_000;
+const LEAST_GRACE_MS: u64 = 2_000;
+
+/// How long members of a gang have from when they are told to stop, on the wall.
+pub(super) fn grace_ms(clock: &Clock, disruption: &Disruption) -> u64 {
+    clock.wall_ms(disruption.grace).max(LEAST_GRACE_MS)
+}
+
+/// The signal that tells members of a gang to stop: the one by which they save, if there is one.
+pub(super) fn stop_signal(disruption: &Disruption) -> i32 {
+    let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
+    number_of(saves.unwrap_or(Signal::SigTerm))
+}
 
 /// A member before it has its environment.
 struct Place {
@@ -50,7 +62,7 @@ pub(super) fn plan(
         places.push(place(number, &seat, *next));
         *next += 1;
     }
-    let grace = on.clock.wall_ms(record.spec.disruption.grace).max(LEAST_GRACE_MS);
+    let grace = grace_ms(on.clock, &record.spec.disruption);
     RunPlan {
         gang: record.spec.name.clone(),
         run,

@@ -162,17 +162,22 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
     assert_eq!(stage.host.recorded(&group).map(|sitting| sitting.len()), Some(1));
 }
 
-#[tokio::test]
-async fn what_a_gang_was_made_with_holds_until_it_has_a_status() {
-    let mut stage = Rehearsal::new();
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
+/// Two pods that say they are a gang.
+fn show_pair(stage: &mut Rehearsal) {
     for name in ["a", "b"] {
         let mut member = alone(name);
         member["metadata"]["annotations"] =
             json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
         stage.show(member, false);
     }
+}
+
+#[tokio::test]
+async fn what_a_gang_was_made_with_holds_until_it_has_a_status() {
+    let mut stage = Rehearsal::new();
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    show_pair(&mut stage);
     stage.host.turn();
     let group = stage.host.groups.names().next().expect("a gang").clone();
     let (id, gang) = stage.gang(&group).expect("taken in");
@@ -205,12 +210,7 @@ async fn what_a_gang_was_made_with_holds_until_it_has_a_status() {
 #[tokio::test]
 async fn a_gang_that_has_to_wait_has_its_object_at_once() {
     let mut stage = Rehearsal::new();
-    for name in ["a", "b"] {
-        let mut member = alone(name);
-        member["metadata"]["annotations"] =
-            json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
-        stage.show(member, false);
-    }
+    show_pair(&mut stage);
     stage.host.turn();
     let group = stage.host.groups.names().next().expect("a gang").clone();
     assert_eq!(stage.phase(&group), Some(&Phase::Waiting));
@@ -223,12 +223,7 @@ async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
     let mut stage = Rehearsal::with(&patient);
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
-    for (name, size) in [("a", "2"), ("b", "2")] {
-        let mut member = alone(name);
-        member["metadata"]["annotations"] =
-            json!({"muster.sh/gang": "pair", "muster.sh/gang-size": size});
-        stage.show(member, false);
-    }
+    show_pair(&mut stage);
     stage.host.turn();
     let name = "team/pair";
     stage.hear(Told::Recorded(name.into()));
