@@ -190,7 +190,7 @@ impl Books {
     pub(super) fn let_go(&mut self, nodes: &[NodeIdx]) {
         for node in nodes {
             let Some(node) = self.nodes.get_mut(node) else { continue };
-            node.holds = node.holds.saturating_sub(1); // another node may be in this slot by now
+            node.holds -= 1;
             if let Some(claim) = node.claim.and_then(|claim| self.claims.get_mut(&claim)) {
                 claim.idle_since = self.now;
             }
