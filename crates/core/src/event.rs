@@ -45,9 +45,25 @@ pub enum Event {
         sitting: Vec<Sitting>,
     },
     /// A claim was found that is not known, for nobody.
-    ClaimFound(ClaimId, OfferingRef),
+    ClaimFound {
+        /// Its number.
+        claim: ClaimId,
+        /// What was asked for.
+        offering: OfferingRef,
+        /// When it was asked for: how long it may take, and how old it may get, counts from there.
+        asked: Time,
+        /// When the provider started its machine, if it has.
+        launched: Option<Time>,
+    },
     /// A node was seen, for the first time or again.
     NodeSeen(NodeSpec),
+    /// Nobody has used a node since an instant that is before it was seen: somebody wrote that down.
+    NodeIdle {
+        /// Its name.
+        name: Arc<str>,
+        /// Since when.
+        since: Time,
+    },
     /// A node is no more.
     NodeGone(Arc<str>),
     /// A node will be gone at some instant, or is not to be trusted from now on.

@@ -20,6 +20,8 @@ pub const CLAIM: &str = "muster.sh/claim";
 pub const POOL: &str = "muster.sh/pool";
 /// The offering a claim asks for.
 pub const OFFERING: &str = "muster.sh/offering";
+/// Since when nobody has used the node of a claim, on the node.
+pub const IDLE_SINCE: &str = "muster.sh/idle-since";
 /// Who made an object.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// And that it was Muster.

@@ -34,8 +34,11 @@ impl World {
             Event::GangCancelled(gang) => self.cancel(*gang),
             Event::GangChanged(spec) => self.change_gang(spec),
             Event::GangFound { gang, since, sitting } => self.find_gang(*gang, *since, sitting),
-            Event::ClaimFound(claim, offering) => self.find_claim(*claim, *offering),
+            Event::ClaimFound { claim, offering, asked, launched } => {
+                self.find_claim(*claim, *offering, *asked, *launched)
+            }
             Event::NodeSeen(spec) => self.see_node(spec),
+            Event::NodeIdle { name, since } => self.find_idle(name, *since),
             Event::NodeGone(name) => self.lose_node(name),
             Event::NodeNotice { name, by } => self.notice_node(name, *by),
             Event::ClaimLaunched(claim) => self.launch_claim(*claim),

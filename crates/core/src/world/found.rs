@@ -4,11 +4,14 @@
 //! What is found is true whether it fits or not. Nothing here is refused for want of room or quota; what is too much
 //! counts all the same, so that nobody else is put on top of it.
 
+use std::sync::Arc;
+
 use super::World;
 use crate::device::DeviceSet;
 use crate::event::{Refusal, Sitting, Stale};
 use crate::gang::{Gang, GangSpec, Phase, Seat};
 use crate::id::{ClaimId, GangId, OfferingRef, SigIdx};
+use crate::order::ClaimState;
 use crate::time::Time;
 
 impl World {
@@ -73,15 +76,42 @@ impl World {
         (0..members).map(one).collect()
     }
 
-    /// A claim is there that somebody asked for before, for nobody as far as is known.
-    pub(super) fn find_claim(&mut self, id: ClaimId, offering: OfferingRef) -> Result<(), Refusal> {
+    /// A claim is there that somebody asked for before, for nobody as far as is known. Its times are those of whoever
+    /// asked for it, and never later than now: clocks of hosts differ.
+    pub(super) fn find_claim(
+        &mut self,
+        id: ClaimId,
+        offering: OfferingRef,
+        asked: Time,
+        launched: Option<Time>,
+    ) -> Result<(), Refusal> {
         let pool = self.pools.get(offering.pool).ok_or(Refusal::UnknownClaim(id))?;
         if usize::from(offering.slot) >= pool.spec.offerings.len() {
             return Err(Refusal::UnknownClaim(id));
         }
         let name = pool.spec.name.clone();
-        if self.claims.get(&id).is_none_or(|known| known.offering != offering) {
+        let known = self.claims.get(&id).map(|known| known.offering);
+        if known != Some(offering) {
             self.ask_for(id, offering, None, || format!("{name}-{}", id.0));
+        }
+        if known.is_none() {
+            let now = self.now;
+            let claim = self.claims.get_mut(&id).expect("just asked for");
+            claim.requested = asked.min(now);
+            claim.since = launched.unwrap_or(asked).min(now);
+            if launched.is_some() {
+                claim.state = ClaimState::Launched;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody has used a node for longer than it is known. One that is used by now is not idle, whatever was written.
+    pub(super) fn find_idle(&mut self, name: &Arc<str>, since: Time) -> Result<(), Refusal> {
+        let idx = self.node_named(name).ok_or_else(|| Refusal::UnknownNode(name.clone()))?;
+        let node = &mut self.row_mut(idx).node;
+        if node.seats == 0 {
+            node.idle_since = node.idle_since.min(since);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use muster_core::Event;
 use muster_core::event::{Refusal, Sitting, Stale};
 use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
-use muster_core::time::Time;
+use muster_core::time::{Span, Time};
 use muster_testkit::build;
 
 use crate::books::Books;
@@ -16,6 +16,11 @@ fn found(books: &Books, gang: &str, on: &[(&str, u16)]) -> Event {
         Sitting { role: 0, node, members: *members }
     });
     Event::GangFound { gang: books.id(gang), since: Time(0), sitting: sitting.collect() }
+}
+
+/// Finds a claim that was asked for just now.
+fn claim_found(claim: u32, offering: OfferingRef) -> Event {
+    Event::ClaimFound { claim: ClaimId(claim), offering, asked: Time::MAX, launched: None }
 }
 
 #[test]
@@ -100,12 +105,60 @@ fn a_claim_that_is_found_counts_also_beyond_the_limit() {
     pool.limits.nodes = Some(1);
     books.ok(Event::PoolSet(pool));
     let offering = OfferingRef { pool: PoolIdx(0), slot: 0 };
-    books.ok(Event::ClaimFound(ClaimId(7), offering)).ok(Event::ClaimFound(ClaimId(9), offering));
+    books.ok(claim_found(7, offering)).ok(claim_found(9, offering));
     assert_eq!(books.world.next_claim(), ClaimId(10));
     assert_eq!(books.world.claims().len(), 2);
     let nowhere = OfferingRef { pool: PoolIdx(0), slot: 3 };
     let refused = Err(Refusal::UnknownClaim(ClaimId(11)));
-    assert_eq!(books.tell(Event::ClaimFound(ClaimId(11), nowhere)), refused);
+    assert_eq!(books.tell(claim_found(11, nowhere)), refused);
+}
+
+#[test]
+fn a_claim_that_is_found_is_as_old_as_it_is() {
+    let mut books = Books::new();
+    books.ok(Event::PoolSet(build::pool("p", vec![build::offering("a", 10.0)]))).later(60);
+    let offering = OfferingRef { pool: PoolIdx(0), slot: 0 };
+    let mins = |mins| Time::ZERO + Span::mins(mins);
+    let found = |claim, asked, launched| Event::ClaimFound {
+        claim: ClaimId(claim),
+        offering,
+        asked,
+        launched,
+    };
+    books.ok(found(1, mins(10), None)).ok(found(2, mins(10), Some(mins(20))));
+    // Whoever wrote it down had a clock that is ahead.
+    books.ok(found(3, mins(90), Some(mins(95))));
+    // What is known is known better than by what is written on it.
+    books.ok(found(1, mins(1), Some(mins(2))));
+    let times = books.world.claims().values().map(|claim| {
+        let mins = |at: Time| at.since(Time::ZERO).0 / 60_000;
+        format!("{:?} asked {} since {}", claim.state, mins(claim.requested), mins(claim.since))
+    });
+    assert_snapshot!(times.collect::<Vec<_>>().join("\n"), @"
+    Requested asked 10 since 10
+    Launched asked 10 since 20
+    Launched asked 60 since 60
+    ");
+}
+
+#[test]
+fn a_node_is_idle_for_as_long_as_was_written_down_unless_somebody_is_on_it() {
+    let mut books = Books::new();
+    books.later(60).node("a1", 8).node("a2", 8).gang(build::gang("train", 1, 8));
+    let event = found(&books, "train", &[("a1", 1)]);
+    books.ok(event);
+    let idle = |name: &str, mins| Event::NodeIdle {
+        name: name.into(),
+        since: Time::ZERO + Span::mins(mins),
+    };
+    books.ok(idle("a1", 5)).ok(idle("a2", 5)).ok(idle("a2", 90));
+    let since = |books: &Books, name| {
+        let node = books.world.node_named(name).expect("a node");
+        books.world.node(node).expect("there").idle_since.since(Time::ZERO).0 / 60_000
+    };
+    assert_eq!((since(&books, "a1"), since(&books, "a2")), (60, 5));
+    let nowhere = Err(Refusal::UnknownNode("a3".into()));
+    assert_eq!(books.tell(idle("a3", 5)), nowhere);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use muster_core::id::ClaimId;
 use muster_core::pool::OfferingSpec;
 use serde_json::{Map, Value, json};
 
-use crate::karpenter::{CLAIM, Marks, OFFERING, POOL, offering_name};
+use crate::karpenter::{CLAIM, IDLE_SINCE, Marks, OFFERING, POOL, offering_name};
 use crate::objects::Node;
 
 /// What keeps an autoscaler from taking a node away.
@@ -53,7 +53,9 @@ pub(crate) fn taking(id: ClaimId, pool: &str, offering: &OfferingSpec) -> Value 
 
 /// A patch by which a node is nobody's again, and stays so.
 pub(crate) fn letting_go() -> Value {
-    let marks = json!({CLAIM: null, POOL: null, OFFERING: null, HELD: null, LET_GO: "true"});
+    let marks = json!({
+        CLAIM: null, POOL: null, OFFERING: null, IDLE_SINCE: null, HELD: null, LET_GO: "true",
+    });
     json!({"metadata": {"annotations": marks}})
 }
 

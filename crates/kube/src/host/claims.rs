@@ -3,9 +3,11 @@
 use muster_core::Event;
 use muster_core::id::ClaimId;
 use muster_core::order::{ClaimFailure, ClaimState};
+use muster_core::time::Time;
 
 use super::Host;
 use super::orders::find_offering;
+use super::since::{instant, made};
 use crate::karpenter::{Marks, marks};
 use crate::objects::NodeClaim;
 use crate::shelf::Moved;
@@ -21,7 +23,7 @@ impl Host {
 
     fn claim_is(&mut self, claim: &NodeClaim) {
         let Some(marks) = marks(claim) else { return };
-        if !self.world.claims().contains_key(&marks.id) && !self.find_claim(&marks) {
+        if !self.world.claims().contains_key(&marks.id) && !self.find_node_claim(&marks, claim) {
             return;
         }
         let state = self.world.claims()[&marks.id].state;
@@ -37,8 +39,20 @@ impl Host {
         }
     }
 
-    /// A claim of Muster's that this process has not asked for: it was there before.
-    pub(super) fn find_claim(&mut self, marks: &Marks) -> bool {
+    /// A NodeClaim of Muster's that this process has not asked for.
+    pub(super) fn find_node_claim(&mut self, marks: &Marks, claim: &NodeClaim) -> bool {
+        let asked = made(&claim.metadata).unwrap_or_else(|| self.now());
+        let launched = claim.is_launched().then(|| claim.launched_at().map_or(asked, instant));
+        self.find_claim(marks, asked, launched)
+    }
+
+    /// A claim of Muster's that this process has not asked for: it was there before, and is as old as it is.
+    pub(super) fn find_claim(
+        &mut self,
+        marks: &Marks,
+        asked: Time,
+        launched: Option<Time>,
+    ) -> bool {
         let find = |host: &Self| find_offering(&host.world, &marks.pool, &marks.offering);
         let mut found = find(self);
         if found.is_none() {
@@ -48,7 +62,7 @@ impl Host {
                 self.retire_offering(&marks.pool, &marks.offering).then(|| find(self)).flatten();
         }
         let Some(offering) = found else { return false };
-        self.happened(&Event::ClaimFound(marks.id, offering))
+        self.happened(&Event::ClaimFound { claim: marks.id, offering, asked, launched })
     }
 
     /// Somebody has asked for the end of a claim. If it was not Muster, whoever is on its node has until it is gone.

@@ -11,6 +11,7 @@ mod gangs;
 mod gates;
 mod gather;
 mod groups;
+mod idle;
 mod jobs;
 mod lanes;
 mod makes;
@@ -54,6 +55,7 @@ use crate::mirror::Mirror;
 use crate::shelf::Key;
 use events::Crier;
 use groups::Groups;
+use idle::Idle;
 use lanes::Lanes;
 use objects::{KnownPool, Sources};
 use requests::Requests;
@@ -132,6 +134,7 @@ pub(crate) struct Host {
     crier: Crier,
     lanes: Lanes,
     tally: Tally,
+    idle: Idle,
     forecaster: Forecaster,
     told: mpsc::UnboundedSender<Told>,
     /// Somebody needs a kind that is not watched yet.
@@ -174,6 +177,7 @@ impl Host {
             crier: Crier::new(client.clone(), identity),
             lanes: Lanes::default(),
             tally: Tally::default(),
+            idle: Idle::default(),
             forecaster: Forecaster::default(),
             told,
             look_around: Arc::default(),

@@ -45,6 +45,7 @@ impl Host {
         self.find_claims_and_nodes();
         self.find_who_runs();
         self.find_orders();
+        self.find_idle();
         let number = u32::try_from(self.now().0 / 1_000 - NUMBERS_SINCE).unwrap_or(0);
         self.happened(&Event::NumbersFrom(number));
         self.happened(&Event::Synced);
@@ -142,7 +143,7 @@ impl Host {
         let claims: Vec<_> = self.mirror.claims.iter().map(|(_, claim)| claim.clone()).collect();
         for claim in &claims {
             if let Some(marks) = marks(claim) {
-                self.find_claim(&marks);
+                self.find_node_claim(&marks, claim);
             }
         }
         self.find_requisitions();

@@ -332,6 +332,7 @@ impl Host {
         }
         self.write_verdicts();
         self.write_tally();
+        self.write_idle();
     }
 
     /// A gang that comes to nothing however often it is looked at waits: it must not keep the others from being seen to.

@@ -1,8 +1,9 @@
-//! Since when a gang is there: its place in line, which nobody loses by being stopped or by a change of leader.
+//! Since when something is there, by what the server says: a gang's place in line, which nobody loses by being stopped or
+//! by a change of leader, and the age of what was asked for.
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self as meta, ObjectMeta};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use muster_core::time::Time;
@@ -12,17 +13,24 @@ use super::groups::Group;
 use crate::intake::Origin;
 use crate::karpenter::{MANAGED_BY, MUSTER};
 
+/// An instant that the server wrote.
+pub(super) fn instant(time: &meta::Time) -> Time {
+    Time(time.0.as_millisecond())
+}
+
+/// When an object was made.
+pub(super) fn made(metadata: &ObjectMeta) -> Option<Time> {
+    metadata.creation_timestamp.as_ref().map(instant)
+}
+
 impl Host {
     /// When a group was made: it keeps its place in line, also when its pods were made again and somebody else leads.
     pub(super) fn made_at(&self, group: &Group) -> Time {
-        let time = |metadata: &ObjectMeta| {
-            Some(Time(metadata.creation_timestamp.as_ref()?.0.as_millisecond()))
-        };
-        if let Some(at) = self.stands_since(group).and_then(|object| time(&object.metadata)) {
+        if let Some(at) = self.stands_since(group).and_then(|object| made(&object.metadata)) {
             return at;
         }
         let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
-        let first = pods.filter_map(|pod| time(&pod.metadata)).min();
+        let first = pods.filter_map(|pod| made(&pod.metadata)).min();
         first.or_else(|| self.request_made(&group.origin)).unwrap_or_else(|| self.now())
     }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use muster_api::pod::GpuNames;
 use muster_core::gang::Phase;
+use muster_core::id::ClaimId;
 use muster_core::order::Claim;
 use serde_json::{Value, json};
 
 use super::Rehearsal;
 use super::cases::{TRAIN, assembling, on};
-use super::objects::{alone, bought, job, node, of_job, pod, pool};
+use super::objects::{alone, bought, claim, job, node, of_job, pod, pool};
 use crate::host::Config;
 
 fn tainted(mut node: Value, key: &str) -> Value {
@@ -100,4 +101,62 @@ async fn gpus_by_other_names_and_more_than_can_be_told_apart() {
         node.map(|node| stage.host.world.class(node.class).gpus)
     };
     assert_eq!((gpus("other"), gpus("many")), (Some(4), Some(64)));
+}
+
+/// A node that somebody wrote something on.
+fn noted(mut node: Value, idle_since: &str) -> Value {
+    node["metadata"]["annotations"] = json!({"muster.sh/idle-since": idle_since});
+    node
+}
+
+fn idle_since(stage: &Rehearsal, name: &str) -> Option<i64> {
+    let node = stage.host.world.node_named(name).and_then(|node| stage.host.world.node(node));
+    node.map(|node| node.idle_since.0)
+}
+
+#[tokio::test]
+async fn who_leads_next_counts_on_since_when_a_node_is_idle() {
+    let mut stage = Rehearsal::new();
+    let mut patient = pool();
+    patient["spec"]["idleAfter"] = json!("1h");
+    stage.show(patient, false);
+    for id in [7, 8] {
+        stage.show(claim(id), false);
+    }
+    stage.show(noted(bought(7), "2026-11-01T10:00:00.250Z"), false);
+    stage.show(noted(bought(8), "yesterday"), false);
+    stage.host.turn();
+    let released = |stage: &Rehearsal, id| stage.host.world.claims()[&ClaimId(id)].releasing;
+    assert_eq!(idle_since(&stage, "node-7"), Some(1_793_527_200_250));
+    assert!(released(&stage, 7), "its hour was over long ago");
+    assert!(!released(&stage, 8), "what cannot be read says nothing");
+}
+
+#[tokio::test]
+async fn a_node_that_somebody_is_on_is_not_idle_whatever_is_written_on_it() {
+    let mut stage = Rehearsal::new();
+    stage.show(pool(), false);
+    stage.show(claim(7), false);
+    stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
+    stage.show(job("train", 1), false);
+    stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
+    stage.host.turn();
+    assert!(!stage.host.world.claims()[&ClaimId(7)].releasing);
+    stage.see_gone(on(pod("train-0", of_job("train")), "node-7"));
+    let now = jiff::Timestamp::now().as_millisecond();
+    assert!(idle_since(&stage, "node-7").is_some_and(|since| now - since < 60_000));
+}
+
+#[tokio::test]
+async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
+    let mut stage = Rehearsal::new();
+    stage.show(pool(), false);
+    let mut stuck = claim(7);
+    stuck["metadata"]["creationTimestamp"] = json!("2026-11-01T10:00:00Z");
+    stuck["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-01T10:01:00Z");
+    stage.show(stuck, false);
+    stage.host.turn();
+    let found = &stage.host.world.claims()[&ClaimId(7)];
+    assert_eq!((found.requested.0, found.since.0), (1_793_527_200_000, 1_793_527_260_000));
+    assert!(found.releasing, "no machine takes that long to join");
 }

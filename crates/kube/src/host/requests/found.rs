@@ -12,6 +12,7 @@ use super::follow::origin_of;
 use super::gather::is_served;
 use crate::host::Host;
 use crate::host::groups::Group;
+use crate::host::since::made;
 use crate::intake::{Interest, Origin};
 
 impl Host {
@@ -30,8 +31,7 @@ impl Host {
 
     /// When a request was made.
     pub(in super::super) fn request_made(&self, origin: &Origin) -> Option<Time> {
-        let stamp = self.request(origin)?.metadata.creation_timestamp.as_ref()?;
-        Some(Time(stamp.0.as_millisecond()))
+        made(&self.request(origin)?.metadata)
     }
 
     /// What is left of booked room by those who have taken some of it. It is told apart by nodes only: those who took it

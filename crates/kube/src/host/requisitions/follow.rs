@@ -13,6 +13,7 @@ use crate::autoscaler::asked;
 use crate::host::Host;
 use crate::host::orders::parts;
 use crate::host::requests::conditions::Conditions;
+use crate::host::since::made;
 use crate::objects::Node;
 use crate::shelf::Moved;
 
@@ -47,8 +48,7 @@ impl Host {
 
     pub(super) fn know_requisition(&mut self, name: &Arc<str>, request: &DynamicObject) {
         let Some(asked) = asked(request) else { return };
-        let made = request.metadata.creation_timestamp.as_ref();
-        let made = made.map(|made| Time(made.0.as_millisecond()));
+        let made = made(&request.metadata);
         let standing = Standing::of(&Conditions::of(request));
         self.requisitions.known.insert(name.clone(), Known { asked, made, standing });
     }
@@ -100,6 +100,5 @@ impl Host {
 
 /// Whether a node has come since an instant. Servers tell both to the second.
 pub(super) fn came_since(node: &Node, since: Time) -> bool {
-    let made = node.metadata.creation_timestamp.as_ref();
-    made.is_some_and(|made| Time(made.0.as_millisecond()) >= since)
+    made(&node.metadata).is_some_and(|made| made >= since)
 }

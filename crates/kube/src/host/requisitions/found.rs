@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use muster_core::time::Time;
+
 use crate::autoscaler::marks;
 use crate::host::Host;
 use crate::host::orders::parts;
+use crate::host::since::made;
 use crate::intake::Interest;
 use crate::karpenter::Marks;
 
@@ -13,10 +16,11 @@ impl Host {
     pub(in super::super) fn find_requisitions(&mut self) {
         self.requisitions.known.clear();
         self.requisitions.templates.clear();
-        let held: Vec<Marks> =
-            self.mirror.nodes.iter().filter_map(|(_, node)| marks(node)).collect();
-        for marks in &held {
-            self.find_claim(marks);
+        let held = self.mirror.nodes.iter();
+        let held = held.filter_map(|(_, node)| Some((marks(node)?, made(&node.metadata))));
+        for (marks, came) in held.collect::<Vec<_>>() {
+            let came = came.unwrap_or_else(|| self.now());
+            self.find_claim(&marks, came, Some(came));
         }
         for moved in self.all_of(Interest::PodTemplate) {
             self.see_own_template(&moved);
@@ -27,15 +31,19 @@ impl Host {
                 self.know_requisition(&name.into(), &request);
             }
         }
-        let asked: Vec<Marks> = (self.requisitions.known.values())
+        let asked: Vec<(Marks, Option<Time>)> = (self.requisitions.known.values())
             .flat_map(|one| {
                 let (pool, offering) = (&one.asked.pool, &one.asked.offering);
                 let claims = one.asked.claims.iter();
-                claims.map(|id| Marks { id: *id, pool: pool.clone(), offering: offering.clone() })
+                claims.map(|id| {
+                    let (pool, offering) = (pool.clone(), offering.clone());
+                    (Marks { id: *id, pool, offering }, one.made)
+                })
             })
             .collect();
-        for marks in &asked {
-            self.find_claim(marks);
+        for (marks, made) in &asked {
+            let asked = made.unwrap_or_else(|| self.now());
+            self.find_claim(marks, asked, None);
         }
     }
 
