@@ -8,7 +8,7 @@ use crate::ahead::Outlook;
 use crate::gang::GangSpec;
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef};
 use crate::node::NodeSpec;
-use crate::order::ClaimFailure;
+use crate::order::{ClaimFailure, OrderSpec};
 use crate::plan::Action;
 use crate::pool::PoolSpec;
 use crate::queue::QueueSpec;
@@ -43,6 +43,24 @@ pub enum Event {
         since: Time,
         /// Where all that are not done sit.
         sitting: Vec<Sitting>,
+    },
+    /// A gang waits for longer than it is known here: it keeps its place, and what it has waited counts.
+    GangWaits {
+        /// The gang.
+        gang: GangId,
+        /// When it was submitted.
+        submitted: Time,
+        /// Since when it stands where it does in line.
+        since: Time,
+    },
+    /// An order was found that whoever decided before had placed: it goes on from where it is.
+    OrderFound {
+        /// What was decided. Devices on nodes that are here may be others by now.
+        order: OrderSpec,
+        /// When.
+        placed: Time,
+        /// Failed claims that were replaced so far.
+        top_ups: u32,
     },
     /// A claim was found that is not known, for nobody.
     ClaimFound {

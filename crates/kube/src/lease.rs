@@ -107,6 +107,12 @@ impl Leadership {
         self.until.borrow().is_some_and(|until| Instant::now() < until)
     }
 
+    /// For how long whoever asks may act, if it is not renewed.
+    pub fn left(&self) -> Duration {
+        let until = *self.until.borrow();
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
     /// Waits until the lease is held.
     pub async fn won(&mut self) {
         while !self.holds() {

@@ -47,6 +47,10 @@ impl<T: ResourceExt> Shelf<T> {
         self.items.get(key)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<T>)> {
         self.items.iter()
     }

@@ -34,6 +34,12 @@ impl World {
             Event::GangCancelled(gang) => self.cancel(*gang),
             Event::GangChanged(spec) => self.change_gang(spec),
             Event::GangFound { gang, since, sitting } => self.find_gang(*gang, *since, sitting),
+            Event::GangWaits { gang, submitted, since } => {
+                self.find_waiting(*gang, *submitted, *since)
+            }
+            Event::OrderFound { order, placed, top_ups } => {
+                self.find_order(order, *placed, *top_ups)
+            }
             Event::ClaimFound { claim, offering, asked, launched } => {
                 self.find_claim(*claim, *offering, *asked, *launched)
             }

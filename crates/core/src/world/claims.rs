@@ -269,14 +269,21 @@ impl World {
 
     /// Whether these claims are free to be had: under way for nobody, or new with room for them in their pools.
     pub(super) fn check_room(&self, claims: &[(ClaimId, OfferingRef)]) -> Result<(), Refusal> {
-        let mut wanted: BTreeMap<OfferingRef, u32> = BTreeMap::new();
+        let mut new: Vec<OfferingRef> = Vec::new();
         for (claim, offering) in claims {
             match self.claims.get(claim) {
                 Some(known) if known.offering == *offering && self.is_for_anybody(*claim) => {}
-                None if claim.0 >= self.next_claim => *wanted.entry(*offering).or_default() += 1,
+                None if claim.0 >= self.next_claim => new.push(*offering),
                 _ => return Err(Stale::Order.into()),
             }
         }
+        self.check_pools(&new)
+    }
+
+    /// Whether pools have room for so many more of these.
+    pub(super) fn check_pools(&self, new: &[OfferingRef]) -> Result<(), Refusal> {
+        let mut wanted: BTreeMap<OfferingRef, u32> = BTreeMap::new();
+        new.iter().for_each(|offering| *wanted.entry(*offering).or_default() += 1);
         let mut usages: BTreeMap<_, _> = BTreeMap::new();
         for (offering, count) in wanted {
             let pool = self.pools.get(offering.pool).ok_or(Stale::Pool)?;

@@ -76,6 +76,26 @@ impl World {
         (0..members).map(one).collect()
     }
 
+    /// A gang has waited for longer than it is known. Clocks of hosts differ, so never for less than nothing.
+    pub(super) fn find_waiting(
+        &mut self,
+        id: GangId,
+        submitted: Time,
+        since: Time,
+    ) -> Result<(), Refusal> {
+        let waits = self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase == Phase::Waiting;
+        if waits {
+            self.leave_line(id);
+        }
+        let now = self.now;
+        let gang = self.gang_mut(id);
+        (gang.submitted, gang.waits_since) = (submitted.min(now), since.min(now));
+        if waits {
+            self.wait(id);
+        }
+        Ok(())
+    }
+
     /// A claim is there that somebody asked for before, for nobody as far as is known. Its times are those of whoever
     /// asked for it, and never later than now: clocks of hosts differ.
     pub(super) fn find_claim(

@@ -6,6 +6,7 @@
 mod apply;
 mod claims;
 mod found;
+mod found_order;
 mod gangs;
 mod nodes;
 mod orders;
@@ -221,6 +222,10 @@ impl World {
     /// Number of classes seen so far.
     pub fn class_count(&self) -> usize {
         self.classes.len()
+    }
+    /// Number of kinds of members seen so far.
+    pub fn signature_count(&self) -> usize {
+        self.sigs.len()
     }
     /// One kind of member.
     pub fn signature(&self, sig: SigIdx) -> &Signature {

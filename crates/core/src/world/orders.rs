@@ -7,6 +7,7 @@ use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId, SigIdx};
 use crate::order::{
     ClaimFailure, ClaimState, MakesWay, Order, OrderSpec, Place, Reservation, RollbackReason,
 };
+use crate::time::Time;
 
 impl World {
     /// Takes an order in, with all it reserves, or changes nothing.
@@ -19,9 +20,22 @@ impl World {
             return Err(Stale::Gang.into());
         }
         self.check_room(&spec.claims)?;
+        let here: Vec<Seat> = present(&spec.reservations).collect();
+        self.enter_order(spec, here, self.now, 0)
+    }
+
+    /// Enters an order whose claims may be had and whose gang waits, with its seats on nodes that are here, or changes
+    /// nothing.
+    pub(super) fn enter_order(
+        &mut self,
+        spec: &OrderSpec,
+        here: Vec<Seat>,
+        placed: Time,
+        top_ups: u32,
+    ) -> Result<(), Refusal> {
+        let gang = self.gang(spec.gang).ok_or(Refusal::UnknownGang(spec.gang))?;
         // Seats of every member, whether its node is here or not, so that members and quota can be checked.
         let all = reserved_seats(spec);
-        let here: Vec<Seat> = present(&spec.reservations).collect();
         self.check_members(gang, &all)?;
         let (over, free): (Vec<Seat>, Vec<Seat>) =
             here.iter().partition(|seat| has_leavers(&spec.after, seat.node));
@@ -42,7 +56,7 @@ impl World {
         self.next_order = spec.id.0 + 1;
         let after = spec.after.clone();
         self.making_way.extend(after.iter().map(|way| (way.gang, spec.id)));
-        let order = Order { spec: spec.clone(), placed: self.now, top_ups: 0, held: here, after };
+        let order = Order { spec: spec.clone(), placed, top_ups, held: here, after };
         self.orders.insert(spec.id, order);
         self.leave_line(spec.gang);
         self.enter(spec.gang, Phase::Assembling(spec.id));
@@ -306,23 +320,23 @@ pub(super) fn reserved_seats(spec: &OrderSpec) -> Vec<Seat> {
 }
 
 /// The seats an order has reserved on the node of a claim, which is this.
-fn seats_on_claim(spec: &OrderSpec, claim: ClaimId, node: NodeIdx) -> Vec<Seat> {
+pub(super) fn seats_on_claim(spec: &OrderSpec, claim: ClaimId, node: NodeIdx) -> Vec<Seat> {
     let mine =
         spec.reservations.iter().filter(|reservation| reservation.place == Place::Claim(claim));
     mine.map(|reservation| seat_on(reservation, node)).collect()
 }
 
-fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {
+pub(super) fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {
     let Reservation { devices, role, members, .. } = *reservation;
     Seat { role, node, devices, members }
 }
 
 /// Whether anybody leaves seats on a node.
-fn has_leavers(after: &[MakesWay], node: NodeIdx) -> bool {
+pub(super) fn has_leavers(after: &[MakesWay], node: NodeIdx) -> bool {
     after.iter().any(|way| way.seats.iter().any(|seat| seat.node == node))
 }
 
-fn present(reservations: &[Reservation]) -> impl Iterator<Item = Seat> + '_ {
+pub(super) fn present(reservations: &[Reservation]) -> impl Iterator<Item = Seat> + '_ {
     reservations.iter().filter_map(|reservation| match reservation.place {
         Place::Node(node) => Some(seat_on(reservation, node)),
         Place::Claim(_) => None,

@@ -187,7 +187,10 @@ fn lists(world: &World) {
     let waits = |gang: &Gang| gang.phase == Phase::Waiting;
     let in_line: Vec<GangId> = world.waiting().iter().map(|waiter| waiter.id).collect();
     let mut by_rank: Vec<GangId> = all(&waits).into_iter().collect();
-    by_rank.sort_by_key(|id| std::cmp::Reverse(world.gang(*id).expect("it waits").spec.priority));
+    by_rank.sort_by_key(|id| {
+        let gang = world.gang(*id).expect("it waits");
+        (std::cmp::Reverse(gang.spec.priority), gang.waits_since, *id)
+    });
     assert_eq!(in_line, by_rank, "gangs in line, by priority and age");
     let mut ends: Vec<_> =
         world.gangs().filter_map(|(id, gang)| Some((gang.said_end()?, id))).collect();

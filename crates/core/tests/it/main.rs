@@ -4,6 +4,7 @@ mod books;
 
 mod claims;
 mod found;
+mod found_orders;
 mod gangs;
 mod mended;
 mod nodes;

@@ -24,6 +24,8 @@ pub(crate) use persist::{PAUSE_MAX, Pauses};
 const AT_ONCE: usize = 96;
 /// An answer that has not come by then is taken as lost: connections break without a word.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+/// How long a process that was told to end waits for answers. Kubernetes gives it thirty seconds.
+const RESTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Talks to the API server for everybody who acts.
 #[derive(Clone)]
@@ -71,11 +73,13 @@ impl Hands {
             }
             let deed = self.haste.begin();
             let Ok(turn) = self.free.acquire().await else { return Err(Said::NotLeader) };
-            // Another may act by now: the wait for a turn may have been long.
-            if !self.leadership.holds() {
+            // Another may act by now: the wait for a turn may have been long. And one that is not answered while the
+            // lease is held is taken back: the server stops working on it when nobody listens.
+            let within = ANSWERED_WITHIN.min(self.leadership.left());
+            if within.is_zero() {
                 return Err(Said::NotLeader);
             }
-            let answer = tokio::time::timeout(ANSWERED_WITHIN, request()).await;
+            let answer = tokio::time::timeout(within, request()).await;
             drop((turn, deed));
             let again = match answer {
                 Err(_) => None,
@@ -108,15 +112,15 @@ impl Hands {
     }
 
     /// Asks nothing more, and waits for answers to what was asked: what is under way may still happen, and whoever
-    /// acts next must be able to see it.
-    pub(crate) async fn rest(&self) {
+    /// acts next must be able to see it. Whether all of them came.
+    pub(crate) async fn rest(&self) -> bool {
         self.free.close();
         let resting = async {
             while self.free.available_permits() < AT_ONCE {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let _ = tokio::time::timeout(Duration::from_secs(1), resting).await;
+        tokio::time::timeout(RESTED_WITHIN, resting).await.is_ok()
     }
 
     /// Makes an object.

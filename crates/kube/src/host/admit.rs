@@ -16,6 +16,7 @@ use super::orders::parts;
 use super::record::AGAIN;
 use super::{Host, Told};
 use crate::hands::{Hands, Pauses, Said};
+use crate::objects::SENT_AWAY;
 use crate::shelf::Key;
 
 impl Host {
@@ -221,7 +222,7 @@ async fn delete(
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
-        "message": "Muster stops the whole gang",
+        "message": SENT_AWAY,
         "lastTransitionTime": jiff::Timestamp::now().to_string(),
     }]}});
     let (params, patch) = (PatchParams::default(), Patch::Strategic(condition));

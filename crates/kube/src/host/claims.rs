@@ -3,6 +3,7 @@
 use muster_core::Event;
 use muster_core::id::ClaimId;
 use muster_core::order::{ClaimFailure, ClaimState};
+use muster_core::plan::Action;
 use muster_core::time::Time;
 
 use super::Host;
@@ -71,16 +72,15 @@ impl Host {
         if known.releasing || matches!(known.state, ClaimState::Failed(_)) {
             return;
         }
-        let now = self.now();
-        match claim.status.node_name.as_deref().filter(|node| self.world.node_named(node).is_some())
-        {
-            Some(node) => {
-                self.happened(&Event::NodeNotice { name: node.into(), by: now });
-            }
-            None => {
-                self.happened(&Event::ClaimFailed(id, ClaimFailure::Vanished));
-            }
-        }
+        let node = known.joined.and_then(|node| self.world.node(node));
+        let is_used = known.order.is_some() || node.is_some_and(|node| node.seats > 0);
+        let event = match node {
+            // Nobody minds: it goes as if Muster had said so, which it may have before it began anew.
+            Some(_) if !is_used => Event::Decided(Action::Release { claim: id }),
+            Some(node) => Event::NodeNotice { name: node.name.clone(), by: self.now() },
+            None => Event::ClaimFailed(id, lost(claim.is_launched())),
+        };
+        self.happened(&event);
     }
 
     fn claim_is_gone(&mut self, moved: &Moved<NodeClaim>) {
@@ -89,14 +89,18 @@ impl Host {
         self.end_claim(id, was.is_launched());
     }
 
-    /// Nothing is left of a claim. One that was never launched could not be had.
+    /// Nothing is left of a claim.
     pub(super) fn end_claim(&mut self, id: ClaimId, launched: bool) {
         let Some(known) = self.world.claims().get(&id) else { return };
         if known.releasing {
             self.happened(&Event::ClaimGone(id));
         } else if !matches!(known.state, ClaimState::Failed(_)) {
-            let why = if launched { ClaimFailure::Vanished } else { ClaimFailure::StockOut };
-            self.happened(&Event::ClaimFailed(id, why));
+            self.happened(&Event::ClaimFailed(id, lost(launched)));
         }
     }
+}
+
+/// Why a claim went that nobody gave back. One that was never launched could not be had.
+fn lost(launched: bool) -> ClaimFailure {
+    if launched { ClaimFailure::Vanished } else { ClaimFailure::StockOut }
 }

@@ -23,6 +23,7 @@ use crate::hands::{Hands, Said};
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{claim_name, node_claim};
 use crate::objects::NodeClaim;
+use crate::shelf::Moved;
 
 /// Rounds of planning at one instant. Each decides something, and real instants need a handful; whatever is left after
 /// these comes with the next change.
@@ -254,6 +255,16 @@ impl Host {
                 }
             }
         });
+    }
+
+    /// An order is seen that is not known: whoever led before wrote it too late, and nobody goes on with it.
+    pub(super) fn see_order(&mut self, moved: &Moved<DynamicObject>) {
+        let number = |object: &DynamicObject| object.data.pointer("/spec/number")?.as_u64();
+        let number = moved.is.as_deref().and_then(number).and_then(|id| u32::try_from(id).ok());
+        let Some(id) = number.map(OrderId) else { return };
+        if !self.world.orders().contains_key(&id) && !self.lanes.is_busy(&order_name(id)) {
+            self.close(id, "Unknown");
+        }
     }
 
     /// Nothing is left of an order; what became of it is on its gang.

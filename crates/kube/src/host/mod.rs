@@ -33,6 +33,7 @@ mod stages;
 mod status;
 mod tally;
 mod ties;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -139,6 +140,8 @@ pub(crate) struct Host {
     told: mpsc::UnboundedSender<Told>,
     /// Somebody needs a kind that is not watched yet.
     look_around: Arc<Notify>,
+    /// Whether what everything is counted by has changed.
+    anew: bool,
     /// Whether the World has changed since the planner was last asked.
     changed: bool,
     wake: Option<Time>,
@@ -181,6 +184,7 @@ impl Host {
             forecaster: Forecaster::default(),
             told,
             look_around: Arc::default(),
+            anew: false,
             changed: false,
             wake: None,
         }

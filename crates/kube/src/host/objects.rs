@@ -105,7 +105,7 @@ impl Host {
             Interest::Queue | Interest::ForeignQueue(_) => self.see_queue(&moved.key),
             Interest::Pool => self.see_pool(moved),
             Interest::Topology => self.levels_changed(),
-            Interest::Order => {}
+            Interest::Order => self.see_order(moved),
             Interest::Request => {
                 self.see_requisition(moved);
                 self.see_request(moved);
@@ -209,7 +209,7 @@ impl Host {
     fn levels_changed(&mut self) {
         if self.world.is_synced() && self.levels() != *self.world.topology().levels() {
             tracing::info!("the topology was rewritten: everything is counted anew");
-            self.rebuild();
+            self.anew = true;
         }
     }
 }

@@ -154,15 +154,22 @@ pub(crate) fn find_offering(world: &World, pool: &str, name: &str) -> Option<Off
 fn read_way(world: &World, way: &MakesWay, by: GangId) -> Option<order::MakesWay> {
     let gang_id = named(world, &way.gang)?;
     let gang = world.gang(gang_id)?;
-    let seats = way.seats.iter().map(|seat| {
-        let (node, devices) = (world.node_named(&seat.node)?, set_of(&seat.devices)?);
-        Some(Seat { devices, node, role: role(gang, &seat.role)?, members: seat.members })
-    });
+    let seats: Option<Vec<Seat>> = match way.stop {
+        // All it has, on whichever devices it was found.
+        Some(_) => Some(gang.seats.clone()),
+        None => {
+            let seats = way.seats.iter().map(|seat| {
+                let (node, devices) = (world.node_named(&seat.node)?, set_of(&seat.devices)?);
+                Some(Seat { devices, node, role: role(gang, &seat.role)?, members: seat.members })
+            });
+            seats.collect()
+        }
+    };
     let stop = way.stop.map(|reason| match reason {
         StopFor::Preempted => StopReason::Preempted(by),
         StopFor::Reclaimed => StopReason::Reclaimed(by),
         StopFor::Rotated => StopReason::Rotated(by),
         StopFor::Moved => StopReason::Moved,
     });
-    Some(order::MakesWay { gang: gang_id, seats: seats.collect::<Option<_>>()?, stop })
+    Some(order::MakesWay { gang: gang_id, seats: seats?, stop })
 }

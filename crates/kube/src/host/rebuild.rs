@@ -11,16 +11,21 @@ use muster_api::dialects::Dialect;
 use muster_api::workloads::WorkloadKind;
 use muster_core::event::Sitting;
 use muster_core::gang::Phase;
-use muster_core::plan::Action;
+use muster_core::id::GangId;
+use muster_core::order::Order;
+use muster_core::plan::{Action, StopReason};
 use muster_core::queue::QueueSpec;
 use muster_core::time::Time;
 use muster_core::{Event, World};
 use muster_plan::world_for;
 
 use super::Host;
+use super::gangs::Standing;
+use super::groups::Group;
 use super::jobs::moved;
 use super::orders::{order_name, read};
 use super::record::placement_of;
+use super::since::{instant, made};
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER, marks};
 use crate::shelf::{Moved, Shelf};
@@ -37,14 +42,18 @@ impl Host {
         self.orders_of.clear();
         self.groups = super::groups::Groups::default();
         self.ties = super::ties::Ties::default();
+        self.verdicts.clear();
+        self.expected.clear();
         self.find_queues_and_pools();
         self.find_requests();
         self.find_gangs();
         self.remove_orphans();
         self.tell_pools();
         self.find_claims_and_nodes();
-        self.find_who_runs();
+        let parts = self.find_who_runs();
         self.find_orders();
+        self.stop_parts(&parts);
+        self.follow_claims();
         self.find_idle();
         let number = u32::try_from(self.now().0 / 1_000 - NUMBERS_SINCE).unwrap_or(0);
         self.happened(&Event::NumbersFrom(number));
@@ -115,7 +124,8 @@ impl Host {
             match self.gather_named(&name) {
                 Ok(gathered) => {
                     let spec = gathered.spec.clone();
-                    let taken = self.happened_at(at, &Event::GangSubmitted(spec.clone()));
+                    let taken = self.happened(&Event::GangSubmitted(spec.clone()));
+                    self.has_waited(&name, at);
                     let group = self.groups.get_mut(&name).expect("named");
                     (group.roles, group.ranks) = (gathered.roles, gathered.ranks);
                     (group.tied, group.waits) = (gathered.tied, gathered.waits);
@@ -147,17 +157,59 @@ impl Host {
             }
         }
         self.find_requisitions();
-        for claim in claims {
-            let key: Arc<str> = claim.metadata.name.clone().unwrap_or_default().into();
-            self.see_claim(&Moved { key, was: None, is: Some(claim) });
-        }
         let nodes: Vec<Arc<str>> = self.mirror.nodes.iter().map(|(key, _)| key.clone()).collect();
         nodes.iter().for_each(|node| self.look_at_node(node));
         self.follow_requisitions();
     }
 
-    /// Gangs that have seats: where their placement says, or where their pods are.
-    fn find_who_runs(&mut self) {
+    /// What has become of claims while nobody looked. Who is on a node whose claim is leaving is told so, and must be known.
+    fn follow_claims(&mut self) {
+        let claims: Vec<_> = self.mirror.claims.iter().map(|(_, claim)| claim.clone()).collect();
+        for claim in claims {
+            let key: Arc<str> = claim.metadata.name.clone().unwrap_or_default().into();
+            self.see_claim(&Moved { key, was: None, is: Some(claim) });
+        }
+    }
+
+    /// A gang that is found keeps its place in line, and what it has waited counts.
+    fn has_waited(&mut self, name: &str, submitted: Time) {
+        let Some(gang) = self.world.gang_named(name) else { return };
+        let told = self.gang_seen(name).and_then(|gang| {
+            let since = gang.data.pointer("/status/waitingSince")?.as_str()?;
+            muster_api::instant(since).ok()
+        });
+        // What is told may be of another that had its name.
+        let since = told.filter(|since| *since >= submitted).unwrap_or(submitted);
+        self.happened(&Event::GangWaits { gang, submitted, since });
+    }
+
+    /// Since when those of a gang run that are somewhere. Members that were replaced meanwhile do not make it younger.
+    fn runs_since(&self, standing: &Standing) -> Time {
+        let pods = standing.bound.iter().filter_map(|(key, _)| self.mirror.pods.get(key));
+        let began = pods.filter_map(|pod| {
+            pod.status.start_time.as_ref().map(instant).or_else(|| made(&pod.metadata))
+        });
+        began.min().unwrap_or_else(|| self.now())
+    }
+
+    /// Whether somebody was stopping a gang: too few of it would be left without those who are sent away.
+    fn was_being_stopped(&self, group: &Group, standing: &Standing) -> bool {
+        let pods =
+            standing.bound.iter().filter_map(|(key, _)| Some((key, self.mirror.pods.get(key)?)));
+        let (sent, stay): (Vec<_>, Vec<_>) = pods.partition(|(_, pod)| pod.is_sent_away());
+        let Some(spec) = group.spec.as_ref().filter(|_| !sent.is_empty()) else { return false };
+        let of = |at: usize| {
+            let mine = stay.iter().filter(move |(key, _)| {
+                group.roles.get(*key).is_some_and(|role| usize::from(*role) == at)
+            });
+            mine.count() as u32
+        };
+        spec.roles.iter().enumerate().any(|(at, role)| of(at) < role.min)
+    }
+
+    /// Gangs that have seats: where their placement says, or where their pods are. Says who cannot go on as it is.
+    fn find_who_runs(&mut self) -> Vec<GangId> {
+        let mut parts = Vec::new();
         let names: Vec<Arc<str>> = self.groups.names().cloned().collect();
         for name in names {
             let Some(id) = self.world.gang_named(&name) else { continue };
@@ -183,7 +235,8 @@ impl Host {
             let gang = self.world.gang(id).expect("named");
             let mins: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
             let seats: u32 = sitting.iter().map(|one| u32::from(one.members)).sum();
-            let since = self.made_at(group);
+            let since = self.runs_since(&standing);
+            let stops = self.was_being_stopped(group, &standing);
             self.happened(&Event::GangFound { gang: id, since, sitting });
             // Who is somewhere takes a place there, whatever was written down.
             let gang = self.world.gang(id).expect("named");
@@ -197,11 +250,22 @@ impl Host {
                 self.keep_for_members(&name);
                 self.let_in(&name);
             }
-            let is_part = seats < mins && !is_request;
-            if is_part && self.world.gang(id).is_some_and(|gang| gang.phase != Phase::Waiting) {
-                // Part of a gang, and no record of where the rest was to go: it starts over as a whole.
-                let reason = muster_core::plan::StopReason::Moved;
-                self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
+            // Part of a gang and no record of where the rest was to go, or of whom some were sent away already.
+            let is_part = (seats < mins || stops) && !is_request;
+            parts.extend(is_part.then_some(id));
+        }
+        parts
+    }
+
+    /// Gangs that cannot go on as they are start over as a whole, but for those who make way for an order: they are told
+    /// when it is time, and it was written down for whom.
+    fn stop_parts(&mut self, parts: &[GangId]) {
+        for id in parts {
+            let makes_way = |order: &Order| order.after.iter().any(|way| way.gang == *id);
+            let waits = self.world.gang(*id).is_none_or(|gang| gang.phase == Phase::Waiting);
+            if !waits && !self.world.orders().values().any(makes_way) {
+                let reason = StopReason::Moved;
+                self.happened(&Event::Decided(Action::Stop { gang: *id, reason }));
             }
         }
     }
@@ -239,12 +303,13 @@ impl Host {
 
     /// Orders that were written down, in the order they were.
     fn find_orders(&mut self) {
-        let mut specs: Vec<OrderSpec> = Vec::new();
+        let mut found: Vec<(OrderSpec, Time)> = Vec::new();
         for moved in self.all_of(Interest::Order) {
             let Some(object) = moved.is else { continue };
             let spec = object.data.get("spec").cloned().unwrap_or_default();
+            let placed = made(&object.metadata).unwrap_or_else(|| self.now());
             match serde_json::from_value(spec) {
-                Ok(spec) => specs.push(spec),
+                Ok(spec) => found.push((spec, placed)),
                 Err(why) => {
                     // What it asked for is found by itself, and is nobody's.
                     tracing::warn!(order = &*moved.key, %why, "an order cannot be understood: removed");
@@ -252,12 +317,13 @@ impl Host {
                 }
             }
         }
-        specs.sort_by_key(|spec| spec.number);
-        for spec in specs {
+        found.sort_by_key(|(spec, _)| spec.number);
+        for (spec, placed) in found {
             let id = muster_core::id::OrderId(spec.number);
+            let top_ups = spec.top_ups;
             let order = read(&self.world, &spec);
-            let goes_on =
-                order.is_some_and(|order| self.happened(&Event::Decided(Action::Order(order))));
+            let goes_on = order
+                .is_some_and(|order| self.happened(&Event::OrderFound { order, placed, top_ups }));
             if goes_on {
                 let gang = format!("{}/{}", spec.gang.namespace, spec.gang.name);
                 self.orders_of.insert(gang.into(), id);

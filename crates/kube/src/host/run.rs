@@ -1,10 +1,9 @@
-//! The life of the host: watch, win the lease, look around, and then decide for as long as the lease is held.
+//! The life of the host: win the lease, look around, and then decide for as long as the lease is held.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kube::Client;
 use kube::api::ApiResource;
@@ -13,12 +12,10 @@ use muster_core::time::Span;
 use muster_plan::Policy;
 use tokio::sync::{Notify, mpsc};
 
-use super::objects::CLAIMS;
-use super::record::AGAIN;
-use super::{Host, Told};
+use super::Host;
 use crate::discover::{Heard, Wanted, served};
 use crate::hands::{Hands, Pauses};
-use crate::intake::Interest;
+use crate::intake::{self, Interest};
 use crate::lease::{self, Campaign, Leadership};
 use crate::mirror::Touched;
 use crate::objects::Pod;
@@ -28,13 +25,6 @@ use crate::watch::{Newest, Watches};
 const CHANGES: usize = 16_384;
 /// How often kinds are looked for that were not served before.
 const LOOK_AROUND: Duration = Duration::from_secs(30);
-/// The longest that nothing is decided: clocks are compared, deadlines looked at.
-const AT_LEAST: Duration = Duration::from_secs(10);
-
-/// How often one gang is looked at in one turn. Each look may bring it a step further, and a handful is what the longest
-/// way takes.
-const LOOKS: u32 = 16;
-
 /// Cloud disks take some ten seconds; whoever needs more than this has most likely been told a node that cannot have it.
 const VOLUME_PATIENCE: Span = Span::mins(2);
 /// A binding takes milliseconds, and what the server refuses now it may allow when it is asked again.
@@ -114,7 +104,18 @@ pub enum HostError {
     LeaseLost,
 }
 
+/// How acting comes to an end that is no mistake.
+enum End {
+    /// Somebody said so.
+    Told,
+    /// What everything is counted by has changed: all of it is looked at again.
+    Anew,
+}
+
 /// Runs the host until `shutdown`.
+///
+/// A replica that is not to act watches nothing: what it had seen could be old by the time it is. It begins with lists that
+/// are asked for after it got the lease.
 ///
 /// # Errors
 /// When it cannot begin, or may not go on.
@@ -124,6 +125,11 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), HostError> {
     tokio::pin!(shutdown);
+    let own = own_kinds();
+    tokio::select! {
+        () = &mut shutdown => return Ok(()),
+        served = discover(&client, &own) => has_own_kinds(&served)?,
+    }
     let (campaign, leadership) = match config.lease.clone() {
         Some(terms) => {
             let (campaign, leadership) = Campaign::start(client.clone(), terms);
@@ -131,56 +137,72 @@ pub async fn run(
         }
         None => (None, Leadership::forever()),
     };
-    // Everything is watched before it is this replica's turn, so that it can begin at once.
+    let mut winning = leadership.clone();
+    let mut drained = true;
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break Ok(()),
+            () = winning.won() => tracing::info!("this replica acts now"),
+        }
+        let hands = Hands::new(client.clone(), leadership.clone());
+        let ended = tokio::select! {
+            biased;
+            () = &mut shutdown => Ok(End::Told),
+            ended = act(&client, &config, &hands, leadership.clone()) => ended,
+        };
+        drained = hands.rest().await;
+        match ended {
+            Ok(End::Anew) => {}
+            Ok(End::Told) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    match campaign {
+        Some(campaign) if drained => campaign.resign().await,
+        // It may still happen: the others wait until the lease has run out.
+        Some(_) => {
+            tracing::warn!("what was asked last was not answered: the lease is not given up");
+        }
+        None => {}
+    }
+    outcome
+}
+
+/// Looks around, and then decides for as long as the lease is held.
+async fn act(
+    client: &Client,
+    config: &Config,
+    hands: &Hands,
+    mut losing: Leadership,
+) -> Result<End, HostError> {
     let (changes, mut seen) = mpsc::channel(CHANGES);
     let (told, mut heard) = mpsc::unbounded_channel();
     let newest = Newest::default();
     let mut watches = Watches::new(client.clone(), changes, newest.clone());
-    let hands = Hands::new(client.clone(), leadership.clone());
-    let mut host = Host::new(&config, &client, hands, told);
-    let (mut pauses, mut heard_of, mut knows) = (Pauses::new(), Heard::default(), false);
-    loop {
-        let asked = async {
-            if !knows {
-                newest.ask(&client).await?;
-                knows = true;
-            }
-            served(&client, &host.unwatched(), &mut heard_of).await
-        };
-        match asked.await {
-            Ok(served) => break host.watch(served, &mut watches),
-            Err(error) => tracing::warn!(%error, "the API server does not say what it serves"),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(pauses.next(None)) => {}
-            () = &mut shutdown => return Ok(()),
-        }
+    let mut host = Host::new(config, client, hands.clone(), told);
+    let mut pauses = Pauses::new();
+    while let Err(error) = newest.ask(client).await {
+        tracing::warn!(%error, "the API server does not say how far it is");
+        tokio::time::sleep(pauses.next(None)).await;
     }
-    for (interest, kind) in [
-        (Interest::Gang, "Gang"),
-        (Interest::Queue, "Queue"),
-        (Interest::Pool, "Pool"),
-        (Interest::Order, "Order"),
-    ] {
-        if host.sources.of(interest).is_none() {
-            return Err(HostError::NoCrds(kind));
-        }
-    }
+    let served = discover(client, &host.unwatched()).await;
+    has_own_kinds(&served)?;
+    host.watch(served, &mut watches);
     watches.pods();
     watches.nodes();
-    let mut leads = false;
-    let (mut winning, mut losing) = (leadership.clone(), leadership);
     let wanted = host.look_around.clone();
     let mut looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
-    let outcome = loop {
+    loop {
         let wait = host.wait();
+        // What the host was told, and kinds that are new, are few; of what is seen there may always be more.
         tokio::select! {
             biased;
-            () = &mut shutdown => break Ok(()),
-            () = losing.lost(), if leads => break Err(HostError::LeaseLost),
-            () = winning.won(), if !leads => {
-                leads = true;
-                tracing::info!("this replica acts now");
+            () = losing.lost() => return Err(HostError::LeaseLost),
+            Some(told) = heard.recv() => host.hear(told),
+            served = &mut looking => {
+                host.watch(served, &mut watches);
+                looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
             }
             Some(change) = seen.recv() => {
                 let mut touched = Touched::default();
@@ -190,28 +212,58 @@ pub async fn run(
                 }
                 host.take(touched);
             }
-            Some(told) = heard.recv() => host.hear(told),
-            served = &mut looking => {
-                host.watch(served, &mut watches);
-                looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
-            }
-            () = tokio::time::sleep(wait), if leads => host.changed = true,
+            () = tokio::time::sleep(wait) => host.changed = true,
+        }
+        while let Ok(told) = heard.try_recv() {
+            host.hear(told);
         }
         host.warn_of_unlisted();
-        if leads && host.mirror.is_complete() {
+        if host.anew {
+            return Ok(End::Anew);
+        }
+        if host.mirror.is_complete() {
             host.turn();
         }
-    };
-    if let Some(campaign) = campaign {
-        host.hands.rest().await;
-        campaign.resign().await;
     }
-    outcome
+}
+
+/// Muster's own kinds, without which nothing can be done.
+fn own_kinds() -> Vec<Sought> {
+    let own = |(interest, _): &(Interest, Wanted)| OWN.iter().any(|(own, _)| own == interest);
+    let wanted = intake::wanted().into_iter().filter(own);
+    wanted.map(|(interest, wanted)| (Some(interest), wanted)).collect()
+}
+
+const OWN: [(Interest, &str); 4] = [
+    (Interest::Gang, "Gang"),
+    (Interest::Queue, "Queue"),
+    (Interest::Pool, "Pool"),
+    (Interest::Order, "Order"),
+];
+
+fn has_own_kinds(served: &Served) -> Result<(), HostError> {
+    let is_served = |own: &Interest| served.iter().any(|(of, _)| of.as_ref() == Some(own));
+    match OWN.iter().find(|(own, _)| !is_served(own)) {
+        Some((_, kind)) => Err(HostError::NoCrds(kind)),
+        None => Ok(()),
+    }
+}
+
+/// Which kinds are served, asked until the server has said.
+async fn discover(client: &Client, sought: &[Sought]) -> Served {
+    let (mut pauses, mut heard) = (Pauses::new(), Heard::default());
+    loop {
+        match served(client, sought, &mut heard).await {
+            Ok(served) => return served,
+            Err(error) => tracing::warn!(%error, "the API server does not say what it serves"),
+        }
+        tokio::time::sleep(pauses.next(None)).await;
+    }
 }
 
 /// A kind that is looked for, and where it is served if it is: one that is of interest, or claims.
-type Sought = (Option<Interest>, Wanted);
-type Served = Vec<(Option<Interest>, ApiResource)>;
+pub(super) type Sought = (Option<Interest>, Wanted);
+pub(super) type Served = Vec<(Option<Interest>, ApiResource)>;
 
 /// Looks for kinds that were not served before, after a while or when somebody needs one, again and again until the
 /// server has said.
@@ -231,144 +283,4 @@ fn looks_around(
             }
         }
     })
-}
-
-impl Host {
-    /// Kinds that are not watched yet.
-    fn unwatched(&self) -> Vec<Sought> {
-        let missing = self.sources.missing().into_iter();
-        let mut sought: Vec<Sought> = missing.map(|(of, wanted)| (Some(of), wanted)).collect();
-        sought.extend((!self.mirror.has_claims).then_some((None, CLAIMS)));
-        sought
-    }
-
-    pub(super) fn watch(&mut self, served: Served, watches: &mut Watches) {
-        for (interest, kind) in served {
-            match interest {
-                Some(interest) => {
-                    let source = self.sources.add(interest, kind, watches);
-                    source.into_iter().for_each(|source| {
-                        self.mirror.add(source, !interest.is_needed_by_all());
-                    });
-                }
-                None => {
-                    self.mirror.has_claims = true;
-                    watches.claims();
-                }
-            }
-        }
-    }
-
-    /// Says which kinds cannot be listed: whoever waits for them would not know.
-    fn warn_of_unlisted(&mut self) {
-        for source in self.mirror.overdue(Instant::now()) {
-            let interest = self.sources.interest(source);
-            let Some(kind) = self.sources.resource(interest) else { continue };
-            let all = interest.is_needed_by_all();
-            tracing::error!(
-                kind = kind.plural,
-                group = kind.group,
-                "cannot be listed; {}",
-                if all { "nothing is decided until it is" } else { "gangs that need it wait" }
-            );
-        }
-    }
-
-    /// Takes in what was seen. Before the World is made there is nothing to tell it: it will be made of all there is.
-    pub(super) fn take(&mut self, touched: Touched) {
-        if !self.world.is_synced() {
-            return;
-        }
-        for (source, moved) in &touched.others {
-            self.see_other(*source, moved);
-        }
-        touched.claims.iter().for_each(|moved| self.see_claim(moved));
-        touched.nodes.iter().for_each(|moved| self.node_may_stir(moved));
-        self.dirty.nodes.extend(touched.nodes.into_iter().map(|moved| moved.key));
-        touched.pods.iter().for_each(|moved| self.see_pod(moved));
-    }
-
-    /// Looks at everything that has changed, and decides.
-    pub(super) fn turn(&mut self) {
-        if !self.world.is_synced() {
-            self.rebuild();
-        }
-        self.tire_of_volumes();
-        self.tire_of_others();
-        self.tire_of_binding();
-        self.tire_of_requests();
-        let disturbed = self.ties.disturbed();
-        self.dirty.gangs.extend(disturbed);
-        let mut looks: BTreeMap<Arc<str>, u32> = BTreeMap::new();
-        while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
-            for node in std::mem::take(&mut self.dirty.nodes) {
-                self.look_at_node(&node);
-            }
-            for gang in std::mem::take(&mut self.dirty.gangs) {
-                let seen = looks.entry(gang.clone()).or_default();
-                *seen += 1;
-                match *seen {
-                    ..=LOOKS => self.look_at_gang(&gang),
-                    _ => self.look_later(&gang),
-                }
-            }
-            self.settle_tokens();
-            if self.changed {
-                self.decide();
-            }
-        }
-        self.look_ahead();
-        if self.changed {
-            self.decide();
-        }
-        self.settle_requisitions();
-        if self.changed {
-            self.decide();
-        }
-        self.settle_requests();
-        self.unwritten = false;
-        for gang in std::mem::take(&mut self.unmade) {
-            self.ensure_object(&gang);
-        }
-        self.write_verdicts();
-        self.write_tally();
-        self.write_idle();
-    }
-
-    /// A gang that comes to nothing however often it is looked at waits: it must not keep the others from being seen to.
-    pub(super) fn look_later(&mut self, gang: &Arc<str>) {
-        if !self.later.insert(gang.clone()) {
-            return;
-        }
-        tracing::warn!(gang = &**gang, "nothing comes of looking at it; it is looked at later");
-        let (told, gang) = (self.told.clone(), gang.clone());
-        tokio::spawn(async move {
-            tokio::time::sleep(AGAIN).await;
-            let _ = told.send(Told::Later(gang));
-        });
-    }
-
-    /// Has the forecaster look at what was asked for, when it wants to.
-    fn look_ahead(&mut self) {
-        let now = self.now();
-        if self.forecaster.due(&self.world, now).is_some_and(|due| due <= now) {
-            for expected in self.forecaster.look(&self.world, now) {
-                self.happened(&expected);
-            }
-        }
-    }
-
-    /// How long nothing needs to be decided if nothing is seen.
-    fn wait(&self) -> Duration {
-        let now = self.now();
-        let forecast = self.forecaster.due(&self.world, now);
-        let wake = self.wake.into_iter().chain(forecast).min();
-        let due = wake.map(|wake| Duration::from_millis(wake.since(now).0.max(1)));
-        let most = match self.written.put_off(Instant::now()) {
-            Some(left) => left,
-            None if self.unwritten => AT_LEAST / 4,
-            None => AT_LEAST,
-        };
-        due.unwrap_or(most).min(most)
-    }
 }

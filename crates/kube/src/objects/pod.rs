@@ -1,7 +1,7 @@
 //! Pods.
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use muster_api::pod::PodSpec;
 use muster_core::topology::HOSTNAME;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,9 @@ pub const GATE: &str = "muster.sh/gang";
 pub const SEAT: &str = "muster.sh/seat";
 /// Written beside it when it was Muster that told the pod to go to one node only.
 pub const PINNED: &str = "muster.sh/pinned";
+
+/// What a pod is told that Muster sends away.
+pub const SENT_AWAY: &str = "Muster stops the whole gang";
 
 /// A pod, as far as scheduling goes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,6 +36,7 @@ pub struct PodStatus {
     pub phase: String,
     pub nominated_node_name: Option<String>,
     pub conditions: Vec<Condition>,
+    pub start_time: Option<Time>,
 }
 
 impl Pod {
@@ -50,6 +54,11 @@ impl Pod {
     /// Whether somebody has asked for its end.
     pub fn is_leaving(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+    /// Whether Muster is sending it away.
+    pub fn is_sent_away(&self) -> bool {
+        let told = |one: &Condition| one.kind == "DisruptionTarget" && one.message == SENT_AWAY;
+        self.status.conditions.iter().any(told)
     }
     /// Whether it must not meet certain others, and so they must not meet it.
     pub fn is_shy(&self) -> bool {

@@ -54,9 +54,22 @@ impl Controller {
 
     /// Tells it to end, and whether it ended in good order.
     pub(crate) fn stop(mut self) -> bool {
+        self.signal("-TERM") && self.child.wait().is_ok_and(|end| end.success())
+    }
+
+    /// Gives it no time to do anything, until it is resumed.
+    pub(crate) fn pause(&self) {
+        assert!(self.signal("-STOP"), "it is there");
+    }
+
+    pub(crate) fn resume(&self) {
+        assert!(self.signal("-CONT"), "it is there");
+    }
+
+    fn signal(&self, signal: &str) -> bool {
         let id = self.child.id().to_string();
-        let told = Command::new("kill").args(["-TERM", &id]).status();
-        told.is_ok_and(|told| told.success()) && self.child.wait().is_ok_and(|end| end.success())
+        let told = Command::new("kill").args([signal, &id]).status();
+        told.is_ok_and(|told| told.success())
     }
 
     /// Whether it has ended by itself.

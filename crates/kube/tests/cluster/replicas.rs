@@ -59,3 +59,23 @@ async fn another_replica_takes_over_from_one_that_is_killed_or_told_to_go() {
     drop(third);
     assert_eq!(observer.findings().await, Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_was_away_does_nothing_more_when_it_comes_back() {
+    let Some(cluster) = small_cluster(2).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    let mut first = replica(&cluster, "first");
+    holds(&cluster, "first").await;
+    let second = replica(&cluster, "second");
+    is_served(&cluster, "one").await;
+    // Neither killed nor told to go: its machine has no time for it.
+    first.pause();
+    holds(&cluster, "second").await;
+    is_served(&cluster, "two").await;
+    first.resume();
+    cluster.until("the first has ended", async || first.has_ended().then_some(())).await;
+    assert_eq!(holder(&cluster).await.as_deref(), Some("second"));
+    is_served(&cluster, "three").await;
+    drop(second);
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}

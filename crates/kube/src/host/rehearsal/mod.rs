@@ -3,6 +3,7 @@
 //! What it writes goes nowhere, so this is for what it decides and not for what becomes of it: that is tried against a real
 //! server. What a server would have said is told by the test.
 
+mod anew;
 mod cases;
 mod nodes;
 mod objects;
