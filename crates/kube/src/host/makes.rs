@@ -2,12 +2,14 @@
 //!
 //! A role with a `template` has its pods made by Muster, `max` of them, under names that follow from the Gang's: whoever
 //! is started after a crash makes none twice. They belong to the Gang, are deleted with it, and are made again when they
-//! are gone before their work is done. A member that fails ends the gang, all of it.
+//! are gone before their work is done. A member that fails ends the gang, all of it. One that was told to go has not failed,
+//! whatever it says with its last breath: since Kubernetes 1.27 a pod that is deleted is shown to have ended, with whatever
+//! its programs returned, before it is removed.
 
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use kube::api::{Api, DynamicObject};
+use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use muster_api::crd::GangPhase;
 use muster_core::gang::Phase;
 use serde_json::{Map, Value, json};
@@ -19,6 +21,7 @@ use super::{Host, Told};
 use crate::hands::Said;
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER};
+use crate::objects::{Pod, is_true};
 use crate::shelf::{Key, Moved};
 
 const GANG: &str = "muster.sh/gang";
@@ -50,6 +53,8 @@ impl Host {
         if self.has_failed(group) {
             return self.end_members(name);
         }
+        self.clear_away(name);
+        let group = self.groups.get(name).expect("just seen");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
         let wanted = pods(&gang, &scheduler);
         let namespace = parts(name).0.to_owned();
@@ -116,14 +121,7 @@ impl Host {
         if left.is_empty() && !known {
             self.say_over(name, GangPhase::Failed);
         }
-        for key in left {
-            let (hands, pods) = (self.hands.clone(), self.pods_of(&key));
-            tokio::spawn(async move {
-                if let Err(said) = hands.remove(&pods, parts(&key).1).await {
-                    tracing::debug!(pod = &*key, %said, "not ended");
-                }
-            });
-        }
+        left.iter().for_each(|key| self.end(name, key));
     }
 
     fn pods_of(&self, key: &Key) -> Api<DynamicObject> {
@@ -133,8 +131,64 @@ impl Host {
 
     /// Whether a member of a gang has failed.
     pub(super) fn has_failed(&self, group: &Group) -> bool {
-        let mut pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
-        pods.any(|pod| pod.status.phase == "Failed")
+        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+        pods.any(|(key, pod)| {
+            pod.status.phase == "Failed" && !self.is_made_after(group, key, pod)
+        })
+    }
+
+    /// Whether a pod that is over was told to go, so that another is made in its place: it has neither failed nor is its
+    /// work done.
+    pub(super) fn is_made_after(&self, group: &Group, key: &Key, pod: &Pod) -> bool {
+        let told = pod.is_leaving() || group.leaving.contains(key) || was_disrupted(pod);
+        told && pod.is_over() && self.templates_of(group).is_some()
+    }
+
+    /// Whether a gang that has nobody now will have its members made again.
+    pub(super) fn is_made_again(&self, group: &Group) -> bool {
+        if self.templates_of(group).is_none_or(|gang| is_over(&gang)) {
+            return false;
+        }
+        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+        let is_to_come = !group.making.is_empty()
+            || pods.any(|(key, pod)| self.is_made_after(group, key, pod));
+        is_to_come && !self.has_failed(group)
+    }
+
+    /// Removes pods that were ended from outside and that nobody removes, as a kubelet leaves them that is short of
+    /// something or shut down: they are in the way of those that are made in their place.
+    fn clear_away(&mut self, name: &Arc<str>) {
+        let Some(group) = self.groups.get(name) else { return };
+        let is_left = |key: &&Key| {
+            let pod = self.mirror.pods.get(key).filter(|pod| !pod.is_leaving());
+            pod.is_some_and(|pod| pod.status.phase == "Failed" && was_disrupted(pod))
+        };
+        let left: Vec<Key> = group.pods.iter().filter(is_left).cloned().collect();
+        left.iter().for_each(|key| self.end(name, key));
+    }
+
+    /// Removes a pod that was made, once, and no other that has its name by then.
+    fn end(&mut self, name: &Arc<str>, key: &Key) {
+        let Some(pod) = self.mirror.pods.get(key) else { return };
+        let uid = pod.metadata.uid.clone();
+        let Some(group) = self.groups.get_mut(name) else { return };
+        if !group.leaving.insert(key.clone()) {
+            return;
+        }
+        let (hands, told, pods) = (self.hands.clone(), self.told.clone(), self.pods_of(key));
+        let (gang, pod) = (name.clone(), key.clone());
+        tokio::spawn(async move {
+            let this = Preconditions { uid, resource_version: None };
+            let how = DeleteParams { preconditions: Some(this), ..DeleteParams::default() };
+            match hands.delete(&pods, parts(&pod).1, &how).await {
+                Ok(()) | Err(Said::Gone | Said::Conflict(_) | Said::NotLeader) => {}
+                Err(said) => {
+                    tracing::warn!(pod = &*pod, %said, "not removed");
+                    tokio::time::sleep(AGAIN).await;
+                    let _ = told.send(Told::NotSentAway { gang, pod });
+                }
+            }
+        });
     }
 
     /// The Gang whose members Muster makes.
@@ -143,6 +197,11 @@ impl Host {
         let gang = self.object(Interest::Gang, namespace, name)?;
         has_templates(gang).then(|| gang.clone())
     }
+}
+
+/// Whether whoever ends a pod has said that it is not the pod's fault: an eviction, a node that is gone or shut down.
+fn was_disrupted(pod: &Pod) -> bool {
+    is_true(&pod.status.conditions, "DisruptionTarget")
 }
 
 /// Whether a Gang that somebody wrote has a role whose members are made of a template.

@@ -4,6 +4,7 @@
 //! server. What a server would have said is told by the test.
 
 mod cases;
+mod made;
 mod nodes;
 mod objects;
 

@@ -1,0 +1,123 @@
+//! Members that are made of templates: which of them have failed, and which are made again.
+
+use std::collections::BTreeSet;
+
+use muster_core::gang::Phase;
+use serde_json::{Value, json};
+
+use super::Rehearsal;
+use super::cases::on;
+use super::objects::{alone, node};
+use crate::shelf::Key;
+
+const TRAIN: &str = "team/train";
+
+/// A Gang of two members that may be three, each with a node of its own.
+fn gang() -> Value {
+    json!({
+        "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
+        "metadata": {"name": "train", "namespace": "team", "uid": "train"},
+        "spec": {"roles": [{
+            "name": "worker", "min": 2, "max": 3, "resources": {"nvidia.com/gpu": 8},
+            "template": {"spec": {"containers": [{"name": "worker"}]}},
+        }]},
+    })
+}
+
+fn member(at: u32) -> Value {
+    let mut pod = alone(&format!("train-worker-{at}"));
+    pod["metadata"]["labels"] = json!({
+        "muster.sh/gang": "train", "muster.sh/role": "worker", "muster.sh/index": at.to_string(),
+    });
+    on(pod, &format!("n{at}"))
+}
+
+/// As a kubelet shows a pod that was deleted, before it is removed.
+fn sent_away(at: u32, phase: &str) -> Value {
+    let mut pod = ended(at, phase);
+    pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    pod
+}
+
+fn ended(at: u32, phase: &str) -> Value {
+    let mut pod = member(at);
+    pod["status"]["phase"] = json!(phase);
+    pod
+}
+
+/// Three members run.
+fn running() -> Rehearsal {
+    let mut stage = Rehearsal::new();
+    stage.show(gang(), false);
+    for at in 0..3 {
+        stage.show(node(&format!("n{at}")), false);
+        stage.show(member(at), false);
+    }
+    stage.host.turn();
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
+    stage
+}
+
+/// Pods that are being made, and pods that are told to go.
+fn made_and_ended<'a>(stage: &'a Rehearsal) -> (Vec<&'a str>, Vec<&'a str>) {
+    let group = stage.host.groups.get(TRAIN).expect("a gang");
+    let names = |keys: &'a BTreeSet<Key>| keys.iter().map(|key| &**key).collect();
+    (names(&group.making), names(&group.leaving))
+}
+
+#[tokio::test]
+async fn a_member_that_was_sent_away_has_not_failed_and_is_made_again() {
+    for phase in ["Failed", "Succeeded"] {
+        let mut stage = running();
+        stage.see(sent_away(2, phase));
+        assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{phase}");
+        assert_eq!(made_and_ended(&stage), (vec![], vec![]), "{phase}: the others go on");
+        stage.see_gone(sent_away(2, phase));
+        assert_eq!(made_and_ended(&stage), (vec!["team/train-worker-2"], vec![]), "{phase}");
+    }
+}
+
+#[tokio::test]
+async fn a_gang_all_of_whose_members_were_sent_away_goes_on() {
+    for phase in ["Failed", "Succeeded"] {
+        let mut stage = running();
+        for at in 0..3 {
+            stage.see(sent_away(at, phase));
+        }
+        assert!(stage.phase(TRAIN).is_some(), "{phase}: it was taken for done");
+        for at in 0..3 {
+            stage.see_gone(sent_away(at, phase));
+        }
+        assert!(stage.phase(TRAIN).is_some(), "{phase}: it was taken for done");
+        assert_eq!(made_and_ended(&stage).0.len(), 3, "{phase}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_was_evicted_and_left_lying_is_removed_and_made_again() {
+    let mut stage = running();
+    let mut evicted = ended(1, "Failed");
+    evicted["status"]["conditions"] =
+        json!([{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]);
+    stage.see(evicted.clone());
+    assert_eq!(made_and_ended(&stage), (vec![], vec!["team/train-worker-1"]), "the others go on");
+    stage.see_gone(evicted);
+    assert_eq!(made_and_ended(&stage), (vec!["team/train-worker-1"], vec![]));
+}
+
+#[tokio::test]
+async fn a_member_that_fails_by_itself_ends_its_gang() {
+    let mut stage = running();
+    stage.see(ended(0, "Failed"));
+    let (made, gone) = made_and_ended(&stage);
+    assert!(made.is_empty(), "{made:?}");
+    assert_eq!(gone, ["team/train-worker-1", "team/train-worker-2"]);
+    // What the others say when they are told to go changes nothing.
+    stage.see(sent_away(1, "Failed"));
+    stage.see(sent_away(2, "Failed"));
+    assert_eq!(stage.phase(TRAIN), None, "nobody is left");
+    for at in 1..3 {
+        stage.see_gone(sent_away(at, "Failed"));
+    }
+    assert!(made_and_ended(&stage).0.is_empty(), "nobody is made again");
+}
