@@ -160,3 +160,46 @@ async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
     assert_eq!((found.requested.0, found.since.0), (1_793_527_200_000, 1_793_527_260_000));
     assert!(found.releasing, "no machine takes that long to join");
 }
+
+/// A bought node that is idle, and whose idle time is over at once.
+fn idle(pool: Value) -> Rehearsal {
+    let mut stage = Rehearsal::new();
+    stage.show(pool, false);
+    stage.show(claim(7), false);
+    stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
+    stage
+}
+
+fn is_released(stage: &Rehearsal, id: u32) -> bool {
+    stage.host.world.claims().get(&ClaimId(id)).is_none_or(|claim| claim.releasing)
+}
+
+#[tokio::test]
+async fn a_node_that_only_others_use_is_not_idle_until_they_are_gone() {
+    let mut patient = pool();
+    patient["spec"]["idleAfter"] = json!("1h");
+    let mut stage = idle(patient);
+    stage.show(stranger("other", 1, "node-7"), false);
+    stage.host.turn();
+    assert!(!is_released(&stage, 7), "it was taken away under somebody");
+    stage.see_gone(stranger("other", 1, "node-7"));
+    assert!(!is_released(&stage, 7));
+    let now = jiff::Timestamp::now().as_millisecond();
+    assert!(idle_since(&stage, "node-7").is_some_and(|since| now - since < 60_000));
+}
+
+#[tokio::test]
+async fn pods_that_come_with_a_node_do_not_keep_it() {
+    let mut of_set = stranger("agent", 0, "node-7");
+    of_set["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "a", "controller": true,
+    }]);
+    let mut of_file = stranger("proxy", 0, "node-7");
+    of_file["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
+    let mut over = stranger("over", 1, "node-7");
+    over["status"]["phase"] = json!("Succeeded");
+    let mut stage = idle(pool());
+    [of_set, of_file, over].into_iter().for_each(|pod| stage.show(pod, false));
+    stage.host.turn();
+    assert!(is_released(&stage, 7));
+}
