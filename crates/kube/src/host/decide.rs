@@ -300,9 +300,8 @@ impl Host {
                 return None;
             };
             let offering = &self.world.offering(claim.offering).spec;
-            let owner = known.owner.clone();
             let class = (node_class_ref, &**startup_taints);
-            let object = node_claim(*id, pool, owner, class, offering);
+            let object = node_claim(*id, pool, class, offering);
             Some((*id, object))
         };
         claims.iter().filter_map(object).collect()

@@ -24,7 +24,7 @@ use crate::intake::{self, Interest};
 use crate::shelf::Moved;
 use crate::watch::{Source, Watches};
 
-/// A pool and what its claims name as their owner.
+/// A pool, and what requests for its nodes name as their owner.
 #[derive(Debug)]
 pub(super) struct KnownPool {
     pub(super) manifest: PoolManifest,

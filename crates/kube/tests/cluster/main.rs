@@ -3,6 +3,7 @@
 mod asked;
 mod autoscaled;
 mod autoscaler;
+mod bought;
 mod chance;
 mod controller;
 mod crash;
