@@ -15,6 +15,7 @@ mod fate;
 mod faults;
 mod found;
 mod gates;
+mod given_up;
 mod leftovers;
 mod observer;
 mod operators;
