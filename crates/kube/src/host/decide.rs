@@ -311,9 +311,9 @@ impl Host {
         Some(node_claim(id, pool, (node_class_ref, &**startup_taints), offering))
     }
 
+    /// Gives a claim back, as what it is: its pool may be of another provider by now, or be gone.
     fn release(&mut self, id: ClaimId) {
-        let offering = self.world.claims().get(&id).map(|claim| claim.offering);
-        if offering.is_some_and(|offering| self.autoscaler_of(offering).is_some()) {
+        if self.is_of_autoscaler(id) {
             return self.give_up_node(id);
         }
         let errand = self.errands.call_off(id);

@@ -40,6 +40,11 @@ impl Errands {
         self.0.entry(id).or_default().clone()
     }
 
+    /// Whether a claim was asked for as a NodeClaim, by this process.
+    pub(super) fn knows(&self, id: ClaimId) -> bool {
+        self.0.contains_key(&id)
+    }
+
     /// A claim is not wanted any more, from now on.
     pub(super) fn call_off(&mut self, id: ClaimId) -> Arc<Errand> {
         let errand = self.0.remove(&id).unwrap_or_default();
@@ -115,12 +120,12 @@ mod tests {
     fn who_is_called_off_is_so_for_those_who_are_about_to_ask() {
         let mut errands = Errands::default();
         let asked = errands.of(ClaimId(1));
-        assert!(errands.0.contains_key(&ClaimId(1)) && !asked.off.load(Ordering::Relaxed));
+        assert!(errands.knows(ClaimId(1)) && !asked.off.load(Ordering::Relaxed));
         let given_up = errands.call_off(ClaimId(1));
         assert!(Arc::ptr_eq(&asked, &given_up) && asked.off.load(Ordering::Relaxed));
-        assert!(!errands.0.contains_key(&ClaimId(1)));
+        assert!(!errands.knows(ClaimId(1)));
         errands.of(ClaimId(2));
         errands.keep(|id| *id == ClaimId(1));
-        assert!(!errands.0.contains_key(&ClaimId(2)));
+        assert!(!errands.knows(ClaimId(2)));
     }
 }

@@ -203,3 +203,40 @@ async fn pods_that_come_with_a_node_do_not_keep_it() {
     stage.host.turn();
     assert!(is_released(&stage, 7));
 }
+
+#[tokio::test]
+async fn a_claim_is_given_back_as_what_it_is_whatever_its_pool_says_now() {
+    let mut other = pool();
+    other["spec"]["provider"] = json!({"provisioningRequest": {"className": "check.example.com"}});
+    let mut stage = Rehearsal::new();
+    stage.show(other, false);
+    stage.show(claim(7), false);
+    stage.show(bought(7), false);
+    stage.host.turn();
+    assert!(!stage.host.is_of_autoscaler(ClaimId(7)), "its NodeClaim would be left behind");
+}
+
+/// A node of an autoscaler that Muster holds for a claim.
+fn held(id: u32) -> Value {
+    let mut node = bought(id);
+    node["metadata"]["labels"]["muster.sh/claim"] = json!(null);
+    node["metadata"]["labels"].as_object_mut().expect("labels").retain(|_, value| !value.is_null());
+    node["metadata"]["annotations"] = json!({
+        "muster.sh/claim": id.to_string(), "muster.sh/pool": "gpu",
+        "muster.sh/offering": "gpu8/zone-a/on-demand",
+    });
+    node
+}
+
+#[tokio::test]
+async fn a_node_of_an_autoscaler_is_held_while_its_pool_is_away() {
+    let mut stage = Rehearsal::new();
+    stage.show(held(7), false);
+    stage.show(job("train", 1), false);
+    stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
+    stage.host.turn();
+    let node = stage.host.world.node_named("node-7").and_then(|node| stage.host.world.node(node));
+    assert_eq!(node.and_then(|node| node.claim), Some(ClaimId(7)));
+    assert!(!stage.host.lanes.is_busy("node node-7"), "it was let go under somebody");
+    assert!(stage.host.is_of_autoscaler(ClaimId(7)), "and would be removed as what it is not");
+}
