@@ -205,6 +205,16 @@ async fn pods_that_come_with_a_node_do_not_keep_it() {
 }
 
 #[tokio::test]
+async fn nodes_are_not_bought_to_be_stopped_where_nobody_can_stop_them() {
+    let mut stage = Rehearsal::new();
+    let mut stopped = pool();
+    stopped["spec"]["warm"] = json!({"nodes": 1, "stopped": 2});
+    stopped["spec"]["offerings"][0]["startTime"] = json!("5s");
+    stage.see(stopped);
+    assert_eq!(stage.claims().len(), 1, "they would be paid for, and used by nobody");
+}
+
+#[tokio::test]
 async fn a_claim_is_given_back_as_what_it_is_whatever_its_pool_says_now() {
     let mut other = pool();
     other["spec"]["provider"] = json!({"provisioningRequest": {"className": "check.example.com"}});
