@@ -11,6 +11,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use muster_api::crd::GangPhase;
+use muster_core::Event;
 use muster_core::gang::Phase;
 use serde_json::{Map, Value, json};
 
@@ -43,6 +44,7 @@ impl Host {
 
     /// Makes the members that a Gang has templates for and that are not there.
     pub(super) fn make_members(&mut self, name: &Arc<str>) {
+        self.withdraw_deleted(name);
         let Some(group) = self.groups.get(name) else { return };
         let Some(gang) = self.templates_of(group) else { return };
         let id = self.world.gang_named(name);
@@ -66,6 +68,40 @@ impl Host {
         for (key, object) in missing {
             self.groups.get_mut(name).expect("just seen").making.insert(key.clone());
             self.make(name, key, object);
+        }
+    }
+
+    /// Whether somebody wrote a gang as a Gang and has deleted it. What is left of its members is nobody's to start, and
+    /// Muster makes no object of its own in the place of theirs: who writes theirs again would write into it.
+    pub(super) fn is_deleted(&self, group: &Group) -> bool {
+        let is_gang = matches!(group.origin, Origin::Gang { .. });
+        let of_gang = |key: &Key| {
+            let pod = self.mirror.pods.get(key);
+            let owners = pod.into_iter().flat_map(|pod| pod.metadata.owner_references.iter());
+            owners
+                .flatten()
+                .any(|owner| owner.kind == "Gang" && owner.api_version.starts_with("muster.sh/"))
+        };
+        is_gang
+            && !self.is_there(&group.origin)
+            && (group.written || group.pods.iter().any(of_gang))
+    }
+
+    /// A gang that waits and whose Gang was deleted waits no more.
+    fn withdraw_deleted(&mut self, name: &Arc<str>) {
+        let Some(group) = self.groups.get(name) else { return };
+        if matches!(group.origin, Origin::Gang { .. }) && self.is_there(&group.origin) {
+            self.groups.get_mut(name).expect("just seen").written = true;
+            return;
+        }
+        let Some(id) = self.world.gang_named(name).filter(|_| self.is_deleted(group)) else {
+            return;
+        };
+        let phase = &self.world.gang(id).expect("named").phase;
+        if matches!(phase, Phase::Waiting | Phase::Assembling(_)) {
+            tracing::info!(gang = &**name, "its Gang was deleted");
+            self.happened(&Event::GangCancelled(id));
+            self.groups.get_mut(name).expect("just seen").spec = None;
         }
     }
 

@@ -79,7 +79,12 @@ impl Host {
     /// Whether the workload that made a gang's pods has been seen, where it can be: pods and workloads are watched apart,
     /// and what stands above the workload decides whose its pods are.
     pub(super) fn owner_is_seen(&self, group: &Group) -> Result<(), String> {
-        let Origin::Owner { kind, namespace, owner, .. } = &group.origin else { return Ok(()) };
+        let Origin::Owner { kind, namespace, owner, .. } = &group.origin else {
+            return match self.is_deleted(group) {
+                true => Err(format!("{} was deleted", group.origin)),
+                false => Ok(()),
+            };
+        };
         let interest = Interest::Workload(*kind);
         if self.sources.of(interest).is_none() {
             // Its kind was made known to the server a moment ago: what it says of its members is not seen yet.

@@ -121,3 +121,41 @@ async fn a_member_that_fails_by_itself_ends_its_gang() {
     }
     assert!(made_and_ended(&stage).0.is_empty(), "nobody is made again");
 }
+
+/// A member that waits.
+fn waiting(at: u32) -> Value {
+    let mut pod = member(at);
+    pod["spec"]["nodeName"] = json!(null);
+    pod["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "muster.sh/v1alpha1", "kind": "Gang", "name": "train", "uid": "train",
+        "controller": true,
+    }]);
+    pod
+}
+
+#[tokio::test]
+async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
+    let mut stage = Rehearsal::new();
+    stage.show(gang(), false);
+    for at in 0..3 {
+        stage.show(waiting(at), false);
+    }
+    stage.host.turn();
+    assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
+    stage.see_gone(gang());
+    assert_eq!(stage.phase(TRAIN), None, "it is planned for nobody");
+    assert!(stage.host.gang_object(TRAIN).is_none(), "who writes it again writes into another");
+    // Nor for who leads next and has never seen it.
+    let mut next = Rehearsal::new();
+    for at in 0..3 {
+        next.show(waiting(at), false);
+    }
+    next.host.turn();
+    assert_eq!(next.phase(TRAIN), None);
+    // It goes on when it is there again.
+    for at in 0..3 {
+        stage.show(waiting(at), false);
+    }
+    stage.see(gang());
+    assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
+}
