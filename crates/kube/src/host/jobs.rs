@@ -47,8 +47,11 @@ fn is_held(job: &DynamicObject) -> bool {
     is_suspended(WorkloadKind::Job, &job.data)
 }
 
-/// Whether a Job has run to its end.
+/// Whether a Job has run to its end, or is being deleted and makes no more pods.
 fn is_over(job: &DynamicObject) -> bool {
+    if job.metadata.deletion_timestamp.is_some() {
+        return true;
+    }
     let conditions = job.data.pointer("/status/conditions").and_then(Value::as_array);
     let ended = |one: &Value| {
         matches!(one["type"].as_str(), Some("Complete" | "Failed")) && one["status"] == "True"

@@ -231,7 +231,9 @@ impl Host {
     pub(super) fn templates_of(&self, group: &Group) -> Option<Arc<DynamicObject>> {
         let Origin::Gang { namespace, name } = &group.origin else { return None };
         let gang = self.object(Interest::Gang, namespace, name)?;
-        has_templates(gang).then(|| gang.clone())
+        // Whoever is being deleted is not there: its members would be made and removed in turn, for as long as that takes.
+        let is_there = has_templates(gang) && gang.metadata.deletion_timestamp.is_none();
+        is_there.then(|| gang.clone())
     }
 }
 

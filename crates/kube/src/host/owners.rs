@@ -178,10 +178,15 @@ impl Host {
         Some((interest, whole(object)))
     }
 
-    /// Whether what stands for a gang is there, with or without pods.
+    /// Whether what stands for a gang is there, with or without pods. A Gang that is being deleted is not: nobody is made of
+    /// it any more.
     pub(super) fn is_there(&self, origin: &Origin) -> bool {
         match origin {
             Origin::Request { .. } => self.is_wanted(origin),
+            Origin::Gang { .. } => {
+                let object = self.object_of(origin).map(|(_, object)| object);
+                object.is_some_and(|object| object.metadata.deletion_timestamp.is_none())
+            }
             _ => self.object_of(origin).is_some(),
         }
     }

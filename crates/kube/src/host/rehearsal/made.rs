@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Rehearsal;
 use super::cases::on;
-use super::objects::{alone, node};
+use super::objects::{alone, job, node, pool};
 use crate::shelf::Key;
 
 const TRAIN: &str = "team/train";
@@ -122,6 +122,24 @@ async fn a_member_that_fails_by_itself_ends_its_gang() {
     assert!(made_and_ended(&stage).0.is_empty(), "nobody is made again");
 }
 
+#[tokio::test]
+async fn nobody_is_made_for_a_gang_that_is_being_deleted() {
+    let mut stage = running();
+    let mut deleted = gang();
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    deleted["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+    stage.see(deleted.clone());
+    for at in 0..3 {
+        stage.see(sent_away(at, "Failed"));
+        stage.see_gone(sent_away(at, "Failed"));
+    }
+    assert_eq!(stage.phase(TRAIN), None);
+    assert!(stage.host.groups.get(TRAIN).is_none_or(|group| group.making.is_empty()));
+    // One that comes again and again changes nothing.
+    stage.see(deleted);
+    assert!(stage.host.groups.get(TRAIN).is_none_or(|group| group.making.is_empty()));
+}
+
 /// A member that waits.
 fn waiting(at: u32) -> Value {
     let mut pod = member(at);
@@ -158,4 +176,25 @@ async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
     }
     stage.see(gang());
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
+}
+
+/// A Job that waits to be let run.
+fn suspended(pods: u32) -> Value {
+    let mut held = job("train", pods);
+    held["spec"]["suspend"] = json!(true);
+    held["metadata"]["annotations"] = json!({"muster.sh/admit": "unsuspend"});
+    held
+}
+
+#[tokio::test]
+async fn nothing_is_bought_for_a_job_that_is_being_deleted() {
+    let mut stage = Rehearsal::new();
+    stage.see(pool());
+    stage.see(suspended(2));
+    assert!(stage.order("team/train.job").is_some(), "{:?}", stage.phase("team/train.job"));
+    let mut deleted = suspended(2);
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    stage.see(deleted);
+    assert_eq!(stage.phase("team/train.job"), None);
+    assert!(stage.host.world.orders().is_empty());
 }
