@@ -36,6 +36,9 @@ const ADMIT: &str = "muster.sh/admit";
 const UNSUSPEND: &str = "unsuspend";
 const JOBS: Interest = Interest::Workload(WorkloadKind::Job);
 
+/// Pods of a Job that are imagined, at most: each is one in memory whenever its gang is looked at.
+const MOST: u32 = 10_000;
+
 /// Whether a Job asks for it.
 fn asks(job: &DynamicObject) -> bool {
     let said = job.annotations().get(ADMIT).or_else(|| job.labels().get(ADMIT));
@@ -124,6 +127,12 @@ impl Host {
         }
         let mut pods = Vec::new();
         for role in self.templates(group)?.unwrap_or_default() {
+            if role.count > MOST {
+                let count = role.count;
+                return Err(format!(
+                    "its Job asks for {count} pods; {MOST} is the most that is planned"
+                ));
+            }
             for at in has..role.count as usize {
                 let pod = imagine(namespace, &format!("{owner}-{at}"), &role);
                 pods.push((format!("{namespace}/{owner}-{at}").into(), Arc::new(pod)));

@@ -29,6 +29,9 @@ const GANG: &str = "muster.sh/gang";
 const ROLE: &str = "muster.sh/role";
 pub(super) const INDEX: &str = "muster.sh/index";
 
+/// Members of one gang that are made at one time; each that is there makes room for the next.
+const AT_ONCE: usize = 256;
+
 impl Host {
     /// A Gang was written that has its members made.
     pub(super) fn see_templates(&mut self, moved: &Moved<DynamicObject>) {
@@ -58,13 +61,14 @@ impl Host {
         self.clear_away(name);
         let group = self.groups.get(name).expect("just seen");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
-        let wanted = pods(&gang, &scheduler);
-        let namespace = parts(name).0.to_owned();
-        let missing = wanted.into_iter().filter_map(|(pod, object)| {
-            let key: Key = format!("{namespace}/{pod}").into();
-            (!group.pods.contains(&key) && !group.making.contains(&key)).then_some((key, object))
+        let namespace = parts(name).0;
+        let room = AT_ONCE.saturating_sub(group.making.len());
+        let missing = members(&gang).filter_map(|member| {
+            let key: Key = format!("{namespace}/{}", member.name).into();
+            let is_there = group.pods.contains(&key) || group.making.contains(&key);
+            (!is_there).then(|| (key, pod(&gang, &scheduler, &member)))
         });
-        let missing: Vec<(Key, Value)> = missing.collect();
+        let missing: Vec<(Key, Value)> = missing.take(room).collect();
         for (key, object) in missing {
             self.groups.get_mut(name).expect("just seen").making.insert(key.clone());
             self.make(name, key, object);
@@ -168,9 +172,7 @@ impl Host {
     /// Whether a member of a gang has failed.
     pub(super) fn has_failed(&self, group: &Group) -> bool {
         let mut pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
-        pods.any(|(key, pod)| {
-            pod.status.phase == "Failed" && !self.is_made_after(group, key, pod)
-        })
+        pods.any(|(key, pod)| pod.status.phase == "Failed" && !self.is_made_after(group, key, pod))
     }
 
     /// Whether a pod that is over was told to go, so that another is made in its place: it has neither failed nor is its
@@ -186,8 +188,8 @@ impl Host {
             return false;
         }
         let mut pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
-        let is_to_come = !group.making.is_empty()
-            || pods.any(|(key, pod)| self.is_made_after(group, key, pod));
+        let is_to_come =
+            !group.making.is_empty() || pods.any(|(key, pod)| self.is_made_after(group, key, pod));
         is_to_come && !self.has_failed(group)
     }
 
@@ -258,28 +260,36 @@ fn is_over(gang: &DynamicObject) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// All pods that a Gang's templates come to, by name.
-fn pods(gang: &DynamicObject, scheduler: &str) -> Vec<(String, Value)> {
-    let mut pods = Vec::new();
-    for role in roles(gang) {
-        let Some(template) = role.get("template").and_then(Value::as_object) else { continue };
-        let Some(of) = role.get("name").and_then(Value::as_str) else { continue };
-        let count = role.get("max").or_else(|| role.get("min")).and_then(Value::as_u64);
-        for index in 0..count.unwrap_or(1) {
-            let name = format!("{}-{of}-{index}", gang.name_any());
-            pods.push((name.clone(), pod(gang, role, template, scheduler, (of, index, &name))));
-        }
-    }
-    pods
+/// A member that a template comes to.
+struct Made<'a> {
+    role: &'a Value,
+    template: &'a Map<String, Value>,
+    /// What its role is called.
+    of: &'a str,
+    index: u64,
+    name: String,
 }
 
-fn pod(
-    gang: &DynamicObject,
-    role: &Value,
-    template: &Map<String, Value>,
-    scheduler: &str,
-    (of, index, name): (&str, u64, &str),
-) -> Value {
+/// All members that a Gang's templates come to.
+fn members(gang: &DynamicObject) -> impl Iterator<Item = Made<'_>> {
+    let whose = gang.name_any();
+    roles(gang).flat_map(move |role| {
+        let template = role.get("template").and_then(Value::as_object);
+        let template = template.zip(role.get("name").and_then(Value::as_str));
+        let count = role.get("max").or_else(|| role.get("min")).and_then(Value::as_u64);
+        let whose = whose.clone();
+        template.into_iter().flat_map(move |(template, of)| {
+            let whose = whose.clone();
+            (0..count.unwrap_or(1)).map(move |index| {
+                let name = format!("{whose}-{of}-{index}");
+                Made { role, template, of, index, name }
+            })
+        })
+    })
+}
+
+fn pod(gang: &DynamicObject, scheduler: &str, member: &Made<'_>) -> Value {
+    let Made { role, template, of, index, name } = member;
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}});
     for field in ["metadata", "spec"] {
         if let Some(said) = template.get(field) {
@@ -290,7 +300,7 @@ fn pod(
     metadata["name"] = json!(name);
     metadata["namespace"] = json!(gang.namespace());
     for (label, value) in
-        [(GANG, gang.name_any()), (ROLE, of.to_owned()), (INDEX, index.to_string())]
+        [(GANG, gang.name_any()), (ROLE, (*of).to_owned()), (INDEX, index.to_string())]
     {
         metadata["labels"][label] = json!(value);
     }
@@ -335,12 +345,13 @@ mod tests {
             ]},
         }))
         .expect("a gang");
-        let pods = pods(&gang, "muster");
-        let names: Vec<&str> = pods.iter().map(|(name, _)| &**name).collect();
+        let members: Vec<Made<'_>> = members(&gang).collect();
+        let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
         assert_eq!(names, ["train-leader-0", "train-worker-0", "train-worker-1"]);
-        assert_eq!(pods[0].1["spec"]["schedulerName"], "other");
-        assert_eq!(pods[0].1["spec"]["containers"][0]["resources"], json!({}));
-        let worker = &pods[2].1;
+        let pods: Vec<Value> = members.iter().map(|one| pod(&gang, "muster", one)).collect();
+        assert_eq!(pods[0]["spec"]["schedulerName"], "other");
+        assert_eq!(pods[0]["spec"]["containers"][0]["resources"], json!({}));
+        let worker = &pods[2];
         assert_eq!(worker["spec"]["schedulerName"], "muster");
         assert_eq!(worker["spec"]["restartPolicy"], "Never");
         assert_eq!(worker["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], 8);

@@ -140,6 +140,19 @@ async fn nobody_is_made_for_a_gang_that_is_being_deleted() {
     assert!(stage.host.groups.get(TRAIN).is_none_or(|group| group.making.is_empty()));
 }
 
+#[tokio::test]
+async fn members_are_made_some_at_a_time() {
+    let mut stage = Rehearsal::new();
+    let mut large = gang();
+    large["spec"]["roles"][0]["max"] = json!(1_000_000);
+    stage.see(large);
+    assert_eq!(made_and_ended(&stage).0.len(), 256);
+    stage.see(member(0));
+    let (made, _) = made_and_ended(&stage);
+    assert_eq!(made.len(), 256, "the next has its turn");
+    assert!(!made.contains(&"team/train-worker-0"));
+}
+
 /// A member that waits.
 fn waiting(at: u32) -> Value {
     let mut pod = member(at);
@@ -197,4 +210,14 @@ async fn nothing_is_bought_for_a_job_that_is_being_deleted() {
     stage.see(deleted);
     assert_eq!(stage.phase("team/train.job"), None);
     assert!(stage.host.world.orders().is_empty());
+}
+
+#[tokio::test]
+async fn a_job_of_more_pods_than_anybody_has_is_told_so() {
+    let mut stage = Rehearsal::new();
+    stage.see(suspended(1_000_000));
+    assert_eq!(stage.phase("team/train.job"), None);
+    let group = stage.host.groups.get("team/train.job").expect("a gang");
+    let (why, _) = group.trouble.clone().expect("it is said");
+    assert!(why.contains("1000000 pods"), "{why}");
 }
