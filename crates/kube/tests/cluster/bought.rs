@@ -34,6 +34,10 @@ async fn until_cleared_away(cluster: &Cluster) {
 async fn a_gang_goes_on_when_the_pool_of_its_nodes_is_deleted_and_they_go_when_it_is_done() {
     let Some(cluster) = stage::cluster().await else { return };
     let observer = Observer::start(cluster.client(Role::Observer).await);
+    // What its nodes could not be labelled with is not taken for a pool's name.
+    let long = POOL.replace("{name: gpu}", &format!("{{name: {}}}", "p".repeat(64)));
+    let refused = cluster.apply(&long).await.expect_err("its claims could never be made");
+    assert!(format!("{refused:?}").contains("63 characters"), "{refused:?}");
     cluster.apply(POOL).await.expect("a pool");
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply_as(Role::Admin, &gang("train", "min: 2", 2, 8, "")).await.expect("a gang");
