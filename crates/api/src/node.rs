@@ -32,6 +32,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredNode {
         gpus,
         ready: true,
         claim: None,
+        others: false,
     };
     DeclaredNode { spec: node, count: count.unwrap_or(1), name: metadata.mark }
 }

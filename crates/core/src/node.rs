@@ -34,6 +34,9 @@ pub struct NodeSpec {
     /// The claim it answers, when Muster asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimId>,
+    /// Whether somebody is on it whom the World knows nothing of, and who is not there only because the node is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub others: bool,
 }
 
 /// What makes two nodes interchangeable while both are empty.
@@ -79,11 +82,17 @@ pub struct Node {
     pub quarantined: Option<Time>,
     /// Seats taken, by running members and by reservations alike.
     pub seats: u32,
+    /// Whether others are on it, of whom nothing else is known.
+    pub others: bool,
     /// Since when nobody has used it.
     pub idle_since: Time,
 }
 
 impl Node {
+    /// Whether anybody would miss it: those who have seats there, or others.
+    pub fn is_used(&self) -> bool {
+        self.seats > 0 || self.others
+    }
     /// Whether somebody new may be placed on it.
     pub fn takes_more(&self) -> bool {
         self.stays() && self.quarantined.is_none()

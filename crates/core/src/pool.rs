@@ -67,6 +67,7 @@ impl OfferingSpec {
             gpus,
             ready,
             claim: Some(claim),
+            others: false,
         }
     }
 }

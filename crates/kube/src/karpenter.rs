@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use muster_api::NodeClassRef;
 use muster_core::constraint::{Effect, Taint};
 use muster_core::id::ClaimId;
@@ -41,11 +40,11 @@ pub fn offering_name(offering: &OfferingSpec) -> String {
     format!("{}/{}/{}", offering.instance_type, offering.zone, offering.capacity_type)
 }
 
-/// The NodeClaim for a claim.
+/// The NodeClaim for a claim. It has no owner: were it its pool's, whoever deletes the pool would have the machines taken away
+/// under those who use them. Its labels say whose it is.
 pub fn node_claim(
     id: ClaimId,
     pool: &str,
-    owner: Option<OwnerReference>,
     (class, startup): (&NodeClassRef, &[Taint]),
     offering: &OfferingSpec,
 ) -> Value {
@@ -82,7 +81,6 @@ pub fn node_claim(
                 OFFERING: offering_name(offering),
                 "karpenter.sh/do-not-disrupt": "true",
             },
-            "ownerReferences": owner.into_iter().collect::<Vec<_>>(),
         },
         "spec": {
             "nodeClassRef": {"group": class.group, "kind": class.kind, "name": class.name},

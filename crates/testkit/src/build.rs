@@ -41,6 +41,7 @@ pub fn node(name: &str, gpus: u16, at: &[(&str, &str)]) -> NodeSpec {
         gpus,
         ready: true,
         claim: None,
+        others: false,
     }
 }
 

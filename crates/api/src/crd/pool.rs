@@ -11,6 +11,9 @@ use crate::pool::IDLE_AFTER;
 
 /// A supply of one kind of node: what can be bought, at most how much, and what is kept ready.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "size(self.metadata.name) <= 63", "message": "a pool's name is a label of its nodes, and has 63 characters at most"},
+]))]
 pub struct Pool {
     /// What can be bought, and what is kept ready.
     pub spec: PoolSpec,

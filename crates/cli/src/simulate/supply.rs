@@ -111,6 +111,7 @@ pub(super) fn machine(procs: u32) -> NodeSpec {
         gpus: 0,
         ready: true,
         claim: None,
+        others: false,
     }
 }
 
@@ -129,5 +130,6 @@ fn node(i: u32, gpus: u16) -> NodeSpec {
         gpus,
         ready: true,
         claim: None,
+        others: false,
     }
 }

@@ -152,7 +152,7 @@ impl World {
             _ => return Err(Stale::InUse.into()),
         };
         let can_stop = self.offering(claim.offering).spec.start_time.is_some();
-        if !can_stop || self.row(node).node.seats > 0 {
+        if !can_stop || self.row(node).node.is_used() {
             return Err(Stale::InUse.into());
         }
         let now = self.now;
@@ -262,7 +262,7 @@ impl World {
     pub fn is_for_anybody(&self, id: ClaimId) -> bool {
         let unused = |claim: &Claim| {
             let node = claim.joined.and_then(|node| self.node(node));
-            node.is_none_or(|node| node.seats == 0)
+            node.is_none_or(|node| !node.is_used())
         };
         self.claims.get(&id).is_some_and(|claim| claim.is_for_anybody() && unused(claim))
     }

@@ -130,7 +130,7 @@ impl World {
     pub(super) fn find_idle(&mut self, name: &Arc<str>, since: Time) -> Result<(), Refusal> {
         let idx = self.node_named(name).ok_or_else(|| Refusal::UnknownNode(name.clone()))?;
         let node = &mut self.row_mut(idx).node;
-        if node.seats == 0 {
+        if !node.is_used() {
             node.idle_since = node.idle_since.min(since);
         }
         Ok(())

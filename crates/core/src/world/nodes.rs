@@ -47,10 +47,14 @@ impl World {
             None => self.add_node(spec, class),
         };
         self.refit(idx, class);
+        let now = self.now;
         let row = self.row_mut(idx);
         row.node.leaf = leaf;
         row.node.usable = usable;
         row.node.claim = spec.claim.or(row.node.claim);
+        if std::mem::replace(&mut row.node.others, spec.others) && !row.node.is_used() {
+            row.node.idle_since = now;
+        }
         self.list(idx);
         self.mistrust(idx);
         if let Some(claim) = spec.claim {
@@ -211,6 +215,7 @@ impl World {
             notice: None,
             quarantined: None,
             seats: 0,
+            others: false,
             idle_since: self.now,
         };
         let state = self.states.enter(self.empty_state(class));

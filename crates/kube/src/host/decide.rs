@@ -14,15 +14,14 @@ use muster_plan::plan;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::errands::{self, Asking};
 use super::gangs::is_single;
-use super::objects::CLAIMS;
 use super::orders::{order_name, written};
 use super::requisitions::{Writing, ask_autoscaler};
 use super::{Host, Told};
 use crate::hands::{Hands, Said};
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{claim_name, node_claim};
-use crate::objects::NodeClaim;
 use crate::shelf::Moved;
 
 /// Rounds of planning at one instant. Each decides something, and real instants need a handful; whatever is left after
@@ -298,40 +297,39 @@ impl Host {
     }
 
     /// The NodeClaims of those claims that nobody has asked for yet.
-    fn claims_to_ask(&self, claims: &[ClaimId]) -> Vec<(ClaimId, Value)> {
-        let object = |id: &ClaimId| {
-            let claim = self.world.claims().get(id)?;
-            if self.mirror.claims.get(&claim_name(*id)).is_some() {
-                return None;
-            }
-            let pool = &self.world.pools()[claim.offering.pool].spec.name;
-            let known = self.pools.get(pool)?;
-            let Provider::Karpenter { node_class_ref, startup_taints } = &known.manifest.provider
-            else {
-                return None;
-            };
-            let offering = &self.world.offering(claim.offering).spec;
-            let owner = known.owner.clone();
-            let class = (node_class_ref, &**startup_taints);
-            let object = node_claim(*id, pool, owner, class, offering);
-            Some((*id, object))
-        };
-        claims.iter().filter_map(object).collect()
+    fn claims_to_ask(&mut self, claims: &[ClaimId]) -> Vec<Asking> {
+        let known = self.world.claims();
+        self.errands.keep(|id| known.contains_key(id));
+        let objects: Vec<(ClaimId, Value)> =
+            claims.iter().filter_map(|id| Some((*id, self.claim_object(*id)?))).collect();
+        let asking = |(id, object)| Asking { id, object, errand: self.errands.of(id) };
+        objects.into_iter().map(asking).collect()
     }
 
+    /// The NodeClaim of a claim, if it is one that nobody has made yet.
+    fn claim_object(&self, id: ClaimId) -> Option<Value> {
+        let claim = self.world.claims().get(&id)?;
+        if self.mirror.claims.get(&claim_name(id)).is_some() {
+            return None;
+        }
+        let pool = &self.world.pools()[claim.offering.pool].spec.name;
+        let Provider::Karpenter { node_class_ref, startup_taints } =
+            &self.pools.get(pool)?.manifest.provider
+        else {
+            return None;
+        };
+        let offering = &self.world.offering(claim.offering).spec;
+        Some(node_claim(id, pool, (node_class_ref, &**startup_taints), offering))
+    }
+
+    /// Gives a claim back, as what it is: its pool may be of another provider by now, or be gone.
     fn release(&mut self, id: ClaimId) {
-        let offering = self.world.claims().get(&id).map(|claim| claim.offering);
-        if offering.is_some_and(|offering| self.autoscaler_of(offering).is_some()) {
+        if self.is_of_autoscaler(id) {
             return self.give_up_node(id);
         }
-        let name = claim_name(id);
+        let errand = self.errands.call_off(id);
         let (hands, told) = (self.hands.clone(), self.told.clone());
-        tokio::spawn(async move {
-            let claims: Api<NodeClaim> = Api::all(hands.client.clone());
-            if let Ok(false) = hands.remove(&claims, &name).await {
-                let _ = told.send(Told::ClaimGone(id));
-            }
-        });
+        tokio::spawn(async move { errands::remove(&hands, &told, id, &errand).await });
     }
 
     /// Where objects of a kind are, if the server has any.
@@ -401,34 +399,20 @@ impl Host {
 
 /// Nodes that are to be asked for: as NodeClaims, and of autoscalers.
 struct ToAsk {
-    claims: Vec<(ClaimId, Value)>,
+    claims: Vec<Asking>,
     requests: Vec<Writing>,
 }
 
 impl ToAsk {
     fn claims(&self) -> Vec<ClaimId> {
         let requests = self.requests.iter().flat_map(|request| &request.claims);
-        self.claims.iter().map(|(claim, _)| claim).chain(requests).copied().collect()
+        self.claims.iter().map(|asking| &asking.id).chain(requests).copied().collect()
     }
 
     async fn ask(self, hands: &Hands, told: &UnboundedSender<Told>) {
         let Self { claims, requests } = self;
-        tokio::join!(ask_for(hands, told, claims), ask_autoscaler(hands, told, requests));
+        // All of them at once.
+        let claims = claims.into_iter().map(|asking| asking.ask(hands, told));
+        tokio::join!(futures::future::join_all(claims), ask_autoscaler(hands, told, requests));
     }
-}
-
-/// Requisitions for machines, all of them at once. One that is there already was asked for before.
-async fn ask_for(hands: &Hands, told: &UnboundedSender<Told>, asked: Vec<(ClaimId, Value)>) {
-    let claims: Api<DynamicObject> = Api::all_with(hands.client.clone(), &CLAIMS.resource());
-    let all = asked.into_iter().map(|(id, object)| {
-        let claims = claims.clone();
-        let object: DynamicObject = serde_json::from_value(object).expect("an object");
-        async move {
-            match hands.create(&claims, &object).await {
-                Ok(_) | Err(Said::Exists) => {}
-                Err(said) => drop(told.send(Told::ClaimRefused(id, said.to_string()))),
-            }
-        }
-    });
-    futures::future::join_all(all).await;
 }

@@ -290,7 +290,8 @@ impl Host {
             return self.follow_request(name, id);
         }
         let standing = self.standing(group);
-        let goes_on = self.is_to_go_on(group) || self.awaits_members(group);
+        let goes_on =
+            self.is_to_go_on(group) || self.awaits_members(group) || self.is_made_again(group);
         self.watch_hand_over(name, id);
         self.watch_binding(name, id, &standing);
         match self.world.gang(id).expect("named").phase {

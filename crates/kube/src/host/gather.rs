@@ -147,6 +147,9 @@ impl Host {
             if pod.status.phase == "Failed" {
                 continue; // it does not come back; who made it makes another
             }
+            if self.is_made_after(group, key, pod) {
+                continue; // its work is not done
+            }
             if pod.is_held() {
                 continue; // it is not there for anybody until it is let go
             }

@@ -31,6 +31,8 @@ pub(super) struct Group {
     pub(super) recorded: bool,
     /// How often that is being written down: the last counts.
     pub(super) recording: u32,
+    /// Whether somebody wrote it as a Gang, which may be gone by now.
+    pub(super) written: bool,
     /// Pods that are being made of its templates.
     pub(super) making: BTreeSet<Key>,
     /// Whether one of them could not be made.
@@ -70,6 +72,7 @@ impl Group {
             assigned: BTreeMap::new(),
             recorded: false,
             recording: 0,
+            written: false,
             making: BTreeSet::new(),
             unmade: false,
             leaving: BTreeSet::new(),

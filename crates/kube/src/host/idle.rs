@@ -55,7 +55,7 @@ impl Host {
         let mut changed: Vec<(Arc<str>, Option<Time>)> = Vec::new();
         for (idx, name) in self.bought() {
             let node = self.world.node(idx).expect("it is there");
-            let since = (node.seats == 0).then_some(node.idle_since);
+            let since = (!node.is_used()).then_some(node.idle_since);
             if self.idle.written.get(&name).copied().flatten() != since {
                 changed.push((name, since));
             }

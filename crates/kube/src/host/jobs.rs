@@ -36,6 +36,9 @@ const ADMIT: &str = "muster.sh/admit";
 const UNSUSPEND: &str = "unsuspend";
 const JOBS: Interest = Interest::Workload(WorkloadKind::Job);
 
+/// Pods of a Job that are imagined, at most: each is one in memory whenever its gang is looked at.
+const MOST: u32 = 10_000;
+
 /// Whether a Job asks for it.
 fn asks(job: &DynamicObject) -> bool {
     let said = job.annotations().get(ADMIT).or_else(|| job.labels().get(ADMIT));
@@ -47,8 +50,11 @@ fn is_held(job: &DynamicObject) -> bool {
     is_suspended(WorkloadKind::Job, &job.data)
 }
 
-/// Whether a Job has run to its end.
+/// Whether a Job has run to its end, or is being deleted and makes no more pods.
 fn is_over(job: &DynamicObject) -> bool {
+    if job.metadata.deletion_timestamp.is_some() {
+        return true;
+    }
     let conditions = job.data.pointer("/status/conditions").and_then(Value::as_array);
     let ended = |one: &Value| {
         matches!(one["type"].as_str(), Some("Complete" | "Failed")) && one["status"] == "True"
@@ -121,6 +127,12 @@ impl Host {
         }
         let mut pods = Vec::new();
         for role in self.templates(group)?.unwrap_or_default() {
+            if role.count > MOST {
+                let count = role.count;
+                return Err(format!(
+                    "its Job asks for {count} pods; {MOST} is the most that is planned"
+                ));
+            }
             for at in has..role.count as usize {
                 let pod = imagine(namespace, &format!("{owner}-{at}"), &role);
                 pods.push((format!("{namespace}/{owner}-{at}").into(), Arc::new(pod)));

@@ -2,13 +2,16 @@
 //!
 //! A role with a `template` has its pods made by Muster, `max` of them, under names that follow from the Gang's: whoever
 //! is started after a crash makes none twice. They belong to the Gang, are deleted with it, and are made again when they
-//! are gone before their work is done. A member that fails ends the gang, all of it.
+//! are gone before their work is done. A member that fails ends the gang, all of it. One that was told to go has not failed,
+//! whatever it says with its last breath: since Kubernetes 1.27 a pod that is deleted is shown to have ended, with whatever
+//! its programs returned, before it is removed.
 
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use kube::api::{Api, DynamicObject};
+use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use muster_api::crd::GangPhase;
+use muster_core::Event;
 use muster_core::gang::Phase;
 use serde_json::{Map, Value, json};
 
@@ -19,11 +22,15 @@ use super::{Host, Told};
 use crate::hands::Said;
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER};
+use crate::objects::{Pod, is_true};
 use crate::shelf::{Key, Moved};
 
 const GANG: &str = "muster.sh/gang";
 const ROLE: &str = "muster.sh/role";
 pub(super) const INDEX: &str = "muster.sh/index";
+
+/// Members of one gang that are made at one time; each that is there makes room for the next.
+const AT_ONCE: usize = 256;
 
 impl Host {
     /// A Gang was written that has its members made.
@@ -40,6 +47,7 @@ impl Host {
 
     /// Makes the members that a Gang has templates for and that are not there.
     pub(super) fn make_members(&mut self, name: &Arc<str>) {
+        self.withdraw_deleted(name);
         let Some(group) = self.groups.get(name) else { return };
         let Some(gang) = self.templates_of(group) else { return };
         let id = self.world.gang_named(name);
@@ -50,17 +58,54 @@ impl Host {
         if self.has_failed(group) {
             return self.end_members(name);
         }
+        self.clear_away(name);
+        let group = self.groups.get(name).expect("just seen");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
-        let wanted = pods(&gang, &scheduler);
-        let namespace = parts(name).0.to_owned();
-        let missing = wanted.into_iter().filter_map(|(pod, object)| {
-            let key: Key = format!("{namespace}/{pod}").into();
-            (!group.pods.contains(&key) && !group.making.contains(&key)).then_some((key, object))
+        let namespace = parts(name).0;
+        let room = AT_ONCE.saturating_sub(group.making.len());
+        let missing = members(&gang).filter_map(|member| {
+            let key: Key = format!("{namespace}/{}", member.name).into();
+            let is_there = group.pods.contains(&key) || group.making.contains(&key);
+            (!is_there).then(|| (key, pod(&gang, &scheduler, &member)))
         });
-        let missing: Vec<(Key, Value)> = missing.collect();
+        let missing: Vec<(Key, Value)> = missing.take(room).collect();
         for (key, object) in missing {
             self.groups.get_mut(name).expect("just seen").making.insert(key.clone());
             self.make(name, key, object);
+        }
+    }
+
+    /// Whether somebody wrote a gang as a Gang and has deleted it. What is left of its members is nobody's to start, and
+    /// Muster makes no object of its own in the place of theirs: who writes theirs again would write into it.
+    pub(super) fn is_deleted(&self, group: &Group) -> bool {
+        let is_gang = matches!(group.origin, Origin::Gang { .. });
+        let of_gang = |key: &Key| {
+            let pod = self.mirror.pods.get(key);
+            let owners = pod.into_iter().flat_map(|pod| pod.metadata.owner_references.iter());
+            owners
+                .flatten()
+                .any(|owner| owner.kind == "Gang" && owner.api_version.starts_with("muster.sh/"))
+        };
+        is_gang
+            && !self.is_there(&group.origin)
+            && (group.written || group.pods.iter().any(of_gang))
+    }
+
+    /// A gang that waits and whose Gang was deleted waits no more.
+    fn withdraw_deleted(&mut self, name: &Arc<str>) {
+        let Some(group) = self.groups.get(name) else { return };
+        if matches!(group.origin, Origin::Gang { .. }) && self.is_there(&group.origin) {
+            self.groups.get_mut(name).expect("just seen").written = true;
+            return;
+        }
+        let Some(id) = self.world.gang_named(name).filter(|_| self.is_deleted(group)) else {
+            return;
+        };
+        let phase = &self.world.gang(id).expect("named").phase;
+        if matches!(phase, Phase::Waiting | Phase::Assembling(_)) {
+            tracing::info!(gang = &**name, "its Gang was deleted");
+            self.happened(&Event::GangCancelled(id));
+            self.groups.get_mut(name).expect("just seen").spec = None;
         }
     }
 
@@ -116,14 +161,7 @@ impl Host {
         if left.is_empty() && !known {
             self.say_over(name, GangPhase::Failed);
         }
-        for key in left {
-            let (hands, pods) = (self.hands.clone(), self.pods_of(&key));
-            tokio::spawn(async move {
-                if let Err(said) = hands.remove(&pods, parts(&key).1).await {
-                    tracing::debug!(pod = &*key, %said, "not ended");
-                }
-            });
-        }
+        left.iter().for_each(|key| self.end(name, key));
     }
 
     fn pods_of(&self, key: &Key) -> Api<DynamicObject> {
@@ -133,16 +171,77 @@ impl Host {
 
     /// Whether a member of a gang has failed.
     pub(super) fn has_failed(&self, group: &Group) -> bool {
-        let mut pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
-        pods.any(|pod| pod.status.phase == "Failed")
+        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+        pods.any(|(key, pod)| pod.status.phase == "Failed" && !self.is_made_after(group, key, pod))
+    }
+
+    /// Whether a pod that is over was told to go, so that another is made in its place: it has neither failed nor is its
+    /// work done.
+    pub(super) fn is_made_after(&self, group: &Group, key: &Key, pod: &Pod) -> bool {
+        let told = pod.is_leaving() || group.leaving.contains(key) || was_disrupted(pod);
+        told && pod.is_over() && self.templates_of(group).is_some()
+    }
+
+    /// Whether a gang that has nobody now will have its members made again.
+    pub(super) fn is_made_again(&self, group: &Group) -> bool {
+        if self.templates_of(group).is_none_or(|gang| is_over(&gang)) {
+            return false;
+        }
+        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+        let is_to_come =
+            !group.making.is_empty() || pods.any(|(key, pod)| self.is_made_after(group, key, pod));
+        is_to_come && !self.has_failed(group)
+    }
+
+    /// Removes pods that were ended from outside and that nobody removes, as a kubelet leaves them that is short of
+    /// something or shut down: they are in the way of those that are made in their place.
+    fn clear_away(&mut self, name: &Arc<str>) {
+        let Some(group) = self.groups.get(name) else { return };
+        let is_left = |key: &&Key| {
+            let pod = self.mirror.pods.get(key).filter(|pod| !pod.is_leaving());
+            pod.is_some_and(|pod| pod.status.phase == "Failed" && was_disrupted(pod))
+        };
+        let left: Vec<Key> = group.pods.iter().filter(is_left).cloned().collect();
+        left.iter().for_each(|key| self.end(name, key));
+    }
+
+    /// Removes a pod that was made, once, and no other that has its name by then.
+    fn end(&mut self, name: &Arc<str>, key: &Key) {
+        let Some(pod) = self.mirror.pods.get(key) else { return };
+        let uid = pod.metadata.uid.clone();
+        let Some(group) = self.groups.get_mut(name) else { return };
+        if !group.leaving.insert(key.clone()) {
+            return;
+        }
+        let (hands, told, pods) = (self.hands.clone(), self.told.clone(), self.pods_of(key));
+        let (gang, pod) = (name.clone(), key.clone());
+        tokio::spawn(async move {
+            let this = Preconditions { uid, resource_version: None };
+            let how = DeleteParams { preconditions: Some(this), ..DeleteParams::default() };
+            match hands.delete(&pods, parts(&pod).1, &how).await {
+                Ok(()) | Err(Said::Gone | Said::Conflict(_) | Said::NotLeader) => {}
+                Err(said) => {
+                    tracing::warn!(pod = &*pod, %said, "not removed");
+                    tokio::time::sleep(AGAIN).await;
+                    let _ = told.send(Told::NotSentAway { gang, pod });
+                }
+            }
+        });
     }
 
     /// The Gang whose members Muster makes.
     pub(super) fn templates_of(&self, group: &Group) -> Option<Arc<DynamicObject>> {
         let Origin::Gang { namespace, name } = &group.origin else { return None };
         let gang = self.object(Interest::Gang, namespace, name)?;
-        has_templates(gang).then(|| gang.clone())
+        // Whoever is being deleted is not there: its members would be made and removed in turn, for as long as that takes.
+        let is_there = has_templates(gang) && gang.metadata.deletion_timestamp.is_none();
+        is_there.then(|| gang.clone())
     }
+}
+
+/// Whether whoever ends a pod has said that it is not the pod's fault: an eviction, a node that is gone or shut down.
+fn was_disrupted(pod: &Pod) -> bool {
+    is_true(&pod.status.conditions, "DisruptionTarget")
 }
 
 /// Whether a Gang that somebody wrote has a role whose members are made of a template.
@@ -161,28 +260,36 @@ fn is_over(gang: &DynamicObject) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// All pods that a Gang's templates come to, by name.
-fn pods(gang: &DynamicObject, scheduler: &str) -> Vec<(String, Value)> {
-    let mut pods = Vec::new();
-    for role in roles(gang) {
-        let Some(template) = role.get("template").and_then(Value::as_object) else { continue };
-        let Some(of) = role.get("name").and_then(Value::as_str) else { continue };
-        let count = role.get("max").or_else(|| role.get("min")).and_then(Value::as_u64);
-        for index in 0..count.unwrap_or(1) {
-            let name = format!("{}-{of}-{index}", gang.name_any());
-            pods.push((name.clone(), pod(gang, role, template, scheduler, (of, index, &name))));
-        }
-    }
-    pods
+/// A member that a template comes to.
+struct Made<'a> {
+    role: &'a Value,
+    template: &'a Map<String, Value>,
+    /// What its role is called.
+    of: &'a str,
+    index: u64,
+    name: String,
 }
 
-fn pod(
-    gang: &DynamicObject,
-    role: &Value,
-    template: &Map<String, Value>,
-    scheduler: &str,
-    (of, index, name): (&str, u64, &str),
-) -> Value {
+/// All members that a Gang's templates come to.
+fn members(gang: &DynamicObject) -> impl Iterator<Item = Made<'_>> {
+    let whose = gang.name_any();
+    roles(gang).flat_map(move |role| {
+        let template = role.get("template").and_then(Value::as_object);
+        let template = template.zip(role.get("name").and_then(Value::as_str));
+        let count = role.get("max").or_else(|| role.get("min")).and_then(Value::as_u64);
+        let whose = whose.clone();
+        template.into_iter().flat_map(move |(template, of)| {
+            let whose = whose.clone();
+            (0..count.unwrap_or(1)).map(move |index| {
+                let name = format!("{whose}-{of}-{index}");
+                Made { role, template, of, index, name }
+            })
+        })
+    })
+}
+
+fn pod(gang: &DynamicObject, scheduler: &str, member: &Made<'_>) -> Value {
+    let Made { role, template, of, index, name } = member;
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}});
     for field in ["metadata", "spec"] {
         if let Some(said) = template.get(field) {
@@ -193,7 +300,7 @@ fn pod(
     metadata["name"] = json!(name);
     metadata["namespace"] = json!(gang.namespace());
     for (label, value) in
-        [(GANG, gang.name_any()), (ROLE, of.to_owned()), (INDEX, index.to_string())]
+        [(GANG, gang.name_any()), (ROLE, (*of).to_owned()), (INDEX, index.to_string())]
     {
         metadata["labels"][label] = json!(value);
     }
@@ -238,12 +345,13 @@ mod tests {
             ]},
         }))
         .expect("a gang");
-        let pods = pods(&gang, "muster");
-        let names: Vec<&str> = pods.iter().map(|(name, _)| &**name).collect();
+        let members: Vec<Made<'_>> = members(&gang).collect();
+        let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
         assert_eq!(names, ["train-leader-0", "train-worker-0", "train-worker-1"]);
-        assert_eq!(pods[0].1["spec"]["schedulerName"], "other");
-        assert_eq!(pods[0].1["spec"]["containers"][0]["resources"], json!({}));
-        let worker = &pods[2].1;
+        let pods: Vec<Value> = members.iter().map(|one| pod(&gang, "muster", one)).collect();
+        assert_eq!(pods[0]["spec"]["schedulerName"], "other");
+        assert_eq!(pods[0]["spec"]["containers"][0]["resources"], json!({}));
+        let worker = &pods[2];
         assert_eq!(worker["spec"]["schedulerName"], "muster");
         assert_eq!(worker["spec"]["restartPolicy"], "Never");
         assert_eq!(worker["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], 8);

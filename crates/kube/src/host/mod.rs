@@ -6,6 +6,7 @@
 mod admit;
 mod claims;
 mod decide;
+mod errands;
 mod events;
 mod gangs;
 mod gates;
@@ -54,6 +55,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::hands::Hands;
 use crate::mirror::Mirror;
 use crate::shelf::Key;
+use errands::Errands;
 use events::Crier;
 use groups::Groups;
 use idle::Idle;
@@ -118,6 +120,7 @@ pub(crate) struct Host {
     requisitions: Requisitions,
     /// The order that assembles for each gang.
     orders_of: BTreeMap<Arc<str>, OrderId>,
+    errands: Errands,
     verdicts: Vec<(GangId, Verdict)>,
     /// When those that hold a start time are to start.
     expected: BTreeMap<GangId, Time>,
@@ -168,6 +171,7 @@ impl Host {
             requests: Requests::default(),
             requisitions: Requisitions::default(),
             orders_of: BTreeMap::new(),
+            errands: Errands::default(),
             verdicts: Vec::new(),
             expected: BTreeMap::new(),
             written: Written::default(),

@@ -89,6 +89,7 @@ impl Host {
             if pod.is_over() || self.groups.of(key).is_some_and(|(gang, _)| known(gang)) {
                 continue;
             }
+            foreign.stay(pod);
             foreign.add_tokens(self.foreign_tokens(pod));
             let none = BTreeMap::new();
             let annotations = pod.metadata.annotations.as_ref().unwrap_or(&none);

@@ -24,7 +24,7 @@ use crate::intake::{self, Interest};
 use crate::shelf::Moved;
 use crate::watch::{Source, Watches};
 
-/// A pool and what its claims name as their owner.
+/// A pool, and what requests for its nodes name as their owner.
 #[derive(Debug)]
 pub(super) struct KnownPool {
     pub(super) manifest: PoolManifest,
@@ -137,10 +137,18 @@ impl Host {
             Ok(manifests) => {
                 for mut manifest in manifests.pools {
                     manifest.spec.offerings.iter_mut().for_each(say_pods);
+                    let is_deaf = stop_nothing(&mut manifest.spec);
                     let pool: Arc<str> = manifest.spec.name.clone();
                     let known = self.pools.get(&pool).map(|known| &known.manifest);
                     if known == Some(&manifest) && moved.was.is_some() {
                         continue; // how it stands was written on it
+                    }
+                    if is_deaf {
+                        tracing::warn!(
+                            pool = &*pool,
+                            "machines cannot be stopped here: \
+                            `warm.stopped` and `startTime` are passed over"
+                        );
                     }
                     self.tell_pool(&manifest);
                     self.pools.insert(pool, KnownPool { manifest, owner: owner("Pool", object) });
@@ -236,6 +244,16 @@ fn retired(name: &str) -> Option<OfferingSpec> {
         boot_time: Span::ZERO,
         start_time: None,
     })
+}
+
+/// No provider that there is on Kubernetes stops machines and starts them again. Nodes that were to be stopped would be
+/// paid for, and used by nobody. Whether that was asked for.
+fn stop_nothing(spec: &mut PoolSpec) -> bool {
+    let mut asked = std::mem::take(&mut spec.ahead.stopped) > 0;
+    for offering in &mut spec.offerings {
+        asked |= offering.start_time.take().is_some();
+    }
+    asked
 }
 
 /// Pods that a node takes when its offering does not say: what a kubelet does by default.

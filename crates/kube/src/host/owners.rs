@@ -79,7 +79,12 @@ impl Host {
     /// Whether the workload that made a gang's pods has been seen, where it can be: pods and workloads are watched apart,
     /// and what stands above the workload decides whose its pods are.
     pub(super) fn owner_is_seen(&self, group: &Group) -> Result<(), String> {
-        let Origin::Owner { kind, namespace, owner, .. } = &group.origin else { return Ok(()) };
+        let Origin::Owner { kind, namespace, owner, .. } = &group.origin else {
+            return match self.is_deleted(group) {
+                true => Err(format!("{} was deleted", group.origin)),
+                false => Ok(()),
+            };
+        };
         let interest = Interest::Workload(*kind);
         if self.sources.of(interest).is_none() {
             // Its kind was made known to the server a moment ago: what it says of its members is not seen yet.
@@ -173,10 +178,15 @@ impl Host {
         Some((interest, whole(object)))
     }
 
-    /// Whether what stands for a gang is there, with or without pods.
+    /// Whether what stands for a gang is there, with or without pods. A Gang that is being deleted is not: nobody is made of
+    /// it any more.
     pub(super) fn is_there(&self, origin: &Origin) -> bool {
         match origin {
             Origin::Request { .. } => self.is_wanted(origin),
+            Origin::Gang { .. } => {
+                let object = self.object_of(origin).map(|(_, object)| object);
+                object.is_some_and(|object| object.metadata.deletion_timestamp.is_none())
+            }
             _ => self.object_of(origin).is_some(),
         }
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt;
-use kube::api::{Api, DynamicObject};
+use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use muster_api::crd::{GangPhase, Placement};
 use muster_api::dialects::{State, StatusPatch};
 use muster_core::gang::{Gang, GangSpec, Phase};
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::orders::parts;
 use super::{Host, Told};
-use crate::hands::{Hands, Said};
+use crate::hands::{Hands, Pauses, Said};
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER};
 
@@ -32,6 +32,9 @@ pub(crate) const SOURCE: &str = "muster.sh/source";
 
 /// Where the members of a gang go whose status says nothing yet.
 const PLACEMENT: &str = "muster.sh/placement";
+
+/// What `kubectl apply` leaves on an object.
+const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// How long until what was refused is tried again.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
@@ -185,13 +188,16 @@ impl Host {
         });
     }
 
-    /// Removes the object of a gang that is no more.
+    /// Removes the object of a gang that is no more, if it is Muster's.
     pub(super) fn remove_object(&mut self, name: &Arc<str>) {
         let Some(objects) = self.gang_objects(name) else { return };
         let (hands, gang) = (self.hands.clone(), name.clone());
         self.lanes.write(name, async move {
-            if hands.remove(&objects, parts(&gang).1).await.is_ok() {
-                tracing::debug!(gang = &*gang, "its object was removed");
+            match remove_own(&hands, &objects, parts(&gang).1).await {
+                Ok(true) => tracing::debug!(gang = &*gang, "its object was removed"),
+                Ok(false) => tracing::debug!(gang = &*gang, "its object is somebody's, and stays"),
+                Err(Said::Gone | Said::NotLeader) => {}
+                Err(said) => tracing::warn!(gang = &*gang, %said, "its object was not removed"),
             }
         });
     }
@@ -207,7 +213,7 @@ impl Host {
         let spec = group.spec.as_ref()?;
         let is_written =
             matches!(group.origin, Origin::Gang { .. }) && self.is_there(&group.origin);
-        if is_written || matches!(group.origin, Origin::Pod { .. }) {
+        if is_written || matches!(group.origin, Origin::Pod { .. }) || self.is_deleted(group) {
             return None;
         }
         let object = json!({
@@ -304,4 +310,37 @@ pub(super) async fn write(
         }
         (Err(said), _) => Err(said),
     }
+}
+
+/// Removes an object that Muster made, and none that somebody else has written or has applied to since: whatever it says
+/// then is theirs. Whether it was removed.
+async fn remove_own(hands: &Hands, objects: &Api<DynamicObject>, name: &str) -> Result<bool, Said> {
+    let mut pauses = Pauses::new();
+    loop {
+        let seen = hands.ask(|| objects.get(name)).await?;
+        if !is_own(&seen) {
+            return Ok(false);
+        }
+        let how = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: seen.metadata.uid,
+                resource_version: seen.metadata.resource_version,
+            }),
+            ..DeleteParams::default()
+        };
+        match hands.delete(objects, name, &how).await {
+            // Somebody has written to it at the same time: look what.
+            Err(Said::Conflict(_)) => tokio::time::sleep(pauses.next(None)).await,
+            removed => return removed.map(|()| true),
+        }
+    }
+}
+
+/// Whether an object is Muster's, and nobody else has said what it should be.
+fn is_own(object: &DynamicObject) -> bool {
+    let is_marked = object.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
+    let fields = object.metadata.managed_fields.iter().flatten();
+    let is_applied = object.annotations().contains_key(APPLIED)
+        || fields.into_iter().any(|field| field.operation.as_deref() == Some("Apply"));
+    is_marked && !is_applied
 }

@@ -13,7 +13,7 @@ use muster_core::quantity::Quantity;
 use muster_core::resource::{NamedAmounts, TAKEN_GPUS, base_units};
 
 use crate::karpenter::CLAIM;
-use crate::objects::Node;
+use crate::objects::{Node, Pod};
 
 /// Where vendors write what a node's GPUs are.
 const MODEL: [&str; 3] =
@@ -21,12 +21,17 @@ const MODEL: [&str; 3] =
 /// Their memory, in MiB.
 const MEMORY_MIB: [&str; 2] = ["nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory"];
 
+/// By this a pod is known that a kubelet runs out of a file of its own.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// What pods of others take of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Foreign {
     amounts: NamedAmounts,
     /// GPUs, in thousandths.
     gpu_milli: u64,
+    /// Whether one of them would miss the node.
+    stays: bool,
 }
 
 impl Foreign {
@@ -36,6 +41,15 @@ impl Foreign {
             *self.amounts.entry(name.clone()).or_default() += amount;
         }
         self.gpu_milli += request.gpu_milli();
+    }
+
+    /// Whether one more pod would miss the node: not one that is there because the node is, and goes with it.
+    pub(crate) fn stay(&mut self, pod: &Pod) {
+        let owners = pod.metadata.owner_references.iter().flatten();
+        let of_node = owners.into_iter().any(|owner| matches!(&*owner.kind, "DaemonSet" | "Node"));
+        let annotations = pod.metadata.annotations.as_ref();
+        let of_file = annotations.is_some_and(|all| all.contains_key(MIRROR));
+        self.stays |= !of_node && !of_file;
     }
 
     /// Whether any of the node's GPUs is taken.
@@ -97,6 +111,7 @@ pub(crate) fn node_spec(
         gpus,
         ready: node.is_ready(),
         claim: claim.map(|(claim, _)| claim),
+        others: foreign.stays,
     })
 }
 

@@ -3,6 +3,7 @@
 mod asked;
 mod autoscaled;
 mod autoscaler;
+mod bought;
 mod chance;
 mod controller;
 mod crash;
@@ -14,6 +15,7 @@ mod fate;
 mod faults;
 mod found;
 mod gates;
+mod given_up;
 mod leftovers;
 mod observer;
 mod operators;

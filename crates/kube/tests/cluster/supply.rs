@@ -78,3 +78,30 @@ async fn nodes_that_the_hour_asks_for_are_there() {
     cluster.until("it runs", async || (bound(&cluster).await == 1).then_some(())).await;
     assert_eq!(observer.findings().await, Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_buffer_grows_with_what_is_used_and_goes_with_it() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    let pool = POOL.replace("idleAfter: 10s", "idleAfter: 5s\n  buffer: {percent: 50}");
+    cluster.apply(&pool).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    for name in ["one", "two"] {
+        cluster.apply_as(Role::User, &pod(name, 8, "", "", "")).await.expect("a pod");
+    }
+    cluster.until("they run", async || (bound(&cluster).await == 2).then_some(())).await;
+    // Half as many again are free.
+    until_claims(&cluster, 3).await;
+    until_ready(&cluster, 3).await;
+    assert_eq!(pool_says(&cluster, "/status/target/buffer").await, Some(1.into()));
+    // Who comes next finds one, and there is none to wait for.
+    cluster.apply_as(Role::User, &pod("three", 8, "", "", "")).await.expect("a pod");
+    cluster.until("it runs", async || (bound(&cluster).await == 3).then_some(())).await;
+    until_claims(&cluster, 5).await;
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::User).await, "default");
+    for name in ["one", "two", "three"] {
+        pods.delete(name, &DeleteParams::default()).await.expect("it goes");
+    }
+    until_claims(&cluster, 0).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}

@@ -7,7 +7,7 @@ use muster_testkit::cluster::{Cluster, Role};
 use serde_json::{Value, json};
 
 use crate::controller::Controller;
-use crate::stage::{bound_of, small_cluster};
+use crate::stage::{self, bound_of, small_cluster};
 
 fn gang(name: &str) -> String {
     format!(
@@ -91,4 +91,41 @@ async fn a_gang_with_templates_has_its_pods_made_and_comes_to_an_end() {
             (!names.any(|name| name == "broken-worker-1")).then_some(())
         })
         .await;
+}
+
+/// A member of the gang `pair`, which nobody wrote as a Gang.
+fn half(name: &str) -> String {
+    let marks = "muster.sh/gang: pair, muster.sh/gang-size: '2'";
+    format!(
+        "
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: default, annotations: {{{marks}}}}}
+spec:
+  schedulerName: muster
+  containers: [{{name: worker, image: none, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}]
+"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_has_written_into_the_object_of_a_gang_is_theirs_and_stays() {
+    let Some(cluster) = small_cluster(1).await else { return };
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    for name in ["half-0", "half-1"] {
+        cluster.apply(&half(name)).await.expect("a pod");
+    }
+    until_phase(&cluster, "pair", "Impossible").await;
+    cluster.apply(&gang("pair").replace("min: 2", "min: 7")).await.expect("a gang");
+    stage::remove_pods(&cluster, "half-").await;
+    cluster
+        .until("it is left alone", async || {
+            controller.log().contains("its object is somebody's").then_some(())
+        })
+        .await;
+    let gangs = stage::objects(&cluster, ("muster.sh", "v1alpha1"), ("Gang", "gangs")).await;
+    let left = gangs.get("pair").await.expect("it is there");
+    let roles = left.data.pointer("/spec/roles").and_then(Value::as_array);
+    let mut roles = roles.into_iter().flatten();
+    assert!(roles.any(|role| role["min"] == 7), "{}", left.data["spec"]);
 }

@@ -40,6 +40,7 @@ pub fn this_machine() -> Machine {
         gpus: u16::try_from(devices.len()).unwrap_or(u16::MAX),
         ready: true,
         claim: None,
+        others: false,
     };
     Machine { node, devices }
 }

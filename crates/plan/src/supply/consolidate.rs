@@ -33,7 +33,11 @@ pub(super) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
             wants(&world.pools()[claim.offering.pool].spec) && !claim.retiring && !claim.releasing
         })
         .filter_map(|(id, claim)| match claim.state {
-            ClaimState::Ready(node) => Some((world.node(node)?.seats, *id, node)),
+            // Others would be sent away with it, and not moved.
+            ClaimState::Ready(node) => {
+                let here = world.node(node).filter(|here| !here.others)?;
+                Some((here.seats, *id, node))
+            }
             _ => None,
         })
         .filter(|(seats, ..)| *seats > 0)
@@ -91,7 +95,7 @@ fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
     }
     trial.close(node);
     // Nobody is moved onto a node that nobody uses: that one could go instead, or is kept for somebody else.
-    let unused = |node: &Node| node.claim.is_some() && node.seats == 0;
+    let unused = |node: &Node| node.claim.is_some() && !node.is_used();
     for (idx, _) in world.nodes().filter(|(_, node)| unused(node)) {
         trial.close(idx);
     }

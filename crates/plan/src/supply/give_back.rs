@@ -94,7 +94,8 @@ pub(super) fn surplus(
         }
     }
     // Nodes under way that are not wanted any more go at once; the last asked for first.
-    let wanted = (target.free as usize).saturating_sub(held.idle.len()) + to_stop;
+    let free = held.free();
+    let wanted = target.free.saturating_sub(free) as usize + to_stop;
     let mut coming = held.coming;
     coming.sort_unstable();
     let known = |id: &ClaimId| world.claims().contains_key(id);
@@ -109,7 +110,7 @@ pub(super) fn surplus(
         }
     }
     let idle_since = |node| world.node(node).expect("it is here").idle_since;
-    let mut spare = held.idle.len().saturating_sub(target.free as usize);
+    let mut spare = free.saturating_sub(target.free);
     let mut idle = held.idle;
     idle.sort_by_key(|(id, node)| {
         let offering = world.claims()[id].offering;

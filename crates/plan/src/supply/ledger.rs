@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use muster_core::id::{ClaimId, Id, NodeIdx, OfferingRef};
-use muster_core::order::{ClaimState, Place};
+use muster_core::order::{Claim, ClaimState, Place};
 use muster_core::plan::{Action, Plan};
 
-use crate::cycle::Cycle;
+use crate::cycle::{Cycle, earliest};
 
 /// The claims of one pool that nobody has a right to, by what they are.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,8 @@ pub(super) struct Holdings {
     pub(super) awaited: u32,
     /// Ready nodes nobody uses.
     pub(super) idle: Vec<(ClaimId, NodeIdx)>,
+    /// Nodes that only others use. They are kept, and count as free: others do not make a pool buy more.
+    pub(super) shared: u32,
     /// Under way, for nobody.
     pub(super) coming: Vec<ClaimId>,
     /// Stopped, or about to be.
@@ -31,9 +33,26 @@ pub(super) struct Holdings {
     pub(super) used: Vec<(ClaimId, NodeIdx)>,
 }
 
+impl Holdings {
+    /// Ready nodes that nobody is known to use.
+    pub(super) fn free(&self) -> u32 {
+        self.idle.len() as u32 + self.shared
+    }
+}
+
 /// Sorts every claim into its pool's holdings.
-pub(super) fn holdings(cycle: &Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
-    let world = cycle.scratch.world;
+pub(super) fn holdings(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
+    let (world, now) = (cycle.scratch.world, cycle.now);
+    let mut wake = None;
+    // Others on a node that is no use to anybody do not keep it, and neither do they while it takes too long to be.
+    let mut is_kept = |id: ClaimId, claim: &Claim| match (claim.state, world.claim_due(id)) {
+        (ClaimState::Failed(_), _) => false,
+        (_, Some((_, due))) => {
+            wake = earliest(wake, Some(due).filter(|due| *due > now));
+            due > now
+        }
+        (_, None) => true,
+    };
     let mut all = vec![Holdings::default(); world.pools().len()];
     let wanted = wanted_nodes(plan);
     let promised: BTreeSet<ClaimId> = cycle
@@ -68,6 +87,16 @@ pub(super) fn holdings(cycle: &Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
             }
             continue;
         }
+        if let Some((node, here)) = joined
+            && here.others
+            && is_kept(*id, claim)
+        {
+            held.shared += u32::from(!claim.retiring);
+            if !claim.retiring && claim.is_ready() {
+                held.used.push((*id, node));
+            }
+            continue;
+        }
         if claim.retiring {
             held.retired.push(*id);
             continue;
@@ -81,6 +110,7 @@ pub(super) fn holdings(cycle: &Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
             ClaimState::Failed(_) => held.failed.push(*id),
         }
     }
+    cycle.wake = earliest(cycle.wake, wake);
     all
 }
 

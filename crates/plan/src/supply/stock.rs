@@ -19,7 +19,7 @@ pub(super) fn fill(
     plan: &mut Plan,
 ) {
     let world = cycle.scratch.world;
-    let have = (held.idle.len() + held.coming.len()) as u32;
+    let have = held.free() + held.coming.len() as u32;
     let mut lacking = target.free.saturating_sub(have);
     let mut claims: Vec<(ClaimId, OfferingRef)> = Vec::new();
     while lacking > 0

@@ -359,3 +359,36 @@ fn nobody_is_moved_where_the_others_have_no_room() {
     two runs
     ");
 }
+
+#[test]
+fn nobody_is_moved_off_a_node_that_others_use_as_well() {
+    assert_snapshot!(check("
+        pool p consolidate=underused : zone=a price=10
+        gang one 1x5gpu for=20h
+        plan
+        ready c0
+        plan
+        gang mini 1..2x2gpu for=20h moves=0s
+        gang two 1x5gpu for=20h
+        plan
+        ready c1
+        plan
+        started one
+        started mini
+        started two
+        ready c0 others=yes
+        end one
+        plan
+    "), @"
+    order o0 for one: 1 x p/gpu8@a by 15m: c0[0-4]
+    admit one: c0[0-4]
+    admit mini: c0[5-6]
+    order o1 for two: 1 x p/gpu8@a by 15m: c1[0-4]
+    one runs
+    admit two: c1[0-4]
+    one runs
+    mini runs
+    mini runs
+    two runs
+    ");
+}

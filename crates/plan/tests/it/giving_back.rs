@@ -353,3 +353,66 @@ fn what_is_kept_goes_when_somebody_waits_for_room_who_cannot_use_it() {
     other waits #1: r0 fits 0 of 2, pools full (room 0)
     ");
 }
+
+#[test]
+fn a_node_that_others_use_is_kept_and_its_idle_time_begins_when_they_are_gone() {
+    assert_snapshot!(check("
+        pool p idle=10m stopped=1 : zone=a price=10 start=1m max=1
+        gang train 1x8gpu
+        plan
+        ready c0
+        plan
+        ready c0 others=yes
+        end train
+        +1h
+        plan
+        pool p idle=10m : zone=a price=10 max=1
+        plan
+        ready c0
+        plan
+        +9m
+        plan
+        +1m
+        plan
+    "), @"
+    order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
+    admit train: c0[0-7]
+    -- 1h
+    nothing
+    -- 1h
+    nothing
+    -- 1h
+    nothing
+    -- 1h9m
+    nothing
+    -- 1h10m
+    release c0
+    ");
+}
+
+#[test]
+fn others_keep_a_node_that_is_not_ready_for_a_moment_and_none_that_never_is() {
+    assert_snapshot!(check("
+        pool p idle=10m : zone=a price=10
+        gang train 1x8gpu
+        plan
+        ready c0
+        plan
+        ready c0 others=yes
+        end train
+        ready c0 others=yes ready=no
+        plan
+        +1m
+        plan
+        +1h
+        plan
+    "), @"
+    order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
+    admit train: c0[0-7]
+    nothing
+    -- 1m
+    nothing
+    -- 1h1m
+    release c0
+    ");
+}

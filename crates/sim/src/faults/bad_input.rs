@@ -83,6 +83,7 @@ impl BadInput {
             gpus,
             ready: true,
             claim,
+            others: false,
         };
         let queue = |name: &str, parent: &str| {
             Event::QueueSet(QueueSpec { parent: Some(parent.into()), ..QueueSpec::open(name) })

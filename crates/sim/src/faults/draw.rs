@@ -110,6 +110,7 @@ fn draw_nodes(rng: &mut ChaCha8Rng, gpus: u16) -> (Vec<NodeSpec>, u32) {
                 gpus,
                 ready: true,
                 claim: None,
+                others: false,
             }
         })
         .collect();

@@ -108,6 +108,7 @@ fn machine(procs: u64) -> NodeSpec {
         gpus: 0,
         ready: true,
         claim: None,
+        others: false,
     }
 }
 

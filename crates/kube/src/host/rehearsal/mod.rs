@@ -5,6 +5,7 @@
 
 mod anew;
 mod cases;
+mod made;
 mod nodes;
 mod objects;
 

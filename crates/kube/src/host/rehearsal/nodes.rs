@@ -160,3 +160,93 @@ async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
     assert_eq!((found.requested.0, found.since.0), (1_793_527_200_000, 1_793_527_260_000));
     assert!(found.releasing, "no machine takes that long to join");
 }
+
+/// A bought node that is idle, and whose idle time is over at once.
+fn idle(pool: Value) -> Rehearsal {
+    let mut stage = Rehearsal::new();
+    stage.show(pool, false);
+    stage.show(claim(7), false);
+    stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
+    stage
+}
+
+fn is_released(stage: &Rehearsal, id: u32) -> bool {
+    stage.host.world.claims().get(&ClaimId(id)).is_none_or(|claim| claim.releasing)
+}
+
+#[tokio::test]
+async fn a_node_that_only_others_use_is_not_idle_until_they_are_gone() {
+    let mut patient = pool();
+    patient["spec"]["idleAfter"] = json!("1h");
+    let mut stage = idle(patient);
+    stage.show(stranger("other", 1, "node-7"), false);
+    stage.host.turn();
+    assert!(!is_released(&stage, 7), "it was taken away under somebody");
+    stage.see_gone(stranger("other", 1, "node-7"));
+    assert!(!is_released(&stage, 7));
+    let now = jiff::Timestamp::now().as_millisecond();
+    assert!(idle_since(&stage, "node-7").is_some_and(|since| now - since < 60_000));
+}
+
+#[tokio::test]
+async fn pods_that_come_with_a_node_do_not_keep_it() {
+    let mut of_set = stranger("agent", 0, "node-7");
+    of_set["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "a", "controller": true,
+    }]);
+    let mut of_file = stranger("proxy", 0, "node-7");
+    of_file["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
+    let mut over = stranger("over", 1, "node-7");
+    over["status"]["phase"] = json!("Succeeded");
+    let mut stage = idle(pool());
+    [of_set, of_file, over].into_iter().for_each(|pod| stage.show(pod, false));
+    stage.host.turn();
+    assert!(is_released(&stage, 7));
+}
+
+#[tokio::test]
+async fn nodes_are_not_bought_to_be_stopped_where_nobody_can_stop_them() {
+    let mut stage = Rehearsal::new();
+    let mut stopped = pool();
+    stopped["spec"]["warm"] = json!({"nodes": 1, "stopped": 2});
+    stopped["spec"]["offerings"][0]["startTime"] = json!("5s");
+    stage.see(stopped);
+    assert_eq!(stage.claims().len(), 1, "they would be paid for, and used by nobody");
+}
+
+#[tokio::test]
+async fn a_claim_is_given_back_as_what_it_is_whatever_its_pool_says_now() {
+    let mut other = pool();
+    other["spec"]["provider"] = json!({"provisioningRequest": {"className": "check.example.com"}});
+    let mut stage = Rehearsal::new();
+    stage.show(other, false);
+    stage.show(claim(7), false);
+    stage.show(bought(7), false);
+    stage.host.turn();
+    assert!(!stage.host.is_of_autoscaler(ClaimId(7)), "its NodeClaim would be left behind");
+}
+
+/// A node of an autoscaler that Muster holds for a claim.
+fn held(id: u32) -> Value {
+    let mut node = bought(id);
+    node["metadata"]["labels"]["muster.sh/claim"] = json!(null);
+    node["metadata"]["labels"].as_object_mut().expect("labels").retain(|_, value| !value.is_null());
+    node["metadata"]["annotations"] = json!({
+        "muster.sh/claim": id.to_string(), "muster.sh/pool": "gpu",
+        "muster.sh/offering": "gpu8/zone-a/on-demand",
+    });
+    node
+}
+
+#[tokio::test]
+async fn a_node_of_an_autoscaler_is_held_while_its_pool_is_away() {
+    let mut stage = Rehearsal::new();
+    stage.show(held(7), false);
+    stage.show(job("train", 1), false);
+    stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
+    stage.host.turn();
+    let node = stage.host.world.node_named("node-7").and_then(|node| stage.host.world.node(node));
+    assert_eq!(node.and_then(|node| node.claim), Some(ClaimId(7)));
+    assert!(!stage.host.lanes.is_busy("node node-7"), "it was let go under somebody");
+    assert!(stage.host.is_of_autoscaler(ClaimId(7)), "and would be removed as what it is not");
+}

@@ -44,6 +44,7 @@ impl Host {
             conditions: Conditions::of(object),
             takers: std::collections::BTreeSet::new(),
             is_spent: false,
+            impossible: None,
         };
         self.requests.known.entry(gang.clone()).or_insert_with(new);
         if self.requests.is_open(&gang) {

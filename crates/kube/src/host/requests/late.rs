@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muster_api::words;
 use muster_core::gang::Phase;
 use muster_core::time::{Span, Time};
 use muster_core::verdict::Verdict;
@@ -53,10 +54,14 @@ impl Host {
         }
         let gang = self.world.gang_named(name);
         let verdict = gang.and_then(|id| self.verdicts.iter().find(|(of, _)| *of == id));
-        if let Some((id, verdict @ Verdict::Impossible { .. })) = verdict
-            && age >= SURE
-        {
-            let message = muster_api::words::verdict(&self.world, *id, verdict);
+        let verdict = verdict.filter(|(_, verdict)| matches!(verdict, Verdict::Impossible { .. }));
+        let message = verdict.map(|(id, verdict)| words::verdict(&self.world, *id, verdict));
+        let Some(known) = self.requests.known.get_mut(name) else { return };
+        let Some(message) = message else {
+            known.impossible = None;
+            return;
+        };
+        if now.since(*known.impossible.get_or_insert(now)) >= SURE {
             self.fail(name, "CapacityIsNotFound", &message);
         }
     }
@@ -76,5 +81,54 @@ impl Host {
             }
         }
         consumed.iter().for_each(|name| self.is_consumed(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::host::rehearsal::Rehearsal;
+
+    fn node(is_ready: bool) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+            "status": {
+                "allocatable": {"cpu": "8", "pods": "9", "nvidia.com/gpu": "8"},
+                "conditions": [{"type": "Ready", "status": if is_ready { "True" } else { "False" }}],
+            },
+        })
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_impossible_for_a_moment_is_not_given_up() {
+        let mut stage = Rehearsal::new();
+        let metadata = json!({
+            "name": "room", "namespace": "team", "creationTimestamp": "2026-01-01T00:00:00Z",
+        });
+        let limits = json!({"nvidia.com/gpu": "8"});
+        stage.show(json!({
+            "apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata,
+            "template": {"spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}},
+        }), false);
+        stage.show(json!({
+            "apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": metadata,
+            "spec": {"provisioningClassName": "gang.muster.sh",
+                "podSets": [{"podTemplateRef": {"name": "room"}, "count": 1}]},
+        }), false);
+        stage.see(node(false));
+        let name = stage.host.requests.known.keys().next().expect("a request").clone();
+        let is_open = |stage: &Rehearsal| stage.host.requests.is_open(&name);
+        stage.host.turn();
+        assert!(stage.host.requests.known[&name].impossible.is_some(), "{:?}", stage.host.verdicts);
+        assert!(is_open(&stage), "it was given up in an instant");
+        // It has been so for long: there is nothing to wait for.
+        let long_ago = Time(stage.host.now().0 - 60_000);
+        let known = stage.host.requests.known.get_mut(&name).expect("a request");
+        known.impossible = Some(long_ago);
+        let mut other = stage;
+        other.host.turn();
+        assert!(!other.host.requests.is_open(&name));
     }
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use conditions::Conditions;
 pub(super) use hand_over::Room;
+use muster_core::time::Time;
 
 /// All requests of Muster's class, by the name of their gang.
 #[derive(Debug, Default)]
@@ -39,6 +40,8 @@ struct Known {
     takers: BTreeSet<Arc<str>>,
     /// Whether all of its room was taken.
     is_spent: bool,
+    /// Since when there is no way it could ever have its room.
+    impossible: Option<Time>,
 }
 
 impl Requests {

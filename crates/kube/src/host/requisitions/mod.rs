@@ -25,8 +25,9 @@ use muster_core::order::{Claim, ClaimState};
 use muster_core::time::Time;
 
 use super::Host;
-use crate::autoscaler::Asked;
+use crate::autoscaler::{Asked, marks};
 use crate::intake::Interest;
+use crate::karpenter::claim_name;
 pub(super) use ask::{Writing, ask_autoscaler};
 use standing::Standing;
 
@@ -73,6 +74,20 @@ impl Host {
             Provider::ProvisioningRequest(autoscaler) => Some(autoscaler),
             Provider::Simulated(_) | Provider::Karpenter { .. } | Provider::Local => None,
         }
+    }
+
+    /// Whether a claim was asked of an autoscaler. What there is of it says so, whatever its pool's provider is now: a
+    /// NodeClaim, what is written on its node, or a request. Where there is nothing yet its pool says it.
+    pub(super) fn is_of_autoscaler(&self, id: ClaimId) -> bool {
+        let Some(claim) = self.world.claims().get(&id) else { return false };
+        if self.errands.knows(id) || self.mirror.claims.get(&claim_name(id)).is_some() {
+            return false;
+        }
+        let name = claim.joined.and_then(|node| self.world.node_name(node));
+        let node = name.and_then(|name| self.mirror.nodes.get(name));
+        node.is_some_and(|node| marks(node).is_some_and(|marks| marks.id == id))
+            || self.requisitions.known.values().any(|one| one.asked.claims.contains(&id))
+            || self.autoscaler_of(claim.offering).is_some()
     }
 
     /// Where Muster's own objects of a kind that has namespaces are.

@@ -48,11 +48,13 @@ impl Host {
         self.is_node_of(id, name).then_some(id)
     }
 
-    /// Whether this is the node of a claim, or the first that comes for it.
+    /// Whether a node on which a claim is written is the claim's, or the first that comes for it. Only nodes of autoscalers
+    /// have that written on them: they stay what they are when their pool is rewritten, cannot be read, or is gone.
     fn is_node_of(&self, id: ClaimId, name: &str) -> bool {
-        let Some(claim) = self.world.claims().get(&id) else { return false };
-        self.autoscaler_of(claim.offering).is_some()
-            && claim.joined.is_none_or(|node| self.world.node_named(name) == Some(node))
+        let claim = self.world.claims().get(&id);
+        claim.is_some_and(|claim| {
+            claim.joined.is_none_or(|node| self.world.node_named(name) == Some(node))
+        })
     }
 
     /// A claim that waits for such a node, if the node can have come for it: the one that was asked for first. A node that the
@@ -61,7 +63,8 @@ impl Host {
     fn claim_for(&self, name: &str, node: &Node) -> Option<ClaimId> {
         let here = self.world.node_named(name).and_then(|node| self.world.node(node));
         if let Some(claim) = here.and_then(|here| here.claim) {
-            return self.is_node_of(claim, name).then_some(claim);
+            let is_its = self.is_of_autoscaler(claim) && self.is_node_of(claim, name);
+            return is_its.then_some(claim);
         }
         let is_used = here.is_some_and(|here| here.seats > 0) || self.foreign_on(name).takes_gpus();
         if is_used || !is_new(node) {

@@ -71,6 +71,7 @@ pub(super) fn node_of(world: &World, claim: ClaimId, options: &str) -> NodeSpec 
         gpus: offering.gpus,
         ready: true,
         claim: Some(claim),
+        others: false,
     };
     describe(&mut spec, options);
     spec
@@ -89,6 +90,7 @@ fn describe(spec: &mut NodeSpec, options: &str) {
             "gpumem" => spec.gpu.as_mut().expect("gpus= first").memory = gib(value),
             "taint" => spec.taints.push(taint(value)),
             "ready" => spec.ready = value == "yes",
+            "others" => spec.others = value == "yes",
             _ if amount(&mut spec.allocatable, key, value) => {}
             _ => labelled(&mut spec.labels, key, value),
         }

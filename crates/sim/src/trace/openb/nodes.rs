@@ -48,6 +48,7 @@ pub fn parse_nodes(file: &Path, input: impl BufRead) -> Result<Vec<NodeSpec>, Tr
             gpus,
             ready: true,
             claim: None,
+            others: false,
         });
         Ok(())
     })?;

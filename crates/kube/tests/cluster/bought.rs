@@ -1,0 +1,73 @@
+//! Nodes that were bought stay with those who use them.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
+use kube::{ResourceExt, core::GroupVersionKind};
+use muster_kube::objects::NodeClaim;
+use muster_testkit::cluster::{Cluster, Role};
+
+use crate::controller::Controller;
+use crate::leftovers::until_none_are_left;
+use crate::observer::Observer;
+use crate::stage::{self, bound, until_claims};
+use crate::words::{POOL, gang};
+
+/// The names of all pods, and which ones they are.
+async fn pods(cluster: &Cluster) -> Vec<(String, Option<String>)> {
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    let all = pods.list(&ListParams::default()).await.expect("pods").items;
+    all.into_iter().map(|pod| (pod.name_any(), pod.metadata.uid)).collect()
+}
+
+/// Waits until whoever removes what belonged to a pool that is gone has done so.
+async fn until_cleared_away(cluster: &Cluster) {
+    let client = cluster.client(Role::Observer).await;
+    let witnesses: Api<ConfigMap> = Api::namespaced(client, "default");
+    cluster
+        .until("what belonged to the pool is gone", async || {
+            matches!(witnesses.get_opt("witness").await, Ok(None)).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_goes_on_when_the_pool_of_its_nodes_is_deleted_and_they_go_when_it_is_done() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    // What its nodes could not be labelled with is not taken for a pool's name.
+    let long = POOL.replace("{name: gpu}", &format!("{{name: {}}}", "p".repeat(64)));
+    let refused = cluster.apply(&long).await.expect_err("its claims could never be made");
+    assert!(format!("{refused:?}").contains("63 characters"), "{refused:?}");
+    cluster.apply(POOL).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply_as(Role::Admin, &gang("train", "min: 2", 2, 8, "")).await.expect("a gang");
+    cluster.until("it runs", async || (bound(&cluster).await == 2).then_some(())).await;
+    let (before, claims) = (pods(&cluster).await, until_claims(&cluster, 2).await);
+    // Something does belong to the pool, so that it is seen when that was cleared away.
+    let client = cluster.client(Role::Admin).await;
+    let kind = |kind| ApiResource::from_gvk(&GroupVersionKind::gvk("muster.sh", "v1alpha1", kind));
+    let pools: Api<DynamicObject> = Api::all_with(client.clone(), &kind("Pool"));
+    let uid = pools.get("gpu").await.expect("a pool").metadata.uid.unwrap_or_default();
+    let witness = format!(
+        "
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: witness
+  namespace: default
+  ownerReferences: [{{apiVersion: muster.sh/v1alpha1, kind: Pool, name: gpu, uid: {uid}}}]
+"
+    );
+    cluster.apply(&witness).await.expect("a witness");
+    pools.delete("gpu", &DeleteParams::default()).await.expect("it goes");
+    until_cleared_away(&cluster).await;
+    let after: Api<NodeClaim> = Api::all(cluster.client(Role::Observer).await);
+    let after = after.list(&ListParams::default()).await.expect("claims").items;
+    let stays = |claim: &&NodeClaim| claim.metadata.deletion_timestamp.is_none();
+    assert_eq!(after.iter().filter(stays).count(), claims.len(), "nodes were taken away under it");
+    assert_eq!(pods(&cluster).await, before);
+    let gangs: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind("Gang"));
+    gangs.delete("train", &DeleteParams::default()).await.expect("it goes");
+    until_none_are_left(&cluster).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
