@@ -139,7 +139,12 @@ impl Host {
 
     /// The Gang whose members Muster makes.
     pub(super) fn templates_of(&self, group: &Group) -> Option<Arc<DynamicObject>> {
-        let Origin::Gang { namespace, name } = &group.origin else { return None };
+        self.made_of(&group.origin)
+    }
+
+    /// The Gang that an origin is, if Muster makes its members.
+    pub(super) fn made_of(&self, origin: &Origin) -> Option<Arc<DynamicObject>> {
+        let Origin::Gang { namespace, name } = origin else { return None };
         let gang = self.object(Interest::Gang, namespace, name)?;
         has_templates(gang).then(|| gang.clone())
     }

@@ -4,6 +4,7 @@
 //! everything else, or told through a channel when there is nothing to see.
 
 mod admit;
+mod away;
 mod claims;
 mod decide;
 mod events;
@@ -11,6 +12,7 @@ mod gangs;
 mod gates;
 mod gather;
 mod groups;
+mod heirs;
 mod idle;
 mod jobs;
 mod lanes;
@@ -28,6 +30,7 @@ mod requests;
 mod requisitions;
 mod resize;
 mod run;
+mod seats;
 mod since;
 mod stages;
 mod status;

@@ -3,9 +3,12 @@
 //! What it writes goes nowhere, so this is for what it decides and not for what becomes of it: that is tried against a real
 //! server. What a server would have said is told by the test.
 
+mod away;
 mod cases;
+mod heirs;
 mod nodes;
 mod objects;
+mod seats;
 
 use std::sync::Arc;
 
