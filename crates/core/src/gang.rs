@@ -233,6 +233,8 @@ pub struct Resize {
 pub struct Gang {
     /// As submitted.
     pub spec: GangSpec,
+    /// What it is to be when it starts anew, where its submitter has thought again of more than it holds.
+    pub next: Option<Box<GangSpec>>,
     /// Its queue.
     pub queue: QueueIdx,
     /// The signature of each role.

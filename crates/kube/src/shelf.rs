@@ -58,28 +58,34 @@ impl<T: ResourceExt> Shelf<T> {
     /// Takes in what a watcher saw, and says what that changed.
     pub(crate) fn take(&mut self, event: Event<T>) -> Vec<Moved<T>> {
         match event {
-            Event::Apply(object) => vec![self.put(object)],
+            Event::Apply(object) => self.put(object),
             Event::Delete(object) => self.remove(&key_of(&object)).into_iter().collect(),
             Event::Init => {
                 self.listing = Some(FxHashSet::default());
                 Vec::new()
             }
             Event::InitApply(object) => {
-                let moved = self.put(object);
                 if let Some(listing) = &mut self.listing {
-                    listing.insert(moved.key.clone());
+                    listing.insert(key_of(&object).into());
                 }
-                vec![moved]
+                self.put(object)
             }
             Event::InitDone => self.end_list(),
         }
     }
 
-    fn put(&mut self, object: T) -> Moved<T> {
+    /// One of the same name that is another came after the first had gone, whether that was seen or not.
+    fn put(&mut self, object: T) -> Vec<Moved<T>> {
         let key: Key = key_of(&object).into();
         let is = Arc::new(object);
         let was = self.items.insert(key.clone(), is.clone());
-        Moved { key, was, is: Some(is) }
+        match was {
+            Some(was) if was.uid() != is.uid() => vec![
+                Moved { key: key.clone(), was: Some(was), is: None },
+                Moved { key, was: None, is: Some(is) },
+            ],
+            was => vec![Moved { key, was, is: Some(is) }],
+        }
     }
 
     fn remove(&mut self, key: &str) -> Option<Moved<T>> {
@@ -127,6 +133,24 @@ mod tests {
         let gone = shelf.take(Event::InitDone);
         assert_eq!(gone.iter().map(|moved| &*moved.key).collect::<Vec<_>>(), ["a", "c"]);
         assert_eq!(names(&shelf), ["b"]);
+    }
+
+    #[test]
+    fn another_of_the_same_name_comes_after_the_first_has_gone() {
+        let is = |uid: &str| -> Node {
+            let json = serde_json::json!({"metadata": {"name": "a", "uid": uid}});
+            serde_json::from_value(json).expect("a node")
+        };
+        let mut shelf = Shelf::default();
+        shelf.take(Event::Apply(is("1")));
+        assert_eq!(shelf.take(Event::Apply(is("1"))).len(), 1);
+        shelf.take(Event::Init);
+        let moved = shelf.take(Event::InitApply(is("2")));
+        let sides: Vec<_> =
+            moved.iter().map(|moved| (moved.was.is_some(), moved.is.is_some())).collect();
+        assert_eq!(sides, [(true, false), (false, true)]);
+        assert!(shelf.take(Event::InitDone).is_empty());
+        assert_eq!(names(&shelf), ["a"]);
     }
 
     #[test]

@@ -137,7 +137,8 @@ impl World {
     }
 
     /// A gang's submitter has thought again. It keeps its place; once it has an order or seats, what its members are
-    /// like can no longer change.
+    /// like can no longer change, and it does not lack what it never had: of how many it does not start without, those
+    /// it holds count while it has seats, and the rest when it starts anew.
     pub(super) fn change_gang(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
         let id = self.gang_by_name.get(&spec.name).copied();
         let id = id.ok_or_else(|| Refusal::NoSuchGang(spec.name.clone()))?;
@@ -151,6 +152,8 @@ impl World {
         if !waits && !within {
             return Err(Stale::Gang.into());
         }
+        let asked = spec;
+        let spec = &if waits { spec.clone() } else { as_it_runs(gang, spec) };
         let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_with_least());
         let has_more = spec.most_elastic() > gang.spec.most_elastic();
         let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
@@ -162,6 +165,7 @@ impl World {
         let gang = self.gang_mut(id);
         (gang.sigs, gang.wants, gang.queue, gang.level) = (sigs, wants, queue, level);
         gang.spec = spec.clone();
+        gang.next = (spec != asked).then(|| Box::new(asked.clone()));
         if has_more {
             // There are more members to be had than when it was last resized, or would not be.
             (gang.resized, gang.declined) = (None, None);
@@ -176,6 +180,20 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// What a gang that has seats is of what it would be: it needs no more members than it holds. One that never had a choice
+/// has none now either.
+fn as_it_runs(gang: &Gang, spec: &GangSpec) -> GangSpec {
+    let mut spec = spec.clone();
+    for (at, (was, is)) in gang.spec.roles.iter().zip(&mut spec.roles).enumerate() {
+        let held = gang.members_in(at as u16).max(1);
+        if is.min > held && is.min == is.max && was.min == was.max {
+            is.max = held;
+        }
+        is.min = is.min.min(held);
+    }
+    spec
 }
 
 /// Whether the members that a gang has are such as it would have now.

@@ -29,6 +29,7 @@ impl World {
         }
         let gang = Gang {
             spec: spec.clone(),
+            next: None,
             queue,
             sigs,
             wants,
@@ -226,6 +227,10 @@ impl World {
         }
         self.enter(id, Phase::Waiting);
         self.wait(id);
+        if let Some(next) = self.gang_mut(id).next.take() {
+            // What it names may be gone by now: then it stays what it was.
+            let _ = self.change_gang(&next);
+        }
         Ok(())
     }
 

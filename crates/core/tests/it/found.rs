@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use muster_core::Event;
 use muster_core::event::{Refusal, Sitting, Stale};
 use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
+use muster_core::plan::{Action, StopReason};
 use muster_core::time::{Span, Time};
 use muster_testkit::build;
 
@@ -190,4 +191,34 @@ fn who_has_seats_cannot_become_another() {
     books.ok(Event::GangChanged(urgent));
     let gone = Err(Refusal::NoSuchGang("nobody".into()));
     assert_eq!(books.tell(Event::GangChanged(build::gang("nobody", 1, 1))), gone);
+}
+
+#[test]
+fn who_runs_never_lacks_what_it_never_had_and_is_larger_when_it_starts_anew() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 2, 4));
+    assert_eq!(books.admit("train", &[("a1", 0x0f), ("a1", 0xf0)]), Ok(()));
+    let gang = books.id("train");
+    books.ok(Event::GangStarted(gang)).ok(Event::GangChanged(build::gang("train", 4, 4)));
+    let sizes = |books: &Books| {
+        let role = &books.world.gang(gang).expect("a gang").spec.roles[0];
+        (role.min, role.max)
+    };
+    assert_eq!(sizes(&books), (2, 2));
+    let stop = Action::Stop { gang, reason: StopReason::Moved };
+    books.ok(Event::Decided(stop)).ok(Event::GangStopped(gang));
+    assert_eq!(sizes(&books), (4, 4));
+}
+
+#[test]
+fn who_thinks_better_of_it_while_it_runs_starts_anew_as_it_was() {
+    let mut books = Books::new();
+    books.node("a1", 8).gang(build::gang("train", 2, 4));
+    assert_eq!(books.admit("train", &[("a1", 0x0f), ("a1", 0xf0)]), Ok(()));
+    let gang = books.id("train");
+    books.ok(Event::GangChanged(build::gang("train", 4, 4)));
+    books.ok(Event::GangChanged(build::gang("train", 2, 4)));
+    let stop = Action::Stop { gang, reason: StopReason::Moved };
+    books.ok(Event::Decided(stop)).ok(Event::GangStopped(gang));
+    assert_eq!(books.world.gang(gang).expect("a gang").spec.roles[0].min, 2);
 }

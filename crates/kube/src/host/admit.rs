@@ -1,6 +1,5 @@
 //! Seats become bindings, or gates are lifted: every pod of a gang is told its node, once that is written down.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod as AnyPod;
@@ -20,42 +19,26 @@ use crate::objects::SENT_AWAY;
 use crate::shelf::Key;
 
 impl Host {
-    /// Binds pods to seats that nobody has taken. Before a gang runs, nothing is bound unless there are pods for the
-    /// minimum of every role: who waits for members that do not exist holds seats, and starts nobody.
+    /// Binds pods to seats that nobody has taken, on nodes that take somebody. Before a gang runs, nothing is bound unless
+    /// there are pods, and such seats, for the minimum of every role: who waits for members that do not exist holds seats,
+    /// and starts nobody.
     pub(super) fn fill_seats(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
         let group = self.groups.get(name).expect("followed");
         let gang = self.world.gang(id).expect("followed");
-        if !group.recorded || standing.free.is_empty() {
+        if !group.recorded || standing.free.is_empty() || self.is_ending(gang, standing) {
             return;
         }
-        let mut open: BTreeMap<u16, Vec<Arc<str>>> = BTreeMap::new();
-        // Who is being resized fills the seats it will have.
-        let seats = gang.resize.as_ref().map_or(&gang.seats, |resize| &resize.to);
-        for seat in seats {
-            let Some(node) = self.world.node_name(seat.node) else { continue };
-            let seats = open.entry(seat.role).or_default();
-            seats.extend((0..seat.members).map(|_| node.clone()));
-        }
-        let mut there: BTreeMap<u16, u32> = BTreeMap::new();
-        for (key, node) in &standing.bound {
-            let Some(role) = group.roles.get(key) else { continue };
-            *there.entry(*role).or_default() += 1;
-            if let Some(seats) = open.get_mut(role)
-                && let Some(at) = seats.iter().position(|seat| seat == node)
-            {
-                seats.remove(at);
-            }
-        }
+        let seats = self.seats(group, gang, standing);
+        let could_have = |role: u16, min: u32| seats.could_have(role) >= min;
+        let (mut open, mut there) = (seats.open.clone(), seats.there.clone());
         for key in &standing.free {
             *group.roles.get(key).map(|role| there.entry(*role).or_default()).unwrap_or(&mut 0) +=
                 1;
         }
-        let enough = gang
-            .spec
-            .roles
-            .iter()
-            .enumerate()
-            .all(|(at, role)| there.get(&(at as u16)).copied().unwrap_or(0) >= role.min);
+        let enough = gang.spec.roles.iter().enumerate().all(|(at, role)| {
+            let there = there.get(&(at as u16)).copied().unwrap_or(0);
+            there >= role.min && could_have(at as u16, role.min)
+        });
         let in_stages = self.comes_in_stages(group);
         if !enough && !in_stages && standing.bound.is_empty() {
             return;
@@ -63,7 +46,7 @@ impl Host {
         // All seats are kept, so that those who are made first may go first, role by role.
         let is_whole = |role: u16| {
             let min = gang.spec.roles.get(usize::from(role)).map_or(0, |role| role.min);
-            there.get(&role).copied().unwrap_or(0) >= min
+            there.get(&role).copied().unwrap_or(0) >= min && could_have(role, min)
         };
         let mut told = Vec::new();
         // Those whose volumes are made for a node go there; the others take what is left.
@@ -92,21 +75,28 @@ impl Host {
         }
     }
 
-    /// Looks whether a gang that has its seats is bound in part. Those that another scheduler binds are waited for
-    /// elsewhere, and members that come in stages have no time to keep.
+    /// Looks whether a gang that has its seats is bound in part: it was never seen whole, or somebody who came back cannot
+    /// be put where its seat is. Those that another scheduler binds are waited for elsewhere, and members that come in
+    /// stages have no time to keep.
     pub(super) fn watch_binding(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
         let Some(group) = self.groups.get(name) else { return };
         let gang = self.world.gang(id).expect("followed");
+        let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
         let is_mine = group.handed_over.is_none() && !self.comes_in_stages(group);
-        let waits = matches!(gang.phase, Phase::Admitted { .. }) && is_mine;
+        let is_whole = has_seats && self.is_whole(name, id);
+        let was_whole = group.was_whole && matches!(gang.phase, Phase::Running { .. });
+        let is_barred = has_seats && self.is_barred(group, gang, standing);
+        let waits = has_seats && is_mine && (is_barred || !(is_whole || was_whole));
         // Who could not be bound is bound nowhere for a while, and the time goes on.
-        let begun = group.binding.or_else(|| (!standing.bound.is_empty()).then(|| self.now()));
-        let since = begun.filter(|_| waits && !self.is_whole(name, id));
-        self.groups.get_mut(name).expect("just seen").binding = since;
+        let is_somewhere = is_barred || !standing.bound.is_empty();
+        let begun = group.binding.or_else(|| is_somewhere.then(|| self.now()));
+        let group = self.groups.get_mut(name).expect("just seen");
+        group.was_whole = is_whole || (group.was_whole && has_seats);
+        group.binding = begun.filter(|_| waits);
     }
 
     /// Gangs that are bound in part for too long start over as a whole: a member was removed by hand and nobody makes
-    /// another, or one is refused again and again.
+    /// another, one is refused again and again, or its node does not come back.
     pub(super) fn tire_of_binding(&mut self) {
         let (now, patience) = (self.now(), self.config.bind_patience);
         let late = |name: &&Arc<str>| {

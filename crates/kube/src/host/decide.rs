@@ -89,16 +89,7 @@ impl Host {
         let mut roles = gang.spec.roles.iter().enumerate();
         let whole = to_come || roles.all(|(at, role)| is_there(at, role.min));
         if !whole {
-            tracing::info!(gang = &*name, "its pods went away before it could start");
-            self.give_order_up(*id);
-            if self.world.gang(*id).is_some_and(|gang| gang.phase == Phase::Waiting) {
-                self.happened(&Event::GangCancelled(*id));
-                self.groups.get_mut(&name).expect("just seen").spec = None;
-                // What another scheduler has to place will be seen when it has.
-                if self.job_of(&self.groups.get(&name).expect("just seen").origin).is_none() {
-                    self.dirty.gangs.insert(name);
-                }
-            }
+            self.hold_back(&name, *id);
             return false;
         }
         !self.minds(group) || self.ties_hold(&name, *id)

@@ -1,7 +1,7 @@
 //! Pods become gangs, and gangs are followed: submitted, started, done, gone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use muster_core::Event;
 use muster_core::event::Sitting;
@@ -17,9 +17,6 @@ use crate::intake::{Gathered, Origin};
 use crate::objects::Pod;
 use crate::shelf::{Key, Moved};
 
-/// How long a gang without pods keeps its place.
-const WITHOUT_PODS: Duration = Duration::from_secs(60);
-
 /// The pods of a gang by what they do now.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
@@ -27,8 +24,6 @@ pub(super) struct Standing {
     pub(super) bound: Vec<(Key, Arc<str>)>,
     /// Nowhere yet, and free to be told where to go.
     pub(super) free: Vec<Key>,
-    /// Over.
-    pub(super) over: u32,
 }
 
 impl Host {
@@ -56,11 +51,7 @@ impl Host {
             }
             return;
         }
-        let origin = self.origin_of(pod);
-        let name = origin.gang_name();
-        if let Some(before) = self.groups.join(&moved.key, origin) {
-            self.dirty.gangs.insert(before);
-        }
+        let name = self.join(&moved.key, pod);
         self.seat_seen(&moved.key, pod);
         if self.world.gang_named(&name).is_none() {
             self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
@@ -87,11 +78,15 @@ impl Host {
     /// Looks at a gang again: some of its pods have changed, or what says what it is has.
     pub(super) fn look_at_gang(&mut self, name: &Arc<str>) {
         let Some(group) = self.groups.get(name) else { return };
-        if group.pods.is_empty() && !self.is_there(&group.origin) {
+        let nobody = group.pods.is_empty() && group.heirs.is_empty();
+        if nobody && !self.is_there(&group.origin) {
             return self.gang_is_gone(name);
         }
         if let Origin::Request { .. } = group.origin {
             return self.look_at_request(name);
+        }
+        if self.is_succeeded(group) {
+            return self.succeed(name);
         }
         self.withdraw(name);
         self.make_members(name);
@@ -101,6 +96,7 @@ impl Host {
                 self.take_room(name);
             }
             Err(why) => {
+                self.groups.get_mut(name).expect("just seen").sized.clear();
                 if self.groups.trouble(name, Some(why.clone())) {
                     tracing::info!(gang = &**name, why, "not a whole gang");
                 }
@@ -108,33 +104,6 @@ impl Host {
             }
         }
         self.follow(name);
-    }
-
-    /// Pods that are no gang now. One that waits and has had no pods for a while waits for nothing; until then it keeps its
-    /// place, since whoever was stopped has its pods made again. One whose owner makes none before it is let in, and says
-    /// nothing of them either, is let in.
-    fn is_no_gang(&mut self, name: &Arc<str>) {
-        let group = self.groups.get(name).expect("just seen");
-        if group.pods.is_empty() && self.comes_when_let_in(group) {
-            return self.let_in(name);
-        }
-        let Standing { bound, free, .. } = self.standing(group);
-        let Some(id) = self.world.gang_named(name) else { return };
-        let phase = &self.world.gang(id).expect("named").phase;
-        let waits = matches!(phase, Phase::Waiting | Phase::Assembling(_));
-        if waits && bound.is_empty() && free.is_empty() {
-            let since = group.trouble.as_ref().map(|(_, since)| since.elapsed());
-            if let Some(left) = WITHOUT_PODS.checked_sub(since.unwrap_or_default()) {
-                let (told, name) = (self.told.clone(), name.clone());
-                tokio::spawn(async move {
-                    tokio::time::sleep(left + Duration::from_secs(1)).await;
-                    let _ = told.send(super::Told::Called(name));
-                });
-                return;
-            }
-            self.happened(&Event::GangCancelled(id));
-            self.groups.get_mut(name).expect("just seen").spec = None;
-        }
     }
 
     /// A gang of pods that asks for its tokens by name, or why they are none. Whoever named room that is not there yet
@@ -155,8 +124,10 @@ impl Host {
         let Gathered { spec, roles, ranks, tied, waits, imagined } = gathered;
         let group = self.groups.get_mut(name).expect("just seen");
         group.imagined = imagined;
+        group.sized = (0..).zip(spec.roles.iter().map(|role| role.max)).collect();
         (group.roles, group.ranks, group.tied, group.waits) = (roles, ranks, tied, waits);
         let same = group.spec.as_ref() == Some(&spec);
+        (group.is_unlike, group.is_held_back) = (false, false);
         self.groups.trouble(name, None);
         if same {
             return;
@@ -189,6 +160,7 @@ impl Host {
             // What runs stays as it was taken in.
             Err(refusal) if known => {
                 tracing::debug!(gang = &**name, %refusal, "not changed");
+                self.groups.get_mut(name).expect("just seen").is_unlike = true;
                 self.keep_roles(name, &spec);
             }
             Err(refusal) => drop(self.groups.trouble(name, Some(refusal.to_string()))),
@@ -222,17 +194,28 @@ impl Host {
     }
 
     /// Members of a gang that stays as it was taken in play the roles it has, by their names: they may be listed in
-    /// another order since some of them exist.
+    /// another order since some of them exist. Who takes more than there is on a seat of its role plays none.
     fn keep_roles(&mut self, name: &Arc<str>, now: &GangSpec) {
         let Some(id) = self.world.gang_named(name) else { return };
         let roles = &self.world.gang(id).expect("named").spec.roles;
         let place = |at: &u16| {
-            let of = &now.roles.get(usize::from(*at))?.name;
-            u16::try_from(roles.iter().position(|role| role.name == *of)?).ok()
+            let of = now.roles.get(usize::from(*at))?;
+            let named = |role: &&RoleSpec| role.name == of.name && has_room_for(role, of);
+            // Shapes of one role are told apart by numbers, which change when one of them is done.
+            let alike = |role: &&RoleSpec| is_of(role, of) && has_room_for(role, of);
+            let found = roles.iter().find(named).or_else(|| roles.iter().find(alike))?;
+            u16::try_from(roles.iter().position(|role| role.name == found.name)?).ok()
         };
         let group = self.groups.get_mut(name).expect("just seen");
         let played = std::mem::take(&mut group.roles);
         group.roles = played.into_iter().filter_map(|(pod, at)| Some((pod, place(&at)?))).collect();
+        let mut sized = BTreeMap::new();
+        for (at, most) in &group.sized {
+            if let Some(place) = place(at) {
+                *sized.entry(place).or_default() += most;
+            }
+        }
+        group.sized = sized;
     }
 
     /// Gangs that could not be taken in are tried again when what they name may be there.
@@ -241,7 +224,7 @@ impl Host {
         self.dirty.gangs.extend(names);
     }
 
-    fn gang_is_gone(&mut self, name: &Arc<str>) {
+    pub(super) fn gang_is_gone(&mut self, name: &Arc<str>) {
         if let Some(id) = self.world.gang_named(name) {
             match self.world.gang(id).expect("named").phase {
                 Phase::Waiting | Phase::Assembling(_) => {
@@ -267,8 +250,9 @@ impl Host {
         for key in &group.pods {
             let Some(pod) = self.mirror.pods.get(key) else { continue };
             if pod.is_over() {
-                standing.over += 1;
-            } else if let Some(node) = pod.node() {
+                continue;
+            }
+            if let Some(node) = pod.node() {
                 standing.bound.push((key.clone(), node.into()));
             } else if let Some(node) = group.assigned.get(key) {
                 standing.bound.push((key.clone(), node.clone()));
@@ -318,6 +302,10 @@ impl Host {
                     return;
                 }
                 self.seat_as_seen(name, id, &standing);
+                if self.starts_anew(name, id, &standing) || self.leave_given_up(name, id, &standing)
+                {
+                    return;
+                }
                 self.fill_seats(name, id, &standing);
                 self.may_have_started(name, id);
             }
@@ -326,6 +314,10 @@ impl Host {
                     return;
                 }
                 self.seat_as_seen(name, id, &standing);
+                if self.starts_anew(name, id, &standing) || self.leave_given_up(name, id, &standing)
+                {
+                    return;
+                }
                 self.fill_seats(name, id, &standing);
                 self.resize(name, id, &standing);
                 self.let_go_of_those_done(name, id, &standing);
@@ -375,25 +367,6 @@ impl Host {
             let mine = group.roles.iter().filter(|(_, of)| usize::from(**of) == at);
             mine.filter(|(key, _)| seen(key)).count() >= role.min as usize
         })
-    }
-
-    /// Members that are done leave their seats, unless somebody is there to take them.
-    fn let_go_of_those_done(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        let gang = self.world.gang(id).expect("followed");
-        let seats: u32 = gang.seats.iter().map(|seat| u32::from(seat.members)).sum();
-        let live = standing.bound.len() as u32;
-        if standing.over == 0 || !standing.free.is_empty() || live >= seats || live == 0 {
-            return;
-        }
-        if gang.resize.is_some() {
-            return;
-        }
-        let group = self.groups.get(name).expect("followed");
-        let sitting = self.sitting(group, &standing.bound);
-        let since = self.now();
-        if !sitting.is_empty() {
-            self.happened(&Event::GangFound { gang: id, since, sitting });
-        }
     }
 
     /// Where pods sit, by role and node, on nodes that are known.
@@ -449,6 +422,23 @@ fn are_such_members(one: &GangSpec, other: &GangSpec) -> bool {
     };
     one.roles.len() == other.roles.len()
         && one.roles.iter().all(|role| other.roles.iter().any(|now| asks(now) == asks(role)))
+}
+
+/// Whether two roles have one name, but for a number.
+fn is_of(one: &RoleSpec, other: &RoleSpec) -> bool {
+    let stem = |role: &RoleSpec| match role.name.rsplit_once('-') {
+        Some((stem, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => stem.to_owned(),
+        _ => role.name.to_string(),
+    };
+    stem(one) == stem(other)
+}
+
+/// Whether a seat of a role is enough for a member of another: as many GPUs, and no less of the rest.
+fn has_room_for(seat: &RoleSpec, member: &RoleSpec) -> bool {
+    let asked = member.request.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
+    let has = |name: &Arc<str>| seat.request.amounts.get(name).copied().unwrap_or(0);
+    seat.request.gpu == member.request.gpu
+        && asked.into_iter().all(|(name, amount)| *amount <= has(name))
 }
 
 /// Whether a gang is one pod that stands for itself.

@@ -193,11 +193,13 @@ impl Host {
     /// What a group says of itself, on its object and on its pods.
     fn terms(&self, group: &Group) -> Result<Terms, String> {
         let wrong = |why: Vec<String>| format!("{}: {}", group.origin, why.join("; "));
+        let mut is_said = true;
         let (dialect, by_object) = match &group.origin {
             Origin::Pod { .. } | Origin::Request { .. } => return Ok(Terms::default()),
             Origin::Owner { .. } => (Dialect::Muster, self.terms_of_job(group).map_err(wrong)?),
             Origin::Gang { .. } => {
                 let object = self.object_of(&group.origin).map(|(_, object)| &object.data);
+                is_said = object.is_some();
                 let terms =
                     object.map(|data| dialects::terms(Dialect::Muster, data, &self.config.gpus));
                 (Dialect::Muster, terms.transpose().map_err(wrong)?.unwrap_or_default())
@@ -210,7 +212,10 @@ impl Host {
                 None if needs_object(of.dialect) => {
                     return Err(format!("{} does not exist", group.origin));
                 }
-                None => (of.dialect, Terms::default()),
+                None => {
+                    is_said = false;
+                    (of.dialect, Terms::default())
+                }
             },
         };
         let mut terms = by_object;
@@ -222,6 +227,14 @@ impl Host {
                 Dialect::Koordinator => said.over(terms),
                 _ => terms.over(said),
             };
+        }
+        // Who runs already is a gang, whoever has removed what said so.
+        let runs = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        if !is_said && !is_sized(&terms) && !group.pods.iter().any(runs) {
+            return Err(format!(
+                "{} does not exist, and its pods do not say how many they are",
+                group.origin
+            ));
         }
         Ok(terms)
     }
@@ -341,6 +354,15 @@ impl Part {
             done: self.done,
         }
     }
+}
+
+/// Whether terms say how many members there are. Pods may be seen before their group is, and the first of them is not all
+/// of it.
+fn is_sized(terms: &Terms) -> bool {
+    terms.min.is_some()
+        || terms.total.is_some()
+        || terms.min_resources.is_some()
+        || !terms.min_by_role.is_empty()
 }
 
 /// Whether a group of a dialect is nothing without its object. The others can be said by marks on pods alone.

@@ -19,10 +19,16 @@ pub(super) struct Group {
     pub(super) origin: Origin,
     /// All of them, also those that are over.
     pub(super) pods: BTreeSet<Key>,
+    /// The UID of what made them, where something did that stands for the gang.
+    pub(super) maker: Option<Arc<str>>,
+    /// Pods of another gang of this name, that begins when nobody of this one is left.
+    pub(super) heirs: BTreeSet<Key>,
     /// What the World was last told of it.
     pub(super) spec: Option<GangSpec>,
     /// The role each pod plays, by place in the gang's list.
     pub(super) roles: BTreeMap<Key, u16>,
+    /// How many members each role of it may still have, by place in the list. Nothing where that is not known.
+    pub(super) sized: BTreeMap<u16, u32>,
     /// Which one of its role each pod is: the lowest come first and go last.
     pub(super) ranks: BTreeMap<Key, u32>,
     /// Where pods were told to go and have not been seen yet.
@@ -51,8 +57,14 @@ pub(super) struct Group {
     pub(super) called: Option<Instant>,
     /// Since when pods of it that were let go are waited for to be put on their nodes by another scheduler.
     pub(super) handed_over: Option<Time>,
+    /// Whether its pods were away when there was room for it.
+    pub(super) is_held_back: bool,
+    /// Whether it is by now something else than what has its seats.
+    pub(super) is_unlike: bool,
     /// Since when it is being bound and not whole.
     pub(super) binding: Option<Time>,
+    /// Whether it was whole since it has its seats.
+    pub(super) was_whole: bool,
     /// Whether what the World was told is made of what its Job will be, and not of pods.
     pub(super) imagined: bool,
     /// Whether its Job was seen to run since the gang has its seats.
@@ -66,8 +78,11 @@ impl Group {
         Self {
             origin,
             pods: BTreeSet::new(),
+            maker: None,
+            heirs: BTreeSet::new(),
             spec: None,
             roles: BTreeMap::new(),
+            sized: BTreeMap::new(),
             ranks: BTreeMap::new(),
             assigned: BTreeMap::new(),
             recorded: false,
@@ -82,11 +97,19 @@ impl Group {
             choosing: None,
             called: None,
             handed_over: None,
+            is_held_back: false,
+            is_unlike: false,
             binding: None,
+            was_whole: false,
             imagined: false,
             let_run: false,
             told_suspend: None,
         }
+    }
+
+    /// Whether what was made by this one is of another gang than this.
+    pub(super) fn is_anothers(&self, maker: &Option<Arc<str>>) -> bool {
+        maker.is_some() && self.maker.is_some() && self.maker != *maker
     }
 
     /// A pod's place among those of its role; the last for one that has none.
@@ -126,16 +149,32 @@ impl Groups {
         self.by_name.entry(name).or_insert_with(|| Group::new(origin))
     }
 
-    /// A pod belongs to a gang. Says which it belonged to before, if that was another.
-    pub(super) fn join(&mut self, pod: &Key, origin: Origin) -> Option<Arc<str>> {
+    /// A pod belongs to a gang, as what this one made. Says which it belonged to before, if that was another.
+    pub(super) fn join(
+        &mut self,
+        pod: &Key,
+        origin: Origin,
+        maker: Option<Arc<str>>,
+    ) -> Option<Arc<str>> {
         let name = origin.gang_name();
         let before = self.of_pod.insert(pod.clone(), name.clone()).filter(|before| *before != name);
         if let Some(group) = before.as_deref().and_then(|before| self.by_name.get_mut(before)) {
             group.pods.remove(pod);
+            group.heirs.remove(pod);
         }
         let group = self.ensure(origin);
         group.making.remove(pod);
         group.unmade &= !group.making.is_empty();
+        if group.pods.contains(pod) {
+            return before; // whoever is found above what made it, it is of those it came with
+        }
+        if group.is_anothers(&maker) && !group.pods.is_empty() {
+            group.heirs.insert(pod.clone());
+            return before;
+        }
+        if group.pods.is_empty() || group.maker.is_none() {
+            group.maker = maker;
+        }
         group.pods.insert(pod.clone());
         before
     }
@@ -145,6 +184,7 @@ impl Groups {
         let name = self.of_pod.remove(pod)?;
         if let Some(group) = self.by_name.get_mut(&name) {
             group.pods.remove(pod);
+            group.heirs.remove(pod);
             group.assigned.remove(pod);
             group.leaving.remove(pod);
             group.roles.remove(pod);
@@ -180,7 +220,7 @@ impl Groups {
     pub(super) fn forget(&mut self, name: &str) {
         self.troubled.remove(name);
         if let Some(group) = self.by_name.remove(name) {
-            for pod in group.pods {
+            for pod in group.pods.into_iter().chain(group.heirs) {
                 self.of_pod.remove(&pod);
             }
         }

@@ -109,7 +109,7 @@ impl Host {
 
     /// Whether a gang is a Job that is not over, so that its pods may be yet to come.
     pub(super) fn is_to_go_on(&self, group: &Group) -> bool {
-        self.job_of(&group.origin).is_some_and(|job| !is_over(job))
+        self.job_of(&group.origin).is_some_and(|job| !is_over(job)) && !self.is_succeeded(group)
     }
 
     /// The pods that a Job will have besides so many that it has: one that waits to be let run, or one that has its seats
@@ -187,6 +187,9 @@ impl Host {
     /// more.
     pub(super) fn run_job(&mut self, name: &Arc<str>, id: GangId) -> bool {
         let Some(group) = self.groups.get(name) else { return true };
+        if self.is_succeeded(group) {
+            return true; // that Job is another's
+        }
         let Some(job) = self.job_of(&group.origin).cloned() else { return true };
         let (recorded, runs) = (group.recorded, group.let_run);
         match is_held(&job) {
@@ -206,7 +209,7 @@ impl Host {
 
     /// Holds the Job of a gang that stops back. `None` if it has none; else whether that is seen to be done.
     pub(super) fn hold_job(&mut self, name: &Arc<str>) -> Option<bool> {
-        let group = self.groups.get(name)?;
+        let group = self.groups.get(name).filter(|group| !self.is_succeeded(group))?;
         let job = self.job_of(&group.origin).filter(|job| !is_over(job))?.clone();
         if is_held(&job) {
             return Some(true);

@@ -231,7 +231,12 @@ impl Host {
 
     /// The Gang whose members Muster makes.
     pub(super) fn templates_of(&self, group: &Group) -> Option<Arc<DynamicObject>> {
-        let Origin::Gang { namespace, name } = &group.origin else { return None };
+        self.made_of(&group.origin)
+    }
+
+    /// The Gang that an origin is, if Muster makes its members.
+    pub(super) fn made_of(&self, origin: &Origin) -> Option<Arc<DynamicObject>> {
+        let Origin::Gang { namespace, name } = origin else { return None };
         let gang = self.object(Interest::Gang, namespace, name)?;
         // Whoever is being deleted is not there: its members would be made and removed in turn, for as long as that takes.
         let is_there = has_templates(gang) && gang.metadata.deletion_timestamp.is_none();

@@ -4,6 +4,7 @@
 //! everything else, or told through a channel when there is nothing to see.
 
 mod admit;
+mod away;
 mod claims;
 mod decide;
 mod errands;
@@ -12,6 +13,7 @@ mod gangs;
 mod gates;
 mod gather;
 mod groups;
+mod heirs;
 mod idle;
 mod jobs;
 mod lanes;
@@ -29,6 +31,7 @@ mod requests;
 mod requisitions;
 mod resize;
 mod run;
+mod seats;
 mod since;
 mod stages;
 mod status;

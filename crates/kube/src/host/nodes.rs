@@ -6,9 +6,11 @@ use std::sync::Arc;
 use muster_core::Event;
 use muster_core::constraint::Taint;
 use muster_core::id::ClaimId;
+use muster_core::node::NodeSpec;
 use muster_core::order::Place;
 
 use super::Host;
+use super::groups::Group;
 use crate::intake::node::{Foreign, node_spec};
 use crate::karpenter::CLAIM;
 use crate::objects::Node;
@@ -41,8 +43,14 @@ impl Host {
                 if self.seen_nodes.get(&spec.name) != Some(&spec)
                     || self.world.node_named(name).is_none()
                 {
-                    self.seen_nodes.insert(spec.name.clone(), spec.clone());
+                    let was = self.seen_nodes.insert(spec.name.clone(), spec.clone());
+                    let takes =
+                        |was: &NodeSpec| (was.ready, &was.taints) == (spec.ready, &spec.taints);
+                    let is_news = !was.as_ref().is_some_and(takes);
                     self.happened(&Event::NodeSeen(spec));
+                    if is_news {
+                        self.look_at_gangs_on(name);
+                    }
                 }
             }
             Err(why) => {
@@ -50,6 +58,13 @@ impl Host {
                 tracing::warn!(node = &**name, why, "a node cannot be understood");
             }
         }
+    }
+
+    /// Gangs with seats on a node are looked at again: members that wait may go there now, or may not any more.
+    fn look_at_gangs_on(&mut self, name: &str) {
+        let Some(node) = self.world.node_named(name) else { return };
+        let gangs = self.world.gangs_on(node).iter().filter_map(|(id, _)| self.world.gang(*id));
+        self.dirty.gangs.extend(gangs.map(|gang| gang.spec.name.clone()));
     }
 
     /// Whether a node that an order waits for has a taint that was not asked for, and that keeps off those who are to have
@@ -85,8 +100,10 @@ impl Host {
     pub(super) fn foreign_on(&self, name: &str) -> Foreign {
         let mut foreign = Foreign::default();
         for (key, pod) in self.mirror.pods_on(name) {
-            let known = |name: &str| self.world.gang_named(name).is_some();
-            if pod.is_over() || self.groups.of(key).is_some_and(|(gang, _)| known(gang)) {
+            let is_counted = |(gang, group): (&Arc<str>, &Group)| {
+                group.pods.contains(key) && self.world.gang_named(gang).is_some()
+            };
+            if pod.is_over() || self.groups.of(key).is_some_and(is_counted) {
                 continue;
             }
             foreign.stay(pod);

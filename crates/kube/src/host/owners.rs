@@ -26,13 +26,22 @@ const SPELLED: usize = 200;
 impl Host {
     /// Why a pod is part of a gang.
     pub(super) fn origin_of(&self, pod: &Pod) -> Origin {
+        self.origin_and_maker(pod).0
+    }
+
+    /// Why a pod is part of a gang, and the UID of what made it, if that stands for the gang: another of the same name is
+    /// another gang.
+    pub(super) fn origin_and_maker(&self, pod: &Pod) -> (Origin, Option<Arc<str>>) {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
         let (labels, annotations) = marks(pod);
         match dialects::group_of(labels, annotations, &pod.spec, namespace) {
             Some(GroupRef { dialect: Dialect::Muster, namespace, name }) => {
-                return Origin::Gang { namespace: namespace.into(), name: name.into() };
+                let made = pod.metadata.owner_references.as_deref().and_then(controller);
+                let made = made.filter(|by| by.kind == "Gang" && by.name == name);
+                let origin = Origin::Gang { namespace: namespace.into(), name: name.into() };
+                return (origin, made.and_then(|by| uid(&by)));
             }
-            Some(group) => return Origin::Group(group),
+            Some(group) => return (Origin::Group(group), None),
             None => {}
         }
         let mut chain = self.owners(namespace, pod.metadata.owner_references.as_deref());
@@ -45,16 +54,17 @@ impl Host {
                 (workloads::kind_of(&owner.api_version, &owner.kind), Arc::from(&*owner.name))
             };
             let (templates, name) = at(found.templates);
-            return Origin::Owner {
+            let origin = Origin::Owner {
                 kind: found.kind,
                 namespace: namespace.into(),
                 gang: found.gang.into(),
                 owner: at(found.at).1,
                 templates: (templates.unwrap_or(found.kind), name),
             };
+            return (origin, uid(&chain[found.at]));
         }
         let name = pod.metadata.name.as_deref().unwrap_or_default();
-        Origin::Pod { namespace: namespace.into(), name: name.into() }
+        (Origin::Pod { namespace: namespace.into(), name: name.into() }, None)
     }
 
     /// The owners of an object, each the controller of the one before, as far as they are watched.
@@ -128,12 +138,11 @@ impl Host {
         let (gang, owner) = (name.clone(), name.clone());
         let alone = Origin::Owner { kind, namespace, gang, owner, templates: (kind, name) };
         let Some(group) = self.groups.get(&alone.gang_name()) else { return };
-        let pods: Vec<Key> = group.pods.iter().cloned().collect();
+        let pods: Vec<Key> = group.pods.iter().chain(&group.heirs).cloned().collect();
         for key in pods {
             let Some(pod) = self.mirror.pods.get(&key).cloned() else { continue };
-            let origin = self.origin_of(&pod);
-            self.dirty.gangs.insert(origin.gang_name());
-            self.dirty.gangs.extend(self.groups.join(&key, origin));
+            let name = self.join(&key, &pod);
+            self.dirty.gangs.insert(name);
         }
     }
 
@@ -253,6 +262,11 @@ fn concerns(group: &Group, interest: Interest, name: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// What tells an owner from others that had its name, where that is known.
+fn uid(owner: &OwnerRef) -> Option<Arc<str>> {
+    Some(owner.uid.as_str()).filter(|uid| !uid.is_empty()).map(Arc::from)
 }
 
 pub(super) fn controller(owners: &[OwnerReference]) -> Option<OwnerRef> {

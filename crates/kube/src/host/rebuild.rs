@@ -24,7 +24,7 @@ use super::gangs::Standing;
 use super::groups::Group;
 use super::jobs::moved;
 use super::orders::{order_name, read};
-use super::record::placement_of;
+use super::record::{is_said_to_run, placement_of};
 use super::since::{instant, made};
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER, marks};
@@ -86,12 +86,13 @@ impl Host {
 
     /// Gangs in the order they were submitted, at the time they were.
     fn find_gangs(&mut self) {
-        let pods: Vec<_> =
+        let mut pods: Vec<_> =
             self.mirror.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
+        // Of two gangs of one name the older comes first.
+        pods.sort_by_key(|(_, pod)| made(&pod.metadata));
         for (key, pod) in pods {
             if self.is_ours(&pod) {
-                let origin = self.origin_of(&pod);
-                self.groups.join(&key, origin);
+                self.join(&key, &pod);
                 self.seat_seen(&key, &pod);
             }
         }
@@ -114,6 +115,9 @@ impl Host {
         found.sort();
         for (at, name) in found {
             let group = self.groups.get(&name).expect("named");
+            if self.is_succeeded(group) {
+                continue;
+            }
             // Those that are over are nobody's business any more.
             let standing = self.standing(group);
             let nobody = standing.bound.is_empty() && standing.free.is_empty();
@@ -243,15 +247,21 @@ impl Host {
             if let Some(sitting) = moved(&gang.seats, &there).filter(|_| !is_request) {
                 self.happened(&Event::GangFound { gang: id, since, sitting });
             }
+            if was_recorded && seats < mins {
+                // Its submitter has thought again: what it is now counts when it starts anew.
+                let spec = self.world.gang(id).expect("named").spec.clone();
+                self.happened(&Event::GangChanged(spec));
+            }
+            let ran = self.gang_seen(&name).is_some_and(|gang| is_said_to_run(gang));
             let group = self.groups.get_mut(&name).expect("named");
-            group.recorded = true;
+            (group.recorded, group.was_whole) = (true, ran);
             let group = self.groups.get(&name).expect("named");
             if group.pods.is_empty() && self.comes_when_let_in(group) {
                 self.keep_for_members(&name);
                 self.let_in(&name);
             }
             // Part of a gang and no record of where the rest was to go, or of whom some were sent away already.
-            let is_part = (seats < mins || stops) && !is_request;
+            let is_part = (stops || (seats < mins && !was_recorded)) && !is_request;
             parts.extend(is_part.then_some(id));
         }
         parts

@@ -257,6 +257,11 @@ pub(super) fn placement_of(object: &DynamicObject) -> Vec<Placement> {
     said.unwrap_or_default()
 }
 
+/// Whether a gang was whole and ran when its status was written.
+pub(super) fn is_said_to_run(object: &DynamicObject) -> bool {
+    object.data.pointer("/status/phase").is_some_and(|phase| phase == "Running")
+}
+
 /// A gang as its manifest would say it: what a person looks for.
 fn spoken(spec: &GangSpec) -> Value {
     let roles: Vec<Value> = spec

@@ -4,10 +4,13 @@
 //! server. What a server would have said is told by the test.
 
 mod anew;
+mod away;
 mod cases;
+mod heirs;
 mod made;
 mod nodes;
 mod objects;
+mod seats;
 
 use std::sync::Arc;
 
