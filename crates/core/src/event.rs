@@ -44,6 +44,14 @@ pub enum Event {
         /// Where all that are not done sit.
         sitting: Vec<Sitting>,
     },
+    /// A gang that has seats is made of other members than they were taken for: the gang of that name is like this from
+    /// now on, and its members sit here, those who are yet to come among them.
+    GangTurnedOut {
+        /// What it is.
+        spec: GangSpec,
+        /// Its seats, in place of those it had: on room that was its own, or is free.
+        sitting: Vec<Sitting>,
+    },
     /// A claim was found that is not known, for nobody.
     ClaimFound {
         /// Its number.

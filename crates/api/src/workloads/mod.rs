@@ -189,6 +189,17 @@ pub fn comes_in_stages(kind: WorkloadKind, object: &Value) -> bool {
     }
 }
 
+/// Whether its owner says that it is done, for better or worse: it will have no more pods.
+pub fn is_over(object: &Value) -> bool {
+    let listed = object.pointer("/status/conditions").and_then(Value::as_array);
+    let says = |one: &Value, field: &str| one.get(field).and_then(Value::as_str).map(str::to_owned);
+    listed.into_iter().flatten().any(|one| {
+        let kind = says(one, "type").unwrap_or_default();
+        let is_end = matches!(&*kind, "Complete" | "Completed" | "Succeeded" | "Failed");
+        is_end && says(one, "status").as_deref() == Some("True")
+    })
+}
+
 /// The role a pod plays in its workload, by the labels its operator puts on it.
 pub fn role_of_pod(kind: WorkloadKind, labels: &BTreeMap<String, String>) -> Option<&str> {
     let label = |name: &str| labels.get(name).map(String::as_str).filter(|text| !text.is_empty());

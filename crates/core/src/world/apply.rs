@@ -34,6 +34,7 @@ impl World {
             Event::GangCancelled(gang) => self.cancel(*gang),
             Event::GangChanged(spec) => self.change_gang(spec),
             Event::GangFound { gang, since, sitting } => self.find_gang(*gang, *since, sitting),
+            Event::GangTurnedOut { spec, sitting } => self.turn_out(spec, sitting),
             Event::ClaimFound { claim, offering, asked, launched } => {
                 self.find_claim(*claim, *offering, *asked, *launched)
             }

@@ -94,6 +94,7 @@ impl Host {
             return self.look_at_request(name);
         }
         self.withdraw(name);
+        self.watch_stages(name);
         self.make_members(name);
         match self.gather_named(name) {
             Ok(gathered) => {
@@ -152,9 +153,9 @@ impl Host {
 
     /// Tells the World what a gang is, if it does not know.
     pub(super) fn gang_is(&mut self, name: &Arc<str>, gathered: Gathered) {
-        let Gathered { spec, roles, ranks, tied, waits, imagined } = gathered;
+        let Gathered { spec, roles, ranks, tied, waits, imagined, absent } = gathered;
         let group = self.groups.get_mut(name).expect("just seen");
-        group.imagined = imagined;
+        (group.imagined, group.absent) = (imagined, absent);
         (group.roles, group.ranks, group.tied, group.waits) = (roles, ranks, tied, waits);
         let same = group.spec.as_ref() == Some(&spec);
         self.groups.trouble(name, None);
@@ -177,9 +178,8 @@ impl Host {
                 }
             }
             // Seats that were taken for members nobody had seen are for what they turn out to be.
-            Err(_) if known && self.groups.get(name).expect("just seen").called.is_some() => {
-                let id = self.world.gang_named(name).expect("known");
-                self.is_other_than_said(name, id, spec);
+            Err(_) if known && self.has_seats_for_others(name, &spec) => {
+                self.turn_out(name, spec);
             }
             // An order for what it was would start it in part, or hold nodes that nobody uses.
             Err(_) if known && self.outgrew_its_order(name, &spec) => {
@@ -223,7 +223,7 @@ impl Host {
 
     /// Members of a gang that stays as it was taken in play the roles it has, by their names: they may be listed in
     /// another order since some of them exist.
-    fn keep_roles(&mut self, name: &Arc<str>, now: &GangSpec) {
+    pub(super) fn keep_roles(&mut self, name: &Arc<str>, now: &GangSpec) {
         let Some(id) = self.world.gang_named(name) else { return };
         let roles = &self.world.gang(id).expect("named").spec.roles;
         let place = |at: &u16| {
@@ -384,10 +384,11 @@ impl Host {
         if standing.over == 0 || !standing.free.is_empty() || live >= seats || live == 0 {
             return;
         }
-        if gang.resize.is_some() {
+        let group = self.groups.get(name).expect("followed");
+        // Seats are kept for those who are yet to come.
+        if gang.resize.is_some() || (group.absent > 0 && self.may_be_absent(group)) {
             return;
         }
-        let group = self.groups.get(name).expect("followed");
         let sitting = self.sitting(group, &standing.bound);
         let since = self.now();
         if !sitting.is_empty() {
@@ -440,7 +441,7 @@ impl Host {
 
 /// Whether two gangs need as many members that ask for the same, role by role, in whatever order. What they are tied to
 /// aside.
-fn are_such_members(one: &GangSpec, other: &GangSpec) -> bool {
+pub(super) fn are_such_members(one: &GangSpec, other: &GangSpec) -> bool {
     let asks = |role: &RoleSpec| {
         let amounts = role.request.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
         let amounts: Vec<(Arc<str>, u64)> = amounts.map(|(name, n)| (name.clone(), *n)).collect();

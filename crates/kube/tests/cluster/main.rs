@@ -14,6 +14,7 @@ mod fate;
 mod faults;
 mod found;
 mod gates;
+mod handed;
 mod leftovers;
 mod observer;
 mod operators;
