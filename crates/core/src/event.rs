@@ -62,6 +62,14 @@ pub enum Event {
         /// Failed claims that were replaced so far.
         top_ups: u32,
     },
+    /// A gang that has seats is made of other members than they were taken for: the gang of that name is like this from
+    /// now on, and its members sit here, those who are yet to come among them.
+    GangTurnedOut {
+        /// What it is.
+        spec: GangSpec,
+        /// Its seats, in place of those it had: on room that was its own, or is free.
+        sitting: Vec<Sitting>,
+    },
     /// A claim was found that is not known, for nobody.
     ClaimFound {
         /// Its number.

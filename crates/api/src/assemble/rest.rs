@@ -81,10 +81,25 @@ pub(super) fn by_resources(roles: &mut Vec<Role>, terms: &Terms) {
         left.without(&role.request, more);
     }
     left.amounts.remove(PODS);
-    if !left.is_zero() {
-        let like = largest(roles).map_or(0, |role| times(&left, &role.request));
+    if !left.is_zero() && !is_crumbs(roles, &left) {
+        // Who takes no device says nothing of those that do.
+        let devices = left.gpus.values().any(|milli| *milli > 0);
+        let speaks_of_it = |role: &&mut Role| !devices || role.request.gpu.is_some();
+        let like = largest(roles).filter(speaks_of_it);
+        let like = like.map_or(0, |role| times(&left, &role.request));
         add_rest(roles, REST, &left, like);
     }
+}
+
+/// Whether what is left is less than anybody takes of anything, where there are several by whom to tell: their sum was
+/// rounded, and nobody is to come for the rest.
+fn is_crumbs(roles: &[Role], left: &Totals) -> bool {
+    let devices = left.gpus.values().any(|milli| *milli > 0);
+    let is_less = |role: &Role| {
+        let takes = |name| role.request.amounts.get(name).copied().unwrap_or(0);
+        left.amounts.iter().all(|(name, amount)| *amount == 0 || *amount < takes(name))
+    };
+    !devices && all(roles) > 1 && roles.iter().all(is_less)
 }
 
 /// What is left of `minResources` when the members counted have had theirs; `None` when nothing is.
@@ -130,7 +145,7 @@ fn add_rest(roles: &mut Vec<Role>, name: &str, left: &Totals, count: u32) {
     };
     let count = if count > 0 { u64::from(count) } else { guessed };
     let count = count.clamp(1, u64::from(MAX_MEMBERS)) as u32;
-    let pattern = largest(roles).map(|role| role.constraints.clone());
+    let pattern = largest(roles).map(|role| (role.request.gpu.clone(), role.constraints.clone()));
     let each = |amount: u64| amount.div_ceil(u64::from(count));
     let amounts: Vec<_> =
         left.amounts.iter().map(|(of, amount)| (of.clone(), each(*amount))).collect();
@@ -138,10 +153,15 @@ fn add_rest(roles: &mut Vec<Role>, name: &str, left: &Totals, count: u32) {
     request.amounts.insert(PODS.into(), 1);
     let mut kinds = left.gpus.iter().filter(|(_, milli)| **milli > 0).peekable();
     if kinds.peek().is_none() {
-        roles.push(Role::of(name, count, request.clone(), pattern.clone().unwrap_or_default()));
+        let constraints = pattern.clone().unwrap_or_default().1;
+        roles.push(Role::of(name, count, request.clone(), constraints));
     }
     for (resource, milli) in kinds {
-        let constraints = pattern.clone().unwrap_or_else(|| tolerant(resource));
+        // Where those without devices may run says nothing of where those with devices may.
+        let has_such =
+            |gpu: &Option<GpuRequest>| gpu.as_ref().is_some_and(|gpu| gpu.resource == *resource);
+        let like = pattern.clone().filter(|(gpu, _)| has_such(gpu));
+        let constraints = like.map_or_else(|| tolerant(resource), |(_, constraints)| constraints);
         for (members, gpu) in shares(resource, *milli, count) {
             let request = Request { gpu, ..request.clone() };
             roles.push(Role::of(name, members, request, constraints.clone()));

@@ -148,14 +148,27 @@ pub fn group_of(
     Dialect::ALL.into_iter().find_map(named)
 }
 
-/// The part a pod plays in its group, where a dialect has a mark for that: Muster's, Volcano's, then KAI's.
+/// The part a pod plays in its group, where a dialect has a mark for that: Muster's, Volcano's, KAI's, then Spark's.
 /// Operators have labels of their own, see [`crate::workloads::role_of_pod`].
 pub fn role_of<'a>(
     labels: &'a BTreeMap<String, String>,
     annotations: &'a BTreeMap<String, String>,
 ) -> Option<&'a str> {
     let marks = Marks { labels, annotations };
-    muster::role(marks).or_else(|| volcano::role(marks)).or_else(|| kai::role(marks))
+    let own = muster::role(marks).or_else(|| volcano::role(marks)).or_else(|| kai::role(marks));
+    own.or_else(|| marks.label(SPARK_ROLE))
+}
+
+/// Spark's own mark on drivers and executors. Its operator hands over a group and no workload that is known.
+const SPARK_ROLE: &str = "spark-role";
+
+/// Whether a group's size is what its members take together: it says that one member will do, and what all of them take.
+/// Its other members are made when the first one runs.
+pub fn is_sized_by_resources(object: &Value) -> bool {
+    let spec = |name: &str| object.get("spec").and_then(|spec| spec.get(name));
+    let least = spec("minMember").and_then(Value::as_u64);
+    let all = spec("minResources").and_then(Value::as_object);
+    least.is_some_and(|least| least <= 1) && all.is_some_and(|all| !all.is_empty())
 }
 
 /// The terms of a group, from the object that holds it. A Workload must hold a single group; where it holds

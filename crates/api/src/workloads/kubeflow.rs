@@ -12,6 +12,7 @@ pub(super) fn roles(kind: WorkloadKind, spec: &Json<'_>) -> Vec<WorkloadRole> {
         WorkloadKind::TfJob => "tfReplicaSpecs",
         WorkloadKind::XgBoostJob => "xgbReplicaSpecs",
         WorkloadKind::PaddleJob => "paddleReplicaSpecs",
+        WorkloadKind::JaxJob => "jaxReplicaSpecs",
         _ => "mpiReplicaSpecs",
     };
     let mut roles = replicas(spec, field);

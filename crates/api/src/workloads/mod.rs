@@ -45,6 +45,8 @@ pub enum WorkloadKind {
     XgBoostJob,
     /// Kubeflow's PaddleJob.
     PaddleJob,
+    /// Kubeflow's JAXJob.
+    JaxJob,
     /// MPIJob of the MPI Operator.
     MpiJob,
     /// Kubeflow's TrainJob.
@@ -97,6 +99,7 @@ const KINDS: &[(WorkloadKind, GroupKind)] = &[
     (WorkloadKind::MpiJobV1, kind(KUBEFLOW, &["v1"], "MPIJob", "mpijobs")),
     (WorkloadKind::XgBoostJob, kind(KUBEFLOW, &["v1"], "XGBoostJob", "xgboostjobs")),
     (WorkloadKind::PaddleJob, kind(KUBEFLOW, &["v1"], "PaddleJob", "paddlejobs")),
+    (WorkloadKind::JaxJob, kind(KUBEFLOW, &["v1"], "JAXJob", "jaxjobs")),
     (WorkloadKind::MpiJob, kind(KUBEFLOW, &["v2beta1"], "MPIJob", "mpijobs")),
     (WorkloadKind::TrainJob, kind("trainer.kubeflow.org", &["v1alpha1"], "TrainJob", "trainjobs")),
     (WorkloadKind::RayCluster, kind("ray.io", &["v1", "v1alpha1"], "RayCluster", "rayclusters")),
@@ -139,7 +142,8 @@ pub fn roles(object: &Value) -> Result<Vec<WorkloadRole>, Vec<String>> {
         | WorkloadKind::TfJob
         | WorkloadKind::MpiJobV1
         | WorkloadKind::XgBoostJob
-        | WorkloadKind::PaddleJob => kubeflow::roles(kind, &spec),
+        | WorkloadKind::PaddleJob
+        | WorkloadKind::JaxJob => kubeflow::roles(kind, &spec),
         WorkloadKind::MpiJob => mpi::roles(&spec),
         WorkloadKind::TrainJob => trainjob::roles(&spec),
         WorkloadKind::RayCluster => ray::roles(&spec),
@@ -157,6 +161,7 @@ pub fn is_suspended(kind: WorkloadKind, object: &Value) -> bool {
         | WorkloadKind::MpiJobV1
         | WorkloadKind::XgBoostJob
         | WorkloadKind::PaddleJob
+        | WorkloadKind::JaxJob
         | WorkloadKind::MpiJob => &["spec", "runPolicy", "suspend"],
         WorkloadKind::Pod | WorkloadKind::LeaderWorkerSet => return false,
         _ => &["spec", "suspend"],
@@ -184,6 +189,17 @@ pub fn comes_in_stages(kind: WorkloadKind, object: &Value) -> bool {
     }
 }
 
+/// Whether its owner says that it is done, for better or worse: it will have no more pods.
+pub fn is_over(object: &Value) -> bool {
+    let listed = object.pointer("/status/conditions").and_then(Value::as_array);
+    let says = |one: &Value, field: &str| one.get(field).and_then(Value::as_str).map(str::to_owned);
+    listed.into_iter().flatten().any(|one| {
+        let kind = says(one, "type").unwrap_or_default();
+        let is_end = matches!(&*kind, "Complete" | "Completed" | "Succeeded" | "Failed");
+        is_end && says(one, "status").as_deref() == Some("True")
+    })
+}
+
 /// The role a pod plays in its workload, by the labels its operator puts on it.
 pub fn role_of_pod(kind: WorkloadKind, labels: &BTreeMap<String, String>) -> Option<&str> {
     let label = |name: &str| labels.get(name).map(String::as_str).filter(|text| !text.is_empty());
@@ -194,7 +210,8 @@ pub fn role_of_pod(kind: WorkloadKind, labels: &BTreeMap<String, String>) -> Opt
         | WorkloadKind::TfJob
         | WorkloadKind::MpiJobV1
         | WorkloadKind::XgBoostJob
-        | WorkloadKind::PaddleJob => label(kubeflow::ROLE),
+        | WorkloadKind::PaddleJob
+        | WorkloadKind::JaxJob => label(kubeflow::ROLE),
         WorkloadKind::MpiJob => label(mpi::ROLE).or_else(|| label(kubeflow::ROLE)),
         WorkloadKind::RayCluster => label(ray::GROUP),
         WorkloadKind::LeaderWorkerSet => label(lws::WORKER_INDEX).map(lws::role_of_index),

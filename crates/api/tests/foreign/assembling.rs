@@ -244,6 +244,9 @@ fn with_a_minimum_of_one_min_resources_is_the_gang() {
         ("spark: the driver is here", volcano("minMember: 1, minResources: {cpu: 9, memory: 18Gi}"), &["driver 0 cpu: 1, memory: 2Gi"]),
         ("spark: so are some executors", volcano("minMember: 1, minResources: {cpu: 9}"), &["driver 0 cpu: 1", "executor 0 cpu: 2", "executor 1 cpu: 2"]),
         ("spark: all are here", volcano("minMember: 1, minResources: {cpu: 5}"), &["driver 0 cpu: 1", "executor 0 cpu: 2", "executor 1 cpu: 2", "executor 2 cpu: 2"]),
+        ("spark: a driver without devices says nothing of those with", volcano("minMember: 1, minResources: {cpu: 9, nvidia.com/gpu: 4}"), &["driver 0 cpu: 1"]),
+        ("spark: their sum was rounded", volcano("minMember: 1, minResources: {cpu: 5100m}"), &["driver 0 cpu: 1", "executor 0 cpu: 2", "executor 1 cpu: 2"]),
+        ("spark: executors smaller than their driver", volcano("minMember: 1, minResources: {cpu: 5}"), &["driver 0 cpu: 4"]),
         ("nobody is here: one per device", volcano("minMember: 1, minResources: {cpu: 16, nvidia.com/gpu: 4}"), &[]),
         ("nobody is here: one per core", volcano("minMember: 1, minResources: {cpu: 2500m, memory: 3Gi}"), &[]),
         ("nobody is here, but their number is", volcano("minMember: 1, minResources: {pods: 3, cpu: 6}"), &[]),
@@ -263,6 +266,17 @@ fn with_a_minimum_of_one_min_resources_is_the_gang() {
     spark: all are here
         driver 1..1 cpu=1000: [0]
         executor 2..3 cpu=2000: [1, 2, 3]
+    spark: a driver without devices says nothing of those with
+        driver 1..1 cpu=1000: [0]
+        rest 4..4 cpu=2000 nvidia.com/gpux1@1000: []
+        4 absent
+    spark: their sum was rounded
+        driver 1..1 cpu=1000: [0]
+        executor 2..2 cpu=2000: [1, 2]
+    spark: executors smaller than their driver
+        driver 1..1 cpu=4000: [0]
+        rest 1..1 cpu=1000: []
+        1 absent
     nobody is here: one per device
         rest 4..4 cpu=4000 nvidia.com/gpux1@1000: []
         4 absent

@@ -157,6 +157,7 @@ fn kubeflow_and_mpi() {
         ("mpi of its own operator", job("MPIJob", "v2beta1", &two("mpiReplicaSpecs", "Launcher"))),
         ("xgboost", job("XGBoostJob", "v1", &two("xgbReplicaSpecs", "Master"))),
         ("paddle", job("PaddleJob", "v1", &two("paddleReplicaSpecs", "Master"))),
+        ("jax: workers alone", job("JAXJob", "v1", &format!("jaxReplicaSpecs: {{Worker: {{replicas: 3, {POD}}}}}"))),
         ("replicas left out", job("TFJob", "v1", &format!("tfReplicaSpecs: {{Worker: {{{POD}}}}}"))),
         ("replicas 0", job("TFJob", "v1", &format!("tfReplicaSpecs: {{Worker: {{replicas: 0, {POD}}}, Chief: {{{SMALL}}}}}"))),
         ("no replica specs", job("TFJob", "v1", "runPolicy: {}")),
@@ -183,6 +184,8 @@ fn kubeflow_and_mpi() {
         worker x3: nvidia.com/gpux8@1000
     paddle
         master x1: cpu=1000
+        worker x3: nvidia.com/gpux8@1000
+    jax: workers alone
         worker x3: nvidia.com/gpux8@1000
     replicas left out
         worker x1: nvidia.com/gpux8@1000

@@ -40,6 +40,7 @@ impl World {
             Event::OrderFound { order, placed, top_ups } => {
                 self.find_order(order, *placed, *top_ups)
             }
+            Event::GangTurnedOut { spec, sitting } => self.turn_out(spec, sitting),
             Event::ClaimFound { claim, offering, asked, launched } => {
                 self.find_claim(*claim, *offering, *asked, *launched)
             }

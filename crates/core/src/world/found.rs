@@ -6,13 +6,19 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::World;
 use crate::device::DeviceSet;
 use crate::event::{Refusal, Sitting, Stale};
 use crate::gang::{Gang, GangSpec, Phase, Seat};
-use crate::id::{ClaimId, GangId, OfferingRef, SigIdx};
-use crate::order::ClaimState;
+use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, QueueIdx, SigIdx};
+use crate::order::{ClaimState, MakesWay};
+use crate::queue::Usage;
+use crate::signature::Signature;
+use crate::state::NodeState;
 use crate::time::Time;
+use crate::topology::Level;
 
 impl World {
     /// A gang's members are where the host sees them, since this instant if they were not known to be.
@@ -154,32 +160,128 @@ impl World {
         }
         let asked = spec;
         let spec = &if waits { spec.clone() } else { as_it_runs(gang, spec) };
-        let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_with_least());
         let has_more = spec.most_elastic() > gang.spec.most_elastic();
-        let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
-        let wants = self.wanted_at_least(spec, &sigs);
         if waits {
             self.leave_line(id);
         }
-        self.unlist_end(id);
-        let gang = self.gang_mut(id);
-        (gang.sigs, gang.wants, gang.queue, gang.level) = (sigs, wants, queue, level);
-        gang.spec = spec.clone();
-        gang.next = (spec != asked).then(|| Box::new(asked.clone()));
+        self.replace_spec(id, spec, (queue, level));
+        self.gang_mut(id).next = (spec != asked).then(|| Box::new(asked.clone()));
         if has_more {
             // There are more members to be had than when it was last resized, or would not be.
+            let gang = self.gang_mut(id);
             (gang.resized, gang.declined) = (None, None);
         }
-        self.list_end(id);
-        self.disruptable += u32::from(spec.is_disruptable());
-        self.disruptable -= u32::from(was_disruptable);
-        self.unsay(said);
-        *self.said.entry(spec.said_with_least()).or_default() += 1;
         if waits {
             self.wait(id);
         }
         Ok(())
     }
+
+    /// A gang that has seats is made of other members than they were taken for. The World is unchanged when there is no
+    /// room for these where the gang has its own, or where some is free.
+    pub(super) fn turn_out(&mut self, spec: &GangSpec, sitting: &[Sitting]) -> Result<(), Refusal> {
+        let id = self.gang_by_name.get(&spec.name).copied();
+        let id = id.ok_or_else(|| Refusal::NoSuchGang(spec.name.clone()))?;
+        let within = self.check_spec(spec)?;
+        let gang = self.gang(id).expect("named");
+        let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
+        let is_asked_to_go = gang.resize.is_some() || self.making_way.contains_key(&id);
+        if !has_seats || is_asked_to_go || gang.queue != within.0 {
+            return Err(Stale::Gang.into());
+        }
+        let kinds = self.kinds_of(&spec.roles);
+        let seats = self.seats_instead(gang, &kinds, sitting).ok_or(Stale::Seat)?;
+        if !has_enough(spec, &seats) {
+            return Err(Stale::BelowMin.into());
+        }
+        let mut sum = Usage::default();
+        for seat in &seats {
+            let kind = &kinds[usize::from(seat.role)];
+            sum.add(&kind.key.amounts, kind.gpu_milli(), seat.members.into());
+        }
+        self.check_usage(
+            gang,
+            &sum,
+            &[MakesWay { gang: id, seats: gang.seats.clone(), stop: None }],
+        )?;
+        // When it ends goes by its seats.
+        self.unlist_end(id);
+        let left = std::mem::take(&mut self.gang_mut(id).seats);
+        self.charge_seats(id, &left, false);
+        self.rise(id, &left);
+        self.replace_spec(id, spec, within);
+        self.charge_seats(id, &seats, true);
+        self.sit(id, &seats);
+        self.unlist_end(id);
+        self.gang_mut(id).seats = seats;
+        self.list_end(id);
+        self.broken.remove(&id);
+        Ok(())
+    }
+
+    /// Seats for members of these kinds on what a gang has and what is free; `None` when there is not enough of that.
+    fn seats_instead(
+        &self,
+        gang: &Gang,
+        kinds: &[Signature],
+        sitting: &[Sitting],
+    ) -> Option<Vec<Seat>> {
+        let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
+        let mut seats: Vec<Seat> = Vec::new();
+        for Sitting { role, node, members } in sitting.iter().copied() {
+            self.node(node).filter(|_| !self.row(node).cramped)?;
+            let state = states.entry(node).or_insert_with(|| {
+                let mut state = self.states.get(self.row(node).state).clone();
+                for seat in gang.seats.iter().filter(|seat| seat.node == node) {
+                    state.rise(&self.sigs[gang.sigs[usize::from(seat.role)]], seat);
+                }
+                state
+            });
+            let signature = kinds.get(usize::from(role))?;
+            if signature.times_fits(state) < u32::from(members) {
+                return None;
+            }
+            let devices = state.fill(signature, members.into());
+            if devices.is_empty() {
+                seats.push(Seat { devices: DeviceSet::default(), node, role, members });
+            }
+            let each = |devices| Seat { devices, node, role, members: 1 };
+            seats.extend(devices.into_iter().map(each));
+        }
+        seats.sort_by_key(|seat| seat.role);
+        Some(seats)
+    }
+
+    /// A gang is like this from now on, whatever it has.
+    fn replace_spec(
+        &mut self,
+        id: GangId,
+        spec: &GangSpec,
+        (queue, level): (QueueIdx, Option<Level>),
+    ) {
+        let gang = self.gang(id).expect("a gang that is not over");
+        let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_with_least());
+        let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
+        let wants = self.wanted_at_least(spec, &sigs);
+        self.unlist_end(id);
+        let gang = self.gang_mut(id);
+        (gang.sigs, gang.wants, gang.queue, gang.level) = (sigs, wants, queue, level);
+        gang.spec = spec.clone();
+        gang.next = None;
+        self.list_end(id);
+        self.disruptable += u32::from(spec.is_disruptable());
+        self.disruptable -= u32::from(was_disruptable);
+        self.unsay(said);
+        *self.said.entry(spec.said_with_least()).or_default() += 1;
+    }
+}
+
+/// Whether so many seats are as many as a gang must have, and no more than it may.
+fn has_enough(spec: &GangSpec, seats: &[Seat]) -> bool {
+    spec.roles.iter().enumerate().all(|(at, role)| {
+        let mine = seats.iter().filter(|seat| usize::from(seat.role) == at);
+        (role.min..=role.max).contains(&mine.map(|seat| u32::from(seat.members)).sum())
+    })
 }
 
 /// What a gang that has seats is of what it would be: it needs no more members than it holds. One that never had a choice

@@ -392,6 +392,16 @@ impl World {
         for (sig, count) in wants {
             sum.add(&self.sigs[*sig].key.amounts, self.sigs[*sig].gpu_milli(), *count);
         }
+        self.check_usage(gang, &sum, after)
+    }
+
+    /// The same for so much in all.
+    pub(super) fn check_usage(
+        &self,
+        gang: &Gang,
+        sum: &Usage,
+        after: &[MakesWay],
+    ) -> Result<(), Refusal> {
         for idx in self.queue_path(gang.queue) {
             let queue = &self.queues[idx];
             let mut held = queue.usage.clone();
@@ -410,8 +420,8 @@ impl World {
                     }
                 }
             }
-            if queue.limit.exceeded(&held, &sum).is_some()
-                || queue.user_limit.exceeded(&own, &sum).is_some()
+            if queue.limit.exceeded(&held, sum).is_some()
+                || queue.user_limit.exceeded(&own, sum).is_some()
             {
                 return Err(Stale::Queue.into());
             }
@@ -428,6 +438,17 @@ impl World {
         self.rise(id, &seats);
         self.broken.remove(&id);
         self.has_made_way(id);
+    }
+
+    /// What members of these roles are, whether such were seen before or not.
+    pub fn kinds_of(&self, roles: &[RoleSpec]) -> Vec<Signature> {
+        let mut names = self.names.clone();
+        let mut kind = |role: &RoleSpec| {
+            let amounts = names.amounts(&role.request.amounts);
+            let (gpu, constraints) = (role.request.gpu.clone(), role.constraints.clone());
+            Signature::new(SignatureKey { amounts, gpu, constraints }, &self.topology)
+        };
+        roles.iter().map(&mut kind).collect()
     }
 
     pub(super) fn signature_of(&mut self, role: &RoleSpec) -> SigIdx {

@@ -3,6 +3,7 @@
 use muster_core::ahead::{ForecastSpec, Outlook};
 use muster_core::constraint::{Effect, Taint};
 use muster_core::device::DeviceSet;
+use muster_core::event::Sitting;
 use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
 use muster_core::money::Money;
@@ -360,11 +361,28 @@ fn gang_event(rng: &mut Rng, world: &World) -> Event {
     if world.gang(gang).is_some_and(|gang| gang.phase == Phase::Stopping) && rng.percent(60) {
         return Event::GangStopped(gang);
     }
-    match rng.below(6) {
+    match rng.below(7) {
         0 => Event::GangCancelled(gang),
         1 | 2 => Event::GangEnded(gang),
         3 => Event::GangStopped(gang),
         4 => Event::GangStarted(gang),
+        5 => turned_out(rng, world, gang),
         _ => Event::Tick,
     }
+}
+
+/// A gang has as many members where it has seats, smaller or larger ones, and maybe one that is like nobody.
+fn turned_out(rng: &mut Rng, world: &World, gang: GangId) -> Event {
+    let Some(known) = world.gang(gang) else { return Event::Tick };
+    let mut spec = known.spec.clone();
+    let members = known.seats.len().max(1) as u32;
+    let gpus = [0, 1, 1, 4][rng.below(4)];
+    spec.roles = vec![build::role("other", members, gpus)];
+    let sit = |seat: &Seat| Sitting { role: 0, node: seat.node, members: 1 };
+    let mut sitting: Vec<Sitting> = known.seats.iter().map(sit).collect();
+    if rng.percent(30) {
+        spec.roles.push(build::role("extra", 1, 0));
+        sitting.push(Sitting { role: 1, node: NodeIdx(rng.below(8) as u32), members: 1 });
+    }
+    Event::GangTurnedOut { spec, sitting }
 }

@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use muster_core::Event;
 use muster_core::event::{Refusal, Sitting, Stale};
+use muster_core::gang::GangSpec;
 use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::plan::{Action, StopReason};
 use muster_core::time::{Span, Time};
@@ -35,6 +36,42 @@ fn a_gang_that_runs_already_has_its_seats() {
     node a2: 4 of 8 gpus, 99 cores free, 1 seats
     queue default: 12 gpus
     gang train since 0s: Running, 0 restarts, 0 failed
+    ");
+}
+
+/// A gang is these members on these nodes.
+fn turned_out(books: &Books, spec: &GangSpec, on: &[(u16, &str, u16)]) -> Event {
+    let sitting = on.iter().map(|(role, node, members)| {
+        let node = books.world.node_named(node).expect("a node");
+        Sitting { role: *role, node, members: *members }
+    });
+    Event::GangTurnedOut { spec: spec.clone(), sitting: sitting.collect() }
+}
+
+#[test]
+fn who_turns_out_to_be_other_members_has_the_room_it_had_and_what_is_free() {
+    let mut books = Books::new();
+    books.node("a1", 8).node("a2", 8).gang(build::gang("train", 8, 1));
+    let event = found(&books, "train", &[("a1", 6), ("a2", 2)]);
+    books.ok(event);
+    books.gang(build::gang("other", 1, 2));
+    let event = found(&books, "other", &[("a1", 1)]);
+    books.ok(event);
+    let mut spec = build::gang("train", 1, 4);
+    spec.roles.push(build::role("rest", 2, 2));
+    // A node of eight of which others have two.
+    let too_much = turned_out(&books, &spec, &[(0, "a1", 1), (1, "a1", 2)]);
+    assert_eq!(books.tell(too_much), Err(Refusal::Stale(Stale::Seat)));
+    let too_few = turned_out(&books, &spec, &[(0, "a1", 1), (1, "a2", 1)]);
+    assert_eq!(books.tell(too_few), Err(Refusal::Stale(Stale::BelowMin)));
+    let event = turned_out(&books, &spec, &[(0, "a1", 1), (1, "a1", 1), (1, "a2", 1)]);
+    books.ok(event);
+    assert_snapshot!(books.show(), @"
+    node a1: 0 of 8 gpus, 97 cores free, 3 seats
+    node a2: 6 of 8 gpus, 99 cores free, 1 seats
+    queue default: 10 gpus
+    gang train since 0s: Running, 0 restarts, 0 failed
+    gang other since 0s: Running, 0 restarts, 0 failed
     ");
 }
 

@@ -89,6 +89,7 @@ impl Host {
             return self.succeed(name);
         }
         self.withdraw(name);
+        self.watch_stages(name);
         self.make_members(name);
         match self.gather_named(name) {
             Ok(gathered) => {
@@ -121,9 +122,9 @@ impl Host {
 
     /// Tells the World what a gang is, if it does not know.
     pub(super) fn gang_is(&mut self, name: &Arc<str>, gathered: Gathered) {
-        let Gathered { spec, roles, ranks, tied, waits, imagined } = gathered;
+        let Gathered { spec, roles, ranks, tied, waits, imagined, absent } = gathered;
         let group = self.groups.get_mut(name).expect("just seen");
-        group.imagined = imagined;
+        (group.imagined, group.absent) = (imagined, absent);
         group.sized = (0..).zip(spec.roles.iter().map(|role| role.max)).collect();
         (group.roles, group.ranks, group.tied, group.waits) = (roles, ranks, tied, waits);
         let same = group.spec.as_ref() == Some(&spec);
@@ -148,9 +149,8 @@ impl Host {
                 }
             }
             // Seats that were taken for members nobody had seen are for what they turn out to be.
-            Err(_) if known && self.groups.get(name).expect("just seen").called.is_some() => {
-                let id = self.world.gang_named(name).expect("known");
-                self.is_other_than_said(name, id, spec);
+            Err(_) if known && self.has_seats_for_others(name, &spec) => {
+                self.turn_out(name, spec);
             }
             // An order for what it was would start it in part, or hold nodes that nobody uses.
             Err(_) if known && self.outgrew_its_order(name, &spec) => {
@@ -195,7 +195,7 @@ impl Host {
 
     /// Members of a gang that stays as it was taken in play the roles it has, by their names: they may be listed in
     /// another order since some of them exist. Who takes more than there is on a seat of its role plays none.
-    fn keep_roles(&mut self, name: &Arc<str>, now: &GangSpec) {
+    pub(super) fn keep_roles(&mut self, name: &Arc<str>, now: &GangSpec) {
         let Some(id) = self.world.gang_named(name) else { return };
         let roles = &self.world.gang(id).expect("named").spec.roles;
         let place = |at: &u16| {
@@ -414,7 +414,7 @@ impl Host {
 
 /// Whether two gangs need as many members that ask for the same, role by role, in whatever order. What they are tied to
 /// aside.
-fn are_such_members(one: &GangSpec, other: &GangSpec) -> bool {
+pub(super) fn are_such_members(one: &GangSpec, other: &GangSpec) -> bool {
     let asks = |role: &RoleSpec| {
         let amounts = role.request.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
         let amounts: Vec<(Arc<str>, u64)> = amounts.map(|(name, n)| (name.clone(), *n)).collect();

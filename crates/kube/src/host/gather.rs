@@ -68,6 +68,7 @@ impl Host {
     fn gather_of(&self, group: &Group, here: &[Key], leaving: &[Key]) -> Result<Gathered, String> {
         self.is_listed(group)?;
         self.owner_is_seen(group)?;
+        self.stages_are_seen(group)?;
         if self.is_being_made(group) {
             return Err("its members are being made".to_owned());
         }
@@ -114,7 +115,8 @@ impl Host {
             let role = assembled.spec.roles.iter().position(like);
             roles.extend(role.map(|role| (part.key, role as u16)));
         }
-        Ok(Gathered { spec: assembled.spec, roles, ranks, tied, waits, imagined })
+        let (spec, absent) = (assembled.spec, assembled.absent);
+        Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent })
     }
 
     /// Adds what the ties of pods come to, and says why they cannot go anywhere now, if that is so.

@@ -67,6 +67,10 @@ pub(super) struct Group {
     pub(super) was_whole: bool,
     /// Whether what the World was told is made of what its Job will be, and not of pods.
     pub(super) imagined: bool,
+    /// For how many members it is sized that do not exist.
+    pub(super) absent: u32,
+    /// Since when nobody of it is there and others are to be made: one stage is over, and the next has not begun.
+    pub(super) between: Option<Instant>,
     /// Whether its Job was seen to run since the gang has its seats.
     pub(super) let_run: bool,
     /// What its Job was last told: whether to be suspended.
@@ -102,6 +106,8 @@ impl Group {
             binding: None,
             was_whole: false,
             imagined: false,
+            absent: 0,
+            between: None,
             let_run: false,
             told_suspend: None,
         }

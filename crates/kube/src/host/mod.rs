@@ -29,6 +29,7 @@ mod record;
 mod rehearsal;
 mod requests;
 mod requisitions;
+mod reseat;
 mod resize;
 mod run;
 mod seats;

@@ -260,6 +260,8 @@ fn concerns(group: &Group, interest: Interest, name: &str) -> bool {
         (Origin::Owner { kind, owner, templates, .. }, Interest::Workload(of)) => {
             (*kind == of && **owner == *name) || (templates.0 == of && *templates.1 == *name)
         }
+        // An operator's group is about as its workload is called; what the workload says of its pods is asked of it.
+        (Origin::Group(group), Interest::Workload(_)) => super::stages::is_of_operators(group),
         _ => false,
     }
 }

@@ -114,6 +114,7 @@ impl Host {
         }
         found.sort();
         for (at, name) in found {
+            self.watch_stages(&name);
             let group = self.groups.get(&name).expect("named");
             if self.is_succeeded(group) {
                 continue;
@@ -133,7 +134,7 @@ impl Host {
                     let group = self.groups.get_mut(&name).expect("named");
                     (group.roles, group.ranks) = (gathered.roles, gathered.ranks);
                     (group.tied, group.waits) = (gathered.tied, gathered.waits);
-                    group.imagined = gathered.imagined;
+                    (group.imagined, group.absent) = (gathered.imagined, gathered.absent);
                     group.spec = taken.then_some(spec);
                 }
                 Err(why) => drop(self.groups.trouble(&name, Some(why))),
@@ -214,12 +215,22 @@ impl Host {
     /// Gangs that have seats: where their placement says, or where their pods are. Says who cannot go on as it is.
     fn find_who_runs(&mut self) -> Vec<GangId> {
         let mut parts = Vec::new();
-        let names: Vec<Arc<str>> = self.groups.names().cloned().collect();
+        let mut names: Vec<Arc<str>> = self.groups.names().cloned().collect();
+        // Those who may have to be seated otherwise than it was written down see what the others leave.
+        names.sort_by_key(|name| self.groups.get(name).is_some_and(|of| self.may_be_absent(of)));
         for name in names {
             let Some(id) = self.world.gang_named(&name) else { continue };
+            let mut sitting = self.recorded(&name).unwrap_or_default();
+            let reseated = self.reseated(&name, id);
+            let is_reseated = reseated.is_some();
+            if let Some((spec, seats)) = reseated {
+                let full = self.world.gang(id).expect("named").spec.clone();
+                self.happened(&Event::GangChanged(spec));
+                self.keep_roles(&name, &full);
+                sitting = seats;
+            }
             let group = self.groups.get(&name).expect("named");
             let standing = self.standing(group);
-            let mut sitting = self.recorded(&name).unwrap_or_default();
             let is_request = matches!(group.origin, Origin::Request { .. });
             let was_recorded = !sitting.is_empty();
             if is_request && was_recorded {
@@ -254,7 +265,10 @@ impl Host {
             }
             let ran = self.gang_seen(&name).is_some_and(|gang| is_said_to_run(gang));
             let group = self.groups.get_mut(&name).expect("named");
-            (group.recorded, group.was_whole) = (true, ran);
+            (group.recorded, group.was_whole) = (!is_reseated, ran);
+            if is_reseated {
+                self.record(&name, id);
+            }
             let group = self.groups.get(&name).expect("named");
             if group.pods.is_empty() && self.comes_when_let_in(group) {
                 self.keep_for_members(&name);

@@ -228,7 +228,9 @@ impl Host {
         // Who ends well because it was told to end may be made again.
         let is_sure = !done.is_empty() && !done.iter().any(|pod| pod.is_leaving());
         let is_known = standing.bound.iter().all(|(key, _)| group.roles.contains_key(key));
-        let is_still = gang.resize.is_none() && !group.sized.is_empty();
+        // Seats are kept for those who are yet to come.
+        let is_awaited = group.absent > 0 && self.may_be_absent(group);
+        let is_still = gang.resize.is_none() && !group.sized.is_empty() && !is_awaited;
         if !is_sure
             || !is_known
             || !is_still

@@ -216,4 +216,6 @@ pub(crate) struct Gathered {
     pub(crate) waits: Option<String>,
     /// Whether some of its pods are yet to come, and only their template was seen.
     pub(crate) imagined: bool,
+    /// For how many members it is sized that do not exist.
+    pub(crate) absent: u32,
 }

@@ -16,6 +16,7 @@ mod faults;
 mod found;
 mod gates;
 mod given_up;
+mod handed;
 mod leftovers;
 mod observer;
 mod operators;

@@ -44,6 +44,7 @@ fn operators() -> Vec<Operator> {
     ] {
         all.push(kubeflow(kind, plural, field, first));
     }
+    all.push(jax_job());
     all
 }
 
@@ -55,7 +56,20 @@ fn kubeflow(
     first: &'static str,
 ) -> Operator {
     let name = plural.trim_end_matches('s');
-    let manifests = format!(
+    let first_of_all =
+        format!("{first}: {{replicas: 1, restartPolicy: OnFailure, template: {TEMPLATE}}}");
+    let manifests = kubeflow_manifest(kind, name, field, &first_of_all, 3);
+    let mut pods = vec![kubeflow_pod(kind, name, &first.to_lowercase(), 0)];
+    pods.extend((0..3).map(|at| kubeflow_pod(kind, name, "worker", at)));
+    let gang = match kind {
+        "MPIJob" => format!("{name}.mpijobv1"),
+        _ => format!("{name}.{}", kind.to_lowercase()),
+    };
+    Operator { name, gang, crds: crd("kubeflow.org", "v1", kind, plural, true), manifests, pods }
+}
+
+fn kubeflow_manifest(kind: &str, name: &str, field: &str, first: &str, workers: u32) -> String {
+    format!(
         "
 apiVersion: kubeflow.org/v1
 kind: {kind}
@@ -63,23 +77,28 @@ metadata: {{name: {name}, namespace: default}}
 spec:
   runPolicy: {{cleanPodPolicy: None}}
   {field}:
-    {first}: {{replicas: 1, restartPolicy: OnFailure, template: {TEMPLATE}}}
-    Worker: {{replicas: 3, restartPolicy: OnFailure, template: {TEMPLATE}}}
+    {first}
+    Worker: {{replicas: {workers}, restartPolicy: OnFailure, template: {TEMPLATE}}}
 "
+    )
+}
+
+fn kubeflow_pod(kind: &'static str, name: &str, role: &str, at: u32) -> Made {
+    let labels = format!(
+        "training.kubeflow.org/job-name: {name}, training.kubeflow.org/operator-name: {name}-controller, training.kubeflow.org/replica-type: {role}, training.kubeflow.org/replica-index: '{at}'"
     );
-    let member = |role: String, at: u32| {
-        let labels = format!(
-            "training.kubeflow.org/job-name: {name}, training.kubeflow.org/operator-name: {name}-controller, training.kubeflow.org/replica-type: {role}, training.kubeflow.org/replica-index: '{at}'"
-        );
-        (format!("{name}-{role}-{at}"), labels, ("kubeflow.org/v1", kind, name.to_owned()))
-    };
-    let mut pods = vec![member(first.to_lowercase(), 0)];
-    pods.extend((0..3).map(|at| member("worker".to_owned(), at)));
-    let gang = match kind {
-        "MPIJob" => format!("{name}.mpijobv1"),
-        _ => format!("{name}.{}", kind.to_lowercase()),
-    };
-    Operator { name, gang, crds: crd("kubeflow.org", "v1", kind, plural, true), manifests, pods }
+    (format!("{name}-{role}-{at}"), labels, ("kubeflow.org/v1", kind, name.to_owned()))
+}
+
+/// The one of them that has nobody but workers.
+fn jax_job() -> Operator {
+    Operator {
+        name: "jaxjob",
+        gang: "jaxjob.jaxjob".to_owned(),
+        crds: crd("kubeflow.org", "v1", "JAXJob", "jaxjobs", true),
+        manifests: kubeflow_manifest("JAXJob", "jaxjob", "jaxReplicaSpecs", "", PODS),
+        pods: (0..PODS).map(|at| kubeflow_pod("JAXJob", "jaxjob", "worker", at)).collect(),
+    }
 }
 
 /// The Jobs that a JobSet makes, two of two pods each.

@@ -11,6 +11,7 @@ mod made;
 mod nodes;
 mod objects;
 mod seats;
+mod stages;
 
 use std::sync::Arc;
 

@@ -59,7 +59,7 @@ impl Host {
         self.complete(&mut spec, &terms);
         let (roles, tied) = (BTreeMap::new(), BTreeMap::new());
         let ranks = BTreeMap::new();
-        Ok(Gathered { spec, roles, ranks, tied, waits: None, imagined: false })
+        Ok(Gathered { spec, roles, ranks, tied, waits: None, imagined: false, absent: 0 })
     }
 
     /// What is promised is not taken back for others' sake, and lasts minutes.

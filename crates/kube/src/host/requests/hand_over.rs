@@ -134,7 +134,7 @@ impl Host {
 }
 
 /// Room for one member: the role it was booked as, or is taken by, and where it is.
-type Spot = (u16, NodeIdx);
+pub(in crate::host) type Spot = (u16, NodeIdx);
 
 /// How booked room is divided.
 #[derive(Debug)]
@@ -215,7 +215,7 @@ fn places(gang: &Gang) -> Vec<Spot> {
 }
 
 /// As a host would find them.
-fn sittings(spots: &[Spot]) -> Vec<Sitting> {
+pub(in crate::host) fn sittings(spots: &[Spot]) -> Vec<Sitting> {
     let mut sitting: Vec<Sitting> = Vec::new();
     for (role, node) in spots.iter().copied() {
         match sitting.iter_mut().find(|one| (one.role, one.node) == (role, node)) {

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use conditions::Conditions;
-pub(super) use hand_over::Room;
+pub(super) use hand_over::{Room, Spot, sittings};
 use muster_core::time::Time;
 
 /// All requests of Muster's class, by the name of their gang.
