@@ -21,6 +21,9 @@ const TOTAL: &str = "gang.scheduling.koordinator.sh/total-number";
 const GROUPS: &str = "gang.scheduling.koordinator.sh/groups";
 const WAITING: &str = "gang.scheduling.koordinator.sh/waiting-time";
 const TOPOLOGY: &str = "gang.scheduling.koordinator.sh/network-topology-spec";
+const MODE: &str = "gang.scheduling.koordinator.sh/mode";
+const MATCH_POLICY: &str = "gang.scheduling.koordinator.sh/match-policy";
+const MATCH_POLICY_ALIAS: &str = "pod-group.scheduling.sigs.k8s.io/match-policy";
 const QUOTA: &str = "quota.scheduling.koordinator.sh/name";
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
 
@@ -55,8 +58,21 @@ pub(super) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
         required,
         preferred,
         preemptible: marks.flag(PREEMPTIBLE, findings),
+        unheard: unheard(marks),
         ..Terms::default()
     }
+}
+
+/// How members wait for each other. Muster's start together and stop together, and whoever is made again later joins those
+/// that run: Koordinator's `Strict` and `once-satisfied`.
+fn unheard(marks: Marks<'_>) -> Vec<Arc<str>> {
+    let mode = marks.annotation(MODE).filter(|mode| *mode != "Strict");
+    let policies = [marks.annotation(MATCH_POLICY), marks.annotation(MATCH_POLICY_ALIAS)];
+    let policy = policies.into_iter().flatten().next().filter(|policy| *policy != "once-satisfied");
+    let mode = mode.map(|mode| format!("`mode: {mode}`: its members start together all the same"));
+    let policy = policy
+        .map(|policy| format!("`match-policy: {policy}`: members made later join those that run"));
+    mode.into_iter().chain(policy).map(Into::into).collect()
 }
 
 /// The gangs that start together, as a JSON list of `namespace/name`.

@@ -2,6 +2,8 @@
 //! (`v1alpha1`, named by `spec.workloadRef`), 1.36 makes them objects (`v1alpha2`, `spec.schedulingGroup`), 1.37
 //! renames the disruption mode (`v1beta1`, `v1alpha3`). Either spelling of a field is read under any version.
 
+use std::sync::Arc;
+
 use super::terms::{Level, Terms};
 use super::{GroupKind, Json};
 use crate::pod::PodSpec;
@@ -40,8 +42,23 @@ pub(super) fn terms(spec: &Json<'_>) -> Terms {
         priority: spec.whole("priority"),
         required: keys.first().and_then(|key| key.text("key")).map(Level::key),
         whole: whole(spec),
+        unknown: composite(spec).into_iter().collect(),
+        unheard: gentle(spec).into_iter().collect(),
         ..Terms::default()
     }
+}
+
+/// A group of groups starts together, or so many of them: by itself this one would be a part of it.
+fn composite(spec: &Json<'_>) -> Option<Arc<str>> {
+    let parent = spec.text("parentCompositePodGroupName").filter(|name| !name.is_empty())?;
+    let words = format!("it is part of the composite group {parent}, and such are not known");
+    Some(words.into())
+}
+
+fn gentle(spec: &Json<'_>) -> Option<Arc<str>> {
+    let never = spec.text("preemptionPolicy") == Some("Never");
+    never
+        .then(|| "`preemptionPolicy: Never`: others of lower priority may be stopped for it".into())
 }
 
 /// The group of this name, or the only one there is.

@@ -56,6 +56,12 @@ pub struct Terms {
     pub whole: Option<bool>,
     /// Whether it is held back by its owner.
     pub suspended: bool,
+    /// What it asks for that Muster cannot do, and without which it would not be what was meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<Arc<str>>,
+    /// What it asks for that Muster does not do, and can be done without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unheard: Vec<Arc<str>>,
 }
 
 impl Terms {
@@ -77,6 +83,8 @@ impl Terms {
             preemptible: self.preemptible.or(other.preemptible),
             whole: self.whole.or(other.whole),
             suspended: self.suspended || other.suspended,
+            unknown: if self.unknown.is_empty() { other.unknown } else { self.unknown },
+            unheard: if self.unheard.is_empty() { other.unheard } else { self.unheard },
         }
     }
 }

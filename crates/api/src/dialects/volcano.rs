@@ -1,5 +1,7 @@
 //! Volcano. Its annotation is also kube-batch's, so the scheduler a pod asks for tells the two apart.
 
+use std::sync::Arc;
+
 use super::marks::Marks;
 use super::terms::{Level, Terms, min_resources, pod_group};
 use super::{Findings, GpuNames, GroupKind, Json, kube_batch};
@@ -35,9 +37,16 @@ pub(super) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Term
         min_resources: min_resources(spec, gpus),
         required,
         preferred,
+        unknown: inner_groups(spec).into_iter().collect(),
         ..pod_group(spec)
     };
     declared.over(pod_terms(marks, object.findings()))
+}
+
+/// Groups within the group, each with a size and a place of its own.
+fn inner_groups(spec: &Json<'_>) -> Option<Arc<str>> {
+    let any = !spec.list("subGroupPolicy").is_empty();
+    any.then(|| "it has groups of its own (`subGroupPolicy`), and such are not known".into())
 }
 
 /// How close members are to be: within a tier by number or by name. Mode `hard` is the default.

@@ -534,3 +534,44 @@ fn queues() {
         ! spec.capability.cpu: `x` is not a quantity: write a number with an optional suffix m, k, M, G, T, Ki, Mi, Gi or Ti, such as 8, 500m or 80Gi
     "#);
 }
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let gpus = GpuNames::default();
+    let read = |dialect, spec: &str, marks: &str| {
+        let object = yaml(&format!("{{metadata: {{annotations: {{{marks}}}}}, spec: {{{spec}}}}}"));
+        let terms = terms(dialect, &object, &gpus).expect("it is understood");
+        let said = terms.unknown.iter().map(|one| format!("waits: {one}"));
+        said.chain(terms.unheard.iter().map(|one| format!("told: {one}"))).collect::<Vec<_>>()
+    };
+    let native = "schedulingPolicy: {gang: {minCount: 2}}";
+    let composite = format!("{native}, parentCompositePodGroupName: tree");
+    assert_eq!(
+        read(Dialect::Native, &composite, ""),
+        ["waits: it is part of the composite group tree, and such are not known"]
+    );
+    let gentle = format!("{native}, preemptionPolicy: Never");
+    assert_eq!(
+        read(Dialect::Native, &gentle, ""),
+        ["told: `preemptionPolicy: Never`: others of lower priority may be stopped for it"]
+    );
+    assert!(read(Dialect::Native, native, "").is_empty());
+    assert_eq!(
+        read(Dialect::Volcano, "minMember: 4, subGroupPolicy: [{name: tp, subGroupSize: 2}]", ""),
+        ["waits: it has groups of its own (`subGroupPolicy`), and such are not known"]
+    );
+    let koordinator = |name: &str, value: &str| {
+        read(Dialect::Koordinator, "minMember: 2", &format!("{name}: {value}"))
+    };
+    let of = "gang.scheduling.koordinator.sh";
+    assert_eq!(
+        koordinator(&format!("{of}/mode"), "NonStrict"),
+        ["told: `mode: NonStrict`: its members start together all the same"]
+    );
+    assert_eq!(
+        koordinator(&format!("{of}/match-policy"), "only-waiting"),
+        ["told: `match-policy: only-waiting`: members made later join those that run"]
+    );
+    assert!(koordinator(&format!("{of}/match-policy"), "once-satisfied").is_empty());
+    assert!(koordinator(&format!("{of}/mode"), "Strict").is_empty());
+}

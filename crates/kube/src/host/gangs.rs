@@ -122,7 +122,7 @@ impl Host {
 
     /// Tells the World what a gang is, if it does not know.
     pub(super) fn gang_is(&mut self, name: &Arc<str>, gathered: Gathered) {
-        let Gathered { spec, roles, ranks, tied, waits, imagined, absent } = gathered;
+        let Gathered { spec, roles, ranks, tied, waits, imagined, absent, unheard } = gathered;
         let group = self.groups.get_mut(name).expect("just seen");
         (group.imagined, group.absent) = (imagined, absent);
         group.sized = (0..).zip(spec.roles.iter().map(|role| role.max)).collect();
@@ -144,6 +144,7 @@ impl Host {
                 self.changed = true;
                 self.groups.get_mut(name).expect("just seen").spec = Some(spec);
                 if !known {
+                    self.say_unheard(name, &unheard);
                     self.unmade.insert(name.clone());
                     self.look_where_it_is(name);
                 }

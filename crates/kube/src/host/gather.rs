@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
+use kube::runtime::events::EventType;
 use muster_api::assemble::{Assembled, Member, assemble};
 use muster_api::dialects::{self, Dialect, Level, Terms};
 use muster_api::workloads::{self, WorkloadRole};
@@ -116,7 +117,7 @@ impl Host {
             roles.extend(role.map(|role| (part.key, role as u16)));
         }
         let (spec, absent) = (assembled.spec, assembled.absent);
-        Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent })
+        Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, unheard: terms.unheard })
     }
 
     /// Adds what the ties of pods come to, and says why they cannot go anywhere now, if that is so.
@@ -287,6 +288,15 @@ impl Host {
         Ok(())
     }
 
+    /// Tells what a gang asks for and is taken in without.
+    pub(super) fn say_unheard(&mut self, name: &Arc<str>, unheard: &[Arc<str>]) {
+        for (at, words) in unheard.iter().enumerate() {
+            tracing::info!(gang = &**name, words = &**words, "not heard");
+            let action = format!("TakeIn{at}");
+            self.cry(name, EventType::Warning, ("NotHeard", &action), words);
+        }
+    }
+
     /// A gang's priority: what its group says, or what the API server has written on its pods.
     fn priority(&self, group: &Group, terms: &Terms) -> i32 {
         let of_pods = || {
@@ -325,6 +335,9 @@ fn unheard(terms: &Terms, origin: &Origin) -> Option<String> {
             "it must stay within tier {tier}, and no level of the Topology is known by that number: \
              name the level (`highestTierName`), or ask for it softly"
         ));
+    }
+    if let Some(why) = terms.unknown.first() {
+        return Some(why.to_string());
     }
     let Origin::Group(of) = origin else { return None };
     let own = format!("{}/{}", of.namespace, of.name);

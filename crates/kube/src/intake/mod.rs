@@ -218,4 +218,6 @@ pub(crate) struct Gathered {
     pub(crate) imagined: bool,
     /// For how many members it is sized that do not exist.
     pub(crate) absent: u32,
+    /// What it asks for that Muster does not do, and can be done without.
+    pub(crate) unheard: Vec<Arc<str>>,
 }

@@ -207,3 +207,26 @@ async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_wh
         gang.spec.roles
     );
 }
+
+#[tokio::test]
+async fn a_group_that_is_part_of_another_waits_and_says_so() {
+    let mut stage = Rehearsal::new();
+    stage.see(node("n0"));
+    let group = |parent: Value| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": "leaf", "namespace": "team", "uid": "leaf"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": parent},
+        })
+    };
+    stage.see(group(json!("tree")));
+    let mut member = alone("leaf-0");
+    member["spec"]["schedulingGroup"] = json!({"podGroupName": "leaf"});
+    stage.see(member);
+    let name = "team/leaf.podgroup";
+    assert_eq!(stage.phase(name), None);
+    let why = stage.host.groups.get(name).and_then(|group| group.trouble.clone());
+    assert!(why.is_some_and(|(why, _)| why.contains("composite group tree")));
+    stage.see(group(Value::Null));
+    assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
+}

@@ -59,7 +59,16 @@ impl Host {
         self.complete(&mut spec, &terms);
         let (roles, tied) = (BTreeMap::new(), BTreeMap::new());
         let ranks = BTreeMap::new();
-        Ok(Gathered { spec, roles, ranks, tied, waits: None, imagined: false, absent: 0 })
+        Ok(Gathered {
+            spec,
+            roles,
+            ranks,
+            tied,
+            waits: None,
+            imagined: false,
+            absent: 0,
+            unheard: Vec::new(),
+        })
     }
 
     /// What is promised is not taken back for others' sake, and lasts minutes.
