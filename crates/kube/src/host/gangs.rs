@@ -191,7 +191,7 @@ impl Host {
                 tracing::debug!(gang = &**name, %refusal, "not changed");
                 self.keep_roles(name, &spec);
             }
-            Err(refusal) => drop(self.groups.trouble(name, Some(refusal.to_string()))),
+            Err(refusal) => self.groups.refuse(name, refusal),
         }
     }
 

@@ -3,6 +3,7 @@
 //! It never waits for a request. Whatever takes time is done by tasks of its own, and what comes of it is seen like
 //! everything else, or told through a channel when there is nothing to see.
 
+mod accepted;
 mod admit;
 mod claims;
 mod decide;
@@ -33,6 +34,7 @@ mod stages;
 mod status;
 mod tally;
 mod ties;
+mod told_pods;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -53,6 +55,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::hands::Hands;
 use crate::mirror::Mirror;
 use crate::shelf::Key;
+use accepted::Refused;
 use events::Crier;
 use groups::Groups;
 use idle::Idle;
@@ -111,6 +114,7 @@ pub(crate) struct Host {
     world: World,
     policy: Policy,
     pools: BTreeMap<Arc<str>, KnownPool>,
+    refused: Refused,
     groups: Groups,
     ties: Ties,
     requests: Requests,
@@ -160,6 +164,7 @@ impl Host {
             world: World::new(Levels::default()),
             policy: config.policy.clone(),
             pools: BTreeMap::new(),
+            refused: Refused::new(),
             groups: Groups::default(),
             ties: Ties::default(),
             requests: Requests::default(),

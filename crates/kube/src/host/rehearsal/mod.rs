@@ -6,6 +6,7 @@
 mod cases;
 mod nodes;
 mod objects;
+mod words;
 
 use std::sync::Arc;
 
