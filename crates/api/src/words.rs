@@ -94,6 +94,13 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
             let name = resource_name(world, *resource);
             format!("queue {queue} holds {held} of {limit} {name}, and this wants {wants} more")
         }
+        Blocker::QueueClosed { queue } => {
+            let queue = world.queue(*queue);
+            match queue.gone {
+                true => format!("queue {} does not exist any more", queue.spec.name),
+                false => format!("queue {} is closed", queue.spec.name),
+            }
+        }
         Blocker::UserLimit { queue, resource, held, wants, limit } => {
             let queue = &world.queue(*queue).spec.name;
             let amount = |amount| amount_of(world, *resource, amount);
@@ -127,7 +134,7 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         Blocker::RoleFitsNowhere { role: r } => {
             format!("{} fits on no node and no offering, not even an empty one", role(*r))
         }
-        Blocker::NeverEnough { role: r, most, needs } => {
+        Blocker::NeverEnough { role: r, most, needs, .. } => {
             format!("at most {most} of {needs} x {} could ever run at once{close}", role(*r))
         }
     }

@@ -9,9 +9,10 @@ use crate::say;
 
 /// Say why a gang waits, for how long it has, and when it is expected to start.
 ///
-/// The control plane is asked that is known: see `muster context`. With --kube, or when none is known, it is the cluster
-/// of your kubeconfig; there the name may also be that of the job or the group that the gang was made of, or of a pod
-/// that is by itself.
+/// The cluster of your kubeconfig is asked with --kube, with -n where there is a kubeconfig, and when no control plane is
+/// known; the control plane that is known (see `muster context`) otherwise, and always with --server, --context or their
+/// variables. In a cluster the name may also be that of the job or the group that the gang was made of, or of a pod that
+/// is by itself.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -36,18 +37,26 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   muster why train
-  muster why -n research train -o json | jq .expectedStart
-  muster why --kube train                   a Job, a PyTorchJob, a PodGroup, ... of that name
-  muster why --kube -n team-a train.job     the gang that was made of a Job";
+  muster why research/train -o json | jq .expectedStart
+  muster why -n team-a train                in a cluster: a Job, a PyTorchJob, a PodGroup, ... of that name
+  muster why -n team-a train.job            the gang that was made of a Job
+  muster why --context lab -n research train   at a control plane, although there is a kubeconfig";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Args { name, namespace, output, kube, kube_context, reach } = args;
     client::wait_for(async {
-        if *kube || kube_context.is_some() || !reach.is_known() {
+        let in_cluster = namespace.is_some() && !reach.is_named() && has_kubeconfig();
+        if *kube || kube_context.is_some() || in_cluster || !reach.is_known() {
             return ask_cluster(args).await;
         }
         client::ask_why(reach, namespace.as_deref(), name, *output).await
     })
+}
+
+/// Whether there is a kubeconfig, or this runs in a cluster. Whether somebody answers there is seen when asked.
+fn has_kubeconfig() -> bool {
+    kube::config::Kubeconfig::read().is_ok_and(|config| !config.clusters.is_empty())
+        || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 async fn ask_cluster(args: &Args) -> anyhow::Result<()> {

@@ -27,6 +27,9 @@ pub enum Event {
     NumbersFrom(u32),
     /// A queue was written or rewritten.
     QueueSet(QueueSpec),
+    /// Nobody declares a queue any more: it takes nobody new, those in it that wait go on waiting, and those that run go
+    /// on running.
+    QueueGone(Arc<str>),
     /// A pool was written or rewritten.
     PoolSet(PoolSpec),
     /// A gang wants to run.

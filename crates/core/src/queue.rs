@@ -57,6 +57,9 @@ pub struct QueueSpec {
     /// lent goes back all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evictions_per_hour: Option<u32>,
+    /// Whether its gangs that wait, and those below it, go on waiting.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
 }
 
 fn one() -> u32 {
@@ -78,6 +81,7 @@ impl QueueSpec {
             time_slice: None,
             reclaim_within: None,
             evictions_per_hour: None,
+            closed: false,
         }
     }
     /// How soon it has back what it lent, at the latest.
@@ -177,9 +181,15 @@ pub struct Queue {
     pub users: BTreeMap<Arc<str>, Usage>,
     /// When its gangs were stopped for others' sake, within the last hour.
     pub evicted: VecDeque<Time>,
+    /// Whether nobody declares it any more. It is kept for those that are in it, and for when it comes back.
+    pub gone: bool,
 }
 
 impl Queue {
+    /// Whether its gangs start when there is room for them.
+    pub fn is_open(&self) -> bool {
+        !self.gone && !self.spec.closed
+    }
     /// Whether one more of its gangs may be stopped for others' sake now.
     pub fn may_evict(&self, now: Time) -> bool {
         let recent = self.evicted.iter().filter(|at| now.since(**at) < Span::hours(1)).count();

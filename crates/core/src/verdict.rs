@@ -40,6 +40,11 @@ pub enum Blocker {
         /// The limit.
         limit: u64,
     },
+    /// The queue, or one above it, is closed, or nobody declares it any more.
+    QueueClosed {
+        /// Which queue.
+        queue: QueueIdx,
+    },
     /// Its user would hold more of the queue, or of one above it, than one user may.
     UserLimit {
         /// Which queue.
@@ -106,7 +111,21 @@ pub enum Blocker {
         most: u32,
         /// Members needed.
         needs: u32,
+        /// Whether pools offer nodes that take its members: it is their limits then.
+        #[serde(default)]
+        offered: bool,
     },
+}
+
+impl Blocker {
+    /// Whether it is that no pool offers the nodes that are missing.
+    pub fn is_unoffered(&self) -> bool {
+        match self {
+            Self::ProvisioningOff | Self::NoOffering { .. } | Self::RoleFitsNowhere { .. } => true,
+            Self::NeverEnough { offered, .. } => !offered,
+            _ => false,
+        }
+    }
 }
 
 /// A deadline that cannot be met as things stand.
@@ -234,4 +253,20 @@ pub enum Verdict {
         /// Why.
         blockers: SmallVec<[Blocker; 1]>,
     },
+}
+
+impl Verdict {
+    /// Whether more nodes would help the gang, and no pool offers any: somebody else might bring them. Not so for who
+    /// waits for room under a limit, or behind somebody who does.
+    pub fn lacks_unoffered_nodes(&self) -> bool {
+        let behind = |blocker: &Blocker| matches!(blocker, Blocker::Behind(_));
+        match self {
+            // Who does not fit is in the way of nobody's turn, whoever is ahead of it.
+            Self::Waiting { blockers, .. } => blockers.iter().any(Blocker::is_unoffered),
+            Self::Impossible { blockers } => {
+                blockers.iter().any(Blocker::is_unoffered) && !blockers.iter().any(behind)
+            }
+            Self::Admitted | Self::Running | Self::Provisioning { .. } | Self::Stopping => false,
+        }
+    }
 }

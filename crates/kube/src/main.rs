@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 #[derive(Parser)]
 #[command(version, max_term_width = 120)]
 struct Args {
-    /// Bind pods that ask for this scheduler; may be repeated
+    /// Bind pods that ask for this scheduler; may be repeated. Who names others and wants muster too names it as well
     #[arg(long, value_name = "NAME", default_values_t = ["muster".to_owned()])]
     scheduler_name: Vec<String>,
     /// A resource that is GPUs although its name does not end in /gpu; may be repeated

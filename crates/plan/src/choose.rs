@@ -20,8 +20,8 @@ use crate::provision::{Blockers, Quote, quote};
 
 /// What a gang that does not fit should do.
 pub(crate) enum Choice {
-    /// Wait, because buying or asking others costs more.
-    Wait(Option<Blocker>),
+    /// Wait, because buying or asking others costs more, or because asking others does and nobody sells nodes.
+    Wait(Blockers),
     /// Buy nodes.
     Buy,
     /// Buy nodes, if there were any to buy.
@@ -68,9 +68,10 @@ pub(crate) fn choose<'w>(
         Nodes::Help => quote(cycle, gang),
         Nodes::AreInVain => Err(Blockers::default()),
     };
-    let quote = match quote {
+    let (quote, unsold) = match quote {
         Err(blockers) if offer.is_none() => return (Choice::CannotBuy(blockers), Vec::new()),
-        quote => quote.ok(),
+        Err(blockers) => (None, blockers.into_iter().find(Blocker::is_unoffered)),
+        Ok(quote) => (Some(quote), None),
     };
     let price = gpu_hour(cycle);
     let rights = offer.iter().flat_map(|offer| offer.rights.iter().copied());
@@ -106,11 +107,12 @@ pub(crate) fn choose<'w>(
             let least = others.map(|other| other.considered.cost).min();
             look_again(cycle, gang, rate, least);
             let buy = ways.iter().find(|other| other.considered.way == Way::Buy);
-            Choice::Wait(buy.map(|buy| Blocker::CheaperToWait {
+            let cheaper = buy.map(|buy| Blocker::CheaperToWait {
                 start: ways[best].start,
                 wait: ways[best].considered.cost,
                 buy: buy.considered.cost,
-            }))
+            });
+            Choice::Wait(cheaper.or(unsold).into_iter().collect())
         }
         (Way::Buy, _) | (_, None) => Choice::Buy,
         (_, Some(offer)) => Choice::MakeWay(offer),

@@ -267,7 +267,8 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
         cycle.searches.next_turn();
         let gang = world.gang(turn.id).expect("it waits");
         // Who stands behind another under a limit is not first: nobody knows when it will be.
-        let entitled = entitled && cycle.barred_by(gang).is_none();
+        let may_start = cycle.barred_by(gang).is_none() && cycle.closed_to(gang).is_none();
+        let entitled = entitled && may_start;
         let mut verdict = serve_one(cycle, turn.id, gang, &mut holes, plan);
         match &mut verdict {
             Verdict::Admitted | Verdict::Provisioning { .. } => turns.given(world, gang.queue),
@@ -441,6 +442,12 @@ impl<'w> Cycle<'w> {
                 && self.scratch.world.queue_path(gang.queue).any(|queue| queue == barred.queue)
         };
         self.barred_queues.iter().find(shares).map(|barred| barred.ahead)
+    }
+
+    /// The queue of a gang, or one above it, that takes nobody.
+    pub(crate) fn closed_to(&self, gang: &Gang) -> Option<QueueIdx> {
+        let world = self.scratch.world;
+        world.queue_path(gang.queue).find(|queue| !world.queue(*queue).is_open())
     }
 
     /// Those behind a gang that waits for room under a limit, and share that limit, do not slip past it.

@@ -12,7 +12,7 @@ use muster_core::verdict::Blocker;
 
 use crate::cycle::Cycle;
 use crate::place::{Ask, Misfit, asks};
-use crate::provision::{members_per_node, offerings_for, over_budget};
+use crate::provision::{is_sold, members_per_node, offerings_for, over_budget};
 
 /// A misfit in the verdict's words.
 pub(crate) fn blocker(misfit: Misfit) -> Blocker {
@@ -30,14 +30,18 @@ pub(crate) fn impossible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> 
     let required =
         gang.level.filter(|_| matches!(gang.spec.closeness, Some(Closeness::Required(_))));
     for ask in asks(&cycle.scratch, gang) {
-        match most_ever(cycle, gang, &ask, required) {
-            0 => return Some(Blocker::RoleFitsNowhere { role: ask.role }),
-            most if most < u64::from(ask.count) => {
-                let most = u32::try_from(most).unwrap_or(u32::MAX);
-                return Some(Blocker::NeverEnough { role: ask.role, most, needs: ask.count });
-            }
-            _ => {}
+        let most = most_ever(cycle, gang, &ask, required);
+        if most >= u64::from(ask.count) {
+            continue;
         }
+        let (role, needs) = (ask.role, ask.count);
+        let offerings = offerings_for(cycle, gang, &ask);
+        let offered = offerings.iter().any(|offering| is_sold(cycle.scratch.world, *offering));
+        if most == 0 && !offered {
+            return Some(Blocker::RoleFitsNowhere { role });
+        }
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        return Some(Blocker::NeverEnough { role, most, needs, offered });
     }
     None
 }

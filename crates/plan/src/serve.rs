@@ -25,11 +25,17 @@ pub(crate) fn serve_one<'w>(
     holes: &mut Holes<'w>,
     plan: &mut Plan,
 ) -> Verdict {
+    if let Some(queue) = cycle.closed_to(gang) {
+        return waiting([Blocker::QueueClosed { queue }]);
+    }
     if let Some(ahead) = cycle.barred_by(gang) {
         // Who can never run is told so wherever it stands.
         let why = if cycle.policy.explain { explain::impossible(cycle, gang) } else { None };
         return match why {
-            Some(why) => Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) },
+            // Nodes alone would not help it: the limit would still be there.
+            Some(why) => Verdict::Impossible {
+                blockers: SmallVec::from([why, Blocker::Behind(ahead)].as_slice()),
+            },
             None => waiting([Blocker::Behind(ahead)]),
         };
     }
@@ -62,7 +68,7 @@ pub(crate) fn serve_one<'w>(
     let (choice, ways) = choose(cycle, id, gang, holes, offer, Nodes::Help);
     let provided = match choice {
         Choice::MakeWay(offer) => return make_way(cycle, id, gang, &offer, ways, holes, plan),
-        Choice::Wait(blocker) => Err(blocker.into_iter().collect()),
+        Choice::Wait(blockers) => Err(blockers),
         Choice::CannotBuy(blockers) => Err(blockers),
         Choice::Buy if booked => Err(holes.ahead().map(Blocker::Behind).into_iter().collect()),
         Choice::Buy => holes.provide(cycle, |cycle| provision(cycle, id, gang), gang),

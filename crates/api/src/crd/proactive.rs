@@ -45,6 +45,9 @@ pub struct Spare {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     /// When it begins: minute, hour, day, month, weekday.
+    #[schemars(extend("x-kubernetes-validations" = [
+        {"rule": "self.matches('^ *[^ ]+( +[^ ]+){4} *$')", "message": "a cron expression has five fields: minute, hour, day, month, weekday"},
+    ]))]
     pub cron: Text,
     /// By whose clocks, such as `Europe/Berlin`.
     #[serde(default = "utc")]

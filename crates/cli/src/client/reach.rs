@@ -51,6 +51,11 @@ impl Reach {
         self.chosen().map_or_else(|error| error.to_string() != NOWHERE, |_| true)
     }
 
+    /// Whether this call says which control plane, rather than that one is found.
+    pub(crate) fn is_named(&self) -> bool {
+        self.server.is_some() || self.context.is_some()
+    }
+
     /// The API of the control plane.
     pub(super) fn api(&self) -> anyhow::Result<Api> {
         let mut chosen = self.chosen()?;

@@ -29,6 +29,7 @@ impl World {
                 Ok(())
             }
             Event::QueueSet(spec) => self.set_queue(spec.clone()),
+            Event::QueueGone(name) => self.queue_gone(name),
             Event::PoolSet(spec) => self.set_pool(spec.clone()),
             Event::GangSubmitted(spec) => self.submit(spec),
             Event::GangCancelled(gang) => self.cancel(*gang),

@@ -74,8 +74,12 @@ impl World {
 
     /// The queue and the topology level that a gang names, if everything in it makes sense.
     pub(super) fn check_spec(&self, spec: &GangSpec) -> Result<(QueueIdx, Option<Level>), Refusal> {
-        let queue = self.queue_by_name.get(&spec.queue).copied();
-        let queue = queue.ok_or_else(|| Refusal::UnknownQueue(spec.queue.clone()))?;
+        // Who is in a queue stays there, whatever becomes of it.
+        let known = self.gang_named(&spec.name).and_then(|id| self.gang(id));
+        let queue = match known.filter(|gang| gang.spec.queue == spec.queue) {
+            Some(gang) => gang.queue,
+            None => self.declared_queue(&spec.queue)?,
+        };
         if spec.roles.is_empty()
             || spec.roles.iter().any(|role| role.min == 0 || role.min > role.max)
         {

@@ -173,7 +173,7 @@ impl World {
             next_order: 0,
             next_claim: 0,
         };
-        world.set_queue(crate::queue::QueueSpec::open("default")).expect("the first queue");
+        world.set_queue(crate::queue::QueueSpec::open(supply::DEFAULT)).expect("the first queue");
         world.cover_topology();
         world
     }

@@ -23,14 +23,14 @@ use crate::topology::ROOT;
 /// How long it takes until use counts half, where nobody says.
 const HALF_LIFE: Span = Span::hours(24);
 
+/// The queue that is always there.
+pub(super) const DEFAULT: &str = "default";
+
 impl World {
     pub(super) fn set_queue(&mut self, spec: QueueSpec) -> Result<(), Refusal> {
         let parent = match &spec.parent {
             None => None,
-            Some(name) => match self.queue_by_name.get(name) {
-                Some(parent) => Some(*parent),
-                None => return Err(Refusal::UnknownQueue(name.clone())),
-            },
+            Some(name) => Some(self.declared_queue(name)?),
         };
         let known = self.queue_by_name.get(&spec.name).copied();
         if let (Some(parent), Some(me)) = (parent, known)
@@ -45,6 +45,7 @@ impl World {
                 let usage = self.queues[me].usage.clone();
                 self.charge_above(me, &usage, false);
                 let queue = &mut self.queues[me];
+                queue.gone = false;
                 (queue.parent, queue.spec) = (parent, spec);
                 (queue.guaranteed, queue.limit, queue.user_limit) = (guaranteed, limit, user_limit);
                 self.charge_above(me, &usage, true);
@@ -62,12 +63,30 @@ impl World {
                     past: Past::default(),
                     users: BTreeMap::new(),
                     evicted: std::collections::VecDeque::new(),
+                    gone: false,
                 });
                 self.queue_by_name.insert(name, me);
             }
         }
         self.settle_tree();
         Ok(())
+    }
+
+    /// Nobody declares a queue any more. The queue `default` is always there, as open as it was in the beginning.
+    pub(super) fn queue_gone(&mut self, name: &Arc<str>) -> Result<(), Refusal> {
+        let me = self.declared_queue(name)?;
+        if **name == *DEFAULT {
+            return self.set_queue(QueueSpec::open(DEFAULT));
+        }
+        self.queues[me].gone = true;
+        Ok(())
+    }
+
+    /// A queue that somebody declares.
+    pub(super) fn declared_queue(&self, name: &Arc<str>) -> Result<QueueIdx, Refusal> {
+        let known = self.queue_by_name.get(name).copied();
+        let declared = known.filter(|queue| !self.queues[*queue].gone);
+        declared.ok_or_else(|| Refusal::UnknownQueue(name.clone()))
     }
 
     fn bounds(&mut self, quota: &Quota) -> Bounds {

@@ -24,6 +24,7 @@ pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
     match rng.below(25) {
         0..4 => Event::NodeSeen(node(rng)),
         4 => Event::NodeGone(format!("n{}", rng.below(8)).into()),
+        5 if rng.percent(25) => Event::QueueGone(queue(rng).name),
         5 => Event::QueueSet(queue(rng)),
         6 => Event::PoolSet(pool(rng)),
         7..10 => Event::GangSubmitted(gang(rng)),

@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use muster_core::Event;
 use muster_core::event::{Refusal, Stale};
+use muster_core::gang::GangSpec;
 use muster_core::plan::Action;
 use muster_core::queue::QueueSpec;
 use muster_testkit::build;
@@ -60,6 +61,47 @@ fn a_queue_is_never_below_itself() {
     assert_eq!(books.tell(queue("d", Some("e"))), Err(Refusal::UnknownQueue("e".into())));
     assert_eq!(books.tell(queue("d", Some("d"))), Err(Refusal::UnknownQueue("d".into())));
     books.ok(queue("c", Some("a"))).ok(queue("b", Some("c")));
+}
+
+#[test]
+fn a_queue_that_is_gone_takes_nobody_and_keeps_those_it_has() {
+    let mut books = Books::new();
+    let in_team = |name| GangSpec { queue: "team".into(), ..build::gang(name, 1, 4) };
+    books.node("a1", 8).ok(queue("team", None)).ok(queue("below", Some("team")));
+    books.gang(in_team("one")).gang(in_team("two"));
+    assert_eq!(books.admit("one", &[("a1", 0x0f)]), Ok(()));
+    books.ok(Event::QueueGone("team".into()));
+    let unknown = || Err(Refusal::UnknownQueue("team".into()));
+    assert_eq!(books.tell(Event::GangSubmitted(in_team("three"))), unknown());
+    assert_eq!(books.tell(queue("other", Some("team"))), unknown());
+    assert_eq!(books.tell(Event::QueueGone("team".into())), unknown());
+    assert_eq!(
+        books.tell(Event::QueueGone("nobody".into())),
+        Err(Refusal::UnknownQueue("nobody".into()))
+    );
+    // Who is in it may change, and go.
+    let larger = GangSpec { priority: 7, ..in_team("two") };
+    books.ok(Event::GangChanged(larger));
+    // It comes back as it was.
+    let team = |books: &Books| {
+        let found = books.world.queues().iter().find(|(_, queue)| &*queue.spec.name == "team");
+        let (_, queue) = found.expect("it is kept");
+        (queue.gone, queue.usage.gpu_milli)
+    };
+    assert_eq!(team(&books), (true, 4_000));
+    books.ok(queue("team", None));
+    assert_eq!(team(&books), (false, 4_000));
+    books.ok(Event::GangSubmitted(in_team("three")));
+}
+
+#[test]
+fn the_default_queue_is_always_there() {
+    let mut books = Books::new();
+    let mut tight = QueueSpec::open("default");
+    tight.limit.gpu_milli = Some(2_000);
+    books.ok(Event::QueueSet(tight)).ok(Event::QueueGone("default".into()));
+    books.node("a1", 8).gang(build::gang("one", 1, 4));
+    assert_eq!(books.admit("one", &[("a1", 0x0f)]), Ok(()));
 }
 
 #[test]

@@ -13,8 +13,10 @@ use muster_api::crd::GangPhase;
 
 use super::Host;
 use super::orders::parts;
-use crate::intake::{Interest, Origin};
+use crate::objects::Pod;
 
+/// Pods of a gang that are told what it is told, at most: who looks at one looks at the first.
+const PODS: usize = 3;
 /// Events in a burst, and how often there is one more.
 const BURST: u32 = 25;
 const EVERY: Duration = Duration::from_millis(500);
@@ -35,11 +37,11 @@ impl Crier {
     }
 
     /// Whether one more may be told.
-    fn may_speak(&mut self) -> bool {
-        let more = self.filled.elapsed().as_millis() / EVERY.as_millis();
+    fn may_speak(&mut self, now: Instant) -> bool {
+        let more = now.saturating_duration_since(self.filled).as_millis() / EVERY.as_millis();
         if more > 0 {
-            self.left = BURST.min(self.left + u32::try_from(more).unwrap_or(BURST));
-            self.filled = Instant::now();
+            self.left = BURST.min(self.left.saturating_add(u32::try_from(more).unwrap_or(BURST)));
+            self.filled = now;
         }
         self.left = match self.left.checked_sub(1) {
             Some(left) => left,
@@ -62,10 +64,26 @@ impl Host {
             GangPhase::Succeeded => (EventType::Normal, "Succeeded"),
             GangPhase::Failed => (EventType::Warning, "Failed"),
         };
+        if phase == GangPhase::Running {
+            return self.announce_start(name, message);
+        }
         self.cry(name, type_, (reason, "Schedule"), message);
     }
 
-    /// Tells of something that has happened to a gang. Events that differ in their words alone are counted as one, and
+    /// A gang runs: its pods say where, in the words of every scheduler.
+    fn announce_start(&mut self, name: &Arc<str>, message: &str) {
+        if let Some(about) = self.gang_reference(name) {
+            self.cry_about(about, EventType::Normal, ("Running", "Schedule"), message);
+        }
+        let told = self.first_pods(name, |pod| pod.node().is_some());
+        for (about, node) in told {
+            let note = format!("assigned to {node} together with all of gang {name}");
+            self.cry_about(about, EventType::Normal, ("Scheduled", "Binding"), &note);
+        }
+    }
+
+    /// Tells of something that has happened to a gang: on its object, or on what it is made of while it has none, and on the
+    /// first of its pods, where its owner may look first. Events that differ in their words alone are counted as one, and
     /// the first words stay: those that say something else each time need another action.
     pub(super) fn cry(
         &mut self,
@@ -74,8 +92,23 @@ impl Host {
         (reason, action): (&str, &str),
         note: &str,
     ) {
-        let Some(about) = self.reference(name) else { return };
-        if !self.hands.may_act() || !self.crier.may_speak() {
+        if let Some(about) = self.gang_reference(name) {
+            self.cry_about(about, type_, (reason, action), note);
+        }
+        for (about, _) in self.first_pods(name, |_| true) {
+            self.cry_about(about, type_, (reason, action), note);
+        }
+    }
+
+    /// Tells of something that has happened to an object.
+    pub(super) fn cry_about(
+        &mut self,
+        about: ObjectReference,
+        type_: EventType,
+        (reason, action): (&str, &str),
+        note: &str,
+    ) {
+        if !self.hands.may_act() || !self.crier.may_speak(Instant::now()) {
             return;
         }
         let event = Event {
@@ -95,31 +128,69 @@ impl Host {
         });
     }
 
-    /// What an event is about: the gang's object, or its only pod.
-    fn reference(&self, name: &Arc<str>) -> Option<ObjectReference> {
+    /// What an event of a gang is about besides its pods.
+    fn gang_reference(&self, name: &Arc<str>) -> Option<ObjectReference> {
         let (namespace, object) = parts(name);
-        if let Some(Origin::Pod { namespace, name }) =
-            self.groups.get(name).map(|group| &group.origin)
-        {
-            let pod = self.mirror.pods.get(&format!("{namespace}/{name}"))?;
+        if let Some(gang) = self.gang_seen(name) {
             return Some(ObjectReference {
+                api_version: Some("muster.sh/v1alpha1".to_owned()),
+                kind: Some("Gang".to_owned()),
+                name: Some(object.to_owned()),
+                namespace: Some(namespace.to_owned()),
+                uid: gang.metadata.uid.clone(),
+                ..ObjectReference::default()
+            });
+        }
+        let made_of = self.owner_of(&self.groups.get(name)?.origin)?;
+        Some(ObjectReference {
+            api_version: Some(made_of.api_version),
+            kind: Some(made_of.kind),
+            name: Some(made_of.name),
+            namespace: Some(namespace.to_owned()),
+            uid: Some(made_of.uid),
+            ..ObjectReference::default()
+        })
+    }
+
+    /// The first of a gang's pods that are so, and their nodes.
+    fn first_pods(
+        &self,
+        name: &str,
+        is_so: impl Fn(&Pod) -> bool,
+    ) -> Vec<(ObjectReference, String)> {
+        let pods = self.groups.get(name).into_iter().flat_map(|group| &group.pods);
+        let pods = pods.filter_map(|key| self.mirror.pods.get(key)).filter(|pod| is_so(pod));
+        let told = pods.take(PODS).map(|pod| {
+            let about = ObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Pod".to_owned()),
                 name: pod.metadata.name.clone(),
                 namespace: pod.metadata.namespace.clone(),
                 uid: pod.metadata.uid.clone(),
                 ..ObjectReference::default()
-            });
-        }
-        let shelf = self.mirror.others.get(&self.sources.of(Interest::Gang)?)?;
-        let uid = shelf.get(name)?.metadata.uid.clone();
-        Some(ObjectReference {
-            api_version: Some("muster.sh/v1alpha1".to_owned()),
-            kind: Some("Gang".to_owned()),
-            name: Some(object.to_owned()),
-            namespace: Some(namespace.to_owned()),
-            uid,
-            ..ObjectReference::default()
-        })
+            };
+            (about, pod.node().unwrap_or_default().to_owned())
+        });
+        told.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_crowd_is_told_of_in_part() {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
+        let mut crier = Crier::new(Client::try_from(nowhere).expect("a client"), None);
+        let start = crier.filled;
+        let said =
+            |crier: &mut Crier, at: Instant| (0..100).filter(|_| crier.may_speak(at)).count();
+        assert_eq!(said(&mut crier, start), 25);
+        assert_eq!(said(&mut crier, start + EVERY / 2), 0);
+        assert_eq!(said(&mut crier, start + EVERY), 1);
+        assert_eq!(said(&mut crier, start + EVERY * 5), 4);
+        // However long nobody spoke.
+        assert_eq!(said(&mut crier, start + EVERY * 100_000), 25);
     }
 }

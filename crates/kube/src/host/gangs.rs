@@ -164,7 +164,7 @@ impl Host {
                 self.groups.get_mut(name).expect("just seen").is_unlike = true;
                 self.keep_roles(name, &spec);
             }
-            Err(refusal) => drop(self.groups.trouble(name, Some(refusal.to_string()))),
+            Err(refusal) => self.groups.refuse(name, refusal),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use muster_core::event::Refusal;
 use muster_core::gang::GangSpec;
 use muster_core::time::Time;
 use rustc_hash::FxHashMap;
@@ -47,6 +48,8 @@ pub(super) struct Group {
     pub(super) leaving: BTreeSet<Key>,
     /// Why it cannot be taken in, and since when something is in the way.
     pub(super) trouble: Option<(String, Instant)>,
+    /// What the World has against it, if that is why.
+    pub(super) refused: Option<Refusal>,
     /// What the ties of each pod come to, or came to when it was placed.
     pub(super) tied: BTreeMap<Key, Tied>,
     /// Why it cannot go anywhere now, although it was taken in.
@@ -96,6 +99,7 @@ impl Group {
             unmade: false,
             leaving: BTreeSet::new(),
             trouble: None,
+            refused: None,
             tied: BTreeMap::new(),
             waits: None,
             choosing: None,
@@ -202,6 +206,7 @@ impl Groups {
     /// A gang cannot be taken in, or nothing is in its way any more. Whether that is news.
     pub(super) fn trouble(&mut self, name: &Arc<str>, why: Option<String>) -> bool {
         let Some(group) = self.by_name.get_mut(name) else { return false };
+        group.refused = None;
         let before = group.trouble.take();
         group.trouble = match why {
             Some(why) => {
@@ -215,6 +220,14 @@ impl Groups {
             }
         };
         before.map(|(why, _)| why) != group.trouble.as_ref().map(|(why, _)| why.clone())
+    }
+
+    /// The World does not take a gang in.
+    pub(super) fn refuse(&mut self, name: &Arc<str>, why: Refusal) {
+        self.trouble(name, Some(why.to_string()));
+        if let Some(group) = self.by_name.get_mut(name) {
+            group.refused = Some(why);
+        }
     }
 
     /// Gangs that cannot be taken in.

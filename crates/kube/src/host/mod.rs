@@ -3,6 +3,7 @@
 //! It never waits for a request. Whatever takes time is done by tasks of its own, and what comes of it is seen like
 //! everything else, or told through a channel when there is nothing to see.
 
+mod accepted;
 mod admit;
 mod away;
 mod claims;
@@ -38,6 +39,7 @@ mod stages;
 mod status;
 mod tally;
 mod ties;
+mod told_pods;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +61,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::hands::Hands;
 use crate::mirror::Mirror;
 use crate::shelf::Key;
+use accepted::Refused;
 use errands::Errands;
 use events::Crier;
 use groups::Groups;
@@ -118,6 +121,7 @@ pub(crate) struct Host {
     world: World,
     policy: Policy,
     pools: BTreeMap<Arc<str>, KnownPool>,
+    refused: Refused,
     groups: Groups,
     ties: Ties,
     requests: Requests,
@@ -170,6 +174,7 @@ impl Host {
             world: World::new(Levels::default()),
             policy: config.policy.clone(),
             pools: BTreeMap::new(),
+            refused: Refused::new(),
             groups: Groups::default(),
             ties: Ties::default(),
             requests: Requests::default(),

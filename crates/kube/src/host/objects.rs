@@ -11,6 +11,7 @@ use muster_api::{Manifests, PoolManifest};
 use muster_core::Event;
 use muster_core::ahead::{Ahead, Consolidate};
 use muster_core::constraint::Labels;
+use muster_core::event::Refusal;
 use muster_core::money::Money;
 use muster_core::pool::{OfferingSpec, PoolSpec};
 use muster_core::resource::NamedAmounts;
@@ -21,7 +22,7 @@ use serde_json::json;
 use super::Host;
 use crate::discover::Wanted;
 use crate::intake::{self, Interest};
-use crate::shelf::Moved;
+use crate::shelf::{Moved, Shelf};
 use crate::watch::{Source, Watches};
 
 /// A pool, and what requests for its nodes name as their owner.
@@ -132,29 +133,35 @@ impl Host {
     }
 
     pub(super) fn see_pool(&mut self, moved: &Moved<DynamicObject>) {
-        let Some(object) = &moved.is else { return self.pool_is_gone(&moved.key) };
-        match read("Pool", object) {
-            Ok(manifests) => {
-                for mut manifest in manifests.pools {
-                    manifest.spec.offerings.iter_mut().for_each(say_pods);
-                    let is_deaf = stop_nothing(&mut manifest.spec);
-                    let pool: Arc<str> = manifest.spec.name.clone();
-                    let known = self.pools.get(&pool).map(|known| &known.manifest);
-                    if known == Some(&manifest) && moved.was.is_some() {
-                        continue; // how it stands was written on it
-                    }
-                    if is_deaf {
-                        tracing::warn!(
-                            pool = &*pool,
-                            "machines cannot be stopped here: \
-                            `warm.stopped` and `startTime` are passed over"
-                        );
-                    }
-                    self.tell_pool(&manifest);
-                    self.pools.insert(pool, KnownPool { manifest, owner: owner("Pool", object) });
-                }
+        let Some(object) = &moved.is else {
+            self.judge(Interest::Pool, &moved.key, None);
+            return self.pool_is_gone(&moved.key);
+        };
+        let manifests = match read("Pool", object) {
+            Ok(manifests) => manifests,
+            Err(why) => return self.judge(Interest::Pool, &moved.key, Some(why)),
+        };
+        for mut manifest in manifests.pools {
+            manifest.spec.offerings.iter_mut().for_each(say_pods);
+            let is_deaf = stop_nothing(&mut manifest.spec);
+            let pool: Arc<str> = manifest.spec.name.clone();
+            let known = self.pools.get(&pool).map(|known| &known.manifest);
+            if known == Some(&manifest) && moved.was.is_some() {
+                self.judge(Interest::Pool, &pool, None);
+                continue; // how it stands was written on it
             }
-            Err(why) => tracing::warn!(pool = &*moved.key, why, "a pool cannot be understood"),
+            if is_deaf {
+                tracing::warn!(
+                    pool = &*pool,
+                    "machines cannot be stopped here: `warm.stopped` and `startTime` are passed over"
+                );
+            }
+            let refused = self.tell_pool(&manifest).err().map(|refusal| refusal.to_string());
+            if refused.is_none() {
+                let known = KnownPool { manifest, owner: owner("Pool", object) };
+                self.pools.insert(pool.clone(), known);
+            }
+            self.judge(Interest::Pool, &pool, refused);
         }
     }
 
@@ -165,7 +172,7 @@ impl Host {
         spec.offerings.clear();
         (spec.ahead, spec.consolidate) = (Ahead::default(), Consolidate::default());
         let manifest = known.manifest.clone();
-        self.tell_pool(&manifest);
+        let _ = self.tell_pool(&manifest);
     }
 
     /// An offering that claims are of and that nobody lists any more, or whose pool cannot be read: its nodes are counted,
@@ -183,38 +190,36 @@ impl Host {
     }
 
     /// Tells the World of a pool. Its nodes will have every token, as all nodes have.
-    fn tell_pool(&mut self, manifest: &PoolManifest) {
+    ///
+    /// # Errors
+    /// When the World does not take it.
+    fn tell_pool(&mut self, manifest: &PoolManifest) -> Result<(), Refusal> {
         let mut spec = manifest.spec.clone();
         let tokens = self.ties.on_every_node();
         for offering in &mut spec.offerings {
             offering.allocatable.extend(tokens.clone());
         }
-        self.happened(&Event::PoolSet(spec));
+        self.world.apply(self.now(), &Event::PoolSet(spec))?;
+        self.changed = true;
+        Ok(())
     }
 
     /// Tells the World of all pools again.
     pub(super) fn tell_pools(&mut self) {
         let pools: Vec<PoolManifest> =
             self.pools.values().map(|known| known.manifest.clone()).collect();
-        pools.iter().for_each(|pool| self.tell_pool(pool));
+        pools.iter().for_each(|pool| drop(self.tell_pool(pool)));
     }
 
     /// The levels that the cluster's Topology names, or those there are when nobody says.
     pub(super) fn levels(&self) -> Levels {
         let shelf = self.sources.of(Interest::Topology).and_then(|of| self.mirror.others.get(&of));
-        let first = shelf.and_then(|shelf| shelf.iter().next());
-        let read = first.map(|(key, object)| (key, read("Topology", object)));
-        match read {
-            Some((_, Ok(manifests))) => manifests.levels,
-            Some((key, Err(why))) => {
-                tracing::warn!(topology = &**key, why, "a topology cannot be understood");
-                Levels::default()
-            }
-            None => Levels::default(),
-        }
+        let mut read = shelf.into_iter().flat_map(Shelf::iter).map(|(_, it)| read("Topology", it));
+        read.find_map(Result::ok).map_or_else(Levels::default, |manifests| manifests.levels)
     }
 
     fn levels_changed(&mut self) {
+        self.tally.is_news();
         if self.world.is_synced() && self.levels() != *self.world.topology().levels() {
             tracing::info!("the topology was rewritten: everything is counted anew");
             self.anew = true;

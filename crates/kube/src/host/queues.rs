@@ -1,5 +1,6 @@
 //! Queues: Muster's own, and those of other systems where it has none of that name.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::ResourceExt;
@@ -16,24 +17,22 @@ use crate::shelf::Moved;
 
 /// Above all of Volcano's queues stands this one; here nobody does.
 const ROOT: &str = "root";
+/// This one is there whether or not anybody declares it.
+const DEFAULT: &str = "default";
 
 impl Host {
     /// Takes in a change of a queue.
     pub(super) fn see_queue(&mut self, name: &str) {
-        match self.queue_named(name) {
-            Ok(Some(queue)) if self.knows_queue(&queue) => return,
-            Ok(_) => {}
-            Err(why) => {
-                tracing::warn!(queue = name, why, "a queue cannot be understood");
-                return;
-            }
+        let known = matches!(self.queue_named(name), Ok(Some(queue)) if self.knows_queue(&queue));
+        if known && !self.is_refused(Interest::Queue, name) {
+            return; // how it stands was written on it
         }
         self.set_queues();
         self.try_troubled();
     }
 
-    /// Tells the World of every queue that it does not know as it is. A queue may be written before the one above it, so
-    /// they are gone through until nothing new comes of it.
+    /// Tells the World of every queue that it does not know as it is, and of those that nobody declares any more. A queue
+    /// may be written before the one above it, so they are gone through until nothing new comes of it.
     pub(super) fn set_queues(&mut self) {
         let mut names: Vec<Arc<str>> = Vec::new();
         let foreign = (0..dialects::QUEUES.len()).map(Interest::ForeignQueue);
@@ -42,32 +41,59 @@ impl Host {
         }
         names.sort();
         names.dedup();
-        let mut left: Vec<QueueSpec> =
-            names.iter().filter_map(|name| self.queue_named(name).ok().flatten()).collect();
-        left.retain(|queue| !self.knows_queue(queue));
+        self.forget_queues(&names);
+        let mut left: Vec<QueueSpec> = Vec::new();
+        let mut refused: BTreeMap<Arc<str>, String> = BTreeMap::new();
+        for name in &names {
+            match self.queue_named(name) {
+                Ok(queue) => left.extend(queue.filter(|queue| !self.knows_queue(queue))),
+                Err(why) => drop(refused.insert(name.clone(), why)),
+            }
+        }
         loop {
             let before = left.len();
             left.retain(|queue| {
-                self.world.apply(self.now(), &Event::QueueSet(queue.clone())).is_err()
+                let told = self.world.apply(self.now(), &Event::QueueSet(queue.clone()));
+                match &told {
+                    Ok(()) => drop(refused.remove(&queue.name)),
+                    Err(why) => drop(refused.insert(queue.name.clone(), why.to_string())),
+                }
+                told.is_err()
             });
             self.changed |= left.len() < before;
             if left.is_empty() || left.len() == before {
                 break;
             }
         }
-        for queue in left {
-            let above = queue.parent.as_deref().unwrap_or("none");
-            tracing::warn!(
-                queue = &*queue.name,
-                above,
-                "a queue has no place: is the one above it there?"
-            );
+        for name in &names {
+            let why = refused.remove(name);
+            match self.object_named(Interest::Queue, name).is_some() {
+                true => self.judge(Interest::Queue, name, why),
+                false => {
+                    let Some(why) = why else { continue };
+                    tracing::warn!(queue = &**name, why, "another system's queue has no place");
+                }
+            }
+        }
+    }
+
+    /// Queues that nobody declares any more take nobody; whoever runs in one goes on.
+    fn forget_queues(&mut self, declared: &[Arc<str>]) {
+        self.refused
+            .retain(|(interest, name), _| *interest != Interest::Queue || declared.contains(name));
+        let known = self.world.queues().iter().filter(|(_, queue)| !queue.gone);
+        let known: Vec<QueueSpec> = known.map(|(_, queue)| queue.spec.clone()).collect();
+        for queue in known {
+            let open = QueueSpec::open(&queue.name);
+            if !declared.contains(&queue.name) && (*queue.name != *DEFAULT || queue != open) {
+                self.happened(&Event::QueueGone(queue.name));
+            }
         }
     }
 
     /// Whether the World knows a queue as it is: how it stands is written on it, and seen again.
     fn knows_queue(&self, queue: &QueueSpec) -> bool {
-        self.world.queues().iter().any(|(_, known)| known.spec == *queue)
+        self.world.queues().iter().any(|(_, known)| known.spec == *queue && !known.gone)
     }
 
     /// What a queue is, if there is one of that name.
@@ -95,6 +121,7 @@ fn foreign_queue(name: &str, terms: &QueueTerms) -> Option<QueueSpec> {
         weight: terms.weight.unwrap_or(1).max(1),
         guaranteed: quota(terms.deserved.as_ref().or(terms.guaranteed.as_ref())),
         limit: quota(terms.limit.as_ref()),
+        closed: terms.closed,
         ..QueueSpec::open(name)
     })
 }

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
-use k8s_openapi::api::core::v1::Pod as AnyPod;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject};
+use kube::runtime::events::EventType;
 use muster_api::crd::{GangPhase, Members, Stamp};
 use muster_api::dialects::{self, State, StatusPatch};
 use muster_api::words;
+use muster_core::World;
+use muster_core::event::Refusal;
 use muster_core::gang::{Phase, members_of};
 use muster_core::id::GangId;
 use muster_core::time::{Span, Time};
@@ -20,7 +21,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::Host;
-use super::orders::{order_name, parts};
+use super::orders::order_name;
 use super::record::{AGAIN, nodes_of, write};
 use super::ties::Tied;
 use crate::hands::Said;
@@ -34,7 +35,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long somebody must have waited to be told why: most wait for less than it takes to read.
 const FIRST: Span = Span::secs(2);
 /// Why a gang waits whose pods are tied to something that is not as it must be.
-const TIED: &str = "Tied";
+pub(super) const TIED: &str = "Tied";
+/// Why a gang waits that names a queue nobody declares.
+pub(super) const UNKNOWN_QUEUE: &str = "UnknownQueue";
+/// Why a gang waits whose queue takes nobody.
+pub(super) const QUEUE_CLOSED: &str = "QueueClosed";
 /// How words begin about who has no hope.
 const NEVER: &str = "can never run: ";
 /// Said of pods that are no gang: some are missing, or what they ask for cannot be understood.
@@ -50,7 +55,7 @@ pub(super) struct Written {
     /// Whether it was too early to look again.
     is_put_off: bool,
     gangs: FxHashMap<Arc<str>, Last>,
-    pods: FxHashMap<Key, (&'static str, String)>,
+    pub(super) pods: FxHashMap<Key, (&'static str, String)>,
 }
 
 impl Written {
@@ -79,32 +84,41 @@ struct Last {
 
 /// What a gang's owner is told.
 #[derive(Clone, Debug, PartialEq)]
-struct Told {
-    phase: GangPhase,
-    reason: &'static str,
-    message: String,
+pub(super) struct Told {
+    pub(super) phase: GangPhase,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
     members: Members,
     order: Option<String>,
     position: Option<u32>,
     waits_since: Option<Time>,
     /// To the minute: it moves a little all the time.
     expected: Option<Time>,
+    admitted: Option<Time>,
+    runs_since: Option<Time>,
     restarts: u32,
+    failed_orders: u32,
+    /// What was looked at, where somebody has rewritten it.
+    generation: Option<i64>,
 }
 
 impl Told {
     /// What pods are told that are no gang yet.
-    fn not_whole(message: String) -> Self {
+    fn no_gang(reason: &'static str, message: String) -> Self {
         Self {
             phase: GangPhase::Waiting,
-            reason: NOT_WHOLE,
+            reason,
             message,
             members: Members { ready: 0, total: 0 },
             order: None,
             position: None,
             waits_since: None,
             expected: None,
+            admitted: None,
+            runs_since: None,
             restarts: 0,
+            failed_orders: 0,
+            generation: None,
         }
     }
 }
@@ -169,9 +183,15 @@ impl Host {
         for name in troubled {
             let Some(group) = self.groups.get(&name) else { continue };
             let Some((why, since)) = &group.trouble else { continue };
-            let told = Told::not_whole(why.clone());
+            let reason = match &group.refused {
+                Some(Refusal::UnknownQueue(_)) => UNKNOWN_QUEUE,
+                _ => NOT_WHOLE,
+            };
+            let told = Told::no_gang(reason, why.clone());
             let is_known = self.world.gang_named(&name).is_some();
-            let is_told = self.written.gangs.get(&name).is_some_and(|known| known.told == told);
+            let before = self.written.gangs.get(&name).map(|known| &known.told);
+            let is_told = before == Some(&told);
+            let is_news = before.is_none_or(|before| before.reason != told.reason);
             if is_known || is_told || self.standing(group).free.is_empty() {
                 continue;
             }
@@ -181,15 +201,18 @@ impl Host {
                 self.unwritten = true;
                 continue;
             }
-            self.announce(&name, told.phase, &told.message);
-            self.tell_pods(&name, &pods, NOT_WHOLE, &told.message);
+            if is_news {
+                // How many are missing changes with each that comes; that some are is told once.
+                self.cry(&name, EventType::Normal, (reason, "Schedule"), &told.message);
+            }
+            self.tell_pods(&name, &pods, reason, &told.message);
             let state = State::Waiting { why: told.message.clone(), node_would_help: false };
             self.write_gang(&name, &state, &told);
             self.written.gangs.insert(name, Last { told, at: Instant::now() });
         }
     }
 
-    fn told_of(&self, id: GangId, verdict: &Verdict) -> Told {
+    pub(super) fn told_of(&self, id: GangId, verdict: &Verdict) -> Told {
         let gang = self.world.gang(id).expect("it has a verdict");
         let needs: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
         let has = members_of(&gang.seats);
@@ -200,7 +223,9 @@ impl Host {
             Verdict::Provisioning { ready, total, .. } => {
                 (GangPhase::Provisioning, "Provisioning", *ready, *total)
             }
-            Verdict::Waiting { blockers, .. } => (GangPhase::Waiting, reason(blockers), 0, needs),
+            Verdict::Waiting { blockers, .. } => {
+                (GangPhase::Waiting, reason(&self.world, blockers), 0, needs)
+            }
             Verdict::Impossible { .. } => (GangPhase::Impossible, "Impossible", 0, needs),
         };
         let position = match verdict {
@@ -249,8 +274,23 @@ impl Host {
             position,
             waits_since: waits.then_some(gang.waits_since),
             expected: self.expected.get(&id).map(|at| Time(at.0 - at.0 % 60_000)),
+            admitted: match gang.phase {
+                Phase::Admitted { at } => Some(at),
+                _ => None,
+            },
+            runs_since: match gang.phase {
+                Phase::Running { at } => Some(at),
+                _ => None,
+            },
             restarts: gang.restarts,
+            failed_orders: gang.failed_orders,
+            generation: self.generation_of(&gang.spec.name).filter(|generation| *generation > 1),
         }
+    }
+
+    /// How often a gang's object was rewritten.
+    fn generation_of(&self, name: &str) -> Option<i64> {
+        self.gang_seen(name)?.metadata.generation
     }
 
     /// Tells a gang's object, and that of another dialect in its own words.
@@ -263,6 +303,9 @@ impl Host {
         let own = self.gang_objects(name).map(|objects| {
             let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
             let mut status = status(told, before, self.now());
+            if let Some(generation) = self.generation_of(name) {
+                status["status"]["observedGeneration"] = json!(generation);
+            }
             if let Some(placement) = self.placement_to_tell(name) {
                 status["status"]["nodes"] = json!(nodes_of(&placement));
                 status["status"]["placement"] = json!(placement);
@@ -312,13 +355,14 @@ impl Host {
 
     /// Where a gang stands, in words that every dialect has.
     fn state_of(&self, name: &Arc<str>, verdict: &Verdict, told: &Told) -> State {
+        let node_would_help = self.needs_others_nodes(name, verdict, told);
         match verdict {
-            Verdict::Waiting { blockers, .. } => State::Waiting {
-                why: told.message.clone(),
-                node_would_help: helped_by_nodes(&self.world, blockers),
-            },
-            Verdict::Stopping => {
-                State::Waiting { why: told.message.clone(), node_would_help: false }
+            Verdict::Waiting { .. } | Verdict::Stopping => {
+                State::Waiting { why: told.message.clone(), node_would_help }
+            }
+            // On what there is it can never run, but somebody may add to that.
+            Verdict::Impossible { .. } if node_would_help => {
+                State::Waiting { why: told.message.clone(), node_would_help }
             }
             Verdict::Provisioning { ready, total, .. } => {
                 State::Provisioning { ready: *ready, total: *total }
@@ -362,56 +406,6 @@ impl Host {
         self.groups.get(name).is_some_and(|group| !group.tied.values().all(Tied::is_fixed))
     }
 
-    /// Pods of a gang that waits are told why. To every autoscaler `Unschedulable` means that one more node would
-    /// help this pod: that is never true for who waits for room under a limit, for its turn, or for nodes that Muster
-    /// gets itself.
-    fn write_pods(&mut self, name: &Arc<str>, lane: &Arc<str>, verdict: &Verdict, told: &Told) {
-        let reason = match verdict {
-            Verdict::Waiting { .. } | Verdict::Impossible { .. } if told.reason == TIED => TIED,
-            Verdict::Waiting { blockers, .. } if helped_by_nodes(&self.world, blockers) => {
-                "Unschedulable"
-            }
-            Verdict::Waiting { .. } | Verdict::Impossible { .. } => "WaitingForTurn",
-            Verdict::Provisioning { .. } => "WaitingForNodes",
-            Verdict::Admitted | Verdict::Running | Verdict::Stopping => return,
-        };
-        self.tell_pods(name, lane, reason, &told.message);
-    }
-
-    /// Tells the pods of a gang that are nowhere why that is so.
-    fn tell_pods(&mut self, name: &Arc<str>, lane: &Arc<str>, reason: &'static str, message: &str) {
-        let Some(group) = self.groups.get(name) else { return };
-        let mut writes = Vec::new();
-        for key in self.standing(group).free {
-            // To others a pod with a gate is not there yet, and that is the word they know for it.
-            let gated = self.mirror.pods.get(&key).is_some_and(|pod| pod.has_gate());
-            let reason = if gated { "SchedulingGated" } else { reason };
-            let same = |(was, said): &(&str, String)| *was == reason && said == message;
-            if self.written.pods.get(&key).is_some_and(same) {
-                continue;
-            }
-            self.written.pods.insert(key.clone(), (reason, message.to_owned()));
-            let patch = json!({"status": {"conditions": [{
-                "type": "PodScheduled",
-                "status": "False",
-                "reason": reason,
-                "message": message,
-                "lastTransitionTime": jiff::Timestamp::now().round(jiff::Unit::Second).map(|at| at.to_string()).unwrap_or_default(),
-            }]}});
-            let hands = self.hands.clone();
-            writes.push(async move {
-                let (namespace, pod) = parts(&key);
-                let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
-                let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
-                // One that was bound or is gone meanwhile needs no reason any more.
-                let _ = hands.settle(|| pods.patch_status(pod, &params, &patch)).await;
-            });
-        }
-        if !writes.is_empty() {
-            self.lanes.write(lane, async move { drop(join_all(writes).await) });
-        }
-    }
-
     /// A gang or a pod is no more.
     pub(super) fn unwrite(&mut self, name: &str) {
         self.written.gangs.remove(name);
@@ -445,7 +439,7 @@ fn status(told: &Told, before: Option<&Value>, now: Time) -> Value {
     let same = |one: &&Value| one["type"] == "Admitted" && one["status"] == holds;
     let since = conditions.and_then(|all| all.iter().find(same));
     let since = since.and_then(|one| one.get("lastTransitionTime")).cloned();
-    json!({"status": {
+    let mut status = json!({"status": {
         "phase": told.phase,
         "reason": told.reason,
         "message": told.message,
@@ -456,6 +450,7 @@ fn status(told: &Told, before: Option<&Value>, now: Time) -> Value {
         "waitingSince": told.waits_since.map(Stamp),
         "expectedStart": told.expected.map(Stamp),
         "restarts": told.restarts,
+        "failedOrders": told.failed_orders,
         "conditions": [{
             "type": "Admitted",
             "status": holds,
@@ -463,13 +458,21 @@ fn status(told: &Told, before: Option<&Value>, now: Time) -> Value {
             "message": told.message,
             "lastTransitionTime": since.unwrap_or_else(|| json!(Stamp(now))),
         }],
-    }})
+    }});
+    // Who runs was admitted, and keeps when; who waits again was not.
+    if told.phase != GangPhase::Running {
+        status["status"]["admittedAt"] = json!(told.admitted.map(Stamp));
+    }
+    status["status"]["runningSince"] = json!(told.runs_since.map(Stamp));
+    status
 }
 
 /// Why a gang waits, in one word.
-fn reason(blockers: &[Blocker]) -> &'static str {
+fn reason(world: &World, blockers: &[Blocker]) -> &'static str {
     match blockers.first() {
         None => "Waiting",
+        Some(Blocker::QueueClosed { queue }) if world.queue(*queue).gone => UNKNOWN_QUEUE,
+        Some(Blocker::QueueClosed { .. }) => QUEUE_CLOSED,
         Some(Blocker::Behind(_) | Blocker::NotConsidered | Blocker::SearchSpent) => "Behind",
         Some(Blocker::QueueLimit { .. }) => "QueueLimit",
         Some(Blocker::UserLimit { .. }) => "UserLimit",
@@ -478,18 +481,4 @@ fn reason(blockers: &[Blocker]) -> &'static str {
         Some(Blocker::CheaperToWait { .. }) => "CheaperToWait",
         Some(_) => "NoRoom",
     }
-}
-
-/// Whether another autoscaler could help: Muster has no pools of its own, and it is room that is missing.
-fn helped_by_nodes(world: &muster_core::World, blockers: &[Blocker]) -> bool {
-    let no_limit = |blocker: &Blocker| {
-        !matches!(
-            blocker,
-            Blocker::QueueLimit { .. }
-                | Blocker::UserLimit { .. }
-                | Blocker::Behind(_)
-                | Blocker::NotConsidered
-        )
-    };
-    world.pools().is_empty() && blockers.iter().all(no_limit)
 }

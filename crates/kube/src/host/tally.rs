@@ -26,11 +26,16 @@ const PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) targets: BTreeMap<PoolIdx, muster_core::plan::Target>,
-    written: FxHashMap<(Interest, String), Value>,
+    written: FxHashMap<(Interest, String), (Option<String>, Value)>,
     at: Option<Instant>,
 }
 
 impl Tally {
+    /// There is something to tell that nobody should wait for.
+    pub(super) fn is_news(&mut self) {
+        self.at = None;
+    }
+
     /// An order is over, and nothing more is said of it.
     pub(super) fn forget_order(&mut self, name: &str) {
         self.written.remove(&(Interest::Order, name.to_owned()));
@@ -45,12 +50,23 @@ impl Host {
             return;
         }
         self.tally.at = Some(Instant::now());
-        let pools = self.world.pools().iter();
-        let pools: Vec<(String, Value)> =
-            pools.map(|(at, pool)| (pool.spec.name.to_string(), self.pool_status(at))).collect();
-        pools.into_iter().for_each(|(name, status)| self.write_one(Interest::Pool, name, status));
+        self.judge_topologies();
         let queues = self.queue_statuses();
-        queues.into_iter().for_each(|(name, status)| self.write_one(Interest::Queue, name, status));
+        for interest in [Interest::Pool, Interest::Queue, Interest::Topology] {
+            for moved in self.all_of(interest) {
+                let status = match interest {
+                    Interest::Pool => {
+                        self.world.pool_named(&moved.key).map(|at| self.pool_status(at))
+                    }
+                    _ => queues.get(&*moved.key).filter(|_| interest == Interest::Queue).cloned(),
+                };
+                let mut status = status.unwrap_or_else(|| json!({}));
+                let Some(object) = &moved.is else { continue };
+                status["observedGeneration"] = json!(object.metadata.generation);
+                status["conditions"] = json!([self.judgement(interest, object)]);
+                self.write_one(interest, moved.key.to_string(), status);
+            }
+        }
         let orders: Vec<(String, Value)> =
             self.world.orders().values().map(|order| self.order_status(order)).collect();
         orders.into_iter().for_each(|(name, status)| self.write_one(Interest::Order, name, status));
@@ -80,7 +96,7 @@ impl Host {
     }
 
     /// Every queue with what it and those below it have.
-    fn queue_statuses(&self) -> Vec<(String, Value)> {
+    fn queue_statuses(&self) -> BTreeMap<String, Value> {
         let mut counts: BTreeMap<QueueIdx, (u32, u32)> = BTreeMap::new();
         for (_, gang) in self.world.gangs() {
             let mut above = Some(gang.queue);
@@ -106,15 +122,16 @@ impl Host {
         queues.collect()
     }
 
-    fn write_one(&mut self, interest: Interest, name: String, status: Value) {
+    fn write_one(&mut self, interest: Interest, name: String, mut status: Value) {
+        let Some(object) = self.object_named(interest, &name).cloned() else { return };
         let key = (interest, name);
-        if self.tally.written.get(&key) == Some(&status) {
+        // One of the same name that was made anew says nothing yet.
+        let about = (object.metadata.uid.clone(), status.clone());
+        if self.tally.written.get(&key) == Some(&about) {
             return;
         }
-        // A queue that nobody wrote has nowhere to say it.
-        let shelf = self.sources.of(interest).and_then(|of| self.mirror.others.get(&of));
-        if shelf.is_none_or(|shelf| shelf.get(&key.1).is_none()) {
-            return;
+        if let Some(judgement) = status["conditions"].get_mut(0) {
+            *judgement = self.since(judgement.take(), &object);
         }
         let Some(objects): Option<Api<DynamicObject>> = self.api(interest) else { return };
         let lane: Arc<str> = format!("{interest:?} {}", key.1).into();
@@ -123,7 +140,7 @@ impl Host {
             return;
         }
         let (hands, name) = (self.hands.clone(), key.1.clone());
-        self.tally.written.insert(key, status.clone());
+        self.tally.written.insert(key, about);
         self.lanes.write(&lane, async move {
             let said = hands.patch_status(&objects, &name, &json!({"status": status})).await.err();
             if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {

@@ -134,7 +134,8 @@ fn best_bid(
     if let Some(best) = best {
         return Ok((best, asks, pivot));
     }
-    if let Some(room) = offerings.iter().map(|offering| cycle.scratch.room(*offering)).max() {
+    let room = offerings.iter().map(|offering| cycle.scratch.room(*offering)).max();
+    if let Some(room) = room.filter(|_| !blockers.iter().any(Blocker::is_unoffered)) {
         blockers.insert(0, Blocker::PoolsFull { room });
         let world = cycle.scratch.world;
         let usage = |pool| cycle.scratch.pool_usage(pool);
@@ -176,6 +177,7 @@ fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingR
     if listed.is_empty() {
         return (listed, SmallVec::from_elem(Blocker::NoOffering { role: hardest.role }, 1));
     }
+    let sold = listed.iter().any(|offering| is_sold(cycle.scratch.world, *offering));
     let mut open = Vec::new();
     let mut avoided_until: Option<Time> = None;
     // Pools kept for gangs ahead are left out; the verdict says who is ahead.
@@ -186,6 +188,10 @@ fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingR
             Some(until) => avoided_until = earliest(avoided_until, Some(until)),
             None => open.push(offering),
         }
+    }
+    if !sold {
+        // Nodes that are coming of those may still be enough.
+        return (open, SmallVec::from_elem(Blocker::NoOffering { role: hardest.role }, 1));
     }
     cycle.wake = earliest(cycle.wake, avoided_until);
     (open, avoided_until.map(|until| Blocker::OfferingsAvoided { until }).into_iter().collect())
@@ -227,6 +233,11 @@ pub(crate) fn offerings_for(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask) -> Ve
         }
     }
     found
+}
+
+/// Whether there may be nodes of an offering: of one that nobody lists any more there are none.
+pub(crate) fn is_sold(world: &World, offering: OfferingRef) -> bool {
+    world.offering(offering).spec.max != Some(0)
 }
 
 /// Members of a role that fit on one empty node of an offering.

@@ -134,7 +134,7 @@ fn who_can_never_run_is_told_so_behind_others_too() {
     admit runs: a1[0-7]
     runs runs
     next waits #1: queue team holds 8gpu, wants 8gpu, limit 8gpu
-    never is impossible: r0 fits nowhere
+    never is impossible: r0 fits nowhere, behind next
     ");
 }
 

@@ -50,6 +50,7 @@ mod running;
 mod shares;
 mod start_times;
 mod supply;
+mod unoffered;
 
 mod oracle;
 mod overlay;

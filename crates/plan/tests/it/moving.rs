@@ -494,7 +494,7 @@ fn waiting_is_chosen_where_the_other_ends_before_its_restart_would() {
     -- 10m
     one runs
     two runs
-    wide waits #1: r0 fits 0 of 1
+    wide waits #1: r0 fits 0 of 1, provisioning off
     * wide Wait in 2m for 0.27: 0 others lose 0s
       wide Move in 0s for 2.00: 1 others lose 2h
     ");

@@ -1633,7 +1633,7 @@ fn who_is_nearly_done_is_waited_for() {
     admit low: a1[0-7]
     -- 9h59m
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 1m for 1.33: 0 others lose 0s
       high Preempt in 0s for 79.87: 1 others lose 3d7h52m
     ");
@@ -1655,7 +1655,7 @@ fn when_it_does_not_end_as_it_said_its_wait_is_paid_for_in_the_end() {
     admit low: a1[0-7]
     -- 1h50m
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 10m for 13.33: 0 others lose 0s
       high Preempt in 0s for 14.67: 1 others lose 14h40m
     -- 2h1m

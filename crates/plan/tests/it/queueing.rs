@@ -166,3 +166,39 @@ fn a_gang_whose_order_failed_keeps_its_place() {
     second waits #1: r0 fits 0 of 1, offerings avoided until 5m20s
     ");
 }
+
+#[test]
+fn who_waits_in_a_queue_that_is_gone_or_closed_waits_on_and_bars_nobody() {
+    assert_snapshot!(check("
+        policy fifo
+        node a[1..3] gpus=8
+        queue team
+        queue below parent=team
+        gang runs 1x8gpu queue=team
+        plan
+        started runs
+        gang deep 1x8gpu queue=below
+        gang wide 2x8gpu queue=team
+        unqueue team
+        gang other 1x8gpu
+        plan
+        queue team closed=yes
+        plan
+        queue team
+        plan
+    "), @"
+    admit runs: a1[0-7]
+    admit other: a2[0-7]
+    runs runs
+    deep waits #1: queue team takes nobody
+    wide waits #2: queue team takes nobody
+    runs runs
+    deep waits #1: queue team takes nobody
+    wide waits #2: queue team takes nobody
+    other runs
+    admit deep: a3[0-7]
+    runs runs
+    wide waits #1: r0 fits 0 of 2, provisioning off
+    other runs
+    ");
+}

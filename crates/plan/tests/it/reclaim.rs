@@ -617,7 +617,7 @@ fn waiting_is_chosen_where_the_other_ends_in_time_and_would_lose_more() {
     admit b1: a1[0-7]
     -- 9h55m
     b1 runs
-    l1 waits #1: r0 fits 0 of 1
+    l1 waits #1: r0 fits 0 of 1, provisioning off
     * l1 Wait in 5m for 0.67: 0 others lose 0s
       l1 Reclaim in 0s for 79.33: 1 others lose 3d7h20m
     ");
@@ -666,7 +666,7 @@ fn the_whole_time_until_it_is_back_counts_from_when_it_was_wanted() {
     admit b1: a1[0-7]
     -- 9h55m
     b1 runs
-    l1 waits #1: r0 fits 0 of 1
+    l1 waits #1: r0 fits 0 of 1, provisioning off
     -- 10h
     order o0 for l1:  by 10h2m after all 1 of b1: a1[0-7]
     stop b1: reclaimed by l1

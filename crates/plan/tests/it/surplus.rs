@@ -466,7 +466,7 @@ fn where_it_ends_soon_its_surplus_is_waited_for() {
     admit big: a1[0-7] a2[0-7]
     -- 9h58m
     big runs
-    next waits #1: r0 fits 0 of 1
+    next waits #1: r0 fits 0 of 1, provisioning off
     * next Wait in 2m for 0.27: 0 others lose 0s
       next Shrink in 0s for 1.33: 1 others lose 2h40m
     ");

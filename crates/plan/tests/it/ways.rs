@@ -40,7 +40,7 @@ fn urgency_is_how_much_more_the_delay_of_a_higher_priority_counts() {
     admit low: a1[0-7]
     -- 9h
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 1h for 8.00: 0 others lose 0s
       high Preempt in 0s for 72.00: 1 others lose 3d
     ");
@@ -81,7 +81,7 @@ fn a_delay_that_costs_little_is_waited_out() {
     admit low: a1[0-7]
     -- 1h
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 9h for 0.90: 0 others lose 0s
       high Preempt in 0s for 8.00: 1 others lose 8h
     ");
@@ -101,7 +101,7 @@ fn a_delay_that_costs_nothing_is_waited_out() {
     admit low: a1[0-7]
     -- 1h
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 9h for 0.00: 0 others lose 0s
       high Preempt in 0s for 8.00: 1 others lose 8h
     ");
@@ -163,7 +163,7 @@ fn a_deadline_that_waiting_meets_changes_nothing() {
     admit low: a1[0-7]
     -- 19h
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 1h for 10.00: 0 others lose 0s
       high Preempt in 0s for 152.00: 1 others lose 6d8h
     ");
@@ -183,7 +183,7 @@ fn a_deadline_that_is_lost_already_costs_nobody_his_work() {
     admit low: a1[0-7]
     -- 19h
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 1h for 10.00: 0 others lose 0s
       high Preempt in 0s for 152.00: 1 others lose 6d8h
     ");
@@ -506,7 +506,7 @@ fn the_wait_that_was_counts_when_waiting_is_compared_again() {
     admit low: a1[0-7]
     -- 9h50m
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 10m for 33.33: 0 others lose 0s
       high Preempt in 0s for 78.67: 1 others lose 3d6h40m
     -- 10h2m
@@ -532,7 +532,7 @@ fn the_planner_looks_again_when_waiting_has_become_as_dear() {
     admit low: a1[0-7]
     -- 9h50m
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     wake at 10h13m36s
     ");
 }
@@ -551,7 +551,7 @@ fn the_grace_of_victims_is_part_of_the_delay() {
     admit low: a1[0-7]
     -- 9h45m
     low runs
-    high waits #1: r0 fits 0 of 1
+    high waits #1: r0 fits 0 of 1, provisioning off
     * high Wait in 15m for 20.00: 0 others lose 0s
       high Preempt in 30m for 40.00: 1 others lose 0s
     ");
@@ -599,7 +599,7 @@ fn two_who_come_at_once_are_compared_each_for_itself() {
     stop young: preempted by high1
     old runs
     young is stopping
-    high2 waits #1: r0 fits 0 of 1
+    high2 waits #1: r0 fits 0 of 1, provisioning off
       high1 Wait in 50m for 83.33: 0 others lose 0s
     * high1 Preempt in 0s for 1.33: 1 others lose 1h20m
     * high2 Wait in 50m for 83.33: 0 others lose 0s

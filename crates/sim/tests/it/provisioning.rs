@@ -121,7 +121,7 @@ fn a_budget_too_small_is_said_so_and_nothing_is_bought() {
     let mut stage = setup(poor, exact_cloud(&[]));
     stage.jobs = vec![job(build::gang("train", 8, 1), 0, 60)];
     let told = play(stage, Policy::default(), 1);
-    let never = Blocker::NeverEnough { role: 0, most: 7, needs: 8 };
+    let never = Blocker::NeverEnough { role: 0, most: 7, needs: 8, offered: true };
     let limit = Money::from_units(15.9).expect("an amount");
     let budget = Blocker::Budget { pool: PoolIdx(0), limit, left: limit };
     let verdict = Verdict::Impossible { blockers: [never, budget].into_iter().collect() };

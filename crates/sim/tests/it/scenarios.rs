@@ -100,7 +100,7 @@ fn a_budget_too_small_is_said_so() {
     setup.jobs = vec![job(build::gang("train", 4, 8), 0, 60)];
     let (told, sim) = play(setup);
     assert!(told.is_empty(), "{told:#?}");
-    let never = Blocker::NeverEnough { role: 0, most: 3, needs: 4 };
+    let never = Blocker::NeverEnough { role: 0, most: 3, needs: 4, offered: true };
     let (_, verdict) = &sim.last_plan().verdicts[0];
     let Verdict::Impossible { blockers } = verdict else { panic!("{verdict:?}") };
     assert_eq!(blockers[0], never);

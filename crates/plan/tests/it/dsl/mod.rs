@@ -18,7 +18,8 @@
 //! parked c0                # its machine is stopped
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
 //! gang   big 4..8x8gpu preemptible grace=2m minrun=30m save=told save=10m restart=1m efficiency=900 resize=30s
-//! queue  team slice=1h reclaim=10m evictions=4
+//! queue  team slice=1h reclaim=10m evictions=4 closed=yes
+//! unqueue team             # nobody declares it any more
 //! notice a1 2m | notice a1 off | resized big | declined big | measured big 800 | started low[1..9]
 //! run 3h every 10m         # plan so often with a willing host; say what is done, not how everybody stands
 //! look big                 # its members, what it has done and has left, and how often it was stopped
@@ -215,6 +216,7 @@ impl Bench {
             "node" => specs::nodes(rest).into_iter().map(Event::NodeSeen).collect(),
             "pool" => one(Event::PoolSet(specs::pool(rest))),
             "queue" => one(Event::QueueSet(specs::queue(rest))),
+            "unqueue" => one(Event::QueueGone(name.into())),
             "gang" => gangs::gangs(rest).into_iter().map(Event::GangSubmitted).collect(),
             "ready" => specs::expand(name)
                 .iter()

@@ -242,6 +242,9 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
             format!("waiting until {} costs {wait}, buying {buy}", time(*start))
         }
         Blocker::ProvisioningOff => "provisioning off".to_owned(),
+        Blocker::QueueClosed { queue } => {
+            format!("queue {} takes nobody", world.queue(*queue).spec.name)
+        }
         Blocker::NoOffering { role } => format!("no offering for r{role}"),
         Blocker::Budget { pool, limit, left } => {
             format!("budget of {}: {left} of {limit} left", world.pools()[*pool].spec.name)
@@ -250,7 +253,7 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
         Blocker::OfferingsAvoided { until } => format!("offerings avoided until {}", time(*until)),
         Blocker::CoolingOff { until } => format!("cooling off until {}", time(*until)),
         Blocker::RoleFitsNowhere { role } => format!("r{role} fits nowhere"),
-        Blocker::NeverEnough { role, most, needs } => {
+        Blocker::NeverEnough { role, most, needs, offered: _ } => {
             format!("r{role} never {needs}, at most {most}")
         }
     }

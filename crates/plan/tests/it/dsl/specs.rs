@@ -209,6 +209,7 @@ pub(super) fn queue(rest: &str) -> QueueSpec {
             "slice" => spec.time_slice = Some(value.parse().expect("a time")),
             "reclaim" => spec.reclaim_within = Some(value.parse().expect("a time")),
             "evictions" => spec.evictions_per_hour = Some(value.parse().expect("a number")),
+            "closed" => spec.closed = value == "yes",
             "tiers" => spec.tiers = value.split(',').map(Arc::from).collect(),
             _ if amount(&mut spec.limit.amounts, key, value) => {}
             _ => panic!("no such option of a queue: {word}"),

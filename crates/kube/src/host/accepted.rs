@@ -1,0 +1,102 @@
+//! Whether an object of Muster's was understood, where its owner looks: in the condition `Accepted`, and in an Event when it
+//! was not. What cannot be understood changes nothing for anybody else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use kube::runtime::events::EventType;
+use muster_api::crd::Stamp;
+use serde_json::{Value, json};
+
+use super::Host;
+use super::objects::read;
+use crate::intake::Interest;
+
+const ACCEPTED: &str = "Accepted";
+const NOT_UNDERSTOOD: &str = "NotUnderstood";
+
+/// Objects that were not understood, and why.
+pub(super) type Refused = BTreeMap<(Interest, Arc<str>), String>;
+
+impl Host {
+    /// An object was understood, or why it was not: its owner is told when that is news.
+    pub(super) fn judge(&mut self, interest: Interest, name: &str, why: Option<String>) {
+        let key = (interest, Arc::from(name));
+        if self.refused.get(&key) == why.as_ref() {
+            return;
+        }
+        self.tally.is_news();
+        let Some(why) = why else { return drop(self.refused.remove(&key)) };
+        tracing::warn!(kind = ?interest, name, why, "cannot be understood");
+        self.refused.insert(key, why.clone());
+        if let Some(about) = self.object_named(interest, name) {
+            let kind = self.sources.resource(interest).map(|kind| kind.kind.clone());
+            let about = ObjectReference {
+                api_version: Some("muster.sh/v1alpha1".to_owned()),
+                kind,
+                name: Some(name.to_owned()),
+                uid: about.metadata.uid.clone(),
+                ..ObjectReference::default()
+            };
+            self.cry_about(about, EventType::Warning, (NOT_UNDERSTOOD, "Read"), &why);
+        }
+    }
+
+    /// Whether an object is there that was not understood.
+    pub(super) fn is_refused(&self, interest: Interest, name: &str) -> bool {
+        self.refused.contains_key(&(interest, Arc::from(name)))
+    }
+
+    pub(super) fn object_named(
+        &self,
+        interest: Interest,
+        name: &str,
+    ) -> Option<&Arc<DynamicObject>> {
+        self.mirror.others.get(&self.sources.of(interest)?)?.get(name)
+    }
+
+    /// A cluster has one topology: the first by name that can be understood.
+    pub(super) fn judge_topologies(&mut self) {
+        let mut first: Option<String> = None;
+        for moved in self.all_of(Interest::Topology) {
+            let Some(object) = &moved.is else { continue };
+            let why = match (read("Topology", object), &first) {
+                (Err(why), _) => Some(why),
+                (Ok(_), Some(first)) => {
+                    Some(format!("a cluster has one topology, and that is {first}"))
+                }
+                (Ok(_), None) => {
+                    first = Some(object.name_any());
+                    None
+                }
+            };
+            self.judge(Interest::Topology, &moved.key, why);
+        }
+    }
+
+    /// What is said of an object, and whether that is so: without since when, which follows from what it says already.
+    pub(super) fn judgement(&self, interest: Interest, object: &DynamicObject) -> Value {
+        let why = self.refused.get(&(interest, Arc::from(object.name_any())));
+        json!({
+            "type": ACCEPTED,
+            "status": if why.is_none() { "True" } else { "False" },
+            "reason": if why.is_none() { "Understood" } else { NOT_UNDERSTOOD },
+            "message": why.map_or("", String::as_str),
+            "observedGeneration": object.metadata.generation,
+        })
+    }
+
+    /// The same with since when.
+    pub(super) fn since(&self, mut judgement: Value, object: &DynamicObject) -> Value {
+        let before = object.data["status"]["conditions"].as_array();
+        let same =
+            |one: &&Value| one["type"] == judgement["type"] && one["status"] == judgement["status"];
+        let since = before.and_then(|all| all.iter().find(same));
+        let since = since.and_then(|one| one.get("lastTransitionTime")).cloned();
+        judgement["lastTransitionTime"] = since.unwrap_or_else(|| json!(Stamp(self.now())));
+        judgement
+    }
+}

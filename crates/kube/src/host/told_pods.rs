@@ -1,0 +1,97 @@
+//! What the pods of a gang are told while they wait: the condition `PodScheduled`, which autoscalers read too.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Pod as AnyPod;
+use kube::api::{Api, Patch, PatchParams};
+use muster_core::gang::ProvisioningMode;
+use muster_core::verdict::Verdict;
+use serde_json::json;
+
+use super::Host;
+use super::orders::parts;
+use super::status::{QUEUE_CLOSED, TIED, Told, UNKNOWN_QUEUE};
+
+impl Host {
+    /// Whether nodes would help a gang that Muster cannot get: what another autoscaler has to know, and nothing else is. It
+    /// is never so for who waits for room under a limit, for others to move, or for nodes that Muster gets itself, and
+    /// who wants no nodes bought wants none of others either.
+    pub(super) fn needs_others_nodes(&self, name: &str, verdict: &Verdict, told: &Told) -> bool {
+        let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
+        let buys = gang.is_some_and(|gang| gang.spec.provisioning.mode != ProvisioningMode::Never);
+        buys && told.reason != TIED && verdict.lacks_unoffered_nodes()
+    }
+
+    /// Why the pods of a gang are nowhere, in one word; none when they are about to be somewhere. To every autoscaler
+    /// `Unschedulable` means that one more node would help this pod.
+    pub(super) fn reason_for_pods(
+        &self,
+        name: &str,
+        verdict: &Verdict,
+        told: &Told,
+    ) -> Option<&'static str> {
+        match verdict {
+            Verdict::Waiting { .. } | Verdict::Impossible { .. } => Some(match told.reason {
+                reason @ (TIED | UNKNOWN_QUEUE | QUEUE_CLOSED) => reason,
+                _ if self.needs_others_nodes(name, verdict, told) => "Unschedulable",
+                _ => "WaitingForTurn",
+            }),
+            Verdict::Provisioning { .. } => Some("WaitingForNodes"),
+            Verdict::Admitted | Verdict::Running | Verdict::Stopping => None,
+        }
+    }
+
+    /// Pods of a gang that waits are told why.
+    pub(super) fn write_pods(
+        &mut self,
+        name: &Arc<str>,
+        lane: &Arc<str>,
+        verdict: &Verdict,
+        told: &Told,
+    ) {
+        if let Some(reason) = self.reason_for_pods(name, verdict, told) {
+            self.tell_pods(name, lane, reason, &told.message);
+        }
+    }
+
+    /// Tells the pods of a gang that are nowhere why that is so.
+    pub(super) fn tell_pods(
+        &mut self,
+        name: &Arc<str>,
+        lane: &Arc<str>,
+        reason: &'static str,
+        message: &str,
+    ) {
+        let Some(group) = self.groups.get(name) else { return };
+        let mut writes = Vec::new();
+        for key in self.standing(group).free {
+            // To others a pod with a gate is not there yet, and that is the word they know for it.
+            let gated = self.mirror.pods.get(&key).is_some_and(|pod| pod.has_gate());
+            let reason = if gated { "SchedulingGated" } else { reason };
+            let same = |(was, said): &(&str, String)| *was == reason && said == message;
+            if self.written.pods.get(&key).is_some_and(same) {
+                continue;
+            }
+            self.written.pods.insert(key.clone(), (reason, message.to_owned()));
+            let patch = json!({"status": {"conditions": [{
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": jiff::Timestamp::now().round(jiff::Unit::Second).map(|at| at.to_string()).unwrap_or_default(),
+            }]}});
+            let hands = self.hands.clone();
+            writes.push(async move {
+                let (namespace, pod) = parts(&key);
+                let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
+                let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
+                // One that was bound or is gone meanwhile needs no reason any more.
+                let _ = hands.settle(|| pods.patch_status(pod, &params, &patch)).await;
+            });
+        }
+        if !writes.is_empty() {
+            self.lanes.write(lane, async move { drop(join_all(writes).await) });
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Muster's kinds on a real server: what it refuses and in which words, what they are called for short, and how lists of
+//! them read.
+
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use muster_testkit::cluster::{Cluster, Role};
+use serde_json::{Value, json};
+
+use crate::stage::small_cluster;
+use crate::words::POOL;
+
+async fn ask(cluster: &Cluster, path: &str, accept: &str) -> Value {
+    let request = http::Request::get(path).header("accept", accept).body(Vec::new());
+    let client = cluster.client(Role::Admin).await;
+    client.request(request.expect("a request")).await.expect("an answer")
+}
+
+/// What the server has against an object.
+async fn refused(cluster: &Cluster, yaml: &str) -> String {
+    let error = cluster.apply(yaml).await.expect_err("it is wrong");
+    let kube::Error::Api(status) = (match error {
+        muster_testkit::cluster::ApplyError::Refused(_, error) => error,
+        other => panic!("{other}"),
+    }) else {
+        panic!("nobody answers")
+    };
+    status.message
+}
+
+fn pool(more: &str) -> String {
+    POOL.replace("idleAfter: 10s", &format!("idleAfter: 10s\n  {more}"))
+}
+
+fn of(kind: &str, spec: &str) -> String {
+    let namespace = if kind == "Gang" { ", namespace: default" } else { "" };
+    format!(
+        "apiVersion: muster.sh/v1alpha1\nkind: {kind}\nmetadata: {{name: bad{namespace}}}\nspec: {spec}\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_refused_by_the_server_in_words_that_name_the_field() {
+    let Some(cluster) = small_cluster(0).await else { return };
+    let cron = "schedules: [{cron: 'at noon', duration: 1h, nodes: 2}]";
+    let cases = [
+        (pool(cron), "spec.schedules[0].cron", "five fields"),
+        (
+            of(
+                "Pool",
+                "{tier: spot, provider: {karpenter: {nodeClassRef: {group: g, kind: k, name: none}}}}",
+            ),
+            "spec",
+            "can do without offerings",
+        ),
+        (
+            of("Pool", "{tier: spot, provider: {local: {}}, buffer: {nodes: 1, percent: 5}}"),
+            "spec.buffer",
+            "at most 1",
+        ),
+        (of("Queue", "{weight: 0}"), "spec.weight", "greater than or equal to 1"),
+        (of("Queue", "{timeSlice: 0s}"), "spec.timeSlice", ""),
+        (of("Queue", "{limit: {cpu: lots}}"), "spec.limit", ""),
+        (
+            of("Topology", "{levels: [{name: node, label: a/b}]}"),
+            "spec.levels[0]",
+            "last level of every tree",
+        ),
+        (
+            of("Topology", "{levels: [{name: a, label: x}, {name: b, label: x}]}"),
+            "spec.levels",
+            "its own label",
+        ),
+        (of("Gang", "{roles: []}"), "spec.roles", "at least 1"),
+        (of("Gang", "{roles: [{name: Worker_A, min: 1}]}"), "spec.roles[0].name", ""),
+        (
+            of(
+                "Order",
+                "{number: 1, gang: {namespace: a, name: b}, seats: [{role: w}], deadline: '2026-01-01T00:00:00Z'}",
+            ),
+            "spec.seats[0]",
+            "on a node or on a claim",
+        ),
+    ];
+    let mut unclear = Vec::new();
+    for (yaml, field, words) in cases {
+        let said = refused(&cluster, &yaml).await;
+        if !said.contains(field) || !said.contains(words) {
+            unclear.push(format!("{field}, {words}: {said}"));
+        }
+    }
+    assert!(unclear.is_empty(), "{}", unclear.join("\n"));
+    // What is set once stays.
+    cluster.apply(POOL).await.expect("it is good");
+    let said = refused(&cluster, &POOL.replace("tier: on-demand", "tier: spot")).await;
+    assert!(said.contains("spec.tier") && said.contains("does not change"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_its_kinds_read_well() {
+    let Some(cluster) = small_cluster(0).await else { return };
+    let names = ask(&cluster, "/apis/muster.sh/v1alpha1", "application/json").await;
+    let all = names["resources"].as_array().expect("kinds");
+    let kinds = all.iter().filter(|kind| !kind["name"].as_str().is_some_and(|n| n.contains('/')));
+    let mut short: Vec<String> =
+        kinds.map(|kind| format!("{} {}", kind["name"], kind["shortNames"])).collect();
+    short.sort();
+    let short: Vec<String> = short.iter().map(|kind| kind.replace('"', "")).collect();
+    let known = ["gangs [gg]", "orders [mo]", "pools [mpool]", "queues [mq]", "topologies [mtopo]"];
+    assert_eq!(short, known);
+    cluster.apply(POOL).await.expect("a pool");
+    cluster.apply(&of("Queue", "{weight: 3, parent: org}")).await.expect("a queue");
+    cluster
+        .apply(&of("Gang", "{queue: bad, roles: [{name: worker, min: 8}]}"))
+        .await
+        .expect("a gang");
+    let order = "{number: 7, gang: {namespace: default, name: bad}, seats: [{role: w, node: n0}], deadline: '2026-01-01T00:00:00Z'}";
+    cluster.apply(&of("Order", order)).await.expect("an order");
+    let statuses = [
+        ("Pool", "gpu", json!({"nodes": 2, "ready": 1, "gpus": 16, "hourlySpend": 196.5})),
+        ("Queue", "bad", json!({"heldGpus": 64, "waiting": 3, "running": 1})),
+        (
+            "Gang",
+            "bad",
+            json!({"phase": "Waiting", "reason": "NoRoom", "message": "no room", "progress": "0/8", "position": 2}),
+        ),
+        ("Order", "bad", json!({"phase": "Assembling", "ready": 1, "total": 2, "progress": "1/2"})),
+    ];
+    for (kind, name, status) in statuses {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("muster.sh", "v1alpha1", kind));
+        let client = cluster.client(Role::Admin).await;
+        let objects: Api<DynamicObject> = match kind {
+            "Gang" => Api::namespaced_with(client, "default", &resource),
+            _ => Api::all_with(client, &resource),
+        };
+        let patch = Patch::Merge(json!({ "status": status }));
+        objects.patch_status(name, &PatchParams::default(), &patch).await.expect("a status");
+    }
+    let mut tables = Vec::new();
+    for kind in ["gangs", "orders", "pools", "queues"] {
+        tables.push(table(&cluster, kind).await);
+    }
+    let known = [
+        "Name | Queue | Phase | Ready | Nodes | Why\n  bad | bad | Waiting | 0/8 | null | NoRoom",
+        "Name | Gang | Phase | Ready | Deadline\n  bad | bad | Assembling | 1/2 | 2026-01-01T00:00:00Z",
+        "Name | Tier | Nodes | GPUs | Spend\n  gpu | on-demand | 2 | 16 | 196.5",
+        "Name | Parent | Weight | Held | Waiting\n  bad | org | 3 | 64 | 3",
+    ];
+    assert_eq!(tables, known);
+}
+
+/// A list as `kubectl get` shows it, but for how old things are.
+async fn table(cluster: &Cluster, kind: &str) -> String {
+    let path = format!("/apis/muster.sh/v1alpha1/{kind}");
+    let table = ask(cluster, &path, "application/json;as=Table;v=v1;g=meta.k8s.io").await;
+    let columns = table["columnDefinitions"].as_array().expect("columns");
+    let shown: Vec<usize> = (0..columns.len())
+        .filter(|at| columns[*at]["priority"] == 0 && columns[*at]["name"] != "Age")
+        .collect();
+    let text = |cell: &Value| cell.as_str().map_or_else(|| cell.to_string(), str::to_owned);
+    let heads: Vec<String> = shown.iter().map(|at| text(&columns[*at]["name"])).collect();
+    let row: Vec<String> = shown.iter().map(|at| text(&table["rows"][0]["cells"][*at])).collect();
+    format!("{}\n  {}", heads.join(" | "), row.join(" | "))
+}

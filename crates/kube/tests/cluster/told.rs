@@ -1,0 +1,211 @@
+//! What autoscalers and people read: `Unschedulable` where another's node would help and nowhere else, events on pods, and
+//! what became of objects that make no sense.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::events::v1::Event;
+use kube::ResourceExt;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::runtime::watcher;
+use muster_testkit::cluster::{Cluster, Role};
+
+use crate::controller::Controller;
+use crate::stage::{bound_of, cluster, small_cluster, submit};
+use crate::words::{POOL, job, pod};
+
+/// Every reason that pods were ever told, by pod.
+#[derive(Clone, Default)]
+struct Reasons(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
+
+impl Reasons {
+    /// Watches from now on.
+    async fn watch(cluster: &Cluster) -> Self {
+        let all = Self::default();
+        let pods: Api<Pod> = Api::all(cluster.client(Role::Observer).await);
+        let told = all.clone();
+        tokio::spawn(async move {
+            let mut seen = std::pin::pin!(watcher(pods, watcher::Config::default()));
+            while let Some(Ok(event)) = seen.next().await {
+                let (watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event else {
+                    continue;
+                };
+                let conditions = pod.status.iter().flat_map(|status| &status.conditions).flatten();
+                let placed = conditions.filter(|one| one.type_ == "PodScheduled");
+                let reasons = placed.filter_map(|one| one.reason.clone());
+                told.0
+                    .lock()
+                    .expect("nobody panics")
+                    .entry(pod.name_any())
+                    .or_default()
+                    .extend(reasons);
+            }
+        });
+        all
+    }
+
+    /// What pods whose name begins so were told.
+    fn of(&self, begin: &str) -> Vec<String> {
+        let all = self.0.lock().expect("nobody panics");
+        all.iter()
+            .filter(|(pod, _)| pod.starts_with(begin))
+            .flat_map(|(_, told)| told.clone())
+            .collect()
+    }
+}
+
+const QUEUE: &str = "
+apiVersion: muster.sh/v1alpha1
+kind: Queue
+metadata: {name: small}
+spec: {limit: {nvidia.com/gpu: 8}}
+";
+
+fn in_queue(gang: &str, at: u32, of: u32, queue: &str) -> String {
+    let marks =
+        format!("muster.sh/gang: {gang}, muster.sh/gang-size: '{of}', muster.sh/queue: {queue}");
+    pod(&format!("{gang}-{at}"), 8, "", &marks, "")
+}
+
+async fn events_of(cluster: &Cluster, kind: &str, name: &str, reason: &str) -> Vec<Event> {
+    let events: Api<Event> = Api::all(cluster.client(Role::Observer).await);
+    let mut all =
+        events.list(&ListParams::default()).await.map(|all| all.items).unwrap_or_default();
+    all.retain(|one| {
+        let about = one.regarding.clone().unwrap_or_default();
+        about.kind.as_deref() == Some(kind)
+            && about.name.as_deref() == Some(name)
+            && one.reason.as_deref() == Some(reason)
+    });
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_quota_or_for_nodes_of_muster_is_never_called_unschedulable() {
+    let Some(cluster) = cluster().await else { return };
+    let reasons = Reasons::watch(&cluster).await;
+    cluster.apply(QUEUE).await.expect("a queue");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    // Nothing is there: from zero, whoever brings nodes must be asked. A pool that cannot help silences nobody.
+    submit(&cluster, &in_queue("first", 0, 1, "small")).await;
+    cluster
+        .until("it is unschedulable", async || {
+            reasons.of("first").contains(&"Unschedulable".to_owned()).then_some(())
+        })
+        .await;
+    cluster.apply(POOL).await.expect("a pool");
+    cluster
+        .until("it is bound", async || (bound_of(&cluster, "first").await == 1).then_some(()))
+        .await;
+    // Its queue is full now; and a Job gets its nodes from the pool.
+    submit(&cluster, &in_queue("second", 0, 1, "small")).await;
+    submit(&cluster, &job("bought", 2, 8)).await;
+    cluster
+        .until("they are bound", async || (bound_of(&cluster, "bought").await == 2).then_some(()))
+        .await;
+    cluster
+        .until("quota is told", async || {
+            reasons.of("second").contains(&"WaitingForTurn".to_owned()).then_some(())
+        })
+        .await;
+    for gang in ["second", "bought"] {
+        let told = reasons.of(gang);
+        assert!(!told.contains(&"Unschedulable".to_owned()), "{gang}: {told:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_have_events_of_their_gang_also_while_members_are_missing() {
+    let Some(cluster) = small_cluster(4).await else { return };
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    submit(&cluster, &in_queue("train", 0, 4, "default")).await;
+    cluster
+        .until("the pod says that members are missing", async || {
+            events_of(&cluster, "Pod", "train-0", "WaitingForMembers").await.first().cloned()
+        })
+        .await;
+    for at in 1..4 {
+        submit(&cluster, &in_queue("train", at, 4, "default")).await;
+    }
+    for at in 0..3 {
+        let told = cluster
+            .until("pods say where they are", async || {
+                events_of(&cluster, "Pod", &format!("train-{at}"), "Scheduled").await.pop()
+            })
+            .await;
+        assert!(told.note.is_some_and(|note| note.contains("assigned to n")));
+    }
+    // Three are enough for those who look, and the same is told once.
+    assert!(events_of(&cluster, "Pod", "train-3", "Scheduled").await.is_empty());
+    assert_eq!(events_of(&cluster, "Pod", "train-0", "WaitingForMembers").await.len(), 1);
+    // A queue that nobody made is named.
+    submit(&cluster, &in_queue("lost", 0, 1, "nowhere")).await;
+    let told = cluster
+        .until("the pod says which queue is missing", async || {
+            events_of(&cluster, "Pod", "lost-0", "UnknownQueue").await.pop()
+        })
+        .await;
+    assert!(told.note.is_some_and(|note| note.contains("nowhere")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_makes_no_sense_says_so_and_nobody_else_is_stopped() {
+    let Some(cluster) = small_cluster(1).await else { return };
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let bad = POOL.replace(
+        "idleAfter: 10s",
+        "idleAfter: 10s\n  schedules: [{cron: '99 * * * *', duration: 1h, nodes: 1}]",
+    );
+    cluster.apply(&bad).await.expect("the server takes it");
+    let orphan = QUEUE
+        .replace("small", "orphan")
+        .replace("{limit: {nvidia.com/gpu: 8}}", "{parent: nobody}");
+    cluster.apply(&orphan).await.expect("the server takes it");
+    let second = "apiVersion: muster.sh/v1alpha1\nkind: Topology\nmetadata: {name: NAME}\nspec: {levels: [{name: rack, label: example.com/rack}]}\n";
+    for name in ["first", "second"] {
+        cluster.apply(&second.replace("NAME", name)).await.expect("a topology");
+    }
+    submit(&cluster, &in_queue("train", 0, 1, "default")).await;
+    cluster
+        .until("others start", async || (bound_of(&cluster, "train").await == 1).then_some(()))
+        .await;
+    let said = until_accepted(&cluster, "Pool", "gpu", "False").await;
+    assert!(said.contains("spec.schedules") && said.contains("cron"), "{said}");
+    let said = until_accepted(&cluster, "Queue", "orphan", "False").await;
+    assert!(said.contains("nobody"), "{said}");
+    until_accepted(&cluster, "Topology", "first", "True").await;
+    let said = until_accepted(&cluster, "Topology", "second", "False").await;
+    assert!(said.contains("first"), "{said}");
+    for (kind, name) in [("Pool", "gpu"), ("Queue", "orphan"), ("Topology", "second")] {
+        cluster
+            .until(&format!("{kind} {name} has an event"), async || {
+                events_of(&cluster, kind, name, "NotUnderstood").await.pop()
+            })
+            .await;
+    }
+    // What is mended is well.
+    cluster.apply(POOL).await.expect("it is good");
+    cluster.apply(&QUEUE.replace("small", "nobody")).await.expect("it is good");
+    until_accepted(&cluster, "Pool", "gpu", "True").await;
+    until_accepted(&cluster, "Queue", "orphan", "True").await;
+}
+
+/// What an object says of itself, once it is so, of the spec as it is.
+async fn until_accepted(cluster: &Cluster, kind: &str, name: &str, status: &str) -> String {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("muster.sh", "v1alpha1", kind));
+    let objects: Api<DynamicObject> =
+        Api::all_with(cluster.client(Role::Observer).await, &resource);
+    cluster
+        .until(&format!("{kind} {name} is accepted: {status}"), async || {
+            let object = objects.get(name).await.ok()?;
+            let said = &object.data["status"];
+            let seen = said["observedGeneration"].as_i64() == object.metadata.generation;
+            let accepted =
+                said["conditions"].as_array()?.iter().find(|one| one["type"] == "Accepted")?;
+            let is_so = accepted["status"] == status && seen;
+            is_so.then(|| accepted["message"].as_str().unwrap_or_default().to_owned())
+        })
+        .await
+}
