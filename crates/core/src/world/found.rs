@@ -4,9 +4,8 @@
 //! What is found is true whether it fits or not. Nothing here is refused for want of room or quota; what is too much
 //! counts all the same, so that nobody else is put on top of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use super::World;
 use crate::device::DeviceSet;
@@ -80,6 +79,35 @@ impl World {
             Seat { devices, node, role, members: 1 }
         };
         (0..members).map(one).collect()
+    }
+
+    /// Members that were found on a node while it did not show their devices have some as soon as it does: nobody else is
+    /// to be put on top of them.
+    pub(super) fn give_devices(&mut self, node: NodeIdx) {
+        let settled = |id: &GangId| {
+            let gang = self.gang(*id).filter(|gang| gang.resize.is_none());
+            gang.filter(|_| !self.making_way.contains_key(id))
+        };
+        let mut lack: Vec<(GangId, usize, u16, u16)> = Vec::new();
+        for (id, _) in &self.row(node).gangs {
+            let Some(gang) = settled(id) else { continue };
+            for (at, seat) in gang.seats.iter().enumerate() {
+                let (gpus, share) = self.signature(gang.sigs[usize::from(seat.role)]).gpu();
+                if seat.node == node && gpus > 0 && seat.devices.is_empty() {
+                    lack.push((*id, at, gpus, share));
+                }
+            }
+        }
+        if lack.is_empty() {
+            return;
+        }
+        let mut free = self.states.get(self.row(node).state).devices.clone();
+        for (id, at, gpus, share) in lack {
+            if let Some(devices) = free.take(gpus, share) {
+                self.gang_mut(id).seats[at].devices = devices;
+            }
+        }
+        self.recount(node);
     }
 
     /// A gang has waited for longer than it is known. Clocks of hosts differ, so never for less than nothing.
@@ -226,7 +254,7 @@ impl World {
         kinds: &[Signature],
         sitting: &[Sitting],
     ) -> Option<Vec<Seat>> {
-        let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
+        let mut states: BTreeMap<NodeIdx, NodeState> = BTreeMap::new();
         let mut seats: Vec<Seat> = Vec::new();
         for Sitting { role, node, members } in sitting.iter().copied() {
             self.node(node).filter(|_| !self.row(node).cramped)?;

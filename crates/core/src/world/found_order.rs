@@ -1,6 +1,6 @@
 //! Orders that were placed before a restart go on: with claims that are ready by now, with claims that were never asked for.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 use super::World;
 use super::orders::{has_leavers, present, seat_on, seats_on_claim};
@@ -48,7 +48,7 @@ impl World {
     /// Gives seats on nodes that are here other devices, where theirs are taken and others are not: which device a member
     /// of whom has was not written down, and those who were found first took the first there were.
     fn pick_devices(&self, spec: &mut OrderSpec) {
-        let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
+        let mut states: BTreeMap<NodeIdx, NodeState> = BTreeMap::new();
         let gang = self.gang(spec.gang).expect("checked by who asks");
         for at in 0..spec.reservations.len() {
             let reservation = spec.reservations[at];

@@ -56,6 +56,7 @@ impl World {
             row.node.idle_since = now;
         }
         self.list(idx);
+        self.give_devices(idx);
         self.mistrust(idx);
         if let Some(claim) = spec.claim {
             self.claim_has_node(claim, idx, usable);

@@ -21,7 +21,7 @@ use crate::seeds::Rng;
 
 /// The next thing to happen.
 pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
-    match rng.below(25) {
+    match rng.below(26) {
         0..4 => Event::NodeSeen(node(rng)),
         4 => Event::NodeGone(format!("n{}", rng.below(8)).into()),
         5 if rng.percent(25) => Event::QueueGone(queue(rng).name),
@@ -34,7 +34,30 @@ pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
         15 | 16 => Event::Decided(decision(rng, world)),
         17..20 => Event::Decided(supply(rng, world)),
         22 => ahead(rng),
+        25 => found(rng, world),
         _ => gang_event(rng, world),
+    }
+}
+
+/// What whoever decided before has left.
+fn found(rng: &mut Rng, world: &World) -> Event {
+    let time = Time::ZERO + Span::secs(rng.below(300) as u64);
+    match rng.below(8) {
+        0 => Event::NodeIdle { name: format!("n{}", rng.below(8)).into(), since: time },
+        1 => {
+            let (gang, since) = (some_gang(rng, world), time + Span::secs(rng.below(60) as u64));
+            Event::GangWaits { gang, submitted: time, since }
+        }
+        2 => {
+            let claim = ClaimId(world.next_claim().0 + rng.below(3) as u32);
+            let offering = OfferingRef { pool: PoolIdx(rng.below(2) as u16), slot: 0 };
+            let launched = rng.percent(50).then_some(time);
+            Event::ClaimFound { claim, offering, asked: time, launched }
+        }
+        _ => match placement(rng, world) {
+            Action::Order(order) => Event::OrderFound { order, placed: time, top_ups: 1 },
+            action => Event::Decided(action),
+        },
     }
 }
 

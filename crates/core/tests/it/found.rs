@@ -76,6 +76,25 @@ fn who_turns_out_to_be_other_members_has_the_room_it_had_and_what_is_free() {
 }
 
 #[test]
+fn members_found_on_a_node_that_shows_no_devices_have_them_when_it_does() {
+    let mut books = Books::new();
+    let dark = build::node("a1", 0, &[]);
+    books.ok(Event::NodeSeen(dark)).gang(build::gang("train", 1, 4)).gang(build::gang("o", 1, 8));
+    let event = found(&books, "train", &[("a1", 1)]);
+    books.ok(event).node("a1", 8);
+    assert_snapshot!(books.show(), @"
+    node a1: 4 of 8 gpus, 99 cores free, 1 seats
+    queue default: 4 gpus
+    gang train since 0s: Running, 0 restarts, 0 failed
+    gang o since 0s: Waiting, 0 restarts, 0 failed
+    ");
+    assert_eq!(books.admit("o", &[("a1", 0xff)]), Err(Stale::Seat.into()));
+    let train = books.id("train");
+    books.ok(Event::GangEnded(train));
+    assert_eq!(books.admit("o", &[("a1", 0xff)]), Ok(()));
+}
+
+#[test]
 fn members_that_are_done_leave_their_seats_and_the_others_stay() {
     let mut books = Books::new();
     books.node("a1", 8).node("a2", 8).gang(build::gang("train", 3, 4));

@@ -250,3 +250,18 @@ async fn a_node_of_an_autoscaler_is_held_while_its_pool_is_away() {
     assert!(!stage.host.lanes.is_busy("node node-7"), "it was let go under somebody");
     assert!(stage.host.is_of_autoscaler(ClaimId(7)), "and would be removed as what it is not");
 }
+
+#[tokio::test]
+async fn who_is_seen_on_a_node_in_the_turn_that_the_node_is_seen_has_its_room() {
+    for waiting in ["a-waits", "z-waits"] {
+        let mut stage = Rehearsal::new();
+        stage.see(alone(waiting));
+        stage.show(node("n0"), false);
+        stage.show(on(alone("m-runs"), "n0"), false);
+        stage.host.turn();
+        let name = |pod: &str| format!("team/{pod}.pod");
+        let phases = [waiting, "m-runs"].map(|pod| stage.phase(&name(pod)).cloned());
+        assert!(matches!(phases[0], Some(Phase::Waiting)), "{phases:?}");
+        assert!(matches!(phases[1], Some(Phase::Running { .. })), "{phases:?}");
+    }
+}
