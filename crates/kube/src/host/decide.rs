@@ -148,7 +148,10 @@ impl Host {
             Action::Resize { gang, .. } => self.begin_resize(*gang),
             Action::Stop { gang, .. } => {
                 let name = self.world.gang(*gang).map(|gang| gang.spec.name.clone());
-                self.dirty.gangs.extend(name);
+                if let Some(name) = name {
+                    self.announce_stop(&name, *gang);
+                    self.dirty.gangs.insert(name);
+                }
             }
             // Nobody new is put there; that is all.
             Action::Retire { .. } | Action::Park { .. } => {}

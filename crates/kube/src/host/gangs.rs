@@ -161,8 +161,15 @@ impl Host {
             // What runs stays as it was taken in.
             Err(refusal) if known => {
                 tracing::debug!(gang = &**name, %refusal, "not changed");
-                self.groups.get_mut(name).expect("just seen").is_unlike = true;
                 self.keep_roles(name, &spec);
+                let group = self.groups.get(name).expect("just seen");
+                let waits = |key: &Key| {
+                    let pod = self.mirror.pods.get(key);
+                    pod.is_some_and(|pod| !pod.is_over() && pod.node().is_none())
+                };
+                let has_no_seat = |key: &Key| waits(key) && !group.roles.contains_key(key);
+                let is_unlike = group.pods.iter().any(has_no_seat);
+                self.groups.get_mut(name).expect("just seen").is_unlike = is_unlike;
             }
             Err(refusal) => self.groups.refuse(name, refusal),
         }

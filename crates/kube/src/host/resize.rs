@@ -76,6 +76,8 @@ impl Host {
                 self.leave_empty_seats(name, id, standing);
             }
             self.record(name, id);
+            // What it became meanwhile was not taken in.
+            self.dirty.gangs.insert(name.clone());
         }
     }
 

@@ -3,6 +3,7 @@
 //! Written when it changes, and not more often than a person reads: a verdict that counts seconds would be written
 //! every cycle.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,8 @@ pub(super) struct Written {
     /// Whether it was too early to look again.
     is_put_off: bool,
     gangs: FxHashMap<Arc<str>, Last>,
+    /// Gangs of which it was said that they are stopped, and whose status may not say so yet.
+    stops: BTreeSet<Arc<str>>,
     pub(super) pods: FxHashMap<Key, (&'static str, String)>,
 }
 
@@ -164,7 +167,8 @@ impl Host {
                 self.unwritten = true;
                 continue;
             }
-            if is_new {
+            let is_said = self.written.stops.remove(&name) && told.phase == GangPhase::Stopping;
+            if is_new && !is_said {
                 self.announce(&name, told.phase, &told.message);
             }
             self.write_pods(&name, &pods, verdict, &told);
@@ -210,6 +214,13 @@ impl Host {
             self.write_gang(&name, &state, &told);
             self.written.gangs.insert(name, Last { told, at: Instant::now() });
         }
+    }
+
+    /// A gang is stopped for another's sake. That is said at once: it may be over before its status is looked at again.
+    pub(super) fn announce_stop(&mut self, name: &Arc<str>, id: GangId) {
+        let message = self.told_of(id, &Verdict::Stopping).message;
+        self.announce(name, GangPhase::Stopping, &message);
+        self.written.stops.insert(name.clone());
     }
 
     pub(super) fn told_of(&self, id: GangId, verdict: &Verdict) -> Told {
@@ -409,6 +420,7 @@ impl Host {
     /// A gang or a pod is no more.
     pub(super) fn unwrite(&mut self, name: &str) {
         self.written.gangs.remove(name);
+        self.written.stops.remove(name);
     }
 
     pub(super) fn unwrite_pod(&mut self, key: &str) {

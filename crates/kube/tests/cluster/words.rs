@@ -1,5 +1,7 @@
 //! Manifests, as short as tests want them.
 
+use muster_testkit::cluster::UID_OF_OWNER;
+
 use crate::observer::{GANG, LEAST};
 
 /// A pool of 8-GPU nodes in two zones.
@@ -112,7 +114,7 @@ spec:
 /// The same, made by another object: its version, kind and name.
 pub(crate) fn owned(yaml: &str, (version, kind, name): (&str, &str, &str)) -> String {
     let owner = format!(
-        "ownerReferences: [{{apiVersion: {version}, kind: {kind}, name: {name}, uid: 00000000-0000-4000-8000-000000000001, controller: true}}],"
+        "ownerReferences: [{{apiVersion: {version}, kind: {kind}, name: {name}, uid: {UID_OF_OWNER}, controller: true}}],"
     );
     yaml.replacen("metadata: {", &format!("metadata: {{{owner} "), 1)
 }

@@ -45,8 +45,12 @@ impl Cluster {
     }
 }
 
-async fn apply_one(client: &Client, object: DynamicObject) -> Result<(), ApplyError> {
+/// The UID that manifests name of an owner whose own nobody knows before it is made: it is looked up.
+pub const UID_OF_OWNER: &str = "00000000-0000-4000-8000-000000000001";
+
+async fn apply_one(client: &Client, mut object: DynamicObject) -> Result<(), ApplyError> {
     let types = object.types.clone().ok_or(ApplyError::Typeless)?;
+    name_owners(client, &mut object).await;
     let name = object.name_any();
     let title = format!("{} {name}", types.kind);
     let refused = |error| ApplyError::Refused(title.clone(), error);
@@ -61,6 +65,20 @@ async fn apply_one(client: &Client, object: DynamicObject) -> Result<(), ApplyEr
         tokio::time::timeout(SERVED_WITHIN, served).await.map_err(late)?;
     }
     Ok(())
+}
+
+/// Has an object name the owners that are there by their UIDs. Of those that are not, and never were, none is known.
+async fn name_owners(client: &Client, object: &mut DynamicObject) {
+    let namespace = object.metadata.namespace.clone();
+    for owner in object.metadata.owner_references.iter_mut().flatten() {
+        if owner.uid != UID_OF_OWNER {
+            continue;
+        }
+        let types = TypeMeta { api_version: owner.api_version.clone(), kind: owner.kind.clone() };
+        let Ok(api) = api_of(client, &types, namespace.as_deref()).await else { continue };
+        let found = api.get_opt(&owner.name).await.ok().flatten();
+        owner.uid = found.and_then(|found| found.uid()).unwrap_or(owner.uid.clone());
+    }
 }
 
 async fn api_of(

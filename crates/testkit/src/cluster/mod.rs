@@ -21,7 +21,7 @@ mod start;
 mod until;
 mod version;
 
-pub use apply::ApplyError;
+pub use apply::{ApplyError, UID_OF_OWNER};
 pub use parts::Part;
 pub use role::Role;
 pub use setup::Setup;

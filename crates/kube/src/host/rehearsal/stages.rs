@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Rehearsal;
 use super::cases::on;
-use super::objects::{alone, node};
+use super::objects::{alone, node, pod, spec};
 use crate::host::Told;
 
 const SPARK: &str = "team/spark-pi-pg.volcano";
@@ -229,4 +229,60 @@ async fn a_group_that_is_part_of_another_waits_and_says_so() {
     assert!(why.is_some_and(|(why, _)| why.contains("composite group tree")));
     stage.see(group(Value::Null));
     assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
+}
+
+/// A pod of the RayCluster `ray`, with four GPUs.
+fn ray_pod(name: &str, group: &str) -> Value {
+    let mut pod = pod(name, ("ray.io/v1", "RayCluster", "ray"));
+    let kind = if group == "headgroup" { "head" } else { "worker" };
+    pod["metadata"]["labels"] =
+        json!({"ray.io/cluster": "ray", "ray.io/group": group, "ray.io/node-type": kind});
+    pod["spec"] = ray_spec();
+    pod
+}
+
+fn ray_spec() -> Value {
+    let mut spec = spec();
+    let amounts = json!({"cpu": "1", "nvidia.com/gpu": "4"});
+    spec["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
+    spec
+}
+
+#[tokio::test]
+async fn who_gets_more_members_while_it_grows_gets_these_too() {
+    const RAY: &str = "team/ray.raycluster";
+    let mut stage = Rehearsal::new();
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    let template = json!({"spec": ray_spec()});
+    stage.show(
+        json!({
+            "apiVersion": "ray.io/v1", "kind": "RayCluster",
+            "metadata": {"name": "ray", "namespace": "team", "uid": "ray"},
+            "spec": {
+                "enableInTreeAutoscaling": true, "headGroupSpec": {"template": template},
+                "workerGroupSpecs": [{
+                    "groupName": "gpu", "replicas": 1, "minReplicas": 1, "maxReplicas": 3,
+                    "template": template,
+                }],
+            },
+        }),
+        false,
+    );
+    stage.show(ray_pod("ray-head", "headgroup"), false);
+    stage.see(ray_pod("ray-gpu-0", "gpu"));
+    let bind = |stage: &mut Rehearsal, name: &str, group: &str| {
+        // Of every change it is written down where members go.
+        (0..3).for_each(|_| stage.hear(Told::Recorded(RAY.into())));
+        let of = stage.host.groups.get(RAY).expect("it is there");
+        let node = of.assigned.get(&*format!("team/{name}")).cloned();
+        stage.see(on(ray_pod(name, group), &node.unwrap_or_else(|| panic!("{name} has no seat"))));
+    };
+    bind(&mut stage, "ray-head", "headgroup");
+    bind(&mut stage, "ray-gpu-0", "gpu");
+    stage.see(ray_pod("ray-gpu-1", "gpu"));
+    stage.see(ray_pod("ray-gpu-2", "gpu"));
+    bind(&mut stage, "ray-gpu-1", "gpu");
+    bind(&mut stage, "ray-gpu-2", "gpu");
+    assert_eq!(stage.gang(RAY).map(|(_, gang)| members_of(&gang.seats)), Some(4));
 }
