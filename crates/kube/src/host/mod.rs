@@ -210,12 +210,7 @@ impl Host {
 
     /// Tells the World of something, and whether it took it.
     fn happened(&mut self, event: &Event) -> bool {
-        let now = self.now();
-        self.happened_at(now, event)
-    }
-
-    fn happened_at(&mut self, at: Time, event: &Event) -> bool {
-        match self.world.apply(at, event) {
+        match self.world.apply(self.now(), event) {
             Ok(()) => {
                 self.changed = true;
                 true

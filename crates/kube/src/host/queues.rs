@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use kube::api::DynamicObject;
 use muster_api::dialects::{self, QueueTerms};
 use muster_api::pod::Totals;
 use muster_core::Event;
@@ -98,9 +97,7 @@ impl Host {
 
     /// What a queue is, if there is one of that name.
     fn queue_named(&self, name: &str) -> Result<Option<QueueSpec>, String> {
-        let object = |interest: Interest| -> Option<&Arc<DynamicObject>> {
-            self.mirror.others.get(&self.sources.of(interest)?)?.get(name)
-        };
+        let object = |interest: Interest| self.object_named(interest, name);
         if let Some(own) = object(Interest::Queue) {
             let queues = read("Queue", own)?.queues;
             return Ok(queues.into_iter().find(|queue| *queue.name == *own.name_any()));

@@ -296,7 +296,7 @@ impl Host {
 
     /// The object of a gang, whoever made it.
     pub(super) fn gang_seen(&self, name: &str) -> Option<&Arc<kube::api::DynamicObject>> {
-        self.mirror.others.get(&self.sources.of(Interest::Gang)?)?.get(name)
+        self.object_named(Interest::Gang, name)
     }
 
     /// Whether it was written down where a gang's members go.
