@@ -4,10 +4,13 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
+use crate::remembered::PastDemand;
 use crate::time::{Span, Time};
 
 /// One gang that came.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Arrival {
     /// When.
     pub at: Time,
@@ -20,6 +23,8 @@ pub struct Arrival {
 pub struct Demand {
     arrivals: VecDeque<Arrival>,
     since: Option<Time>,
+    /// Up to when gangs were noted by whoever counted before: those that are found later than that are news.
+    noted_until: Option<Time>,
 }
 
 /// What is older says nothing about next week.
@@ -40,6 +45,20 @@ impl Demand {
             let first = self.arrivals.pop_front().expect("just looked at");
             self.since = self.since.max(Some(first.at));
         }
+    }
+    /// Goes on from what was noted. Nothing of it was later than now: clocks of hosts differ.
+    pub(crate) fn remember(&mut self, past: &PastDemand, now: Time) {
+        let until = past.until.min(now);
+        let mut known: Vec<Arrival> = past.arrivals.clone();
+        known.retain(|arrival| arrival.at <= until);
+        known.sort_by_key(|arrival| arrival.at);
+        let begun = self.since.map_or(past.since, |since| since.min(past.since));
+        *self = Self { since: Some(begun), noted_until: Some(until), ..Self::default() };
+        known.into_iter().for_each(|arrival| self.note(arrival));
+    }
+    /// Whether a gang that came at an instant was seen to come by whoever counted then, or before anybody did.
+    pub(crate) fn has_noted(&self, at: Time) -> bool {
+        self.noted_until.or(self.since).is_none_or(|until| at <= until)
     }
     /// Gangs that came, oldest first.
     pub fn arrivals(&self) -> &VecDeque<Arrival> {

@@ -12,6 +12,7 @@ use crate::order::{ClaimFailure, OrderSpec};
 use crate::plan::Action;
 use crate::pool::PoolSpec;
 use crate::queue::QueueSpec;
+use crate::remembered::Remembered;
 use crate::time::Time;
 
 /// One change of the World.
@@ -122,6 +123,8 @@ pub enum Event {
     GangStopped(GangId),
     /// A gang has done its work, or failed for good.
     GangEnded(GangId),
+    /// What the World before this one knew, and nobody can see: told once queues and pools are known.
+    Remembered(Box<Remembered>),
     /// A forecaster says what to expect of a pool.
     Expected {
         /// The pool.

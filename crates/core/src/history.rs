@@ -4,18 +4,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::time::{Span, Time};
 
 /// One run that came to its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// When it ended.
     pub ended: Time,
     /// How long it took.
     pub lasted: Span,
     /// What the submitter had thought it would take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Span>,
     /// How many members it had.
     pub members: u32,
@@ -68,6 +70,10 @@ impl History {
     /// A run that ends at the very instant does not count: what is submitted then cannot know of it.
     pub fn recent(&self, user: &str, now: Time) -> Recent {
         self.of_user(user, now).copied().collect()
+    }
+    /// Users and their latest runs, the oldest first.
+    pub(crate) fn users(&self) -> impl Iterator<Item = (&Arc<str>, impl Iterator<Item = &Run>)> {
+        self.by_user.iter().map(|(user, runs)| (user, runs.iter()))
     }
     /// Remembers a run.
     pub(crate) fn note(&mut self, user: &Arc<str>, run: Run) {

@@ -29,6 +29,7 @@ pub mod order;
 pub mod past;
 pub mod pool;
 pub mod queue;
+pub mod remembered;
 pub mod topology;
 pub mod work;
 

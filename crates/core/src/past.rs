@@ -7,6 +7,8 @@ use smallvec::SmallVec;
 
 use crate::id::{Id, ResourceIdx};
 use crate::queue::Usage;
+use crate::remembered::PastUse;
+use crate::resource::ResourceNames;
 use crate::time::{Span, Time};
 
 /// Average use of one queue.
@@ -31,6 +33,25 @@ impl Past {
         let mut later = self.clone();
         later.settle(usage, half_life, now);
         later
+    }
+    /// The averages by name, rounded.
+    pub(crate) fn named(&self, names: &ResourceNames) -> PastUse {
+        let rounded = |average: f64| average.round().max(0.0) as u64;
+        let amounts = self.amounts.iter().enumerate().filter(|(_, average)| rounded(**average) > 0);
+        let amounts = amounts.map(|(at, average)| {
+            (names.name(ResourceIdx::from_index(at)).into(), rounded(*average))
+        });
+        PastUse { gpu_milli: rounded(self.gpu_milli), amounts: amounts.collect() }
+    }
+    /// Averages as they were at an instant, by name.
+    pub(crate) fn from_named(past: &PastUse, at: Time, names: &mut ResourceNames) -> Self {
+        let mut amounts: SmallVec<[f64; 4]> = SmallVec::new();
+        for (name, amount) in &past.amounts {
+            let resource = names.intern(name).index();
+            amounts.resize(amounts.len().max(resource + 1), 0.0);
+            amounts[resource] = *amount as f64;
+        }
+        Self { at, gpu_milli: past.gpu_milli as f64, amounts }
     }
     /// Takes in that `usage` was held until now. Without a half-life nothing is remembered.
     pub(crate) fn settle(&mut self, usage: &Usage, half_life: Span, now: Time) {

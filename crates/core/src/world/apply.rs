@@ -59,6 +59,10 @@ impl World {
             Event::GangMeasured(gang, efficiency) => self.measure(*gang, *efficiency),
             Event::GangStopped(gang) => self.stopped(*gang),
             Event::GangEnded(gang) => self.end(*gang),
+            Event::Remembered(remembered) => {
+                self.remember(remembered);
+                Ok(())
+            }
             Event::Expected { pool, outlook } => self.expect(pool, outlook),
             Event::Decided(action) => self.decide(action),
         }

@@ -124,6 +124,10 @@ impl World {
         let now = self.now;
         let gang = self.gang_mut(id);
         (gang.submitted, gang.waits_since) = (submitted.min(now), since.min(now));
+        if !self.synced {
+            let gang = self.gang(id).expect("just seen").clone();
+            self.note_demand(&gang, submitted.min(now));
+        }
         if waits {
             self.wait(id);
         }

@@ -50,7 +50,10 @@ impl World {
             restarts: 0,
             recent: self.history.recent(&spec.user, self.now),
         };
-        self.note_demand(&gang);
+        if self.synced {
+            // Who is there before everything was seen came earlier: when is told next.
+            self.note_demand(&gang, self.now);
+        }
         let wants = gang.wants.clone();
         let id = self.gangs.push(Some(Box::new(gang)));
         let now = self.now;

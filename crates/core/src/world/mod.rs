@@ -10,6 +10,7 @@ mod found_order;
 mod gangs;
 mod nodes;
 mod orders;
+mod remember;
 mod resize;
 mod supply;
 mod trust;

@@ -17,7 +17,7 @@ use crate::past::Past;
 use crate::pool::{Offering, Pool, PoolSpec, PoolUsage};
 use crate::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
 use crate::resource::Amounts;
-use crate::time::Span;
+use crate::time::{Span, Time};
 use crate::topology::ROOT;
 
 /// How long it takes until use counts half, where nobody says.
@@ -242,7 +242,7 @@ impl World {
 
     /// Notes a gang that came in the pool that would serve it at the least price, if that pool wants to know
     /// what to expect. Gangs that want nothing done ahead of need are not counted.
-    pub(super) fn note_demand(&mut self, gang: &Gang) {
+    pub(super) fn note_demand(&mut self, gang: &Gang, at: Time) {
         let wants_to_know = |pool: &Pool| pool.spec.ahead.forecast.is_some();
         if gang.spec.provisioning.mode != ProvisioningMode::Proactive
             || !self.pools.values().any(wants_to_know)
@@ -263,8 +263,8 @@ impl World {
         if nodes_milli < 1_000 && self.fits_beside_others(gang, &self.pools[idx]) {
             nodes_milli = 0;
         }
-        let at = self.now;
-        if wants_to_know(&self.pools[idx]) {
+        let was_noted = !self.synced && self.pools[idx].demand.has_noted(at);
+        if wants_to_know(&self.pools[idx]) && !was_noted {
             self.pools[idx].demand.note(Arrival { at, nodes_milli });
         }
     }

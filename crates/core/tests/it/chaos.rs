@@ -2,9 +2,11 @@
 
 use muster_core::ahead::{ForecastSpec, Outlook};
 use muster_core::constraint::{Effect, Taint};
+use muster_core::demand::Arrival;
 use muster_core::device::DeviceSet;
 use muster_core::event::Sitting;
 use muster_core::gang::{Gang, Phase, Seat};
+use muster_core::history::Run;
 use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
 use muster_core::money::Money;
 use muster_core::node::NodeSpec;
@@ -13,6 +15,7 @@ use muster_core::order::{
 };
 use muster_core::plan::{Action, StopReason};
 use muster_core::queue::QueueSpec;
+use muster_core::remembered::{PastDemand, PastUse, Remembered};
 use muster_core::time::{Span, Time};
 use muster_core::{Event, World};
 use muster_testkit::build;
@@ -42,7 +45,8 @@ pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
 /// What whoever decided before has left.
 fn found(rng: &mut Rng, world: &World) -> Event {
     let time = Time::ZERO + Span::secs(rng.below(300) as u64);
-    match rng.below(8) {
+    match rng.below(9) {
+        8 => remembered(rng, time),
         0 => Event::NodeIdle { name: format!("n{}", rng.below(8)).into(), since: time },
         1 => {
             let (gang, since) = (some_gang(rng, world), time + Span::secs(rng.below(60) as u64));
@@ -59,6 +63,20 @@ fn found(rng: &mut Rng, world: &World) -> Event {
             action => Event::Decided(action),
         },
     }
+}
+
+/// What a World knew that may have had other queues and pools, and a clock that was ahead.
+fn remembered(rng: &mut Rng, at: Time) -> Event {
+    let run = Run { ended: at, lasted: Span::secs(60), estimate: None, members: 2 };
+    let past = PastUse { gpu_milli: 500, amounts: [("cpu".into(), 9_000)].into() };
+    let arrival = |secs: i64| Arrival { at: Time(at.0 + secs * 1_000), nodes_milli: 1_500 };
+    let arrivals = vec![arrival(5), arrival(-5), arrival(0)];
+    Event::Remembered(Box::new(Remembered {
+        at,
+        queues: [(queue(rng).name, past)].into(),
+        users: [("ann".into(), vec![run])].into(),
+        pools: [(pool(rng).name, PastDemand { since: at, until: at, arrivals })].into(),
+    }))
 }
 
 fn some_gang(rng: &mut Rng, world: &World) -> GangId {

@@ -9,6 +9,7 @@ mod gangs;
 mod mended;
 mod nodes;
 mod orders;
+mod remembered;
 mod supply;
 
 mod audit;

@@ -29,7 +29,7 @@ use crate::shelf::Moved;
 const ROUNDS: u32 = 100;
 
 impl Host {
-    /// Requisitions the planner and does what it says, until it has nothing to say.
+    /// Asks the planner and does what it says, until it has nothing to say.
     pub(super) fn decide(&mut self) {
         for _ in 0..ROUNDS {
             self.changed = false;
@@ -167,7 +167,7 @@ impl Host {
         self.cry(&name, EventType::Warning, ("OrderRolledBack", &action), &why);
     }
 
-    /// Requisitions for claims that need not be written down before.
+    /// Asks for claims that need not be written down before.
     fn ask_at_once(&mut self, claims: &[ClaimId]) {
         let asked = self.what_to_ask(claims, None);
         let (hands, told) = (self.hands.clone(), self.told.clone());

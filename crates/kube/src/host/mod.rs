@@ -19,6 +19,7 @@ mod idle;
 mod jobs;
 mod lanes;
 mod makes;
+mod memory;
 mod nodes;
 mod objects;
 mod orders;
@@ -67,6 +68,7 @@ use events::Crier;
 use groups::Groups;
 use idle::Idle;
 use lanes::Lanes;
+use memory::Memory;
 use objects::{KnownPool, Sources};
 use requests::Requests;
 use requisitions::Requisitions;
@@ -147,6 +149,7 @@ pub(crate) struct Host {
     lanes: Lanes,
     tally: Tally,
     idle: Idle,
+    memory: Memory,
     forecaster: Forecaster,
     told: mpsc::UnboundedSender<Told>,
     /// Somebody needs a kind that is not watched yet.
@@ -194,6 +197,7 @@ impl Host {
             lanes: Lanes::default(),
             tally: Tally::default(),
             idle: Idle::default(),
+            memory: Memory::default(),
             forecaster: Forecaster::default(),
             told,
             look_around: Arc::default(),

@@ -45,6 +45,7 @@ impl Host {
         self.verdicts.clear();
         self.expected.clear();
         self.find_queues_and_pools();
+        self.find_memory();
         self.find_requests();
         self.find_gangs();
         self.remove_orphans();

@@ -186,6 +186,7 @@ async fn act(
         tracing::warn!(%error, "the API server does not say how far it is");
         tokio::time::sleep(pauses.next(None)).await;
     }
+    host.recall().await;
     let served = discover(client, &host.unwatched()).await;
     has_own_kinds(&served)?;
     host.watch(served, &mut watches);

@@ -126,6 +126,7 @@ impl Host {
         self.write_verdicts();
         self.write_tally();
         self.write_idle();
+        self.write_memory();
         self.anew |= self.is_worn();
     }
 

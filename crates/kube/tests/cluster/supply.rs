@@ -1,10 +1,10 @@
 //! Nodes that are there before anybody asks, and nodes that nobody needs any more, with real Karpenter.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, DeleteParams, DynamicObject};
 use kube::{ResourceExt, core::ApiResource, core::GroupVersionKind};
 use muster_testkit::cluster::{Cluster, Role};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::controller::Controller;
 use crate::observer::Observer;
@@ -103,5 +103,57 @@ async fn a_buffer_grows_with_what_is_used_and_goes_with_it() {
         pods.delete(name, &DeleteParams::default()).await.expect("it goes");
     }
     until_claims(&cluster, 0).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+/// What came of a pool's past: two nodes every half hour, for three days.
+fn past() -> String {
+    let since = jiff::Timestamp::now() - jiff::Span::new().hours(72);
+    let until = since + jiff::Span::new().minutes(30 * 140);
+    let lines = "1800000 2000\n".repeat(140);
+    let note = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "muster-demand-gpu",
+            "namespace": "muster-system",
+            "labels": {"muster.sh/memory": "demand", "muster.sh/pool": "gpu"},
+        },
+        "data": {"since": since.to_string(), "until": until.to_string(), "arrivals": lines},
+    });
+    note.to_string()
+}
+
+/// Waits until so many gangs are written down to have come.
+async fn until_noted(cluster: &Cluster, count: usize) {
+    let notes: Api<ConfigMap> =
+        Api::namespaced(cluster.client(Role::Admin).await, "muster-system");
+    cluster
+        .until(&format!("{count} have come"), async || {
+            let note = notes.get("muster-demand-gpu").await.ok()?;
+            (note.data?.get("arrivals")?.lines().count() == count).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_are_there_for_who_is_expected_and_what_was_learnt_outlives_the_leader() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster.apply(&past()).await.expect("a note");
+    let forecast = "idleAfter: 5s\n  forecast: {seasons: [24h], serviceLevel: 0.9, maxNodes: 4}";
+    cluster.apply(&POOL.replace("idleAfter: 10s", forecast)).await.expect("a pool");
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    until_claims(&cluster, 2).await;
+    until_ready(&cluster, 2).await;
+    assert_eq!(pool_says(&cluster, "/status/target/forecast").await, Some(2.into()));
+    cluster.apply_as(Role::User, &job("first", 2, 8)).await.expect("a job");
+    cluster.until("it runs", async || (bound(&cluster).await == 2).then_some(())).await;
+    until_noted(&cluster, 141).await;
+    controller.kill();
+    // Whoever leads next counts on, and does not count twice.
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply_as(Role::User, &job("second", 1, 8)).await.expect("a job");
+    until_noted(&cluster, 142).await;
     assert_eq!(observer.findings().await, Vec::<String>::new());
 }
