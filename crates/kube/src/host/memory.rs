@@ -2,7 +2,7 @@
 //! queues have used, how long users' gangs really ran, what was asked of pools.
 //!
 //! Without it every new leader would be fair from the hour it began, and expect nothing of the weeks before. It is written
-//! twice a minute where it has changed; what a leader has not written when it is killed is lost, and is not worth more.
+//! every ten seconds where it has changed; what a leader has not written when it is killed is lost, and is not worth more.
 //! Deliberately not here: anything that is acted on. That is written down before.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::hands::Said;
 use crate::intake::Interest;
 
 /// How often it is written at most.
-const PAUSE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_secs(10);
 /// Marks the objects it is in, with what each of them is about.
 const ABOUT: &str = "muster.sh/memory";
 /// Where everything is that does not grow with time.

@@ -126,8 +126,7 @@ fn past() -> String {
 
 /// Waits until so many gangs are written down to have come.
 async fn until_noted(cluster: &Cluster, count: usize) {
-    let notes: Api<ConfigMap> =
-        Api::namespaced(cluster.client(Role::Admin).await, "muster-system");
+    let notes: Api<ConfigMap> = Api::namespaced(cluster.client(Role::Admin).await, "muster-system");
     cluster
         .until(&format!("{count} have come"), async || {
             let note = notes.get("muster-demand-gpu").await.ok()?;
@@ -146,7 +145,7 @@ async fn nodes_are_there_for_who_is_expected_and_what_was_learnt_outlives_the_le
     let controller = Controller::start(&cluster, &["--no-lease"]);
     until_claims(&cluster, 2).await;
     until_ready(&cluster, 2).await;
-    assert_eq!(pool_says(&cluster, "/status/target/forecast").await, Some(2.into()));
+    assert_eq!(pool_says(&cluster, "/status/target/expected").await, Some(2.into()));
     cluster.apply_as(Role::User, &job("first", 2, 8)).await.expect("a job");
     cluster.until("it runs", async || (bound(&cluster).await == 2).then_some(())).await;
     until_noted(&cluster, 141).await;
