@@ -5,6 +5,7 @@ use muster_core::constraint::{Effect, Taint};
 use muster_core::device::DeviceSet;
 use muster_core::event::Sitting;
 use muster_core::gang::{Gang, Phase, Seat};
+use muster_core::health::Remembered;
 use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
 use muster_core::money::Money;
 use muster_core::node::NodeSpec;
@@ -42,7 +43,7 @@ pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
 /// What whoever decided before has left.
 fn found(rng: &mut Rng, world: &World) -> Event {
     let time = Time::ZERO + Span::secs(rng.below(300) as u64);
-    match rng.below(8) {
+    match rng.below(10) {
         0 => Event::NodeIdle { name: format!("n{}", rng.below(8)).into(), since: time },
         1 => {
             let (gang, since) = (some_gang(rng, world), time + Span::secs(rng.below(60) as u64));
@@ -53,6 +54,18 @@ fn found(rng: &mut Rng, world: &World) -> Event {
             let offering = OfferingRef { pool: PoolIdx(rng.below(2) as u16), slot: 0 };
             let launched = rng.percent(50).then_some(time);
             Event::ClaimFound { claim, offering, asked: time, launched }
+        }
+        3 => {
+            let slot = rng.below(3) as u16;
+            let offering = OfferingRef { pool: PoolIdx(rng.below(3) as u16), slot };
+            let out_since = rng.percent(50).then_some(time);
+            let failures = rng.below(3) as u32;
+            let was = Remembered { failures, last_failure: Some(time), out_since };
+            Event::OfferingFound { offering, was }
+        }
+        4 => {
+            let (gang, orders) = (some_gang(rng, world), rng.below(5) as u32);
+            Event::OrdersFailed { gang, orders, last: time }
         }
         _ => match placement(rng, world) {
             Action::Order(order) => Event::OrderFound { order, placed: time, top_ups: 1 },
