@@ -161,6 +161,11 @@ impl Host {
                     self.look_where_it_is(name);
                 }
             }
+            // Nobody can be what it would be now: as what it was nobody wants it any more.
+            Err(refusal) if known && self.is_wrong(name, &refusal) => {
+                self.take_back(name);
+                self.groups.refuse(name, refusal);
+            }
             // Seats that were taken for members nobody had seen are for what they turn out to be.
             Err(_) if known && self.has_seats_for_others(name, &spec) => {
                 self.turn_out(name, spec);
@@ -169,11 +174,6 @@ impl Host {
             Err(_) if known && self.outgrew_its_order(name, &spec) => {
                 tracing::info!(gang = &**name, "it is another than its order was made for");
                 self.change_anew(name, spec);
-            }
-            // Nobody can be what it would be now: as what it was nobody wants it any more.
-            Err(refusal) if known && self.is_wrong(name, &refusal) => {
-                self.take_back(name);
-                self.groups.refuse(name, refusal);
             }
             // What runs stays as it was taken in.
             Err(refusal) if known => {
