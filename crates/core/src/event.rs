@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ahead::Outlook;
 use crate::gang::GangSpec;
+use crate::health::Record;
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef};
 use crate::node::NodeSpec;
 use crate::order::{ClaimFailure, OrderSpec};
@@ -85,6 +86,22 @@ pub enum Event {
         /// When the provider started its machine, if it has.
         launched: Option<Time>,
     },
+    /// What whoever decided before has written down of an offering: it is avoided, or trusted, as it was.
+    OfferingFound {
+        /// The offering.
+        offering: OfferingRef,
+        /// What was written down of it.
+        was: Record,
+    },
+    /// So many orders of a gang that waits have failed before it is known here.
+    OrdersFailed {
+        /// The gang.
+        gang: GangId,
+        /// How many, since the last one that did not.
+        orders: u32,
+        /// When the last one did.
+        last: Time,
+    },
     /// A node was seen, for the first time or again.
     NodeSeen(NodeSpec),
     /// Nobody has used a node since an instant that is before it was seen: somebody wrote that down.
@@ -136,6 +153,19 @@ pub enum Event {
     Decided(Action),
 }
 
+impl Event {
+    /// Whether it may change what is remembered of an offering.
+    pub fn tells_of_offerings(&self) -> bool {
+        matches!(
+            self,
+            Self::ClaimFailed(..)
+                | Self::Decided(
+                    Action::RollBack { .. } | Action::TopUp { .. } | Action::Release { .. }
+                )
+        )
+    }
+}
+
 /// Members of a role that a host sees on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Sitting {
@@ -165,6 +195,9 @@ pub enum Refusal {
     /// A gang without roles, a role without members, or min above max.
     #[error("gang `{0}` has a role without members, or no role at all")]
     EmptyGang(Arc<str>),
+    /// All members together ask for more than can be counted.
+    #[error("gang `{0}` asks for too much `{1}` to count")]
+    TooMuch(Arc<str>, Arc<str>),
     /// A node with more devices than can be told apart.
     #[error("node `{0}` has more GPUs than Muster can tell apart")]
     TooManyDevices(Arc<str>),

@@ -3,6 +3,8 @@
 //! Stock comes and goes in spells of an hour or so. Right after a stock-out the next one is all but certain;
 //! hours later only the offering's record speaks against it, and that fades too.
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::{Span, Time};
 
 /// After how long an observation says half as much about an offering's record.
@@ -30,7 +32,46 @@ pub struct Health {
     last: Option<(Time, bool)>,
 }
 
+/// What is worth writing down of an offering, for whoever decides next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Record {
+    /// Failures since the last node that came up.
+    pub failures: u32,
+    /// When the last one was.
+    pub last_failure: Option<Time>,
+    /// When the provider last answered, if it had nothing to give then.
+    pub out_since: Option<Time>,
+}
+
+/// After how long nothing is worth writing down any more: a spell is most likely over then, and nothing that failed before
+/// it is avoided still.
+const REMEMBERED: Span = Span::hours(3);
+
 impl Health {
+    /// What is worth writing down of it now.
+    pub fn remembered(&self, now: Time) -> Option<Record> {
+        let is_new = |at: &Time| now.since(*at) < REMEMBERED;
+        let last_failure = self.last_failure.filter(|at| self.streak > 0 && is_new(at));
+        let out_since = self.last.filter(|(_, out)| *out).map(|(at, _)| at).filter(is_new);
+        let failures = if last_failure.is_some() { self.streak } else { 0 };
+        let any = last_failure.is_some() || out_since.is_some();
+        any.then_some(Record { failures, last_failure, out_since })
+    }
+
+    /// Takes in what was written down before now. What is known since then stays.
+    pub(crate) fn recall(&mut self, now: Time, was: Record) {
+        let failed = was.last_failure.map(|at| at.min(now)).filter(|_| was.failures > 0);
+        if failed > self.last_failure {
+            (self.last_failure, self.streak) = (failed, self.streak.max(was.failures));
+        }
+        let out = was.out_since.map(|at| at.min(now));
+        if out > self.last_answer()
+            && let Some(at) = out
+        {
+            self.answered(at, true);
+        }
+    }
+
     /// Notes whether the provider had a machine to give.
     pub fn answered(&mut self, now: Time, out: bool) {
         if let Some((at, was_out)) = self.last {

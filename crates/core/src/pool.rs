@@ -84,6 +84,10 @@ impl OfferingSpec {
         let shown = self.labels.iter().filter(|(key, _)| !key.starts_with(OWN_LABEL));
         shown.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
+    /// What it is called among those of its pool.
+    pub fn name(&self) -> String {
+        format!("{}/{}/{}", self.instance_type, self.zone, self.capacity_type)
+    }
     /// What one more node per hour adds to the bill: nothing where it was paid for long ago.
     pub fn marginal_price(&self) -> Money {
         if &*self.capacity_type == RESERVED { Money::ZERO } else { self.price }

@@ -37,7 +37,7 @@ pub fn claim_name(id: ClaimId) -> String {
 
 /// What an offering is called, so that a claim finds it again when its pool was rewritten.
 pub fn offering_name(offering: &OfferingSpec) -> String {
-    format!("{}/{}/{}", offering.instance_type, offering.zone, offering.capacity_type)
+    offering.name()
 }
 
 /// The NodeClaim for a claim. It has no owner: were it its pool's, whoever deletes the pool would have the machines taken away

@@ -133,6 +133,12 @@ impl Mirror {
         }
     }
 
+    /// Whether the pod of that name is this one, and not another that came later.
+    pub(crate) fn is_pod(&self, key: &str, uid: &str) -> bool {
+        let is = self.pods.get(key).map(|pod| pod.metadata.uid.as_deref().unwrap_or_default());
+        is == Some(uid)
+    }
+
     /// Pods that others must keep away from, wherever they are.
     pub(crate) fn shy(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
         self.shy.iter().filter_map(|key| Some((key, self.pods.get(key)?)))

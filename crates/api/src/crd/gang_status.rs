@@ -58,6 +58,9 @@ pub struct GangStatus {
     /// Orders that failed since the last one that did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_orders: Option<i32>,
+    /// When the last of them failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failed_order: Option<Stamp>,
     /// Times it had to start over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i32>,

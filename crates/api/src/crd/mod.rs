@@ -52,7 +52,7 @@ pub use offering::{Devices, Offering};
 pub use order::{GangRef, LeavingSeat, MakesWay, Order, OrderClaim, OrderSeat, OrderSpec, StopFor};
 pub use order_status::{OrderPhase, OrderStatus};
 pub use pool::{Limits, Pool, PoolMode, PoolSpec};
-pub use pool_status::{PoolStatus, Target};
+pub use pool_status::{OfferingStatus, PoolStatus, Target};
 pub use proactive::{Buffer, Consolidate, Forecast, Patience, Schedule, Spare, Warm};
 pub use provider::{Autoscaler, Karpenter, NodeClassRef, Nothing, Provider};
 pub use queue::{Queue, QueueSpec, QueueStatus};

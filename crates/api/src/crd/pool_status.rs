@@ -1,11 +1,12 @@
 //! What there is of a pool.
 
 use muster_core::World;
+use muster_core::health::Record;
 use muster_core::id::PoolIdx;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Condition;
+use super::{Condition, Stamp};
 
 /// What there is of a pool.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +30,13 @@ pub struct PoolStatus {
     /// How many free nodes it should have now, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
+    /// Offerings that lately had nothing to give, or let somebody down. Whoever decides next goes by them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 1024),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub offerings: Vec<OfferingStatus>,
     /// Its state, aspect by aspect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -51,9 +59,60 @@ impl PoolStatus {
             gpus: Some(count(usage.gpus)),
             hourly_spend: Some(usage.hourly.as_units()),
             target: target.map(Target::from),
+            offerings: remembered(world, at),
             ..Self::default()
         }
     }
+}
+
+/// What is remembered of an offering.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OfferingStatus {
+    /// Which one: its instance type, zone and capacity type.
+    #[schemars(length(max = 1024))]
+    pub name: String,
+    /// Failures since the last node that came up.
+    #[serde(default)]
+    pub failures: u32,
+    /// When the last one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Stamp>,
+    /// When its provider last had nothing to give, and has given nothing since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out_of_stock: Option<Stamp>,
+}
+
+impl OfferingStatus {
+    /// As the World takes it in again.
+    pub fn remembered(&self) -> Record {
+        let time = |stamp: Option<Stamp>| stamp.map(|Stamp(at)| at);
+        Record {
+            failures: self.failures,
+            last_failure: time(self.last_failure),
+            out_since: time(self.out_of_stock),
+        }
+    }
+}
+
+/// Offerings of a pool of which something is remembered. Two that are called the same are told of as one.
+fn remembered(world: &World, at: PoolIdx) -> Vec<OfferingStatus> {
+    let mut told: Vec<OfferingStatus> = Vec::new();
+    for offering in &world.pools()[at].offerings {
+        let name = offering.spec.name();
+        let Some(was) = offering.health.remembered(world.now()) else { continue };
+        if told.iter().any(|one| one.name == name) {
+            continue;
+        }
+        let Record { failures, last_failure, out_since } = was;
+        told.push(OfferingStatus {
+            name,
+            failures,
+            last_failure: last_failure.map(Stamp),
+            out_of_stock: out_since.map(Stamp),
+        });
+    }
+    told
 }
 
 /// How many free nodes a pool should have now, and why.

@@ -45,6 +45,10 @@ impl World {
             Event::ClaimFound { claim, offering, asked, launched } => {
                 self.find_claim(*claim, *offering, *asked, *launched)
             }
+            Event::OfferingFound { offering, was } => self.find_offering(*offering, *was),
+            Event::OrdersFailed { gang, orders, last } => {
+                self.find_failed_orders(*gang, *orders, *last)
+            }
             Event::NodeSeen(spec) => self.see_node(spec),
             Event::NodeIdle { name, since } => self.find_idle(name, *since),
             Event::NodeGone(name) => self.lose_node(name),

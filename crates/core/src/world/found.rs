@@ -11,6 +11,7 @@ use super::World;
 use crate::device::DeviceSet;
 use crate::event::{Refusal, Sitting, Stale};
 use crate::gang::{Gang, GangSpec, Phase, Seat};
+use crate::health::Record;
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, QueueIdx, SigIdx};
 use crate::order::{ClaimState, MakesWay};
 use crate::queue::Usage;
@@ -164,6 +165,35 @@ impl World {
         Ok(())
     }
 
+    /// An offering is as trustworthy as it was.
+    pub(super) fn find_offering(
+        &mut self,
+        offering: OfferingRef,
+        was: Record,
+    ) -> Result<(), Refusal> {
+        let now = self.now;
+        let pool = self.pools.get_mut(offering.pool).ok_or(Stale::Pool)?;
+        let listed = pool.offerings.get_mut(usize::from(offering.slot)).ok_or(Stale::Pool)?;
+        listed.health.recall(now, was);
+        Ok(())
+    }
+
+    /// A gang has tried as often as it has, and pauses as it would have.
+    pub(super) fn find_failed_orders(
+        &mut self,
+        id: GangId,
+        orders: u32,
+        last: Time,
+    ) -> Result<(), Refusal> {
+        let now = self.now;
+        let waits = self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase == Phase::Waiting;
+        let gang = self.gang_mut(id);
+        if waits && gang.failed_orders < orders {
+            (gang.failed_orders, gang.last_failure) = (orders, Some(last.min(now)));
+        }
+        Ok(())
+    }
+
     /// Nobody has used a node for longer than it is known. One that is used by now is not idle, whatever was written.
     pub(super) fn find_idle(&mut self, name: &Arc<str>, since: Time) -> Result<(), Refusal> {
         let idx = self.node_named(name).ok_or_else(|| Refusal::UnknownNode(name.clone()))?;
@@ -241,10 +271,9 @@ impl World {
         let left = std::mem::take(&mut self.gang_mut(id).seats);
         self.charge_seats(id, &left, false);
         self.rise(id, &left);
-        self.replace_spec(id, spec, within);
+        self.put_spec(id, spec, within);
         self.charge_seats(id, &seats, true);
         self.sit(id, &seats);
-        self.unlist_end(id);
         self.gang_mut(id).seats = seats;
         self.list_end(id);
         self.broken.remove(&id);
@@ -285,22 +314,22 @@ impl World {
     }
 
     /// A gang is like this from now on, whatever it has.
-    fn replace_spec(
-        &mut self,
-        id: GangId,
-        spec: &GangSpec,
-        (queue, level): (QueueIdx, Option<Level>),
-    ) {
+    fn replace_spec(&mut self, id: GangId, spec: &GangSpec, within: (QueueIdx, Option<Level>)) {
+        self.unlist_end(id);
+        self.put_spec(id, spec, within);
+        self.list_end(id);
+    }
+
+    /// The same for one whose end is not listed.
+    fn put_spec(&mut self, id: GangId, spec: &GangSpec, (queue, level): (QueueIdx, Option<Level>)) {
         let gang = self.gang(id).expect("a gang that is not over");
         let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_with_least());
         let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
         let wants = self.wanted_at_least(spec, &sigs);
-        self.unlist_end(id);
         let gang = self.gang_mut(id);
         (gang.sigs, gang.wants, gang.queue, gang.level) = (sigs, wants, queue, level);
         gang.spec = spec.clone();
         gang.next = None;
-        self.list_end(id);
         self.disruptable += u32::from(spec.is_disruptable());
         self.disruptable -= u32::from(was_disruptable);
         self.unsay(said);

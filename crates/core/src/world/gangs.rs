@@ -1,5 +1,8 @@
 //! Gangs are submitted, admitted as a whole, stopped as a whole, and end.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::World;
 use crate::baseline::Baseline;
 use crate::event::{Refusal, Stale};
@@ -87,6 +90,9 @@ impl World {
             || spec.roles.iter().any(|role| role.min == 0 || role.min > role.max)
         {
             return Err(Refusal::EmptyGang(spec.name.clone()));
+        }
+        if let Some(resource) = uncountable(spec) {
+            return Err(Refusal::TooMuch(spec.name.clone(), resource));
         }
         let level = match &spec.closeness {
             None => None,
@@ -471,4 +477,16 @@ impl World {
         self.sig_by_key.insert(key, sig);
         sig
     }
+}
+
+/// A resource of which all members together ask for more than 63 bits can count: what is held can be added to that.
+fn uncountable(spec: &GangSpec) -> Option<Arc<str>> {
+    let mut sums: BTreeMap<&Arc<str>, u128> = BTreeMap::new();
+    for role in &spec.roles {
+        for (name, amount) in &role.request.amounts {
+            *sums.entry(name).or_default() += u128::from(*amount) * u128::from(role.max);
+        }
+    }
+    let over = sums.into_iter().find(|(_, sum)| *sum > i64::MAX as u128);
+    over.map(|(name, _)| name.clone())
 }

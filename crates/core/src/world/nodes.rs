@@ -74,8 +74,10 @@ impl World {
         let row = self.row_mut(idx);
         row.gone = true;
         row.node.usable = false;
+        // One whose machine has joined under another name since has that node, and not this.
         if let Some(claim) = row.node.claim
             && let Some(claim) = self.claims.get_mut(&claim)
+            && claim.joined == Some(idx)
         {
             if !matches!(claim.state, ClaimState::Stopping | ClaimState::Stopped) {
                 claim.state = ClaimState::Failed(ClaimFailure::Vanished);

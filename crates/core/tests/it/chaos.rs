@@ -6,6 +6,7 @@ use muster_core::demand::Arrival;
 use muster_core::device::DeviceSet;
 use muster_core::event::Sitting;
 use muster_core::gang::{Gang, Phase, Seat};
+use muster_core::health::Record;
 use muster_core::history::Run;
 use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
 use muster_core::money::Money;
@@ -45,8 +46,8 @@ pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
 /// What whoever decided before has left.
 fn found(rng: &mut Rng, world: &World) -> Event {
     let time = Time::ZERO + Span::secs(rng.below(300) as u64);
-    match rng.below(9) {
-        8 => remembered(rng, time),
+    match rng.below(11) {
+        10 => remembered(rng, time),
         0 => Event::NodeIdle { name: format!("n{}", rng.below(8)).into(), since: time },
         1 => {
             let (gang, since) = (some_gang(rng, world), time + Span::secs(rng.below(60) as u64));
@@ -57,6 +58,18 @@ fn found(rng: &mut Rng, world: &World) -> Event {
             let offering = OfferingRef { pool: PoolIdx(rng.below(2) as u16), slot: 0 };
             let launched = rng.percent(50).then_some(time);
             Event::ClaimFound { claim, offering, asked: time, launched }
+        }
+        3 => {
+            let slot = rng.below(3) as u16;
+            let offering = OfferingRef { pool: PoolIdx(rng.below(3) as u16), slot };
+            let out_since = rng.percent(50).then_some(time);
+            let failures = rng.below(3) as u32;
+            let was = Record { failures, last_failure: Some(time), out_since };
+            Event::OfferingFound { offering, was }
+        }
+        4 => {
+            let (gang, orders) = (some_gang(rng, world), rng.below(5) as u32);
+            Event::OrdersFailed { gang, orders, last: time }
         }
         _ => match placement(rng, world) {
             Action::Order(order) => Event::OrderFound { order, placed: time, top_ups: 1 },

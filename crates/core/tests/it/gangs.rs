@@ -183,3 +183,22 @@ fn a_gang_that_makes_no_sense_is_refused() {
         assert_eq!(books.tell(Event::GangSubmitted(spec)), Err(why));
     }
 }
+
+#[test]
+fn who_asks_for_more_than_can_be_counted_is_refused_and_nothing_overflows() {
+    let mut books = Books::new();
+    let mut spec = build::gang("much", 1, 8);
+    let mut role = spec.roles[0].clone();
+    role.request.amounts.insert("memory".into(), 1 << 50);
+    (role.min, role.max) = (1, 8_000);
+    spec.roles = (0..3)
+        .map(|at| {
+            let name = format!("r{at}").into();
+            muster_core::gang::RoleSpec { name, min: 8_000, ..role.clone() }
+        })
+        .collect();
+    let refusal = Refusal::TooMuch("much".into(), "memory".into());
+    assert_eq!(books.tell(Event::GangSubmitted(spec.clone())), Err(refusal));
+    spec.roles.truncate(1);
+    assert_eq!(books.tell(Event::GangSubmitted(spec)), Ok(()));
+}

@@ -22,6 +22,9 @@ pub(crate) use persist::{PAUSE_MAX, Pauses};
 
 /// Requests under way at one time. The server's own limit is 400 by default; others want some of it.
 const AT_ONCE: usize = 96;
+/// And of those that ask for machines. A webhook that does not answer holds each of them for long, and there may be hundreds:
+/// nobody's binding waits behind them.
+const BUYING_AT_ONCE: usize = 32;
 /// An answer that has not come by then is taken as lost: connections break without a word.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 /// How long a process that was told to end waits for answers. Kubernetes gives it thirty seconds.
@@ -33,6 +36,8 @@ pub struct Hands {
     pub(crate) client: Client,
     leadership: Leadership,
     free: Arc<Semaphore>,
+    /// Those of the other kind: see [`Hands::buying`].
+    others: Arc<Semaphore>,
     haste: Arc<Haste>,
 }
 
@@ -44,8 +49,15 @@ impl std::fmt::Debug for Hands {
 
 impl Hands {
     pub fn new(client: Client, leadership: Leadership) -> Self {
-        let (free, haste) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::default());
-        Self { client, leadership, free, haste }
+        let turns = |count| Arc::new(Semaphore::new(count));
+        let (free, others) = (turns(AT_ONCE), turns(BUYING_AT_ONCE));
+        Self { client, leadership, free, others, haste: Arc::default() }
+    }
+
+    /// The same for whoever asks for machines, which takes turns of its own.
+    pub(crate) fn buying(&self) -> Self {
+        let Self { client, leadership, free, others, haste } = self.clone();
+        Self { client, leadership, free: others, others: free, haste }
     }
 
     /// Waits until nothing is under way, or has been for too long: what is only told need not be in the way.
@@ -115,8 +127,10 @@ impl Hands {
     /// acts next must be able to see it. Whether all of them came.
     pub(crate) async fn rest(&self) -> bool {
         self.free.close();
+        self.others.close();
+        let left = || self.free.available_permits() + self.others.available_permits();
         let resting = async {
-            while self.free.available_permits() < AT_ONCE {
+            while left() < AT_ONCE + BUYING_AT_ONCE {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -221,5 +235,31 @@ impl Hands {
             }
             tokio::time::sleep(PAUSE_MAX).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn machines_that_nobody_answers_for_hold_nobody_else_back() {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
+        let client = Client::try_from(nowhere).expect("a client");
+        let hands = Hands::new(client, Leadership::forever());
+        let buying = hands.buying();
+        for _ in 0..10 * AT_ONCE {
+            let buying = buying.clone();
+            tokio::spawn(async move { buying.ask(std::future::pending::<kube::Result<()>>).await });
+        }
+        tokio::task::yield_now().await;
+        assert_eq!(buying.free.available_permits(), 0);
+        let answer = hands.ask(|| async { Ok(7) });
+        let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
+        assert_eq!(answer.expect("it has its turn").ok(), Some(7));
+        // Whoever ends waits for all that is under way.
+        assert!(!hands.free.is_closed());
+        let rest = tokio::time::timeout(Duration::from_millis(50), hands.rest()).await;
+        assert!(rest.is_err() && buying.free.is_closed());
     }
 }

@@ -61,7 +61,10 @@ impl Host {
     /// A cluster has one topology: the first by name that can be understood.
     pub(super) fn judge_topologies(&mut self) {
         let mut first: Option<String> = None;
-        for moved in self.all_of(Interest::Topology) {
+        let all = self.all_of(Interest::Topology);
+        let is_there = |name: &Arc<str>| all.iter().any(|moved| moved.key == *name);
+        self.refused.retain(|(of, name), _| *of != Interest::Topology || is_there(name));
+        for moved in all {
             let Some(object) = &moved.is else { continue };
             let why = match (read("Topology", object), &first) {
                 (Err(why), _) => Some(why),

@@ -1,13 +1,13 @@
 //! Seats become bindings, or gates are lifted: every pod of a gang is told its node, once that is written down.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod as AnyPod;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
-use muster_core::Event;
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::StopReason;
 use muster_core::time::Span;
 
 use super::gangs::Standing;
@@ -89,7 +89,7 @@ impl Host {
         let waits = has_seats && is_mine && (is_barred || !(is_whole || was_whole));
         // Who could not be bound is bound nowhere for a while, and the time goes on.
         let is_somewhere = is_barred || !standing.bound.is_empty();
-        let begun = group.binding.or_else(|| is_somewhere.then(|| self.now()));
+        let begun = group.binding.or_else(|| is_somewhere.then(Instant::now));
         let group = self.groups.get_mut(name).expect("just seen");
         group.was_whole = is_whole || (group.was_whole && has_seats);
         group.binding = begun.filter(|_| waits);
@@ -98,19 +98,17 @@ impl Host {
     /// Gangs that are bound in part for too long start over as a whole: a member was removed by hand and nobody makes
     /// another, one is refused again and again, or its node does not come back.
     pub(super) fn tire_of_binding(&mut self) {
-        let (now, patience) = (self.now(), self.config.bind_patience);
+        let patience = Duration::from_millis(self.config.bind_patience.0);
         let late = |name: &&Arc<str>| {
             let since = self.groups.get(name).and_then(|group| group.binding);
-            since.is_some_and(|since| now.since(since) >= patience)
+            since.is_some_and(|since| since.elapsed() >= patience)
         };
         let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
         for name in late {
             self.groups.get_mut(&name).expect("just seen").binding = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
             tracing::warn!(gang = &*name, "only part of it could be bound: starts over");
-            let reason = StopReason::Moved;
-            self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
-            self.dirty.gangs.insert(name);
+            self.stop(id, StopReason::Moved);
         }
     }
 
@@ -125,7 +123,7 @@ impl Host {
                 tracing::info!(pod = &*key, node = &*node, %said, "not bound");
                 // What speaks against it will be seen; what will not be seen must not be tried in a loop.
                 tokio::time::sleep(AGAIN).await;
-                let _ = told.send(Told::NotBound { gang, pod: key });
+                let _ = told.send(Told::NotBound { gang, pod: key, uid });
             }
         });
     }
@@ -150,7 +148,7 @@ impl Host {
                     Err(said) => {
                         tracing::warn!(pod = &*key, %said, "not sent away");
                         tokio::time::sleep(AGAIN).await;
-                        let _ = told.send(Told::NotSentAway { gang, pod: key });
+                        let _ = told.send(Told::NotSentAway { gang, pod: key, uid });
                     }
                 }
             });

@@ -146,13 +146,7 @@ impl Host {
             Action::Retry { claim, .. } => self.ask_at_once(&[*claim]),
             Action::Release { claim } => self.release(*claim),
             Action::Resize { gang, .. } => self.begin_resize(*gang),
-            Action::Stop { gang, .. } => {
-                let name = self.world.gang(*gang).map(|gang| gang.spec.name.clone());
-                if let Some(name) = name {
-                    self.announce_stop(&name, *gang);
-                    self.dirty.gangs.insert(name);
-                }
-            }
+            Action::Stop { gang, .. } => self.is_stopping(*gang),
             // Nobody new is put there; that is all.
             Action::Retire { .. } | Action::Park { .. } => {}
         }
@@ -336,9 +330,14 @@ impl Host {
     pub(super) fn hear(&mut self, told: Told) {
         match told {
             Told::Recorded(gang) => {
+                let id = self.world.gang_named(&gang);
+                let phase = id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
+                // What was written for seats that are given up since says nothing of those it may get next.
+                let has_seats =
+                    matches!(phase, Some(Phase::Admitted { .. } | Phase::Running { .. }));
                 if let Some(group) = self.groups.get_mut(&gang) {
                     group.recording = group.recording.saturating_sub(1);
-                    group.recorded |= group.recording == 0;
+                    group.recorded |= group.recording == 0 && has_seats;
                     self.call_members(&gang);
                     self.follow(&gang);
                 }
@@ -361,14 +360,17 @@ impl Host {
             }
             Told::Unwritten(gang) => self.unwrite(&gang),
             Told::NotMade { gang, pod, why } => self.was_not_made(gang, &pod, why),
-            Told::NotSentAway { gang, pod } => {
-                if let Some(group) = self.groups.get_mut(&gang) {
+            // Of one that came later and has its name nothing is known.
+            Told::NotSentAway { gang, pod, uid } => {
+                let group = self.groups.get_mut(&gang).filter(|_| self.mirror.is_pod(&pod, &uid));
+                if let Some(group) = group {
                     group.leaving.remove(&pod);
                     self.dirty.gangs.insert(gang);
                 }
             }
-            Told::NotBound { gang, pod } => {
-                if let Some(group) = self.groups.get_mut(&gang) {
+            Told::NotBound { gang, pod, uid } => {
+                let group = self.groups.get_mut(&gang).filter(|_| self.mirror.is_pod(&pod, &uid));
+                if let Some(group) = group {
                     group.assigned.remove(&pod);
                     self.dirty.gangs.insert(gang);
                 }

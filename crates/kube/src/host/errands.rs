@@ -70,6 +70,7 @@ impl Asking {
     /// Makes the NodeClaim, unless it is called off before. One that is there already was asked for before.
     pub(super) async fn ask(self, hands: &Hands, told: &UnboundedSender<Told>) {
         let Self { id, object, errand } = self;
+        let hands = hands.buying();
         let claims: Api<DynamicObject> = Api::all_with(hands.client.clone(), &CLAIMS.resource());
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
         let _busy = errand.busy.lock().await;
@@ -101,6 +102,7 @@ pub(super) async fn remove(
     errand: &Errand,
 ) {
     let _busy = errand.busy.lock().await;
+    let hands = hands.buying();
     let claims: Api<NodeClaim> = Api::all(hands.client.clone());
     if let Ok(false) = hands.remove(&claims, &claim_name(id)).await {
         let _ = told.send(Told::ClaimGone(id));

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_core::Event;
-use muster_core::event::Sitting;
+use muster_core::event::{Refusal, Sitting};
 use muster_core::gang::{GangSpec, Phase, RoleSpec};
 use muster_core::id::GangId;
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::StopReason;
 use muster_core::resource::TOKEN;
 
 use super::Host;
+use super::beyond::takes_otherwise;
 use super::groups::Group;
 use super::requests::Room;
 use crate::intake::{Gathered, Origin};
@@ -34,7 +35,8 @@ impl Host {
         let Some(pod) = &moved.is else {
             self.unwrite_pod(&moved.key);
             let gang = self.groups.leave(&moved.key);
-            if gang.as_ref().is_none_or(|gang| self.world.gang_named(gang).is_none()) {
+            let is_known = gang.as_ref().is_some_and(|gang| self.world.gang_named(gang).is_some());
+            if !is_known || nodes.iter().flatten().any(|node| self.beyond.contains(*node)) {
                 self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
             }
             self.dirty.gangs.extend(gang);
@@ -45,15 +47,19 @@ impl Host {
             if let Some(gang) = self.groups.leave(&moved.key) {
                 self.dirty.gangs.insert(gang);
             }
-            let over = |pod: &Pod| pod.is_over();
-            if nodes[0] != nodes[1] || moved.was.as_deref().is_some_and(over) != pod.is_over() {
+            if takes_otherwise(moved) {
                 self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
             }
             return;
         }
         let name = self.join(&moved.key, pod);
+        // Who goes where it was told takes what there is a seat for.
+        let told = self.groups.get(&name).and_then(|group| group.assigned.get(&moved.key));
+        let is_told = told.is_some_and(|told| nodes[0].is_none() && nodes[1] == Some(&**told));
         self.seat_seen(&moved.key, pod);
-        if self.world.gang_named(&name).is_none() {
+        let is_beyond = nodes.iter().flatten().any(|node| self.beyond.contains(*node));
+        let is_elsewhere = takes_otherwise(moved) && !is_told && !pod.is_over();
+        if is_elsewhere || is_beyond || self.world.gang_named(&name).is_none() {
             self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
         }
         self.dirty.gangs.insert(name);
@@ -128,6 +134,7 @@ impl Host {
         group.sized = (0..).zip(spec.roles.iter().map(|role| role.max)).collect();
         (group.roles, group.ranks, group.tied, group.waits) = (roles, ranks, tied, waits);
         let same = group.spec.as_ref() == Some(&spec);
+        let was_refused = group.refused.is_some();
         (group.is_unlike, group.is_held_back) = (false, false);
         self.groups.trouble(name, None);
         if same {
@@ -143,11 +150,21 @@ impl Host {
             Ok(()) => {
                 self.changed = true;
                 self.groups.get_mut(name).expect("just seen").spec = Some(spec);
+                if !known && was_refused {
+                    // It has stood in line for as long as what it lacked was not there.
+                    let since = self.made_at(self.groups.get(name).expect("just seen"));
+                    self.has_waited(name, since);
+                }
                 if !known {
                     self.say_unheard(name, &unheard);
                     self.unmade.insert(name.clone());
                     self.look_where_it_is(name);
                 }
+            }
+            // Nobody can be what it would be now: as what it was nobody wants it any more.
+            Err(refusal) if known && self.is_wrong(name, &refusal) => {
+                self.take_back(name);
+                self.groups.refuse(name, refusal);
             }
             // Seats that were taken for members nobody had seen are for what they turn out to be.
             Err(_) if known && self.has_seats_for_others(name, &spec) => {
@@ -175,12 +192,28 @@ impl Host {
         }
     }
 
-    /// Whether an order assembles for other members than a gang has now. Where they may go is looked at when it is
-    /// complete: that changes with everybody who moves.
+    /// Whether a gang that has no seats yet is refused for what it says, and not for how far it is.
+    fn is_wrong(&self, name: &str, refusal: &Refusal) -> bool {
+        let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
+        let waits = |phase: &Phase| matches!(phase, Phase::Waiting | Phase::Assembling(_));
+        !matches!(refusal, Refusal::Stale(_)) && gang.is_some_and(|gang| waits(&gang.phase))
+    }
+
+    /// A gang that has no seats yet is planned no more, and holds nothing.
+    fn take_back(&mut self, name: &Arc<str>) {
+        let Some(id) = self.world.gang_named(name) else { return };
+        self.give_order_up(id);
+        self.happened(&Event::GangCancelled(id));
+        self.groups.get_mut(name).expect("just seen").spec = None;
+    }
+
+    /// Whether an order assembles for other members than a gang has now, or in another queue's name. Where they may go is
+    /// looked at when it is complete: that changes with everybody who moves.
     fn outgrew_its_order(&self, name: &str, now: &GangSpec) -> bool {
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         gang.is_some_and(|gang| {
-            matches!(gang.phase, Phase::Assembling(_)) && !are_such_members(&gang.spec, now)
+            matches!(gang.phase, Phase::Assembling(_))
+                && (!are_such_members(&gang.spec, now) || gang.spec.queue != now.queue)
         })
     }
 
@@ -249,6 +282,7 @@ impl Host {
         self.write_off(name);
         self.unwrite(name);
         self.groups.forget(name);
+        self.requests.waits_no_more(name);
         self.ties.forget(name);
     }
 
@@ -353,8 +387,7 @@ impl Host {
         if self.is_whole(name, id) {
             self.record(name, id);
         } else {
-            let reason = StopReason::Moved;
-            self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
+            self.stop(id, StopReason::Moved);
         }
         self.dirty.gangs.insert(name.clone());
     }

@@ -8,13 +8,13 @@
 //! Not here: putting a gate back. Nobody can, so who must wait again is deleted, and made anew with its gate.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod as AnyPod;
 use kube::api::{Api, Patch};
-use muster_core::Event;
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::StopReason;
 use muster_core::topology::HOSTNAME;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ impl Host {
             if let Err(said) = done {
                 tracing::info!(pod = &*key, node = &*node, %said, "not let go");
                 tokio::time::sleep(AGAIN).await;
-                let _ = told.send(Told::NotBound { gang, pod: key });
+                let _ = told.send(Told::NotBound { gang, pod: key, uid });
             }
         });
     }
@@ -62,19 +62,17 @@ impl Host {
     /// Gangs that were let go and that another scheduler leaves standing in part start over as a whole: half a gang is
     /// of no use to anybody, and holds room that is.
     pub(super) fn tire_of_others(&mut self) {
-        let (now, patience) = (self.now(), self.config.hand_over_patience);
+        let patience = Duration::from_millis(self.config.hand_over_patience.0);
         let late = |name: &&Arc<str>| {
             let since = self.groups.get(name).and_then(|group| group.handed_over);
-            since.is_some_and(|since| now.since(since) >= patience)
+            since.is_some_and(|since| since.elapsed() >= patience)
         };
         let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
         for name in late {
             self.groups.get_mut(&name).expect("just seen").handed_over = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
             tracing::info!(gang = &*name, "not put on its nodes by its scheduler: starts over");
-            let reason = StopReason::Moved;
-            self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
-            self.dirty.gangs.insert(name);
+            self.stop(id, StopReason::Moved);
         }
     }
 
@@ -89,7 +87,7 @@ impl Host {
         let let_go = group.assigned.keys().any(theirs) && !self.is_whole(name, id);
         let waits = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. })
             && (let_go || self.waits_for_job(group, &gang.spec));
-        let since = waits.then(|| group.handed_over.unwrap_or(self.now()));
+        let since = waits.then(|| group.handed_over.unwrap_or_else(Instant::now));
         self.groups.get_mut(name).expect("just seen").handed_over = since;
     }
 }

@@ -1,6 +1,6 @@
 //! Gangs are gathered: from what pods say of themselves, what their group says, and what made them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
@@ -145,8 +145,16 @@ impl Host {
     fn parts(&self, group: &Group, pods: &[Key]) -> Result<(Vec<Part>, bool), String> {
         let mut parts = Vec::with_capacity(pods.len());
         let settled = self.is_settled(&group.origin.gang_name(), group);
+        let mut given_up = BTreeSet::new();
         for key in pods {
             let Some(pod) = self.mirror.pods.get(key) else { continue };
+            if let Some(over) = self.part_given_up(pod)
+                && given_up.insert(over)
+            {
+                // Several may have failed at it, and none comes back.
+                parts.push(Part { done: true, ..self.part(group, key, pod)? });
+                continue;
+            }
             if pod.status.phase == "Failed" {
                 continue; // it does not come back; who made it makes another
             }

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use muster_core::event::Refusal;
 use muster_core::gang::GangSpec;
-use muster_core::time::Time;
 use rustc_hash::FxHashMap;
 
 use super::ties::{Choosing, Tied};
@@ -59,13 +58,13 @@ pub(super) struct Group {
     /// Since when its owner is asked to make its pods, for which there is room now.
     pub(super) called: Option<Instant>,
     /// Since when pods of it that were let go are waited for to be put on their nodes by another scheduler.
-    pub(super) handed_over: Option<Time>,
+    pub(super) handed_over: Option<Instant>,
     /// Whether its pods were away when there was room for it.
     pub(super) is_held_back: bool,
     /// Whether it is by now something else than what has its seats.
     pub(super) is_unlike: bool,
     /// Since when it is being bound and not whole.
-    pub(super) binding: Option<Time>,
+    pub(super) binding: Option<Instant>,
     /// Whether it was whole since it has its seats.
     pub(super) was_whole: bool,
     /// Whether what the World was told is made of what its Job will be, and not of pods.

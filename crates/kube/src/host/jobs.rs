@@ -19,7 +19,7 @@ use muster_core::Event;
 use muster_core::event::Sitting;
 use muster_core::gang::{GangSpec, Phase, Seat};
 use muster_core::id::GangId;
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::StopReason;
 use serde_json::{Value, json};
 
 use super::gangs::Standing;
@@ -196,9 +196,7 @@ impl Host {
             false => self.groups.get_mut(name).expect("just seen").let_run = true,
             true if runs => {
                 tracing::info!(gang = &**name, "somebody has suspended its job");
-                let reason = StopReason::Moved;
-                self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
-                self.dirty.gangs.insert(name.clone());
+                self.stop(id, StopReason::Moved);
                 return false;
             }
             true if recorded && !is_over(&job) => self.suspend(name, &job, false),

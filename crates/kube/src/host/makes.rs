@@ -216,14 +216,15 @@ impl Host {
         let (hands, told, pods) = (self.hands.clone(), self.told.clone(), self.pods_of(key));
         let (gang, pod) = (name.clone(), key.clone());
         tokio::spawn(async move {
-            let this = Preconditions { uid, resource_version: None };
+            let this = Preconditions { uid: uid.clone(), resource_version: None };
             let how = DeleteParams { preconditions: Some(this), ..DeleteParams::default() };
             match hands.delete(&pods, parts(&pod).1, &how).await {
                 Ok(()) | Err(Said::Gone | Said::Conflict(_) | Said::NotLeader) => {}
                 Err(said) => {
                     tracing::warn!(pod = &*pod, %said, "not removed");
                     tokio::time::sleep(AGAIN).await;
-                    let _ = told.send(Told::NotSentAway { gang, pod });
+                    let uid = uid.unwrap_or_default();
+                    let _ = told.send(Told::NotSentAway { gang, pod, uid });
                 }
             }
         });

@@ -6,6 +6,7 @@
 mod accepted;
 mod admit;
 mod away;
+mod beyond;
 mod claims;
 mod decide;
 mod errands;
@@ -16,6 +17,7 @@ mod gather;
 mod groups;
 mod heirs;
 mod idle;
+mod indexes;
 mod jobs;
 mod lanes;
 mod makes;
@@ -29,6 +31,7 @@ mod rebuild;
 mod record;
 #[cfg(test)]
 mod rehearsal;
+mod remembered;
 mod requests;
 mod requisitions;
 mod reseat;
@@ -38,6 +41,7 @@ mod seats;
 mod since;
 mod stages;
 mod status;
+mod stop;
 mod tally;
 mod ties;
 mod told_pods;
@@ -63,6 +67,7 @@ use crate::hands::Hands;
 use crate::mirror::Mirror;
 use crate::shelf::Key;
 use accepted::Refused;
+use beyond::Beyond;
 use errands::Errands;
 use events::Crier;
 use groups::Groups;
@@ -92,11 +97,11 @@ pub(crate) enum Told {
     /// What is said of a gang could not be written down.
     Unwritten(Arc<str>),
     /// A pod could not be bound as it was told.
-    NotBound { gang: Arc<str>, pod: Key },
+    NotBound { gang: Arc<str>, pod: Key, uid: String },
     /// A member of a Gang with templates could not be made.
     NotMade { gang: Arc<str>, pod: Key, why: String },
     /// A pod could not be sent away.
-    NotSentAway { gang: Arc<str>, pod: Key },
+    NotSentAway { gang: Arc<str>, pod: Key, uid: String },
     /// A Job could not be suspended, or let run.
     JobDeaf(Arc<str>),
     /// A claim was refused, or is gone already.
@@ -141,6 +146,8 @@ pub(crate) struct Host {
     unwritten: bool,
     /// Nodes as the World knows them: most changes of a node are heartbeats.
     seen_nodes: FxHashMap<Arc<str>, NodeSpec>,
+    /// Nodes on which more is taken than seats stand for.
+    beyond: Beyond,
     dirty: Dirty,
     /// Gangs that were looked at too often, and are looked at again after a while.
     later: BTreeSet<Arc<str>>,
@@ -190,6 +197,7 @@ impl Host {
             unmade: BTreeSet::new(),
             unwritten: false,
             seen_nodes: FxHashMap::default(),
+            beyond: Beyond::new(),
             dirty: Dirty::default(),
             later: BTreeSet::new(),
             hands,
@@ -217,6 +225,9 @@ impl Host {
         match self.world.apply(self.now(), event) {
             Ok(()) => {
                 self.changed = true;
+                if event.tells_of_offerings() {
+                    self.tally.is_news();
+                }
                 true
             }
             Err(refusal) => {

@@ -1,6 +1,5 @@
 //! Nodes become nodes, without what pods of others take of them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_core::Event;
@@ -10,10 +9,10 @@ use muster_core::node::NodeSpec;
 use muster_core::order::Place;
 
 use super::Host;
-use super::groups::Group;
-use crate::intake::node::{Foreign, node_spec};
+use crate::intake::node::node_spec;
 use crate::karpenter::CLAIM;
 use crate::objects::Node;
+use crate::shelf::Moved;
 
 impl Host {
     /// Looks at a node again: it has changed, or what others have on it has.
@@ -23,6 +22,7 @@ impl Host {
                 self.happened(&Event::NodeGone(name.clone()));
             }
             self.seen_nodes.remove(name);
+            self.beyond.remove(name);
             self.taken_node_is_gone(name);
             return;
         };
@@ -35,28 +35,36 @@ impl Host {
             self.world.offering(claim.offering).spec.gpu.clone()
         });
         let foreign = self.foreign_on(name);
+        self.note_beyond(name, &foreign);
         let tokens = self.ties.on_every_node();
         let claimed = claim.map(|id| (id, gpu.as_ref()));
-        match node_spec(&node, tokens, &foreign, claimed, &self.config.gpus) {
-            Ok(mut spec) => {
-                spec.ready &= !claim.is_some_and(|id| self.is_being_set_up(id, &spec.taints));
-                if self.seen_nodes.get(&spec.name) != Some(&spec)
-                    || self.world.node_named(name).is_none()
-                {
-                    let was = self.seen_nodes.insert(spec.name.clone(), spec.clone());
-                    let takes =
-                        |was: &NodeSpec| (was.ready, &was.taints) == (spec.ready, &spec.taints);
-                    let is_news = !was.as_ref().is_some_and(takes);
-                    self.happened(&Event::NodeSeen(spec));
-                    if is_news {
-                        self.look_at_gangs_on(name);
-                    }
-                }
-            }
-            Err(why) => {
-                // A node that cannot be understood takes nobody; those on it are not its fault.
-                tracing::warn!(node = &**name, why, "a node cannot be understood");
-            }
+        let mut spec = node_spec(&node, tokens, &foreign, claimed, &self.config.gpus);
+        spec.ready &= !claim.is_some_and(|id| self.is_being_set_up(id, &spec.taints));
+        if self.seen_nodes.get(&spec.name) == Some(&spec) && self.world.node_named(name).is_some() {
+            return;
+        }
+        let was = self.seen_nodes.insert(spec.name.clone(), spec.clone());
+        let takes = |was: &NodeSpec| (was.ready, &was.taints) == (spec.ready, &spec.taints);
+        let is_news = !was.as_ref().is_some_and(takes);
+        self.happened(&Event::NodeSeen(spec));
+        if is_news {
+            self.look_at_gangs_on(name);
+        }
+    }
+
+    /// A node was replaced by another of its name while nobody looked. If it was bought, or is, that is another machine: whoever
+    /// was on the first has lost it, and it must not be taken for what the second was bought for.
+    pub(super) fn node_is_replaced(&mut self, moved: &Moved<Node>) {
+        let (Some(was), Some(is)) = (&moved.was, self.mirror.nodes.get(&moved.key).cloned()) else {
+            return;
+        };
+        let known = self.world.node_named(&moved.key).and_then(|node| self.world.node(node));
+        let had = known.and_then(|known| known.claim).or_else(|| self.claim_of(was));
+        if had != self.claim_of(&is) && self.world.node_named(&moved.key).is_some() {
+            tracing::info!(node = &*moved.key, "it is another machine");
+            self.happened(&Event::NodeGone(moved.key.clone()));
+            self.seen_nodes.remove(&moved.key);
+            self.taken_node_is_gone(&moved.key);
         }
     }
 
@@ -94,29 +102,5 @@ impl Host {
             self.world.claims().contains_key(&id).then_some(id)
         };
         self.taken_for(node).or_else(labelled)
-    }
-
-    /// What pods of others take of a node.
-    pub(super) fn foreign_on(&self, name: &str) -> Foreign {
-        let mut foreign = Foreign::default();
-        for (key, pod) in self.mirror.pods_on(name) {
-            let is_counted = |(gang, group): (&Arc<str>, &Group)| {
-                group.pods.contains(key) && self.world.gang_named(gang).is_some()
-            };
-            if pod.is_over() || self.groups.of(key).is_some_and(is_counted) {
-                continue;
-            }
-            foreign.stay(pod);
-            foreign.add_tokens(self.foreign_tokens(pod));
-            let none = BTreeMap::new();
-            let annotations = pod.metadata.annotations.as_ref().unwrap_or(&none);
-            match pod.spec.request(annotations, &self.config.gpus) {
-                Ok(request) => foreign.add(&request),
-                Err(why) => {
-                    tracing::warn!(pod = &**key, ?why, "a pod's requests cannot be understood");
-                }
-            }
-        }
-        foreign
     }
 }

@@ -230,12 +230,26 @@ impl Host {
                 }
                 return;
             }
-            Interest::PriorityClass => return self.try_troubled(),
-            Interest::Workload(kind) if moved.was.is_none() => {
-                self.find_owners(kind, namespace, name);
+            Interest::PriorityClass => {
+                // Whoever names it may have been taken in without.
+                let all: Vec<Arc<str>> = self.groups.names().cloned().collect();
+                return self.dirty.gangs.extend(all);
+            }
+            Interest::Workload(kind) => {
+                if moved.was.is_none() {
+                    self.find_owners(kind, namespace, name);
+                }
+                if kind == WorkloadKind::Job {
+                    self.see_failed_indexes(moved);
+                }
             }
             _ => {}
         }
+        self.stir_gangs_of(interest, namespace, name);
+    }
+
+    /// Gangs that are made of an object are looked at again.
+    pub(super) fn stir_gangs_of(&mut self, interest: Interest, namespace: &str, name: &str) {
         // Few gangs are made of one object, and most have its name in theirs.
         let touched: Vec<Arc<str>> = self
             .groups

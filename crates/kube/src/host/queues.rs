@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use muster_api::dialects::{self, QueueTerms};
 use muster_api::pod::Totals;
 use muster_core::Event;
-use muster_core::queue::{QueueSpec, Quota};
+use muster_core::queue::{Queue, QueueSpec, Quota};
 
 use super::Host;
 use super::objects::read;
@@ -88,6 +88,14 @@ impl Host {
                 self.happened(&Event::QueueGone(queue.name));
             }
         }
+    }
+
+    /// A gang that was put somewhere goes on there, whatever became of its queue: it is taken in again, and counts. Whether the
+    /// queue was opened for it, which nobody declares or can read.
+    pub(super) fn reopen_queue(&mut self, name: &Arc<str>) -> bool {
+        let is_open = |queue: &Queue| queue.spec.name == *name && !queue.gone;
+        let is_open = self.world.queues().iter().any(|(_, queue)| is_open(queue));
+        !is_open && self.happened(&Event::QueueSet(QueueSpec::open(name)))
     }
 
     /// Whether the World knows a queue as it is: how it stands is written on it, and seen again.

@@ -3,6 +3,7 @@
 //! Everything that was decided and not yet done is in objects. Gangs that were given seats get them again, whether all
 //! their pods are bound by now or not; orders that were written down go on assembling; what cannot go on is undone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
@@ -13,7 +14,7 @@ use muster_core::event::Sitting;
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
 use muster_core::order::Order;
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::StopReason;
 use muster_core::queue::QueueSpec;
 use muster_core::time::Time;
 use muster_core::{Event, World};
@@ -39,6 +40,7 @@ impl Host {
     pub(super) fn rebuild(&mut self) {
         self.world = self.empty_world();
         self.seen_nodes.clear();
+        self.beyond.clear();
         self.orders_of.clear();
         self.groups = super::groups::Groups::default();
         self.ties = super::ties::Ties::default();
@@ -46,12 +48,16 @@ impl Host {
         self.expected.clear();
         self.find_queues_and_pools();
         self.find_memory();
+        self.recall_offerings();
         self.find_requests();
-        self.find_gangs();
+        let reopened = self.find_gangs();
         self.remove_orphans();
         self.tell_pools();
         self.find_claims_and_nodes();
         let parts = self.find_who_runs();
+        for queue in reopened {
+            self.happened(&Event::QueueGone(queue));
+        }
         self.find_orders();
         self.stop_parts(&parts);
         self.follow_claims();
@@ -59,6 +65,7 @@ impl Host {
         let number = u32::try_from(self.now().0 / 1_000 - NUMBERS_SINCE).unwrap_or(0);
         self.happened(&Event::NumbersFrom(number));
         self.happened(&Event::Synced);
+        self.look_where_gangs_are();
         let all: Vec<Arc<str>> = self.groups.names().cloned().collect();
         self.dirty.gangs.extend(all);
     }
@@ -85,8 +92,9 @@ impl Host {
             .collect()
     }
 
-    /// Gangs in the order they were submitted, at the time they were.
-    fn find_gangs(&mut self) {
+    /// Gangs in the order they were submitted, at the time they were. Says which queues are there only for those who run in
+    /// them, and take nobody else.
+    fn find_gangs(&mut self) -> BTreeSet<Arc<str>> {
         let mut pods: Vec<_> =
             self.mirror.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
         // Of two gangs of one name the older comes first.
@@ -114,6 +122,7 @@ impl Host {
             found.push((self.made_at(group), name.clone()));
         }
         found.sort();
+        let mut reopened = BTreeSet::new();
         for (at, name) in found {
             self.watch_stages(&name);
             let group = self.groups.get(&name).expect("named");
@@ -130,6 +139,10 @@ impl Host {
             match self.gather_named(&name) {
                 Ok(gathered) => {
                     let spec = gathered.spec.clone();
+                    let has_seats = !standing.bound.is_empty() || self.has_placement(&name);
+                    if has_seats && self.reopen_queue(&spec.queue) {
+                        reopened.insert(spec.queue.clone());
+                    }
                     let taken = self.happened(&Event::GangSubmitted(spec.clone()));
                     self.has_waited(&name, at);
                     let group = self.groups.get_mut(&name).expect("named");
@@ -141,6 +154,7 @@ impl Host {
                 Err(why) => drop(self.groups.trouble(&name, Some(why))),
             }
         }
+        reopened
     }
 
     /// Objects that Muster made of gangs that are no more, and that nobody else will remove: whoever should have was
@@ -178,7 +192,7 @@ impl Host {
     }
 
     /// A gang that is found keeps its place in line, and what it has waited counts.
-    fn has_waited(&mut self, name: &str, submitted: Time) {
+    pub(super) fn has_waited(&mut self, name: &Arc<str>, submitted: Time) {
         let Some(gang) = self.world.gang_named(name) else { return };
         let told = self.gang_seen(name).and_then(|gang| {
             let since = gang.data.pointer("/status/waitingSince")?.as_str()?;
@@ -187,6 +201,7 @@ impl Host {
         // What is told may be of another that had its name.
         let since = told.filter(|since| *since >= submitted).unwrap_or(submitted);
         self.happened(&Event::GangWaits { gang, submitted, since });
+        self.recall_orders(name, gang, submitted);
     }
 
     /// Since when those of a gang run that are somewhere. Members that were replaced meanwhile do not make it younger.
@@ -289,8 +304,7 @@ impl Host {
             let makes_way = |order: &Order| order.after.iter().any(|way| way.gang == *id);
             let waits = self.world.gang(*id).is_none_or(|gang| gang.phase == Phase::Waiting);
             if !waits && !self.world.orders().values().any(makes_way) {
-                let reason = StopReason::Moved;
-                self.happened(&Event::Decided(Action::Stop { gang: *id, reason }));
+                self.stop(*id, StopReason::Moved);
             }
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use muster_core::event::Sitting;
 use muster_core::gang::{Gang, GangSpec, Phase, RoleSpec};
 use muster_core::id::{GangId, NodeIdx};
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::StopReason;
 use muster_core::signature::Signature;
 use muster_core::state::NodeState;
 use muster_core::{Event, World};
@@ -82,10 +82,10 @@ impl Host {
     /// those are worth nothing to them, and the gang is planned anew with what it is, in its old place.
     fn is_other_than_said(&mut self, name: &Arc<str>, id: GangId, spec: GangSpec) {
         tracing::info!(gang = &**name, "its members are other than its group said");
-        let stop = Action::Stop { gang: id, reason: StopReason::Moved };
-        for event in
-            [Event::Decided(stop), Event::GangStopped(id), Event::GangChanged(spec.clone())]
-        {
+        if !self.stop(id, StopReason::Moved) {
+            return;
+        }
+        for event in [Event::GangStopped(id), Event::GangChanged(spec.clone())] {
             if !self.happened(&event) {
                 return;
             }

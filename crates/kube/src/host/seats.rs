@@ -11,7 +11,7 @@ use muster_core::Event;
 use muster_core::event::Sitting;
 use muster_core::gang::Gang;
 use muster_core::id::{GangId, NodeIdx};
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::StopReason;
 
 use super::Host;
 use super::gangs::Standing;
@@ -105,9 +105,7 @@ impl Host {
             return false;
         }
         tracing::info!(gang = &**name, "it is another than its seats were taken for: starts anew");
-        let reason = StopReason::Moved;
-        self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
-        self.dirty.gangs.insert(name.clone());
+        self.stop(id, StopReason::Moved);
         true
     }
 
@@ -173,9 +171,7 @@ impl Host {
                     node = &*nodes[0],
                     "its node takes nobody: starts over"
                 );
-                let reason = StopReason::NodeFailing(node);
-                self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
-                self.dirty.gangs.insert(name.clone());
+                self.stop(id, StopReason::NodeFailing(node));
                 return true;
             }
             given_up.extend(nodes.into_iter().map(|node| (role, node)));
@@ -213,8 +209,8 @@ impl Host {
         self.keep_seats(name, id, sitting);
     }
 
-    /// Members that are done leave their seats for good, unless somebody is there to take them. Those that failed, or were
-    /// removed, keep theirs: who made them makes others.
+    /// Members that are done leave their seats for good, unless somebody is there to take them, and so do those that are
+    /// given up. Those that failed otherwise, or were removed, keep theirs: who made them makes others.
     pub(super) fn let_go_of_those_done(
         &mut self,
         name: &Arc<str>,
@@ -224,7 +220,8 @@ impl Host {
         let gang = self.world.gang(id).expect("followed");
         let group = self.groups.get(name).expect("followed");
         let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
-        let done: Vec<&Arc<Pod>> = pods.filter(|pod| pod.has_succeeded()).collect();
+        let is_done = |pod: &Pod| pod.has_succeeded() || self.part_given_up(pod).is_some();
+        let done: Vec<&Arc<Pod>> = pods.filter(|pod| is_done(pod)).collect();
         // Who ends well because it was told to end may be made again.
         let is_sure = !done.is_empty() && !done.iter().any(|pod| pod.is_leaving());
         let is_known = standing.bound.iter().all(|(key, _)| group.roles.contains_key(key));

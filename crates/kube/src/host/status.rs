@@ -71,6 +71,12 @@ impl Written {
         !self.is_put_off
     }
 
+    /// Whether it was said of a gang that it is stopped.
+    #[cfg(test)]
+    pub(super) fn is_said_to_stop(&self, name: &str) -> bool {
+        self.stops.contains(name)
+    }
+
     /// How long until it is looked again, if that was put off.
     pub(super) fn put_off(&self, now: Instant) -> Option<Duration> {
         let due = self.looked.filter(|_| self.is_put_off)? + LOOK_EVERY;
@@ -101,6 +107,7 @@ pub(super) struct Told {
     runs_since: Option<Time>,
     restarts: u32,
     failed_orders: u32,
+    last_failed_order: Option<Time>,
     /// What was looked at, where somebody has rewritten it.
     generation: Option<i64>,
 }
@@ -121,6 +128,7 @@ impl Told {
             runs_since: None,
             restarts: 0,
             failed_orders: 0,
+            last_failed_order: None,
             generation: None,
         }
     }
@@ -295,6 +303,7 @@ impl Host {
             },
             restarts: gang.restarts,
             failed_orders: gang.failed_orders,
+            last_failed_order: gang.last_failure,
             generation: self.generation_of(&gang.spec.name).filter(|generation| *generation > 1),
         }
     }
@@ -463,6 +472,7 @@ fn status(told: &Told, before: Option<&Value>, now: Time) -> Value {
         "expectedStart": told.expected.map(Stamp),
         "restarts": told.restarts,
         "failedOrders": told.failed_orders,
+        "lastFailedOrder": told.last_failed_order.map(Stamp),
         "conditions": [{
             "type": "Admitted",
             "status": holds,

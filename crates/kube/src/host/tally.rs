@@ -36,6 +36,18 @@ impl Tally {
         self.at = None;
     }
 
+    /// Of how many objects of a kind it is known what was written.
+    #[cfg(test)]
+    pub(super) fn remembers(&self, interest: Interest) -> usize {
+        self.written.keys().filter(|(of, _)| *of == interest).count()
+    }
+
+    /// When all of it was last gone through.
+    #[cfg(test)]
+    pub(super) fn at_last(&self) -> Option<Instant> {
+        self.at
+    }
+
     /// An order is over, and nothing more is said of it.
     pub(super) fn forget_order(&mut self, name: &str) {
         self.written.remove(&(Interest::Order, name.to_owned()));
@@ -50,6 +62,12 @@ impl Host {
             return;
         }
         self.tally.at = Some(Instant::now());
+        // Of what is gone nothing is kept.
+        let (sources, others) = (&self.sources, &self.mirror.others);
+        self.tally.written.retain(|(interest, name), _| {
+            let shelf = sources.of(*interest).and_then(|source| others.get(&source));
+            shelf.is_some_and(|shelf| shelf.get(name).is_some())
+        });
         self.judge_topologies();
         let queues = self.queue_statuses();
         for interest in [Interest::Pool, Interest::Queue, Interest::Topology] {
@@ -89,10 +107,16 @@ impl Host {
         (order_name(order.spec.id), serde_json::to_value(status).unwrap_or_default())
     }
 
-    fn pool_status(&self, at: PoolIdx) -> Value {
+    pub(super) fn pool_status(&self, at: PoolIdx) -> Value {
         let target = self.tally.targets.get(&at).copied();
         let status = PoolStatus::of(&self.world, at, target);
-        serde_json::to_value(status).unwrap_or_default()
+        let none_avoided = status.offerings.is_empty();
+        let mut status = serde_json::to_value(status).unwrap_or_default();
+        if none_avoided {
+            // What is not named stays as it was.
+            status["offerings"] = Value::Null;
+        }
+        status
     }
 
     /// Every queue with what it and those below it have.

@@ -74,6 +74,8 @@ impl Host {
         }
         touched.claims.iter().for_each(|moved| self.see_claim(moved));
         touched.nodes.iter().for_each(|moved| self.node_may_stir(moved));
+        let gone = touched.nodes.iter().filter(|moved| moved.is.is_none());
+        gone.for_each(|moved| self.node_is_replaced(moved));
         self.dirty.nodes.extend(touched.nodes.into_iter().map(|moved| moved.key));
         touched.pods.iter().for_each(|moved| self.see_pod(moved));
     }
@@ -97,7 +99,11 @@ impl Host {
             for node in std::mem::take(&mut self.dirty.nodes) {
                 self.look_at_node(&node);
             }
-            for gang in std::mem::take(&mut self.dirty.gangs) {
+            let gangs = std::mem::take(&mut self.dirty.gangs);
+            if !gangs.is_empty() {
+                self.look_beyond();
+            }
+            for gang in gangs {
                 let seen = looks.entry(gang.clone()).or_default();
                 *seen += 1;
                 match *seen {

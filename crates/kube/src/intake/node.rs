@@ -1,6 +1,5 @@
 //! Nodes as the planner sees them: what is left of each beside pods that others have put there.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_api::pod::GpuNames;
@@ -32,6 +31,8 @@ pub(crate) struct Foreign {
     gpu_milli: u64,
     /// Whether one of them would miss the node.
     stays: bool,
+    /// Whether some of it is taken by members of gangs, beyond the seats of these.
+    is_beyond: bool,
 }
 
 impl Foreign {
@@ -41,6 +42,26 @@ impl Foreign {
             *self.amounts.entry(name.clone()).or_default() += amount;
         }
         self.gpu_milli += request.gpu_milli();
+    }
+
+    /// Counts what members of a gang take beyond what it has seats for. What was tokens is not asked for by pods.
+    pub(crate) fn add_beyond(&mut self, takes: &Self, seated: &Self) {
+        for (name, amount) in &takes.amounts {
+            let more = amount.saturating_sub(seated.amounts.get(name).copied().unwrap_or(0));
+            if more > 0 {
+                *self.amounts.entry(name.clone()).or_default() += more;
+                self.is_beyond = true;
+            }
+        }
+        let more = takes.gpu_milli.saturating_sub(seated.gpu_milli);
+        self.gpu_milli += more;
+        self.is_beyond |= more > 0;
+        self.stays |= self.is_beyond;
+    }
+
+    /// Whether members of gangs take more than they have seats for.
+    pub(crate) fn is_beyond(&self) -> bool {
+        self.is_beyond
     }
 
     /// Whether one more pod would miss the node: not one that is there because the node is, and goes with it.
@@ -65,22 +86,20 @@ impl Foreign {
     }
 }
 
-/// A node with these tokens, and without what others take of it.
-///
-/// # Errors
-/// Names what cannot be understood in it.
+/// A node with these tokens, and without what others take of it. What cannot be understood in it is not used; a taint of an
+/// effect that is not known keeps members off.
 pub(crate) fn node_spec(
     node: &Node,
     tokens: NamedAmounts,
     foreign: &Foreign,
     claim: Option<(ClaimId, Option<&GpuKind>)>,
     names: &GpuNames,
-) -> Result<NodeSpec, String> {
+) -> NodeSpec {
     let name: Arc<str> = node.metadata.name.as_deref().unwrap_or_default().into();
     // The number of its claim, which no other node has, would make every node one of its kind.
     let labels = node.metadata.labels.iter().flatten().filter(|(key, _)| *key != CLAIM);
     let labels: Labels = labels.map(shared).collect();
-    let (mut allocatable, gpus) = amounts(&node.status.allocatable, names)?;
+    let (mut allocatable, gpus) = amounts(node, names);
     allocatable.extend(tokens);
     for (resource, taken) in &foreign.amounts {
         if let Some(free) = allocatable.get_mut(resource) {
@@ -102,17 +121,17 @@ pub(crate) fn node_spec(
         // They are there, as was asked for, although members cannot have them.
         allocatable.insert(TAKEN_GPUS.into(), u64::from(shown - gpus));
     }
-    Ok(NodeSpec {
+    NodeSpec {
         name,
         labels,
-        taints: taints(node)?,
+        taints: taints(node),
         allocatable,
         gpu: gpu.map(|(kind, _)| kind),
         gpus,
         ready: node.is_ready(),
         claim: claim.map(|(claim, _)| claim),
         others: foreign.stays,
-    })
+    }
 }
 
 fn shared((key, value): (&String, &String)) -> (Arc<str>, Arc<str>) {
@@ -122,19 +141,26 @@ fn shared((key, value): (&String, &String)) -> (Arc<str>, Arc<str>) {
 type Gpus = Option<(Arc<str>, u16)>;
 
 /// What a node offers: amounts, and its GPUs. Of several kinds the one with most devices is meant.
-fn amounts(
-    allocatable: &BTreeMap<String, String>,
-    names: &GpuNames,
-) -> Result<(NamedAmounts, Gpus), String> {
+fn amounts(node: &Node, names: &GpuNames) -> (NamedAmounts, Gpus) {
     let mut amounts = NamedAmounts::new();
     let mut gpus: Gpus = None;
-    for (name, text) in allocatable {
-        let wrong = |why: String| format!("status.allocatable[{name}]: {why}");
-        let quantity: Quantity =
-            text.parse().map_err(|error| wrong(format!("`{text}`: {error}")))?;
+    for (name, text) in &node.status.allocatable {
+        let odd = |why: &dyn std::fmt::Display| {
+            let node = node.metadata.name.as_deref().unwrap_or_default();
+            tracing::warn!(node, resource = name, text, %why, "what a node offers makes no sense");
+        };
+        let quantity: Quantity = match text.parse() {
+            Ok(quantity) => quantity,
+            Err(why) => {
+                odd(&why);
+                continue;
+            }
+        };
         if names.is_gpu(name) {
-            let count = quantity.ceil_units();
-            let count = count.ok_or_else(|| wrong(format!("`{text}` is no number of GPUs")))?;
+            let Some(count) = quantity.ceil_units() else {
+                odd(&"no number of GPUs");
+                continue;
+            };
             // Shared devices are shown as many. What is beyond what can be told apart is not used.
             let count = u16::try_from(count).unwrap_or(u16::MAX).min(MAX_DEVICES as u16);
             if gpus.as_ref().is_none_or(|(_, most)| count > *most) {
@@ -144,7 +170,7 @@ fn amounts(
             amounts.insert(name.as_str().into(), amount);
         }
     }
-    Ok((amounts, gpus))
+    (amounts, gpus)
 }
 
 fn kind(resource: Arc<str>, labels: &Labels) -> GpuKind {
@@ -155,17 +181,16 @@ fn kind(resource: Arc<str>, labels: &Labels) -> GpuKind {
 }
 
 /// The taints that keep members off. Those that come and go with readiness count as not being ready.
-fn taints(node: &Node) -> Result<Vec<Taint>, String> {
+fn taints(node: &Node) -> Vec<Taint> {
     let mut taints = Vec::new();
     for taint in node.spec.taints.iter().filter(|taint| !taint.is_passing()) {
         let effect = match &*taint.effect {
-            "NoSchedule" => Effect::NoSchedule,
             "PreferNoSchedule" => Effect::PreferNoSchedule,
             "NoExecute" => Effect::NoExecute,
-            other => return Err(format!("spec.taints: `{other}` is no effect")),
+            _ => Effect::NoSchedule,
         };
         let (key, value) = (taint.key.as_str().into(), taint.value.as_str().into());
         taints.push(Taint { key, value, effect });
     }
-    Ok(taints)
+    taints
 }

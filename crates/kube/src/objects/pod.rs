@@ -1,8 +1,13 @@
 //! Pods.
 
+use std::collections::BTreeMap;
+use std::mem::take;
+
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use muster_api::pod::PodSpec;
+use muster_api::pod::{Amount, PodSpec, Resources};
+use muster_core::quantity::Quantity;
+use muster_core::resource::base_units;
 use muster_core::topology::HOSTNAME;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +42,20 @@ pub struct PodStatus {
     pub nominated_node_name: Option<String>,
     pub conditions: Vec<Condition>,
     pub start_time: Option<Time>,
+    /// Only while they are taken in: see [`Pod::hold`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    container_statuses: Vec<ContainerStatus>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    init_container_statuses: Vec<ContainerStatus>,
+}
+
+/// What a container has been given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ContainerStatus {
+    name: String,
+    allocated_resources: BTreeMap<String, Amount>,
+    resources: Option<Resources>,
 }
 
 impl Pod {
@@ -79,6 +98,29 @@ impl Pod {
         let seat = self.metadata.annotations.as_ref()?.get(SEAT)?;
         Some(&**seat).filter(|seat| !seat.is_empty())
     }
+    /// What its containers were given and have not given back counts as asked for. Since Kubernetes 1.33 a pod may come to ask
+    /// for less while it runs, and has what it had until its kubelet has seen to it.
+    pub fn hold(&mut self) {
+        let PodStatus { container_statuses, init_container_statuses, .. } = &mut self.status;
+        let (main, init) = (take(container_statuses), take(init_container_statuses));
+        let PodSpec { containers, init_containers, .. } = &mut self.spec;
+        for (containers, statuses) in [(containers, main), (init_containers, init)] {
+            for ContainerStatus { name, allocated_resources, resources } in statuses {
+                let Some(container) = containers.iter_mut().find(|one| one.name == name) else {
+                    continue;
+                };
+                let actual = resources.unwrap_or_default().requests;
+                for (resource, held) in allocated_resources.into_iter().chain(actual) {
+                    if let Some(asked) = container.resources.requests.get_mut(&resource)
+                        && is_more(&resource, &held, asked)
+                    {
+                        *asked = held;
+                    }
+                }
+            }
+        }
+    }
+
     /// Takes out what Muster itself told it when its gate was lifted. Members that are alike stay alike, although each
     /// is told another node.
     pub fn unpin(&mut self) {
@@ -86,5 +128,47 @@ impl Pod {
         if pinned {
             self.spec.node_selector.remove(HOSTNAME);
         }
+    }
+}
+
+/// Whether one amount of a resource is more than another. What cannot be read is not.
+fn is_more(resource: &str, one: &Amount, other: &Amount) -> bool {
+    let units = |amount: &Amount| base_units(resource, amount.0.parse::<Quantity>().ok()?);
+    one != other && units(one).zip(units(other)).is_some_and(|(one, other)| one > other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_that_is_to_have_less_has_what_it_was_given_until_it_is_taken_back() {
+        let cpu = |allocated: &str, actual: &str| {
+            let mut pod: Pod = serde_json::from_value(json!({
+                "metadata": {"name": "a"},
+                "spec": {"containers": [
+                    {"name": "main", "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}},
+                    {"name": "beside", "resources": {}},
+                ]},
+                "status": {"phase": "Running", "containerStatuses": [
+                    {"name": "main", "allocatedResources": {"cpu": allocated},
+                        "resources": {"requests": {"cpu": actual, "memory": "odd"}}},
+                    {"name": "beside", "allocatedResources": {"cpu": "64"}},
+                    {"name": "unheard-of", "allocatedResources": {"cpu": "64"}},
+                ]},
+            }))
+            .expect("a pod");
+            pod.hold();
+            assert!(pod.status.container_statuses.is_empty(), "nothing is kept of it");
+            assert!(pod.spec.containers[1].resources.is_empty());
+            assert_eq!(pod.spec.containers[0].resources.requests["memory"].0, "1Gi");
+            pod.spec.containers[0].resources.requests["cpu"].0.clone()
+        };
+        assert_eq!(cpu("2", "2000m"), "2");
+        assert_eq!(cpu("4", "2"), "4", "it is allocated");
+        assert_eq!(cpu("2", "4"), "4", "it is not given back");
+        assert_eq!(cpu("1", "1"), "2", "it will have more");
     }
 }

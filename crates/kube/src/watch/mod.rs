@@ -47,7 +47,11 @@ impl Watches {
 
     pub(crate) fn pods(&mut self) {
         self.spawn(Api::<Pod>::all(self.client.clone()), |event| {
-            Change::Pod(Box::new(event.modify(Pod::unpin)))
+            let taken_in = event.modify(|pod| {
+                pod.unpin();
+                pod.hold();
+            });
+            Change::Pod(Box::new(taken_in))
         });
     }
 

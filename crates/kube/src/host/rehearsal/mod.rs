@@ -6,7 +6,10 @@
 mod anew;
 mod away;
 mod cases;
+mod changing;
+mod counted;
 mod heirs;
+mod left;
 mod made;
 mod nodes;
 mod objects;

@@ -84,6 +84,74 @@ async fn who_ends_well_because_it_was_told_to_end_is_not_done() {
     assert_eq!(seats(&stage, TRAIN), 2);
 }
 
+/// A Job that has given up these indexes.
+fn given_up(pods: u32, indexes: &str) -> Value {
+    let mut job = job("train", pods);
+    job["spec"]["backoffLimitPerIndex"] = json!(1);
+    job["status"] = json!({"failedIndexes": indexes});
+    job
+}
+
+fn indexed(mut pod: Value, index: u32) -> Value {
+    pod["metadata"]["labels"] =
+        json!({"batch.kubernetes.io/job-completion-index": index.to_string()});
+    pod
+}
+
+#[tokio::test]
+async fn an_index_that_is_given_up_leaves_its_seat() {
+    let mut stage = running(3);
+    let failed = |name: &str| ended(on(indexed(pod(name, of_job("train")), 2), "n2"), "Failed");
+    // It failed twice, and may be made again.
+    stage.show(failed("train-2"), false);
+    stage.see(failed("train-2-again"));
+    assert_eq!(seats(&stage, TRAIN), 3, "it may come back");
+    stage.see(given_up(3, "2"));
+    assert_eq!(seats(&stage, TRAIN), 2);
+    stage.show(job("other", 1), false);
+    stage.see(pod("other-0", of_job("other")));
+    let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
+    assert_eq!(place, stage.host.world.node_named("n2"));
+    // Whoever fails otherwise keeps its seat, and the rest goes on.
+    stage.see(ended(on(indexed(member(1), 1), "n1"), "Failed"));
+    assert_eq!(seats(&stage, TRAIN), 2);
+    stage.see(indexed(pod("train-1-again", of_job("train")), 1));
+    assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+}
+
+#[tokio::test]
+async fn an_index_of_a_job_below_another_workload_leaves_its_seat_too() {
+    let set = json!({
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"name": "set", "namespace": "team", "uid": "set"},
+        "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": job("train", 2)}]},
+    });
+    let below = |mut job: Value| {
+        job["metadata"]["ownerReferences"] = json!([{"apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet", "name": "set", "uid": "set", "controller": true}]);
+        job
+    };
+    let of_set = |at: u32| {
+        let mut pod = indexed(member(at), at);
+        pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] = json!("w");
+        on(pod, &format!("n{at}"))
+    };
+    let mut stage = Rehearsal::new();
+    stage.show(set, false);
+    stage.show(below(job("train", 2)), false);
+    for at in 0..2 {
+        stage.show(node(&format!("n{at}")), false);
+        stage.show(of_set(at), false);
+    }
+    stage.host.turn();
+    let name = "team/set.jobset";
+    assert_eq!(seats(&stage, name), 2, "{:?}", stage.phase(name));
+    stage.see(ended(of_set(1), "Failed"));
+    assert_eq!(seats(&stage, name), 2);
+    stage.see(below(given_up(2, "0-1")));
+    assert_eq!(seats(&stage, name), 1, "only who failed is gone");
+}
+
 fn cordoned(mut node: Value) -> Value {
     node["spec"]["unschedulable"] = json!(true);
     node

@@ -18,10 +18,10 @@ mod late;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use conditions::Conditions;
 pub(super) use hand_over::{Room, Spot, sittings};
-use muster_core::time::Time;
 
 /// All requests of Muster's class, by the name of their gang.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ struct Known {
     /// Whether all of its room was taken.
     is_spent: bool,
     /// Since when there is no way it could ever have its room.
-    impossible: Option<Time>,
+    impossible: Option<Instant>,
 }
 
 impl Requests {
@@ -53,6 +53,20 @@ impl Requests {
     /// Whether something was said of a request.
     fn is(&self, gang: &str, kind: &str) -> bool {
         self.known.get(gang).is_some_and(|known| known.conditions.is(kind))
+    }
+
+    /// A gang is no more, and waits for nothing.
+    pub(super) fn waits_no_more(&mut self, gang: &str) {
+        self.awaited_by.retain(|_, waiting| {
+            waiting.remove(gang);
+            !waiting.is_empty()
+        });
+    }
+
+    /// How many requests somebody waits for.
+    #[cfg(test)]
+    pub(super) fn waited_for(&self) -> usize {
+        self.awaited_by.len()
     }
 
     /// Whoever waits for a request, once.

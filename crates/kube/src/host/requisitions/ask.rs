@@ -95,6 +95,7 @@ pub(in super::super) async fn ask_autoscaler(
     told: &UnboundedSender<Told>,
     asked: Vec<Writing>,
 ) {
+    let hands = &hands.buying();
     let all = asked.into_iter().map(|writing| async move {
         if let Err(why) = write(hands, &writing).await {
             for claim in writing.claims {
