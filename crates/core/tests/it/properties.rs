@@ -26,7 +26,7 @@ fn what_is_counted_as_it_goes_is_what_is_counted_from_scratch() {
     });
     // Every kind of event is often accepted, else the property says little.
     let rare = accepted.iter().find(|(_, times)| **times < 20);
-    assert!(accepted.len() == 32 && rare.is_none() || seeds::chosen().is_some(), "{accepted:#?}");
+    assert!(accepted.len() == 34 && rare.is_none() || seeds::chosen().is_some(), "{accepted:#?}");
 }
 
 /// The event's name, and the action's if it is a decision.
