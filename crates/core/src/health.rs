@@ -155,6 +155,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_down_is_as_good_as_having_seen_it_and_what_is_newer_stays() {
+        let mut seen = Health::default();
+        seen.answered(after(1), true);
+        seen.failed(after(1));
+        let was = seen.remembered(after(2)).expect("it is worth it");
+        let mut told = Health::default();
+        told.recall(after(2), was);
+        assert_eq!(told, seen);
+        told.recall(after(2), was);
+        assert_eq!(told, seen, "told twice is told once");
+        assert_eq!(seen.remembered(after(9)), None, "it says nothing any more");
+        // It has given something since.
+        told.answered(after(2), false);
+        told.recall(after(2), was);
+        assert!(!told.is_out());
+        // Clocks of those who write differ.
+        let mut early = Health::default();
+        early.recall(after(0), was);
+        assert_eq!(early.last_failure, Some(after(0)));
+        assert_eq!(Health::default().remembered(after(1)), None);
+    }
+
+    #[test]
     fn an_order_of_many_nodes_is_one_question() {
         let (mut one, mut many) = (Health::default(), Health::default());
         one.answered(Time::ZERO, true);

@@ -296,6 +296,17 @@ fn a_stopped_machine_takes_its_node_with_it_although_nobody_says_so() {
 }
 
 #[test]
+fn a_machine_that_joins_again_under_another_name_is_still_there_when_the_first_name_goes() {
+    let mut books = warm();
+    let mut again = books.claim_node(C0, 8);
+    again.name = "again".into();
+    books.ok(Event::NodeSeen(again)).ok(Event::NodeGone("c0".into()));
+    assert!(matches!(state(&books, C0), ClaimState::Ready(_)), "{:?}", state(&books, C0));
+    books.ok(Event::NodeGone("again".into()));
+    assert_eq!(state(&books, C0), ClaimState::Failed(ClaimFailure::Vanished));
+}
+
+#[test]
 fn what_is_used_promised_on_its_way_out_or_cannot_be_stopped_is_not_stopped() {
     let mut books = warm();
     books.gang(build::gang("train", 1, 8));

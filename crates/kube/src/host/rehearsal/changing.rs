@@ -47,6 +47,7 @@ async fn nobody_is_bound_by_what_was_written_down_for_seats_that_were_given_up()
     stage.hear(Told::Recorded(PAIR.into()));
     stage.see(node("n0"));
     assert!(matches!(stage.phase(PAIR), Some(Phase::Admitted { .. })), "{:?}", stage.phase(PAIR));
+    stage.see(half("a", "a"));
     let told = |stage: &Rehearsal| stage.host.groups.get(PAIR).map_or(0, |of| of.assigned.len());
     assert_eq!(told(&stage), 0, "they are bound before it is written down where they go");
     stage.hear(Told::Recorded(PAIR.into()));
