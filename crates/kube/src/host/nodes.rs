@@ -13,7 +13,8 @@ use super::Host;
 use super::groups::Group;
 use crate::intake::node::{Foreign, node_spec};
 use crate::karpenter::CLAIM;
-use crate::objects::Node;
+use crate::objects::{Node, Pod};
+use crate::shelf::Key;
 
 impl Host {
     /// Looks at a node again: it has changed, or what others have on it has.
@@ -35,7 +36,7 @@ impl Host {
             self.world.offering(claim.offering).spec.gpu.clone()
         });
         let foreign = self.foreign_on(name);
-        let tokens = self.ties.on_every_node();
+        let tokens = self.tokens_on(name, &node);
         let claimed = claim.map(|id| (id, gpu.as_ref()));
         match node_spec(&node, tokens, &foreign, claimed, &self.config.gpus) {
             Ok(mut spec) => {
@@ -96,16 +97,20 @@ impl Host {
         self.taken_for(node).or_else(labelled)
     }
 
+    /// Pods on a node that are of no gang.
+    pub(super) fn foreign_pods(&self, name: &str) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.mirror.pods_on(name).filter(|(key, pod)| {
+            let is_counted = |(gang, group): (&Arc<str>, &Group)| {
+                group.pods.contains(*key) && self.world.gang_named(gang).is_some()
+            };
+            !pod.is_over() && !self.groups.of(key).is_some_and(is_counted)
+        })
+    }
+
     /// What pods of others take of a node.
     pub(super) fn foreign_on(&self, name: &str) -> Foreign {
         let mut foreign = Foreign::default();
-        for (key, pod) in self.mirror.pods_on(name) {
-            let is_counted = |(gang, group): (&Arc<str>, &Group)| {
-                group.pods.contains(key) && self.world.gang_named(gang).is_some()
-            };
-            if pod.is_over() || self.groups.of(key).is_some_and(is_counted) {
-                continue;
-            }
+        for (key, pod) in self.foreign_pods(name) {
             foreign.stay(pod);
             foreign.add_tokens(self.foreign_tokens(pod));
             let none = BTreeMap::new();

@@ -46,6 +46,7 @@ impl Host {
         self.expected.clear();
         self.find_queues_and_pools();
         self.find_requests();
+        self.find_volumes();
         self.find_gangs();
         self.remove_orphans();
         self.tell_pools();
