@@ -76,7 +76,7 @@ pub struct NodeTerm {
 }
 
 /// One comparison of one label, or of the node's name.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
 pub struct NodeExpression {
     /// The label, or `metadata.name`.
@@ -149,7 +149,7 @@ pub struct PodTerm {
 }
 
 /// A selector of labelled objects.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
 pub struct LabelSelector {
     /// Labels that must have these values.

@@ -43,6 +43,15 @@ impl Host {
         foreign
     }
 
+    /// Pods on a node that are of no gang.
+    pub(super) fn foreign_pods(&self, name: &str) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        let is_foreign = |key: &Key| {
+            let group = self.groups.of(key).filter(|(_, group)| group.pods.contains(key));
+            group.is_none_or(|(gang, _)| self.world.gang_named(gang).is_none())
+        };
+        self.mirror.pods_on(name).filter(move |(key, pod)| !pod.is_over() && is_foreign(key))
+    }
+
     /// What a gang has seats for on a node.
     fn seated(&self, gang: GangId, node: &str) -> Foreign {
         let mut seated = Foreign::default();

@@ -71,7 +71,7 @@ impl Host {
 
     /// Whether what is seen allows an action. A gang whose pods went away meanwhile is not started with fewer.
     fn can(&mut self, action: &Action) -> bool {
-        let Action::Admit { gang: id, .. } = action else { return true };
+        let Action::Admit { gang: id, seats } = action else { return true };
         let Some(gang) = self.world.gang(*id) else { return false };
         let name = gang.spec.name.clone();
         let Some(group) = self.groups.get(&name) else { return false };
@@ -92,7 +92,9 @@ impl Host {
             self.hold_back(&name, *id);
             return false;
         }
-        !self.minds(group) || self.ties_hold(&name, *id)
+        let nodes = seats.iter().filter_map(|seat| self.world.node_name(seat.node).cloned());
+        let nodes: Vec<Arc<str>> = nodes.collect();
+        !self.minds(group) || (self.ties_hold(&name, *id) && self.volumes_are_left(&name, &nodes))
     }
 
     /// Whether what a gang is tied to is still as the planner was told. If not it is told now, and decides again: others
@@ -375,6 +377,7 @@ impl Host {
                     self.dirty.gangs.insert(gang);
                 }
             }
+            Told::NotKept { gang, claim } => self.was_not_kept(gang, &claim),
             Told::JobDeaf(gang) => {
                 if let Some(group) = self.groups.get_mut(&gang) {
                     group.told_suspend = None;

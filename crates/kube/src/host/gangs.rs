@@ -163,7 +163,7 @@ impl Host {
             }
             // Nobody can be what it would be now: as what it was nobody wants it any more.
             Err(refusal) if known && self.is_wrong(name, &refusal) => {
-                self.take_back(name);
+                self.take_out(name);
                 self.groups.refuse(name, refusal);
             }
             // Seats that were taken for members nobody had seen are for what they turn out to be.
@@ -200,7 +200,7 @@ impl Host {
     }
 
     /// A gang that has no seats yet is planned no more, and holds nothing.
-    fn take_back(&mut self, name: &Arc<str>) {
+    fn take_out(&mut self, name: &Arc<str>) {
         let Some(id) = self.world.gang_named(name) else { return };
         self.give_order_up(id);
         self.happened(&Event::GangCancelled(id));

@@ -98,6 +98,8 @@ pub(crate) enum Told {
     Unwritten(Arc<str>),
     /// A pod could not be bound as it was told.
     NotBound { gang: Arc<str>, pod: Key, uid: String },
+    /// A volume could not be kept for a claim of a gang.
+    NotKept { gang: Arc<str>, claim: String },
     /// A member of a Gang with templates could not be made.
     NotMade { gang: Arc<str>, pod: Key, why: String },
     /// A pod could not be sent away.

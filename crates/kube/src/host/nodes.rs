@@ -36,7 +36,7 @@ impl Host {
         });
         let foreign = self.foreign_on(name);
         self.note_beyond(name, &foreign);
-        let tokens = self.ties.on_every_node();
+        let tokens = self.tokens_on(name, &node);
         let claimed = claim.map(|id| (id, gpu.as_ref()));
         let mut spec = node_spec(&node, tokens, &foreign, claimed, &self.config.gpus);
         spec.ready &= !claim.is_some_and(|id| self.is_being_set_up(id, &spec.taints));

@@ -115,7 +115,9 @@ impl Host {
                 self.see_own_template(moved);
                 self.see_template();
             }
-            Interest::Namespace | Interest::Volume | Interest::StorageClass => self.ties.stir(),
+            Interest::Namespace | Interest::StorageClass => self.ties.stir(),
+            Interest::Volume => self.see_volume(moved),
+            Interest::CsiNode => self.see_attach_limits(moved),
             Interest::VolumeClaim => {
                 self.ties.stir();
                 self.look_for_volumes();

@@ -50,6 +50,7 @@ impl Host {
         self.find_memory();
         self.recall_offerings();
         self.find_requests();
+        self.find_volumes();
         let reopened = self.find_gangs();
         self.remove_orphans();
         self.tell_pools();

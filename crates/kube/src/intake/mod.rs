@@ -31,6 +31,8 @@ pub(crate) enum Interest {
     VolumeClaim,
     Volume,
     StorageClass,
+    /// It says how many volumes its node can attach.
+    CsiNode,
     /// It asks for room ahead of its pods.
     Request,
     /// It says what pods a request asks room for.
@@ -58,6 +60,7 @@ impl Interest {
             | Self::VolumeClaim
             | Self::Volume
             | Self::StorageClass
+            | Self::CsiNode
             | Self::PodTemplate => true,
         }
     }
@@ -107,6 +110,15 @@ pub(crate) fn wanted() -> Vec<(Interest, Wanted)> {
                 versions: &["v1"],
                 kind: "StorageClass",
                 plural: "storageclasses",
+            },
+        ),
+        (
+            Interest::CsiNode,
+            Wanted {
+                group: "storage.k8s.io",
+                versions: &["v1"],
+                kind: "CSINode",
+                plural: "csinodes",
             },
         ),
         (

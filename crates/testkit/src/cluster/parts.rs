@@ -12,7 +12,7 @@ use crate::testbed::{self, Tool};
 /// Instance types for Karpenter, with eight GPUs among them.
 const INSTANCE_TYPES: &str = include_str!("instance_types.json");
 
-/// Controllers that tests of a scheduler and provisioner meet. The others would want clouds, volumes and networks.
+/// Controllers that tests of a scheduler and provisioner meet. The others would want clouds and networks.
 const CONTROLLERS: &[&str] = &[
     "clusterrole-aggregation-controller",
     "daemonset-controller",
@@ -22,6 +22,7 @@ const CONTROLLERS: &[&str] = &[
     "job-controller",
     "namespace-controller",
     "node-lifecycle-controller",
+    "persistentvolume-binder-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "resourcequota-controller",
@@ -102,6 +103,7 @@ impl Part {
                 command
                     .arg(format!("--kubeconfig={}", kubeconfig.display()))
                     .arg(format!("--controllers={}", controllers(version)))
+                    .arg(format!("--flex-volume-plugin-dir={}", folder.join("flex").display()))
                     .args(["--leader-elect=false", "--secure-port=0"])
                     .args(["--kube-api-qps=1000", "--kube-api-burst=2000"])
                     .args(setup.gates(version));

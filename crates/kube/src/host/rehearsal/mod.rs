@@ -15,6 +15,7 @@ mod nodes;
 mod objects;
 mod seats;
 mod stages;
+mod volumes;
 mod words;
 
 use std::sync::Arc;

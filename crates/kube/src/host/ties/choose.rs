@@ -1,5 +1,6 @@
-//! Volumes that are made where their pod goes: claims are told the node, and no pod of the gang is bound before all of
-//! them have their volume. A gang whose volumes do not come in time gives its seats back and starts over.
+//! Volumes of pods that have their seats: claims that wait for their pod are given one that is there, or are told the node
+//! and have one made. No pod of the gang is bound before all of them have their volume. A gang whose volumes do not come in
+//! time gives its seats back and starts over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,10 @@ use serde_json::{Value, json};
 use super::super::Host;
 use super::super::orders::parts;
 use super::around::namespace;
-use super::resolve::Shop;
-use super::volumes::{Claim, SELECTED_NODE, Store, annotation, claims, stands};
+use super::disk::{Disk, Shape};
+use super::disks::give_out;
+use super::shop::Shop;
+use super::volumes::{Claim, SELECTED_NODE, Store, annotation, claims, is_by_hand, stands};
 use crate::hands::Said;
 use crate::intake::Interest;
 use crate::shelf::Key;
@@ -26,8 +29,12 @@ pub(crate) struct Choosing {
     since: Time,
     /// Where its pods will be bound.
     pods: BTreeMap<Key, Arc<str>>,
-    /// The claims that have no volume yet, and the nodes they were told.
+    /// The claims that have no volume yet, and the nodes of their pods.
     open: BTreeMap<String, Arc<str>>,
+    /// Those that were told to be made there.
+    told: BTreeMap<String, Arc<str>>,
+    /// The volumes that are kept for others of them.
+    pub(super) chosen: BTreeMap<String, Arc<str>>,
 }
 
 impl Choosing {
@@ -36,70 +43,169 @@ impl Choosing {
         let names: Vec<&str> = self.open.keys().map(|key| parts(key).1).collect();
         format!("waits for its volumes: {}", names.join(", "))
     }
+
+    /// Which claims are to have which volumes.
+    #[cfg(test)]
+    pub(in super::super) fn chosen(&self) -> BTreeMap<String, String> {
+        let pairs = self.chosen.iter().map(|(claim, disk)| (claim.clone(), disk.to_string()));
+        pairs.collect()
+    }
+}
+
+/// A claim that waits for its pod, whose node is known.
+struct Wish {
+    claim: String,
+    node: Arc<str>,
+    /// What it asks for, if it may be given a volume that is there.
+    shape: Option<Shape>,
+    is_by_hand: bool,
+}
+
+/// The claims of pods that are to be bound.
+#[derive(Default)]
+struct Claims {
+    /// Those that have no volume yet, and the nodes of their pods.
+    open: BTreeMap<String, Arc<str>>,
+    wishes: Vec<Wish>,
 }
 
 impl Host {
-    /// The node that a pod's volumes were told to be made for, if any were.
-    pub(in super::super) fn told_to(&self, gang: &str, key: &str) -> Option<Arc<str>> {
+    /// The node that a pod's volumes are on, or are made for, if that is one, and whether it must go there.
+    pub(in super::super) fn told_to(&self, gang: &str, key: &str) -> Option<(Arc<str>, bool)> {
         let chosen = self.groups.get(gang).and_then(|group| group.choosing.as_ref());
         if let Some(node) = chosen.and_then(|chosen| chosen.pods.get(key)) {
-            return Some(node.clone());
+            return Some((node.clone(), false));
         }
         let pod = self.mirror.pods.get(key)?;
         let shop = Shop { host: self, gang };
         let told = |name: &String| {
             let claim = shop.claim(namespace(pod), name)?;
-            annotation(claim, SELECTED_NODE).map(Arc::from)
+            if let Claim::Has(volume) | Claim::Keeps(volume) = stands(claim, &shop) {
+                let home = self.ties.disks.get(volume)?.home.as_ref()?;
+                let node = shop.nodes_called(home).into_iter().next();
+                return Some((node.unwrap_or_else(|| home.clone()), true));
+            }
+            annotation(claim, SELECTED_NODE).map(|node| (node.into(), false))
         };
         claims(pod).iter().find_map(told)
     }
 
-    /// Whether every volume of these pods is there. If not, those that wait for their pod are told where it goes.
+    /// Whether every volume of these pods is there. If not, those that wait for their pod are given one that is, or are
+    /// told where it goes: all of them, or none. What others could have is not kept for who cannot start.
     pub(in super::super) fn volumes_are_there(
         &mut self,
         gang: &Arc<str>,
-        told: &[(Key, Arc<str>)],
+        pods: &[(Key, Arc<str>)],
     ) -> bool {
+        let Claims { open, wishes } = self.open_claims(gang, pods);
+        if open.is_empty() {
+            self.groups.get_mut(gang).expect("followed").choosing = None;
+            return true;
+        }
+        let before = self.groups.get_mut(gang).expect("followed").choosing.take();
+        let mut choosing = before.unwrap_or_else(|| Choosing {
+            since: self.now(),
+            pods: BTreeMap::new(),
+            open: BTreeMap::new(),
+            told: BTreeMap::new(),
+            chosen: BTreeMap::new(),
+        });
+        choosing.pods = pods.iter().cloned().collect();
+        choosing.told.retain(|claim, _| open.contains_key(claim));
+        choosing.chosen.retain(|claim, _| open.contains_key(claim));
+        choosing.open = open;
+        let chosen = self.choose(gang, &wishes, &choosing.chosen);
+        let lacks = |wish: &Wish| wish.is_by_hand && !chosen.contains_key(&wish.claim);
+        if !wishes.iter().any(lacks) {
+            for Wish { claim, node, .. } in wishes {
+                match chosen.get(&claim) {
+                    Some(disk) if choosing.chosen.get(&claim) != Some(disk) => {
+                        choosing.chosen.insert(claim.clone(), disk.clone());
+                        self.keep(gang, claim, disk);
+                        self.ties.recount = true;
+                    }
+                    None if choosing.told.get(&claim) != Some(&node) => {
+                        choosing.told.insert(claim.clone(), node.clone());
+                        self.annotate(claim, json!(node));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.groups.get_mut(gang).expect("followed").choosing = Some(choosing);
+        false
+    }
+
+    /// Claims of pods that are to be bound and that have no volume yet.
+    fn open_claims(&self, gang: &str, pods: &[(Key, Arc<str>)]) -> Claims {
         let shop = Shop { host: self, gang };
-        let mut open: BTreeMap<String, Arc<str>> = BTreeMap::new();
-        let mut untold: Vec<(String, Arc<str>)> = Vec::new();
-        for (key, node) in told {
+        let mut all = Claims::default();
+        for (key, node) in pods {
             let Some(pod) = self.mirror.pods.get(key) else { continue };
             for name in claims(pod) {
                 let at = format!("{}/{name}", namespace(pod));
                 let claim = shop.claim(namespace(pod), &name);
-                match claim.map(|claim| (stands(claim, &shop), annotation(claim, SELECTED_NODE))) {
-                    Some((Claim::Has(_), _)) => continue,
-                    Some((Claim::WaitsForPod(_), selected)) if selected != Some(&**node) => {
-                        untold.push((at.clone(), node.clone()));
-                    }
-                    _ => {}
+                let stands = claim.map(|claim| (claim, stands(claim, &shop)));
+                if let Some((_, Claim::Has(_))) = stands {
+                    continue;
                 }
-                open.insert(at, node.clone());
+                // A claim that several of them use is made for the first.
+                if all.open.insert(at.clone(), node.clone()).is_some() {
+                    continue;
+                }
+                let Some((claim, Claim::WaitsForPod(class))) = stands else { continue };
+                let selected = annotation(claim, SELECTED_NODE);
+                if selected != Some(&**node) {
+                    all.wishes.push(Wish {
+                        claim: at,
+                        node: node.clone(),
+                        shape: Shape::of(claim).filter(|_| selected.is_none()),
+                        is_by_hand: is_by_hand(class),
+                    });
+                }
             }
         }
-        let now = self.now();
-        let group = self.groups.get_mut(gang).expect("followed");
-        if open.is_empty() {
-            group.choosing = None;
-            return true;
-        }
-        let since = group.choosing.as_ref().map_or(now, |chosen| chosen.since);
-        let before = group.choosing.take().unwrap_or(Choosing {
-            since,
-            pods: BTreeMap::new(),
-            open: BTreeMap::new(),
-        });
-        untold.retain(|(claim, node)| before.open.get(claim) != Some(node));
-        group.choosing = Some(Choosing { since, pods: told.iter().cloned().collect(), open });
-        for (claim, node) in untold {
-            self.annotate(claim, json!(node));
-        }
-        false
+        all.wishes.sort_by_key(|wish| wish.shape.as_ref().map(Shape::bytes));
+        all
     }
 
-    /// Gangs whose volumes did not come in time start over. What was said to their claims is taken back, so that they may
-    /// be made elsewhere.
+    /// Volumes that are there for claims of a gang, the smallest that will do; those that were chosen before if they still
+    /// can be had.
+    fn choose(
+        &self,
+        gang: &Arc<str>,
+        wishes: &[Wish],
+        before: &BTreeMap<String, Arc<str>>,
+    ) -> BTreeMap<String, Arc<str>> {
+        if wishes.iter().all(|wish| wish.shape.is_none()) {
+            return BTreeMap::new();
+        }
+        let shop = Shop { host: self, gang };
+        let market = shop.market();
+        let tied = self.groups.get(gang).into_iter().flat_map(|group| group.tied.values());
+        let dealt: BTreeMap<&String, &Arc<str>> = tied.flat_map(|tied| &tied.given).collect();
+        let could_have = |wish: &Wish| {
+            let (Some(shape), Some(node)) = (&wish.shape, self.mirror.nodes.get(&wish.node)) else {
+                return Vec::new();
+            };
+            let reached = |(name, disk): &(&Arc<str>, &Disk)| {
+                market.is_free(name, disk) && disk.is_reached_from(node)
+            };
+            let mut disks: Vec<_> = market.disks.like(shape).filter(reached).collect();
+            disks.sort_by_key(|(name, disk)| {
+                let is = |of: Option<&Arc<str>>| of == Some(*name);
+                let (was, dealt) = (before.get(&wish.claim), dealt.get(&wish.claim).copied());
+                (!is(was), !is(dealt), disk.bytes, *name)
+            });
+            disks.into_iter().map(|(name, _)| name.clone()).collect()
+        };
+        let wanted: Vec<Vec<Arc<str>>> = wishes.iter().map(could_have).collect();
+        let given = wishes.iter().zip(give_out(&wanted));
+        given.filter_map(|(wish, disk)| Some((wish.claim.clone(), disk?))).collect()
+    }
+
+    /// Gangs whose volumes did not come in time start over. What was said to their claims is taken back, and what was kept
+    /// for them let go, so that they may be made elsewhere.
     pub(in super::super) fn tire_of_volumes(&mut self) {
         let now = self.now();
         let patience = self.config.volume_patience;
@@ -113,9 +219,7 @@ impl Host {
             let group = self.groups.get_mut(&name).expect("just seen");
             let chosen = group.choosing.take().expect("just seen");
             tracing::info!(gang = &*name, "{}, and starts over", chosen.in_words());
-            for claim in chosen.open.into_keys() {
-                self.annotate(claim, Value::Null);
-            }
+            self.take_back(&name, chosen);
             let group = self.groups.get(&name).expect("just seen");
             let nobody = self.standing(group).bound.is_empty();
             if let Some(id) = self.world.gang_named(&name).filter(|_| nobody) {
@@ -124,6 +228,23 @@ impl Host {
                 self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
             }
             self.dirty.gangs.insert(name);
+        }
+    }
+
+    /// Claims that have no volume are as if nobody had said anything, whoever led when it was said.
+    fn take_back(&self, gang: &str, choosing: Choosing) {
+        let shop = Shop { host: self, gang };
+        for claim in choosing.open.into_keys() {
+            let (namespace, name) = parts(&claim);
+            let seen = shop.claim(namespace, name);
+            let kept = seen.and_then(|seen| shop.kept_for(seen)).map(Arc::from);
+            if let Some(disk) = choosing.chosen.get(&claim).cloned().or(kept) {
+                self.let_volume_go(claim.clone(), &disk);
+            }
+            let is_told = seen.is_some_and(|seen| annotation(seen, SELECTED_NODE).is_some());
+            if is_told || choosing.told.contains_key(&claim) {
+                self.annotate(claim, Value::Null);
+            }
         }
     }
 

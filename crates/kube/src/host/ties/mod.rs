@@ -1,20 +1,27 @@
 //! What a pod insists on that the planner has no word for, put into words it has.
 //!
 //! Three kinds of words are enough. What at most so many pods may have of a node becomes a *token*: a resource that
-//! every node has the same amount of (`tokens`). What depends on who is where becomes a requirement on node labels
+//! every node has the same amount of (`tokens`), or as much as there is of it (`amounts`). What depends on who is where becomes a requirement on node labels
 //! (`near`, `away`, `spread`, `volumes`), which is true for an instant: a gang that has such ties is gathered again
 //! before it is admitted. And what cannot be said either way becomes a reason to wait, which its owner reads.
 //!
-//! Deliberately not here: preferred terms, attach limits of volumes, and devices by ResourceClaims.
+//! Deliberately not here: preferred terms, and devices by ResourceClaims.
 
+mod amounts;
 mod around;
+mod attach;
 mod away;
+mod by_hand;
 mod choose;
 mod deal;
+mod disk;
+mod disks;
+mod keep;
 mod near;
 mod ports;
 mod resolve;
 mod scope;
+mod shop;
 mod spread;
 mod stir;
 mod tied;
@@ -24,7 +31,9 @@ mod volumes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use attach::Limits;
 pub(super) use choose::Choosing;
+use disks::Disks;
 pub(crate) use tied::{Tied, nowhere};
 use tokens::Tokens;
 
@@ -36,6 +45,14 @@ pub(super) struct Ties {
     minding: BTreeSet<Arc<str>>,
     /// Whether somebody has moved.
     stirred: bool,
+    disks: Disks,
+    limits: Limits,
+    /// Gangs with volumes that are looked for or counted.
+    volumes: BTreeSet<Arc<str>>,
+    /// Those of them that had seats when nodes were last told what they have.
+    seated: BTreeSet<Arc<str>>,
+    /// Whether nodes must be told again.
+    recount: bool,
 }
 
 impl Ties {
@@ -55,6 +72,7 @@ impl Ties {
     /// A gang is over.
     pub(super) fn forget(&mut self, gang: &str) {
         self.minding.remove(gang);
+        self.volumes.remove(gang);
         self.tokens.forget(gang);
     }
 

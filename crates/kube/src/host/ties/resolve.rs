@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube::api::DynamicObject;
 use muster_core::constraint::Constraints;
 use muster_core::gang::{Closeness, GangSpec, Phase};
-use muster_core::topology::HOSTNAME;
 
 use super::super::Host;
 use super::super::groups::Group;
-use super::around::{Around, Member, domain, namespace};
+use super::around::{Around, Member, domain};
 use super::deal::{Domain, deal};
+use super::shop::Shop;
 use super::tied::Tied;
 use super::volumes::Store;
-use super::{away, near, ports, spread, volumes};
-use crate::intake::{Gathered, Interest};
+use super::{attach, away, by_hand, near, ports, spread, volumes};
+use crate::intake::Gathered;
 use crate::objects::Pod;
 use crate::shelf::Key;
 
@@ -62,6 +61,10 @@ fn resolve(
         near::near(member, gang, around, tied);
         one_each.extend(away::away(member, gang, around, tied));
     }
+    by_hand::by_hand(gang, around, store, &mut all);
+    let pods: Vec<&Pod> = gang.iter().map(|member| member.pod).collect();
+    let others: Vec<&Pod> = around.pods.iter().map(|other| other.pod).collect();
+    attach::attach(name, &pods, &others, store, &mut all);
     spread::spread(name, gang, around, &mut all);
     for key in one_each {
         deal_one_each(&key, gang, around, &mut all);
@@ -106,7 +109,7 @@ impl Host {
         let members: Vec<Member<'_>> =
             pods.iter().map(|(_, pod, constraints)| Member { pod, constraints }).collect();
         if self.is_settled(name, group) {
-            return self.as_placed(group, pods, &members);
+            return self.as_placed(name, group, pods, &members);
         }
         let shy = !members.iter().any(|member| is_tied(member.pod));
         if shy && self.mirror.shy().next().is_none() {
@@ -128,12 +131,20 @@ impl Host {
     /// it is, only what never changes is known.
     fn as_placed(
         &self,
+        name: &Arc<str>,
         group: &Group,
         pods: &[(&Key, &Arc<Pod>, &Constraints)],
         members: &[Member<'_>],
     ) -> Vec<Tied> {
         let spaces = Around { spaces: self.around("", true).spaces, ..Around::default() };
-        let fixed = fixed(members, &spaces);
+        let mut fixed = fixed(members, &spaces);
+        let is_found = pods.iter().any(|(key, _, _)| !group.tied.contains_key(*key));
+        if is_found && members.iter().any(|member| !volumes::claims(member.pod).is_empty()) {
+            let shop = Shop { host: self, gang: name };
+            by_hand::found(members, &shop, &mut fixed);
+            let pods: Vec<&Pod> = members.iter().map(|member| member.pod).collect();
+            attach::attach(name, &pods, &[], &shop, &mut fixed);
+        }
         // Who takes the place of one that is gone is tied as that one was.
         let is_here = |key: &Key| pods.iter().any(|(here, _, _)| *here == key);
         let mut left: Vec<&Tied> =
@@ -176,6 +187,11 @@ impl Host {
                 *taken = (*amount).max(*taken);
             }
         }
+        if gathered.tied.values().any(Tied::uses_volumes) {
+            self.ties.volumes.insert(name.clone());
+        } else {
+            self.ties.volumes.remove(name);
+        }
         let pods = gathered.roles.keys().filter_map(|key| self.mirror.pods.get(key));
         let minds = pods.into_iter().any(|pod| is_tied(pod))
             || gathered.tied.values().any(|tied| !tied.is_fixed());
@@ -184,16 +200,6 @@ impl Host {
         } else {
             self.ties.minding.remove(name);
         }
-    }
-
-    /// Nodes and pools are told anew when there are other tokens than before.
-    pub(in super::super) fn settle_tokens(&mut self) {
-        if !self.ties.tokens.have_changed() {
-            return;
-        }
-        self.tell_pools();
-        let nodes: Vec<Key> = self.mirror.nodes.iter().map(|(name, _)| name.clone()).collect();
-        nodes.iter().for_each(|node| self.look_at_node(node));
     }
 
     /// What a pod of somebody else's takes of the tokens there are.
@@ -236,50 +242,5 @@ impl Host {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// Volumes as the host has seen them, for a gang.
-pub(super) struct Shop<'a> {
-    pub(super) host: &'a Host,
-    pub(super) gang: &'a str,
-}
-
-impl Shop<'_> {
-    fn object(&self, interest: Interest, key: &str) -> Option<&DynamicObject> {
-        let shelf = self.host.mirror.others.get(&self.host.sources.of(interest)?)?;
-        shelf.get(key).map(|object| &**object)
-    }
-}
-
-impl Store for Shop<'_> {
-    fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
-        self.object(Interest::VolumeClaim, &format!("{namespace}/{name}"))
-    }
-    fn volume(&self, name: &str) -> Option<&DynamicObject> {
-        self.object(Interest::Volume, name)
-    }
-    fn class(&self, name: &str) -> Option<&DynamicObject> {
-        self.object(Interest::StorageClass, name)
-    }
-    fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
-        let called = |node: &crate::objects::Node| {
-            node.metadata
-                .labels
-                .as_ref()
-                .and_then(|labels| labels.get(HOSTNAME))
-                .map(String::as_str)
-                == Some(hostname)
-        };
-        let nodes = self.host.mirror.nodes.iter().filter(|(_, node)| called(node));
-        nodes.map(|(name, _)| name.clone()).collect()
-    }
-    fn user(&self, of: &str, claim: &str) -> Option<String> {
-        let around = self.host.around(self.gang, false);
-        let uses = |pod: &Pod| {
-            namespace(pod) == of && volumes::claims(pod).iter().any(|name| name == claim)
-        };
-        let other = around.pods.iter().find(|other| uses(other.pod))?;
-        other.pod.metadata.name.clone()
     }
 }

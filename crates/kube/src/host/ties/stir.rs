@@ -1,8 +1,12 @@
 //! Which changes may mean something to those who have ties.
 
+use kube::api::DynamicObject;
+
 use super::super::Host;
+use super::disks::called;
+use crate::intake::Interest;
 use crate::objects::{Node, Pod};
-use crate::shelf::Moved;
+use crate::shelf::{Key, Moved};
 
 impl Host {
     /// A pod counts when it is somewhere: where it is, what it is called, whom it minds.
@@ -23,6 +27,37 @@ impl Host {
         let counts = |node: &Node| (node.metadata.labels.clone(), node.is_ready());
         if moved.was.as_deref().map(counts) != moved.is.as_deref().map(counts) {
             self.ties.stir();
+        }
+    }
+
+    /// A volume counts wherever it can be reached, and on the node where it is alone.
+    pub(in super::super) fn see_volume(&mut self, moved: &Moved<DynamicObject>) {
+        let homes = self.ties.disks.take(moved);
+        self.ties.stir();
+        self.look_for_volumes();
+        if homes.is_empty() {
+            return;
+        }
+        let nodes = self.mirror.nodes.iter().filter(|(_, node)| homes.contains(called(node)));
+        let nodes: Vec<Key> = nodes.map(|(name, _)| name.clone()).collect();
+        self.dirty.nodes.extend(nodes);
+    }
+
+    /// What a node can attach counts with what is attached there.
+    pub(in super::super) fn see_attach_limits(&mut self, moved: &Moved<DynamicObject>) {
+        if self.ties.limits.take(&moved.key, moved.is.as_deref()) {
+            self.ties.stir();
+            self.dirty.nodes.insert(moved.key.clone());
+        }
+    }
+
+    /// Takes in all volumes, and all that nodes can attach, as they are.
+    pub(in super::super) fn find_volumes(&mut self) {
+        for moved in self.all_of(Interest::Volume) {
+            self.ties.disks.take(&moved);
+        }
+        for moved in self.all_of(Interest::CsiNode) {
+            self.ties.limits.take(&moved.key, moved.is.as_deref());
         }
     }
 }

@@ -6,12 +6,22 @@ use std::sync::Arc;
 use muster_core::constraint::{Constraints, Requirement, Term, Test};
 use muster_core::topology::HOSTNAME;
 
+use super::disk::Shape;
 use super::tokens::Meaning;
 
 /// Alternatives that one pod's volumes and its own affinity may multiply to; more is nobody's intention.
 const ALTERNATIVES_MAX: usize = 256;
 /// A label that must have one of no values: nowhere.
 const NOWHERE: &str = "muster.sh/nowhere";
+
+/// Volumes of one pod that one driver attaches, by their claims.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Attaches {
+    /// Nobody else uses them.
+    pub(super) own: BTreeSet<String>,
+    /// Others use them too: on one node they count once.
+    pub(super) shared: BTreeSet<String>,
+}
 
 /// What the ties of one pod come to, in words the planner knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +36,12 @@ pub(crate) struct Tied {
     pub(super) near: Option<Arc<str>>,
     /// Whether its place was chosen among several that would do, so that not every member is like it.
     pub(super) dealt: Option<Arc<str>>,
+    /// Its claims that are given a volume of its node when it has one, and what they ask for.
+    pub(super) wants: BTreeMap<String, Shape>,
+    /// Its claims that were dealt a volume, and which.
+    pub(super) given: BTreeMap<String, Arc<str>>,
+    /// Its volumes that are attached to its node, by driver.
+    pub(super) attaches: BTreeMap<Arc<str>, Attaches>,
     /// By this label it is only right where all members start.
     pub(super) whole: Option<Arc<str>>,
     /// Why it cannot go anywhere now.
@@ -76,6 +92,13 @@ impl Tied {
             && self.near.is_none()
             && self.waits.is_none()
             && self.dealt.is_none()
+            && self.wants.is_empty()
+            && self.given.is_empty()
+    }
+
+    /// Whether it has volumes that are looked for, or counted.
+    pub(super) fn uses_volumes(&self) -> bool {
+        !self.wants.is_empty() || !self.given.is_empty() || !self.attaches.is_empty()
     }
 
     /// Adds what must hold to what the pod itself says.

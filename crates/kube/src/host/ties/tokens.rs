@@ -1,4 +1,5 @@
-//! Tokens: what only so many pods can have of one node, as a resource of which every node has as much.
+//! Tokens: what only so many pods can have of one node, as a resource. Of most of them every node has as much; what nodes
+//! have more or less of is counted for each (`amounts`).
 //!
 //! The planner never forgets the name of a resource, and ports and selectors come and go with every job. So tokens are
 //! numbered, and a number that nobody uses any more is given to the next who needs one.
@@ -8,6 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use muster_core::resource::{NamedAmounts, TOKEN};
+
+use super::attach::MEMBERS;
+use super::disk::Shape;
 
 /// What a node has of each token. A member that wants the node for itself takes all of it, one that only must not meet
 /// such a member takes one, and where `n` may share a node each takes the `n`th part, which is exact up to a thousand.
@@ -22,6 +26,12 @@ pub(crate) enum Meaning {
     Apart(String),
     /// A gang's evenness over nodes, by one of its rules.
     Even { gang: Arc<str>, rule: String },
+    /// A volume that somebody has made on the node: a node has as many as it has.
+    Disk(Shape),
+    /// Being attached to the node by this driver: a node takes so many.
+    Attached(Arc<str>),
+    /// The same for a gang whose members share volumes, besides these.
+    AttachedTo { gang: Arc<str>, driver: Arc<str> },
 }
 
 impl fmt::Display for Meaning {
@@ -35,6 +45,10 @@ impl fmt::Display for Meaning {
             }
             Self::Apart(scope) => write!(f, "a node without {scope}"),
             Self::Even { rule, .. } => write!(f, "a node with few {rule}"),
+            Self::Disk(shape) => write!(f, "{shape} on the node"),
+            Self::Attached(driver) | Self::AttachedTo { driver, .. } => {
+                write!(f, "a node that can attach their volumes of {driver}")
+            }
         }
     }
 }
@@ -110,8 +124,30 @@ impl Tokens {
         std::mem::take(&mut self.changed)
     }
 
+    /// What a node has of which nothing is known yet. Nobody has made a volume on it.
     pub(super) fn on_every_node(&self) -> NamedAmounts {
-        self.by_meaning.values().map(|slot| (name(*slot), WHOLE)).collect()
+        let others = self.by_meaning.iter().filter(|(of, _)| !matches!(of, Meaning::Disk(_)));
+        let amount = |of: &Meaning| match of {
+            Meaning::AttachedTo { .. } => WHOLE * MEMBERS,
+            _ => WHOLE,
+        };
+        others.map(|(of, slot)| (name(*slot), amount(of))).collect()
+    }
+
+    /// Tokens of which nodes do not have the same amount.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (Arc<str>, &Meaning)> {
+        let is_counted = |meaning: &Meaning| match meaning {
+            Meaning::Disk(_) | Meaning::Attached(_) | Meaning::AttachedTo { .. } => true,
+            Meaning::Port { .. } | Meaning::Apart(_) | Meaning::Even { .. } => false,
+        };
+        let counted = self.by_meaning.iter().filter(move |(meaning, _)| is_counted(meaning));
+        counted.map(|(meaning, slot)| (name(*slot), meaning))
+    }
+
+    /// Whether a gang uses the token that stands for something.
+    pub(super) fn is_used_by(&self, gang: &str, meaning: &Meaning) -> bool {
+        let slot = self.by_meaning.get(meaning);
+        slot.zip(self.users.get(gang)).is_some_and(|(slot, used)| used.contains(slot))
     }
 
     /// What a gang's tokens mean.

@@ -1,8 +1,8 @@
 //! Volumes: a claim that has one ties its pods to where that is; one that waits for its first pod is made where the pod
 //! goes; any other is waited for.
 //!
-//! Volumes that somebody made by hand for claims that wait (`no-provisioner`) are not chosen here, and how many a node
-//! can attach is not counted.
+//! Deliberately not here: which claims are given volumes that somebody made by hand (`by_hand`), and how many volumes a
+//! node can attach (`attach`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use muster_core::topology::HOSTNAME;
 use serde_json::Value;
 
 use super::around::namespace;
+use super::by_hand::Market;
+use super::disk::Shape;
 use super::tied::Tied;
 use crate::objects::Pod;
 
@@ -22,18 +24,18 @@ pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// On claims that have their volume for good.
 const BOUND: &str = "pv.kubernetes.io/bind-completed";
 /// Where claims named their class before there was a field for it.
-const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(super) const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// The provisioner of classes whose volumes are made by hand.
 const BY_HAND: &str = "kubernetes.io/no-provisioner";
 /// Labels of volumes that say where they are, and what nodes call the same.
-const PLACES: [(&str, &str); 4] = [
+pub(super) const PLACES: [(&str, &str); 4] = [
     ("topology.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
 ];
 /// Between several values of such a label.
-const SEVERAL: &str = "__";
+pub(super) const SEVERAL: &str = "__";
 
 /// Claims, volumes and classes, as they were last seen.
 pub(super) trait Store {
@@ -44,6 +46,12 @@ pub(super) trait Store {
     fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>>;
     /// A pod of another gang that is somewhere and uses a claim.
     fn user(&self, namespace: &str, claim: &str) -> Option<String>;
+    /// The volume that is kept for a claim which does not have it yet.
+    fn kept_for(&self, claim: &DynamicObject) -> Option<&str>;
+    /// Volumes that could be had.
+    fn market(&self) -> Market<'_>;
+    /// Whether nodes attach only so many volumes of a driver.
+    fn is_limited(&self, driver: &str) -> bool;
 }
 
 /// What becomes of a claim.
@@ -51,6 +59,8 @@ pub(super) trait Store {
 pub(super) enum Claim<'a> {
     /// It has this volume.
     Has(&'a str),
+    /// This volume is kept for it, and it will have it in a moment.
+    Keeps(&'a str),
     /// It is made where its first pod goes.
     WaitsForPod(&'a DynamicObject),
     /// Somebody else gives it a volume.
@@ -66,12 +76,28 @@ pub(super) fn stands<'a>(claim: &'a DynamicObject, store: &'a impl Store) -> Cla
             None => Claim::WaitsForVolume,
         };
     }
-    let class = text(&claim.data, "/spec/storageClassName").or(annotation(claim, OLD_CLASS));
-    let class = class.and_then(|class| store.class(class));
+    let class = class_of(claim, store);
     let waits = |class: &&DynamicObject| {
         text(&class.data, "/volumeBindingMode") == Some("WaitForFirstConsumer")
     };
-    class.filter(waits).map_or(Claim::WaitsForVolume, Claim::WaitsForPod)
+    match class.filter(waits) {
+        None => Claim::WaitsForVolume,
+        Some(class) => store.kept_for(claim).map_or(Claim::WaitsForPod(class), Claim::Keeps),
+    }
+}
+
+/// The class of a claim.
+pub(super) fn class_of<'a>(
+    claim: &DynamicObject,
+    store: &'a impl Store,
+) -> Option<&'a DynamicObject> {
+    let class = text(&claim.data, "/spec/storageClassName").or(annotation(claim, OLD_CLASS));
+    class.and_then(|class| store.class(class))
+}
+
+/// Whether volumes of a class are made by hand.
+pub(super) fn is_by_hand(class: &DynamicObject) -> bool {
+    text(&class.data, "/provisioner") == Some(BY_HAND)
 }
 
 /// Ties a pod to where its volumes are or may be made.
@@ -93,7 +119,7 @@ pub(super) fn volumes(pod: &Pod, others: &[&Pod], store: &impl Store, tied: &mut
             }
         }
         match stands(claim, store) {
-            Claim::Has(volume) => match store.volume(volume) {
+            Claim::Has(volume) | Claim::Keeps(volume) => match store.volume(volume) {
                 Some(volume) => is_there(volume, store, tied),
                 None => tied.wait(format!("volume {volume} of claim {name} does not exist")),
             },
@@ -117,7 +143,7 @@ fn is_for_one(claim: &DynamicObject) -> bool {
 }
 
 /// Only nodes that reach a volume will do.
-fn is_there(volume: &DynamicObject, store: &impl Store, tied: &mut Tied) {
+pub(super) fn is_there(volume: &DynamicObject, store: &impl Store, tied: &mut Tied) {
     let name = volume.metadata.name.as_deref().unwrap_or_default();
     if let Some(nodes) = volume.data.pointer("/spec/nodeAffinity/required") {
         match terms(nodes) {
@@ -141,11 +167,12 @@ fn may_be_made(
     store: &impl Store,
     tied: &mut Tied,
 ) {
-    if text(&class.data, "/provisioner") == Some(BY_HAND) {
-        let class = class.metadata.name.as_deref().unwrap_or_default();
-        tied.wait(format!(
-            "volume claim {name} is of class {class}, whose volumes are made by hand; they are not chosen"
-        ));
+    if is_by_hand(class) {
+        let space = claim.metadata.namespace.as_deref().unwrap_or("default");
+        match Shape::of(claim) {
+            Some(shape) => drop(tied.wants.insert(format!("{space}/{name}"), shape)),
+            None => tied.wait(format!("volume claim {name} cannot be understood")),
+        }
         return;
     }
     let allowed = class.data.get("allowedTopologies").and_then(Value::as_array);
@@ -159,7 +186,7 @@ fn may_be_made(
 }
 
 /// Terms of a node selector, read as a pod's own would be.
-fn terms(selector: &Value) -> Result<Vec<Term>, String> {
+pub(super) fn terms(selector: &Value) -> Result<Vec<Term>, String> {
     let required: NodeSelector =
         serde_json::from_value(selector.clone()).map_err(|why| why.to_string())?;
     let nodes = NodeAffinity { required: Some(required), ..NodeAffinity::default() };
@@ -199,7 +226,7 @@ fn by_name(term: &Term, store: &impl Store) -> Term {
     term.iter().map(one).collect()
 }
 
-fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
 }
 
@@ -209,39 +236,12 @@ pub(super) fn annotation<'a>(object: &'a DynamicObject, name: &str) -> Option<&'
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use muster_core::constraint::Constraints;
     use serde_json::json;
 
     use super::super::around::play;
+    use super::super::shop::play::Shop;
     use super::*;
-
-    #[derive(Default)]
-    struct Shop {
-        claims: BTreeMap<String, DynamicObject>,
-        volumes: BTreeMap<String, DynamicObject>,
-        classes: BTreeMap<String, DynamicObject>,
-        used: bool,
-    }
-
-    impl Store for Shop {
-        fn claim(&self, _: &str, name: &str) -> Option<&DynamicObject> {
-            self.claims.get(name)
-        }
-        fn volume(&self, name: &str) -> Option<&DynamicObject> {
-            self.volumes.get(name)
-        }
-        fn class(&self, name: &str) -> Option<&DynamicObject> {
-            self.classes.get(name)
-        }
-        fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
-            if hostname == "host-a" { vec!["a".into()] } else { Vec::new() }
-        }
-        fn user(&self, _: &str, _: &str) -> Option<String> {
-            self.used.then(|| "other".to_owned())
-        }
-    }
 
     fn object(name: &str, mut object: Value) -> (String, DynamicObject) {
         object["metadata"]["name"] = json!(name);
@@ -263,7 +263,9 @@ mod tests {
                 object("lost", json!({"spec": {}, "status": {"phase": "Lost"}})),
                 object("late", json!({"spec": {"storageClassName": "late"}})),
                 object("told", json!({"metadata": {"annotations": {SELECTED_NODE: "b"}}, "spec": {"storageClassName": "late"}})),
-                object("hand", json!({"spec": {"storageClassName": "hand"}})),
+                object("hand", json!({"spec": {"storageClassName": "hand", "resources": {"requests": {"storage": "1Gi"}}}})),
+                object("odd", json!({"spec": {"storageClassName": "hand"}})),
+                object("kept", json!({"spec": {"storageClassName": "hand"}})),
                 object("one", json!({"spec": {"storageClassName": "any", "accessModes": ["ReadWriteOncePod"]}})),
             ]
             .into(),
@@ -280,7 +282,8 @@ mod tests {
                 object("hand", json!({"provisioner": BY_HAND, "volumeBindingMode": "WaitForFirstConsumer"})),
             ]
             .into(),
-            used: false,
+            kept: [("kept".to_owned(), "on-a".to_owned())].into(),
+            ..Shop::default()
         }
     }
 
@@ -319,10 +322,15 @@ mod tests {
             ("told", "zone In([3]); kubernetes.io/hostname In([b])"),
             ("none", "waits: volume claim none does not exist"),
             ("one", ""),
+            ("hand", ""),
+            ("kept", "kubernetes.io/hostname In([a])"),
+            ("odd", "waits: volume claim odd cannot be understood"),
         ] {
             assert_eq!(outcome(claim, &[], &shop), expected, "{claim}");
         }
-        assert!(outcome("hand", &[], &shop).contains("made by hand"));
+        let mut tied = Tied::default();
+        volumes(&pod("hand"), &[], &shop, &mut tied);
+        assert_eq!(tied.wants.keys().collect::<Vec<_>>(), ["default/hand"]);
     }
 
     #[test]

@@ -1,0 +1,148 @@
+//! Volumes as the host has seen them, for a gang.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::api::DynamicObject;
+use muster_core::topology::HOSTNAME;
+
+use super::super::Host;
+use super::around::namespace;
+use super::by_hand::Market;
+use super::disk::Shape;
+use super::volumes::{self, Store};
+use crate::intake::Interest;
+use crate::objects::{Node, Pod};
+
+/// Volumes as the host has seen them, for a gang.
+pub(super) struct Shop<'a> {
+    pub(super) host: &'a Host,
+    pub(super) gang: &'a str,
+}
+
+impl Shop<'_> {
+    fn object(&self, interest: Interest, key: &str) -> Option<&DynamicObject> {
+        let shelf = self.host.mirror.others.get(&self.host.sources.of(interest)?)?;
+        shelf.get(key).map(|object| &**object)
+    }
+}
+
+impl Store for Shop<'_> {
+    fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
+        self.object(Interest::VolumeClaim, &format!("{namespace}/{name}"))
+    }
+    fn volume(&self, name: &str) -> Option<&DynamicObject> {
+        self.object(Interest::Volume, name)
+    }
+    fn class(&self, name: &str) -> Option<&DynamicObject> {
+        self.object(Interest::StorageClass, name)
+    }
+    fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
+        let called = |node: &Node| {
+            let labels = node.metadata.labels.as_ref();
+            labels.and_then(|labels| labels.get(HOSTNAME)).is_some_and(|label| label == hostname)
+        };
+        let nodes = self.host.mirror.nodes.iter().filter(|(_, node)| called(node));
+        nodes.map(|(name, _)| name.clone()).collect()
+    }
+    fn user(&self, of: &str, claim: &str) -> Option<String> {
+        let around = self.host.around(self.gang, false);
+        let uses = |pod: &Pod| {
+            namespace(pod) == of && volumes::claims(pod).iter().any(|name| name == claim)
+        };
+        let other = around.pods.iter().find(|other| uses(other.pod))?;
+        other.pod.metadata.name.clone()
+    }
+    fn kept_for(&self, claim: &DynamicObject) -> Option<&str> {
+        let meta = &claim.metadata;
+        let space = meta.namespace.as_deref().unwrap_or("default");
+        let key = format!("{space}/{}", meta.name.as_deref().unwrap_or_default());
+        let disks = &self.host.ties.disks;
+        let disk = disks.kept_for(&key, meta.uid.as_deref())?;
+        // One that is not what the claim asks for is never given to it.
+        let suits = disks.get(disk)?.suits(&Shape::of(claim)?);
+        suits.then_some(disk)
+    }
+    fn market(&self) -> Market<'_> {
+        let Host { ties, groups, .. } = self.host;
+        let (mut shapes, mut promised) = (BTreeSet::new(), BTreeSet::new());
+        let others = ties.volumes.iter().filter(|name| ***name != *self.gang);
+        for (name, group) in others.filter_map(|name| Some((name, groups.get(name)?))) {
+            for tied in group.tied.values() {
+                // Who has a volume already is in nobody's way.
+                let wants = tied.wants.iter().filter(|(of, _)| !ties.disks.is_any_kept_for(of));
+                shapes.extend(wants.map(|(_, shape)| shape));
+            }
+            if self.host.is_settled(name, group) {
+                let given = group.tied.values().flat_map(|tied| tied.given.values());
+                let chosen = group.choosing.iter().flat_map(|one| one.chosen.values());
+                promised.extend(given.chain(chosen).map(|disk| &**disk));
+            }
+        }
+        Market { disks: &ties.disks, others: shapes, promised }
+    }
+    fn is_limited(&self, driver: &str) -> bool {
+        self.host.ties.limits.is_limited(driver)
+    }
+}
+
+/// What tests put on the shelves.
+#[cfg(test)]
+pub(super) mod play {
+    use std::collections::BTreeMap;
+
+    use super::super::disks::Disks;
+    use super::*;
+    use crate::shelf::Moved;
+
+    #[derive(Default)]
+    pub(in super::super) struct Shop {
+        pub(in super::super) claims: BTreeMap<String, DynamicObject>,
+        pub(in super::super) volumes: BTreeMap<String, DynamicObject>,
+        pub(in super::super) classes: BTreeMap<String, DynamicObject>,
+        pub(in super::super) used: bool,
+        /// Volumes that are kept for claims.
+        pub(in super::super) kept: BTreeMap<String, String>,
+        pub(in super::super) disks: Disks,
+        /// What claims of others ask for.
+        pub(in super::super) others: Vec<Shape>,
+        pub(in super::super) limited: BTreeSet<String>,
+    }
+
+    impl Shop {
+        /// Puts a volume where it is seen.
+        pub(in super::super) fn shelve(&mut self, name: &str, mut volume: DynamicObject) {
+            volume.metadata.name = Some(name.to_owned());
+            self.volumes.insert(name.to_owned(), volume.clone());
+            self.disks.take(&Moved { key: name.into(), was: None, is: Some(Arc::new(volume)) });
+        }
+    }
+
+    impl Store for Shop {
+        fn claim(&self, _: &str, name: &str) -> Option<&DynamicObject> {
+            self.claims.get(name)
+        }
+        fn volume(&self, name: &str) -> Option<&DynamicObject> {
+            self.volumes.get(name)
+        }
+        fn class(&self, name: &str) -> Option<&DynamicObject> {
+            self.classes.get(name)
+        }
+        fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
+            if hostname == "host-a" { vec!["a".into()] } else { Vec::new() }
+        }
+        fn user(&self, _: &str, _: &str) -> Option<String> {
+            self.used.then(|| "other".to_owned())
+        }
+        fn kept_for(&self, claim: &DynamicObject) -> Option<&str> {
+            self.kept.get(claim.metadata.name.as_deref()?).map(String::as_str)
+        }
+        fn market(&self) -> Market<'_> {
+            let others = self.others.iter().collect();
+            Market { disks: &self.disks, others, promised: BTreeSet::new() }
+        }
+        fn is_limited(&self, driver: &str) -> bool {
+            self.limited.contains(driver)
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Volumes that somebody made by hand, and nodes that attach only so many. The controller of volumes is the real one, unless
+//! a test has to know when it acts.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod as AnyPod};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use muster_testkit::cluster::{Cluster, Part, Role, Setup};
+use serde_json::json;
+
+use crate::controller::Controller;
+use crate::observer::{GANG, LEAST, Observer};
+use crate::stage::{self, bound_of, remove_pods, small_cluster};
+use crate::words::pod;
+
+const CLASS: &str = "
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: local}
+provisioner: kubernetes.io/no-provisioner
+volumeBindingMode: WaitForFirstConsumer
+";
+
+/// A cluster whose volumes are bound by the controller that does it everywhere.
+async fn cluster(nodes: u32) -> Option<Cluster> {
+    let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
+    let cluster = stage::with_nodes(nodes, setup).await?;
+    cluster.apply(CLASS).await.expect("a class");
+    Some(cluster)
+}
+
+/// A disk of a node.
+async fn disk(cluster: &Cluster, name: &str, node: &str, size: &str) {
+    let disk = format!(
+        "
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: {name}}}
+spec:
+  storageClassName: local
+  capacity: {{storage: {size}}}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  local: {{path: /mnt/{name}}}
+  nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: [{node}]}}]}}]}}}}
+"
+    );
+    cluster.apply(&disk).await.expect("a volume");
+}
+
+/// A gang of pods with one GPU each, each with a claim of its own: `train-0`, ...
+async fn gang(cluster: &Cluster, name: &str, count: u32) {
+    for at in 0..count {
+        let claim = format!(
+            "
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: {name}-{at}, namespace: default}}
+spec: {{storageClassName: local, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 10Gi}}}}}}
+"
+        );
+        cluster.apply(&claim).await.expect("a claim");
+    }
+    let labels = format!("{GANG}: {name}");
+    let marks =
+        format!("muster.sh/gang: {name}, muster.sh/gang-size: '{count}', {LEAST}: '{count}'");
+    for at in 0..count {
+        let uses = uses(&format!("{name}-{at}"));
+        let pod = pod(&format!("{name}-{at}"), 1, &labels, &marks, &uses);
+        cluster.apply(&pod).await.expect("a pod");
+    }
+}
+
+fn uses(claim: &str) -> String {
+    format!("volumes: [{{name: data, persistentVolumeClaim: {{claimName: {claim}}}}}]")
+}
+
+async fn volumes(cluster: &Cluster) -> Vec<PersistentVolume> {
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client(Role::Observer).await);
+    volumes.list(&ListParams::default()).await.expect("volumes").items
+}
+
+/// The volumes that claims have, or that are kept for them.
+async fn kept(cluster: &Cluster) -> BTreeMap<String, String> {
+    let owner = |volume: &PersistentVolume| volume.spec.clone()?.claim_ref?.name;
+    let all = volumes(cluster).await;
+    all.iter().filter_map(|volume| Some((owner(volume)?, volume.name_any()))).collect()
+}
+
+/// Waits until all volumes can be had.
+async fn until_open(cluster: &Cluster) {
+    let is_open = |volume: &PersistentVolume| {
+        volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Available")
+    };
+    let open = async || volumes(cluster).await.iter().all(is_open).then_some(());
+    cluster.until("the volumes are open", open).await;
+}
+
+/// Where pods are whose name begins so.
+async fn places(cluster: &Cluster, begin: &str) -> BTreeMap<String, String> {
+    let pods: Api<AnyPod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    let all = pods.list(&ListParams::default()).await.expect("pods").items;
+    let mine = all.into_iter().filter(|pod| pod.name_any().starts_with(begin));
+    mine.filter_map(|pod| Some((pod.name_any(), pod.spec?.node_name?))).collect()
+}
+
+async fn all_bound(cluster: &Cluster, begin: &str, count: usize) {
+    let what = format!("{count} of {begin} are bound");
+    cluster.until(&what, async || (bound_of(cluster, begin).await == count).then_some(())).await;
+}
+
+/// Each pod of the gang `train` is where its own claim has its volume: `n1` has the disk `d1`.
+async fn is_with_its_volume(cluster: &Cluster, count: usize) {
+    let client = cluster.client(Role::Observer).await;
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, "default");
+    let places = places(cluster, "train-").await;
+    assert_eq!(places.len(), count);
+    for (name, node) in places {
+        let claim = claims.get(&name).await.expect("a claim");
+        let volume = claim.spec.and_then(|spec| spec.volume_name);
+        assert_eq!(volume, Some(node.replace('n', "d")), "{name} is on {node}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_gets_the_nodes_whose_disks_its_claims_can_have() {
+    let Some(cluster) = cluster(4).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    for at in [0, 2, 3] {
+        disk(&cluster, &format!("d{at}"), &format!("n{at}"), "20Gi").await;
+    }
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    gang(&cluster, "train", 3).await;
+    all_bound(&cluster, "train-", 3).await;
+    let nodes: Vec<String> = places(&cluster, "train-").await.into_values().collect();
+    let mut sorted = nodes.clone();
+    sorted.sort();
+    assert_eq!(sorted, ["n0", "n2", "n3"]);
+    is_with_its_volume(&cluster, 3).await;
+    let client = cluster.client(Role::Observer).await;
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, "default");
+    for claim in claims.list(&ListParams::default()).await.expect("claims") {
+        let phase = claim.status.and_then(|status| status.phase);
+        assert_eq!(phase.as_deref(), Some("Bound"), "a pod was bound before its claim");
+    }
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_disk_too_few_nobody_is_bound_and_no_disk_is_touched() {
+    let Some(cluster) = cluster(4).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    disk(&cluster, "d0", "n0", "20Gi").await;
+    disk(&cluster, "d1", "n1", "20Gi").await;
+    // Too small, and so for nobody.
+    disk(&cluster, "d2", "n2", "5Gi").await;
+    until_open(&cluster).await;
+    let before: Vec<_> = volumes(&cluster).await.into_iter().map(|one| one.metadata).collect();
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    gang(&cluster, "train", 3).await;
+    // One that asks for no volume shows that the controller has looked at everybody.
+    cluster.apply(&pod("other", 1, "", "", "")).await.expect("a pod");
+    all_bound(&cluster, "other", 1).await;
+    let pods: Api<AnyPod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    cluster
+        .until("it is told what it lacks", async || {
+            let conditions = pods.get("train-0").await.ok()?.status?.conditions?;
+            let words = "a free volume of class local with 10Gi";
+            let told = |words: &str| {
+                conditions.iter().any(|one| one.message.as_deref().unwrap_or("").contains(words))
+            };
+            told(words).then_some(())
+        })
+        .await;
+    assert_eq!(bound_of(&cluster, "train-").await, 0);
+    let after: Vec<_> = volumes(&cluster).await.into_iter().map(|one| one.metadata).collect();
+    assert_eq!(before, after, "a volume was touched");
+    // A third makes it whole.
+    disk(&cluster, "d3", "n3", "10Gi").await;
+    all_bound(&cluster, "train-", 3).await;
+    is_with_its_volume(&cluster, 3).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+/// Gives a claim the volume that is kept for it, as the controller of volumes does.
+async fn complete(cluster: &Cluster, claim: &str, volume: &str) {
+    let client = cluster.client(Role::Admin).await;
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, "default");
+    let patch = json!({
+        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": volume},
+    });
+    claims.patch(claim, &PatchParams::default(), &Patch::Merge(patch)).await.expect("bound");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_between_choosing_and_binding_the_next_one_goes_on_and_what_does_not_come_is_let_go()
+{
+    // Nobody binds volumes here but the test.
+    let Some(cluster) = small_cluster(3).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster.apply(CLASS).await.expect("a class");
+    let all: Api<PersistentVolume> = Api::all(cluster.client(Role::Admin).await);
+    for at in 0..3 {
+        let name = format!("d{at}");
+        disk(&cluster, &name, &format!("n{at}"), "10Gi").await;
+        let open = Patch::Merge(json!({"status": {"phase": "Available"}}));
+        all.patch_status(&name, &PatchParams::default(), &open).await.expect("open");
+    }
+    let controller = Controller::start(&cluster, &["--no-lease", "--volume-seconds", "5"]);
+    gang(&cluster, "train", 3).await;
+    let three = async || (kept(&cluster).await.len() == 3).then_some(());
+    cluster.until("a disk is kept for each", three).await;
+    for volume in volumes(&cluster).await {
+        let by = volume.annotations().get("pv.kubernetes.io/bound-by-controller");
+        assert_eq!(by.map(String::as_str), Some("yes"));
+        let owner = volume.spec.and_then(|spec| spec.claim_ref).expect("kept");
+        assert_eq!(owner.kind.as_deref(), Some("PersistentVolumeClaim"));
+        assert!(owner.uid.is_some_and(|uid| !uid.is_empty()));
+    }
+    // Nobody binds them: it lets them go and starts over.
+    cluster
+        .until("it starts over", async || controller.log().contains("starts over").then_some(()))
+        .await;
+    assert_eq!(bound_of(&cluster, "train-").await, 0);
+    cluster.until("a disk is kept for each again", three).await;
+    controller.kill();
+    let before = kept(&cluster).await;
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.until("the next one has a disk kept for each", three).await;
+    let now = kept(&cluster).await;
+    let is_same = |(claim, volume): (&String, &String)| now.get(claim) == Some(volume);
+    assert!(before.iter().all(is_same), "{before:?} and then {now:?}");
+    let (claim, volume) = now.iter().next_back().expect("three");
+    for (claim, volume) in now.iter().take(2) {
+        complete(&cluster, claim, volume).await;
+    }
+    cluster.apply(&pod("other", 1, "", "", "")).await.expect("a pod");
+    all_bound(&cluster, "other", 1).await;
+    assert_eq!(bound_of(&cluster, "train-").await, 0, "two of three volumes start nobody");
+    complete(&cluster, claim, volume).await;
+    all_bound(&cluster, "train-", 3).await;
+    is_with_its_volume(&cluster, 3).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+/// A claim that has a volume which a driver attaches, to any node.
+async fn attached(cluster: &Cluster, name: &str) {
+    let text = format!(
+        "
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: pv-{name}}}
+spec:
+  storageClassName: disks
+  capacity: {{storage: 1Gi}}
+  accessModes: [ReadWriteOnce]
+  csi: {{driver: disks.example.com, volumeHandle: {name}}}
+  claimRef: {{namespace: default, name: {name}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: {name}, namespace: default}}
+spec: {{storageClassName: disks, volumeName: pv-{name}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}
+"
+    );
+    cluster.apply(&text).await.expect("a claim");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_attaches_one_volume_takes_one_pod_that_has_one() {
+    let Some(cluster) = cluster(1).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster
+        .apply("{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: n0}, spec: {drivers: [{name: disks.example.com, nodeID: n0, allocatable: {count: 1}}]}}")
+        .await
+        .expect("a CSINode");
+    attached(&cluster, "one").await;
+    attached(&cluster, "two").await;
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply(&pod("one", 1, "", "", &uses("one"))).await.expect("a pod");
+    all_bound(&cluster, "one", 1).await;
+    cluster.apply(&pod("two", 1, "", "", &uses("two"))).await.expect("a pod");
+    // Who shares the volume that is there takes nothing more.
+    cluster.apply(&pod("three", 1, "", "", &uses("one"))).await.expect("a pod");
+    all_bound(&cluster, "three", 1).await;
+    let pods: Api<AnyPod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    cluster
+        .until("it is told why it waits", async || {
+            let conditions = pods.get("two").await.ok()?.status?.conditions?;
+            let told = |words: &str| {
+                conditions.iter().any(|one| one.message.as_deref().unwrap_or("").contains(words))
+            };
+            told("attach their volumes of disks.example.com").then_some(())
+        })
+        .await;
+    assert_eq!(bound_of(&cluster, "two").await, 0);
+    remove_pods(&cluster, "one").await;
+    remove_pods(&cluster, "three").await;
+    all_bound(&cluster, "two", 1).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
