@@ -39,7 +39,9 @@ impl Ready {
     pub(super) fn look(&mut self, seen: &Seen, now: Moment) -> Vec<String> {
         let lapsed = &self.lapsed;
         self.doubts.settle(now, |since, Put { pod, node }| {
-            if lapsed.get(node).is_some_and(|lapsed| since.tick <= *lapsed + LATE) {
+            let long =
+                lapsed.get(node).and_then(|lapsed| since.tick.checked_duration_since(*lapsed));
+            if long.is_some_and(|long| long <= LATE) {
                 return None;
             }
             let why = match seen.nodes.get(node).map(ready_since) {
