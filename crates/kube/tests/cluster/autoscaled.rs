@@ -10,7 +10,7 @@ use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 use crate::autoscaler::{Autoscaler, CLASS, Does, Seen, requests};
 use crate::controller::Controller;
 use crate::leftovers::{remove_jobs, until_none_are_left};
-use crate::observer::Observer;
+use crate::observer::Observed;
 use crate::stage::{bound, bound_of, with_nodes};
 use crate::words::{job, pod};
 
@@ -49,7 +49,7 @@ spec:
 }
 
 /// A cluster without a node, whose API server knows ProvisioningRequests.
-async fn cluster(fields: &str) -> Option<Cluster> {
+async fn cluster(fields: &str) -> Option<Observed> {
     let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
     let cluster = with_nodes(0, setup).await?;
     cluster.apply(CRD).await.expect("the CRD is good");
@@ -114,7 +114,6 @@ fn names(seen: &[Seen]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn four_nodes_are_asked_for_in_one_request_and_four_pods_start_together() {
     let Some(cluster) = cluster("").await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let autoscaler = Autoscaler::start(&cluster, |_| Does::Accepts).await;
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
@@ -144,13 +143,11 @@ async fn four_nodes_are_asked_for_in_one_request_and_four_pods_start_together() 
     let what = "the next job starts on what is there";
     cluster.until(what, async || (bound_of(&cluster, "next").await == 4).then_some(())).await;
     assert_eq!(autoscaler.seen().len(), 1, "{:?}", names(&autoscaler.seen()));
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_fails_sends_the_whole_gang_elsewhere() {
     let Some(cluster) = cluster("").await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let does = |asked: &Seen| if asked.zone() == "zone-a" { Does::Fails } else { Does::Provisions };
     let autoscaler = Autoscaler::start(&cluster, does).await;
     let _controller = Controller::start(&cluster, &["--no-lease"]);
@@ -164,13 +161,11 @@ async fn a_request_that_fails_sends_the_whole_gang_elsewhere() {
     remove_jobs(&cluster).await;
     until_held(&cluster, 0).await;
     until_none_are_left(&cluster).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_provisioned_and_is_revoked_starts_nobody() {
     let Some(cluster) = cluster("").await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let does =
         |asked: &Seen| if asked.zone() == "zone-a" { Does::Accepts } else { Does::Provisions };
     let autoscaler = Autoscaler::start(&cluster, does).await;
@@ -186,13 +181,11 @@ async fn what_was_provisioned_and_is_revoked_starts_nobody() {
     until_bound(&cluster, 4).await;
     assert_eq!(zones(&cluster).await, ["zone-b"; 4]);
     until_nothing_is_asked(&cluster).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_never_provisioned_is_given_up_in_time() {
     let Some(cluster) = cluster("patience: {launch: 5s}").await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let autoscaler = Autoscaler::start(&cluster, |_| Does::Accepts).await;
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
@@ -211,13 +204,11 @@ async fn what_is_never_provisioned_is_given_up_in_time() {
     remove_jobs(&cluster).await;
     until_none_are_left(&cluster).await;
     until_nothing_is_asked(&cluster).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_killed_after_asking_does_not_ask_again() {
     let Some(cluster) = cluster("").await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let autoscaler = Autoscaler::start(&cluster, |_| Does::Accepts).await;
     let controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
@@ -238,13 +229,11 @@ async fn who_is_killed_after_asking_does_not_ask_again() {
     until_bound(&cluster, 4).await;
     assert_eq!(autoscaler.seen().len(), 1, "{:?}", names(&autoscaler.seen()));
     until_nothing_is_asked(&cluster).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn warm_nodes_are_asked_for_held_and_let_go() {
     let Some(cluster) = cluster("warm: {nodes: 2}").await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let autoscaler = Autoscaler::start(&cluster, |_| Does::Provisions).await;
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     until_held(&cluster, 2).await;
@@ -277,7 +266,6 @@ async fn warm_nodes_are_asked_for_held_and_let_go() {
     until_held(&cluster, 0).await;
     until_nothing_is_asked(&cluster).await;
     assert_eq!(nodes(&cluster).await.len(), 4);
-    assert_eq!(observer.findings().await, Vec::<String>::new());
     // A pool that would ask Muster itself is not taken at all.
     let round = pool("").replace(CLASS, "gang.muster.sh").replace("name: gpu}", "name: round}");
     assert!(cluster.apply(&round).await.is_err());

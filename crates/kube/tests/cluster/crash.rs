@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use kube::ResourceExt;
 use kube::api::ListParams;
-use muster_testkit::cluster::{Cluster, Part, Role, Setup};
+use muster_testkit::cluster::{Cluster, Part, Setup};
 
 use crate::chance::{Chance, seed};
 use crate::controller::Controller;
 use crate::fate::Faults;
 use crate::leftovers::{done, remove_jobs, until_none_are_left};
-use crate::observer::Observer;
+use crate::observer::Observed;
 use crate::proxy::Proxy;
 use crate::stage;
 use crate::words::{POOL, job};
@@ -28,24 +28,22 @@ async fn submit(cluster: &Cluster, at: u32, chance: &mut Chance) {
 }
 
 /// Every job is done, nobody was ever half started, and when the jobs are gone so is everything made for them.
-async fn settles(cluster: &Cluster, observer: &Observer, gangs: u32, mut tend: impl FnMut()) {
+async fn settles(cluster: &Observed, gangs: u32, mut tend: impl FnMut()) {
     cluster
         .until("every job is done", async || {
             tend();
             (done(cluster).await == gangs as usize).then_some(())
         })
         .await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
+    cluster.is_as_promised().await;
     remove_jobs(cluster).await;
     until_none_are_left(cluster).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
-    eprintln!("the longest window was {:?}", observer.window());
+    eprintln!("the longest window was {:?}", cluster.observer().window());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_that_is_killed_again_and_again_leaves_nothing_half_done() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(POOL).await.expect("a pool");
     let mut chance = Chance::new(seed());
     let (kills, gangs) = (kills(), kills() / 2);
@@ -58,7 +56,7 @@ async fn a_controller_that_is_killed_again_and_again_leaves_nothing_half_done() 
         controller.kill();
     }
     let _controller = Controller::start(&cluster, &["--no-lease"]);
-    settles(&cluster, &observer, gangs, || {}).await;
+    settles(&cluster, gangs, || {}).await;
 }
 
 /// What is written of where a gang goes, in its object or in its status.
@@ -80,7 +78,6 @@ const WHILE_BINDING: u32 = 4;
 async fn a_controller_killed_while_it_binds_has_written_down_where_and_the_next_one_goes_on() {
     let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
     let Some(cluster) = stage::with_nodes(8, setup).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let proxy = Proxy::start(&cluster, seed()).await;
     proxy.set(Faults { slow: 700, ..Faults::NONE });
     let mut in_part = 0;
@@ -104,7 +101,7 @@ async fn a_controller_killed_while_it_binds_has_written_down_where_and_the_next_
     eprintln!("{in_part} of {WHILE_BINDING} were bound in part");
     assert!(in_part > 0, "nobody was killed while it bound");
     let _controller = Controller::start(&cluster, &["--no-lease"]);
-    settles(&cluster, &observer, WHILE_BINDING, || {}).await;
+    settles(&cluster, WHILE_BINDING, || {}).await;
 }
 
 /// A replica by its number. Each has a name of its own, also after it began anew: it is another process.
@@ -116,7 +113,6 @@ fn replica(cluster: &Cluster, number: u32) -> Controller {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_of_which_either_ends_at_any_instant_leave_nothing_half_done() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(POOL).await.expect("a pool");
     let mut chance = Chance::new(seed());
     let (kills, gangs) = (kills(), kills() / 2);
@@ -149,5 +145,5 @@ async fn two_replicas_of_which_either_ends_at_any_instant_leave_nothing_half_don
     }
     let took = began.elapsed();
     eprintln!("{killed} killed and {told} told to end within {took:?}, {gangs} gangs");
-    settles(&cluster, &observer, gangs, || tend(&mut replicas)).await;
+    settles(&cluster, gangs, || tend(&mut replicas)).await;
 }

@@ -11,7 +11,7 @@ use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 use crate::controller::Controller;
 use crate::gates::{pods_of, until_bound};
 use crate::leftovers::remove_jobs;
-use crate::observer::Observer;
+use crate::observer::Observed;
 use crate::stage::{bound_of, leaving, let_end, small_cluster, still, until_event, until_told};
 use crate::words::{HIGH, gang, job};
 
@@ -45,7 +45,7 @@ fn of_queue(yaml: &str, queue: &str) -> String {
 }
 
 /// Nodes whose pods end when the test says so, and those who make jobs' pods.
-async fn jobs_on(nodes: u32) -> Option<Cluster> {
+async fn jobs_on(nodes: u32) -> Option<Observed> {
     still(nodes, Setup::bare().with(Part::ControllerManager)).await
 }
 
@@ -64,7 +64,6 @@ async fn remove_job(cluster: &Cluster, name: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_queue_has_lent_comes_back_with_grace_and_who_had_it_keeps_its_place() {
     let Some(cluster) = jobs_on(2).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(QUEUES).await.expect("queues");
     let controller = Controller::start(&cluster, &["--no-lease"]);
     let guest = with_grace(&of_queue(&job("guest", 8, 2), "borrower"), 40, "");
@@ -106,8 +105,7 @@ async fn what_a_queue_has_lent_comes_back_with_grace_and_who_had_it_keeps_its_pl
     remove_job(&cluster, "owner").await;
     until_bound(&cluster, "guest", 8).await;
     assert_eq!(bound_of(&cluster, "late").await, 0);
-    assert_eq!(observer.sent_away("guest"), 8);
-    assert_eq!(observer.findings().await, Vec::<String>::new());
+    assert_eq!(cluster.observer().sent_away("guest"), 8);
 }
 
 fn is_target(one: &k8s_openapi::api::core::v1::PodCondition) -> bool {
@@ -117,7 +115,6 @@ fn is_target(one: &k8s_openapi::api::core::v1::PodCondition) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_higher_priority_stops_one_whole_gang_once_and_rivals_leave_each_other_alone() {
     let Some(cluster) = jobs_on(3).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(HIGH).await.expect("a class");
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     for (name, pods) in [("two", 2), ("one", 1)] {
@@ -139,20 +136,18 @@ async fn a_higher_priority_stops_one_whole_gang_once_and_rivals_leave_each_other
         .await;
     // Nobody of equal priority is stopped for it, however long it waits.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    assert_eq!(observer.sent_away("two"), 2);
-    assert_eq!((observer.sent_away("one"), observer.sent_away("high")), (0, 0));
+    assert_eq!(cluster.observer().sent_away("two"), 2);
+    assert_eq!((cluster.observer().sent_away("one"), cluster.observer().sent_away("high")), (0, 0));
     has_no_failures(&cluster, "two").await;
     remove_job(&cluster, "high").await;
     until_bound(&cluster, "two", 2).await;
-    assert_eq!(observer.sent_away("two"), 2);
-    assert_eq!(observer.findings().await, Vec::<String>::new());
+    assert_eq!(cluster.observer().sent_away("two"), 2);
     remove_jobs(&cluster).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gangs_of_a_queue_with_time_slices_take_turns() {
     let Some(cluster) = small_cluster(1).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(QUEUES).await.expect("queues");
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     // Who saves its work when told loses nothing by a turn.
@@ -164,5 +159,4 @@ async fn gangs_of_a_queue_with_time_slices_take_turns() {
         until_bound(&cluster, name, 2).await;
     }
     until_event(&cluster, "left", "Stopping", "it is the turn of default/right").await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }

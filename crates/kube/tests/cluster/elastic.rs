@@ -10,7 +10,6 @@ use muster_testkit::cluster::{Cluster, Role, Setup};
 
 use crate::controller::Controller;
 use crate::gates::{node_of, planned, pods_of, until_bound};
-use crate::observer::Observer;
 use crate::refusal::{allow, refuse};
 use crate::stage::{gang_status, leaving, let_end, small_cluster, still, until_event, until_told};
 use crate::words::{gang, node, still_node};
@@ -39,7 +38,6 @@ async fn indexes(cluster: &Cluster, gang: &str) -> Vec<u32> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_starts_with_what_fits_grows_and_gives_back_but_never_below_its_least() {
     let Some(cluster) = small_cluster(1).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply(&elastic("train", (2, 4), 4, "")).await.expect("a gang");
     until_bound(&cluster, "train", 2).await;
@@ -75,7 +73,6 @@ async fn a_gang_starts_with_what_fits_grows_and_gives_back_but_never_below_its_l
         })
         .await;
     assert_eq!(gang_status(&cluster, "train").await["phase"], "Running");
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,7 +90,6 @@ async fn members_with_the_lowest_indexes_come_first_and_go_last() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_while_a_gang_grows_finishes_it_and_puts_nobody_on_top() {
     let Some(cluster) = still(1, Setup::bare()).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply(&elastic("train", (2, 4), 4, "")).await.expect("a gang");
     until_bound(&cluster, "train", 2).await;
@@ -119,13 +115,11 @@ async fn a_controller_killed_while_a_gang_grows_finishes_it_and_puts_nobody_on_t
             (leaving(&cluster, "train").await.len() == 1).then_some(())
         })
         .await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_while_a_gang_shrinks_finishes_it() {
     let Some(cluster) = still(4, Setup::bare()).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let controller = Controller::start(&cluster, &["--no-lease"]);
     let train = elastic("train", (2, 4), 8, "disruption: {grace: 40s}");
     cluster.apply(&train).await.expect("a gang");
@@ -155,5 +149,4 @@ async fn a_controller_killed_while_a_gang_shrinks_finishes_it() {
     until_bound(&cluster, "train", 2).await;
     until_told(&cluster, "train", |status| status["members"]["ready"] == 2).await;
     assert_eq!(planned(&cluster, "train").await.values().sum::<i64>(), 2);
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }

@@ -7,26 +7,27 @@ use muster_kube::objects::NodeClaim;
 use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 use serde_json::Value;
 
+use crate::observer::Observed;
 use crate::words::{node, still_node};
 
 /// A cluster with Karpenter and the controllers that make jobs' pods.
-pub(crate) async fn cluster() -> Option<Cluster> {
+pub(crate) async fn cluster() -> Option<Observed> {
     let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok).with(Part::Karpenter);
     with_muster(setup).await
 }
 
 /// The same with the stock scheduler.
-pub(crate) async fn cluster_with_scheduler() -> Option<Cluster> {
+pub(crate) async fn cluster_with_scheduler() -> Option<Observed> {
     with_muster(Setup::bare().with_all()).await
 }
 
 /// A cluster with nodes that are there, and nobody who makes anything.
-pub(crate) async fn small_cluster(nodes: u32) -> Option<Cluster> {
+pub(crate) async fn small_cluster(nodes: u32) -> Option<Observed> {
     with_nodes(nodes, Setup::bare().with(Part::Kwok)).await
 }
 
 /// A cluster with nodes that are there, and these who make it move.
-pub(crate) async fn with_nodes(nodes: u32, setup: Setup) -> Option<Cluster> {
+pub(crate) async fn with_nodes(nodes: u32, setup: Setup) -> Option<Observed> {
     let cluster = with_muster(setup).await?;
     for at in 0..nodes {
         cluster.apply(&node(&format!("n{at}"))).await.expect("a node");
@@ -35,7 +36,7 @@ pub(crate) async fn with_nodes(nodes: u32, setup: Setup) -> Option<Cluster> {
 }
 
 /// A cluster with nodes whose pods neither begin nor end but by the test, and these who make it move.
-pub(crate) async fn still(nodes: u32, setup: Setup) -> Option<Cluster> {
+pub(crate) async fn still(nodes: u32, setup: Setup) -> Option<Observed> {
     let cluster = with_nodes(0, setup).await?;
     for at in 0..nodes {
         cluster.apply(&still_node(&format!("n{at}"))).await.expect("a node");
@@ -43,14 +44,14 @@ pub(crate) async fn still(nodes: u32, setup: Setup) -> Option<Cluster> {
     Some(cluster)
 }
 
-/// A cluster with Muster's kinds and rights.
-async fn with_muster(setup: Setup) -> Option<Cluster> {
+/// A cluster with Muster's kinds and rights, under observation.
+async fn with_muster(setup: Setup) -> Option<Observed> {
     let cluster = Cluster::start_or_skip(setup).await?;
     let crds = muster_api::crd::definitions();
     let crds: String = crds.iter().map(|crd| format!("---\n{}\n", crd.object)).collect();
     cluster.apply(&crds).await.expect("the CRDs are good");
     cluster.apply(&rights()).await.expect("the rights are good");
-    Some(cluster)
+    Some(Observed::new(cluster).await)
 }
 
 /// What the chart gives Muster, and nothing else. Its lines in braces name a release and are left out.

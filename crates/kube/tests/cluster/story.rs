@@ -9,14 +9,13 @@ use muster_testkit::cluster::{Cluster, Role};
 use serde_json::json;
 
 use crate::controller::Controller;
-use crate::observer::{self, Observer};
+use crate::observer::{Observed, ready_since};
 use crate::stage::{self, bound, until_claims};
 use crate::words::{POOL, job};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_nodes_are_bought_together_and_eight_pods_start_together() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(POOL).await.expect("a pool");
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply_as(Role::User, &job("train", 8, 8)).await.expect("a job");
@@ -25,8 +24,7 @@ async fn eight_nodes_are_bought_together_and_eight_pods_start_together() {
     cluster
         .until("all eight pods are bound", async || (bound(&cluster).await == 8).then_some(()))
         .await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
-    eprintln!("bound within {:?}", observer.window());
+    eprintln!("bound within {:?}", cluster.observer().window());
     for claim in claims.list(&ListParams::default()).await.expect("claims") {
         assert!(claim.is_registered(), "{}", claim.name_any());
     }
@@ -39,7 +37,7 @@ async fn last_ready(cluster: &Cluster) -> Timestamp {
     let nodes: Api<Node> = Api::all(cluster.client(Role::Observer).await);
     let nodes = nodes.list(&ListParams::default()).await.expect("nodes");
     assert_eq!(nodes.items.len(), 8);
-    nodes.iter().filter_map(observer::ready_since).max().expect("a node")
+    nodes.iter().filter_map(ready_since).max().expect("a node")
 }
 
 /// When the first pod was bound, as the server says it.
@@ -75,9 +73,8 @@ pub(crate) async fn spoil_the_first_node(cluster: &Cluster) -> String {
 
 /// Eight pods of which one node never gets ready, under a controller with these settings: nobody is put there, nobody is
 /// bound before it was given back, and all eight start in the end.
-async fn one_node_never_gets_ready(settings: &[&str]) -> Option<Cluster> {
+async fn one_node_never_gets_ready(settings: &[&str]) -> Option<Observed> {
     let cluster = stage::cluster().await?;
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     // Nodes that take longer than ten seconds to show their GPUs are given up.
     let pool = POOL.replace(
         "idleAfter: 10s",
@@ -105,7 +102,8 @@ async fn one_node_never_gets_ready(settings: &[&str]) -> Option<Cluster> {
             nodes.get_opt(&spoiled).await.ok()?.is_none().then_some(())
         })
         .await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
+    cluster.is_as_promised().await;
+    let observer = cluster.observer();
     let (returned, bound) = (observer.returned(&spoiled), observer.first_bound());
     assert!(returned.is_some() && returned < bound, "somebody was bound while it was waited for");
     Some(cluster)
@@ -125,7 +123,6 @@ async fn where_no_node_may_be_replaced_the_whole_order_is_rolled_back_and_the_ne
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stock_out_in_one_pool_sends_the_whole_gang_to_another() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     // A node class that is not there is what a stock-out looks like: claims vanish without a word.
     let cheap = POOL
         .replace("{name: gpu}", "{name: cheap}")
@@ -138,7 +135,6 @@ async fn a_stock_out_in_one_pool_sends_the_whole_gang_to_another() {
     cluster
         .until("all four pods are bound", async || (bound(&cluster).await == 4).then_some(()))
         .await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
     let claims: Api<NodeClaim> = Api::all(cluster.client(Role::Observer).await);
     let all = claims.list(&ListParams::default()).await.expect("claims").items;
     let pools: Vec<&str> = all

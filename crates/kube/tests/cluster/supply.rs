@@ -7,7 +7,6 @@ use muster_testkit::cluster::{Cluster, Role};
 use serde_json::{Value, json};
 
 use crate::controller::Controller;
-use crate::observer::Observer;
 use crate::stage::{self, bound, until_claims};
 use crate::words::{POOL, job, pod};
 
@@ -29,7 +28,6 @@ async fn until_ready(cluster: &Cluster, count: u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn warm_nodes_are_there_before_anybody_asks_and_are_replaced_when_they_are_taken() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let pool = POOL.replace("idleAfter: 10s", "idleAfter: 5s\n  warm: {nodes: 2}");
     cluster.apply(&pool).await.expect("a pool");
     let controller = Controller::start(&cluster, &["--no-lease"]);
@@ -58,13 +56,11 @@ async fn warm_nodes_are_there_before_anybody_asks_and_are_replaced_when_they_are
     // And none when none should be.
     cluster.apply(&pool.replace("nodes: 2}", "nodes: 0}")).await.expect("a pool");
     until_claims(&cluster, 0).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_the_hour_asks_for_are_there() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let pool = POOL.replace(
         "idleAfter: 10s",
         "idleAfter: 5s\n  schedules: [{cron: '* * * * *', timezone: UTC, duration: 1h, nodes: 1}]",
@@ -76,13 +72,11 @@ async fn nodes_that_the_hour_asks_for_are_there() {
     assert_eq!(pool_says(&cluster, "/status/target/scheduled").await, Some(1.into()));
     cluster.apply_as(Role::User, &job("train", 1, 8)).await.expect("a job");
     cluster.until("it runs", async || (bound(&cluster).await == 1).then_some(())).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_buffer_grows_with_what_is_used_and_goes_with_it() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let pool = POOL.replace("idleAfter: 10s", "idleAfter: 5s\n  buffer: {percent: 50}");
     cluster.apply(&pool).await.expect("a pool");
     let _controller = Controller::start(&cluster, &["--no-lease"]);
@@ -103,7 +97,6 @@ async fn a_buffer_grows_with_what_is_used_and_goes_with_it() {
         pods.delete(name, &DeleteParams::default()).await.expect("it goes");
     }
     until_claims(&cluster, 0).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 /// What came of a pool's past: two nodes every half hour, for three days.
@@ -138,7 +131,6 @@ async fn until_noted(cluster: &Cluster, count: usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_are_there_for_who_is_expected_and_what_was_learnt_outlives_the_leader() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(&past()).await.expect("a note");
     let forecast = "idleAfter: 5s\n  forecast: {seasons: [24h], serviceLevel: 0.9, maxNodes: 4}";
     cluster.apply(&POOL.replace("idleAfter: 10s", forecast)).await.expect("a pool");
@@ -154,5 +146,4 @@ async fn nodes_are_there_for_who_is_expected_and_what_was_learnt_outlives_the_le
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply_as(Role::User, &job("second", 1, 8)).await.expect("a job");
     until_noted(&cluster, 142).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }

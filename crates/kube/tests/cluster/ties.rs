@@ -10,7 +10,7 @@ use muster_testkit::cluster::{Cluster, Role};
 use serde_json::{Value, json};
 
 use crate::controller::Controller;
-use crate::observer::{GANG, LEAST, Observer};
+use crate::observer::{GANG, LEAST, Observed};
 use crate::stage::{self, bound_of, small_cluster};
 use crate::words::{POOL, node, pod};
 
@@ -19,7 +19,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// A cluster with a node in each of these zones: `n0`, `n1`, ...
-async fn zones(zones: &[&str]) -> Option<Cluster> {
+async fn zones(zones: &[&str]) -> Option<Observed> {
     let cluster = small_cluster(0).await?;
     for (at, zone) in zones.iter().enumerate() {
         let node =
@@ -142,7 +142,6 @@ fn spread(app: &str, key: &str, skew: u32) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_of_a_node_is_taken_once() {
     let Some(cluster) = small_cluster(2).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let with_port = |text: &str, port: &str| {
         text.replace(
             "image: none",
@@ -173,13 +172,11 @@ async fn a_port_of_a_node_is_taken_once() {
     pod_says(&cluster, "late", "port 8080/TCP").await;
     remove(&cluster, "serve-").await;
     all_bound(&cluster, "late", 1).await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_that_keep_away_from_their_like_get_a_node_each() {
     let Some(cluster) = small_cluster(2).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     gang(&cluster, "pair", "db", 2, &minds("db", HOST)).await;
     all_bound(&cluster, "pair-", 2).await;
@@ -197,13 +194,11 @@ async fn pods_that_keep_away_from_their_like_get_a_node_each() {
     all_bound(&cluster, "plain", 1).await;
     let (third, plain) = (nodes_of(&cluster, "third").await, nodes_of(&cluster, "plain").await);
     assert_ne!(third, plain);
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_each_is_bought_for_pods_that_keep_away_from_their_like() {
     let Some(cluster) = stage::cluster().await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(POOL).await.expect("a pool");
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     // Both would fit on one.
@@ -211,13 +206,11 @@ async fn a_node_each_is_bought_for_pods_that_keep_away_from_their_like() {
     all_bound(&cluster, "pair-", 2).await;
     let nodes = nodes_of(&cluster, "pair-").await;
     assert_ne!(nodes[0], nodes[1]);
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_goes_where_those_are_that_it_must_be_near() {
     let Some(cluster) = zones(&["a", "b", "b"]).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     gang(&cluster, "db", "db", 3, &near("web", ZONE)).await;
     says(&cluster, "db", "must be near pods with app=web").await;
@@ -233,13 +226,11 @@ async fn a_gang_goes_where_those_are_that_it_must_be_near() {
     // By a label that is no level of the topology, that cannot be promised.
     gang(&cluster, "shelf", "shelf", 2, &near("shelf", "example.com/shelf")).await;
     says(&cluster, "shelf", "which is no level of the topology").await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_meets_whom_it_must_not_and_nobody_is_met_who_must_not_be() {
     let Some(cluster) = zones(&["a", "b"]).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     foreign(&cluster, "shy", "shy", "n0", 1, &minds("db", ZONE)).await;
     foreign(&cluster, "web", "web", "n1", 1, "").await;
     // Both are there before the controller is, and would fit on any node: one decision for both.
@@ -272,13 +263,11 @@ async fn nobody_meets_whom_it_must_not_and_nobody_is_met_who_must_not_be() {
     assert_eq!(nodes_of(&cluster, "apart-").await, ["n0", "n1"]);
     gang(&cluster, "three", "three", 3, &minds("three", ZONE)).await;
     says(&cluster, "three", "3 members must not meet").await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_must_be_spread_is_spread_or_says_why_not() {
     let Some(cluster) = zones(&["a", "b", "c"]).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     // All six would fit on one node.
     gang(&cluster, "even", "even", 6, &spread("even", HOST, 1)).await;
@@ -301,7 +290,6 @@ async fn what_must_be_spread_is_spread_or_says_why_not() {
     })
     .await;
     says(&cluster, "mixed", "is not understood").await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 /// A claim of so little in a class.
@@ -374,7 +362,6 @@ async fn selected(cluster: &Cluster) -> BTreeMap<String, String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_go_where_their_volumes_are() {
     let Some(cluster) = zones(&["a", "b"]).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply(&class("now", "Immediate")).await.expect("a class");
     for (name, mode) in [("data", "ReadWriteOnce"), ("single", "ReadWriteOncePod")] {
@@ -400,13 +387,11 @@ async fn pods_go_where_their_volumes_are() {
     let devices = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]";
     gang(&cluster, "devices", "devices", 1, devices).await;
     says(&cluster, "devices", "waits: devices by ResourceClaims are not supported").await;
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_pod_is_bound_before_all_volumes_of_its_gang_are_made() {
     let Some(cluster) = zones(&["a", "b"]).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     cluster.apply(&class("late", "WaitForFirstConsumer")).await.expect("a class");
     for at in 0..2 {
         cluster
@@ -445,7 +430,6 @@ async fn no_pod_is_bound_before_all_volumes_of_its_gang_are_made() {
         let node = nodes_of(&cluster, &format!("train-{at}")).await;
         assert_eq!(node, [told[&format!("disk-{at}")].clone()]);
     }
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }
 
 async fn patch_node(cluster: &Cluster, name: &str, patch: Value) {
@@ -456,7 +440,6 @@ async fn patch_node(cluster: &Cluster, name: &str, patch: Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn cordons_other_schedulers_pods_gates_and_priorities_count() {
     let Some(cluster) = small_cluster(2).await else { return };
-    let observer = Observer::start(cluster.client(Role::Observer).await);
     patch_node(&cluster, "n0", json!({"spec": {"unschedulable": true}})).await;
     foreign(&cluster, "other", "other", "n1", 6, "").await;
     let _controller = Controller::start(&cluster, &["--no-lease"]);
@@ -496,5 +479,4 @@ async fn cordons_other_schedulers_pods_gates_and_priorities_count() {
     all_bound(&cluster, "high", 1).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(bound_of(&cluster, "low").await, 0);
-    assert_eq!(observer.findings().await, Vec::<String>::new());
 }

@@ -1,0 +1,212 @@
+//! The watch, and what tests may ask of what it saw.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
+use tokio::task::JoinSet;
+
+use super::books::{Books, key_of};
+use super::doubts::Moment;
+
+/// What is watched.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Kind {
+    Pod,
+    Node,
+    NodeClaim,
+    Order,
+    Pool,
+    Queue,
+    Gang,
+    Job,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Pod,
+    Kind::Node,
+    Kind::NodeClaim,
+    Kind::Order,
+    Kind::Pool,
+    Kind::Queue,
+    Kind::Gang,
+    Kind::Job,
+];
+
+/// How often it is looked whether all has been seen.
+const EVERY: Duration = Duration::from_millis(30);
+/// The longest that the watch may be behind. Who is asked then can say nothing.
+const BEHIND: Duration = Duration::from_secs(30);
+
+impl Kind {
+    pub(crate) fn resource(self) -> ApiResource {
+        let (group, version, plural) = match self {
+            Self::Pod => ("", "v1", "pods"),
+            Self::Node => ("", "v1", "nodes"),
+            Self::NodeClaim => ("karpenter.sh", "v1", "nodeclaims"),
+            Self::Order => ("muster.sh", "v1alpha1", "orders"),
+            Self::Pool => ("muster.sh", "v1alpha1", "pools"),
+            Self::Queue => ("muster.sh", "v1alpha1", "queues"),
+            Self::Gang => ("muster.sh", "v1alpha1", "gangs"),
+            Self::Job => ("batch", "v1", "jobs"),
+        };
+        let slash = if group.is_empty() { "" } else { "/" };
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}{slash}{version}"),
+            kind: format!("{self:?}"),
+            plural: plural.to_owned(),
+        }
+    }
+}
+
+/// Watches everything from when it is started.
+pub(crate) struct Observer {
+    client: Client,
+    kinds: Vec<Kind>,
+    notes: Arc<Mutex<Notes>>,
+    _tasks: JoinSet<()>,
+}
+
+/// The books, and how far the watch is.
+#[derive(Default)]
+struct Notes {
+    books: Books,
+    listed: BTreeSet<Kind>,
+    /// The newest that was seen of each object, also of those that are gone.
+    versions: BTreeMap<(Kind, String), u64>,
+}
+
+impl Observer {
+    /// Watches what the server serves. Everything that is there has been seen when this returns.
+    pub(crate) async fn start(client: Client) -> Self {
+        let notes = Arc::new(Mutex::new(Notes::default()));
+        let (mut kinds, mut tasks) = (Vec::new(), JoinSet::new());
+        for kind in KINDS {
+            let objects: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
+            // Where nobody makes nodes, nobody knows claims.
+            let Err(kube::Error::Api(status)) = objects.list(&ListParams::default().limit(1)).await
+            else {
+                tasks.spawn(watch(objects, kind, notes.clone()));
+                kinds.push(kind);
+                continue;
+            };
+            assert_eq!(status.code, 404, "{kind:?}: {status:?}");
+        }
+        let observer = Self { client, kinds, notes, _tasks: tasks };
+        while observer.notes().listed.len() < observer.kinds.len() {
+            tokio::time::sleep(EVERY).await;
+        }
+        observer
+    }
+
+    /// Everything that was not as promised, when all that is there has been seen and every doubt is settled.
+    pub(crate) async fn findings(&self) -> Vec<String> {
+        let began = Instant::now();
+        loop {
+            let behind = self.behind().await;
+            let mut notes = self.notes();
+            notes.books.look(Moment::now());
+            if behind.is_none() && notes.books.is_settled() {
+                return notes.books.findings();
+            }
+            drop(notes);
+            assert!(began.elapsed() < BEHIND, "the observer has not seen {behind:?}");
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    /// Something that is there as nobody has seen it yet.
+    async fn behind(&self) -> Option<String> {
+        for kind in &self.kinds {
+            let objects: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind.resource());
+            let all = match objects.list_metadata(&ListParams::default()).await {
+                Ok(all) => all.items,
+                Err(error) => return Some(format!("{kind:?}: {error}")),
+            };
+            let notes = self.notes();
+            let is_new = |key: &String, version| {
+                notes.versions.get(&(*kind, key.clone())).is_none_or(|seen| *seen < version)
+            };
+            let missed = all.iter().find_map(|one| {
+                let key = key_of(one);
+                is_new(&key, version_of(one)).then_some(key)
+            });
+            if let Some(missed) = missed {
+                return Some(format!("{kind:?} {missed}"));
+            }
+        }
+        None
+    }
+
+    /// The longest that any gang was bound, or let go, in part.
+    pub(crate) fn window(&self) -> Duration {
+        self.notes().books.partial.window
+    }
+
+    /// When somebody was first seen on a node.
+    pub(crate) fn first_bound(&self) -> Option<Instant> {
+        self.notes().books.first_bound
+    }
+
+    /// When the claim of a node was seen to be given back.
+    pub(crate) fn returned(&self, node: &str) -> Option<Instant> {
+        self.notes().books.owed.returned.get(node).copied()
+    }
+
+    /// How many pods of a gang were told to make way.
+    pub(crate) fn sent_away(&self, gang: &str) -> usize {
+        self.notes().books.sent_away.get(gang).map_or(0, BTreeSet::len)
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().expect("nobody panics with it")
+    }
+}
+
+/// Writes down all objects of a kind. What a list no longer has is gone, although nobody said so.
+async fn watch(objects: Api<DynamicObject>, kind: Kind, notes: Arc<Mutex<Notes>>) {
+    let stream = watcher(objects, Config::default()).default_backoff();
+    futures::pin_mut!(stream);
+    let (mut there, mut before) = (BTreeMap::new(), BTreeMap::new());
+    while let Some(event) = stream.next().await {
+        let mut notes = notes.lock().expect("nobody panics with it");
+        match event {
+            Ok(Event::Init) => before = std::mem::take(&mut there),
+            Ok(Event::Apply(one) | Event::InitApply(one)) => {
+                before.remove(&key_of(&one));
+                there.insert(key_of(&one), one.clone());
+                notes.see(kind, one, true);
+            }
+            Ok(Event::Delete(one)) => {
+                there.remove(&key_of(&one));
+                notes.see(kind, one, false);
+            }
+            Ok(Event::InitDone) => {
+                for (_, one) in std::mem::take(&mut before) {
+                    notes.see(kind, one, false);
+                }
+                notes.listed.insert(kind);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl Notes {
+    fn see(&mut self, kind: Kind, object: DynamicObject, is_there: bool) {
+        self.versions.insert((kind, key_of(&object)), version_of(&object));
+        self.books.see(kind, object, is_there, Moment::now());
+    }
+}
+
+/// Servers count them up.
+fn version_of(object: &impl ResourceExt) -> u64 {
+    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
