@@ -163,11 +163,9 @@ pub(super) mod play {
         let mut tied = tied.clone();
         let (waits, near) = (tied.waits.take(), tied.near.clone());
         tied.constrain(&mut constraints);
-        let mut all: Vec<String> = constraints
-            .all
-            .iter()
-            .map(|one| format!("{} {:?}", one.key, one.test).replace('"', ""))
-            .collect();
+        let both = constraints.any.iter().flatten().chain(&constraints.all);
+        let mut all: Vec<String> =
+            both.map(|one| format!("{} {:?}", one.key, one.test).replace('"', "")).collect();
         all.extend(tied.takes.iter().map(|(meaning, amount)| format!("{amount} of {meaning}")));
         all.extend(near.map(|key| format!("near by {key}")));
         all.extend(waits.map(|why| format!("waits: {why}")));

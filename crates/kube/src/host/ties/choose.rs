@@ -150,9 +150,10 @@ impl Host {
                     continue;
                 }
                 // A claim that several of them use is made for the first.
-                if all.open.insert(at.clone(), node.clone()).is_some() {
+                if all.open.contains_key(&at) {
                     continue;
                 }
+                all.open.insert(at.clone(), node.clone());
                 let Some((claim, Claim::WaitsForPod(class))) = stands else { continue };
                 let selected = annotation(claim, SELECTED_NODE);
                 if selected != Some(&**node) {
