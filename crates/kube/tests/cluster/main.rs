@@ -34,4 +34,5 @@ mod suspended;
 mod templates;
 mod ties;
 mod told;
+mod wishes;
 mod words;

@@ -12,6 +12,7 @@ mod nodes;
 mod objects;
 mod seats;
 mod stages;
+mod wishes;
 mod words;
 
 use std::sync::Arc;

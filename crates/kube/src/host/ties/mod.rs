@@ -5,11 +5,14 @@
 //! (`near`, `away`, `spread`, `volumes`), which is true for an instant: a gang that has such ties is gathered again
 //! before it is admitted. And what cannot be said either way becomes a reason to wait, which its owner reads.
 //!
-//! Deliberately not here: preferred terms, attach limits of volumes, and devices by ResourceClaims.
+//! What pods only wish (`wishes`) becomes preferences, which keep nobody waiting.
+//!
+//! Deliberately not here: attach limits of volumes, and devices by ResourceClaims.
 
 mod around;
 mod away;
 mod choose;
+mod counted;
 mod deal;
 mod near;
 mod ports;
@@ -20,6 +23,7 @@ mod stir;
 mod tied;
 mod tokens;
 mod volumes;
+mod wishes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
