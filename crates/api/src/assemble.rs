@@ -118,7 +118,8 @@ pub fn assemble(
         let Role { request, constraints, members: mut who, .. } = role;
         who.sort_by_key(|at| (members[*at].index, members[*at].name));
         assembled.roles.push(who);
-        let role = RoleSpec { name: name.into(), min, max: left, request, constraints };
+        let (name, spread) = (name.into(), Vec::new());
+        let role = RoleSpec { name, min, max: left, request, constraints, spread };
         assembled.spec.roles.push(role);
     }
     Ok(assembled)

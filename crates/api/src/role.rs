@@ -71,7 +71,7 @@ fn read(name: &str, fields: &Fields<'_>) -> RoleSpec {
             gpu.done();
         }
     }
-    RoleSpec { name: name.into(), min, max, request, constraints }
+    RoleSpec { name: name.into(), min, max, request, constraints, spread: Vec::new() }
 }
 
 /// `max`, or `min` when the role is rigid.

@@ -144,8 +144,11 @@ impl Constraints {
     }
     /// Every requirement that mentions labels, hard or soft.
     pub fn requirements(&self) -> impl Iterator<Item = &Requirement> {
-        let prefer = self.prefer.iter().flat_map(|preference| &preference.term);
-        self.all.iter().chain(self.any.iter().flatten()).chain(prefer)
+        self.musts().chain(self.prefer.iter().flat_map(|preference| &preference.term))
+    }
+    /// Every requirement that mentions labels and is more than a wish.
+    pub fn musts(&self) -> impl Iterator<Item = &Requirement> {
+        self.all.iter().chain(self.any.iter().flatten())
     }
     /// The summed weight of the wishes that hold, less one for each soft taint not tolerated.
     pub fn score(&self, value_of: &dyn Fn(&str) -> Option<Arc<str>>, taints: &[Taint]) -> i32 {

@@ -47,6 +47,19 @@ pub struct RoleSpec {
     /// Where members may run.
     #[serde(default)]
     pub constraints: Constraints,
+    /// What members should be spread over, as far as there is room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spread: Vec<Spread>,
+}
+
+/// A wish of members to share domains as little as can be. It is one of where they sit, not of how much is bought or who
+/// makes way: a gang never waits for it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Spread {
+    /// The label that tells domains apart, `kubernetes.io/hostname` for nodes.
+    pub over: Arc<str>,
+    /// Whom they should not share with: members of all roles, in whatever gang, that say so in the same words.
+    pub among: Arc<str>,
 }
 
 /// How close together the members must or should be.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::constraint::Constraints;
+use crate::constraint::{Constraints, Requirement};
 use crate::device::{GpuRequest, WHOLE};
 use crate::id::DomainIdx;
 use crate::node::NodeShape;
@@ -43,22 +43,23 @@ pub struct SignatureKey {
 pub struct Signature {
     /// What makes it different from others.
     pub key: SignatureKey,
-    /// What its constraints look at.
+    /// What its constraints look at, wishes included.
     pub reach: Reach,
+    /// What those of them look at that must hold.
+    pub must: Reach,
 }
 
 impl Signature {
     /// A signature under a tree of these levels.
     pub fn new(key: SignatureKey, topology: &Topology) -> Self {
-        let mut reach = Reach::Class;
-        for requirement in key.constraints.requirements() {
-            if &*requirement.key == HOSTNAME {
-                reach = Reach::Name;
-            } else if topology.levels().is_place(&requirement.key) {
-                reach = reach.max(Reach::Place);
-            }
-        }
-        Self { key, reach }
+        let looks_at = |requirement: &Requirement| match &*requirement.key {
+            HOSTNAME => Reach::Name,
+            key if topology.levels().is_place(key) => Reach::Place,
+            _ => Reach::Class,
+        };
+        let reach = key.constraints.requirements().map(looks_at).max().unwrap_or(Reach::Class);
+        let must = key.constraints.musts().map(looks_at).max().unwrap_or(Reach::Class);
+        Self { key, reach, must }
     }
     /// Devices per member and the share of each.
     pub fn gpu(&self) -> (u16, u16) {
@@ -95,7 +96,7 @@ impl Signature {
             }
             topology.label_at(leaf, key).or_else(|| shape.labels.get(key).cloned())
         };
-        let holds = |term: &[crate::constraint::Requirement]| {
+        let holds = |term: &[Requirement]| {
             term.iter().all(|requirement| requirement.holds(value_of(&requirement.key).as_deref()))
         };
         let any = constraints.any.is_empty() || constraints.any.iter().any(|term| holds(term));
@@ -107,7 +108,7 @@ impl Signature {
     /// Whether such a node would do somewhere, under some name: what says where it stands is not looked at.
     pub fn suits(&self, shape: &NodeShape, levels: &Levels) -> bool {
         let constraints = &self.key.constraints;
-        let holds = |term: &[crate::constraint::Requirement]| {
+        let holds = |term: &[Requirement]| {
             term.iter().all(|requirement| {
                 let value = shape.labels.get(&requirement.key);
                 levels.is_place(&requirement.key) || requirement.holds(value.map(|value| &**value))

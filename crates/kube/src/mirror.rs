@@ -53,7 +53,12 @@ pub(crate) struct Mirror {
     by_node: FxHashMap<Arc<str>, BTreeSet<Key>>,
     /// Pods that others must keep away from.
     shy: BTreeSet<Key>,
+    /// Pods by namespace and each of their labels.
+    by_mark: FxHashMap<Mark, BTreeSet<Key>>,
 }
+
+/// A namespace, and a label with its value.
+type Mark = (String, String, String);
 
 impl Mirror {
     /// Another kind is watched from now on. Whether the others can do without it.
@@ -115,6 +120,7 @@ impl Mirror {
         } else {
             self.shy.remove(&moved.key);
         }
+        self.index_marks(moved);
         let was = moved.was.as_deref().and_then(Pod::node);
         let is = moved.is.as_deref().and_then(Pod::node);
         if was == is {
@@ -137,6 +143,34 @@ impl Mirror {
     pub(crate) fn is_pod(&self, key: &str, uid: &str) -> bool {
         let is = self.pods.get(key).map(|pod| pod.metadata.uid.as_deref().unwrap_or_default());
         is == Some(uid)
+    }
+
+    fn index_marks(&mut self, moved: &Moved<Pod>) {
+        let was = moved.was.as_ref().and_then(|pod| pod.metadata.labels.as_ref());
+        let is = moved.is.as_ref().and_then(|pod| pod.metadata.labels.as_ref());
+        if was == is {
+            return;
+        }
+        let pod = moved.is.as_ref().or(moved.was.as_ref());
+        let space = pod.and_then(|pod| pod.metadata.namespace.clone()).unwrap_or_default();
+        for (key, value) in was.into_iter().flatten() {
+            let mark = (space.clone(), key.clone(), value.clone());
+            if let Some(pods) = self.by_mark.get_mut(&mark) {
+                pods.remove(&moved.key);
+                if pods.is_empty() {
+                    self.by_mark.remove(&mark);
+                }
+            }
+        }
+        for (key, value) in is.into_iter().flatten() {
+            let mark = (space.clone(), key.clone(), value.clone());
+            self.by_mark.entry(mark).or_default().insert(moved.key.clone());
+        }
+    }
+
+    /// Pods of a namespace that have a label with this value, if there are any.
+    pub(crate) fn marked(&self, space: &str, label: &str, value: &str) -> Option<&BTreeSet<Key>> {
+        self.by_mark.get(&(space.to_owned(), label.to_owned(), value.to_owned()))
     }
 
     /// Pods that others must keep away from, wherever they are.
@@ -180,16 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_nodes_that_nobody_is_on() {
+    fn nothing_is_kept_of_nodes_and_labels_that_nobody_has() {
         let mut mirror = Mirror::default();
         let pod = |node: Option<&str>| -> Pod {
-            let json =
-                json!({"metadata": {"name": "a", "namespace": "n"}, "spec": {"nodeName": node}});
+            let json = json!({"metadata": {"name": "a", "namespace": "n", "labels": {"app": "a"}},
+                "spec": {"nodeName": node}});
             serde_json::from_value(json).expect("a pod")
         };
         mirror.take(Change::Pod(Box::new(Event::Apply(pod(Some("x"))))), &mut Touched::default());
         assert_eq!(mirror.pods_on("x").count(), 1);
+        assert_eq!(mirror.marked("n", "app", "a").map(BTreeSet::len), Some(1));
+        assert_eq!(mirror.marked("m", "app", "a"), None);
         mirror.take(Change::Pod(Box::new(Event::Delete(pod(Some("x"))))), &mut Touched::default());
-        assert!(mirror.by_node.is_empty());
+        assert!(mirror.by_node.is_empty() && mirror.by_mark.is_empty());
     }
 }

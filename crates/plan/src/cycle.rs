@@ -487,7 +487,7 @@ impl<'w> Cycle<'w> {
         let world = self.scratch.world;
         let signature = world.signature(ask.sig);
         signature.times_fits(&world.empty_state(class)) > 0
-            && (signature.reach != muster_core::signature::Reach::Class
+            && (signature.must != muster_core::signature::Reach::Class
                 || self
                     .fits
                     .score(&self.scratch, ask.sig, class, muster_core::topology::ROOT)

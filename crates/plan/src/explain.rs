@@ -108,7 +108,7 @@ fn most_in(
 fn standing_for(cycle: &mut Cycle<'_>, sig: SigIdx, domain: DomainIdx) -> Vec<(ClassIdx, u32)> {
     let world = cycle.scratch.world;
     let signature = world.signature(sig);
-    if signature.reach == Reach::Class {
+    if signature.must == Reach::Class {
         let mut classes = world.standing(domain).entries().to_vec();
         classes.retain(|(class, _)| cycle.fits.score(&cycle.scratch, sig, *class, ROOT).is_some());
         return classes;

@@ -21,6 +21,7 @@ mod settle;
 mod share;
 mod sooner;
 
+mod company;
 pub mod place;
 pub mod scratch;
 

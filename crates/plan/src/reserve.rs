@@ -14,7 +14,7 @@ use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
 use crate::cycle::Cycle;
-use crate::place::{Fits, place};
+use crate::place::{Fits, place_together};
 use crate::predict::{self, Belief};
 use crate::quota;
 use crate::scratch::Scratch;
@@ -128,7 +128,7 @@ impl<'w> Bookings<'w> {
         let from = self.0.partition_point(|booking| booking.start <= at);
         let ahead = &self.0[from..self.before(end).max(from)];
         if ahead.is_empty() {
-            return place(&mut then.trial(), fits, gang).ok();
+            return place_together(&mut then.trial(), fits, gang).ok();
         }
         let in_the_way = |booking: &Booking<'_>| {
             !covers(&booking.then.free(), &gang.wants)
@@ -146,7 +146,7 @@ impl<'w> Bookings<'w> {
             }
             throughout.set_node_state(node, free);
         }
-        place(&mut throughout, fits, gang).ok()
+        place_together(&mut throughout, fits, gang).ok()
     }
 
     /// The world at the last booked start up to `at`, or now.

@@ -22,6 +22,8 @@ use muster_core::state::NodeState;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::company::{Companies, Company, WordIdx, words};
+
 /// What becomes of a node when members take seats on it.
 #[derive(Clone, Debug)]
 pub struct Filled {
@@ -51,6 +53,7 @@ enum Saved {
     Ghosts(usize),
     Pool(PoolIdx, PoolUsage),
     Offering(OfferingRef, u32),
+    Company(WordIdx, Arc<Company>),
 }
 
 /// The World as it would be if what was tried so far were done.
@@ -78,6 +81,8 @@ pub struct Scratch<'w> {
     /// Nodes on which somebody sits over others who have not left: what is free there when one more leaves cannot
     /// be told from what is free now.
     sat_over: SmallVec<[NodeIdx; 4]>,
+    /// Who sits where among those that should be spread, once somebody has asked.
+    companies: Option<Companies>,
 
     /// Goes up whenever something may fit that did not, or the other way round.
     version: u64,
@@ -112,6 +117,7 @@ impl<'w> Scratch<'w> {
             filled: FxHashMap::default(),
             barred: FixedBitSet::with_capacity(world.class_count()),
             sat_over: SmallVec::new(),
+            companies: None,
             version: 0,
             journal: Vec::new(),
             stamps: vec![(0, 0); domains],
@@ -255,9 +261,11 @@ impl<'w> Scratch<'w> {
     /// Takes seats that are free.
     pub fn sit(&mut self, gang: &Gang, seats: &[Seat]) {
         self.change(gang, seats, NodeState::sit);
+        self.join_company(gang, seats);
     }
     /// Gives seats back; on nodes that cannot be used, or are too small for those on them, nothing changes.
     pub fn rise(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.leave_company(gang, seats);
         if seats.iter().any(|seat| self.is_cramped(seat.node)) {
             let there = |seat: &Seat| !self.is_cramped(seat.node);
             let seats: Vec<Seat> = seats.iter().copied().filter(there).collect();
@@ -269,6 +277,7 @@ impl<'w> Scratch<'w> {
     /// Takes seats that others have not left yet: of what is free there only what they leave over stays free.
     pub fn sit_over(&mut self, gang: &Gang, seats: &[Seat]) {
         self.change(gang, seats, NodeState::sit_over);
+        self.join_company(gang, seats);
         self.sat_over.extend(seats.iter().map(|seat| seat.node));
         self.sat_over.sort_unstable();
         self.sat_over.dedup();
@@ -283,6 +292,7 @@ impl<'w> Scratch<'w> {
         let (over, free): (Vec<Seat>, Vec<Seat>) = seats.iter().copied().partition(is_cramped);
         self.sit(gang, &free);
         self.change(gang, &over, NodeState::sit_over);
+        self.join_company(gang, &over);
     }
     /// Whether a node is too small for all that sit on it, or are to.
     pub fn is_cramped(&self, node: NodeIdx) -> bool {
@@ -295,6 +305,7 @@ impl<'w> Scratch<'w> {
         let world = self.world;
         let mut seats: Vec<(NodeIdx, SigIdx, &Seat)> = Vec::new();
         for (gang, mine) in leaving {
+            self.leave_company(gang, mine);
             let here = mine.iter().filter(|seat| !self.is_cramped(seat.node));
             seats.extend(here.map(|seat| (seat.node, gang.sigs[usize::from(seat.role)], seat)));
         }
@@ -328,8 +339,40 @@ impl<'w> Scratch<'w> {
         }
     }
 
+    /// The number that those who should be spread in these words go by.
+    pub(crate) fn word(&mut self, among: &Arc<str>) -> WordIdx {
+        let world = self.world;
+        self.companies.get_or_insert_with(|| Companies::of(world)).word(among)
+    }
+    /// Who sits where among those that should be spread in these words.
+    pub(crate) fn company(&self, word: WordIdx) -> &Company {
+        self.companies.as_ref().expect("a word was asked for").get(word)
+    }
+    /// Counts members that took seats among those they should be spread with.
+    pub(crate) fn join_company(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.count_company(gang, seats, |there, members| there + members);
+    }
+    fn leave_company(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.count_company(gang, seats, u32::saturating_sub);
+    }
+    fn count_company(&mut self, gang: &Gang, seats: &[Seat], count: fn(u32, u32) -> u32) {
+        let world = self.world;
+        for (at, role) in gang.spec.roles.iter().enumerate() {
+            for among in words(role) {
+                let word = self.word(among);
+                let companies = self.companies.as_mut().expect("just asked");
+                self.journal.push(Saved::Company(word, companies.saved(word)));
+                for seat in seats.iter().filter(|seat| usize::from(seat.role) == at) {
+                    if let Some(node) = world.node(seat.node) {
+                        companies.count(word, node.leaf, seat, count);
+                    }
+                }
+            }
+        }
+    }
+
     /// Where a usable node stands and what state it is in.
-    fn current(&self, node: NodeIdx) -> Option<(DomainIdx, u32, StateIdx)> {
+    pub(crate) fn current(&self, node: NodeIdx) -> Option<(DomainIdx, u32, StateIdx)> {
         let ghost = (u32::MAX - node.0) as usize;
         if let Some((leaf, slot)) = self.ghosts.get(ghost).copied() {
             return Some((leaf, slot, self.groups(leaf).state_of(slot)?));
@@ -492,6 +535,9 @@ impl<'w> Scratch<'w> {
                 }
                 Saved::Offering(offering, nodes) => {
                     self.offerings.insert(offering, nodes);
+                }
+                Saved::Company(word, before) => {
+                    self.companies.as_mut().expect("it was counted").restore(word, before);
                 }
             }
         }

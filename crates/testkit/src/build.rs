@@ -54,6 +54,7 @@ pub fn role(name: &str, count: u32, gpus: u16) -> RoleSpec {
         max: count,
         request: Request { amounts: amounts(1, 1), gpu },
         constraints: Constraints::default(),
+        spread: Vec::new(),
     }
 }
 

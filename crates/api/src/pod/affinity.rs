@@ -203,6 +203,12 @@ pub struct SpreadConstraint {
     /// How many domains there must be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_domains: Option<i64>,
+    /// Whether only nodes count that the pod itself wants: `Honor`, which is meant when nothing is said, or `Ignore`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_affinity_policy: Option<String>,
+    /// Whether only nodes count whose taints the pod tolerates: `Honor`, or `Ignore`, which is meant when nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_taints_policy: Option<String>,
     /// Labels whose values are taken from the pod itself and must be equal.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub match_label_keys: Vec<String>,

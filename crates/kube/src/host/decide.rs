@@ -94,11 +94,17 @@ impl Host {
         }
         let nodes = seats.iter().filter_map(|seat| self.world.node_name(seat.node).cloned());
         let nodes: Vec<Arc<str>> = nodes.collect();
-        !self.minds(group) || (self.ties_hold(&name, *id) && self.volumes_are_left(&name, &nodes))
+        let minds = self.minds(group);
+        let wishes = || !group.wished && gang.phase == Phase::Waiting && self.wishes(group);
+        if !minds && !wishes() {
+            return true;
+        }
+        self.ties_hold(&name, *id) && (!minds || self.volumes_are_left(&name, &nodes))
     }
 
     /// Whether what a gang is tied to is still as the planner was told. If not it is told now, and decides again: others
-    /// may have moved meanwhile, or may have been given seats a moment ago.
+    /// may have moved meanwhile, or may have been given seats a moment ago. What is only wished is told once and then let
+    /// be, or each that starts would have all others planned anew; and no order is given up for it.
     fn ties_hold(&mut self, name: &Arc<str>, id: GangId) -> bool {
         let Ok(gathered) = self.gather_named(name) else {
             self.dirty.gangs.insert(name.clone());
@@ -106,6 +112,13 @@ impl Host {
         };
         let gang = self.world.gang(id).expect("just seen");
         if gathered.spec == gang.spec {
+            return true;
+        }
+        let group = self.groups.get_mut(name).expect("just seen");
+        let was_heard = std::mem::replace(&mut group.wished, true);
+        if (was_heard || gang.phase != Phase::Waiting)
+            && Self::only_wishes_differ(&gang.spec, &gathered.spec)
+        {
             return true;
         }
         tracing::debug!(gang = &**name, "what it is tied to has changed");

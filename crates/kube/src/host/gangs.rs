@@ -99,6 +99,7 @@ impl Host {
         self.make_members(name);
         match self.gather_named(name) {
             Ok(gathered) => {
+                self.groups.get_mut(name).expect("just seen").wished = false;
                 self.gang_is(name, gathered);
                 self.take_room(name);
             }

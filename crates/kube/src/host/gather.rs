@@ -106,6 +106,8 @@ impl Host {
         }
         let (mut roles, mut ranks) = (BTreeMap::new(), BTreeMap::new());
         for (role, members) in assembled.roles.iter().enumerate() {
+            let first = members.first().and_then(|at| tied.get(&parts[*at].key));
+            first.into_iter().for_each(|tied| tied.wish(&mut assembled.spec.roles[role]));
             for (rank, at) in members.iter().enumerate() {
                 roles.insert(parts[*at].key.clone(), role as u16);
                 ranks.insert(parts[*at].key.clone(), rank as u32);

@@ -51,6 +51,8 @@ pub(super) struct Group {
     pub(super) refused: Option<Refusal>,
     /// What the ties of each pod come to, or came to when it was placed.
     pub(super) tied: BTreeMap<Key, Tied>,
+    /// Whether its wishes were looked at again since it was.
+    pub(super) wished: bool,
     /// Why it cannot go anywhere now, although it was taken in.
     pub(super) waits: Option<String>,
     /// The volumes it waits for before its pods are bound.
@@ -100,6 +102,7 @@ impl Group {
             trouble: None,
             refused: None,
             tied: BTreeMap::new(),
+            wished: false,
             waits: None,
             choosing: None,
             called: None,

@@ -181,7 +181,7 @@ fn kind(resource: Arc<str>, labels: &Labels) -> GpuKind {
 }
 
 /// The taints that keep members off. Those that come and go with readiness count as not being ready.
-fn taints(node: &Node) -> Vec<Taint> {
+pub(crate) fn taints(node: &Node) -> Vec<Taint> {
     let mut taints = Vec::new();
     for taint in node.spec.taints.iter().filter(|taint| !taint.is_passing()) {
         let effect = match &*taint.effect {

@@ -35,4 +35,5 @@ mod templates;
 mod ties;
 mod told;
 mod volumes;
+mod wishes;
 mod words;

@@ -7,7 +7,7 @@ use muster_core::World;
 use muster_core::id::{DomainIdx, QueueIdx, SigIdx};
 
 use super::growing::Growing;
-use crate::place::{Ask, Fits, Want, fill_domain};
+use crate::place::{Ask, Fits, Want, add_evenly, fill_domain};
 use crate::quota;
 use crate::scratch::Scratch;
 
@@ -67,7 +67,11 @@ pub(super) fn hand_out<'w>(
             continue; // out of the line
         }
         let mut seats = Vec::new();
-        if fill_domain(free, fits, one.domain, &ask, want, 1, &mut seats) == 0 {
+        let found = match one.gang.spec.roles[usize::from(role)].spread.is_empty() {
+            true => fill_domain(free, fits, one.domain, &ask, want, 1, &mut seats) == 1,
+            false => add_evenly(free, fits, one.gang, one.domain, &ask, &mut seats),
+        };
+        if !found {
             spent.push((sig, one.domain));
             continue;
         }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::standing::{Leaving, Right, is_lent};
 use super::{Candidate, Offer};
-use crate::place::{Ask, Fits, Misfit, Want, asks, place};
+use crate::place::{Ask, Fits, Misfit, Want, asks, place_together};
 use crate::quota;
 use crate::scratch::Scratch;
 
@@ -93,21 +93,21 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             self.open(ask)?;
         }
         self.relieve_quota()?;
-        let mut seats = place(&mut self.scratch.trial(), self.fits, self.gang);
+        let mut seats = place_together(&mut self.scratch.trial(), self.fits, self.gang);
         // Each role has room, but they share it: the role that lacks some gets more.
         for _ in 0..asks.len() {
             let Err(Misfit::Role { role, fits, needs }) = seats else { break };
             let ask = asks.iter().find(|ask| ask.role == role)?;
             let more = Ask { count: ask.count + needs.saturating_sub(fits), ..*ask };
             self.open(&more)?;
-            seats = place(&mut self.scratch.trial(), self.fits, self.gang);
+            seats = place_together(&mut self.scratch.trial(), self.fits, self.gang);
         }
         if seats.is_err() {
             let rest: Vec<usize> = (0..self.candidates.len()).filter(|at| !self.out[*at]).collect();
             rest.into_iter().for_each(|at| {
                 self.choose(at);
             });
-            seats = place(&mut self.scratch.trial(), self.fits, self.gang);
+            seats = place_together(&mut self.scratch.trial(), self.fits, self.gang);
         }
         let seats = seats.ok()?;
         self.scratch.sit(self.gang, &seats);
@@ -217,7 +217,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             return false;
         }
         let signature = world.signature(ask.sig);
-        let score = match signature.reach {
+        let score = match signature.must {
             Reach::Name => {
                 let (class, topology) = (world.class(here.class), world.topology());
                 signature.score(class, topology, here.leaf, Some(&here.name))

@@ -86,8 +86,11 @@ fn fill_leaf(
     count: u32,
     seats: &mut Vec<Seat>,
 ) -> u32 {
-    if scratch.world.signature(want.sig).reach == Reach::Name {
+    if want.reach(scratch) == Reach::Name {
         return fill_by_name(scratch, fits, leaf, ask, want, count, seats);
+    }
+    if want.share.is_some_and(|share| scratch.company(share.word).contains_key(&leaf)) {
+        return fill_beside_company(scratch, fits, leaf, ask, want, count, seats);
     }
     let mut states: SmallVec<[Candidate; 8]> = SmallVec::new();
     for at in 0..scratch.tally(leaf).len() {
@@ -167,6 +170,41 @@ fn fill_by_name(
                 left -= each;
             }
         }
+    }
+    count - left
+}
+
+/// Where some nodes have members already that others should not share them with, the nodes of a leaf differ: the emptiest
+/// of them first, then where least is lost, then the fullest.
+fn fill_beside_company(
+    scratch: &mut Scratch<'_>,
+    fits: &mut Fits,
+    leaf: DomainIdx,
+    ask: &Ask,
+    want: Want,
+    count: u32,
+    seats: &mut Vec<Seat>,
+) -> u32 {
+    let mut nodes = Vec::new();
+    for (state, _) in scratch.tally(leaf) {
+        for slot in scratch.groups(leaf).slots_in(*state) {
+            let each = fits.on_slot(scratch, leaf, slot, *state, want).min(count);
+            if each > 0 {
+                let lost = fits.fragments.added(scratch, *state, ask.sig, each);
+                let free = scratch.state(*state).devices.free_milli();
+                nodes.push((std::cmp::Reverse(each), lost, free, slot, *state));
+            }
+        }
+    }
+    nodes.sort_unstable();
+    let mut left = count;
+    for (std::cmp::Reverse(each), .., slot, state) in nodes {
+        let each = each.min(left);
+        if each == 0 {
+            break;
+        }
+        seats_on(scratch, leaf, &[slot], state, ask, each, seats);
+        left -= each;
     }
     count - left
 }

@@ -1,6 +1,6 @@
 //! How many members fit: per state computed once, per domain summed.
 
-use muster_core::id::{ClassIdx, DomainIdx, Id, SigIdx, StateIdx};
+use muster_core::id::{ClassIdx, DomainIdx, Id, NodeIdx, SigIdx, StateIdx};
 use muster_core::signature::Reach;
 use muster_core::topology::ROOT;
 use rustc_hash::FxHashMap;
@@ -8,21 +8,56 @@ use smallvec::SmallVec;
 
 use super::Ask;
 use super::fragments::Fragments;
+use crate::company::WordIdx;
 use crate::scratch::Scratch;
 
-/// A kind of member, and how well a node must suit it.
+/// A kind of member, how well a node must suit it, and how many may be there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Want {
     /// What the member is like.
     pub sig: SigIdx,
     /// The lowest score a node may have; preferences are tried from the best score down.
     pub floor: i32,
+    /// How many may share a node, where members should be spread.
+    pub(crate) share: Option<Share>,
+}
+
+/// How many of those that should be spread in some words may share a node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Share {
+    pub(crate) word: WordIdx,
+    /// With those that are there already.
+    pub(crate) most: u32,
 }
 
 impl Want {
     /// Any node that satisfies the hard constraints.
     pub fn any(sig: SigIdx) -> Self {
-        Self { sig, floor: i32::MIN }
+        Self::from(sig, i32::MIN)
+    }
+
+    /// A node of at least this score.
+    fn from(sig: SigIdx, floor: i32) -> Self {
+        Self { sig, floor, share: None }
+    }
+
+    /// What must be looked at to say whether a node will do. Any score will do for the lowest floor, so that wishes are
+    /// not looked at.
+    pub(super) fn reach(self, scratch: &Scratch<'_>) -> Reach {
+        let signature = scratch.world.signature(self.sig);
+        if self.floor == i32::MIN { signature.must } else { signature.reach }
+    }
+
+    /// How many may be on a node where nobody is that they should not share it with.
+    fn most(self) -> u32 {
+        self.share.map_or(u32::MAX, |share| share.most)
+    }
+
+    /// How many may come to a node.
+    fn most_on(self, scratch: &Scratch<'_>, leaf: DomainIdx, node: NodeIdx) -> u32 {
+        let Some(share) = self.share else { return u32::MAX };
+        let there = scratch.company(share.word).get(&leaf).and_then(|here| here.get(&node));
+        share.most.saturating_sub(there.copied().unwrap_or(0))
     }
 }
 
@@ -35,8 +70,10 @@ const PLENTY: u32 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Fits {
     rows: Vec<Vec<u32>>,
-    row_of: FxHashMap<Want, usize>,
+    row_of: FxHashMap<(SigIdx, i32), usize>,
     scores: FxHashMap<(SigIdx, ClassIdx, DomainIdx), Option<i32>>,
+    /// Of signatures whose constraints look at names.
+    by_name: FxHashMap<(SigIdx, NodeIdx), Option<i32>>,
     floors: FxHashMap<SigIdx, SmallVec<[i32; 2]>>,
     choosers: FxHashMap<SigIdx, bool>,
     pub(super) fragments: Fragments,
@@ -68,11 +105,11 @@ impl Fits {
         want: Want,
         leaf: DomainIdx,
     ) -> u32 {
-        if scratch.world.signature(want.sig).reach == Reach::Class {
+        if want.reach(scratch) == Reach::Class {
             let row = self.row(want);
-            return self.cell(scratch, row, state, want);
+            return self.cell(scratch, row, state, want).min(want.most());
         }
-        self.compute(scratch, state, want, leaf)
+        self.compute(scratch, state, want, leaf).min(want.most())
     }
 
     /// Members that fit on a node that exists on paper only. Bars are for nodes that are here.
@@ -88,27 +125,27 @@ impl Fits {
 
     /// Members that fit in a domain as it is now, nodes kept for others left out.
     pub fn in_domain(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
-        match scratch.world.signature(want.sig).reach {
+        match want.reach(scratch) {
             Reach::Class => {
-                let row = self.row(want);
+                let (row, most) = (self.row(want), want.most());
                 let mut total = 0;
                 for (state, nodes) in scratch.tally(domain) {
-                    total += u64::from(self.cell(scratch, row, *state, want)) * u64::from(*nodes);
+                    let each = self.cell(scratch, row, *state, want).min(most);
+                    total += u64::from(each) * u64::from(*nodes);
                 }
-                total
+                total - self.shared(scratch, domain, want)
             }
             Reach::Place | Reach::Name if !scratch.world.topology().is_leaf(domain) => {
                 let children = &scratch.world.topology().domain(domain).children;
                 children.iter().map(|child| self.in_domain(scratch, *child, want)).sum()
             }
             Reach::Place => {
-                let tally = scratch.tally(domain);
-                tally
-                    .iter()
-                    .map(|(state, nodes)| {
-                        u64::from(self.compute(scratch, *state, want, domain)) * u64::from(*nodes)
-                    })
-                    .sum()
+                let mut total = 0;
+                for (state, nodes) in scratch.tally(domain) {
+                    let each = self.on_state(scratch, *state, want, domain);
+                    total += u64::from(each) * u64::from(*nodes);
+                }
+                total - self.shared(scratch, domain, want)
             }
             Reach::Name => {
                 let mut total = 0;
@@ -132,16 +169,45 @@ impl Fits {
         want: Want,
     ) -> u32 {
         let world = scratch.world;
-        let signature = world.signature(want.sig);
         let content = scratch.state(state);
         if scratch.is_barred(content.class) {
             return 0;
         }
-        let name = world.node_name(scratch.node_in(leaf, slot));
-        match signature.score(world.class(content.class), world.topology(), leaf, name) {
-            Some(score) if score >= want.floor => signature.times_fits(content).min(PLENTY),
+        let node = scratch.node_in(leaf, slot);
+        let look = || {
+            let (class, name) = (world.class(content.class), world.node_name(node));
+            world.signature(want.sig).score(class, world.topology(), leaf, name)
+        };
+        // Nodes of a what-if have numbers that others get in the next.
+        let score = match node.index() < world.node_slots() {
+            true => *self.by_name.entry((want.sig, node)).or_insert_with(look),
+            false => look(),
+        };
+        match score {
+            Some(score) if score >= want.floor => {
+                let fits = world.signature(want.sig).times_fits(content).min(PLENTY);
+                fits.min(want.most_on(scratch, leaf, node))
+            }
             _ => 0,
         }
+    }
+
+    /// By how much fewer members fit in a domain than if nobody were there that they should not share a node with.
+    fn shared(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
+        let Some(share) = want.share else { return 0 };
+        let topology = scratch.world.topology();
+        let mut fewer = 0;
+        for (leaf, there) in scratch.company(share.word) {
+            if !topology.contains(domain, *leaf) {
+                continue;
+            }
+            for node in there.keys() {
+                let Some((.., state)) = scratch.current(*node) else { continue };
+                let alone = self.on_state(scratch, state, want, *leaf);
+                fewer += u64::from(alone - alone.min(want.most_on(scratch, *leaf, *node)));
+            }
+        }
+        fewer
     }
 
     /// Ways to want what is asked, from the best score any node has down to any node that will do.
@@ -157,7 +223,7 @@ impl Fits {
         let longest = steps.iter().map(SmallVec::len).max().unwrap_or(0).max(1);
         let want = |(ask, floors): (&Ask, &SmallVec<[i32; 2]>), step: usize| match floors.get(step)
         {
-            Some(floor) if step + 1 < floors.len() => Want { sig: ask.sig, floor: *floor },
+            Some(floor) if step + 1 < floors.len() => Want::from(ask.sig, *floor),
             _ => Want::any(ask.sig),
         };
         (0..longest)
@@ -234,7 +300,7 @@ impl Fits {
 
     fn row(&mut self, want: Want) -> usize {
         let rows = &mut self.rows;
-        *self.row_of.entry(want).or_insert_with(|| {
+        *self.row_of.entry((want.sig, want.floor)).or_insert_with(|| {
             rows.push(Vec::new());
             rows.len() - 1
         })

@@ -3,6 +3,7 @@
 //! Members of a role are interchangeable, so nothing here loops over members x nodes: domains answer how
 //! many fit from their tallies, and leaves hand out nodes state by state.
 
+mod even;
 mod fill;
 mod fits;
 mod fragments;
@@ -15,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::scratch::Scratch;
 
+pub(crate) use even::add_evenly;
 pub(crate) use fill::{fill_domain, fill_paper};
 pub use fits::{Fits, Want};
 
@@ -71,11 +73,36 @@ pub(crate) fn asks(scratch: &Scratch<'_>, gang: &Gang) -> Asks {
     asks
 }
 
+/// Ways to want what is asked that are looked at closely, the best first; then any node will do.
+const WAYS: usize = 8;
+
 /// Gives every member of the gang's minimum a seat.
 ///
 /// # Errors
 /// Says why it does not fit; the scratch is unchanged then.
 pub fn place(scratch: &mut Scratch<'_>, fits: &mut Fits, gang: &Gang) -> Result<Vec<Seat>, Misfit> {
+    place_as(scratch, fits, gang, true)
+}
+
+/// The same without regard to how members wish to be spread: where others make way for them, or are held up by them,
+/// as few nodes as possible count for more.
+///
+/// # Errors
+/// Says why it does not fit; the scratch is unchanged then.
+pub(crate) fn place_together(
+    scratch: &mut Scratch<'_>,
+    fits: &mut Fits,
+    gang: &Gang,
+) -> Result<Vec<Seat>, Misfit> {
+    place_as(scratch, fits, gang, false)
+}
+
+fn place_as(
+    scratch: &mut Scratch<'_>,
+    fits: &mut Fits,
+    gang: &Gang,
+    spread: bool,
+) -> Result<Vec<Seat>, Misfit> {
     let asks = asks(scratch, gang);
     let required = match &gang.spec.closeness {
         Some(Closeness::Required(_)) => gang.level,
@@ -89,7 +116,20 @@ pub fn place(scratch: &mut Scratch<'_>, fits: &mut Fits, gang: &Gang) -> Result<
         }
     }
     let floors = fits.floors(scratch, &asks);
-    for wants in &floors {
+    // The lower the floor, the more fits: those that leave too little room altogether are not looked at one by one.
+    let roomy = floors.partition_point(|wants| {
+        let enough = |(ask, want): (&Ask, &Want)| {
+            fits.in_domain(scratch, ROOT, *want) >= u64::from(ask.count)
+        };
+        !asks.iter().zip(wants).all(enough)
+    });
+    let floors = &floors[roomy..];
+    let last = floors.len().saturating_sub(1);
+    for wants in floors.iter().take(WAYS.min(last)).chain(floors.last()) {
+        if spread && let Some(mut seats) = even::evenly(scratch, fits, gang, &asks, wants) {
+            seats.sort_by_key(|seat| seat.role);
+            return Ok(seats);
+        }
         let found = match (required, gang.level) {
             (Some(Level::Node), _) => search::one_node(scratch, fits, &asks, wants),
             (Some(Level::Domain(level)), _) => {
@@ -104,6 +144,7 @@ pub fn place(scratch: &mut Scratch<'_>, fits: &mut Fits, gang: &Gang) -> Result<
         };
         if let Some(mut seats) = found {
             seats.sort_by_key(|seat| seat.role);
+            scratch.join_company(gang, &seats);
             return Ok(seats);
         }
     }

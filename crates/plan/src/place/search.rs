@@ -13,10 +13,10 @@ use crate::scratch::Scratch;
 
 /// Domains tried per level. A single role fits wherever its count says so; several roles can get in each
 /// other's way, and then the next best domain is tried, but not without end.
-const TRIES_PER_LEVEL: usize = 16;
+pub(super) const TRIES_PER_LEVEL: usize = 16;
 
 /// Domains that hold the whole gang role by role, by depth; each with what would be left over.
-type Sufficient = Vec<Vec<(u64, DomainIdx)>>;
+pub(super) type Sufficient = Vec<Vec<(u64, DomainIdx)>>;
 
 /// The smallest sufficient domain anywhere, starting no deeper than `from`.
 pub(super) fn anywhere(
@@ -115,7 +115,7 @@ pub(super) fn explain(
 }
 
 /// Walks down from the root as long as a domain is sufficient, and notes those that are.
-fn survey(
+pub(super) fn survey(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -161,14 +161,7 @@ fn try_each(
     wants: &[Want],
     mut candidates: Vec<(u64, DomainIdx)>,
 ) -> Option<Vec<Seat>> {
-    // The tightest first, on hardware that others want least where there is a choice.
-    if candidates.len() > 1 && fits.is_chooser(scratch, wants[0].sig) {
-        candidates.sort_by_cached_key(|(left, domain)| {
-            (fits.scarcity(scratch, *domain, wants[0]), *left, *domain)
-        });
-    } else {
-        candidates.sort_unstable();
-    }
+    rank(scratch, fits, wants, &mut candidates);
     for (_, domain) in candidates.into_iter().take(TRIES_PER_LEVEL) {
         let mut trial = scratch.trial();
         let mut seats = Vec::with_capacity(asks.iter().map(|ask| ask.count as usize).sum());
@@ -183,6 +176,22 @@ fn try_each(
     None
 }
 
+/// The tightest first, on hardware that others want least where there is a choice.
+pub(super) fn rank(
+    scratch: &Scratch<'_>,
+    fits: &mut Fits,
+    wants: &[Want],
+    candidates: &mut [(u64, DomainIdx)],
+) {
+    if candidates.len() > 1 && fits.is_chooser(scratch, wants[0].sig) {
+        candidates.sort_by_cached_key(|(left, domain)| {
+            (fits.scarcity(scratch, *domain, wants[0]), *left, *domain)
+        });
+    } else {
+        candidates.sort_unstable();
+    }
+}
+
 /// The state one node is in when it has taken all roles together, if it takes them.
 fn holds_all(
     scratch: &mut Scratch<'_>,
@@ -194,9 +203,8 @@ fn holds_all(
 ) -> Option<StateIdx> {
     for (ask, want) in asks.iter().zip(wants) {
         // Names are looked at node by node afterwards; here only what fits counts for them.
-        let signature = scratch.world.signature(ask.sig);
-        let each = match signature.reach {
-            Reach::Name => signature.times_fits(scratch.state(state)),
+        let each = match want.reach(scratch) {
+            Reach::Name => scratch.world.signature(ask.sig).times_fits(scratch.state(state)),
             Reach::Class | Reach::Place => fits.on_state(scratch, state, *want, leaf),
         };
         if each < ask.count {

@@ -32,6 +32,7 @@ mod adoption;
 mod choice;
 mod retries;
 mod shortfall;
+mod spreading;
 mod stages;
 mod top_up_limits;
 mod top_ups;

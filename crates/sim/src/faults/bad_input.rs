@@ -57,6 +57,7 @@ impl BadInput {
             max,
             request: Request::default(),
             constraints: Default::default(),
+            spread: Vec::new(),
         };
         let gang = |queue: &str, roles: Vec<RoleSpec>, closeness| {
             Event::GangSubmitted(GangSpec {

@@ -250,6 +250,7 @@ fn role(name: &str, count: u32, gpus: u16, share: u16) -> RoleSpec {
         max: count,
         request,
         constraints: Constraints::default(),
+        spread: Vec::new(),
     }
 }
 

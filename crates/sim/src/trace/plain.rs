@@ -40,7 +40,14 @@ pub(super) fn gang(
 
 /// A role of exactly this many members, that may run anywhere.
 pub(super) fn role(name: Arc<str>, members: u32, request: Request) -> RoleSpec {
-    RoleSpec { name, min: members, max: members, request, constraints: Default::default() }
+    RoleSpec {
+        name,
+        min: members,
+        max: members,
+        request,
+        constraints: Default::default(),
+        spread: Vec::new(),
+    }
 }
 
 /// What one member asks for: CPU in thousandths, memory in bytes, GPUs.

@@ -102,6 +102,7 @@ impl<'a> Draw<'a> {
             max: size,
             request: self.request.clone(),
             constraints: Default::default(),
+            spread: Vec::new(),
         };
         let gang = GangSpec {
             name: format!("job-{number}").into(),

@@ -144,6 +144,7 @@ fn gang(i: usize, size: u64, said: u64) -> GangSpec {
         max: size as u32,
         request: Request { amounts: BTreeMap::from([(CPU.into(), 1_000)]), gpu: None },
         constraints: Default::default(),
+        spread: Vec::new(),
     };
     let mode = ProvisioningMode::Never;
     GangSpec {

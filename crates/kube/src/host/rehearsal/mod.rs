@@ -16,6 +16,7 @@ mod objects;
 mod seats;
 mod stages;
 mod volumes;
+mod wishes;
 mod words;
 
 use std::sync::Arc;

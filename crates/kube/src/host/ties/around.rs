@@ -1,15 +1,18 @@
 //! Who is where: pods on their nodes, and pods that have a seat and are on their way to it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use muster_core::constraint::Constraints;
 use muster_core::topology::HOSTNAME;
 
 use super::super::Host;
 use super::super::groups::Group;
-use super::scope::{Marks, Spaces};
+use super::scope::{Marks, Scope, Spaces};
 use super::tied::Tied;
 use crate::intake::Interest;
 use crate::objects::{Node, Pod};
-use crate::shelf::Shelf;
+use crate::shelf::{Key, Shelf};
 
 /// A pod that is somewhere.
 #[derive(Clone, Copy, Debug)]
@@ -70,10 +73,53 @@ impl Host {
         if !shy {
             around.nodes = self.mirror.nodes.iter().map(|(_, node)| &**node).collect();
         }
-        let pods: Vec<_> = match shy {
-            true => self.mirror.shy().collect(),
-            false => self.mirror.pods.iter().collect(),
+        around.pods = match shy {
+            true => self.neighbours(gang, self.mirror.shy()),
+            false => self.neighbours(gang, self.mirror.pods.iter()),
         };
+        around
+    }
+
+    /// Everybody but a gang that these are about, and where they are. Where they say by which label, nobody else is looked
+    /// at: most charts have wishes for every pod, and this must cost little.
+    pub(super) fn around_those<'a>(
+        &'a self,
+        gang: &str,
+        scopes: &[&Scope],
+        spaces: Spaces<'a>,
+    ) -> Around<'a> {
+        let nodes = self.mirror.nodes.iter().map(|(_, node)| &**node).collect();
+        let narrow: Option<Vec<_>> = scopes.iter().map(|scope| scope.narrow()).collect();
+        let pods = match narrow {
+            None => self.neighbours(gang, self.mirror.pods.iter()),
+            Some(narrow) => {
+                let mut keys = BTreeSet::new();
+                for (namespaces, marks) in narrow {
+                    for space in namespaces {
+                        let marked = |(key, value): (&String, &String)| {
+                            self.mirror.marked(space, key, value)
+                        };
+                        // The label that fewest have; none where one of them is nobody's.
+                        let fewest: Option<Vec<_>> = marks.iter().map(marked).collect();
+                        let fewest = fewest.into_iter().flatten().min_by_key(|keys| keys.len());
+                        keys.extend(fewest.into_iter().flatten());
+                    }
+                }
+                let pods =
+                    keys.into_iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+                self.neighbours(gang, pods)
+            }
+        };
+        Around { nodes, pods, spaces }
+    }
+
+    /// Those of these pods that are somewhere, but for a gang's own.
+    fn neighbours<'a>(
+        &'a self,
+        gang: &str,
+        pods: impl Iterator<Item = (&'a Key, &'a Arc<Pod>)>,
+    ) -> Vec<Neighbour<'a>> {
+        let mut neighbours = Vec::new();
         for (key, pod) in pods {
             let group = self.groups.of(key);
             if pod.is_over() || group.is_some_and(|(name, _)| **name == *gang) {
@@ -86,9 +132,9 @@ impl Host {
                 (None, None) => Vec::new(),
             };
             let nodes = nodes.into_iter().filter_map(|name| self.mirror.nodes.get(name));
-            around.pods.extend(nodes.map(|node| Neighbour { pod, node, tied }));
+            neighbours.extend(nodes.map(|node| Neighbour { pod, node, tied }));
         }
-        around
+        neighbours
     }
 
     /// Where a pod goes that is nowhere yet. Which of a role's pods will be where is not known before they are told, so it
@@ -107,7 +153,7 @@ impl Host {
         nodes
     }
 
-    fn spaces(&self) -> Spaces<'_> {
+    pub(super) fn spaces(&self) -> Spaces<'_> {
         static NONE: Marks = Marks::new();
         let shelf = self.sources.of(Interest::Namespace).and_then(|of| self.mirror.others.get(&of));
         let all = shelf.into_iter().flat_map(Shelf::iter);
@@ -168,6 +214,13 @@ pub(super) mod play {
             both.map(|one| format!("{} {:?}", one.key, one.test).replace('"', "")).collect();
         all.extend(tied.takes.iter().map(|(meaning, amount)| format!("{amount} of {meaning}")));
         all.extend(near.map(|key| format!("near by {key}")));
+        all.extend(tied.prefer.iter().map(|wish| {
+            let one = &wish.term[0];
+            format!("{} {} {:?}", wish.weight, one.key, one.test).replace('"', "")
+        }));
+        let spread = tied.spread.iter();
+        all.extend(spread.map(|one| format!("spread over {} with {}", one.over, one.among)));
+        all.extend(tied.close.iter().map(|key| format!("close by {key}")));
         all.extend(waits.map(|why| format!("waits: {why}")));
         all.join("; ")
     }

@@ -5,7 +5,9 @@
 //! (`near`, `away`, `spread`, `volumes`), which is true for an instant: a gang that has such ties is gathered again
 //! before it is admitted. And what cannot be said either way becomes a reason to wait, which its owner reads.
 //!
-//! Deliberately not here: preferred terms, and devices by ResourceClaims.
+//! What pods only wish (`wishes`) becomes preferences, which keep nobody waiting.
+//!
+//! Deliberately not here: devices by ResourceClaims.
 
 mod amounts;
 mod around;
@@ -13,6 +15,7 @@ mod attach;
 mod away;
 mod by_hand;
 mod choose;
+mod counted;
 mod deal;
 mod disk;
 mod disks;
@@ -27,6 +30,7 @@ mod stir;
 mod tied;
 mod tokens;
 mod volumes;
+mod wishes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -10,10 +10,12 @@ use super::super::Host;
 use super::super::groups::Group;
 use super::around::{Around, Member, domain};
 use super::deal::{Domain, deal};
+use super::scope::Scope;
 use super::shop::Shop;
 use super::tied::Tied;
 use super::volumes::Store;
-use super::{attach, away, by_hand, near, ports, spread, volumes};
+use super::wishes::Wished;
+use super::{attach, away, by_hand, near, ports, spread, volumes, wishes};
 use crate::intake::Gathered;
 use crate::objects::Pod;
 use crate::shelf::Key;
@@ -112,11 +114,63 @@ impl Host {
             return self.as_placed(name, group, pods, &members);
         }
         let shy = !members.iter().any(|member| is_tied(member.pod));
-        if shy && self.mirror.shy().next().is_none() {
-            return fixed(&members, &Around::default());
+        let mut tied = match shy && self.mirror.shy().next().is_none() {
+            true => fixed(&members, &Around::default()),
+            false => {
+                let around = self.around(name, shy);
+                resolve(name, &members, &around, &Shop { host: self, gang: name })
+            }
+        };
+        self.hear_wishes(name, &members, &mut tied);
+        tied
+    }
+
+    /// Adds what the wishes of a gang's members come to now. Members are mostly alike, and those that wish the same are
+    /// looked at once.
+    fn hear_wishes(&self, name: &Arc<str>, members: &[Member<'_>], tied: &mut [Tied]) {
+        if !members.iter().any(|member| wishes::has_wishes(member.pod)) {
+            return;
         }
-        let around = self.around(name, shy);
-        resolve(name, &members, &around, &Shop { host: self, gang: name })
+        let (spaces, levels) = (self.spaces(), self.world.topology().levels());
+        let mut known: Vec<(Vec<Wished>, &Constraints)> = Vec::new();
+        let mut which: Vec<usize> = Vec::with_capacity(members.len());
+        for member in members {
+            let one = (wishes::wishes(member, &spaces), member.constraints);
+            let place = known.iter().position(|known| *known == one);
+            which.push(place.unwrap_or_else(|| {
+                known.push(one);
+                known.len() - 1
+            }));
+        }
+        let scopes: Vec<&Scope> =
+            known.iter().flat_map(|(wished, _)| wished).map(|one| &one.scope).collect();
+        let around = self.around_those(name, &scopes, spaces);
+        let heard: Vec<Tied> = known
+            .iter()
+            .enumerate()
+            .map(|(at, (wished, constraints))| {
+                let first = which.iter().position(|of| *of == at).expect("somebody wishes it");
+                let member = Member { pod: members[first].pod, constraints };
+                let mut heard = Tied::default();
+                wishes::spread(wished, levels, &mut heard);
+                wishes::hear(wished, &member, members, &around, levels, &mut heard);
+                heard
+            })
+            .collect();
+        for (tied, at) in tied.iter_mut().zip(which) {
+            tied.take_wishes(&heard[at]);
+        }
+    }
+
+    /// Whether a gang has wishes that may come to something else by now.
+    pub(in super::super) fn wishes(&self, group: &Group) -> bool {
+        let mut pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        pods.any(|pod| wishes::has_wishes(pod))
+    }
+
+    /// Whether what a gang is now differs in nothing but wishes from what it was.
+    pub(in super::super) fn only_wishes_differ(was: &GangSpec, is: &GangSpec) -> bool {
+        wishes::is_same_but_for_wishes(was, is)
     }
 
     /// Whether a gang has been placed.
@@ -144,6 +198,10 @@ impl Host {
             by_hand::found(members, &shop, &mut fixed);
             let pods: Vec<&Pod> = members.iter().map(|member| member.pod).collect();
             attach::attach(name, &pods, &[], &shop, &mut fixed);
+        }
+        let levels = self.world.topology().levels();
+        for (member, tied) in members.iter().zip(&mut fixed) {
+            wishes::spread(&wishes::wishes(member, &spaces.spaces), levels, tied);
         }
         // Who takes the place of one that is gone is tied as that one was.
         let is_here = |key: &Key| pods.iter().any(|(here, _, _)| *here == key);
@@ -235,6 +293,11 @@ impl Host {
             if !narrower {
                 spec.closeness = Some(Closeness::Required(levels.name(level).into()));
             }
+        }
+        // What the gang itself says counts for more than what its pods wish.
+        let wished = tied.values().find_map(|tied| tied.close.as_ref());
+        if let (None, Some(level)) = (&spec.closeness, wished.and_then(|key| levels.find(key))) {
+            spec.closeness = Some(Closeness::Preferred(levels.name(level).into()));
         }
         match tied.values().find_map(|tied| tied.whole.as_ref()) {
             Some(key) if !spec.is_rigid() => {

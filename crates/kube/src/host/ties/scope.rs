@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use muster_api::pod::{LabelExpression, LabelSelector, PodTerm};
+use muster_api::pod::{LabelExpression, LabelSelector, PodTerm, SpreadConstraint};
 
 pub(super) type Marks = BTreeMap<String, String>;
 
@@ -30,6 +30,24 @@ impl Scope {
             namespaces.insert(namespace.to_owned());
         }
         Some(Self { selector, namespaces, by_labels: term.namespace_selector.clone() })
+    }
+
+    /// Whom a pod is to be spread with; nobody when the rule has no selector.
+    pub(super) fn of_rule(
+        rule: &SpreadConstraint,
+        namespace: &str,
+        labels: &Marks,
+    ) -> Option<Self> {
+        let mut selector = rule.label_selector.clone()?;
+        add_keys(&mut selector, &rule.match_label_keys, "In", labels);
+        let namespaces = BTreeSet::from([namespace.to_owned()]);
+        Some(Self { selector, namespaces, by_labels: None })
+    }
+
+    /// Namespaces and labels of all pods that it is about; none when there are no such labels.
+    pub(super) fn narrow(&self) -> Option<(&BTreeSet<String>, &Marks)> {
+        let marks = &self.selector.match_labels;
+        (self.by_labels.is_none() && !marks.is_empty()).then_some((&self.namespaces, marks))
     }
 
     /// Whether it is about a pod with these labels.

@@ -1,15 +1,16 @@
 //! Topology spread that must be kept: no domain much fuller than the emptiest.
 //!
 //! One member goes where it may go now. Several are kept even over nodes by a token, which bounds how many may share one,
-//! and over anything wider by dealing them out. `ScheduleAnyway` is a wish and is not looked at.
+//! and over anything wider by dealing them out. `ScheduleAnyway` is a wish, and not for here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_api::pod::SpreadConstraint;
+use muster_api::pod::{LabelSelector, SpreadConstraint};
 use muster_core::topology::HOSTNAME;
 
-use super::around::{Around, Member, domain, labels, namespace, suits};
+use super::around::{Around, Member, labels, namespace};
+use super::counted::Counted;
 use super::deal::{Domain, deal};
 use super::scope::{add_keys, in_words};
 use super::tied::Tied;
@@ -35,21 +36,25 @@ pub(super) fn spread(name: &Arc<str>, gang: &[Member<'_>], around: &Around<'_>, 
     }
 }
 
-/// A rule, whom it binds and whom it counts.
+/// A rule, and the pods it counts.
 struct Rule<'a> {
     rule: &'a SpreadConstraint,
     key: &'a str,
     skew: u32,
-    /// Members that have it.
-    bound: Vec<usize>,
-    /// Members that it counts.
-    counted: Vec<usize>,
     /// The pods it counts, as one would say it.
     words: String,
-    domains: BTreeMap<Arc<str>, Domain>,
+    /// How many members it is about.
+    members: usize,
 }
 
-/// Keeps one rule for all members that have it, or has them wait.
+/// Members that a rule binds and counts, and that may go to the same nodes.
+struct Alike {
+    members: Vec<usize>,
+    at: Counted,
+}
+
+/// Keeps one rule for all members that have it, or has them wait. Members that have the rule are seated first, as it were:
+/// those it counts and does not bind may go anywhere, whoever is there by then.
 fn spread_by(
     name: &Arc<str>,
     rule: &SpreadConstraint,
@@ -57,82 +62,136 @@ fn spread_by(
     around: &Around<'_>,
     tied: &mut [Tied],
 ) {
-    let bound: Vec<usize> =
-        (0..gang.len()).filter(|at| rules(gang[*at].pod).any(|own| own == rule)).collect();
-    let first = &gang[bound[0]];
-    let Some(mut selector) = rule.label_selector.clone() else { return };
-    add_keys(&mut selector, &rule.match_label_keys, "In", labels(first.pod));
-    let here = namespace(first.pod);
-    let counts = |pod: &Pod| namespace(pod) == here && selector.matches(labels(pod));
-    let alike = bound.iter().all(|at| gang[*at].constraints == first.constraints);
-    let rule = Rule {
-        rule,
-        key: &rule.topology_key,
-        skew: u32::try_from(rule.max_skew).unwrap_or(0).max(1),
-        counted: (0..gang.len()).filter(|at| counts(gang[*at].pod)).collect(),
-        words: format!("pods with {}", in_words(&selector)),
-        domains: domains(rule, first, around, counts),
-        bound,
-    };
-    let kept = match &rule.bound[..] {
-        [alone] if rule.counted.iter().all(|at| at == alone) => {
-            rule.keep_alone(&mut tied[*alone]);
-            Ok(())
+    // Whom it counts may depend on the member's own labels.
+    let mut bound: Vec<(LabelSelector, Vec<usize>)> = Vec::new();
+    for (at, member) in gang.iter().enumerate() {
+        let Some(mut selector) = rule.label_selector.clone() else { return };
+        if rules(member.pod).all(|own| own != rule) {
+            continue;
         }
-        _ if !alike || rule.bound != rule.counted => Err(format!(
-            "topology spread of {} over {} is not understood: it is not about all members alike",
-            rule.words, rule.key
-        )),
-        _ if rule.key == HOSTNAME => rule.keep_by_token(name, tied),
-        _ => rule.deal_out(tied),
-    };
-    if let Err(why) = kept {
-        rule.bound.iter().for_each(|at| tied[*at].wait(why.clone()));
+        add_keys(&mut selector, &rule.match_label_keys, "In", labels(member.pod));
+        match bound.iter_mut().find(|(same, _)| *same == selector) {
+            Some((_, members)) => members.push(at),
+            None => bound.push((selector, vec![at])),
+        }
+    }
+    for (selector, bound) in bound {
+        let here = namespace(gang[bound[0]].pod);
+        let counts = |pod: &Pod| namespace(pod) == here && selector.matches(labels(pod));
+        let count = |member: &Member<'_>| Counted::new(rule, member, around, counts);
+        let (own, others): (Vec<usize>, Vec<usize>) =
+            bound.iter().partition(|at| counts(gang[**at].pod));
+        let rule = Rule {
+            rule,
+            key: &rule.topology_key,
+            skew: u32::try_from(rule.max_skew).unwrap_or(0).max(1),
+            words: format!("pods with {}", in_words(&selector)),
+            members: own.len(),
+        };
+        for at in others {
+            rule.keep_alone(&count(&gang[at]), 0, &mut tied[at]);
+        }
+        if let [alone] = own[..] {
+            rule.keep_alone(&count(&gang[alone]), 1, &mut tied[alone]);
+            continue;
+        }
+        let mut alike: Vec<Alike> = Vec::new();
+        for at in own {
+            let same = |other: &&mut Alike| {
+                gang[other.members[0]].constraints == gang[at].constraints
+                    && rules(gang[other.members[0]].pod).eq(rules(gang[at].pod))
+            };
+            match alike.iter_mut().find(same) {
+                Some(other) => other.members.push(at),
+                None => alike.push(Alike { members: vec![at], at: count(&gang[at]) }),
+            }
+        }
+        let kept = match rule.key {
+            HOSTNAME => rule.keep_by_token(name, &alike, tied),
+            _ => rule.deal_out(&mut alike, tied),
+        };
+        if let Err(why) = kept {
+            let all = alike.iter().flat_map(|alike| &alike.members);
+            all.for_each(|at| tied[*at].wait(why.clone()));
+        }
     }
 }
 
 impl Rule<'_> {
-    /// One member goes where it may go now.
-    fn keep_alone(&self, tied: &mut Tied) {
-        let own = self.counted.len() as u32;
-        let top = least(self.rule, &self.domains) + self.skew;
-        let full = self.domains.iter().filter(|(_, here)| here.pods + own > top);
+    /// One member goes where it may go now, whether it is counted or not.
+    fn keep_alone(&self, at: &Counted, own: u32, tied: &mut Tied) {
+        let top = least(self.rule, &at.domains) + self.skew;
+        let full = at.domains.iter().filter(|(_, here)| here.pods + own > top);
         tied.not(self.key, full.map(|(name, _)| name.clone()).collect());
         tied.has(self.key);
     }
 
     /// A token bounds how many members share a node.
-    fn keep_by_token(&self, gang: &Arc<str>, tied: &mut [Tied]) -> Result<(), String> {
-        let members = self.bound.len() as u32;
-        let even = even(self.rule, self.skew, members, &self.domains);
-        let even = even.ok_or_else(|| self.too_many("nodes"))?;
-        for at in &self.bound {
-            tied[*at].not(self.key, even.full.clone());
-            let meaning = Meaning::Even { gang: gang.clone(), rule: self.words.clone() };
-            tied[*at].take(meaning, WHOLE / u64::from(even.each));
-            if even.each > self.skew {
-                tied[*at].whole = Some(self.key.into());
+    fn keep_by_token(
+        &self,
+        gang: &Arc<str>,
+        alike: &[Alike],
+        tied: &mut [Tied],
+    ) -> Result<(), String> {
+        let bounds: Option<Vec<Even>> = alike
+            .iter()
+            .map(|one| {
+                let mut even = even(self.rule, self.skew, one.members.len() as u32, &one.at)?;
+                // Where others may be besides, only what holds whoever is where can be promised.
+                if alike.len() > 1 && even.each > self.skew {
+                    even = bounded(self.rule, self.skew, self.skew, &one.at);
+                }
+                Some(even)
+            })
+            .collect();
+        let bounds = bounds.ok_or_else(|| self.too_many("nodes", alike))?;
+        let each = bounds.iter().map(|even| even.each).min().unwrap_or(1);
+        for (one, even) in alike.iter().zip(bounds) {
+            for at in &one.members {
+                tied[*at].not(self.key, even.full.clone());
+                let meaning = Meaning::Even { gang: gang.clone(), rule: self.words.clone() };
+                tied[*at].take(meaning, WHOLE / u64::from(each));
+                if each > self.skew {
+                    tied[*at].whole = Some(self.key.into());
+                }
             }
         }
         Ok(())
     }
 
-    /// Each member is told its domain.
-    fn deal_out(&self, tied: &mut [Tied]) -> Result<(), String> {
-        if self.domains.is_empty() {
-            return Err(format!("must be spread over {}, and no node has that label", self.key));
+    /// Each member is told its domain; those first that have least choice.
+    fn deal_out(&self, alike: &mut [Alike], tied: &mut [Tied]) -> Result<(), String> {
+        alike.sort_by_key(|one| one.at.open().len());
+        let mut all = Vec::new();
+        for turn in 0..alike.len() {
+            let Alike { members, at } = &alike[turn];
+            let open = at.open();
+            if open.is_empty() {
+                return Err(format!(
+                    "must be spread over {}, and no node has that label",
+                    self.key
+                ));
+            }
+            // Dealt to the emptiest, nobody is ever more than one ahead; unless there are too few domains to count at
+            // all, or some where nobody can go.
+            let is_short = is_short(self.rule, &at.domains);
+            let behind = if is_short { Some(0) } else { at.least_closed() };
+            let most = behind.map_or(u32::MAX, |least| least + self.skew);
+            let dealt = deal(&open, members.len(), most);
+            let dealt = dealt.ok_or_else(|| self.too_many(&format!("of {}", self.key), alike))?;
+            all.push((members.clone(), dealt.clone()));
+            for name in dealt {
+                let later = alike[turn + 1..].iter_mut();
+                later.filter_map(|one| one.at.domains.get_mut(&name)).for_each(|one| one.pods += 1);
+            }
         }
-        // Dealt to the emptiest, nobody is ever more than one ahead; unless there are too few domains to count at all.
-        let most = if is_short(self.rule, &self.domains) { self.skew } else { u32::MAX };
-        let dealt = deal(&self.domains, self.bound.len(), most);
-        let dealt = dealt.ok_or_else(|| self.too_many(&format!("of {}", self.key)))?;
-        give(self.key, &self.bound, dealt, tied);
+        all.into_iter().for_each(|(members, dealt)| give(self.key, &members, dealt, tied));
         Ok(())
     }
 
-    fn too_many(&self, domains: &str) -> String {
-        let (members, there) = (self.bound.len(), self.domains.len());
-        let (words, skew) = (&self.words, self.skew);
+    fn too_many(&self, domains: &str, alike: &[Alike]) -> String {
+        let there = alike.iter().map(|one| one.at.open().len()).max().unwrap_or(0);
+        let (members, words, skew) = (self.members, &self.words, self.skew);
         format!("{members} {words} cannot be spread over {there} {domains} with a skew of {skew}")
     }
 }
@@ -148,32 +207,6 @@ pub(super) fn give(key: &str, members: &[usize], dealt: Vec<Arc<str>>, tied: &mu
         tied[*at].dealt = Some(key.into());
         tied[*at].whole = Some(key.into());
     }
-}
-
-/// Who is counted where, over nodes that the member could use and that are in a domain of each of its rules.
-fn domains(
-    rule: &SpreadConstraint,
-    member: &Member<'_>,
-    around: &Around<'_>,
-    counts: impl Fn(&Pod) -> bool,
-) -> BTreeMap<Arc<str>, Domain> {
-    let mut domains: BTreeMap<Arc<str>, Domain> = BTreeMap::new();
-    let eligible = |node: &crate::objects::Node| {
-        suits(member.constraints, node)
-            && rules(member.pod).all(|rule| domain(node, &rule.topology_key).is_some())
-    };
-    for node in around.nodes.iter().filter(|node| eligible(node)) {
-        let Some(name) = domain(node, &rule.topology_key) else { continue };
-        domains.entry(name.into()).or_default().nodes += u32::from(node.is_ready());
-    }
-    // Those that leave are not counted, here as in Kubernetes.
-    for other in around.pods.iter().filter(|other| !other.pod.is_leaving() && counts(other.pod)) {
-        let name = domain(other.node, &rule.topology_key).filter(|_| eligible(other.node));
-        if let Some(here) = name.and_then(|name| domains.get_mut(name)) {
-            here.pods += 1;
-        }
-    }
-    domains
 }
 
 /// Whether there are fewer domains than there must be: then the emptiest counts as empty.
@@ -193,21 +226,22 @@ struct Even {
     full: BTreeSet<Arc<str>>,
 }
 
+/// A bound, and the nodes that have too many for it. Nobody is above the emptiest by more than the skew then, and it is
+/// never further away, whoever gets how many.
+fn bounded(rule: &SpreadConstraint, skew: u32, each: u32, at: &Counted) -> Even {
+    let top = least(rule, &at.domains) + skew;
+    let is_full =
+        |name: &Arc<str>, here: &Domain| here.pods + each > top || at.closed.contains(name);
+    let full = at.domains.iter().filter(|(name, here)| is_full(name, here));
+    Even { each, full: full.map(|(name, _)| name.clone()).collect() }
+}
+
 /// A bound under which however members are placed, no node is fuller than allowed. `None` when there is no such bound
 /// under which all of them fit, and more nodes would not help either.
-fn even(
-    rule: &SpreadConstraint,
-    skew: u32,
-    members: u32,
-    domains: &BTreeMap<Arc<str>, Domain>,
-) -> Option<Even> {
+fn even(rule: &SpreadConstraint, skew: u32, members: u32, at: &Counted) -> Option<Even> {
+    let domains = &at.domains;
     let least = least(rule, domains);
-    // Nobody above this, and the emptiest is never further away than the skew, whoever gets how many.
-    let top = least + skew;
-    let bounded = |each: u32| -> Even {
-        let full = domains.iter().filter(|(_, here)| here.pods + each > top);
-        Even { each, full: full.map(|(name, _)| name.clone()).collect() }
-    };
+    let bounded = |each: u32| bounded(rule, skew, each, at);
     let room = |even: &Even| u64::from(even.each) * (domains.len() - even.full.len()) as u64;
     let most = (1..=skew.min(members)).map(bounded).max_by_key(room)?;
     let nodes = domains.len() as u32;
@@ -215,7 +249,9 @@ fn even(
         return Some(most);
     }
     // Full nodes raise the emptiest: with all alike, a bound that leaves too little for others to fall behind.
-    let alike = domains.values().all(|here| here.pods == least) && !is_short(rule, domains);
+    let alike = domains.values().all(|here| here.pods == least)
+        && !is_short(rule, domains)
+        && at.closed.is_empty();
     let each = members.div_ceil(nodes);
     let lowest = members.saturating_sub((nodes - 1) * each);
     if alike && each - lowest.min(each) <= skew {
@@ -227,7 +263,7 @@ fn even(
 
 #[cfg(test)]
 mod tests {
-    use muster_core::constraint::Constraints;
+    use muster_core::constraint::{Constraints, Requirement, Test};
     use serde_json::json;
 
     use super::super::around::play::{apps, around, node, pod, text};
@@ -256,7 +292,8 @@ mod tests {
             let domains: BTreeMap<Arc<str>, Domain> = domains
                 .map(|(at, pods)| (at.to_string().into(), Domain { pods: *pods, nodes: 1 }))
                 .collect();
-            let got = even(&rule, skew, members, &domains);
+            let at = Counted { domains, ..Counted::default() };
+            let got = even(&rule, skew, members, &at);
             let got = got.map(|even| (even.each, even.full.len()));
             assert_eq!(got, expected, "{members} over {pods:?} with a skew of {skew}");
         }
@@ -272,6 +309,7 @@ mod tests {
         };
         let (must, none) = ("DoNotSchedule", json!({}));
         let cases = [
+            // A wish.
             (rule("zone", "ScheduleAnyway", &none), 2, "db@a", " | "),
             (rule("zone", must, &none), 1, "db@a", "zone NotIn([1]); zone Exists"),
             (rule("zone", must, &none), 1, "db@a db@b", "zone Exists"),
@@ -309,6 +347,76 @@ mod tests {
                 all == expected || all.split(" | ").all(|one| one == expected),
                 "{spec} beside {there}: {all}"
             );
+        }
+    }
+
+    #[test]
+    fn members_need_not_be_alike_to_be_spread() {
+        let nodes = [node("a", "1"), node("b", "2"), node("c", "3")];
+        let rule = |key: &str| {
+            json!({"topologySpreadConstraints": [{"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "db"}}}]})
+        };
+        let (zone, host, none) = (rule("zone"), rule(HOSTNAME), json!({}));
+        let few = "500000 of a node with few pods with app=db";
+        let one = "1000000 of a node with few pods with app=db";
+        // The members: what they are, their rule, and the zones they keep off. Who is where, and what comes of it.
+        type Case<'a> = (&'a [(&'a str, &'a serde_json::Value, &'a [&'a str])], &'a str, String);
+        let cases: [Case<'_>; 7] = [
+            // Who has no rule goes anywhere.
+            (
+                &[("db", &zone, &[]), ("db", &none, &[])],
+                "db@a",
+                "zone NotIn([1]); zone Exists | ".to_owned(),
+            ),
+            (
+                &[("db", &host, &[]), ("db", &host, &[]), ("db", &none, &[])],
+                "",
+                format!("{one} | {one} | "),
+            ),
+            // Who is not counted itself goes where it is even enough.
+            (&[("web", &zone, &[])], "db@a", "zone Exists".to_owned()),
+            (
+                &[("web", &zone, &[]), ("db", &zone, &[])],
+                "db@a db@a",
+                "zone NotIn([1]); zone Exists | zone NotIn([1]); zone Exists".to_owned(),
+            ),
+            // Who has least choice is dealt first.
+            (
+                &[("db", &zone, &[]), ("db", &zone, &["1", "2"])],
+                "db@a",
+                "zone In([2]) | zone In([3])".to_owned(),
+            ),
+            (&[("db", &host, &[]), ("db", &host, &["1"])], "", format!("{one} | {one}")),
+            (
+                &[
+                    ("db", &host, &["3"]),
+                    ("db", &host, &["3"]),
+                    ("db", &host, &["3"]),
+                    ("db", &host, &["3"]),
+                ],
+                "",
+                format!("{few} | {few} | {few} | {few}"),
+            ),
+        ];
+        for (members, there, expected) in cases {
+            let pods: Vec<Pod> = members.iter().map(|(app, spec, _)| pod(app, spec)).collect();
+            let off = |zones: &[&str]| {
+                let test = Test::NotIn(zones.iter().map(|zone| Arc::from(*zone)).collect());
+                Constraints {
+                    all: vec![Requirement { key: "zone".into(), test }],
+                    ..Constraints::default()
+                }
+            };
+            let constraints: Vec<Constraints> =
+                members.iter().map(|(_, _, zones)| off(zones)).collect();
+            let gang = pods.iter().zip(&constraints);
+            let gang: Vec<_> = gang.map(|(pod, constraints)| Member { pod, constraints }).collect();
+            let others = apps(there, &nodes, &json!({}));
+            let mut tied = vec![Tied::default(); gang.len()];
+            spread(&"gang".into(), &gang, &around(&nodes, &others), &mut tied);
+            let all: Vec<String> = tied.iter().map(text).collect();
+            assert_eq!(all.join(" | "), expected, "{members:?} beside {there}");
         }
     }
 }

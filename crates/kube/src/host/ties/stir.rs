@@ -22,9 +22,10 @@ impl Host {
         }
     }
 
-    /// A node counts by its labels, and by whether it is there.
+    /// A node counts by its labels and taints, and by whether it is there.
     pub(in super::super) fn node_may_stir(&mut self, moved: &Moved<Node>) {
-        let counts = |node: &Node| (node.metadata.labels.clone(), node.is_ready());
+        let counts =
+            |node: &Node| (node.metadata.labels.clone(), node.spec.taints.clone(), node.is_ready());
         if moved.was.as_deref().map(counts) != moved.is.as_deref().map(counts) {
             self.ties.stir();
         }

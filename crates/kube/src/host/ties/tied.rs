@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_core::constraint::{Constraints, Requirement, Term, Test};
+use muster_core::constraint::{Constraints, Preference, Requirement, Term, Test};
+use muster_core::gang::{RoleSpec, Spread};
 use muster_core::topology::HOSTNAME;
 
 use super::disk::Shape;
@@ -46,6 +47,12 @@ pub(crate) struct Tied {
     pub(super) whole: Option<Arc<str>>,
     /// Why it cannot go anywhere now.
     pub(super) waits: Option<String>,
+    /// What should hold of its node.
+    pub(super) prefer: Vec<Preference>,
+    /// What it should be spread over.
+    pub(super) spread: Vec<Spread>,
+    /// The whole gang should be where this label has one value.
+    pub(super) close: Option<Arc<str>>,
 }
 
 impl Tied {
@@ -85,7 +92,7 @@ impl Tied {
         self.waits.get_or_insert(why);
     }
 
-    /// Whether it comes to the same whoever else is where.
+    /// Whether what must hold comes to the same whoever else is where.
     pub(crate) fn is_fixed(&self) -> bool {
         self.all.is_empty()
             && self.any.is_empty()
@@ -118,6 +125,19 @@ impl Tied {
         if self.waits.is_some() {
             nowhere(constraints);
         }
+    }
+
+    /// Takes over what another has come to wish.
+    pub(super) fn take_wishes(&mut self, heard: &Tied) {
+        self.prefer.clone_from(&heard.prefer);
+        self.spread.clone_from(&heard.spread);
+        self.close.clone_from(&heard.close);
+    }
+
+    /// Adds what should hold to a role of members like it. Members that differ in nothing but this play one role.
+    pub(crate) fn wish(&self, role: &mut RoleSpec) {
+        role.constraints.prefer.extend(self.prefer.iter().cloned());
+        role.spread.clone_from(&self.spread);
     }
 
     /// Why it cannot go anywhere now.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use muster_core::constraint::{Constraints, Preference, Requirement, Term, Test, Toleration};
 use muster_core::device::{GpuRequest, WHOLE};
-use muster_core::gang::{Closeness, GangSpec, ProvisioningMode, RoleSpec, Signal};
+use muster_core::gang::{Closeness, GangSpec, ProvisioningMode, RoleSpec, Signal, Spread};
 use muster_core::money::Money;
 use muster_core::resource::{CPU, MEMORY};
 use muster_core::time::{Span, Time};
@@ -96,6 +96,7 @@ fn describe(spec: &mut GangSpec, word: &str) {
             "timeout" => spec.provisioning.timeout = value.parse().expect("a time"),
             "attempts" => spec.provisioning.attempts = value.parse().expect("a number"),
             "topology" => spec.closeness = Some(closeness(value)),
+            "spread" => spec.roles.iter_mut().for_each(|role| role.spread = spread(value)),
             _ => constrain(spec, word),
         }
     } else if word == "preemptible" {
@@ -105,6 +106,15 @@ fn describe(spec: &mut GangSpec, word: &str) {
     } else {
         constrain(spec, word);
     }
+}
+
+/// `LABEL`, or `LABEL,LABEL`, each with the words `/WORDS` if others say so too.
+fn spread(text: &str) -> Vec<Spread> {
+    let one = |text: &str| {
+        let (over, among) = text.split_once('/').unwrap_or((text, text));
+        Spread { over: over.into(), among: among.into() }
+    };
+    text.split(',').map(one).collect()
 }
 
 fn closeness(text: &str) -> Closeness {

@@ -5,6 +5,7 @@
 //! pool   p tier=spot idle=10m nodes=8 gpus=64 budget=100 : zone=a price=10 max=4 ; type=big gpus=16 price=19
 //! queue  team parent=default gpu=16 cpu=100 tiers=spot,reserved weight=3 sure=8 each=4 half=1h
 //! gang   train 1x50cpu+4x8gpu topology=required:rack prio=10 queue=team r1.if:disk=ssd tolerate:t
+//! gang   wide 4x1gpu spread=node,zone/words   # members wish to be spread, with others that say so in the same words
 //! gang   short 1x8gpu for=30m user=ann deadline=2h cost=40
 //! pool   w warm=2 stopped=1 buffer=10% schedule=0_8_*_*_*/UTC/10h/4 forecast=8 expire=24h : start=60s capacity=reserved
 //! epoch  2026-03-28T00:00:00Z   # what time it is at the beginning

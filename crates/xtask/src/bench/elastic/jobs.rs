@@ -76,7 +76,14 @@ fn role(min: u32, max: u32, gpus: u16) -> RoleSpec {
     ]);
     let gpu = Some(GpuRequest { resource: build::GPU.into(), count: gpus, share: WHOLE });
     let request = Request { amounts, gpu };
-    RoleSpec { name: "worker".into(), min, max, request, constraints: Default::default() }
+    RoleSpec {
+        name: "worker".into(),
+        min,
+        max,
+        request,
+        constraints: Default::default(),
+        spread: Vec::new(),
+    }
 }
 
 /// A number that looks like chance, the same one on every machine (splitmix64).

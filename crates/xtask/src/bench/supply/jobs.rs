@@ -71,6 +71,7 @@ fn gang(i: usize, members: u32, gpus: u16) -> GangSpec {
             max: members,
             request: Request { amounts, gpu },
             constraints: Default::default(),
+            spread: Vec::new(),
         }],
         closeness: None,
         provisioning: Provisioning::default(),

@@ -1,0 +1,153 @@
+//! Members that wish to be spread are, as far as there is room; nobody waits, buys or makes others go for it.
+
+use insta::assert_snapshot;
+
+use crate::dsl::check;
+
+#[test]
+fn members_that_should_be_spread_get_a_node_each() {
+    assert_snapshot!(check("
+        node a[1..4] gpus=8
+        gang train 3x1gpu spread=node
+    "), @"admit train: a1[0] a2[0] a3[0]");
+}
+
+#[test]
+fn where_nodes_are_few_they_share_as_evenly_as_can_be() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        node b1 gpus=1
+        gang train 8x1gpu spread=node
+    "), @"admit train: a1[0] a1[1] a2[0] a2[1] a3[0] a3[1] b1[0] a1[2]");
+}
+
+#[test]
+fn where_only_one_node_has_room_all_of_them_share_it() {
+    assert_snapshot!(check("
+        node a1 gpus=8
+        node a2 gpus=1
+        gang first 1x1gpu if:kubernetes.io/hostname=a2
+        plan
+        gang train 8x1gpu spread=node
+        plan
+    "), @"
+    admit first: a2[0]
+    admit train: a1[0] a1[1] a1[2] a1[3] a1[4] a1[5] a1[6] a1[7]
+    first runs
+    ");
+}
+
+#[test]
+fn gangs_that_say_so_in_the_same_words_keep_off_each_other() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang one-[1..4] 1x1gpu spread=node/web
+        gang other 1x1gpu spread=node/db
+        plan
+        gang late 1x1gpu spread=node/web
+        plan
+        end one-3
+        gang later 1x1gpu spread=node/web
+        plan
+    "), @"
+    admit one-1: a1[0]
+    admit one-2: a2[0]
+    admit one-3: a3[0]
+    admit one-4: a1[1]
+    admit other: a1[2]
+    admit late: a2[1]
+    one-1 runs
+    one-2 runs
+    one-3 runs
+    one-4 runs
+    other runs
+    admit later: a3[0]
+    one-1 runs
+    one-2 runs
+    one-4 runs
+    other runs
+    late runs
+    ");
+}
+
+#[test]
+fn members_are_dealt_out_over_zones_as_far_as_there_is_room() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8 zone=a
+        node b1 gpus=8 zone=b
+        node c1 gpus=1 zone=c
+        gang train 6x1gpu spread=zone
+        plan
+        gang one 1x1gpu spread=zone
+        plan
+        gang two 3x1gpu spread=zone/other,node/other
+        plan
+    "), @"
+    admit train: a1[0] a1[1] a1[2] b1[0] b1[1] c1[0]
+    admit one: b1[2]
+    train runs
+    admit two: a2[0] a1[3] b1[3]
+    train runs
+    one runs
+    ");
+}
+
+#[test]
+fn who_says_how_close_it_is_to_be_is_spread_within_that() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8 zone=a
+        node b[1..3] gpus=8 zone=b
+        gang train 2x1gpu spread=node/a,zone/a topology=required:zone
+        gang close 3x1gpu spread=node/b topology=preferred:node
+        gang large 3x1gpu spread=node/c topology=preferred:zone
+    "), @"
+    admit train: a1[0] a2[0]
+    admit close: a1[1] a1[2] a1[3]
+    admit large: b1[0] b2[0] b3[0]
+    ");
+}
+
+#[test]
+fn wishes_about_nodes_come_first() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8 label:disk=fast
+        node b[1..4] gpus=8
+        gang train 4x1gpu spread=node wish:10:disk=fast
+    "), @"admit train: a1[0] a2[0] a1[1] a2[1]");
+}
+
+#[test]
+fn nothing_more_is_bought_to_be_spread() {
+    assert_snapshot!(check("
+        pool p : zone=a price=10
+        gang train 4x2gpu spread=node
+    "), @"order o0 for train: 1 x p/gpu8@a by 15m: c0[0-1] c0[2-3] c0[4-5] c0[6-7]");
+}
+
+#[test]
+fn nobody_makes_way_for_more_room_than_is_needed() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang small-[1..2] 1x7gpu preemptible for=10h
+        plan
+        +1h
+        gang train 8x1gpu spread=node prio=10
+        plan
+    "), @"
+    admit small-1: a1[0-6]
+    admit small-2: a2[0-6]
+    -- 1h
+    order o0 for train:  by 1h2m after all 1 of small-1: a1[0] a1[1] a1[2] a1[3] a1[4] a1[5] a1[6] a1[7]
+    stop small-1: preempted by train
+    small-1 is stopping
+    small-2 runs
+    ");
+}
+
+#[test]
+fn members_that_come_later_are_spread_too() {
+    assert_snapshot!(check("
+        node a[1..3] gpus=8
+        gang train 1..3x1gpu spread=node
+    "), @"admit train: a1[0] a2[0] a3[0]");
+}
