@@ -130,7 +130,10 @@ spec:
 fn made(name: &str, role: &str) -> String {
     let labels = format!("training.kubeflow.org/job-role: {role}, {GANG}: ring-{role}");
     let least = if role == "worker" { 2 } else { 1 };
-    owned(&pod(name, 8, &labels, &format!("{LEAST}: '{least}'"), ""), ("kubeflow.org/v2beta1", "MPIJob", "ring"))
+    owned(
+        &pod(name, 8, &labels, &format!("{LEAST}: '{least}'"), ""),
+        ("kubeflow.org/v2beta1", "MPIJob", "ring"),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
