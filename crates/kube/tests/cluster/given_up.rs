@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
-use muster_testkit::cluster::Role;
+use muster_testkit::cluster::{Cluster, Role};
 
 use crate::asked::{Asked, Verb};
 use crate::controller::Controller;
@@ -15,7 +15,7 @@ use crate::stage::{self, bound};
 use crate::words::{POOL, job};
 
 /// Who is asked about every NodeClaim that is to be made, and never answers.
-const NOBODY: &str = "
+pub(crate) const NOBODY: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: nobody}
@@ -27,6 +27,13 @@ webhooks:
   sideEffects: None
   failurePolicy: Fail
 ";
+
+/// NodeClaims are made as ever.
+pub(crate) async fn ask_nobody_any_more(cluster: &Cluster) {
+    let client = cluster.client(Role::Admin).await;
+    let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(client);
+    webhooks.delete("nobody", &DeleteParams::default()).await.expect("it goes");
+}
 
 /// The longest that the controller waits before it asks again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
@@ -51,15 +58,14 @@ async fn what_was_given_up_before_the_server_took_it_is_not_bought_after_all() {
     remove_jobs(&cluster).await;
     let client = cluster.client(Role::Admin).await;
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("muster.sh", "v1alpha1", "Order"));
-    let orders: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    let orders: Api<DynamicObject> = Api::all_with(client, &kind);
     cluster
         .until("its order is given up", async || {
             let left = orders.list(&ListParams::default()).await.ok()?.items;
             left.is_empty().then_some(())
         })
         .await;
-    let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(client);
-    webhooks.delete("nobody", &DeleteParams::default()).await.expect("it goes");
+    ask_nobody_any_more(&cluster).await;
     let healed = Instant::now();
     stage::submit(&cluster, &job("next", 1, 8)).await;
     cluster.until("the next runs", async || (bound(&cluster).await == 1).then_some(())).await;

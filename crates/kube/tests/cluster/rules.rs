@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::controller::Controller;
 use crate::gates::{node_of, pods_of, until_bound};
-use crate::stage::{bound_of, remove_pods, still, until_told};
+use crate::stage::{bound_of, gang_status, remove_pods, still};
 use crate::words::{HIGH, pod, still_node};
 
 /// Two pods that are one gang, with so many GPUs each and these fields in their spec.
@@ -22,14 +22,16 @@ async fn pair(cluster: &Cluster, name: &str, gpus: u32, spec: &str) {
 
 /// Waits until a gang is told that it cannot start, and makes sure that nobody of it has.
 async fn waits(cluster: &Cluster, name: &str) {
-    until_told(cluster, name, |status| {
-        ["Waiting", "Impossible"].iter().any(|phase| status["phase"] == *phase)
-    })
-    .await;
-    assert_eq!(bound_of(cluster, name).await, 0, "{name} was started");
+    cluster
+        .until(&format!("{name} is told that it waits"), async || {
+            assert_eq!(bound_of(cluster, name).await, 0, "{name} was started");
+            let status = gang_status(cluster, name).await;
+            ["Waiting", "Impossible"].iter().any(|phase| status["phase"] == *phase).then_some(())
+        })
+        .await;
 }
 
-/// Waits until both of a pair are bound, and says where.
+/// Waits until both of a pair are bound, and makes sure that they are where they belong.
 async fn until_on(cluster: &Cluster, name: &str, nodes: [&str; 2]) {
     until_bound(cluster, name, 2).await;
     let pods = pods_of(cluster, name).await;

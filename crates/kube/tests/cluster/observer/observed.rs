@@ -56,3 +56,21 @@ impl Drop for Observed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::stage::small_cluster;
+    use crate::words::pod;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_test_that_asks_for_nothing_fails_all_the_same() {
+        let Some(cluster) = small_cluster(1).await else { return };
+        let forgetful = tokio::spawn(async move {
+            let large = pod("large", 9, "", "", "nodeName: n0");
+            cluster.apply(&large).await.expect("a pod");
+        });
+        let failed = forgetful.await.expect_err("a node has eight GPUs").into_panic();
+        let said = failed.downcast_ref::<String>().expect("words");
+        assert!(said.contains("n0 has 8000 thousandths of nvidia.com/gpu and 9000 are taken"));
+    }
+}
