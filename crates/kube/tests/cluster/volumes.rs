@@ -141,7 +141,7 @@ async fn a_gang_gets_the_nodes_whose_disks_its_claims_can_have() {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, "default");
     for claim in claims.list(&ListParams::default()).await.expect("claims") {
         let phase = claim.status.and_then(|status| status.phase);
-        assert_eq!(phase.as_deref(), Some("Bound"), "a pod was bound before its claim");
+        assert_eq!(phase.as_deref(), Some("Bound"), "a pod was bound, and its claim is not");
     }
 }
 
