@@ -19,6 +19,7 @@ mod heirs;
 mod idle;
 mod indexes;
 mod jobs;
+mod joined;
 mod lanes;
 mod makes;
 mod memory;

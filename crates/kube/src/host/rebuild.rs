@@ -96,6 +96,7 @@ impl Host {
     /// Gangs in the order they were submitted, at the time they were. Says which queues are there only for those who run in
     /// them, and take nobody else.
     fn find_gangs(&mut self) -> BTreeSet<Arc<str>> {
+        self.find_joined();
         let mut pods: Vec<_> =
             self.mirror.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
         // Of two gangs of one name the older comes first.

@@ -9,6 +9,7 @@ mod cases;
 mod changing;
 mod counted;
 mod heirs;
+mod joined;
 mod left;
 mod made;
 mod nodes;
