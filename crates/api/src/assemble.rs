@@ -22,6 +22,7 @@
 
 mod rest;
 mod roles;
+mod unite;
 
 use muster_core::constraint::Constraints;
 use muster_core::gang::{Closeness, Disruption, GangSpec, Provisioning, Request, RoleSpec};
@@ -34,6 +35,8 @@ use crate::names::spell_label;
 use crate::pod::GpuNames;
 use crate::workloads::WorkloadRole;
 use roles::Role;
+
+pub use unite::{Side, labels, unite};
 
 /// A member that exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,6 +87,17 @@ pub enum Unassembled {
     /// All members together ask for more than can be counted.
     #[error("all members together ask for too much `{0}` to count")]
     TooMuch(String),
+    /// One of several groups that start together is no gang.
+    #[error("{group}: {why}")]
+    Of {
+        /// Which one.
+        group: String,
+        /// Why not.
+        why: Box<Unassembled>,
+    },
+    /// Groups that start together must each be gathered somewhere, and not in the same way.
+    #[error("groups that start together are gathered as one, and these do not ask for the same")]
+    Apart,
 }
 
 /// Makes a gang of a group's terms, the members that exist, and the templates of its owner if they are known.

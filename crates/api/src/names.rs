@@ -49,9 +49,14 @@ pub fn spell_name(text: &str) -> Cow<'_, str> {
     if is_name(text) { text.into() } else { spelled(text, 253, |c| matches!(c, '-' | '.')).into() }
 }
 
+/// The number by which a text is told from others, as part of a name.
+pub fn number_of(text: &str) -> String {
+    format!("{:08x}", digest(text))
+}
+
 /// Lower-case letters, digits, and what joins them, never twice in a row; then the number.
 fn spelled(text: &str, longest: usize, joins: impl Fn(char) -> bool) -> String {
-    let tail = format!("-{:08x}", digest(text));
+    let tail = format!("-{}", number_of(text));
     let mut name = String::new();
     for c in text.chars().flat_map(char::to_lowercase) {
         let c = if c.is_ascii_alphanumeric() || joins(c) { c } else { '-' };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::marks::{Marks, field};
 use super::terms::{Level, Terms, min_resources, pod_group, seconds};
-use super::{Findings, GpuNames, GroupKind, Json};
+use super::{Findings, GpuNames, GroupKind, GroupRef, Json};
 
 /// In the order Koordinator looks them up; the second is deprecated, the last is an annotation.
 const LABELS: [&str; 2] =
@@ -78,14 +78,41 @@ fn unheard(marks: Marks<'_>) -> Vec<Arc<str>> {
 /// The gangs that start together, as a JSON list of `namespace/name`.
 fn groups(marks: Marks<'_>, findings: &Findings) -> Vec<Arc<str>> {
     let Some(text) = marks.annotation(GROUPS) else { return Vec::new() };
-    let names: Result<Vec<String>, _> = serde_json::from_str(text);
-    match names {
+    match listed(text) {
         Ok(names) => names.into_iter().map(Into::into).collect(),
-        Err(error) => {
-            findings.push(&field(GROUPS), format!("is not a JSON list of names: {error}"));
+        Err(why) => {
+            findings.push(&field(GROUPS), why);
             Vec::new()
         }
     }
+}
+
+/// The names in a list, or what is wrong with it.
+fn listed(text: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = serde_json::from_str(text)
+        .map_err(|error| format!("is not a JSON list of names: {error}"))?;
+    let is_odd = |name: &&String| name.split('/').count() > 2 || name.split('/').any(str::is_empty);
+    match names.iter().find(is_odd) {
+        Some(odd) => Err(format!("`{odd}` is not a name such as namespace/name")),
+        None => Ok(names),
+    }
+}
+
+/// The groups that the annotations of a group or a pod say start together: itself among them, in order, each once. What
+/// cannot be understood joins nobody here; whoever reads the terms is told.
+pub(super) fn joined(group: &GroupRef, marks: Marks<'_>) -> Option<Vec<GroupRef>> {
+    let names = listed(marks.annotation(GROUPS)?).unwrap_or_else(|_| vec![group.full_name()]);
+    if names.is_empty() {
+        return None;
+    }
+    let mut all = vec![group.clone()];
+    all.extend(names.iter().map(|name| {
+        let (namespace, name) = name.split_once('/').unwrap_or((&group.namespace, name));
+        GroupRef { namespace: namespace.to_owned(), name: name.to_owned(), ..group.clone() }
+    }));
+    all.sort();
+    all.dedup();
+    Some(all)
 }
 
 /// The layers all members must and should be gathered in; the last of each kind is the narrowest.

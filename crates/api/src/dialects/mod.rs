@@ -77,6 +77,10 @@ pub struct GroupRef {
 }
 
 impl GroupRef {
+    /// Where it is and what it is called, in one.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
     /// The name of the object that holds its terms.
     pub fn object(&self) -> &str {
         self.name.split_once('/').map_or(&self.name, |(object, _)| object)
@@ -181,6 +185,17 @@ pub fn terms(dialect: Dialect, object: &Value, gpus: &GpuNames) -> Result<Terms,
 pub fn terms_of(group: &GroupRef, object: &Value, gpus: &GpuNames) -> Result<Terms, Vec<String>> {
     let inner = group.name.split('/').nth(1);
     read(group.dialect, inner, object, gpus)
+}
+
+/// The groups that start together with this one or not at all, itself among them, in order and each once: as one of its
+/// pods says by its annotations, or its object by its own. `None` where that is not said there.
+pub fn joined(group: &GroupRef, annotations: &BTreeMap<String, String>) -> Option<Vec<GroupRef>> {
+    match group.dialect {
+        Dialect::Koordinator => {
+            koordinator::joined(group, Marks { labels: &BTreeMap::new(), annotations })
+        }
+        _ => None,
+    }
 }
 
 fn read(

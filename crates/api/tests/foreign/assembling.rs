@@ -18,10 +18,10 @@ fn request(resources: &str) -> Request {
 }
 
 /// Members written as `role index resources`, with `done` at the end for those that are; `-` for no role.
-struct Cast(Vec<(String, Option<u32>, Request, bool)>);
+pub(super) struct Cast(Vec<(String, Option<u32>, Request, bool)>);
 
 impl Cast {
-    fn new(members: &[&str]) -> Self {
+    pub(super) fn new(members: &[&str]) -> Self {
         let one = |text: &&str| {
             let mut words = text.splitn(3, ' ');
             let mut next = || words.next().unwrap_or_default();
@@ -31,9 +31,26 @@ impl Cast {
         };
         Self(members.iter().map(one).collect())
     }
+
+    /// As they are given to be assembled, under these names.
+    pub(super) fn members<'a>(
+        &'a self,
+        names: &'a [String],
+        constraints: &'a Constraints,
+    ) -> Vec<Member<'a>> {
+        let one = |((role, index, request, done), name): (&'a (_, _, _, _), &'a String)| Member {
+            name,
+            role: Some(String::as_str(role)).filter(|role| *role != "-"),
+            index: *index,
+            request,
+            constraints,
+            done: *done,
+        };
+        self.0.iter().zip(names).map(one).collect()
+    }
 }
 
-fn shown(result: &Result<Assembled, Unassembled>) -> String {
+pub(super) fn shown(result: &Result<Assembled, Unassembled>) -> String {
     match result {
         Err(error) => format!("! {error}"),
         Ok(made) => {
@@ -64,19 +81,7 @@ fn made(
     let cast = Cast::new(members);
     let nowhere = Constraints::default();
     let names: Vec<String> = (0..members.len()).map(|at| format!("p{at}")).collect();
-    let list: Vec<Member<'_>> = cast
-        .0
-        .iter()
-        .zip(&names)
-        .map(|((role, index, request, done), name)| Member {
-            name,
-            role: Some(role.as_str()).filter(|role| *role != "-"),
-            index: *index,
-            request,
-            constraints: &nowhere,
-            done: *done,
-        })
-        .collect();
+    let list = cast.members(&names, &nowhere);
     let result = assemble("ns/g", terms, &list, templates, &GpuNames::default());
     if let Ok(made) = &result {
         sound(made, &list);
@@ -85,7 +90,7 @@ fn made(
 }
 
 /// What must hold of every gang, whatever it was made of.
-fn sound(made: &Assembled, members: &[Member<'_>]) {
+pub(super) fn sound(made: &Assembled, members: &[Member<'_>]) {
     assert_eq!(made.spec.roles.len(), made.roles.len());
     assert!(!made.roles.is_empty());
     let mut seen: Vec<usize> = made.roles.iter().flatten().copied().collect();

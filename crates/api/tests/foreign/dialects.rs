@@ -339,6 +339,10 @@ fn koordinator_scheduler_plugins_kube_batch_and_kai() {
             "{metadata: {annotations: {gang.scheduling.koordinator.sh/groups: ns/a}}, spec: {}}",
         ),
         (
+            "together with what is no name",
+            r#"{metadata: {annotations: {gang.scheduling.koordinator.sh/groups: '["ns/a", "ns/b/c"]'}}, spec: {}}"#,
+        ),
+        (
             "Go's fractions",
             "{metadata: {annotations: {gang.scheduling.koordinator.sh/waiting-time: 1.5h}}, spec: {}}",
         ),
@@ -358,6 +362,8 @@ fn koordinator_scheduler_plugins_kube_batch_and_kai() {
         joined=["ns/a","ns/b"]
     together with no list
         ! metadata.annotations[gang.scheduling.koordinator.sh/groups]: is not a JSON list of names: expected ident at line 1 column 2
+    together with what is no name
+        ! metadata.annotations[gang.scheduling.koordinator.sh/groups]: `ns/b/c` is not a name such as namespace/name
     Go's fractions
         timeout="1h30m"
     "#);

@@ -3,6 +3,7 @@
 mod assembling;
 mod dialects;
 mod from_elsewhere;
+mod joining;
 mod never_panics;
 mod owners;
 mod pod_constraints;

@@ -77,6 +77,9 @@ impl Host {
 
     /// Looks at a gang again: some of its pods have changed, or what says what it is has.
     pub(super) fn look_at_gang(&mut self, name: &Arc<str>) {
+        if self.regroup(name) {
+            return;
+        }
         let Some(group) = self.groups.get(name) else { return };
         let nobody = group.pods.is_empty() && group.heirs.is_empty();
         if nobody && !self.is_there(&group.origin) {

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 use kube::runtime::events::EventType;
 use muster_api::assemble::{Assembled, Member, assemble};
-use muster_api::dialects::{self, Dialect, Level, Terms};
+use muster_api::dialects::{self, Dialect, GroupRef, Level, Terms};
 use muster_api::workloads::{self, WorkloadRole};
 use muster_core::constraint::Constraints;
-use muster_core::gang::{Disruption, Request, RoleSpec};
+use muster_core::gang::{Disruption, Request};
 use muster_core::time::Span;
 use serde_json::{Value, json};
 
 use super::Host;
 use super::groups::Group;
+use super::joined::group_of;
 use super::makes::INDEX;
 use super::objects::read;
 use super::ties::{Tied, nowhere};
@@ -22,17 +23,34 @@ use crate::intake::{Gathered, Interest, Origin};
 use crate::objects::Pod;
 use crate::shelf::Key;
 
-type Marks = BTreeMap<String, String>;
+pub(super) type Marks = BTreeMap<String, String>;
 
 /// A pod that is part of a gang, taken apart once.
-struct Part {
-    key: Key,
-    pod: Arc<Pod>,
+pub(super) struct Part {
+    pub(super) key: Key,
+    pub(super) pod: Arc<Pod>,
     request: Request,
     constraints: Constraints,
     role: Option<String>,
     index: Option<u32>,
     done: bool,
+}
+
+/// What groups say that is not of their members.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) priority: i32,
+    /// What they ask for that Muster does not do, and can be done without.
+    pub(super) unheard: Vec<Arc<str>>,
+    /// The group that each role is of, where the gang is of several.
+    pub(super) groups: Vec<GroupRef>,
+}
+
+impl Said {
+    /// Whether a pod may play a role, by its place in the list.
+    fn is_for(&self, role: usize, pod: &Pod) -> bool {
+        self.groups.get(role).is_none_or(|of| group_of(pod).is_some_and(|named| named == *of))
+    }
 }
 
 impl Host {
@@ -75,18 +93,12 @@ impl Host {
         }
         let (mut parts, imagined) = self.parts(group, here)?;
         let (tied, mut waits) = self.tie_parts(group, &mut parts);
-        let terms = self.terms(group)?;
-        if let Some(why) = unheard(&terms, &group.origin) {
-            return Err(why);
-        }
-        let templates = self.templates(group)?;
-        let members: Vec<Member<'_>> = parts.iter().map(Part::as_member).collect();
-        let name = group.origin.gang_name();
-        let gpus = &self.config.gpus;
-        let assembled = assemble(&name, &terms, &members, templates.as_deref(), gpus);
-        let mut assembled = assembled.map_err(|why| why.to_string())?;
         let is_somewhere = |part: &Part| !part.done && part.pod.node().is_some();
         let runs = !leaving.is_empty() || parts.iter().any(is_somewhere);
+        let (mut assembled, said) = match &group.origin {
+            Origin::Joined(groups) => self.unite(group, groups, &mut parts, runs)?,
+            _ => self.assemble(group, &parts)?,
+        };
         // Who runs already stays what it was while somebody is made again.
         if assembled.absent > 0 && !runs && !self.may_be_absent(group) {
             let (exist, absent) = (parts.len(), assembled.absent);
@@ -102,7 +114,7 @@ impl Host {
             waits.get_or_insert(why);
         }
         if assembled.spec.priority == 0 {
-            assembled.spec.priority = self.priority(group, &terms);
+            assembled.spec.priority = said.priority;
         }
         let (mut roles, mut ranks) = (BTreeMap::new(), BTreeMap::new());
         for (role, members) in assembled.roles.iter().enumerate() {
@@ -112,12 +124,30 @@ impl Host {
             }
         }
         for part in self.parts(group, leaving)?.0 {
-            let like = |role: &RoleSpec| role.request == part.request;
-            let role = assembled.spec.roles.iter().position(like);
+            let mut roles_now = assembled.spec.roles.iter().enumerate();
+            let role = roles_now
+                .position(|(at, role)| role.request == part.request && said.is_for(at, &part.pod));
             roles.extend(role.map(|role| (part.key, role as u16)));
         }
         let (spec, absent) = (assembled.spec, assembled.absent);
-        Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, unheard: terms.unheard })
+        Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, unheard: said.unheard })
+    }
+
+    /// One gang of the parts of one group.
+    fn assemble(&self, group: &Group, parts: &[Part]) -> Result<(Assembled, Said), String> {
+        let pods: Vec<&Key> = group.pods.iter().collect();
+        let terms = self.terms(&group.origin, group, &pods)?;
+        if let Some(why) = unheard(&terms) {
+            return Err(why);
+        }
+        let templates = self.templates(group)?;
+        let members: Vec<Member<'_>> = parts.iter().map(Part::as_member).collect();
+        let name = group.origin.gang_name();
+        let gpus = &self.config.gpus;
+        let assembled = assemble(&name, &terms, &members, templates.as_deref(), gpus);
+        let priority = self.priority(&pods, &terms);
+        let said = Said { priority, unheard: terms.unheard, groups: Vec::new() };
+        Ok((assembled.map_err(|why| why.to_string())?, said))
     }
 
     /// Adds what the ties of pods come to, and says why they cannot go anywhere now, if that is so.
@@ -193,27 +223,35 @@ impl Host {
         })
     }
 
-    /// What a group says of itself, on its object and on its pods.
-    fn terms(&self, group: &Group) -> Result<Terms, String> {
-        let wrong = |why: Vec<String>| format!("{}: {}", group.origin, why.join("; "));
+    /// What a group says of itself, on its object and on its pods. It may be one of several that are a gang.
+    pub(super) fn terms(
+        &self,
+        origin: &Origin,
+        group: &Group,
+        pods: &[&Key],
+    ) -> Result<Terms, String> {
+        let wrong = |why: Vec<String>| format!("{origin}: {}", why.join("; "));
         let mut is_said = true;
-        let (dialect, by_object) = match &group.origin {
-            Origin::Pod { .. } | Origin::Request { .. } => return Ok(Terms::default()),
+        let (dialect, by_object) = match origin {
+            // What groups say that start together, each says for itself.
+            Origin::Joined(_) | Origin::Pod { .. } | Origin::Request { .. } => {
+                return Ok(Terms::default());
+            }
             Origin::Owner { .. } => (Dialect::Muster, self.terms_of_job(group).map_err(wrong)?),
             Origin::Gang { .. } => {
-                let object = self.object_of(&group.origin).map(|(_, object)| &object.data);
+                let object = self.object_of(origin).map(|(_, object)| &object.data);
                 is_said = object.is_some();
                 let terms =
                     object.map(|data| dialects::terms(Dialect::Muster, data, &self.config.gpus));
                 (Dialect::Muster, terms.transpose().map_err(wrong)?.unwrap_or_default())
             }
-            Origin::Group(of) => match self.object_of(&group.origin) {
+            Origin::Group(of) => match self.object_of(origin) {
                 Some((_, object)) => {
                     let terms = dialects::terms_of(of, &whole(object), &self.config.gpus);
                     (of.dialect, terms.map_err(wrong)?)
                 }
                 None if needs_object(of.dialect) => {
-                    return Err(format!("{} does not exist", group.origin));
+                    return Err(format!("{origin} does not exist"));
                 }
                 None => {
                     is_said = false;
@@ -222,8 +260,8 @@ impl Host {
             },
         };
         let mut terms = by_object;
-        for key in group.pods.iter().take(1) {
-            let Some(pod) = self.mirror.pods.get(key) else { continue };
+        for key in pods.iter().take(1) {
+            let Some(pod) = self.mirror.pods.get(*key) else { continue };
             let (labels, annotations) = marks(pod);
             let said = dialects::pod_terms(dialect, labels, annotations).map_err(wrong)?;
             terms = match dialect {
@@ -235,8 +273,7 @@ impl Host {
         let runs = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
         if !is_said && !is_sized(&terms) && !group.pods.iter().any(runs) {
             return Err(format!(
-                "{} does not exist, and its pods do not say how many they are",
-                group.origin
+                "{origin} does not exist, and its pods do not say how many they are"
             ));
         }
         Ok(terms)
@@ -298,9 +335,9 @@ impl Host {
     }
 
     /// A gang's priority: what its group says, or what the API server has written on its pods.
-    fn priority(&self, group: &Group, terms: &Terms) -> i32 {
+    pub(super) fn priority(&self, pods: &[&Key], terms: &Terms) -> i32 {
         let of_pods = || {
-            let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+            let pods = pods.iter().filter_map(|key| self.mirror.pods.get(*key));
             pods.filter_map(|pod| pod.spec.priority).max()
         };
         self.priority_of(terms).or_else(of_pods).unwrap_or(0)
@@ -329,20 +366,14 @@ fn longest_grace(parts: &[Part]) -> Span {
 
 /// What a group asks for that Muster cannot do. Whoever asks for it waits, and is told: without it the gang would start, and
 /// not as it was meant to.
-fn unheard(terms: &Terms, origin: &Origin) -> Option<String> {
+pub(super) fn unheard(terms: &Terms) -> Option<String> {
     if let Some(Level::Tier(tier)) = terms.required {
         return Some(format!(
             "it must stay within tier {tier}, and no level of the Topology is known by that number: \
              name the level (`highestTierName`), or ask for it softly"
         ));
     }
-    if let Some(why) = terms.unknown.first() {
-        return Some(why.to_string());
-    }
-    let Origin::Group(of) = origin else { return None };
-    let own = format!("{}/{}", of.namespace, of.name);
-    let other = terms.joined.iter().find(|name| ***name != *own && ***name != *of.name)?;
-    Some(format!("it is to start together with {other}, and gangs of several groups are not known"))
+    terms.unknown.first().map(ToString::to_string)
 }
 
 /// A workload may say that it could have more pods than it has; whether it ever does is up to who makes them. Seats are
@@ -359,7 +390,7 @@ impl Part {
         self.role.as_deref() == Some(role)
     }
 
-    fn as_member(&self) -> Member<'_> {
+    pub(super) fn as_member(&self) -> Member<'_> {
         Member {
             name: &self.key,
             role: self.role.as_deref(),

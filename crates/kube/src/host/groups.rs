@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use muster_api::dialects::GroupRef;
 use muster_core::event::Refusal;
 use muster_core::gang::GangSpec;
 use muster_core::time::Time;
@@ -135,6 +136,8 @@ pub(super) struct Groups {
     /// Those that cannot be taken in.
     troubled: BTreeSet<Arc<str>>,
     of_pod: FxHashMap<Key, Arc<str>>,
+    /// Gangs of several groups, by each of these.
+    joined: BTreeMap<GroupRef, BTreeSet<Arc<str>>>,
 }
 
 impl Groups {
@@ -156,7 +159,17 @@ impl Groups {
     /// A gang there is, with or without pods.
     pub(super) fn ensure(&mut self, origin: Origin) -> &mut Group {
         let name = origin.gang_name();
+        if let Origin::Joined(groups) = &origin {
+            for group in groups.iter() {
+                self.joined.entry(group.clone()).or_default().insert(name.clone());
+            }
+        }
         self.by_name.entry(name).or_insert_with(|| Group::new(origin))
+    }
+
+    /// Gangs of several groups of which this is one, by what some pod says.
+    pub(super) fn joined_with(&self, group: &GroupRef) -> impl Iterator<Item = &Arc<str>> {
+        self.joined.get(group).into_iter().flatten()
     }
 
     /// A pod belongs to a gang, as what this one made. Says which it belonged to before, if that was another.
@@ -239,6 +252,15 @@ impl Groups {
     pub(super) fn forget(&mut self, name: &str) {
         self.troubled.remove(name);
         if let Some(group) = self.by_name.remove(name) {
+            if let Origin::Joined(groups) = &group.origin {
+                for of in groups.iter() {
+                    let names = self.joined.entry(of.clone()).or_default();
+                    names.remove(name);
+                    if names.is_empty() {
+                        self.joined.remove(of);
+                    }
+                }
+            }
             for pod in group.pods.into_iter().chain(group.heirs) {
                 self.of_pod.remove(&pod);
             }

@@ -27,6 +27,10 @@ impl Host {
             return name;
         }
         let waited = group.is_some_and(|group| !group.heirs.is_empty());
+        if let Origin::Group(of) = &origin {
+            // Who is to start together with it may learn now that it does not say so.
+            self.dirty.gangs.extend(self.groups.joined_with(of).cloned());
+        }
         let before = self.groups.join(key, origin, maker);
         self.dirty.gangs.extend(before);
         let waits = self.groups.get(&name).is_some_and(|group| !group.heirs.is_empty());

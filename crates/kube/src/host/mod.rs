@@ -17,6 +17,7 @@ mod groups;
 mod heirs;
 mod idle;
 mod jobs;
+mod joined;
 mod lanes;
 mod makes;
 mod nodes;

@@ -7,10 +7,9 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use muster_api::dialects::{self, Dialect, GroupRef};
 use muster_api::workloads::{self, OwnerRef, WorkloadKind, gang_owner};
-use serde_json::Value;
 
 use super::Host;
-use super::gather::{marks, whole};
+use super::gather::marks;
 use super::groups::Group;
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER};
@@ -41,7 +40,7 @@ impl Host {
                 let origin = Origin::Gang { namespace: namespace.into(), name: name.into() };
                 return (origin, made.and_then(|by| uid(&by)));
             }
-            Some(group) => return (Origin::Group(group), None),
+            Some(group) => return (self.alone_or_joined(group, annotations), None),
             None => {}
         }
         let mut chain = self.owners(namespace, pod.metadata.owner_references.as_deref());
@@ -118,6 +117,11 @@ impl Host {
                 let kinds = 0..dialects::kinds(of.dialect).len();
                 kinds.map(|at| Interest::Group(of.dialect, at)).collect()
             }
+            Origin::Joined(groups) => {
+                let first = groups.first().expect("some start together");
+                let kinds = 0..dialects::kinds(first.dialect).len();
+                kinds.map(|at| Interest::Group(first.dialect, at)).collect()
+            }
             Origin::Request { .. } => vec![Interest::Request],
             Origin::Gang { .. } | Origin::Pod { .. } => Vec::new(),
         };
@@ -177,14 +181,9 @@ impl Host {
                 let interest = Interest::Request;
                 Some((interest, self.object(interest, namespace, name)?))
             }
-            Origin::Pod { .. } => None,
+            // Each of its groups has its own, and none stands for all.
+            Origin::Joined(_) | Origin::Pod { .. } => None,
         }
-    }
-
-    /// The object of a gang that another dialect describes, and why its kind is watched.
-    pub(super) fn group_object(&self, name: &str) -> Option<(Interest, Value)> {
-        let (interest, object) = self.object_of(&self.groups.get(name)?.origin)?;
-        Some((interest, whole(object)))
     }
 
     /// Whether what stands for a gang is there, with or without pods. A Gang that is being deleted is not: nobody is made of
@@ -195,6 +194,9 @@ impl Host {
             Origin::Gang { .. } => {
                 let object = self.object_of(origin).map(|(_, object)| object);
                 object.is_some_and(|object| object.metadata.deletion_timestamp.is_none())
+            }
+            Origin::Joined(groups) => {
+                groups.iter().any(|of| self.object_says(of).is_some_and(|said| *said == **groups))
             }
             _ => self.object_of(origin).is_some(),
         }
@@ -248,6 +250,11 @@ impl Host {
             .cloned()
             .collect();
         self.dirty.gangs.extend(touched);
+        if let Interest::Group(dialect, _) = interest {
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            let of = GroupRef { dialect, namespace, name };
+            self.dirty.gangs.extend(self.groups.joined_with(&of).cloned());
+        }
     }
 }
 

@@ -86,6 +86,7 @@ impl Host {
 
     /// Gangs in the order they were submitted, at the time they were.
     fn find_gangs(&mut self) {
+        self.find_joined();
         let mut pods: Vec<_> =
             self.mirror.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
         // Of two gangs of one name the older comes first.

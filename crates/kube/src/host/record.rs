@@ -21,11 +21,13 @@ use muster_core::resource::{TOKEN, display_amount};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::joined::{GROUPS, listed};
 use super::orders::parts;
 use super::{Host, Told};
 use crate::hands::{Hands, Pauses, Said};
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER};
+use crate::objects::Pod;
 
 /// What a gang that Muster wrote down was made of.
 pub(crate) const SOURCE: &str = "muster.sh/source";
@@ -143,7 +145,7 @@ impl Host {
             (true, false) => GangPhase::Succeeded,
             (true, true) => GangPhase::Failed,
         };
-        if let Some((objects, object, patch)) = self.over_in_their_words(name) {
+        for (objects, object, patch) in self.over_in_their_words(name) {
             let (hands, gang) = (self.hands.clone(), name.clone());
             self.lanes.write(name, async move {
                 let said = match patch.subresource {
@@ -160,18 +162,27 @@ impl Host {
         self.say_over(name, phase);
     }
 
-    /// What the object of another dialect is told when its gang has come to its end: some of its pods have, and nobody is
-    /// left.
+    /// What the objects of another dialect are told when their gang has come to its end: some of its pods have, and nobody
+    /// is left.
     pub(super) fn over_in_their_words(
         &self,
         name: &Arc<str>,
-    ) -> Option<(Api<DynamicObject>, String, StatusPatch)> {
-        let group = self.groups.get(name).filter(|group| group.spec.is_none())?;
-        let pods = || group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
-        let count = |phase: &str| pods().filter(|pod| pod.status.phase == phase).count() as u32;
-        let (succeeded, failed) = (count("Succeeded"), count("Failed"));
-        let is_over = succeeded + failed > 0 && pods().all(|pod| pod.is_over());
-        self.group_patch(name, &State::Finished { succeeded, failed }).filter(|_| is_over)
+    ) -> Vec<(Api<DynamicObject>, String, StatusPatch)> {
+        let group = self.groups.get(name).filter(|group| group.spec.is_none());
+        let pods: Vec<&Arc<Pod>> = group
+            .into_iter()
+            .flat_map(|group| group.pods.iter().filter_map(|key| self.mirror.pods.get(key)))
+            .collect();
+        if !pods.iter().all(|pod| pod.is_over()) {
+            return Vec::new();
+        }
+        self.group_patches(name, |of| {
+            let mine = pods.iter().filter(|pod| self.is_of(pod, of));
+            let count =
+                |phase: &str| mine.clone().filter(|pod| pod.status.phase == phase).count() as u32;
+            let (succeeded, failed) = (count("Succeeded"), count("Failed"));
+            (succeeded + failed > 0).then_some(State::Finished { succeeded, failed })
+        })
     }
 
     /// Says that a gang holds nothing, and where it stands.
@@ -216,7 +227,7 @@ impl Host {
         if is_written || matches!(group.origin, Origin::Pod { .. }) || self.is_deleted(group) {
             return None;
         }
-        let object = json!({
+        let mut object = json!({
             "apiVersion": "muster.sh/v1alpha1",
             "kind": "Gang",
             "metadata": {
@@ -228,6 +239,9 @@ impl Host {
             },
             "spec": spoken(spec),
         });
+        if let Origin::Joined(groups) = &group.origin {
+            object["metadata"]["annotations"][GROUPS] = json!(listed(groups));
+        }
         serde_json::from_value(object).ok()
     }
 }

@@ -42,7 +42,7 @@ impl Host {
             Origin::Gang { .. } if self.templates_of(group).is_some() => {
                 Some(self.object_of(&group.origin)?.1)
             }
-            Origin::Gang { .. } | Origin::Group(_) => {
+            Origin::Gang { .. } | Origin::Group(_) | Origin::Joined(_) => {
                 let own = |gang: &&Arc<DynamicObject>| {
                     gang.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER)
                 };

@@ -84,7 +84,10 @@ impl Host {
             Origin::Owner { .. } => self.has_stages_to_come(group),
             Origin::Group(_) if group.pods.is_empty() => self.comes_when_let_in(group),
             Origin::Group(_) => self.has_stages_to_come(group),
-            Origin::Gang { .. } | Origin::Pod { .. } | Origin::Request { .. } => false,
+            Origin::Joined(_)
+            | Origin::Gang { .. }
+            | Origin::Pod { .. }
+            | Origin::Request { .. } => false,
         }
     }
 
@@ -199,9 +202,8 @@ impl Host {
 
     /// A gang that takes nothing before its members exist has them made at once.
     pub(super) fn let_in(&mut self, name: &Arc<str>) {
-        let Some((objects, object, patch)) = self.group_patch(name, &State::Admitted) else {
-            return;
-        };
+        let admitted = self.group_patches(name, |_| Some(State::Admitted));
+        let Some((objects, object, patch)) = admitted.into_iter().next() else { return };
         let (hands, gang) = (self.hands.clone(), name.clone());
         self.lanes.write(name, async move {
             if let Err(said) = hands.patch(&objects, &object, &patch.patch).await {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kube::api::{Api, DynamicObject};
 use kube::runtime::events::EventType;
 use muster_api::crd::{GangPhase, Members, Stamp};
-use muster_api::dialects::{self, State, StatusPatch};
+use muster_api::dialects::{self, GroupRef, State, StatusPatch};
 use muster_api::words;
 use muster_core::World;
 use muster_core::event::Refusal;
@@ -22,11 +22,13 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::Host;
+use super::gather::whole;
 use super::orders::order_name;
 use super::record::{AGAIN, nodes_of, write};
 use super::ties::Tied;
 use crate::hands::Said;
 use crate::intake::Origin;
+use crate::objects::Pod;
 use crate::shelf::Key;
 
 /// How long the same phase may be told in old words.
@@ -323,7 +325,7 @@ impl Host {
             }
             (objects, self.gang_object(name), status)
         });
-        let theirs = self.group_patch(name, state);
+        let theirs = self.group_patches(name, |of| Some(self.state_for(name, of, state)));
         let (hands, heard, gang) = (self.hands.clone(), self.told.clone(), name.clone());
         let may_wait = told.phase == GangPhase::Running;
         self.lanes.write(name, async move {
@@ -331,7 +333,7 @@ impl Host {
                 hands.when_quiet().await;
             }
             let mut failed = false;
-            if let Some((objects, object, patch)) = theirs {
+            for (objects, object, patch) in theirs {
                 let said = match patch.subresource {
                     true => hands.patch_status(&objects, &object, &patch.patch).await.err(),
                     false => hands.patch(&objects, &object, &patch.patch).await.err(),
@@ -349,19 +351,29 @@ impl Host {
         });
     }
 
-    /// What the object of another dialect is told, and where it is.
-    pub(super) fn group_patch(
+    /// What the objects of another dialect are told, each its own, and where they are.
+    pub(super) fn group_patches(
         &self,
         name: &Arc<str>,
-        state: &State,
-    ) -> Option<(Api<DynamicObject>, String, StatusPatch)> {
-        let Origin::Group(of) = &self.groups.get(name)?.origin else { return None };
-        let (interest, mut object) = self.group_object(name)?;
-        let kind = self.sources.resource(interest)?;
-        object["apiVersion"] = json!(kind.api_version);
-        let patch = dialects::status(of.dialect, &object, state, self.now())?;
-        let objects = Api::namespaced_with(self.hands.client.clone(), &of.namespace, kind);
-        Some((objects, of.object().to_owned(), patch))
+        state: impl Fn(&GroupRef) -> Option<State>,
+    ) -> Vec<(Api<DynamicObject>, String, StatusPatch)> {
+        let groups = match self.groups.get(name).map(|group| (&group.origin, group)) {
+            Some((Origin::Group(of), _)) => vec![of],
+            Some((Origin::Joined(groups), group)) => {
+                groups.iter().filter(|of| self.is_part(group, groups, of)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let patch = |of: &GroupRef| {
+            let (interest, object) = self.object_of(&Origin::Group(of.clone()))?;
+            let kind = self.sources.resource(interest)?;
+            let mut object = whole(object);
+            object["apiVersion"] = json!(kind.api_version);
+            let patch = dialects::status(of.dialect, &object, &state(of)?, self.now())?;
+            let objects = Api::namespaced_with(self.hands.client.clone(), &of.namespace, kind);
+            Some((objects, of.object().to_owned(), patch))
+        };
+        groups.into_iter().filter_map(patch).collect()
     }
 
     /// Where a gang stands, in words that every dialect has.
@@ -387,16 +399,7 @@ impl Host {
     /// How many of a gang's pods run, are done and failed.
     fn counts(&self, name: &str) -> State {
         let pods = self.groups.get(name).map(|group| &group.pods).into_iter().flatten();
-        let (mut running, mut succeeded, mut failed) = (0, 0, 0);
-        for pod in pods.filter_map(|key| self.mirror.pods.get(key)) {
-            match &*pod.status.phase {
-                "Succeeded" => succeeded += 1,
-                "Failed" => failed += 1,
-                _ if pod.node().is_some() => running += 1,
-                _ => {}
-            }
-        }
-        State::Running { running, succeeded, failed }
+        counted(pods.filter_map(|key| self.mirror.pods.get(key)))
     }
 
     /// What keeps a gang besides the planner: what it is tied to, or volumes that are being made.
@@ -426,6 +429,20 @@ impl Host {
     pub(super) fn unwrite_pod(&mut self, key: &str) {
         self.written.pods.remove(key);
     }
+}
+
+/// How many of these pods run, are done and failed.
+pub(super) fn counted<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> State {
+    let (mut running, mut succeeded, mut failed) = (0, 0, 0);
+    for pod in pods {
+        match &*pod.status.phase {
+            "Succeeded" => succeeded += 1,
+            "Failed" => failed += 1,
+            _ if pod.node().is_some() => running += 1,
+            _ => {}
+        }
+    }
+    State::Running { running, succeeded, failed }
 }
 
 /// Whether it is worth trying again what was refused.

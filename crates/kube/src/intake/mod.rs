@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use muster_api::dialects::{self, Dialect, GroupKind, GroupRef};
-use muster_api::spell_name;
 use muster_api::workloads::{self, WorkloadKind};
+use muster_api::{number_of, spell_name};
 use muster_core::gang::GangSpec;
 
 use crate::discover::Wanted;
@@ -138,6 +138,8 @@ pub(crate) enum Origin {
     Gang { namespace: Arc<str>, name: Arc<str> },
     /// They name a group of another dialect.
     Group(GroupRef),
+    /// They name groups that start together or not at all: in order, each once.
+    Joined(Arc<[GroupRef]>),
     /// One workload made them.
     Owner {
         kind: WorkloadKind,
@@ -165,6 +167,12 @@ impl Origin {
                 let name = group.name.replace('/', ".");
                 (&group.namespace, format!("{name}.{}", dialect_name(group.dialect)))
             }
+            // Groups that list others are another gang, also where the first of them is the same.
+            Self::Joined(groups) => {
+                let first = groups.first().expect("some start together");
+                let number = number_of(&in_a_row(groups));
+                (&first.namespace, format!("{}.{number}.joined", first.name))
+            }
             Self::Owner { kind, namespace, gang, .. } => {
                 (namespace, format!("{gang}.{}", format!("{kind:?}").to_lowercase()))
             }
@@ -176,6 +184,11 @@ impl Origin {
         };
         format!("{namespace}/{}", spell_name(&name)).into()
     }
+}
+
+/// The full names of groups, one after another.
+fn in_a_row(groups: &[GroupRef]) -> String {
+    groups.iter().map(GroupRef::full_name).collect::<Vec<_>>().join("+")
 }
 
 fn dialect_name(dialect: Dialect) -> &'static str {
@@ -196,6 +209,10 @@ impl fmt::Display for Origin {
         match self {
             Self::Gang { name, .. } => write!(f, "gang/{name}"),
             Self::Group(group) => write!(f, "{}/{}", dialect_name(group.dialect), group.name),
+            Self::Joined(groups) => {
+                let dialect = groups.first().map_or("", |first| dialect_name(first.dialect));
+                write!(f, "{dialect}/{}", in_a_row(groups))
+            }
             Self::Owner { kind, owner, .. } => write!(f, "{kind:?}/{owner}"),
             Self::Request { name, .. } => write!(f, "provisioningrequest/{name}"),
             Self::Pod { name, .. } => write!(f, "pod/{name}"),

@@ -18,6 +18,7 @@ mod found;
 mod gates;
 mod given_up;
 mod handed;
+mod joined;
 mod leftovers;
 mod observer;
 mod operators;

@@ -7,6 +7,7 @@ mod anew;
 mod away;
 mod cases;
 mod heirs;
+mod joined;
 mod made;
 mod nodes;
 mod objects;

@@ -1,0 +1,275 @@
+//! Koordinator's groups that name each other, in two namespaces: all of them start, or nobody does.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
+use muster_testkit::cluster::{Cluster, Part, Role, Setup};
+use serde_json::Value;
+
+use crate::chance::seed;
+use crate::controller::Controller;
+use crate::fate::Faults;
+use crate::observer::{GANG, LEAST, Observer};
+use crate::proxy::Proxy;
+use crate::stage::{self, small_cluster};
+use crate::words::{crd, node, pod};
+
+const OTHER: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: other}
+";
+const ARGS: [&str; 3] = ["--no-lease", "--scheduler-name", "koord-scheduler"];
+/// Members of each group, and of all.
+const EACH: u32 = 2;
+const ALL: usize = 4;
+
+/// Two groups that start together: `NAME-left` in one namespace, `NAME-right` in another.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    name: &'a str,
+    /// GPUs of each member.
+    gpus: u32,
+    /// Whether the groups are objects; otherwise only their pods say so.
+    objects: bool,
+}
+
+const LEFT: (&str, &str) = ("default", "left");
+const RIGHT: (&str, &str) = ("other", "right");
+
+impl Pair<'_> {
+    fn list(self) -> String {
+        let name = self.name;
+        format!(
+            r#"gang.scheduling.koordinator.sh/groups: '["default/{name}-left", "other/{name}-right"]'"#
+        )
+    }
+
+    /// The object of a group, if it is to have one.
+    async fn make(self, cluster: &Cluster, (namespace, side): (&str, &str)) {
+        if self.objects {
+            let (name, list) = (self.name, self.list());
+            let group = format!(
+                "
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: PodGroup
+metadata: {{name: {name}-{side}, namespace: {namespace}, annotations: {{{list}}}}}
+spec: {{minMember: {EACH}}}
+"
+            );
+            cluster.apply(&group).await.expect("a group");
+        }
+    }
+
+    /// A member of a group, as its users write it.
+    async fn add(self, cluster: &Cluster, (namespace, side): (&str, &str), at: u32) {
+        let name = format!("{}-{side}", self.name);
+        let (labels, annotations) = if self.objects {
+            (format!("pod-group.scheduling.sigs.k8s.io: {name}, "), String::new())
+        } else {
+            let marks = format!(
+                "gang.scheduling.koordinator.sh/name: {name}, \
+                 gang.scheduling.koordinator.sh/min-available: '{EACH}', {}, ",
+                self.list()
+            );
+            (String::new(), marks)
+        };
+        let labels = format!("{labels}{GANG}: {}", self.name);
+        let annotations = format!("{annotations}{LEAST}: '{ALL}'");
+        let member = pod(&format!("{name}-{at}"), self.gpus, &labels, &annotations, "")
+            .replace("schedulerName: muster", "schedulerName: koord-scheduler")
+            .replace("namespace: default", &format!("namespace: {namespace}"));
+        cluster.apply_as(Role::Admin, &member).await.expect("a pod");
+    }
+
+    async fn make_all(self, cluster: &Cluster) {
+        for side in [LEFT, RIGHT] {
+            self.make(cluster, side).await;
+            for at in 0..EACH {
+                self.add(cluster, side, at).await;
+            }
+        }
+    }
+
+    async fn pods(self, cluster: &Cluster) -> Vec<Pod> {
+        let pods: Api<Pod> = Api::all(cluster.client(Role::Observer).await);
+        let mine = ListParams::default().labels(&format!("{GANG}={}", self.name));
+        pods.list(&mine).await.map(|list| list.items).unwrap_or_default()
+    }
+
+    async fn bound(self, cluster: &Cluster) -> usize {
+        let is_bound = |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        self.pods(cluster).await.iter().filter(is_bound).count()
+    }
+
+    async fn until_bound(self, cluster: &Cluster) {
+        let whole = async || (self.bound(cluster).await == ALL).then_some(());
+        cluster.until(&format!("all of {} are bound", self.name), whole).await;
+    }
+
+    /// Waits until every pod there is was told so, in one word or many, and sees that none is on a node.
+    async fn waits(self, cluster: &Cluster, words: &str) {
+        let is_told = |pod: &Pod| {
+            let conditions =
+                pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            let mut said = conditions.flat_map(|one| [&one.message, &one.reason]).flatten();
+            said.any(|said| said.contains(words))
+        };
+        cluster
+            .until(&format!("{} is told: {words}", self.name), async || {
+                let pods = self.pods(cluster).await;
+                (!pods.is_empty() && pods.iter().all(is_told)).then_some(())
+            })
+            .await;
+        assert_eq!(self.bound(cluster).await, 0, "{}: {words}", self.name);
+    }
+
+    /// Both groups are told that their own members run, in Koordinator's words.
+    async fn is_told_to_run(self, cluster: &Cluster) {
+        for (namespace, side) in [LEFT, RIGHT] {
+            let groups = groups(cluster, namespace).await;
+            let name = format!("{}-{side}", self.name);
+            cluster
+                .until(&format!("{name} is told that it runs"), async || {
+                    let group = groups.get(&name).await.ok()?;
+                    let status = group.data.get("status")?;
+                    let runs = status["phase"] == "Running" && status["running"] == EACH;
+                    (runs && status["scheduleStartTime"].is_string()).then_some(())
+                })
+                .await;
+        }
+    }
+
+    /// The pods end at once, and with them their groups.
+    async fn remove(self, cluster: &Cluster) {
+        let client = cluster.client(Role::Admin).await;
+        let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        for pod in self.pods(cluster).await {
+            let pods: Api<Pod> =
+                Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+            pods.delete(&pod.name_any(), &now).await.expect("it ends");
+        }
+        for (namespace, side) in [LEFT, RIGHT] {
+            if self.objects {
+                let groups: Api<DynamicObject> =
+                    Api::namespaced_with(client.clone(), namespace, &kind());
+                groups.delete(&format!("{}-{side}", self.name), &now).await.expect("it goes");
+            }
+        }
+        cluster
+            .until("the gang's object is gone", async || {
+                joint_gangs(cluster).await.is_empty().then_some(())
+            })
+            .await;
+    }
+}
+
+fn kind() -> ApiResource {
+    ApiResource {
+        group: "scheduling.sigs.k8s.io".to_owned(),
+        version: "v1alpha1".to_owned(),
+        api_version: "scheduling.sigs.k8s.io/v1alpha1".to_owned(),
+        kind: "PodGroup".to_owned(),
+        plural: "podgroups".to_owned(),
+    }
+}
+
+async fn groups(cluster: &Cluster, namespace: &str) -> Api<DynamicObject> {
+    Api::namespaced_with(cluster.client(Role::Observer).await, namespace, &kind())
+}
+
+/// Gangs of several groups.
+async fn joint_gangs(cluster: &Cluster) -> Vec<DynamicObject> {
+    let gangs = stage::objects(cluster, ("muster.sh", "v1alpha1"), ("Gang", "gangs")).await;
+    let all = gangs.list(&ListParams::default()).await.expect("gangs").items;
+    all.into_iter().filter(|gang| gang.name_any().ends_with(".joined")).collect()
+}
+
+async fn with_koordinator(cluster: &Cluster) {
+    cluster.apply(OTHER).await.expect("a namespace");
+    let definition = crd("scheduling.sigs.k8s.io", "v1alpha1", "PodGroup", "podgroups", false);
+    cluster.apply(&definition).await.expect("a definition");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_that_name_each_other_start_together_or_not_at_all() {
+    let Some(cluster) = small_cluster(1).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    with_koordinator(&cluster).await;
+    let _controller = Controller::start(&cluster, &ARGS);
+    let mut nodes = 1;
+    // Half of the nodes that all members need are there, and then as many more are.
+    for pair in [
+        Pair { name: "groups", gpus: 4, objects: true },
+        Pair { name: "marks", gpus: 8, objects: false },
+    ] {
+        let right = format!("other/{}-right", pair.name);
+        pair.make(&cluster, LEFT).await;
+        for at in 0..EACH {
+            pair.add(&cluster, LEFT, at).await;
+        }
+        pair.waits(&cluster, &format!("{right}, which does not exist")).await;
+        pair.make(&cluster, RIGHT).await;
+        pair.add(&cluster, RIGHT, 0).await;
+        pair.waits(&cluster, &format!("{right}: 1 of 2 members exist")).await;
+        pair.add(&cluster, RIGHT, 1).await;
+        // There is room for either of them.
+        pair.waits(&cluster, "Unschedulable").await;
+        let gang = joint_gangs(&cluster).await.pop().expect("it is taken in");
+        assert_eq!(gang.data["spec"]["roles"].as_array().map(Vec::len), Some(2));
+        for _ in 0..nodes {
+            cluster.apply(&node(&format!("n{nodes}"))).await.expect("a node");
+            nodes += 1;
+        }
+        pair.until_bound(&cluster).await;
+        if pair.objects {
+            pair.is_told_to_run(&cluster).await;
+        }
+        pair.remove(&cluster).await;
+    }
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
+
+/// How often a controller is killed while it binds.
+const WHILE_BINDING: usize = 4;
+
+/// Whether it is written where the members of a gang go.
+fn is_written(gang: &DynamicObject) -> bool {
+    let placement = &gang.data["status"]["placement"];
+    gang.annotations().contains_key("muster.sh/placement")
+        || placement.as_array().is_some_and(|seats: &Vec<Value>| !seats.is_empty())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_that_start_together_are_bound_whole_when_the_controller_is_killed_meanwhile() {
+    let Some(cluster) = stage::with_nodes(2, Setup::bare().with(Part::Kwok)).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    with_koordinator(&cluster).await;
+    let proxy = Proxy::start(&cluster, seed()).await;
+    proxy.set(Faults { slow: 700, ..Faults::NONE });
+    let mut in_part = 0;
+    for at in 0..WHILE_BINDING {
+        let name = format!("train-{at}");
+        let pair = Pair { name: &name, gpus: 4, objects: at % 2 == 0 };
+        pair.make_all(&cluster).await;
+        let controller = Controller::behind(&proxy, &cluster, &ARGS);
+        let bound = cluster
+            .until("the first is bound", async || {
+                Some(pair.bound(&cluster).await).filter(|bound| *bound > 0)
+            })
+            .await;
+        controller.kill();
+        in_part += usize::from(bound < ALL);
+        let gang = joint_gangs(&cluster).await.pop().expect("it has an object");
+        assert!(is_written(&gang), "{name} is bound and nobody wrote where");
+        let _next = Controller::start(&cluster, &ARGS);
+        pair.until_bound(&cluster).await;
+        if pair.objects {
+            pair.is_told_to_run(&cluster).await;
+        }
+        pair.remove(&cluster).await;
+    }
+    eprintln!("{in_part} of {WHILE_BINDING} were bound in part");
+    assert!(in_part > 0, "nobody was killed while it bound");
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
