@@ -145,5 +145,52 @@ fn groups_that_start_together_are_one_gang() {
         ),
         ("gathered alike", &[("ns/a", gathered("rack"), one), ("ns/b", gathered("rack"), one)]),
         ("gathered or not", &[("ns/a", gathered("rack"), one), ("ns/b", min(1), one)]),
-    ]), @"");
+    ]), @r#"
+    each has its own minimum
+        queue default, priority 0
+        a-member 2..2 cpu=1000: [0, 1]
+        b-member 1..2 cpu=1000: [2, 3]
+    two roles in one, two shapes in the other
+        queue default, priority 0
+        a-ps 1..1 cpu=1000: [0]
+        a-worker 1..1 cpu=2000: [1]
+        b-worker 1..1 cpu=2000: [2]
+        b-worker-2 1..1 cpu=4000: [3]
+    called alike
+        queue default, priority 0
+        ns-a-member 1..1 cpu=1000: [0]
+        other-a-member 1..1 cpu=1000: [1]
+    one of them lacks members
+        queue default, priority 0
+        a-member 2..2 cpu=1000: [0, 1]
+        b-member 3..3 cpu=1000: [2]
+        2 absent
+    one of them has none
+        ! other/b: 0 of 3 members exist, and nothing says what the others will need
+    one of them is done
+        queue default, priority 0
+        b-member 1..1 cpu=1000: [1]
+    all of them are done
+        ! every member is done
+    more in all than at least
+        queue default, priority 0
+        a-member 1..2 cpu=1000: [0, 1]
+        b-member 1..3 cpu=1000: [2, 3]
+        1 absent
+    the first queue and the highest priority
+        queue one, priority 9
+        a-member 1..1 cpu=1000: [0]
+        b-member 1..1 cpu=1000: [1]
+        c-member 1..1 cpu=1000: [2]
+    one of them is not to be stopped
+        queue default, priority 0, stays
+        a-member 1..1 cpu=1000: [0]
+        b-member 1..1 cpu=1000: [1]
+    gathered alike
+        queue default, priority 0, Required("rack")
+        a-member 1..1 cpu=1000: [0]
+        b-member 1..1 cpu=1000: [1]
+    gathered or not
+        ! groups that start together are gathered as one, and these do not ask for the same
+    "#);
 }

@@ -181,6 +181,9 @@ impl Host {
             .collect();
         let united = unite(&group.origin.gang_name(), &sides, &self.config.gpus);
         let (mut united, of) = united.map_err(|why| why.to_string())?;
+        if !runs {
+            all_exist(&united, &of, &sides)?;
+        }
         said.groups = of.into_iter().map(|side| groups[places[side]].clone()).collect();
         united.spec.priority = priorities.into_iter().max().unwrap_or_default();
         Ok((united, said))
@@ -249,6 +252,20 @@ impl Host {
             counted => counted,
         }
     }
+}
+
+/// Whether all members that the groups speak of exist, or which group lacks some.
+fn all_exist(united: &Assembled, of: &[usize], sides: &[Side<'_>]) -> Result<(), String> {
+    for (at, side) in sides.iter().enumerate() {
+        let roles = united.spec.roles.iter().zip(&united.roles).zip(of);
+        let mine = roles.filter(|(_, of)| **of == at).map(|(role, _)| role);
+        let absent = mine.map(|(role, who)| (role.max as usize).saturating_sub(who.len()));
+        let (exist, absent) = (side.members.len(), absent.sum::<usize>());
+        if absent > 0 {
+            return Err(format!("{}: {exist} of {} members exist", side.name, exist + absent));
+        }
+    }
+    Ok(())
 }
 
 /// A group by its full name.
