@@ -54,9 +54,9 @@ async fn who_wishes_not_to_meet_a_pod_meets_it_only_where_there_is_no_other_node
     foreign(&cluster, "web", "web", "n0", 2, "").await;
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     // The node that is fuller would be taken first.
-    gang(&cluster, "off", "off", 4, &away("web", HOST)).await;
-    all_bound(&cluster, "off-", 4).await;
-    assert_eq!(nodes_of(&cluster, "off-").await, ["n1", "n1", "n1", "n1"]);
+    gang(&cluster, "shy", "shy", 4, &away("web", HOST)).await;
+    all_bound(&cluster, "shy-", 4).await;
+    assert_eq!(nodes_of(&cluster, "shy-").await, ["n1", "n1", "n1", "n1"]);
     gang(&cluster, "beside", "beside", 6, &away("web", HOST)).await;
     all_bound(&cluster, "beside-", 6).await;
     assert!(nodes_of(&cluster, "beside-").await.contains(&"n0".to_owned()));
