@@ -20,16 +20,18 @@ pub enum Tool {
     Scheduler,
     Kwok,
     Karpenter,
+    Helm,
 }
 
 impl Tool {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Etcd,
         Self::ApiServer,
         Self::ControllerManager,
         Self::Scheduler,
         Self::Kwok,
         Self::Karpenter,
+        Self::Helm,
     ];
 
     /// The program's file name.
@@ -41,13 +43,15 @@ impl Tool {
             Self::Scheduler => "kube-scheduler",
             Self::Kwok => "kwok",
             Self::Karpenter => "karpenter",
+            Self::Helm => "helm",
         }
     }
 
     /// Where somebody else's copy lies, if the variable names a folder that has one. Never of kwok and Karpenter:
-    /// they are of no use without the manifests that our build takes from their modules.
+    /// they are of no use without the manifests that our build takes from their modules. Nor of helm, which such
+    /// folders do not hold.
     pub fn supplied(self) -> Option<PathBuf> {
-        if matches!(self, Self::Kwok | Self::Karpenter) {
+        if matches!(self, Self::Kwok | Self::Karpenter | Self::Helm) {
             return None;
         }
         let folder = std::env::var_os(ASSETS_VARIABLE)?;
@@ -91,6 +95,11 @@ pub fn programs() -> PathBuf {
 /// Manifests that belong to a program of another project, taken from its module as it was built.
 pub fn manifests(of: Tool) -> PathBuf {
     folder().join("manifests").join(of.name())
+}
+
+/// Definitions of other systems' kinds, a folder for each system: `volcano/scheduling.volcano.sh_queues.yaml`.
+pub fn definitions() -> PathBuf {
+    folder().join("definitions")
 }
 
 /// Whether a test that cannot run has failed.

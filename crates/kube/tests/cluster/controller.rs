@@ -18,21 +18,27 @@ pub(crate) struct Controller {
 impl Controller {
     /// Starts one under Muster's own rights.
     pub(crate) fn start(cluster: &Cluster, args: &[&str]) -> Self {
-        Self::run(cluster, &cluster.kubeconfig(Role::Muster), args)
+        Self::run(cluster, &cluster.kubeconfig(Role::Muster), args, &[])
     }
 
     /// Starts one that knows the server only through a proxy.
     pub(crate) fn behind(proxy: &Proxy, cluster: &Cluster, args: &[&str]) -> Self {
-        Self::run(cluster, proxy.kubeconfig(), args)
+        Self::run(cluster, proxy.kubeconfig(), args, &[])
     }
 
-    fn run(cluster: &Cluster, kubeconfig: &Path, args: &[&str]) -> Self {
+    /// Starts one that finds these in its environment.
+    pub(crate) fn start_within(cluster: &Cluster, args: &[&str], env: &[(String, String)]) -> Self {
+        Self::run(cluster, &cluster.kubeconfig(Role::Muster), args, env)
+    }
+
+    fn run(cluster: &Cluster, kubeconfig: &Path, args: &[&str], env: &[(String, String)]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("controller-{count}.log"));
         let file = File::create(&log).expect("a log");
         let child = Command::new(env!("CARGO_BIN_EXE_muster-controller"))
             .args(args)
+            .envs(env.iter().cloned())
             .env("KUBECONFIG", kubeconfig)
             .env("MUSTER_LOG", "muster_kube=debug")
             .stdin(Stdio::null())

@@ -1,7 +1,7 @@
 //! Every dialect, as its users write it: a gang that fits starts whole, and of one that does not fit nobody starts.
 
 use kube::ResourceExt;
-use muster_testkit::cluster::{Cluster, Role};
+use muster_testkit::cluster::{Cluster, Role, Version};
 use serde_json::Value;
 
 use crate::controller::Controller;
@@ -16,8 +16,10 @@ struct Tongue {
     name: &'static str,
     /// The scheduler that its pods ask for.
     scheduler: &'static str,
-    /// Its definitions, where it has any.
-    crds: String,
+    /// Definitions of its kinds as its project has them.
+    kinds: &'static [&'static str],
+    /// Those that are written here, since no server takes those of its project any more.
+    stand_in: String,
     group: fn(&str, u32) -> String,
     /// Where its object is, and what it says of a group that runs.
     told: Option<Answer>,
@@ -38,11 +40,14 @@ fn pod_group(api: &str, name: &str, spec: &str) -> String {
     )
 }
 
+fn holds(status: &Value, condition: &str) -> bool {
+    let is_true = |one: &Value| one["type"] == condition && one["status"] == "True";
+    status["conditions"].as_array().is_some_and(|all| all.iter().any(is_true))
+}
+
 /// A native group that was placed once.
 fn was_scheduled(status: &Value) -> bool {
-    let is_true =
-        |one: &Value| one["type"] == "PodGroupInitiallyScheduled" && one["status"] == "True";
-    status["conditions"].as_array().is_some_and(|all| all.iter().any(is_true))
+    holds(status, "PodGroupInitiallyScheduled")
 }
 
 /// Queues as KAI has them: a department, and a team in it.
@@ -61,29 +66,72 @@ spec:
   resources: {gpu: {quota: 16, overQuotaWeight: 1, limit: -1}, cpu: {quota: -1, overQuotaWeight: 1, limit: -1}, memory: {quota: -1, overQuotaWeight: 1, limit: -1}}
 ";
 
-fn tongues() -> Vec<Tongue> {
-    let plain = String::new;
-    vec![
-        Tongue {
-            name: "native",
-            scheduler: "muster",
-            crds: plain(),
-            group: |name, count| {
-                pod_group(
-                    "scheduling.k8s.io/v1beta1",
-                    name,
-                    &format!("schedulingPolicy: {{gang: {{minCount: {count}}}}}"),
-                )
-            },
-            told: Some(("scheduling.k8s.io", "v1beta1", was_scheduled)),
-            marks: |name, _| {
-                (String::new(), String::new(), format!("schedulingGroup: {{podGroupName: {name}}}"))
-            },
+/// Kubernetes' own, by the version of its objects. Each release has thrown away those before.
+fn native(version: &str) -> Tongue {
+    let (name, group): (_, fn(&str, u32) -> String) = match version {
+        "v1alpha1" => return workload(),
+        "v1alpha2" => ("native-alpha-2", |name, count| native_group("v1alpha2", name, count)),
+        "v1alpha3" => ("native-alpha-3", |name, count| native_group("v1alpha3", name, count)),
+        "v1beta1" => ("native", |name, count| native_group("v1beta1", name, count)),
+        other => panic!("{other} is not known here"),
+    };
+    let told: Answer = match version {
+        "v1alpha2" => {
+            ("scheduling.k8s.io", "v1alpha2", |status| holds(status, "PodGroupScheduled"))
+        }
+        "v1alpha3" => ("scheduling.k8s.io", "v1alpha3", was_scheduled),
+        _ => ("scheduling.k8s.io", "v1beta1", was_scheduled),
+    };
+    Tongue {
+        name,
+        scheduler: "muster",
+        kinds: &[],
+        stand_in: String::new(),
+        group,
+        told: Some(told),
+        marks: |name, _| {
+            (String::new(), String::new(), format!("schedulingGroup: {{podGroupName: {name}}}"))
         },
+    }
+}
+
+fn native_group(version: &str, name: &str, count: u32) -> String {
+    let spec = format!("schedulingPolicy: {{gang: {{minCount: {count}}}}}");
+    pod_group(&format!("scheduling.k8s.io/{version}"), name, &spec)
+}
+
+/// As it was in 1.35: groups are listed in one object, which has no status.
+fn workload() -> Tongue {
+    Tongue {
+        name: "native-workload",
+        scheduler: "muster",
+        kinds: &[],
+        stand_in: String::new(),
+        group: |name, count| {
+            format!(
+                "\n---\napiVersion: scheduling.k8s.io/v1alpha1\nkind: Workload\nmetadata: {{name: {name}, namespace: default}}\nspec: {{podGroups: [{{name: workers, policy: {{gang: {{minCount: {count}}}}}}}]}}\n"
+            )
+        },
+        told: None,
+        marks: |name, _| {
+            let spec = format!("workloadRef: {{name: {name}, podGroup: workers}}");
+            (String::new(), String::new(), spec)
+        },
+    }
+}
+
+fn tongues(version: Version) -> Vec<Tongue> {
+    let native = version.gang_apis().iter().map(|version| native(version));
+    native.chain(others()).collect()
+}
+
+fn others() -> Vec<Tongue> {
+    vec![
         Tongue {
             name: "volcano",
             scheduler: "volcano",
-            crds: crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", false),
+            kinds: &["volcano/scheduling.volcano.sh_podgroups"],
+            stand_in: String::new(),
             group: |name, count| {
                 pod_group(
                     "scheduling.volcano.sh/v1beta1",
@@ -99,7 +147,8 @@ fn tongues() -> Vec<Tongue> {
         Tongue {
             name: "koordinator",
             scheduler: "koord-scheduler",
-            crds: plain(),
+            kinds: &[],
+            stand_in: String::new(),
             group: none,
             told: None,
             marks: |name, count| {
@@ -112,7 +161,8 @@ fn tongues() -> Vec<Tongue> {
         Tongue {
             name: "koordinator-group",
             scheduler: "koord-scheduler",
-            crds: crd("scheduling.sigs.k8s.io", "v1alpha1", "PodGroup", "podgroups", false),
+            kinds: &["koordinator/scheduling.sigs.k8s.io_podgroups"],
+            stand_in: String::new(),
             group: |name, count| {
                 pod_group("scheduling.sigs.k8s.io/v1alpha1", name, &format!("minMember: {count}"))
             },
@@ -126,7 +176,8 @@ fn tongues() -> Vec<Tongue> {
         Tongue {
             name: "scheduler-plugins",
             scheduler: "scheduler-plugins-scheduler",
-            crds: crd("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", true),
+            kinds: &["scheduler-plugins/scheduling.x-k8s.io_podgroups"],
+            stand_in: String::new(),
             group: |name, count| {
                 pod_group(
                     "scheduling.x-k8s.io/v1alpha1",
@@ -140,22 +191,10 @@ fn tongues() -> Vec<Tongue> {
             },
         },
         Tongue {
-            name: "native-alpha",
-            scheduler: "muster",
-            crds: plain(),
-            group: |name, count| {
-                let spec = format!("schedulingPolicy: {{gang: {{minCount: {count}}}}}");
-                pod_group("scheduling.k8s.io/v1alpha3", name, &spec)
-            },
-            told: Some(("scheduling.k8s.io", "v1alpha3", was_scheduled)),
-            marks: |name, _| {
-                (String::new(), String::new(), format!("schedulingGroup: {{podGroupName: {name}}}"))
-            },
-        },
-        Tongue {
             name: "kube-batch",
             scheduler: "kube-batch",
-            crds: crd("scheduling.sigs.dev", "v1alpha2", "PodGroup", "podgroups", true),
+            kinds: &[],
+            stand_in: crd("scheduling.sigs.dev", "v1alpha2", "PodGroup", "podgroups", true),
             group: |name, count| {
                 pod_group("scheduling.sigs.dev/v1alpha2", name, &format!("minMember: {count}"))
             },
@@ -167,7 +206,14 @@ fn tongues() -> Vec<Tongue> {
         Tongue {
             name: "kube-batch-old",
             scheduler: "kube-batch",
-            crds: crd("scheduling.incubator.k8s.io", "v1alpha1", "PodGroup", "podgroups", false),
+            kinds: &[],
+            stand_in: crd(
+                "scheduling.incubator.k8s.io",
+                "v1alpha1",
+                "PodGroup",
+                "podgroups",
+                false,
+            ),
             group: |name, count| {
                 let spec = format!("minMember: {count}");
                 pod_group("scheduling.incubator.k8s.io/v1alpha1", name, &spec)
@@ -182,12 +228,8 @@ fn tongues() -> Vec<Tongue> {
         Tongue {
             name: "kai",
             scheduler: "kai-scheduler",
-            crds: format!(
-                "{}{}",
-                crd("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", true),
-                crd("scheduling.run.ai", "v2", "Queue", "queues", true)
-                    .replace("scope: Namespaced", "scope: Cluster")
-            ),
+            kinds: &["kai/scheduling.run.ai_podgroups", "kai/scheduling.run.ai_queues"],
+            stand_in: String::new(),
             // Its pod grouper writes these; a user names a queue, which must be there.
             group: |name, count| {
                 let spec = format!("minMember: {count}, queue: team-a");
@@ -204,7 +246,8 @@ fn tongues() -> Vec<Tongue> {
         Tongue {
             name: "muster",
             scheduler: "muster",
-            crds: plain(),
+            kinds: &[],
+            stand_in: String::new(),
             group: none,
             told: None,
             marks: |name, count| {
@@ -218,7 +261,8 @@ fn tongues() -> Vec<Tongue> {
         Tongue {
             name: "gang",
             scheduler: "muster",
-            crds: plain(),
+            kinds: &[],
+            stand_in: String::new(),
             group: |name, count| {
                 format!(
                     "\n---\napiVersion: muster.sh/v1alpha1\nkind: Gang\nmetadata: {{name: {name}, namespace: default}}\nspec: {{roles: [{{name: worker, min: {count}, resources: {{nvidia.com/gpu: 4, cpu: 1}}}}]}}\n"
@@ -302,16 +346,14 @@ const NAMES: [&str; 6] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn every_dialect_gets_gangs() {
     let Some(cluster) = small_cluster(2).await else { return };
-    let mut tongues = tongues();
+    let mut tongues = tongues(cluster.version());
     if let Ok(only) = std::env::var("MUSTER_DIALECT") {
         tongues.retain(|tongue| tongue.name == only);
     }
     for tongue in &tongues {
-        if !tongue.crds.is_empty() {
-            cluster
-                .apply(&tongue.crds)
-                .await
-                .unwrap_or_else(|error| panic!("{}: {error}", tongue.name));
+        let Some(()) = cluster.define_or_skip(tongue.kinds).await else { return };
+        if !tongue.stand_in.is_empty() {
+            cluster.apply(&tongue.stand_in).await.expect("a definition");
         }
     }
     let names = NAMES.iter().flat_map(|name| ["--scheduler-name", name]);

@@ -10,7 +10,7 @@ use crate::controller::Controller;
 use crate::gates::until_bound;
 use crate::observer::{GANG, LEAST};
 use crate::stage::{bound_of, objects, still};
-use crate::words::{crd, owned, pod, still_node};
+use crate::words::{owned, pod, still_node};
 
 const NAMES: [&str; 5] =
     ["--no-lease", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
@@ -53,6 +53,7 @@ async fn until_phase(cluster: &Cluster, (group, version): (&str, &str), name: &s
 }
 
 const VOLCANO: (&str, &str) = ("scheduling.volcano.sh", "v1beta1");
+const VOLCANO_KIND: &str = "volcano/scheduling.volcano.sh_podgroups";
 
 /// Spark's operator counts driver and executors, asks for one member, and leaves the executors to the driver.
 const SPARK: &str = "
@@ -77,8 +78,7 @@ fn spark(name: &str, role: &str, gpus: u32) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spark_driver_starts_with_room_for_its_executors_who_get_it_also_after_a_restart() {
     let Some(cluster) = still(1, Setup::bare()).await else { return };
-    let group = crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", false);
-    cluster.apply(&group).await.expect("a definition");
+    let Some(()) = cluster.define_or_skip(&[VOLCANO_KIND]).await else { return };
     let controller = Controller::start(&cluster, &NAMES);
     cluster.until("a group", async || cluster.apply(SPARK).await.ok()).await;
     cluster.apply(&spark("pi-driver", "driver", 0)).await.expect("a driver");
@@ -141,9 +141,8 @@ fn of_set(name: &str, at: u32) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_starts_with_room_for_its_workers_who_are_made_when_it_is_ready() {
     let Some(cluster) = still(1, Setup::bare()).await else { return };
-    let group = crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", false);
-    let set = crd("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", true);
-    cluster.apply(&format!("{group}{set}")).await.expect("definitions");
+    let kinds = [VOLCANO_KIND, "lws/leaderworkerset.x-k8s.io_leaderworkersets"];
+    let Some(()) = cluster.define_or_skip(&kinds).await else { return };
     let _controller = Controller::start(&cluster, &NAMES);
     let written = leader_worker_set();
     cluster.until("a set", async || cluster.apply(&written).await.ok()).await;
@@ -217,12 +216,12 @@ fn job_of_set(job: &str) -> String {
 /// from the start of the initializer on until they are made.
 async fn play_train_job(marks: &str) {
     let Some(cluster) = still(1, Setup::bare()).await else { return };
-    let crds = [
-        crd("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", true),
-        crd("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", true),
-        crd("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", true),
+    let kinds = [
+        "scheduler-plugins/scheduling.x-k8s.io_podgroups",
+        "jobset/jobset.x-k8s.io_jobsets",
+        "trainer/trainer.kubeflow.org_trainjobs",
     ];
-    cluster.apply(&crds.concat()).await.expect("definitions");
+    let Some(()) = cluster.define_or_skip(&kinds).await else { return };
     let written = train_job();
     cluster.until("a job", async || cluster.apply(&written).await.ok()).await;
     let controller = Controller::start(&cluster, &NAMES);

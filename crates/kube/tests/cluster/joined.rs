@@ -12,7 +12,7 @@ use crate::fate::Faults;
 use crate::observer::{GANG, LEAST};
 use crate::proxy::Proxy;
 use crate::stage::{self, small_cluster};
-use crate::words::{crd, node, pod};
+use crate::words::{node, pod};
 
 const OTHER: &str = "
 apiVersion: v1
@@ -185,16 +185,15 @@ async fn joint_gangs(cluster: &Cluster) -> Vec<DynamicObject> {
     all.into_iter().filter(|gang| gang.name_any().ends_with(".joined")).collect()
 }
 
-async fn with_koordinator(cluster: &Cluster) {
+async fn with_koordinator(cluster: &Cluster) -> Option<()> {
     cluster.apply(OTHER).await.expect("a namespace");
-    let definition = crd("scheduling.sigs.k8s.io", "v1alpha1", "PodGroup", "podgroups", false);
-    cluster.apply(&definition).await.expect("a definition");
+    cluster.define_or_skip(&["koordinator/scheduling.sigs.k8s.io_podgroups"]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_that_name_each_other_start_together_or_not_at_all() {
     let Some(cluster) = small_cluster(1).await else { return };
-    with_koordinator(&cluster).await;
+    let Some(()) = with_koordinator(&cluster).await else { return };
     let _controller = Controller::start(&cluster, &ARGS);
     let mut nodes = 1;
     // Half of the nodes that all members need are there, and then as many more are.
@@ -241,7 +240,7 @@ fn is_written(gang: &DynamicObject) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_that_start_together_are_bound_whole_when_the_controller_is_killed_meanwhile() {
     let Some(cluster) = stage::with_nodes(2, Setup::bare().with(Part::Kwok)).await else { return };
-    with_koordinator(&cluster).await;
+    let Some(()) = with_koordinator(&cluster).await else { return };
     let proxy = Proxy::start(&cluster, seed()).await;
     proxy.set(Faults { slow: 700, ..Faults::NONE });
     let mut in_part = 0;

@@ -11,7 +11,7 @@ use crate::observer::{GANG, LEAST};
 use crate::stage::{
     bound, bound_of, gang_status, remove_pods, still, until_members_are_missed, until_told,
 };
-use crate::words::{crd, owned, pod};
+use crate::words::{owned, pod};
 
 /// Four pods with four GPUs each, of which two exist at first.
 const PODS: u32 = 4;
@@ -24,7 +24,8 @@ struct Operator {
     name: &'static str,
     /// What the gang made of it is called.
     gang: String,
-    crds: String,
+    /// The definition of its kind.
+    kind: String,
     /// What its user writes, and what its operator makes of that besides pods.
     manifests: String,
     pods: Vec<Made>,
@@ -65,7 +66,13 @@ fn kubeflow(
         "MPIJob" => format!("{name}.mpijobv1"),
         _ => format!("{name}.{}", kind.to_lowercase()),
     };
-    Operator { name, gang, crds: crd("kubeflow.org", "v1", kind, plural, true), manifests, pods }
+    Operator {
+        name,
+        gang,
+        kind: format!("training-operator/kubeflow.org_{plural}"),
+        manifests,
+        pods,
+    }
 }
 
 fn kubeflow_manifest(kind: &str, name: &str, field: &str, first: &str, workers: u32) -> String {
@@ -95,7 +102,7 @@ fn jax_job() -> Operator {
     Operator {
         name: "jaxjob",
         gang: "jaxjob.jaxjob".to_owned(),
-        crds: crd("kubeflow.org", "v1", "JAXJob", "jaxjobs", true),
+        kind: "training-operator/kubeflow.org_jaxjobs".to_owned(),
         manifests: kubeflow_manifest("JAXJob", "jaxjob", "jaxReplicaSpecs", "", PODS),
         pods: (0..PODS).map(|at| kubeflow_pod("JAXJob", "jaxjob", "worker", at)).collect(),
     }
@@ -145,7 +152,7 @@ fn job_set() -> Operator {
     Operator {
         name: "slices",
         gang: "slices.jobset".to_owned(),
-        crds: crd("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", true),
+        kind: "jobset/jobset.x-k8s.io_jobsets".to_owned(),
         // Its Jobs are seen after their pods: who made them is not known until then.
         manifests: job_set_of("slices", "workers"),
         pods: pods_of_jobs("slices", "workers"),
@@ -167,7 +174,7 @@ spec:
     Operator {
         name: "tune",
         gang: "tune.trainjob".to_owned(),
-        crds: crd("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", true),
+        kind: "trainer/trainer.kubeflow.org_trainjobs".to_owned(),
         manifests: format!("{train}{set}{}", jobs_of("tune", "node")),
         pods: pods_of_jobs("tune", "node"),
     }
@@ -202,7 +209,7 @@ fn ray_cluster() -> Operator {
     Operator {
         name: "ray",
         gang: "ray.raycluster".to_owned(),
-        crds: crd("ray.io", "v1", "RayCluster", "rayclusters", true),
+        kind: "kuberay/ray.io_rayclusters".to_owned(),
         manifests: ray_manifest("ray", "", "replicas: 3"),
         pods: pods.into_iter().map(|(group, at)| ray_pod("ray", group, at)).collect(),
     }
@@ -231,7 +238,7 @@ spec:
     Operator {
         name: "llm",
         gang: "llm-0.leaderworkerset".to_owned(),
-        crds: crd("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", true),
+        kind: "lws/leaderworkerset.x-k8s.io_leaderworkersets".to_owned(),
         manifests,
         pods: (0..PODS).map(member).collect(),
     }
@@ -258,9 +265,8 @@ async fn every_workload_starts_whole_or_not_at_all() {
     if let Ok(only) = std::env::var("MUSTER_WORKLOAD") {
         operators.retain(|operator| operator.name == only);
     }
-    for operator in &operators {
-        cluster.apply(&operator.crds).await.expect("a definition");
-    }
+    let kinds: Vec<&str> = operators.iter().map(|operator| operator.kind.as_str()).collect();
+    let Some(()) = cluster.define_or_skip(&kinds).await else { return };
     for operator in &operators {
         let what = format!("the {} is written", operator.name);
         cluster.until(&what, async || cluster.apply(&operator.manifests).await.ok()).await;
@@ -289,7 +295,7 @@ async fn every_workload_starts_whole_or_not_at_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_scales_itself_holds_seats_for_pods_that_exist_and_gets_more_with_more() {
     let Some(cluster) = still(2, Setup::bare()).await else { return };
-    cluster.apply(&ray_cluster().crds).await.expect("a definition");
+    let Some(()) = cluster.define_or_skip(&[&ray_cluster().kind]).await else { return };
     let ray = ray_manifest(
         "ray",
         "enableInTreeAutoscaling: true",

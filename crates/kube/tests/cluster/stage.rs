@@ -5,8 +5,10 @@ use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Preconditions};
 use muster_kube::objects::NodeClaim;
 use muster_testkit::cluster::{Cluster, Part, Role, Setup};
+use muster_testkit::testbed::Tool;
 use serde_json::Value;
 
+use crate::chart;
 use crate::observer::Observed;
 use crate::words::{node, still_node};
 
@@ -44,50 +46,14 @@ pub(crate) async fn still(nodes: u32, setup: Setup) -> Option<Observed> {
     Some(cluster)
 }
 
-/// A cluster with Muster's kinds and rights, under observation.
+/// A cluster in which the chart is installed, under observation. No replica runs: tests start the controller themselves.
 async fn with_muster(setup: Setup) -> Option<Observed> {
-    let cluster = Cluster::start_or_skip(setup).await?;
-    let crds = muster_api::crd::definitions();
-    let crds: String = crds.iter().map(|crd| format!("---\n{}\n", crd.object)).collect();
-    cluster.apply(&crds).await.expect("the CRDs are good");
-    cluster.apply(&rights()).await.expect("the rights are good");
+    let cluster = Cluster::start_or_skip(setup.needing(Tool::Helm)).await?;
+    let objects = cluster.rendered(chart::RELEASE, &["--set", "replicas=0"]).expect("a chart");
+    let objects = format!("{}\n---\n{objects}", chart::NAMESPACE);
+    cluster.apply(&objects).await.expect("the chart is good");
     Some(Observed::new(cluster).await)
 }
-
-/// What the chart gives Muster, and nothing else. Its lines in braces name a release and are left out.
-fn rights() -> String {
-    let plain = |text: &str| -> String {
-        text.lines().filter(|line| !line.contains("{{")).map(|line| format!("{line}\n")).collect()
-    };
-    let cluster_role = plain(include_str!("../../../../charts/muster/templates/clusterrole.yaml"));
-    let role = plain(include_str!("../../../../charts/muster/templates/role.yaml"));
-    let role = role
-        .split("---")
-        .next()
-        .unwrap_or_default()
-        .replace("  name: muster\n", "  name: muster\n  namespace: muster-system\n");
-    format!("{NAMESPACE}\n---\n{cluster_role}\n---\n{role}\n---\n{BINDINGS}")
-}
-
-const NAMESPACE: &str = "
-apiVersion: v1
-kind: Namespace
-metadata: {name: muster-system}
-";
-
-const BINDINGS: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: muster}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: muster}
-subjects: [{kind: ServiceAccount, name: muster, namespace: muster-system}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: muster, namespace: muster-system}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: muster}
-subjects: [{kind: ServiceAccount, name: muster, namespace: muster-system}]
-";
 
 /// Submits something as a user does, who tries again when the server is too busy to answer.
 pub(crate) async fn submit(cluster: &Cluster, yaml: &str) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::controller::Controller;
 use crate::observer::{GANG, LEAST};
 use crate::stage::{bound_of, small_cluster};
-use crate::words::{crd, owned, pod};
+use crate::words::{owned, pod};
 
 const VOLCANO: [&str; 5] =
     ["--no-lease", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
@@ -61,10 +61,8 @@ async fn phase(groups: &Api<DynamicObject>, name: &str) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_without_pods_is_let_in_when_there_is_room_for_all_of_it() {
     let Some(cluster) = small_cluster(3).await else { return };
-    let crds = crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", false);
-    cluster.apply(&crds).await.expect("a definition");
-    let queues = crd("scheduling.volcano.sh", "v1beta1", "Queue", "queues", true);
-    cluster.apply(&queues.replace("scope: Namespaced", "scope: Cluster")).await.expect("another");
+    let kinds = ["volcano/scheduling.volcano.sh_podgroups", "volcano/scheduling.volcano.sh_queues"];
+    let Some(()) = cluster.define_or_skip(&kinds).await else { return };
     cluster.until("queues", async || cluster.apply(QUEUES).await.ok()).await;
     let controller = Controller::start(&cluster, &VOLCANO);
     let groups = groups(&cluster).await;
@@ -139,10 +137,9 @@ fn made(name: &str, role: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn seats_are_kept_for_members_that_are_made_after_others_run() {
     let Some(cluster) = small_cluster(3).await else { return };
-    cluster
-        .apply(&crd("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", true))
-        .await
-        .expect("a definition");
+    let Some(()) = cluster.define_or_skip(&["mpi-operator/kubeflow.org_mpijobs"]).await else {
+        return;
+    };
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.until("a job", async || cluster.apply(MPI_JOB).await.ok()).await;
     for at in 0..2 {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, TypeMeta};
+use kube::api::{
+    Api, DynamicObject, ListParams, Patch, PatchParams, TypeMeta, ValidationDirective,
+};
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt};
@@ -28,7 +30,7 @@ pub enum ApplyError {
 
 impl Cluster {
     /// Creates or changes every object of a YAML text, as the admin. What a definition defines is served when this
-    /// returns.
+    /// returns. A field that its kind does not have is refused, and not passed over.
     pub async fn apply(&self, yaml: &str) -> Result<(), ApplyError> {
         self.apply_as(Role::Admin, yaml).await
     }
@@ -36,19 +38,37 @@ impl Cluster {
     /// The same as somebody else.
     pub async fn apply_as(&self, role: Role, yaml: &str) -> Result<(), ApplyError> {
         let client = self.client(role).await;
-        let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(yaml)
-            .map_err(|error| ApplyError::Yaml(error.to_string()))?;
-        for object in objects {
-            apply_one(&client, serde_json::from_value(object)?).await?;
+        for object in objects(yaml)? {
+            apply_one(&client, object, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks whether the admin could apply every object of a YAML text, and changes nothing.
+    pub async fn would_take(&self, yaml: &str) -> Result<(), ApplyError> {
+        let client = self.client(Role::Admin).await;
+        for object in objects(yaml)? {
+            apply_one(&client, object, true).await?;
         }
         Ok(())
     }
 }
 
+/// The objects of a YAML text.
+pub fn objects(yaml: &str) -> Result<Vec<DynamicObject>, ApplyError> {
+    let objects: Vec<serde_json::Value> =
+        serde_saphyr::from_multiple(yaml).map_err(|error| ApplyError::Yaml(error.to_string()))?;
+    Ok(objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?)
+}
+
 /// The UID that manifests name of an owner whose own nobody knows before it is made: it is looked up.
 pub const UID_OF_OWNER: &str = "00000000-0000-4000-8000-000000000001";
 
-async fn apply_one(client: &Client, mut object: DynamicObject) -> Result<(), ApplyError> {
+async fn apply_one(
+    client: &Client,
+    mut object: DynamicObject,
+    dry_run: bool,
+) -> Result<(), ApplyError> {
     let types = object.types.clone().ok_or(ApplyError::Typeless)?;
     name_owners(client, &mut object).await;
     let name = object.name_any();
@@ -56,10 +76,12 @@ async fn apply_one(client: &Client, mut object: DynamicObject) -> Result<(), App
     let refused = |error| ApplyError::Refused(title.clone(), error);
     let api =
         api_of(client, &types, object.metadata.namespace.as_deref()).await.map_err(refused)?;
-    let params = PatchParams::apply("muster-testbed").force();
+    let mut params = PatchParams::apply("muster-testbed").force();
+    params.field_validation = Some(ValidationDirective::Strict);
+    params.dry_run = dry_run;
     let applied = api.patch(&name, &params, &Patch::Apply(&object)).await;
     applied.map_err(refused)?;
-    if types.kind == "CustomResourceDefinition" {
+    if types.kind == "CustomResourceDefinition" && !dry_run {
         let served = until_served(client, &object);
         let late = |_| ApplyError::NotServed(title.clone());
         tokio::time::timeout(SERVED_WITHIN, served).await.map_err(late)?;

@@ -9,6 +9,8 @@ mod apply;
 mod client;
 mod component;
 mod credentials;
+mod definitions;
+mod helm;
 mod parts;
 mod plane;
 mod ports;
@@ -21,7 +23,8 @@ mod start;
 mod until;
 mod version;
 
-pub use apply::{ApplyError, UID_OF_OWNER};
+pub use apply::{ApplyError, UID_OF_OWNER, objects};
+pub use helm::{HelmError, Release};
 pub use parts::Part;
 pub use role::Role;
 pub use setup::Setup;

@@ -7,6 +7,7 @@ use crate::testbed::Tool;
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     parts: Vec<Part>,
+    tools: Vec<Tool>,
     gates: Vec<&'static str>,
 }
 
@@ -23,6 +24,12 @@ impl Setup {
 
     pub fn with_all(self) -> Self {
         Part::ALL.into_iter().fold(self, Self::with)
+    }
+
+    /// A program that does not run all the time and that the test calls.
+    pub fn needing(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
     }
 
     /// One more feature gate, besides those of native gangs.
@@ -47,6 +54,6 @@ impl Setup {
 
     pub(super) fn tools(&self) -> impl Iterator<Item = Tool> {
         let plane = [Tool::Etcd, Tool::ApiServer];
-        plane.into_iter().chain(self.parts().map(Part::tool))
+        plane.into_iter().chain(self.parts().map(Part::tool)).chain(self.tools.iter().copied())
     }
 }

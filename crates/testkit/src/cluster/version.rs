@@ -1,5 +1,6 @@
 //! Which Kubernetes it is, and what has to be said to it about gangs.
 
+use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
@@ -40,6 +41,12 @@ impl Version {
             36 => &["v1alpha2"],
             37.. => &["v1alpha3", "v1beta1"],
         }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v1.{}.{}", self.minor, self.patch)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask testbed`: the real Kubernetes that tests run against, built from Go modules and kept under `target`.
 
 mod build;
+mod definitions;
 mod module;
 mod progress;
 
@@ -14,7 +15,7 @@ use muster_testkit::testbed::{self, Tool};
 use build::Failure;
 use module::{MODULES, Module};
 
-/// Build etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and Karpenter, those that are missing.
+/// Build etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, Karpenter and helm, those that are missing.
 ///
 /// Needs Go and a Go module proxy. Of etcd and Kubernetes, what is found in the folder `KUBEBUILDER_ASSETS` is used
 /// as it is.
@@ -36,18 +37,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let _lock = lock(&folder.join("lock"))?;
     for module in MODULES {
-        match build::bring_up_to_date(module) {
-            Ok(()) => {}
-            Err(Failure::Unavailable(why)) if args.may_skip && !testbed::is_required() => {
-                let name = module.name;
-                eprintln!(
-                    "\nSKIPPED: {name} is not built, so no test runs that needs it.\n         {why}\n"
-                );
-            }
-            Err(failure) => return Err(failure.into()),
-        }
+        settle(args, module.name, build::bring_up_to_date(module))?;
     }
-    Ok(())
+    settle(args, "a definition", definitions::bring_up_to_date())
+}
+
+/// Carries on without something that cannot be had, where that is allowed.
+fn settle(args: &Args, name: &str, outcome: Result<(), Failure>) -> anyhow::Result<()> {
+    match outcome {
+        Err(Failure::Unavailable(why)) if args.may_skip && !testbed::is_required() => {
+            eprintln!(
+                "\nSKIPPED: {name} is not there, so no test runs that needs it.\n         {why}\n"
+            );
+            Ok(())
+        }
+        outcome => Ok(outcome?),
+    }
 }
 
 /// Holds the build to one at a time, whoever started it; the lock ends with the process.
@@ -75,8 +80,13 @@ fn check() -> anyhow::Result<()> {
             println!("{:<24} {text}", program.tool.name());
         }
     }
-    if missing > 0 {
-        bail!("{missing} of {} are missing; `cargo xtask testbed` builds them", Tool::ALL.len());
+    let defined = definitions::is_current();
+    println!("{:<24} {}", "definitions", if defined { "all there" } else { "missing" });
+    if missing > 0 || !defined {
+        bail!(
+            "{missing} of {} programs are missing; `cargo xtask testbed` builds them",
+            Tool::ALL.len()
+        );
     }
     Ok(())
 }

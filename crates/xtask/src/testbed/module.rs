@@ -89,6 +89,13 @@ pub(super) const MODULES: &[Module] = &[
             (Tool::Karpenter, "kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml"),
         ],
     },
+    Module {
+        name: "helm",
+        main: "helm.sh/helm/v4",
+        programs: &[Program { tool: Tool::Helm, package: "helm.sh/helm/v4/cmd/helm" }],
+        stamps: &[("helm.sh/helm/v4/internal/version.version", str::to_owned)],
+        manifests: &[],
+    },
 ];
 
 /// One number of a version: `v1.37.1` has 1, 37 and 1.

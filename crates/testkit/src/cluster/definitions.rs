@@ -1,0 +1,23 @@
+//! Kinds of other systems, as their projects define them.
+
+use super::{Cluster, skip};
+use crate::testbed;
+
+impl Cluster {
+    /// Defines kinds of other systems by their own projects' files, such as `volcano/scheduling.volcano.sh_queues`. `None`
+    /// where these were not fetched: said aloud then, and a failure if the test bed is required.
+    ///
+    /// # Panics
+    /// If the server does not take a file.
+    pub async fn define_or_skip(&self, names: &[&str]) -> Option<()> {
+        for name in names {
+            let file = testbed::definitions().join(format!("{name}.yaml"));
+            let Ok(yaml) = std::fs::read_to_string(file) else {
+                skip::say(&format!("not fetched: {name}; `cargo xtask testbed` fetches it"));
+                return None;
+            };
+            self.apply(&yaml).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        Some(())
+    }
+}
