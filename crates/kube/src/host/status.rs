@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::Host;
 use super::gather::whole;
+use super::groups::Group;
 use super::orders::order_name;
 use super::record::{AGAIN, nodes_of, write};
 use super::ties::Tied;
@@ -158,6 +159,11 @@ impl Host {
                     self.unwritten = true; // most run before anybody reads this
                     continue;
                 }
+            }
+            let is_being_bound = |group: &Group| group.binding.is_some() && !group.was_whole;
+            if *verdict == Verdict::Running && self.groups.get(&name).is_some_and(is_being_bound) {
+                self.unwritten = true; // found in part: how many run is told when the last is there
+                continue;
             }
             let waits = matches!(verdict, Verdict::Waiting { .. } | Verdict::Provisioning { .. });
             if waits && self.now().since(gang.waits_since) < FIRST {

@@ -129,12 +129,16 @@ spec: {{minMember: {EACH}}}
         for (namespace, side) in [LEFT, RIGHT] {
             let groups = groups(cluster, namespace).await;
             let name = format!("{}-{side}", self.name);
+            let mut last = Value::Null;
             cluster
                 .until(&format!("{name} is told that it runs"), async || {
-                    let group = groups.get(&name).await.ok()?;
-                    let status = group.data.get("status")?;
-                    let runs = status["phase"] == "Running" && status["running"] == EACH;
-                    (runs && status["scheduleStartTime"].is_string()).then_some(())
+                    let status = groups.get(&name).await.ok()?.data["status"].take();
+                    if status != last {
+                        eprintln!("{name}: {status}");
+                        last = status;
+                    }
+                    let runs = last["phase"] == "Running" && last["running"] == EACH;
+                    (runs && last["scheduleStartTime"].is_string()).then_some(())
                 })
                 .await;
         }
