@@ -2,6 +2,7 @@
 
 use muster_core::gang::Phase;
 use muster_core::id::ClaimId;
+use muster_core::node::Node;
 use muster_core::order::ClaimState;
 use serde_json::{Value, json};
 
@@ -148,7 +149,7 @@ async fn a_machine_that_has_the_name_of_one_that_went_is_another() {
     let claims = stage.host.world.claims();
     assert!(matches!(claims[&ClaimId(second)].state, ClaimState::Ready(_)), "{claims:?}");
     let node = stage.host.world.node_named("shared").and_then(|node| stage.host.world.node(node));
-    assert!(node.is_some_and(|node| node.takes_more()), "{node:?}");
+    assert!(node.is_some_and(Node::takes_more), "{node:?}");
     stage.show(job("other", 1), false);
     stage.see(pod("other-0", of_job("other")));
     assert!(matches!(stage.phase(OTHER), Some(Phase::Admitted { .. })), "{:?}", stage.phase(OTHER));
