@@ -6,6 +6,7 @@ mod autoscaler;
 mod bought;
 mod chance;
 mod controller;
+mod counted;
 mod crash;
 mod definitions;
 mod dialects;
