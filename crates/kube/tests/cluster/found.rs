@@ -72,3 +72,40 @@ async fn a_gang_whose_queue_was_deleted_goes_on_as_a_gang_when_somebody_else_lea
     cluster.apply(&of_team(1)).await.expect("a pod");
     until_bound(&cluster, "pair", 2).await;
 }
+
+/// A queue of its own for those who want one.
+const QUEUE: &str = "
+apiVersion: muster.sh/v1alpha1
+kind: Queue
+metadata: {name: team}
+spec: {}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_whose_queue_was_deleted_goes_on_as_a_gang_when_somebody_else_leads() {
+    let Some(cluster) = still(1, Setup::bare()).await else { return };
+    let observer = Observer::start(cluster.client(Role::Observer).await);
+    cluster.apply(QUEUE).await.expect("a queue");
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let of_team =
+        |at: u32| member(at).replace("muster.sh/gang:", "muster.sh/queue: team, muster.sh/gang:");
+    for at in 0..2 {
+        cluster.apply(&of_team(at)).await.expect("a pod");
+    }
+    until_bound(&cluster, "pair", 2).await;
+    controller.kill();
+    let client = cluster.client(Role::Admin).await;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("muster.sh", "v1alpha1", "Queue"));
+    let queues: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    queues.delete("team", &DeleteParams::default()).await.expect("gone");
+    let pods: Api<Pod> = Api::namespaced(client, "default");
+    pods.delete("pair-1", &DeleteParams::default().grace_period(0)).await.expect("gone");
+    cluster.apply(&gang("rival", "min: 1", 1, 8, "")).await.expect("a gang");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    until_told(&cluster, "rival", |status| status["phase"] == "Waiting").await;
+    assert_eq!(bound_of(&cluster, "rival").await, 0);
+    // Its seat is kept, and whoever is made in its place finds it. The queue takes nobody else.
+    cluster.apply(&of_team(1)).await.expect("a pod");
+    until_bound(&cluster, "pair", 2).await;
+    assert_eq!(observer.findings().await, Vec::<String>::new());
+}
