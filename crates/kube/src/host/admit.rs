@@ -13,6 +13,7 @@ use muster_core::time::Span;
 use super::gangs::Standing;
 use super::orders::parts;
 use super::record::AGAIN;
+use super::ties::Pull;
 use super::{Host, Told};
 use crate::hands::{Hands, Pauses, Said};
 use crate::objects::SENT_AWAY;
@@ -51,7 +52,7 @@ impl Host {
         let mut told = Vec::new();
         // Those whose volumes are made for a node go there; the others take what is left.
         let wishes = standing.free.iter().map(|key| (key, self.told_to(name, key)));
-        let mut wishes: Vec<(&Key, Option<(Arc<str>, bool)>)> = wishes.collect();
+        let mut wishes: Vec<(&Key, Option<Pull>)> = wishes.collect();
         wishes.sort_by_key(|(key, wish)| (wish.is_none(), group.rank(key)));
         for (key, wish) in wishes {
             let Some(role) = group.roles.get(key) else { continue };
@@ -61,10 +62,10 @@ impl Host {
             let Some(seats) = open.get_mut(role).filter(|seats| !seats.is_empty()) else {
                 continue;
             };
-            let there = |wish: &(Arc<str>, bool)| seats.iter().position(|seat| *seat == wish.0);
+            let there = |wish: &Pull| seats.iter().position(|seat| *seat == wish.node);
             let at = match (wish.as_ref().and_then(there), wish) {
                 (Some(at), _) => at,
-                (None, Some((_, true))) => continue, // elsewhere its volume is out of reach
+                (None, Some(Pull { must: true, .. })) => continue, // elsewhere its volume is out of reach
                 (None, _) => 0,
             };
             told.push((key.clone(), seats.remove(at)));

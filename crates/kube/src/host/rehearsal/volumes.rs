@@ -10,6 +10,7 @@ use super::Rehearsal;
 use super::cases::{TRAIN, on};
 use super::objects::{alone, job, node, of_job, pod};
 use super::seats::{seats, told};
+use crate::host::ties::Choosing;
 use crate::host::{Config, Told};
 
 const HOST: &str = "kubernetes.io/hostname";
@@ -110,7 +111,7 @@ fn places(stage: &Rehearsal, gang: &str) -> Vec<String> {
 /// The volumes that were chosen for claims.
 fn chosen(stage: &Rehearsal, gang: &str) -> BTreeMap<String, String> {
     let choosing = stage.host.groups.get(gang).and_then(|group| group.choosing.as_ref());
-    choosing.map(|choosing| choosing.chosen()).unwrap_or_default()
+    choosing.map(Choosing::chosen).unwrap_or_default()
 }
 
 #[tokio::test]

@@ -52,6 +52,14 @@ impl Choosing {
     }
 }
 
+/// The node that volumes of a pod draw it to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Pull {
+    pub(in super::super) node: Arc<str>,
+    /// Whether they cannot be reached from any other.
+    pub(in super::super) must: bool,
+}
+
 /// A claim that waits for its pod, whose node is known.
 struct Wish {
     claim: String,
@@ -70,11 +78,11 @@ struct Claims {
 }
 
 impl Host {
-    /// The node that a pod's volumes are on, or are made for, if that is one, and whether it must go there.
-    pub(in super::super) fn told_to(&self, gang: &str, key: &str) -> Option<(Arc<str>, bool)> {
+    /// The node that a pod's volumes are on, or are made for, if that is one.
+    pub(in super::super) fn told_to(&self, gang: &str, key: &str) -> Option<Pull> {
         let chosen = self.groups.get(gang).and_then(|group| group.choosing.as_ref());
         if let Some(node) = chosen.and_then(|chosen| chosen.pods.get(key)) {
-            return Some((node.clone(), false));
+            return Some(Pull { node: node.clone(), must: false });
         }
         let pod = self.mirror.pods.get(key)?;
         let shop = Shop { host: self, gang };
@@ -83,9 +91,10 @@ impl Host {
             if let Claim::Has(volume) | Claim::Keeps(volume) = stands(claim, &shop) {
                 let home = self.ties.disks.get(volume)?.home.as_ref()?;
                 let node = shop.nodes_called(home).into_iter().next();
-                return Some((node.unwrap_or_else(|| home.clone()), true));
+                return Some(Pull { node: node.unwrap_or_else(|| home.clone()), must: true });
             }
-            annotation(claim, SELECTED_NODE).map(|node| (node.into(), false))
+            let selected = annotation(claim, SELECTED_NODE)?;
+            Some(Pull { node: selected.into(), must: false })
         };
         claims(pod).iter().find_map(told)
     }

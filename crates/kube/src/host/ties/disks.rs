@@ -104,17 +104,13 @@ fn list<K: Ord>(
     name: &Arc<str>,
     is_there: bool,
 ) {
-    let mut list = match lists.entry(key) {
-        Entry::Vacant(_) if !is_there => return,
-        Entry::Vacant(new) => new.insert_entry(BTreeSet::new()),
-        Entry::Occupied(list) => list,
-    };
-    match is_there {
-        true => drop(list.get_mut().insert(name.clone())),
-        false => drop(list.get_mut().remove(name)),
-    }
-    if list.get().is_empty() {
-        list.remove();
+    if is_there {
+        lists.entry(key).or_default().insert(name.clone());
+    } else if let Entry::Occupied(mut list) = lists.entry(key) {
+        list.get_mut().remove(name);
+        if list.get().is_empty() {
+            list.remove();
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl Host {
             match let_go(&hands, &volumes, seen, &keeper).await {
                 Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
                 Err(said) => {
-                    tracing::warn!(claim = keeper.claim, %said, "its volume is not let go")
+                    tracing::warn!(claim = keeper.claim, %said, "its volume is not let go");
                 }
             }
         });

@@ -36,7 +36,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use attach::Limits;
-pub(super) use choose::Choosing;
+pub(super) use choose::{Choosing, Pull};
 use disks::Disks;
 pub(crate) use tied::{Tied, nowhere};
 use tokens::Tokens;
