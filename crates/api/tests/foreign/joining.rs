@@ -83,8 +83,11 @@ fn united(groups: &[(&str, Terms, &[&str])]) -> String {
     format!("{first}\n{}", shown(&Ok(gang)))
 }
 
-fn check(cases: &[(&str, &[(&str, Terms, &[&str])])]) -> String {
-    let one = |(case, groups): &(&str, &[(&str, Terms, &[&str])])| {
+/// A case by name: groups with what they say and their members.
+type Case<'a> = (&'a str, &'a [(&'a str, Terms, &'a [&'a str])]);
+
+fn check(cases: &[Case<'_>]) -> String {
+    let one = |(case, groups): &Case<'_>| {
         format!("{case}\n    {}\n", united(groups).replace('\n', "\n    "))
     };
     cases.iter().map(one).collect()

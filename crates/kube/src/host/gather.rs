@@ -271,7 +271,7 @@ impl Host {
         };
         let mut terms = by_object;
         for key in pods.iter().take(1) {
-            let Some(pod) = self.mirror.pods.get(*key) else { continue };
+            let Some(pod) = self.mirror.pods.get(key) else { continue };
             let (labels, annotations) = marks(pod);
             let said = dialects::pod_terms(dialect, labels, annotations).map_err(wrong)?;
             terms = match dialect {
@@ -347,7 +347,7 @@ impl Host {
     /// A gang's priority: what its group says, or what the API server has written on its pods.
     pub(super) fn priority(&self, pods: &[&Key], terms: &Terms) -> i32 {
         let of_pods = || {
-            let pods = pods.iter().filter_map(|key| self.mirror.pods.get(*key));
+            let pods = pods.iter().filter_map(|key| self.mirror.pods.get(key));
             pods.filter_map(|pod| pod.spec.priority).max()
         };
         self.priority_of(terms).or_else(of_pods).unwrap_or(0)

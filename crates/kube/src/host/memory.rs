@@ -99,7 +99,7 @@ impl Host {
             let uid = pool.metadata.uid.clone()?;
             Some(json!([{"apiVersion": "muster.sh/v1alpha1", "kind": "Pool", "name": pool.name_any(), "uid": uid}]))
         });
-        let object = written(&note, owner);
+        let object = written(&note, owner.as_ref());
         self.memory.written.insert(note.name.clone(), note.data);
         let (hands, notes, name) = (self.hands.clone(), self.notes(), note.name);
         self.lanes.write(&lane, async move {
@@ -207,7 +207,7 @@ fn read_demand(data: &BTreeMap<String, String>) -> Result<PastDemand, String> {
 }
 
 /// The object of a note.
-fn written(note: &Note, owner: Option<Value>) -> Value {
+fn written(note: &Note, owner: Option<&Value>) -> Value {
     let mut labels = json!({ABOUT: if note.pool.is_some() { "demand" } else { "all" }});
     if let Some(pool) = &note.pool {
         labels[POOL] = json!(pool);

@@ -219,10 +219,10 @@ async fn groups_that_name_each_other_start_together_or_not_at_all() {
         pair.waits(&cluster, "Unschedulable").await;
         let gang = joint_gangs(&cluster).await.pop().expect("it is taken in");
         assert_eq!(gang.data["spec"]["roles"].as_array().map(Vec::len), Some(2));
-        for _ in 0..nodes {
-            cluster.apply(&node(&format!("n{nodes}"))).await.expect("a node");
-            nodes += 1;
+        for at in nodes..2 * nodes {
+            cluster.apply(&node(&format!("n{at}"))).await.expect("a node");
         }
+        nodes *= 2;
         pair.until_bound(&cluster).await;
         if pair.objects {
             pair.is_told_to_run(&cluster).await;

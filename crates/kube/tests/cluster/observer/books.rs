@@ -44,7 +44,7 @@ impl Books {
         match kind {
             Kind::Pod => {
                 let Ok(pod) = object.try_parse() else { return };
-                self.pod(key, pod, is_there, now);
+                self.pod(&key, pod, is_there, now);
             }
             Kind::Node => {
                 let Ok(node) = object.try_parse() else { return };
@@ -84,24 +84,24 @@ impl Books {
         self.look(now);
     }
 
-    fn pod(&mut self, key: String, pod: Pod, is_there: bool, now: Moment) {
-        let was_bound = self.seen.pods.get(&key).is_some_and(|pod| node_of(pod).is_some());
+    fn pod(&mut self, key: &str, pod: Pod, is_there: bool, now: Moment) {
+        let was_bound = self.seen.pods.get(key).is_some_and(|pod| node_of(pod).is_some());
         if !is_there {
-            self.seen.pods.remove(&key);
-            self.seen.gated.remove(&key);
+            self.seen.pods.remove(key);
+            self.seen.gated.remove(key);
             return;
         }
         if has_gate(&pod) {
-            self.seen.gated.insert(key.clone());
+            self.seen.gated.insert(key.to_owned());
         }
         if is_sent_away(&pod) {
             let gang = pod.labels().get(GANG).cloned().unwrap_or_default();
             self.sent_away.entry(gang).or_default().extend(pod.uid());
         }
         let node = node_of(&pod).filter(|_| !was_bound).map(str::to_owned);
-        self.seen.pods.insert(key.clone(), pod);
+        self.seen.pods.insert(key.to_owned(), pod);
         if let Some(node) = node {
-            self.bound(&key, &node, now);
+            self.bound(key, &node, now);
         }
     }
 

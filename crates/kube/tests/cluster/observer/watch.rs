@@ -111,15 +111,19 @@ impl Observer {
         let began = Instant::now();
         loop {
             let behind = self.behind().await;
-            let mut notes = self.notes();
-            notes.books.look(Moment::now());
-            if behind.is_none() && notes.books.is_settled() {
-                return notes.books.findings();
+            if let Some(findings) = self.settled().filter(|_| behind.is_none()) {
+                return findings;
             }
-            drop(notes);
             assert!(began.elapsed() < BEHIND, "the observer has not seen {behind:?}");
             tokio::time::sleep(EVERY).await;
         }
+    }
+
+    /// Everything that was not as promised, if no doubt is open.
+    fn settled(&self) -> Option<Vec<String>> {
+        let mut notes = self.notes();
+        notes.books.look(Moment::now());
+        notes.books.is_settled().then(|| notes.books.findings())
     }
 
     /// Something that is there as nobody has seen it yet.
