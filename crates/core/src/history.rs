@@ -1,9 +1,8 @@
 //! History: how long the gangs of each user really ran. What a user's next gang will take is guessed from it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -37,7 +36,7 @@ const UPPER_EVERY: u32 = 25;
 /// Latest runs by user.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    by_user: FxHashMap<Arc<str>, VecDeque<Run>>,
+    by_user: BTreeMap<Arc<str>, VecDeque<Run>>,
     /// Square roots of the shares of their estimates that the latest runs took, in thousandths; and their sum.
     shares: VecDeque<u32>,
     shares_sum: u64,
