@@ -110,11 +110,11 @@ impl Host {
             {
                 said = hands.create(&notes, &new).await.map(drop);
             }
-            if let Err(said) = said.or_else(|said| match said {
-                Said::NotLeader => Ok(()),
-                said => Err(said),
-            }) {
-                tracing::warn!(name = &*name, %said, "what was learnt is not written down");
+            match said {
+                Ok(()) | Err(Said::NotLeader) => {}
+                Err(said) => {
+                    tracing::warn!(name = &*name, %said, "what was learnt is not written down");
+                }
             }
         });
     }
