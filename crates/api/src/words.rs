@@ -249,6 +249,7 @@ pub fn rollback(world: &World, reason: RollbackReason) -> String {
         RollbackReason::NodeUnsuitable(_) => "a node is not where or what was asked for".to_owned(),
         RollbackReason::NodeLost(_) => "a node it counted on is gone".to_owned(),
         RollbackReason::WayClosed => "somebody could not make way after all".to_owned(),
+        RollbackReason::NotWritten => "it could not be written down".to_owned(),
         RollbackReason::NotNeeded => "it fits on nodes that have become free".to_owned(),
         RollbackReason::GangGone => "the gang was cancelled".to_owned(),
     }

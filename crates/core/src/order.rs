@@ -204,6 +204,8 @@ pub enum RollbackReason {
     GangGone,
     /// Somebody who was to make way for it cannot any more.
     WayClosed,
+    /// It could not be written down, so nothing of it was done.
+    NotWritten,
     /// The gang fits on what has become free since: it starts there, and nobody is to blame.
     NotNeeded,
 }

@@ -9,6 +9,9 @@ use muster_api::figures::span;
 use muster_core::time::Span;
 use serde_json::Value;
 
+use crate::host::GROUPS;
+use crate::watch::key_of;
+
 /// So many names are offered instead of one that is not there.
 const OFFERED: usize = 5;
 
@@ -55,13 +58,15 @@ pub struct Known {
     pub lines: Vec<String>,
 }
 
-/// What is known of the gangs of that name. One is enough of it: `train` for `train.job`, and a pod's for its gang's.
+/// What is known of the gangs of that name. One is enough of it: `train` for `train.job`, and a pod's for its gang's. Groups
+/// that start together are one gang, which is found by the name of each of them, also where it is in another namespace.
 ///
 /// # Errors
 /// When the cluster does not say.
 pub async fn why(client: Client, namespace: &str, name: &str) -> Result<Vec<Known>, CannotSay> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("muster.sh", "v1alpha1", "Gang"));
     let gangs: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
+    let everywhere: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let all = match gangs.list(&ListParams::default()).await {
         Ok(all) => all.items,
         Err(kube::Error::Api(status)) if status.code == 404 => return Err(CannotSay::NotInstalled),
@@ -69,11 +74,21 @@ pub async fn why(client: Client, namespace: &str, name: &str) -> Result<Vec<Know
     };
     let meant = |gang: &&DynamicObject| {
         let own = gang.name_any();
-        own == name || own.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+        let is_named =
+            own == name || own.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        is_named || is_of_group(gang, namespace, name)
     };
-    let found: Vec<Known> = all.iter().filter(meant).map(|gang| known(namespace, gang)).collect();
+    let found: Vec<Known> = all.iter().filter(meant).map(known).collect();
     if !found.is_empty() {
         return Ok(found);
+    }
+    // Whoever may not look into other namespaces is not told of gangs there.
+    if let Ok(elsewhere) = everywhere.list(&ListParams::default()).await {
+        let joined = elsewhere.items.iter().filter(|gang| is_of_group(gang, namespace, name));
+        let found: Vec<Known> = joined.map(known).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
     }
     let pods: Api<Pod> = Api::namespaced(client, namespace);
     let pods = pods.list(&ListParams::default()).await?.items;
@@ -94,8 +109,16 @@ fn speaks_of(pod: &Pod, name: &str) -> bool {
     waits && (owned || marks.any(|mark| mark == name))
 }
 
-fn known(namespace: &str, gang: &DynamicObject) -> Known {
-    let name = format!("{namespace}/{}", gang.name_any());
+/// Whether a gang is of several groups, of which this is one.
+fn is_of_group(gang: &DynamicObject, namespace: &str, name: &str) -> bool {
+    let listed = gang.annotations().get(GROUPS);
+    let groups = listed.and_then(|all| serde_json::from_str::<Vec<String>>(all).ok());
+    let is_it = |group: &String| group.split_once('/') == Some((namespace, name));
+    groups.is_some_and(|groups| groups.iter().any(is_it))
+}
+
+fn known(gang: &DynamicObject) -> Known {
+    let name = key_of(gang);
     let status = gang.data.get("status").cloned().unwrap_or_default();
     let said: GangStatus = serde_json::from_value(status.clone()).unwrap_or_default();
     Known { lines: lines(&name, &said, Timestamp::now()), name, status }

@@ -192,6 +192,7 @@ fn words(reason: Cause) -> &'static str {
         Cause::NodeUnsuitable => "a node that did not suit",
         Cause::GangGone => "a gang that was cancelled",
         Cause::WayClosed => "somebody could not make way after all",
+        Cause::NotWritten => "an order that could not be written down",
         Cause::NotNeeded => "the gang fitted on nodes that had become free",
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::World;
+use crate::constraint::Constraints;
 use crate::device::DeviceSet;
 use crate::event::{Refusal, Sitting, Stale};
 use crate::gang::{Gang, GangSpec, Phase, Seat};
@@ -15,6 +16,7 @@ use crate::health::Record;
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, QueueIdx, SigIdx};
 use crate::order::{ClaimState, MakesWay};
 use crate::queue::Usage;
+use crate::resource::TOKEN;
 use crate::signature::Signature;
 use crate::state::NodeState;
 use crate::time::Time;
@@ -278,6 +280,34 @@ impl World {
         self.list_end(id);
         self.broken.remove(&id);
         Ok(())
+    }
+
+    /// Whether there is room for more members of a gang where they were told to go, beside all who are known to be
+    /// somewhere. What they may do there, and tokens, which are the host's own count of that, are not looked at.
+    pub fn is_room_for(&self, id: GangId, sitting: &[Sitting]) -> bool {
+        let Some(gang) = self.gang(id) else { return false };
+        let mut roles = gang.spec.roles.clone();
+        for role in &mut roles {
+            role.constraints = Constraints::default();
+            role.request.amounts.retain(|name, _| !name.starts_with(TOKEN));
+        }
+        let kinds = self.kinds_of(&roles);
+        let mut states: BTreeMap<NodeIdx, NodeState> = BTreeMap::new();
+        sitting.iter().filter(|one| one.members > 0).all(|one| {
+            let is_known = self.node(one.node).is_some() && !self.row(one.node).cramped;
+            let kind = kinds.get(usize::from(one.role)).filter(|_| is_known);
+            kind.is_some_and(|signature| {
+                let members = u32::from(one.members);
+                let state = states
+                    .entry(one.node)
+                    .or_insert_with(|| self.states.get(self.row(one.node).state).clone());
+                let fits = signature.times_fits(state) >= members;
+                if fits {
+                    state.fill(signature, members);
+                }
+                fits
+            })
+        })
     }
 
     /// Seats for members of these kinds on what a gang has and what is free; `None` when there is not enough of that.

@@ -294,6 +294,7 @@ impl World {
             RollbackReason::NodeLost(_)
             | RollbackReason::GangGone
             | RollbackReason::WayClosed
+            | RollbackReason::NotWritten
             | RollbackReason::NotNeeded => Vec::new(),
         };
         blamed.sort_unstable();

@@ -176,9 +176,27 @@ impl Hands {
         K: Clone + Debug + DeserializeOwned + Resource,
     {
         let params = PatchParams::default();
+        self.write_to_this(api, name, uid, || api.patch(name, &params, patch)).await
+    }
+
+    /// Writes to this object by a request that says its uid, and to no other that came later and has its name.
+    ///
+    /// # Errors
+    /// With [`Said::Conflict`] when it is another by now.
+    pub(crate) async fn write_to_this<K, F>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        uid: &str,
+        request: impl Fn() -> F,
+    ) -> Result<(), Said>
+    where
+        K: Clone + Debug + DeserializeOwned + Resource,
+        F: Future<Output = kube::Result<K>>,
+    {
         let mut pauses = Pauses::new();
         loop {
-            let why = match self.ask(|| api.patch(name, &params, patch)).await {
+            let why = match self.ask(&request).await {
                 Ok(_) => return Ok(()),
                 Err(Said::Conflict(why)) => why,
                 Err(said) => return Err(said),

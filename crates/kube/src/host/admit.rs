@@ -10,6 +10,7 @@ use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 use muster_core::time::Span;
 
+use super::denied::refusal;
 use super::gangs::Standing;
 use super::orders::parts;
 use super::record::AGAIN;
@@ -101,8 +102,8 @@ impl Host {
         group.binding = begun.filter(|_| waits);
     }
 
-    /// Gangs that are bound in part for too long start over as a whole: a member was removed by hand and nobody makes
-    /// another, one is refused again and again, or its node does not come back.
+    /// Gangs that have their seats and are not bound, or bound in part, for too long start over as a whole: a member was
+    /// removed by hand and nobody makes another, its node does not come back, or the server refuses what is asked of it.
     pub(super) fn tire_of_binding(&mut self) {
         let patience = Duration::from_millis(self.config.bind_patience.0);
         let late = |name: &&Arc<str>| {
@@ -113,7 +114,8 @@ impl Host {
         for name in late {
             self.groups.get_mut(&name).expect("just seen").binding = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
-            tracing::warn!(gang = &*name, "only part of it could be bound: starts over");
+            tracing::warn!(gang = &*name, "not all of it could be bound: starts over");
+            self.put_off(&name);
             self.stop(id, StopReason::Moved);
         }
     }
@@ -129,7 +131,8 @@ impl Host {
                 tracing::info!(pod = &*key, node = &*node, %said, "not bound");
                 // What speaks against it will be seen; what will not be seen must not be tried in a loop.
                 tokio::time::sleep(AGAIN).await;
-                let _ = told.send(Told::NotBound { gang, pod: key, uid });
+                let why = refusal(&said);
+                let _ = told.send(Told::NotBound { gang, pod: key, uid, why });
             }
         });
     }
@@ -212,7 +215,7 @@ async fn delete(
 ) -> Result<(), Said> {
     let (namespace, name) = parts(key);
     let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
-    let condition = serde_json::json!({"status": {"conditions": [{
+    let condition = serde_json::json!({"metadata": {"uid": uid}, "status": {"conditions": [{
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
@@ -220,7 +223,7 @@ async fn delete(
         "lastTransitionTime": jiff::Timestamp::now().to_string(),
     }]}});
     let (params, patch) = (PatchParams::default(), Patch::Strategic(condition));
-    hands.settle(|| pods.patch_status(name, &params, &patch)).await?;
+    hands.write_to_this(&pods, name, uid, || pods.patch_status(name, &params, &patch)).await?;
     if is_counted {
         let patch = serde_json::json!({"metadata": {
             "uid": uid,

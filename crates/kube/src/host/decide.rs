@@ -9,7 +9,7 @@ use muster_core::Event;
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, OrderId};
 use muster_core::order::RollbackReason;
-use muster_core::plan::{Action, ActionGroup, Plan};
+use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_plan::plan;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
@@ -17,6 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::errands::{self, Asking};
 use super::gangs::is_single;
 use super::orders::{order_name, written};
+use super::record::AGAIN;
 use super::requisitions::{Writing, ask_autoscaler};
 use super::{Host, Told};
 use crate::hands::{Hands, Said};
@@ -53,13 +54,17 @@ impl Host {
         self.tally.targets = plan.targets.iter().copied().collect();
     }
 
-    /// Does everything in a group, or nothing of it. Whether anything was done.
+    /// Does everything in a group, or nothing of it, but for what waits for its order to be written: the planner says that
+    /// again. Whether anything was done.
     fn carry_out(&mut self, group: &ActionGroup) -> bool {
         if !group.actions.iter().all(|action| self.can(action)) {
             return false;
         }
         let mut done = false;
         for action in &group.actions {
+            if self.waits_for_its_order(action) {
+                continue;
+            }
             if !self.happened(&Event::Decided(action.clone())) {
                 return done;
             }
@@ -100,6 +105,19 @@ impl Host {
             return true;
         }
         self.ties_hold(&name, *id) && (!minds || self.volumes_are_left(&name, &nodes))
+    }
+
+    /// Whether somebody is told to make way for an order that is not written down yet. Nobody is disturbed for one that the
+    /// server then refuses.
+    fn waits_for_its_order(&self, action: &Action) -> bool {
+        use StopReason::{Moved, Preempted, Reclaimed, Rotated};
+        let (Action::Resize { gang, .. }
+        | Action::Stop { gang, reason: Preempted(_) | Reclaimed(_) | Rotated(_) | Moved }) = action
+        else {
+            return false;
+        };
+        let order = self.world.makes_way_for(*gang);
+        order.is_some_and(|order| self.unwritten_orders.contains(&order))
     }
 
     /// Whether what a gang is tied to is still as the planner was told. If not it is told now, and decides again: others
@@ -146,7 +164,7 @@ impl Host {
             Action::Admit { gang, .. } => self.admit(*gang),
             Action::Order(spec) => self.place(spec.id, spec.gang),
             Action::RollBack { order, reason } => {
-                self.tell_of_rollback(*order, *reason);
+                self.tell_of_rollback(*order, *reason, "");
                 self.close(*order, "RolledBack");
             }
             Action::TopUp { order, .. } => self.rewrite(*order),
@@ -167,11 +185,14 @@ impl Host {
         }
     }
 
-    /// Why an order was given up, which its object does not live to say.
-    fn tell_of_rollback(&mut self, order: OrderId, reason: RollbackReason) {
+    /// Why an order was given up, which its object does not live to say, and what the server said of it if it did.
+    fn tell_of_rollback(&mut self, order: OrderId, reason: RollbackReason, said: &str) {
         let whose = self.orders_of.iter().find(|(_, of)| **of == order);
         let Some(name) = whose.map(|(name, _)| name.clone()) else { return };
-        let why = words::rollback(&self.world, reason);
+        let mut why = words::rollback(&self.world, reason);
+        if !said.is_empty() {
+            why = format!("{why}: {said}");
+        }
         let action = format!("RollBack{}", order.0);
         self.cry(&name, EventType::Warning, ("OrderRolledBack", &action), &why);
     }
@@ -206,6 +227,9 @@ impl Host {
         let Some(order) = self.world.orders().get(&id) else { return };
         let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
         let claims: Vec<ClaimId> = order.spec.claims.iter().map(|(claim, _)| *claim).collect();
+        if !order.after.is_empty() {
+            self.unwritten_orders.insert(id);
+        }
         let asked = self.what_to_ask(&claims, Some(id));
         if let Some(gang) = self.world.gang(gang) {
             self.orders_of.insert(gang.spec.name.clone(), id);
@@ -223,16 +247,36 @@ impl Host {
             let written = hands.create(&orders, &object).await;
             match written {
                 Ok(_) | Err(Said::Exists) => {
+                    let _ = told.send(Told::OrderWritten(id));
                     // The order may be closed however long its claims take.
                     tokio::spawn(async move { asked.ask(&hands, &told).await });
                 }
+                Err(Said::NotLeader) => {}
                 Err(said) => {
-                    for claim in asked.claims() {
-                        let _ = told.send(Told::ClaimRefused(claim, format!("its order: {said}")));
-                    }
+                    // However often it is tried, it is not tried faster.
+                    tokio::time::sleep(AGAIN).await;
+                    let (claims, why) = (asked.claims(), said.to_string());
+                    let _ = told.send(Told::OrderNotWritten { order: id, claims, why });
                 }
             }
         });
+    }
+
+    /// An order that the server does not take is none: nothing was asked for, and nobody was told to make way. The gang
+    /// tries again as after any order that failed.
+    fn was_not_written(&mut self, id: OrderId, claims: &[ClaimId], why: &str) {
+        self.unwritten_orders.remove(&id);
+        let reason = RollbackReason::NotWritten;
+        if self.happened(&Event::Decided(Action::RollBack { order: id, reason })) {
+            self.tell_of_rollback(id, reason, why);
+            self.close(id, "RolledBack");
+        }
+        let known = self.world.claims();
+        let is_nobodys =
+            |id: &&ClaimId| known.get(id).is_some_and(|one| one.order.is_none() && !one.releasing);
+        for id in claims.iter().filter(is_nobodys).copied().collect::<Vec<_>>() {
+            self.happened(&Event::ClaimGone(id));
+        }
     }
 
     /// An order's claims have changed: written down, and what is new is asked for.
@@ -353,11 +397,13 @@ impl Host {
                 if let Some(group) = self.groups.get_mut(&gang) {
                     group.recording = group.recording.saturating_sub(1);
                     group.recorded |= group.recording == 0 && has_seats;
+                    group.binding = None;
                     self.call_members(&gang);
                     self.follow(&gang);
                 }
             }
-            Told::NotRecorded(gang) => {
+            Told::NotRecorded { gang, why } => {
+                self.was_denied(&gang, why);
                 if let Some(group) = self.groups.get_mut(&gang) {
                     group.recording = group.recording.saturating_sub(1);
                 }
@@ -374,6 +420,7 @@ impl Host {
                 self.dirty.gangs.insert(gang);
             }
             Told::Unwritten(gang) => self.unwrite(&gang),
+            Told::PodUntold(pod) => self.unwrite_pod(&pod),
             Told::NotMade { gang, pod, why } => self.was_not_made(gang, &pod, why),
             // Of one that came later and has its name nothing is known.
             Told::NotSentAway { gang, pod, uid } => {
@@ -383,7 +430,8 @@ impl Host {
                     self.dirty.gangs.insert(gang);
                 }
             }
-            Told::NotBound { gang, pod, uid } => {
+            Told::NotBound { gang, pod, uid, why } => {
+                self.was_denied(&gang, why);
                 let group = self.groups.get_mut(&gang).filter(|_| self.mirror.is_pod(&pod, &uid));
                 if let Some(group) = group {
                     group.assigned.remove(&pod);
@@ -396,6 +444,13 @@ impl Host {
                     group.told_suspend = None;
                     self.dirty.gangs.insert(gang);
                 }
+            }
+            Told::OrderWritten(order) => {
+                // Those who make way for it can be told now.
+                self.changed |= self.unwritten_orders.remove(&order);
+            }
+            Told::OrderNotWritten { order, claims, why } => {
+                self.was_not_written(order, &claims, &why);
             }
             Told::ClaimRefused(claim, why) => {
                 tracing::warn!(claim = claim.0, why, "a claim was refused");

@@ -127,6 +127,7 @@ impl Host {
         let group = self.groups.get(name).expect("just seen");
         let mut gathered = self.gather(group)?;
         self.name_tokens(name, &mut gathered);
+        self.leave_alone(name, &mut gathered);
         Ok(gathered)
     }
 
@@ -400,6 +401,7 @@ impl Host {
     fn may_have_started(&mut self, name: &Arc<str>, id: GangId) {
         if self.is_whole(name, id) {
             self.happened(&Event::GangStarted(id));
+            self.groups.get_mut(name).expect("followed").denied = None;
         }
     }
 
@@ -447,6 +449,7 @@ impl Host {
                 group.spec = None;
             }
             self.write_off(name);
+            self.may_be_left_alone(name);
             return;
         }
         if held.is_some() {

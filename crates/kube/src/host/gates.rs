@@ -19,6 +19,7 @@ use muster_core::topology::HOSTNAME;
 use serde_json::{Value, json};
 
 use super::admit::bind;
+use super::denied::refusal;
 use super::orders::parts;
 use super::record::AGAIN;
 use super::{Host, Told};
@@ -48,7 +49,8 @@ impl Host {
             if let Err(said) = done {
                 tracing::info!(pod = &*key, node = &*node, %said, "not let go");
                 tokio::time::sleep(AGAIN).await;
-                let _ = told.send(Told::NotBound { gang, pod: key, uid });
+                let why = refusal(&said);
+                let _ = told.send(Told::NotBound { gang, pod: key, uid, why });
             }
         });
     }

@@ -9,6 +9,7 @@ use muster_core::event::Refusal;
 use muster_core::gang::GangSpec;
 use rustc_hash::FxHashMap;
 
+use super::denied::Denied;
 use super::ties::{Choosing, Tied};
 use crate::intake::Origin;
 use crate::shelf::Key;
@@ -68,6 +69,8 @@ pub(super) struct Group {
     pub(super) is_unlike: bool,
     /// Since when it is being bound and not whole.
     pub(super) binding: Option<Instant>,
+    /// What the server has against it being bound.
+    pub(super) denied: Option<Denied>,
     /// Whether it was whole since it has its seats.
     pub(super) was_whole: bool,
     /// Whether what the World was told is made of what its Job will be, and not of pods.
@@ -111,6 +114,7 @@ impl Group {
             is_held_back: false,
             is_unlike: false,
             binding: None,
+            denied: None,
             was_whole: false,
             imagined: false,
             absent: 0,

@@ -25,7 +25,7 @@ use crate::objects::Pod;
 use crate::shelf::{Key, Moved};
 
 /// The groups that a gang was made of, on its object.
-pub(super) const GROUPS: &str = "muster.sh/groups";
+pub(crate) const GROUPS: &str = "muster.sh/groups";
 
 /// Groups as they are listed there.
 pub(super) fn listed(groups: &[GroupRef]) -> String {

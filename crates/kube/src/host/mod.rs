@@ -8,7 +8,9 @@ mod admit;
 mod away;
 mod beyond;
 mod claims;
+mod clock;
 mod decide;
+mod denied;
 mod errands;
 mod events;
 mod gangs;
@@ -51,7 +53,6 @@ mod turn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use kube::Client;
 use muster_core::id::{ClaimId, GangId, OrderId};
 use muster_core::node::NodeSpec;
@@ -69,10 +70,12 @@ use crate::mirror::Mirror;
 use crate::shelf::Key;
 use accepted::Refused;
 use beyond::Beyond;
+use clock::Clock;
 use errands::Errands;
 use events::Crier;
 use groups::Groups;
 use idle::Idle;
+pub(crate) use joined::GROUPS;
 use lanes::Lanes;
 use memory::Memory;
 use objects::{KnownPool, Sources};
@@ -89,24 +92,30 @@ use ties::Ties;
 pub(crate) enum Told {
     /// Where a gang's members go is written down.
     Recorded(Arc<str>),
-    /// Where a gang's members go could not be written down.
-    NotRecorded(Arc<str>),
+    /// Where a gang's members go could not be written down, and what the server has against it if that is why.
+    NotRecorded { gang: Arc<str>, why: Option<String> },
     /// The members that a gang's owner was asked for may have had time enough.
     Called(Arc<str>),
     /// A gang that nothing came of may be looked at again.
     Later(Arc<str>),
     /// What is said of a gang could not be written down.
     Unwritten(Arc<str>),
-    /// A pod could not be bound as it was told.
-    NotBound { gang: Arc<str>, pod: Key, uid: String },
+    /// A pod could not be bound as it was told, and what the server has against it if that is why.
+    NotBound { gang: Arc<str>, pod: Key, uid: String, why: Option<String> },
     /// A volume could not be kept for a claim of a gang.
     NotKept { gang: Arc<str>, claim: String },
+    /// A pod could not be told why it waits.
+    PodUntold(Key),
     /// A member of a Gang with templates could not be made.
     NotMade { gang: Arc<str>, pod: Key, why: String },
     /// A pod could not be sent away.
     NotSentAway { gang: Arc<str>, pod: Key, uid: String },
     /// A Job could not be suspended, or let run.
     JobDeaf(Arc<str>),
+    /// An order is written down: those who make way for it may be told.
+    OrderWritten(OrderId),
+    /// An order could not be written down, so these claims of it were not asked for.
+    OrderNotWritten { order: OrderId, claims: Vec<ClaimId>, why: String },
     /// A claim was refused, or is gone already.
     ClaimRefused(ClaimId, String),
     /// There was nothing to release any more.
@@ -126,6 +135,7 @@ struct Dirty {
 
 pub(crate) struct Host {
     config: Config,
+    clock: Clock,
     mirror: Mirror,
     sources: Sources,
     world: World,
@@ -138,6 +148,8 @@ pub(crate) struct Host {
     requisitions: Requisitions,
     /// The order that assembles for each gang.
     orders_of: BTreeMap<Arc<str>, OrderId>,
+    /// Orders that others make way for and that are not written down yet.
+    unwritten_orders: BTreeSet<OrderId>,
     errands: Errands,
     verdicts: Vec<(GangId, Verdict)>,
     /// When those that hold a start time are to start.
@@ -182,6 +194,7 @@ impl Host {
         let identity = config.lease.as_ref().map(|lease| lease.identity.clone());
         Self {
             config: config.clone(),
+            clock: Clock::new(),
             mirror: Mirror::default(),
             sources: Sources::default(),
             world: World::new(Levels::default()),
@@ -193,6 +206,7 @@ impl Host {
             requests: Requests::default(),
             requisitions: Requisitions::default(),
             orders_of: BTreeMap::new(),
+            unwritten_orders: BTreeSet::new(),
             errands: Errands::default(),
             verdicts: Vec::new(),
             expected: BTreeMap::new(),
@@ -220,7 +234,7 @@ impl Host {
 
     /// Unix time.
     fn now(&self) -> Time {
-        Time(Timestamp::now().as_millisecond())
+        self.clock.now()
     }
 
     /// Tells the World of something, and whether it took it.

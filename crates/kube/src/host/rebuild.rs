@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use muster_api::crd::OrderSpec;
+use muster_api::crd::{GangPhase, OrderSpec};
 use muster_api::dialects::Dialect;
 use muster_api::workloads::WorkloadKind;
 use muster_core::event::Sitting;
@@ -42,6 +42,7 @@ impl Host {
         self.seen_nodes.clear();
         self.beyond.clear();
         self.orders_of.clear();
+        self.unwritten_orders.clear();
         self.groups = super::groups::Groups::default();
         self.ties = super::ties::Ties::default();
         self.verdicts.clear();
@@ -233,13 +234,16 @@ impl Host {
     /// Gangs that have seats: where their placement says, or where their pods are. Says who cannot go on as it is.
     fn find_who_runs(&mut self) -> Vec<GangId> {
         let mut parts = Vec::new();
-        let mut names: Vec<Arc<str>> = self.groups.names().cloned().collect();
-        // Those who may have to be seated otherwise than it was written down see what the others leave.
-        names.sort_by_key(|name| self.groups.get(name).is_some_and(|of| self.may_be_absent(of)));
-        for name in names {
+        for name in self.who_is_seated_first() {
             let Some(id) = self.world.gang_named(&name) else { continue };
             let mut sitting = self.recorded(&name).unwrap_or_default();
-            let reseated = self.reseated(&name, id);
+            let is_outdated = self.is_outdated(&name, id, &sitting);
+            if is_outdated {
+                tracing::info!(gang = &*name, "others have the room that was written down for it");
+                sitting = Vec::new();
+                self.say_over(&name, GangPhase::Waiting);
+            }
+            let reseated = self.reseated(&name, id).filter(|_| !is_outdated);
             let is_reseated = reseated.is_some();
             if let Some((spec, seats)) = reseated {
                 let full = self.world.gang(id).expect("named").spec.clone();
@@ -267,7 +271,7 @@ impl Host {
             let there = self.sitting(group, &standing.bound);
             let gang = self.world.gang(id).expect("named");
             let mins: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
-            let seats: u32 = sitting.iter().map(|one| u32::from(one.members)).sum();
+            let seats = members(&sitting);
             let since = self.runs_since(&standing);
             let stops = self.was_being_stopped(group, &standing);
             self.happened(&Event::GangFound { gang: id, since, sitting });
@@ -283,8 +287,8 @@ impl Host {
             }
             let ran = self.gang_seen(&name).is_some_and(|gang| is_said_to_run(gang));
             let group = self.groups.get_mut(&name).expect("named");
-            (group.recorded, group.was_whole) = (!is_reseated, ran);
-            if is_reseated {
+            (group.recorded, group.was_whole) = (!is_reseated && !is_outdated, ran);
+            if is_reseated || is_outdated {
                 self.record(&name, id);
             }
             let group = self.groups.get(&name).expect("named");
@@ -297,6 +301,53 @@ impl Host {
             parts.extend(is_part.then_some(id));
         }
         parts
+    }
+
+    /// Who is seated before whom. What is written down may be out of date: whoever led before gave a gang's seats to another,
+    /// and was ended before it could say so. So those who are somewhere have their places first, all of them; then those
+    /// who were about to be put somewhere, and those last who are said to run and are nowhere. Of them all, those come later
+    /// who may have to be seated otherwise than it was written down: they see what the others leave.
+    fn who_is_seated_first(&mut self) -> Vec<Arc<str>> {
+        let mut names: Vec<(bool, u8, Arc<str>)> = Vec::new();
+        let mut in_part = Vec::new();
+        for name in self.groups.names() {
+            let group = self.groups.get(name).expect("named");
+            let told = members(&self.recorded(name).unwrap_or_default());
+            let standing = self.standing(group);
+            let there = self.sitting(group, &standing.bound);
+            let rank = match members(&there) {
+                there if there >= told => 0,
+                0 if self.gang_seen(name).is_some_and(|gang| is_said_to_run(gang)) => 3,
+                0 => 2,
+                _ => 1,
+            };
+            if rank == 1 {
+                in_part.push((name.clone(), self.runs_since(&standing), there));
+            }
+            names.push((self.may_be_absent(group), rank, name.clone()));
+        }
+        for (name, since, sitting) in in_part {
+            let Some(gang) = self.world.gang_named(&name) else { continue };
+            self.happened(&Event::GangFound { gang, since, sitting });
+        }
+        names.sort();
+        names.into_iter().map(|(_, _, name)| name).collect()
+    }
+
+    /// Whether others are by now where a gang's members were told to go, or are to be.
+    fn is_outdated(&self, name: &str, id: GangId, told: &[Sitting]) -> bool {
+        let group = self.groups.get(name).expect("named");
+        if matches!(group.origin, Origin::Request { .. }) {
+            return false; // whoever took its room has it rightly
+        }
+        let there = self.sitting(group, &self.standing(group).bound);
+        let mut missing = told.to_vec();
+        for one in &mut missing {
+            let is_it = |other: &&Sitting| (other.role, other.node) == (one.role, one.node);
+            let here: u16 = there.iter().filter(is_it).map(|other| other.members).sum();
+            one.members = one.members.saturating_sub(here);
+        }
+        !self.world.is_room_for(id, &missing)
     }
 
     /// Gangs that cannot go on as they are start over as a whole, but for those who make way for an order: they are told
@@ -376,4 +427,9 @@ impl Host {
             }
         }
     }
+}
+
+/// How many sit there.
+fn members(sitting: &[Sitting]) -> u32 {
+    sitting.iter().map(|one| u32::from(one.members)).sum()
 }

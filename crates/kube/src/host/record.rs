@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
@@ -21,6 +21,7 @@ use muster_core::resource::{TOKEN, display_amount};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::denied::refusal;
 use super::joined::{GROUPS, listed};
 use super::orders::parts;
 use super::{Host, Told};
@@ -61,6 +62,8 @@ impl Host {
         let placed = object.clone().filter(|_| is_new).map(|object| with(object, &placement));
         if let Some(group) = self.groups.get_mut(name) {
             group.recording += 1;
+            // It has so long from here, also if the server never answers.
+            group.binding.get_or_insert_with(Instant::now);
         }
         let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
         self.lanes.write(name, async move {
@@ -78,7 +81,8 @@ impl Host {
                 Err(said) => {
                     tracing::warn!(gang = &*gang, %said, "where it goes was not written");
                     tokio::time::sleep(AGAIN).await;
-                    let _ = told.send(Told::NotRecorded(gang));
+                    let why = refusal(&said);
+                    let _ = told.send(Told::NotRecorded { gang, why });
                 }
             }
         });
@@ -147,11 +151,8 @@ impl Host {
         };
         for (objects, object, patch) in self.over_in_their_words(name) {
             let (hands, gang) = (self.hands.clone(), name.clone());
-            self.lanes.write(name, async move {
-                let said = match patch.subresource {
-                    true => hands.patch_status(&objects, &object, &patch.patch).await.err(),
-                    false => hands.patch(&objects, &object, &patch.patch).await.err(),
-                };
+            self.lanes.write(&group_lane(name), async move {
+                let said = tell_group(&hands, &objects, &object, &patch).await.err();
                 if let Some(said) =
                     said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader))
                 {
@@ -244,6 +245,26 @@ impl Host {
         }
         serde_json::from_value(object).ok()
     }
+}
+
+/// The lane of what is told to the objects of other dialects. Whoever keeps those from being written keeps nothing else from
+/// it: where a gang goes, and that it goes nowhere any more, is on its own object.
+pub(super) fn group_lane(name: &str) -> Arc<str> {
+    format!("group of {name}").into()
+}
+
+/// Tells the object of another dialect how its gang is.
+pub(super) async fn tell_group(
+    hands: &Hands,
+    objects: &Api<DynamicObject>,
+    object: &str,
+    patch: &StatusPatch,
+) -> Result<(), Said> {
+    let told = match patch.subresource {
+        true => hands.patch_status(objects, object, &patch.patch).await,
+        false => hands.patch(objects, object, &patch.patch).await,
+    };
+    told.map(drop)
 }
 
 /// On how many nodes members are.

@@ -45,7 +45,7 @@ impl Host {
         let here = self.spots(name, &bound);
         let mut nodes: Vec<NodeIdx> = gang.seats.iter().map(|seat| seat.node).collect();
         nodes.dedup();
-        let room = room(&self.world, Some(gang), &spec, &nodes, &here);
+        let room = room(&self.world, gang, &spec, &nodes, &here);
         let all = room.is_for_all(&spec);
         if !all && here.is_empty() {
             return self.is_other_than_said(name, id, spec);
@@ -109,7 +109,7 @@ impl Host {
         if nodes.is_empty() || self.is_recorded_whole(name, gang) {
             return None;
         }
-        let room = room(&self.world, None, &gang.spec, &nodes, &here);
+        let room = room(&self.world, gang, &gang.spec, &nodes, &here);
         (room.is_for_all(&gang.spec) || !here.is_empty()).then(|| room.settled(&gang.spec))
     }
 
@@ -165,20 +165,13 @@ impl Found {
 
 /// Room for the least members of every role on these nodes: on what the gang has there and what is free. Those who are
 /// here stay; then those who take most choose first, since who takes little fits beside them.
-fn room(
-    world: &World,
-    holds: Option<&Gang>,
-    spec: &GangSpec,
-    nodes: &[NodeIdx],
-    here: &[Spot],
-) -> Found {
+fn room(world: &World, gang: &Gang, spec: &GangSpec, nodes: &[NodeIdx], here: &[Spot]) -> Found {
     let kinds = world.kinds_of(&spec.roles);
     let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
     for node in nodes.iter().chain(here.iter().map(|(_, node)| node)) {
         let Some(state) = world.node_state(*node) else { continue };
         let mut state = world.states().get(state).clone();
-        for seat in holds.iter().flat_map(|gang| &gang.seats).filter(|seat| seat.node == *node) {
-            let gang = holds.expect("it has seats");
+        for seat in gang.seats.iter().filter(|seat| seat.node == *node) {
             state.rise(world.signature(gang.sigs[usize::from(seat.role)]), seat);
         }
         states.insert(*node, state);

@@ -25,7 +25,7 @@ use super::Host;
 use super::gather::whole;
 use super::groups::Group;
 use super::orders::order_name;
-use super::record::{AGAIN, nodes_of, write};
+use super::record::{AGAIN, group_lane, nodes_of, tell_group, write};
 use super::ties::Tied;
 use crate::hands::Said;
 use crate::intake::Origin;
@@ -40,6 +40,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const FIRST: Span = Span::secs(2);
 /// Why a gang waits whose pods are tied to something that is not as it must be.
 pub(super) const TIED: &str = "Tied";
+/// Why a gang waits that the server would not have bound.
+pub(super) const REFUSED: &str = "Refused";
 /// Why a gang waits that names a queue nobody declares.
 pub(super) const UNKNOWN_QUEUE: &str = "UnknownQueue";
 /// Why a gang waits whose queue takes nobody.
@@ -260,7 +262,10 @@ impl Host {
             _ => None,
         };
         let (phase, reason, mut message) = match self.ties_in_words(&gang.spec.name, &phase) {
-            Some(words) if waits(&phase) => (GangPhase::Waiting, TIED, words),
+            Some(words) if waits(&phase) => {
+                let is_alone = self.left_alone(&gang.spec.name).is_some();
+                (GangPhase::Waiting, if is_alone { REFUSED } else { TIED }, words)
+            }
             Some(words) => (GangPhase::Admitted, "WaitsForVolumes", words),
             None => {
                 let mut words = words::verdict(&self.world, id, verdict);
@@ -343,23 +348,30 @@ impl Host {
         let theirs = self.group_patches(name, |of| Some(self.state_for(name, of, state)));
         let (hands, heard, gang) = (self.hands.clone(), self.told.clone(), name.clone());
         let may_wait = told.phase == GangPhase::Running;
+        if !theirs.is_empty() {
+            let (hands, heard, gang) = (hands.clone(), heard.clone(), gang.clone());
+            self.lanes.write(&group_lane(name), async move {
+                if may_wait {
+                    hands.when_quiet().await;
+                }
+                let mut failed = false;
+                for (objects, object, patch) in theirs {
+                    let said = tell_group(&hands, &objects, &object, &patch).await.err();
+                    failed |= is_failure(&gang, said);
+                }
+                if failed {
+                    tokio::time::sleep(AGAIN).await;
+                    let _ = heard.send(super::Told::Unwritten(gang));
+                }
+            });
+        }
+        let Some((objects, object, status)) = own else { return };
         self.lanes.write(name, async move {
             if may_wait {
                 hands.when_quiet().await;
             }
-            let mut failed = false;
-            for (objects, object, patch) in theirs {
-                let said = match patch.subresource {
-                    true => hands.patch_status(&objects, &object, &patch.patch).await.err(),
-                    false => hands.patch(&objects, &object, &patch.patch).await.err(),
-                };
-                failed |= is_failure(&gang, said);
-            }
-            if let Some((objects, object, status)) = own {
-                let said = write(&hands, &objects, &gang, object, status).await.err();
-                failed |= is_failure(&gang, said);
-            }
-            if failed {
+            let said = write(&hands, &objects, &gang, object, status).await.err();
+            if is_failure(&gang, said) {
                 tokio::time::sleep(AGAIN).await;
                 let _ = heard.send(super::Told::Unwritten(gang));
             }

@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::Host;
 use super::orders::parts;
-use super::status::{QUEUE_CLOSED, TIED, Told, UNKNOWN_QUEUE};
+use super::record::AGAIN;
+use super::status::{QUEUE_CLOSED, REFUSED, TIED, Told, UNKNOWN_QUEUE};
 
 impl Host {
     /// Whether nodes would help a gang that Muster cannot get: what another autoscaler has to know, and nothing else is. It
@@ -20,7 +21,8 @@ impl Host {
     pub(super) fn needs_others_nodes(&self, name: &str, verdict: &Verdict, told: &Told) -> bool {
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         let buys = gang.is_some_and(|gang| gang.spec.provisioning.mode != ProvisioningMode::Never);
-        buys && told.reason != TIED && verdict.lacks_unoffered_nodes()
+        let is_kept = matches!(told.reason, TIED | REFUSED);
+        buys && !is_kept && verdict.lacks_unoffered_nodes()
     }
 
     /// Why the pods of a gang are nowhere, in one word; none when they are about to be somewhere. To every autoscaler
@@ -33,7 +35,7 @@ impl Host {
     ) -> Option<&'static str> {
         match verdict {
             Verdict::Waiting { .. } | Verdict::Impossible { .. } => Some(match told.reason {
-                reason @ (TIED | UNKNOWN_QUEUE | QUEUE_CLOSED) => reason,
+                reason @ (TIED | REFUSED | UNKNOWN_QUEUE | QUEUE_CLOSED) => reason,
                 _ if self.needs_others_nodes(name, verdict, told) => "Unschedulable",
                 _ => "WaitingForTurn",
             }),
@@ -74,20 +76,25 @@ impl Host {
                 continue;
             }
             self.written.pods.insert(key.clone(), (reason, message.to_owned()));
-            let patch = json!({"status": {"conditions": [{
+            // Of this pod, and as it was seen: one that was bound meanwhile, or is another, needs no reason any more.
+            let Some(pod) = self.mirror.pods.get(&key) else { continue };
+            let is = (&pod.metadata.uid, &pod.metadata.resource_version);
+            let patch = json!({"metadata": {"uid": is.0, "resourceVersion": is.1}, "status": {"conditions": [{
                 "type": "PodScheduled",
                 "status": "False",
                 "reason": reason,
                 "message": message,
                 "lastTransitionTime": jiff::Timestamp::now().round(jiff::Unit::Second).map(|at| at.to_string()).unwrap_or_default(),
             }]}});
-            let hands = self.hands.clone();
+            let (hands, told) = (self.hands.clone(), self.told.clone());
             writes.push(async move {
                 let (namespace, pod) = parts(&key);
                 let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
                 let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
-                // One that was bound or is gone meanwhile needs no reason any more.
-                let _ = hands.settle(|| pods.patch_status(pod, &params, &patch)).await;
+                if hands.ask(|| pods.patch_status(pod, &params, &patch)).await.is_err() {
+                    tokio::time::sleep(AGAIN).await;
+                    let _ = told.send(super::Told::PodUntold(key.clone()));
+                }
             });
         }
         if !writes.is_empty() {

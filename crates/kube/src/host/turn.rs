@@ -133,7 +133,7 @@ impl Host {
         self.write_tally();
         self.write_idle();
         self.write_memory();
-        self.anew |= self.is_worn();
+        self.anew |= self.is_worn() || self.clock.is_wrong();
     }
 
     /// Whether the World knows of far more kinds of nodes and members than there can be.

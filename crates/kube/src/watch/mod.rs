@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::objects::{Node, NodeClaim, Pod, trim};
-use follow::{Sink, follow};
+use follow::{Kind, Sink, follow};
 pub(crate) use newest::Newest;
 
 /// A kind that is watched, by its place among all of them.
@@ -46,7 +46,7 @@ impl Watches {
     }
 
     pub(crate) fn pods(&mut self) {
-        self.spawn(Api::<Pod>::all(self.client.clone()), |event| {
+        self.spawn(&(), |event: Event<Pod>| {
             let taken_in = event.modify(|pod| {
                 pod.unpin();
                 pod.hold();
@@ -56,28 +56,32 @@ impl Watches {
     }
 
     pub(crate) fn nodes(&mut self) {
-        self.spawn(Api::<Node>::all(self.client.clone()), |event| Change::Node(Box::new(event)));
+        self.spawn(&(), |event| Change::Node(Box::new(event)));
     }
 
     pub(crate) fn claims(&mut self) {
-        self.spawn(Api::<NodeClaim>::all(self.client.clone()), |event| {
-            Change::Claim(Box::new(event))
-        });
+        self.spawn(&(), |event| Change::Claim(Box::new(event)));
     }
 
     /// Any other kind.
     pub(crate) fn other(&mut self, source: Source, kind: &ApiResource) {
-        let api = Api::<DynamicObject>::all_with(self.client.clone(), kind);
-        self.spawn(api, move |event| Change::Other(source, Box::new(event)));
+        self.spawn(kind, move |event| Change::Other(source, Box::new(event)));
     }
 
-    fn spawn<K>(&mut self, api: Api<K>, change: impl Fn(Event<K>) -> Change + Send + Sync + 'static)
-    where
+    fn spawn<K>(
+        &mut self,
+        of: &K::DynamicType,
+        change: impl Fn(Event<K>) -> Change + Send + Sync + 'static,
+    ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
+        let kind = Kind {
+            api: Api::all_with(self.client.clone(), of),
+            guarded: Api::all_with(self.client.clone(), of),
+        };
         let (changes, newest) = (self.changes.clone(), self.newest.clone());
         self.tasks.spawn(async move {
-            follow(&api, &newest, &Channel { changes, change }).await;
+            follow(&kind, &newest, &Channel { changes, change }).await;
         });
     }
 }

@@ -12,6 +12,7 @@ use crate::controller::Controller;
 use crate::gates::{pods_of, until_bound};
 use crate::leftovers::remove_jobs;
 use crate::observer::Observed;
+use crate::refusal::{allow, refuse_new};
 use crate::stage::{bound_of, leaving, let_end, small_cluster, still, until_event, until_told};
 use crate::words::{HIGH, gang, job};
 
@@ -142,6 +143,28 @@ async fn a_higher_priority_stops_one_whole_gang_once_and_rivals_leave_each_other
     remove_job(&cluster, "high").await;
     until_bound(&cluster, "two", 2).await;
     assert_eq!(cluster.observer().sent_away("two"), 2);
+    remove_jobs(&cluster).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_disturbed_for_an_order_that_the_server_refuses() {
+    let Some(cluster) = jobs_on(1).await else { return };
+    cluster.apply(HIGH).await.expect("a class");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let low = with_grace(&job("low", 2, 4), 0, "");
+    cluster.apply_as(Role::User, &low).await.expect("a job");
+    until_bound(&cluster, "low", 2).await;
+    refuse_new(&cluster, ("muster.sh", "orders")).await;
+    let high = with_grace(&job("high", 2, 4), 0, "priorityClassName: high");
+    cluster.apply_as(Role::User, &high).await.expect("a job");
+    let refused = "it could not be written down: refused";
+    until_event(&cluster, "high.job", "OrderRolledBack", refused).await;
+    assert_eq!(cluster.observer().sent_away("low"), 0);
+    // It tries again by itself.
+    allow(&cluster).await;
+    until_bound(&cluster, "high", 2).await;
+    assert_eq!(cluster.observer().sent_away("low"), 2);
+    has_no_failures(&cluster, "low").await;
     remove_jobs(&cluster).await;
 }
 

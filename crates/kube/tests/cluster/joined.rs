@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
+use muster_kube::why::why;
 use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 use serde_json::Value;
 
@@ -124,7 +125,7 @@ spec: {{minMember: {EACH}}}
         assert_eq!(self.bound(cluster).await, 0, "{}: {words}", self.name);
     }
 
-    /// Both groups are told that their own members run, in Koordinator's words.
+    /// Both groups are told that their own members run, in Koordinator's words, and whoever asks why finds their gang by each.
     async fn is_told_to_run(self, cluster: &Cluster) {
         for (namespace, side) in [LEFT, RIGHT] {
             let groups = groups(cluster, namespace).await;
@@ -139,6 +140,15 @@ spec: {{minMember: {EACH}}}
                     }
                     let runs = last["phase"] == "Running" && last["running"] == EACH;
                     (runs && last["scheduleStartTime"].is_string()).then_some(())
+                })
+                .await;
+            let client = cluster.client(Role::Observer).await;
+            cluster
+                .until(&format!("{name} is found to run"), async || {
+                    let known = why(client.clone(), namespace, &name).await.ok()?;
+                    let is_theirs =
+                        known[0].name.starts_with(&format!("default/{}-left.", self.name));
+                    (is_theirs && known[0].status["phase"] == "Running").then_some(())
                 })
                 .await;
         }

@@ -5,10 +5,21 @@ use kube::core::GroupVersionKind;
 use muster_testkit::cluster::{Cluster, Role};
 
 /// Refuses to change objects of this kind that are called so, unless this holds of them then.
-pub(crate) async fn refuse(
+pub(crate) async fn refuse(cluster: &Cluster, of: (&str, &str), name: &str, unless: &str) {
+    let named = format!("object.metadata.name == '{name}'");
+    deny(cluster, of, "UPDATE", &named, unless).await;
+}
+
+/// Refuses to make objects of this kind.
+pub(crate) async fn refuse_new(cluster: &Cluster, of: (&str, &str)) {
+    deny(cluster, of, "CREATE", "true", "false").await;
+}
+
+async fn deny(
     cluster: &Cluster,
     (group, plural): (&str, &str),
-    name: &str,
+    operation: &str,
+    which: &str,
     unless: &str,
 ) {
     let policy = format!(
@@ -18,8 +29,8 @@ kind: ValidatingAdmissionPolicy
 metadata: {{name: not-yet}}
 spec:
   failurePolicy: Fail
-  matchConstraints: {{resourceRules: [{{apiGroups: ['{group}'], apiVersions: ['*'], operations: [UPDATE], resources: [{plural}]}}]}}
-  matchConditions: [{{name: named, expression: \"object.metadata.name == '{name}'\"}}]
+  matchConstraints: {{resourceRules: [{{apiGroups: ['{group}'], apiVersions: ['*'], operations: [{operation}], resources: [{plural}]}}]}}
+  matchConditions: [{{name: which, expression: \"{which}\"}}]
   validations: [{{expression: '{unless}', message: not yet}}]
 ---
 apiVersion: admissionregistration.k8s.io/v1

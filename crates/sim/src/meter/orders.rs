@@ -31,6 +31,8 @@ pub enum Cause {
     NotNeeded,
     /// Somebody who was to make way for it could not any more.
     WayClosed,
+    /// It could not be written down.
+    NotWritten,
 }
 
 impl Cause {
@@ -45,6 +47,7 @@ impl Cause {
             Self::GangGone => "gang-gone",
             Self::NotNeeded => "not-needed",
             Self::WayClosed => "way-closed",
+            Self::NotWritten => "not-written",
         }
     }
 }
@@ -77,6 +80,7 @@ impl From<RollbackReason> for Cause {
             RollbackReason::NodeUnsuitable(_) => Self::NodeUnsuitable,
             RollbackReason::GangGone => Self::GangGone,
             RollbackReason::WayClosed => Self::WayClosed,
+            RollbackReason::NotWritten => Self::NotWritten,
             RollbackReason::NotNeeded => Self::NotNeeded,
         }
     }

@@ -169,6 +169,7 @@ fn given_up(books: &mut Books, id: OrderId, reason: RollbackReason, found: &mut 
         | RollbackReason::NodeLost(_)
         | RollbackReason::NodeUnsuitable(_)
         | RollbackReason::WayClosed
+        | RollbackReason::NotWritten
         | RollbackReason::GangGone => books.victims.retain(|_, debt| debt.order != id),
         RollbackReason::NotNeeded => {
             let (victim, by) = (books.name(order.evicted[0]), books.name(order.gang));

@@ -64,8 +64,12 @@ async fn what_became_of_a_pod_says_nothing_of_the_next_of_its_name() {
         stage.host.groups.get(PAIR).is_some_and(|group| group.assigned.contains_key("team/a"))
     };
     assert!(told(&stage), "it has the seat of the first");
-    let not_bound =
-        |uid: &str| Told::NotBound { gang: PAIR.into(), pod: "team/a".into(), uid: uid.to_owned() };
+    let not_bound = |uid: &str| Told::NotBound {
+        gang: PAIR.into(),
+        pod: "team/a".into(),
+        uid: uid.to_owned(),
+        why: None,
+    };
     stage.host.hear(not_bound("a"));
     assert!(told(&stage), "it may be bound by now, and is told another node");
     stage.host.hear(not_bound("again"));

@@ -40,6 +40,11 @@ impl Host {
     /// A request there is. What was said of it stays said.
     pub(super) fn know_request(&mut self, origin: Origin, object: &DynamicObject) {
         let gang = origin.gang_name();
+        if !self.requests.known.contains_key(&gang) && self.world.gang_named(&gang).is_some() {
+            // One of its name went before anybody looked: what that had, and asked for, is not this one's.
+            self.remove_object(&gang);
+            self.gang_is_gone(&gang);
+        }
         let new = || Known {
             conditions: Conditions::of(object),
             takers: std::collections::BTreeSet::new(),

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::api::{Api, DynamicObject};
-use muster_core::Event;
-use muster_core::plan::{Action, StopReason};
+use muster_core::plan::StopReason;
 use muster_core::time::Time;
 use serde_json::{Value, json};
 
@@ -234,8 +233,7 @@ impl Host {
             let nobody = self.standing(group).bound.is_empty();
             if let Some(id) = self.world.gang_named(&name).filter(|_| nobody) {
                 // Those that are bound already keep their seats, and the one that came later tries again.
-                let reason = StopReason::Moved;
-                self.happened(&Event::Decided(Action::Stop { gang: id, reason }));
+                self.stop(id, StopReason::Moved);
             }
             self.dirty.gangs.insert(name);
         }

@@ -154,6 +154,7 @@ fn rollback(world: &World, reason: RollbackReason) -> String {
         RollbackReason::WayClosed => "way closed".to_owned(),
         RollbackReason::NotNeeded => "not needed".to_owned(),
         RollbackReason::GangGone => "cancelled".to_owned(),
+        RollbackReason::NotWritten => "not written".to_owned(),
     }
 }
 
