@@ -13,9 +13,9 @@ use crate::leftovers::{done, remove_jobs, until_none_are_left};
 use crate::observer::Observed;
 use crate::proxy::Proxy;
 use crate::stage;
-use crate::words::{POOL, job};
+use crate::words::{HIGH, POOL, job};
 
-/// How often a controller is killed, and twice the gangs that run meanwhile; more of both with `MUSTER_KILLS=200`.
+/// How often a controller is killed; half as many gangs run meanwhile. More of both with `MUSTER_KILLS=200`.
 fn kills() -> u32 {
     std::env::var("MUSTER_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
 }
@@ -57,6 +57,38 @@ async fn a_controller_that_is_killed_again_and_again_leaves_nothing_half_done() 
     }
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     settles(&cluster, gangs, || {}).await;
+}
+
+/// A gang that may have to stop others, or be stopped: whole nodes are wanted, and some are of high priority.
+async fn submit_rival(cluster: &Cluster, at: u32, chance: &mut Chance) {
+    let class = if chance.strikes(400) { "priorityClassName: high" } else { "" };
+    let more = format!("restartPolicy: Never\n      terminationGracePeriodSeconds: 0\n      {class}");
+    let job = job(&format!("train-{at}"), 1 + chance.below(3) as u32, 8);
+    stage::submit(cluster, &job.replace("restartPolicy: Never", &more)).await;
+}
+
+/// Nodes that rivals share: one gang has most of them.
+const TOO_FEW: u32 = 4;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rivals_for_too_few_nodes_never_have_the_same_seat_however_often_it_is_killed() {
+    let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
+    let Some(cluster) = stage::with_nodes(TOO_FEW, setup).await else { return };
+    cluster.apply(HIGH).await.expect("a class");
+    let mut chance = Chance::new(seed());
+    let (kills, gangs) = (kills(), kills() / 2);
+    for kill in 0..kills {
+        if kill % 2 == 0 && kill / 2 < gangs {
+            submit_rival(&cluster, kill / 2, &mut chance).await;
+        }
+        let controller = Controller::start(&cluster, &["--no-lease"]);
+        tokio::time::sleep(Duration::from_millis(100 + chance.below(900))).await;
+        controller.kill();
+    }
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    settles(&cluster, gangs, || {}).await;
+    let of = |at: u32| cluster.observer().sent_away(&format!("train-{at}"));
+    eprintln!("{} members were sent away", (0..gangs).map(of).sum::<usize>());
 }
 
 /// What is written of where a gang goes, in its object or in its status.
