@@ -164,6 +164,9 @@ fn fill_by_name(
     for (state, _) in scratch.tally(leaf).to_vec() {
         let slots: Vec<u32> = scratch.groups(leaf).slots_in(state).collect();
         for slot in slots {
+            if left == 0 {
+                return count;
+            }
             let each = fits.on_slot(scratch, leaf, slot, state, want).min(left);
             if each > 0 {
                 seats_on(scratch, leaf, &[slot], state, ask, each, seats);

@@ -3,6 +3,7 @@
 //! Members of a role are interchangeable, so nothing here loops over members x nodes: domains answer how
 //! many fit from their tallies, and leaves hand out nodes state by state.
 
+mod by_name;
 mod even;
 mod fill;
 mod fits;
