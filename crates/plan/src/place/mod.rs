@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::scratch::Scratch;
 
 pub(crate) use even::add_evenly;
-pub(crate) use fill::{fill_domain, fill_paper};
+pub(crate) use fill::{Filling, fill_paper};
 pub use fits::{Fits, Want};
 
 /// One role's members to be placed.
