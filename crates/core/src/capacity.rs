@@ -54,6 +54,11 @@ impl Groups {
         let group = self.0.iter().find(|(s, _)| *s == state);
         group.into_iter().flat_map(|(_, set)| set.ones()).map(|slot| slot as u32)
     }
+    /// The same as words of a set, as many as there are slots up to the last.
+    pub fn words_in(&self, state: StateIdx) -> &[usize] {
+        let group = self.0.iter().find(|(s, _)| *s == state);
+        group.map_or(&[], |(_, set)| set.as_slice())
+    }
     /// The state a slot's node is in; none when it is not usable.
     pub fn state_of(&self, slot: u32) -> Option<StateIdx> {
         self.0.iter().find(|(_, set)| set.contains(slot as usize)).map(|(state, _)| *state)

@@ -150,20 +150,13 @@ impl Constraints {
     pub fn musts(&self) -> impl Iterator<Item = &Requirement> {
         self.all.iter().chain(self.any.iter().flatten())
     }
-    /// The summed weight of the wishes that hold, less one for each soft taint not tolerated.
-    pub fn score(&self, value_of: &dyn Fn(&str) -> Option<Arc<str>>, taints: &[Taint]) -> i32 {
-        let wishes: i32 = self
-            .prefer
-            .iter()
-            .filter(|wish| wish.term.iter().all(|req| req.holds(value_of(&req.key).as_deref())))
-            .map(|wish| i32::from(wish.weight))
-            .sum();
-        let soft = taints
+    /// How many soft taints there are that are not tolerated.
+    pub fn avoids(&self, taints: &[Taint]) -> usize {
+        taints
             .iter()
             .filter(|taint| taint.effect == Effect::PreferNoSchedule)
             .filter(|taint| !self.tolerations.iter().any(|toleration| toleration.covers(taint)))
-            .count();
-        wishes - i32::try_from(soft).unwrap_or(i32::MAX)
+            .count()
     }
 }
 

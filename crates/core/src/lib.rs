@@ -34,6 +34,7 @@ pub mod topology;
 pub mod work;
 
 pub mod capacity;
+pub mod mention;
 pub mod shapes;
 pub mod signature;
 pub mod state;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::constraint::{Constraints, Requirement};
 use crate::device::{GpuRequest, WHOLE};
 use crate::id::DomainIdx;
+use crate::mention::{Checks, Mention, Seen};
 use crate::node::NodeShape;
 use crate::resource::Amounts;
 use crate::state::NodeState;
@@ -47,6 +48,9 @@ pub struct Signature {
     pub reach: Reach,
     /// What those of them look at that must hold.
     pub must: Reach,
+    /// What its constraints look at besides names.
+    pub but_for_names: Reach,
+    checks: Checks,
 }
 
 impl Signature {
@@ -57,9 +61,13 @@ impl Signature {
             key if topology.levels().is_place(key) => Reach::Place,
             _ => Reach::Class,
         };
-        let reach = key.constraints.requirements().map(looks_at).max().unwrap_or(Reach::Class);
-        let must = key.constraints.musts().map(looks_at).max().unwrap_or(Reach::Class);
-        Self { key, reach, must }
+        let furthest = |reach: Option<Reach>| reach.unwrap_or(Reach::Class);
+        let reach = furthest(key.constraints.requirements().map(looks_at).max());
+        let must = furthest(key.constraints.musts().map(looks_at).max());
+        let others = key.constraints.requirements().map(looks_at);
+        let but_for_names = furthest(others.filter(|reach| *reach != Reach::Name).max());
+        let checks = Checks::of(&key.constraints);
+        Self { key, reach, must, but_for_names, checks }
     }
     /// Devices per member and the share of each.
     pub fn gpu(&self) -> (u16, u16) {
@@ -86,6 +94,34 @@ impl Signature {
         leaf: DomainIdx,
         name: Option<&Arc<str>>,
     ) -> Option<i32> {
+        self.score_of(shape, topology, leaf, self.checks.mention(name), name)
+    }
+
+    /// The same for all nodes that are mentioned alike, where [`Signature::mentioned`] says which those are.
+    pub fn score_mentioned(
+        &self,
+        shape: &NodeShape,
+        topology: &Topology,
+        leaf: DomainIdx,
+        mention: Mention,
+    ) -> Option<i32> {
+        self.score_of(shape, topology, leaf, mention, None)
+    }
+
+    /// Nodes that its constraints mention by name, sorted by name; all others are alike. None when every name is a case of
+    /// its own.
+    pub fn mentioned(&self) -> Option<&[(Arc<str>, Mention)]> {
+        self.checks.mentioned()
+    }
+
+    fn score_of(
+        &self,
+        shape: &NodeShape,
+        topology: &Topology,
+        leaf: DomainIdx,
+        mention: Mention,
+        name: Option<&Arc<str>>,
+    ) -> Option<i32> {
         let constraints = &self.key.constraints;
         if !self.gpu_suits(shape) || !constraints.tolerates(&shape.taints) {
             return None;
@@ -96,13 +132,13 @@ impl Signature {
             }
             topology.label_at(leaf, key).or_else(|| shape.labels.get(key).cloned())
         };
-        let holds = |term: &[Requirement]| {
-            term.iter().all(|requirement| requirement.holds(value_of(&requirement.key).as_deref()))
-        };
-        let any = constraints.any.is_empty() || constraints.any.iter().any(|term| holds(term));
+        let seen = Seen { mention, value_of: &value_of };
+        if !self.checks.hold(&seen) {
+            return None;
+        }
+        let avoids = i32::try_from(constraints.avoids(&shape.taints)).unwrap_or(i32::MAX);
         let wasted = if self.key.gpu.is_none() && shape.gpus > 0 { GPUS_LEFT_UNUSED } else { 0 };
-        (any && holds(&constraints.all))
-            .then(|| constraints.score(&value_of, &shape.taints) - wasted)
+        Some(self.checks.weight(&seen) - avoids - wasted)
     }
 
     /// Whether such a node would do somewhere, under some name: what says where it stands is not looked at.

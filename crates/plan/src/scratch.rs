@@ -229,6 +229,10 @@ impl<'w> Scratch<'w> {
             self.tally_mut(domain).add(state, 1);
         }
     }
+    /// Whether there are nodes that are not here yet, or only in a what-if.
+    pub(crate) fn has_ghosts(&self) -> bool {
+        !self.ghosts.is_empty()
+    }
     /// The node in a slot of a leaf.
     pub fn node_in(&self, leaf: DomainIdx, slot: u32) -> NodeIdx {
         let here = self.world.capacity().leaf(leaf);

@@ -7,7 +7,7 @@ use muster_core::World;
 use muster_core::id::{DomainIdx, QueueIdx, SigIdx};
 
 use super::growing::Growing;
-use crate::place::{Ask, Fits, Want, add_evenly, fill_domain};
+use crate::place::{Ask, Filling, Fits, Want, add_evenly};
 use crate::quota;
 use crate::scratch::Scratch;
 
@@ -68,7 +68,11 @@ pub(super) fn hand_out<'w>(
         }
         let mut seats = Vec::new();
         let found = match one.gang.spec.roles[usize::from(role)].spread.is_empty() {
-            true => fill_domain(free, fits, one.domain, &ask, want, 1, &mut seats) == 1,
+            true => {
+                let mut filling =
+                    Filling { scratch: free, fits, ask: &ask, want, seats: &mut seats };
+                filling.domain(one.domain, 1) == 1
+            }
             false => add_evenly(free, fits, one.gang, one.domain, &ask, &mut seats),
         };
         if !found {

@@ -9,9 +9,9 @@ use muster_core::id::{DomainIdx, Id, LevelIdx};
 use muster_core::topology::{Level, ROOT};
 use smallvec::SmallVec;
 
-use super::fill::fill_domain;
+use super::fill::Filling;
 use super::fits::{Fits, Share, Want};
-use super::search::{TRIES_PER_LEVEL, rank, survey};
+use super::search::{Sufficient, TRIES_PER_LEVEL, rank, survey};
 use super::{Ask, Asks};
 use crate::company::WordIdx;
 use crate::scratch::Scratch;
@@ -69,74 +69,90 @@ pub(super) fn evenly(
     if over.iter().all(Over::is_nothing) {
         return None;
     }
-    let mut candidates = match gang.level {
-        Some(Level::Domain(level)) => {
-            let deepest = level.index() + 1;
-            survey(scratch, fits, asks, wants, deepest).pop().unwrap_or_default()
+    let spreading = Spreading { gang, asks, wants, over: &over };
+    let mut domains = spreading.domains(scratch, fits)?.into_iter();
+    domains.find_map(|candidates| spreading.try_each(scratch, fits, candidates))
+}
+
+/// A gang whose members are being spread.
+struct Spreading<'s> {
+    gang: &'s Gang,
+    asks: &'s Asks,
+    wants: &'s [Want],
+    over: &'s [Over],
+}
+
+impl Spreading<'_> {
+    /// Domains in which all of them may find seats, those of one size together, the smallest first.
+    fn domains(&self, scratch: &Scratch<'_>, fits: &mut Fits) -> Option<Sufficient> {
+        match self.gang.level {
+            Some(Level::Domain(level)) => {
+                let mut all = survey(scratch, fits, self.asks, self.wants, level.index() + 1);
+                Some(all.pop().into_iter().collect())
+            }
+            _ if self.over.iter().any(|over| !over.levels.is_empty()) => {
+                Some(vec![vec![(0, ROOT)]])
+            }
+            _ => self.as_even_as_anywhere(scratch, fits),
         }
-        _ if over.iter().any(|over| !over.levels.is_empty()) => vec![(0, ROOT)],
-        _ => return smallest(scratch, fits, gang, asks, wants, &over),
-    };
-    rank(scratch, fits, wants, &mut candidates);
-    // Of several that would do, one where fewest share a node.
-    if candidates.len() > 1 {
-        candidates.sort_by_cached_key(|(_, domain)| {
-            let asked = asks.iter().zip(wants).zip(&over);
-            let bounds = asked.filter_map(|((ask, want), over)| {
-                lowest(scratch, fits, *domain, *want, over.nodes?, ask.count)
+    }
+
+    /// Domains in which nodes are as even as they can be anywhere.
+    fn as_even_as_anywhere(&self, scratch: &Scratch<'_>, fits: &mut Fits) -> Option<Sufficient> {
+        let mut bounded: SmallVec<[Want; 2]> = SmallVec::new();
+        for ((ask, want), over) in self.asks.iter().zip(self.wants).zip(self.over) {
+            bounded.push(match over.nodes {
+                Some(word) => lowest(scratch, fits, ROOT, *want, word, ask.count)?,
+                None => *want,
             });
-            bounds.filter_map(|want| want.share).map(|share| share.most).max()
-        });
-    }
-    try_each(scratch, fits, gang, asks, wants, &over, &candidates)
-}
-
-/// The smallest domain in which nodes are as even as they can be anywhere.
-fn smallest(
-    scratch: &mut Scratch<'_>,
-    fits: &mut Fits,
-    gang: &Gang,
-    asks: &Asks,
-    wants: &[Want],
-    over: &[Over],
-) -> Option<Vec<Seat>> {
-    let mut bounded: SmallVec<[Want; 2]> = SmallVec::new();
-    for ((ask, want), over) in asks.iter().zip(wants).zip(over) {
-        bounded.push(match over.nodes {
-            Some(word) => lowest(scratch, fits, ROOT, *want, word, ask.count)?,
-            None => *want,
-        });
-    }
-    let deepest = scratch.world.topology().levels().0.len();
-    let sufficient = survey(scratch, fits, asks, &bounded, deepest);
-    sufficient.into_iter().rev().find_map(|mut candidates| {
-        rank(scratch, fits, &bounded, &mut candidates);
-        try_each(scratch, fits, gang, asks, wants, over, &candidates)
-    })
-}
-
-fn try_each(
-    scratch: &mut Scratch<'_>,
-    fits: &mut Fits,
-    gang: &Gang,
-    asks: &Asks,
-    wants: &[Want],
-    over: &[Over],
-    candidates: &[(u64, DomainIdx)],
-) -> Option<Vec<Seat>> {
-    for (_, domain) in candidates.iter().take(TRIES_PER_LEVEL) {
-        let mut trial = scratch.trial();
-        let mut seats = Vec::new();
-        let all = asks.iter().zip(wants).zip(over).all(|((ask, want), over)| {
-            let whole = (ask, *want, ask.count);
-            fill(&mut trial, fits, gang, *domain, whole, over, &mut seats) == ask.count
-        });
-        if all {
-            trial.keep();
-            return Some(seats);
         }
+        let deepest = scratch.world.topology().levels().0.len();
+        let mut all = survey(scratch, fits, self.asks, &bounded, deepest);
+        all.reverse();
+        Some(all)
     }
-    None
+
+    /// Seats in the first of some domains that holds them all.
+    fn try_each(
+        &self,
+        scratch: &mut Scratch<'_>,
+        fits: &mut Fits,
+        mut candidates: Vec<(u64, DomainIdx)>,
+    ) -> Option<Vec<Seat>> {
+        rank(scratch, fits, self.wants, &mut candidates);
+        // Of several that would do, one where fewest share a node. Who may go anywhere has only such to choose from.
+        if candidates.len() > 1 && self.gang.level.is_some() {
+            candidates
+                .sort_by_cached_key(|(_, domain)| self.most_on_a_node(scratch, fits, *domain));
+        }
+        for (_, domain) in candidates.into_iter().take(TRIES_PER_LEVEL) {
+            let mut trial = scratch.trial();
+            let mut seats = Vec::new();
+            let all = self.asks.iter().zip(self.wants).zip(self.over).all(|((ask, want), over)| {
+                let whole = (ask, *want, ask.count);
+                fill(&mut trial, fits, self.gang, domain, whole, over, &mut seats) == ask.count
+            });
+            if all {
+                trial.keep();
+                return Some(seats);
+            }
+        }
+        None
+    }
+
+    /// How many would share a node of a domain where most do, as even as can be.
+    fn most_on_a_node(
+        &self,
+        scratch: &Scratch<'_>,
+        fits: &mut Fits,
+        domain: DomainIdx,
+    ) -> Option<u32> {
+        let asked = self.asks.iter().zip(self.wants).zip(self.over);
+        let bounds = asked.filter_map(|((ask, want), over)| {
+            lowest(scratch, fits, domain, *want, over.nodes?, ask.count)
+        });
+        bounds.filter_map(|want| want.share).map(|share| share.most).max()
+    }
 }
 
 /// One more member of a role that should be spread, in a domain; whether there is a seat for it.
@@ -185,7 +201,7 @@ fn fill(
     });
     for want in below.into_iter().chain([bound.unwrap_or(want)]) {
         let before = seats.len();
-        left -= fill_domain(scratch, fits, domain, ask, want, left, seats);
+        left -= Filling { scratch, fits, ask, want, seats }.domain(domain, left);
         scratch.join_company(gang, &seats[before..]);
     }
     count - left

@@ -13,42 +13,134 @@ use crate::scratch::{Filled, Scratch};
 /// Members per node, free GPUs (the fuller node first among equals), state, nodes.
 type Candidate = (u32, u64, StateIdx, u32);
 
-/// Seats up to `count` members in a domain and says how many found a seat.
-pub(crate) fn fill_domain(
-    scratch: &mut Scratch<'_>,
-    fits: &mut Fits,
-    domain: DomainIdx,
-    ask: &Ask,
-    want: Want,
-    count: u32,
-    seats: &mut Vec<Seat>,
-) -> u32 {
-    if count == 0 {
-        return 0;
-    }
-    let topology = scratch.world.topology();
-    if topology.is_leaf(domain) {
-        return fill_leaf(scratch, fits, domain, ask, want, count, seats);
-    }
-    let mut rooms: SmallVec<[(u64, DomainIdx); 16]> = SmallVec::new();
-    for child in &topology.domain(domain).children {
-        let room = fits.in_domain(scratch, *child, want);
-        if room > 0 {
-            rooms.push((room, *child));
+/// Members of a role being seated: where what is free is known, who they are, how well nodes must suit them, and the seats
+/// they have so far.
+pub(crate) struct Filling<'f, 'w> {
+    pub(crate) scratch: &'f mut Scratch<'w>,
+    pub(crate) fits: &'f mut Fits,
+    pub(crate) ask: &'f Ask,
+    pub(crate) want: Want,
+    pub(crate) seats: &'f mut Vec<Seat>,
+}
+
+impl Filling<'_, '_> {
+    /// Seats up to `count` members in a domain and says how many found a seat.
+    pub(crate) fn domain(&mut self, domain: DomainIdx, count: u32) -> u32 {
+        if count == 0 {
+            return 0;
         }
-    }
-    // Roomiest first, so that few domains are used; who finishes the gang is the tightest that can.
-    rooms.sort_unstable_by_key(|(room, child)| (std::cmp::Reverse(*room), *child));
-    let mut left = count;
-    for at in 0..rooms.len() {
-        let enough = rooms[at..].partition_point(|(room, _)| *room >= u64::from(left));
-        if enough > 0 {
-            left -= fill_domain(scratch, fits, rooms[at + enough - 1].1, ask, want, left, seats);
-            break;
+        let topology = self.scratch.world.topology();
+        if topology.is_leaf(domain) {
+            return self.leaf(domain, count);
         }
-        left -= fill_domain(scratch, fits, rooms[at].1, ask, want, left, seats);
+        let mut rooms: SmallVec<[(u64, DomainIdx); 16]> = SmallVec::new();
+        for child in &topology.domain(domain).children {
+            let room = self.fits.in_domain(self.scratch, *child, self.want);
+            if room > 0 {
+                rooms.push((room, *child));
+            }
+        }
+        // Roomiest first, so that few domains are used; who finishes the gang is the tightest that can.
+        rooms.sort_unstable_by_key(|(room, child)| (std::cmp::Reverse(*room), *child));
+        let mut left = count;
+        for at in 0..rooms.len() {
+            let enough = rooms[at..].partition_point(|(room, _)| *room >= u64::from(left));
+            if enough > 0 {
+                left -= self.domain(rooms[at + enough - 1].1, left);
+                break;
+            }
+            left -= self.domain(rooms[at].1, left);
+        }
+        count - left
     }
-    count - left
+
+    fn leaf(&mut self, leaf: DomainIdx, count: u32) -> u32 {
+        let want = self.want;
+        if want.reach(self.scratch) == Reach::Name {
+            return self.by_name(leaf, count);
+        }
+        if want.share.is_some_and(|share| self.scratch.company(share.word).contains_key(&leaf)) {
+            return self.beside_company(leaf, count);
+        }
+        let mut states: SmallVec<[Candidate; 8]> = SmallVec::new();
+        for at in 0..self.scratch.tally(leaf).len() {
+            let (state, nodes) = self.scratch.tally(leaf)[at];
+            let each = self.fits.on_state(self.scratch, state, want, leaf);
+            if each > 0 {
+                let free = self.scratch.state(state).devices.free_milli();
+                states.push((each, free, state, nodes));
+            }
+        }
+        states.sort_unstable();
+        let mut left = count;
+        while left > 0 && !states.is_empty() {
+            let at = best_node(self.scratch, self.fits, &states, self.ask.sig, left);
+            let (each, _, state, nodes) = states[at];
+            let each = each.min(left);
+            let used = (left / each).min(nodes);
+            let slots: SmallVec<[u32; 32]> =
+                self.scratch.groups(leaf).slots_in(state).take(used as usize).collect();
+            self.sit(leaf, &slots, state, each);
+            left -= each * used;
+            states[at].3 -= used;
+            if states[at].3 == 0 {
+                states.remove(at);
+            }
+        }
+        count - left
+    }
+
+    /// Constraints that look at names are settled node by node.
+    fn by_name(&mut self, leaf: DomainIdx, count: u32) -> u32 {
+        let mut left = count;
+        for (state, _) in self.scratch.tally(leaf).to_vec() {
+            let slots: Vec<u32> = self.scratch.groups(leaf).slots_in(state).collect();
+            for slot in slots {
+                if left == 0 {
+                    return count;
+                }
+                let fit = self.fits.on_slot(self.scratch, leaf, slot, state, self.want);
+                let each = fit.min(left);
+                if each > 0 {
+                    self.sit(leaf, &[slot], state, each);
+                    left -= each;
+                }
+            }
+        }
+        count - left
+    }
+
+    /// Where some nodes have members already that others should not share them with, the nodes of a leaf differ: the
+    /// emptiest of them first, then where least is lost, then the fullest.
+    fn beside_company(&mut self, leaf: DomainIdx, count: u32) -> u32 {
+        let Self { scratch, fits, ask, want, .. } = self;
+        let mut nodes = Vec::new();
+        for (state, _) in scratch.tally(leaf) {
+            for slot in scratch.groups(leaf).slots_in(*state) {
+                let each = fits.on_slot(scratch, leaf, slot, *state, *want).min(count);
+                if each > 0 {
+                    let lost = fits.fragments.added(scratch, *state, ask.sig, each);
+                    let free = scratch.state(*state).devices.free_milli();
+                    nodes.push((std::cmp::Reverse(each), lost, free, slot, *state));
+                }
+            }
+        }
+        nodes.sort_unstable();
+        let mut left = count;
+        for (std::cmp::Reverse(each), .., slot, state) in nodes {
+            let each = each.min(left);
+            if each == 0 {
+                break;
+            }
+            self.sit(leaf, &[slot], state, each);
+            left -= each;
+        }
+        count - left
+    }
+
+    fn sit(&mut self, leaf: DomainIdx, slots: &[u32], state: StateIdx, each: u32) {
+        seats_on(self.scratch, leaf, slots, state, self.ask, each, self.seats);
+    }
 }
 
 /// Seats up to `count` members on a node that exists on paper only; says how many found a seat there.
@@ -75,48 +167,6 @@ pub(crate) fn fill_paper(
 /// The number a node on paper goes by in seats: beyond every node of the World.
 pub(crate) fn paper_node(scratch: &Scratch<'_>, paper: usize) -> NodeIdx {
     NodeIdx((scratch.world.node_slots() + paper) as u32)
-}
-
-fn fill_leaf(
-    scratch: &mut Scratch<'_>,
-    fits: &mut Fits,
-    leaf: DomainIdx,
-    ask: &Ask,
-    want: Want,
-    count: u32,
-    seats: &mut Vec<Seat>,
-) -> u32 {
-    if want.reach(scratch) == Reach::Name {
-        return fill_by_name(scratch, fits, leaf, ask, want, count, seats);
-    }
-    if want.share.is_some_and(|share| scratch.company(share.word).contains_key(&leaf)) {
-        return fill_beside_company(scratch, fits, leaf, ask, want, count, seats);
-    }
-    let mut states: SmallVec<[Candidate; 8]> = SmallVec::new();
-    for at in 0..scratch.tally(leaf).len() {
-        let (state, nodes) = scratch.tally(leaf)[at];
-        let each = fits.on_state(scratch, state, want, leaf);
-        if each > 0 {
-            states.push((each, scratch.state(state).devices.free_milli(), state, nodes));
-        }
-    }
-    states.sort_unstable();
-    let mut left = count;
-    while left > 0 && !states.is_empty() {
-        let at = best_node(scratch, fits, &states, ask.sig, left);
-        let (each, _, state, nodes) = states[at];
-        let each = each.min(left);
-        let used = (left / each).min(nodes);
-        let slots: SmallVec<[u32; 32]> =
-            scratch.groups(leaf).slots_in(state).take(used as usize).collect();
-        seats_on(scratch, leaf, &slots, state, ask, each, seats);
-        left -= each * used;
-        states[at].3 -= used;
-        if states[at].3 == 0 {
-            states.remove(at);
-        }
-    }
-    count - left
 }
 
 /// Which of these states the next nodes are taken in: one that takes all the rest, or else a roomiest there is. Among
@@ -148,65 +198,6 @@ fn best_node(
             (roomiest..=last).rev().min_by_key(|at| lost(*at)).unwrap_or(last)
         }
     }
-}
-
-/// Constraints that look at names are settled node by node.
-fn fill_by_name(
-    scratch: &mut Scratch<'_>,
-    fits: &mut Fits,
-    leaf: DomainIdx,
-    ask: &Ask,
-    want: Want,
-    count: u32,
-    seats: &mut Vec<Seat>,
-) -> u32 {
-    let mut left = count;
-    for (state, _) in scratch.tally(leaf).to_vec() {
-        let slots: Vec<u32> = scratch.groups(leaf).slots_in(state).collect();
-        for slot in slots {
-            let each = fits.on_slot(scratch, leaf, slot, state, want).min(left);
-            if each > 0 {
-                seats_on(scratch, leaf, &[slot], state, ask, each, seats);
-                left -= each;
-            }
-        }
-    }
-    count - left
-}
-
-/// Where some nodes have members already that others should not share them with, the nodes of a leaf differ: the emptiest
-/// of them first, then where least is lost, then the fullest.
-fn fill_beside_company(
-    scratch: &mut Scratch<'_>,
-    fits: &mut Fits,
-    leaf: DomainIdx,
-    ask: &Ask,
-    want: Want,
-    count: u32,
-    seats: &mut Vec<Seat>,
-) -> u32 {
-    let mut nodes = Vec::new();
-    for (state, _) in scratch.tally(leaf) {
-        for slot in scratch.groups(leaf).slots_in(*state) {
-            let each = fits.on_slot(scratch, leaf, slot, *state, want).min(count);
-            if each > 0 {
-                let lost = fits.fragments.added(scratch, *state, ask.sig, each);
-                let free = scratch.state(*state).devices.free_milli();
-                nodes.push((std::cmp::Reverse(each), lost, free, slot, *state));
-            }
-        }
-    }
-    nodes.sort_unstable();
-    let mut left = count;
-    for (std::cmp::Reverse(each), .., slot, state) in nodes {
-        let each = each.min(left);
-        if each == 0 {
-            break;
-        }
-        seats_on(scratch, leaf, &[slot], state, ask, each, seats);
-        left -= each;
-    }
-    count - left
 }
 
 /// Seats `each` members on every one of these nodes, all of them in the same state, and says which state

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Ask;
+use super::by_name::ByName;
 use super::fragments::Fragments;
 use crate::company::WordIdx;
 use crate::scratch::Scratch;
@@ -70,10 +71,11 @@ const PLENTY: u32 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Fits {
     rows: Vec<Vec<u32>>,
-    row_of: FxHashMap<(SigIdx, i32), usize>,
+    /// By how well a node must suit; none for what there is room for, whether it suits or not.
+    row_of: FxHashMap<(SigIdx, Option<i32>), usize>,
     scores: FxHashMap<(SigIdx, ClassIdx, DomainIdx), Option<i32>>,
     /// Of signatures whose constraints look at names.
-    by_name: FxHashMap<(SigIdx, NodeIdx), Option<i32>>,
+    by_name: ByName,
     floors: FxHashMap<SigIdx, SmallVec<[i32; 2]>>,
     choosers: FxHashMap<SigIdx, bool>,
     pub(super) fragments: Fragments,
@@ -90,7 +92,7 @@ impl Fits {
     ) -> Option<i32> {
         let world = scratch.world;
         let signature = world.signature(sig);
-        let leaf = if signature.reach == Reach::Class { ROOT } else { leaf };
+        let leaf = if signature.but_for_names == Reach::Class { ROOT } else { leaf };
         *self
             .scores
             .entry((sig, class, leaf))
@@ -106,8 +108,8 @@ impl Fits {
         leaf: DomainIdx,
     ) -> u32 {
         if want.reach(scratch) == Reach::Class {
-            let row = self.row(want);
-            return self.cell(scratch, row, state, want).min(want.most());
+            let row = self.row(want.sig, Some(want.floor));
+            return self.anywhere(scratch, row, state, want).min(want.most());
         }
         self.compute(scratch, state, want, leaf).min(want.most())
     }
@@ -127,10 +129,10 @@ impl Fits {
     pub fn in_domain(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
         match want.reach(scratch) {
             Reach::Class => {
-                let (row, most) = (self.row(want), want.most());
+                let (row, most) = (self.row(want.sig, Some(want.floor)), want.most());
                 let mut total = 0;
                 for (state, nodes) in scratch.tally(domain) {
-                    let each = self.cell(scratch, row, *state, want).min(most);
+                    let each = self.anywhere(scratch, row, *state, want).min(most);
                     total += u64::from(each) * u64::from(*nodes);
                 }
                 total - self.shared(scratch, domain, want)
@@ -147,16 +149,43 @@ impl Fits {
                 }
                 total - self.shared(scratch, domain, want)
             }
-            Reach::Name => {
-                let mut total = 0;
-                for (state, _) in scratch.tally(domain) {
-                    for slot in scratch.groups(domain).slots_in(*state) {
-                        total += u64::from(self.on_slot(scratch, domain, slot, *state, want));
-                    }
-                }
-                total
+            Reach::Name => self.by_name(scratch, domain, want),
+        }
+    }
+
+    /// Members that fit on all nodes of a leaf, their names looked at too.
+    fn by_name(&mut self, scratch: &Scratch<'_>, leaf: DomainIdx, want: Want) -> u64 {
+        let (row, most) = (self.row(want.sig, None), want.most());
+        let is_company = |share: Share| scratch.company(share.word).contains_key(&leaf);
+        let one_by_one = scratch.has_ghosts() || want.share.is_some_and(is_company);
+        let set = self.by_name.set(scratch.world, want.sig, want.floor);
+        let mut total = 0;
+        for (state, _) in scratch.tally(leaf) {
+            let each = self.room(scratch, row, *state, want.sig).min(most);
+            if each > 0 && one_by_one {
+                let slots = scratch.groups(leaf).slots_in(*state);
+                let on = |slot| u64::from(self.on_slot(scratch, leaf, slot, *state, want));
+                total += slots.map(on).sum::<u64>();
+            } else if each > 0 {
+                let here = scratch.groups(leaf).words_in(*state);
+                let both = here.iter().zip(self.by_name.slots(set, leaf)).map(|(a, b)| a & b);
+                total += u64::from(each) * u64::from(both.map(usize::count_ones).sum::<u32>());
             }
         }
+        total
+    }
+
+    /// Members that fit on one node in this state, wherever it stands.
+    #[inline]
+    fn anywhere(&mut self, scratch: &Scratch<'_>, row: usize, state: StateIdx, want: Want) -> u32 {
+        self.cell(scratch, row, state, |fits| fits.regardless_of_bars(scratch, state, want, ROOT))
+    }
+
+    /// Members that there is room for on a node in this state, whether it suits them or not; none if it is kept for others.
+    fn room(&mut self, scratch: &Scratch<'_>, row: usize, state: StateIdx, sig: SigIdx) -> u32 {
+        self.cell(scratch, row, state, |_| {
+            scratch.world.signature(sig).times_fits(scratch.state(state)).min(PLENTY)
+        })
     }
 
     /// Members that fit on the node in one slot, its name looked at too.
@@ -168,28 +197,22 @@ impl Fits {
         state: StateIdx,
         want: Want,
     ) -> u32 {
-        let world = scratch.world;
-        let content = scratch.state(state);
-        if scratch.is_barred(content.class) {
+        let (world, node) = (scratch.world, scratch.node_in(leaf, slot));
+        let row = self.row(want.sig, None);
+        let room = self.room(scratch, row, state, want.sig);
+        if room == 0 {
             return 0;
         }
-        let node = scratch.node_in(leaf, slot);
-        let look = || {
-            let (class, name) = (world.class(content.class), world.node_name(node));
-            world.signature(want.sig).score(class, world.topology(), leaf, name)
+        // Nodes of a what-if have no names.
+        let by_name = want.reach(scratch) == Reach::Name && node.index() < world.node_slots();
+        let suits = if by_name {
+            let set = self.by_name.set(world, want.sig, want.floor);
+            self.by_name.has(set, leaf, slot)
+        } else {
+            let score = self.score(scratch, want.sig, scratch.state(state).class, leaf);
+            score.is_some_and(|score| score >= want.floor)
         };
-        // Nodes of a what-if have numbers that others get in the next.
-        let score = match node.index() < world.node_slots() {
-            true => *self.by_name.entry((want.sig, node)).or_insert_with(look),
-            false => look(),
-        };
-        match score {
-            Some(score) if score >= want.floor => {
-                let fits = world.signature(want.sig).times_fits(content).min(PLENTY);
-                fits.min(want.most_on(scratch, leaf, node))
-            }
-            _ => 0,
-        }
+        if suits { room.min(want.most_on(scratch, leaf, node)) } else { 0 }
     }
 
     /// By how much fewer members fit in a domain than if nobody were there that they should not share a node with.
@@ -274,9 +297,7 @@ impl Fits {
                     self.scores_in(scratch, sig, leaf, &mut floors);
                 }
             }
-            Reach::Name => floors.extend(world.nodes().filter_map(|(_, node)| {
-                signature.score(world.class(node.class), topology, node.leaf, Some(&node.name))
-            })),
+            Reach::Name => floors.extend(self.by_name.scores(world, sig)),
         }
         floors.sort_unstable_by(|a, b| b.cmp(a));
         floors.dedup();
@@ -298,30 +319,35 @@ impl Fits {
         }
     }
 
-    fn row(&mut self, want: Want) -> usize {
+    fn row(&mut self, sig: SigIdx, floor: Option<i32>) -> usize {
         let rows = &mut self.rows;
-        *self.row_of.entry((want.sig, want.floor)).or_insert_with(|| {
+        *self.row_of.entry((sig, floor)).or_insert_with(|| {
             rows.push(Vec::new());
             rows.len() - 1
         })
     }
 
     #[inline]
-    fn cell(&mut self, scratch: &Scratch<'_>, row: usize, state: StateIdx, want: Want) -> u32 {
-        match self.rows[row].get(state.index()) {
-            Some(times) if *times != UNKNOWN => {
-                if *times > 0 && scratch.is_barred(scratch.state(state).class) { 0 } else { *times }
-            }
+    fn cell(
+        &mut self,
+        scratch: &Scratch<'_>,
+        row: usize,
+        state: StateIdx,
+        times: impl FnOnce(&mut Self) -> u32,
+    ) -> u32 {
+        let times = match self.rows[row].get(state.index()) {
+            Some(times) if *times != UNKNOWN => *times,
             _ => {
-                let times = self.regardless_of_bars(scratch, state, want, ROOT);
+                let times = times(self);
                 let cells = &mut self.rows[row];
                 if cells.len() <= state.index() {
                     cells.resize(scratch.state_count(), UNKNOWN);
                 }
                 cells[state.index()] = times;
-                if scratch.is_barred(scratch.state(state).class) { 0 } else { times }
+                times
             }
-        }
+        };
+        if times > 0 && scratch.is_barred(scratch.state(state).class) { 0 } else { times }
     }
 
     fn compute(

@@ -3,6 +3,7 @@
 //! Members of a role are interchangeable, so nothing here loops over members x nodes: domains answer how
 //! many fit from their tallies, and leaves hand out nodes state by state.
 
+mod by_name;
 mod even;
 mod fill;
 mod fits;
@@ -17,7 +18,7 @@ use smallvec::SmallVec;
 use crate::scratch::Scratch;
 
 pub(crate) use even::add_evenly;
-pub(crate) use fill::{fill_domain, fill_paper};
+pub(crate) use fill::{Filling, fill_paper};
 pub use fits::{Fits, Want};
 
 /// One role's members to be placed.

@@ -6,7 +6,7 @@ use muster_core::signature::Reach;
 use muster_core::topology::{Level, ROOT};
 use smallvec::SmallVec;
 
-use super::fill::{fill_domain, seats_on};
+use super::fill::{Filling, seats_on};
 use super::fits::{Fits, Want};
 use super::{Ask, Misfit, misfit};
 use crate::scratch::Scratch;
@@ -166,7 +166,9 @@ fn try_each(
         let mut trial = scratch.trial();
         let mut seats = Vec::with_capacity(asks.iter().map(|ask| ask.count as usize).sum());
         let all = asks.iter().zip(wants).all(|(ask, want)| {
-            fill_domain(&mut trial, fits, domain, ask, *want, ask.count, &mut seats) == ask.count
+            let (scratch, seats) = (&mut trial, &mut seats);
+            let mut filling = Filling { scratch, fits, ask, want: *want, seats };
+            filling.domain(domain, ask.count) == ask.count
         });
         if all {
             trial.keep();

@@ -12,7 +12,7 @@ use super::{avoided, members_per_node, offerings_for};
 use crate::cycle::Cycle;
 use crate::mix::{self, Kind, Left};
 use crate::odds::out_of_stock;
-use crate::place::{Ask, Want, fill_domain, fill_paper};
+use crate::place::{Ask, Filling, Want, fill_paper};
 use crate::scratch::Scratch;
 
 /// What an order adds to.
@@ -103,8 +103,10 @@ pub(super) fn draw_up(
         let mut left = ask.count;
         let seats = &mut draft.seats;
         let free = if way.beside == Beside::Nothing { &[][..] } else { scope.domains() };
+        let want = Want::any(ask.sig);
+        let mut filling = Filling { scratch: &mut trial, fits, ask, want, seats };
         for domain in free {
-            left -= fill_domain(&mut trial, fits, *domain, ask, Want::any(ask.sig), left, seats);
+            left -= filling.domain(*domain, left);
         }
         for paper in first..trial.paper().len() {
             left -= fill_paper(&mut trial, fits, paper, ask, left, seats);

@@ -165,3 +165,57 @@ fn a_wish_is_never_a_reason_not_to_fit() {
         assert_eq!(found.is_ok(), fits(&bench.world, plain), "{request}: {found:?}");
     });
 }
+
+/// What the wishes of a role about names come to on a node, every list read through.
+fn granted(gang: &Gang, name: &str) -> u32 {
+    let wishes = gang.spec.roles[0].constraints.prefer.iter();
+    let granted = wishes.filter(|wish| wish.term.iter().all(|one| one.holds(Some(name))));
+    granted.map(|wish| u32::from(wish.weight)).sum()
+}
+
+#[test]
+fn wishes_about_names_are_granted_as_far_as_there_is_room() {
+    let (mut choices, mut tried) = (0, 0);
+    for_seeds("wishes_about_names_are_granted_as_far_as_there_is_room", 200, |rng| {
+        let mut bench = small_world(rng);
+        let mut wishes = String::new();
+        for _ in 0..1 + rng.below(3) {
+            let names: Vec<String> =
+                (0..1 + rng.below(4)).map(|_| format!("n{}", rng.below(7))).collect();
+            let how = rng.pick(&["=", "!="]);
+            let weight = 1 + rng.below(50);
+            wishes += &format!(" wish:{weight}:hostname{how}{}", names.join(","));
+        }
+        let gpu = rng.pick(&["1gpu", "0.5gpu", "2*0.3gpu"]);
+        bench.line(&format!("gang picky {}x{gpu}/1cpu {wishes}", 1 + rng.below(3)));
+        let id = bench.world.gang_named("picky").expect("it was submitted");
+        let gang = bench.world.gang(id).expect("it waits");
+        let Ok(seats) = place(&mut Scratch::new(&bench.world), &mut Fits::default(), gang) else {
+            return;
+        };
+        let wanted = gang.spec.roles[0].min;
+        let mut rooms: Vec<(u32, u32)> = bench
+            .world
+            .nodes()
+            .map(|(idx, node)| {
+                (granted(gang, &node.name), most(&free(&bench.world, idx), gang, wanted))
+            })
+            .filter(|(_, room)| *room > 0)
+            .collect();
+        rooms.sort_unstable_by_key(|(score, _)| std::cmp::Reverse(*score));
+        let mut seated = 0;
+        let lowest = rooms.iter().find(|(_, room)| {
+            seated += room;
+            seated >= wanted
+        });
+        let (floor, _) = lowest.expect("it was placed");
+        for seat in &seats {
+            let name = &bench.world.node(seat.node).expect("it is here").name;
+            assert!(granted(gang, name) >= *floor, "{wishes}: {seats:?}\n{}", bench.out);
+        }
+        tried += 1;
+        choices += u32::from(rooms.iter().any(|(score, _)| score < floor));
+    });
+    let both = choices >= 20 && tried >= 60;
+    assert!(both || crate::seeds::chosen().is_some(), "{choices} of {tried} had a choice");
+}

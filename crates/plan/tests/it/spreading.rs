@@ -144,6 +144,37 @@ fn nobody_makes_way_for_more_room_than_is_needed() {
     ");
 }
 
+/// Who loses least is looked at first and leaves too little. Where the other one sits is room for all of them then, and
+/// spread over both nodes they would drive out the first as well.
+#[test]
+fn nobody_makes_way_so_that_others_can_be_spread() {
+    assert_snapshot!(check("
+        node a[1..2] gpus=8
+        gang firm 1x6gpu if:hostname=a1 for=10h
+        gang large 1x8gpu if:hostname=a2 preemptible for=10h
+        plan
+        +1h
+        gang small 1x2gpu preemptible for=10h
+        plan
+        +1h
+        gang train 8x1gpu spread=node prio=10
+        plan
+    "), @"
+    admit firm: a1[0-5]
+    admit large: a2[0-7]
+    -- 1h
+    admit small: a1[6-7]
+    firm runs
+    large runs
+    -- 2h
+    order o0 for train:  by 2h2m after all 1 of large: a2[0] a2[1] a2[2] a2[3] a2[4] a2[5] a2[6] a2[7]
+    stop large: preempted by train
+    firm runs
+    large is stopping
+    small runs
+    ");
+}
+
 #[test]
 fn members_that_come_later_are_spread_too() {
     assert_snapshot!(check("

@@ -57,6 +57,13 @@ struct Line {
     make_way_1000_max_ms: f64,
     /// Gangs for which others make way in it.
     make_way_1000_orders: usize,
+    /// A cycle at a quarter of the load under the default order, with 250 gangs waiting of which each has wishes about
+    /// up to 500 nodes by name, median.
+    wishes_250_ms: f64,
+    /// The same gangs in the same world without their wishes, median.
+    wishless_250_ms: f64,
+    /// The one over the other, both measured in turns.
+    wishes_ratio: f64,
     bytes_per_node: f64,
     bytes_per_member: f64,
 }
@@ -86,6 +93,7 @@ fn measure(nodes: u32, repeat: usize) -> Line {
     let mut contested = worlds::contested(nodes);
     worlds::rivals(&mut contested, 1_000);
     let (ways, orders) = make_way(&contested, repeat);
+    let (with, without) = wishes(nodes, repeat);
     Line {
         nodes,
         place_512_us: median(&place_us),
@@ -100,6 +108,9 @@ fn measure(nodes: u32, repeat: usize) -> Line {
         make_way_1000_ms: median(&ways) / 1e3,
         make_way_1000_max_ms: ways.iter().copied().fold(0.0, f64::max) / 1e3,
         make_way_1000_orders: orders,
+        wishes_250_ms: median(&with) / 1e3,
+        wishless_250_ms: median(&without) / 1e3,
+        wishes_ratio: median(&with) / median(&without),
         bytes_per_node: node_bytes as f64 / f64::from(nodes),
         bytes_per_member: member_bytes,
     }
@@ -161,6 +172,17 @@ fn make_way(world: &World, repeat: usize) -> (Vec<f64>, usize) {
         })
         .collect();
     (times, orders)
+}
+
+/// Times of a cycle over gangs with wishes about names, and over the same gangs without them, in turns.
+fn wishes(nodes: u32, repeat: usize) -> (Vec<f64>, Vec<f64>) {
+    let mut with = worlds::empty(nodes);
+    worlds::load(&mut with, nodes, 0.25);
+    let mut without = with.clone();
+    worlds::wait(&mut with, 250, |i, spec| worlds::keep_away(spec, nodes, i));
+    worlds::wait(&mut without, 250, |_, _| {});
+    let once = |world: &World| cycle(world, QueueOrder::Muster, 1).0[0];
+    (0..repeat).map(|_| (once(&with), once(&without))).unzip()
 }
 
 /// What one admitted member costs to remember.

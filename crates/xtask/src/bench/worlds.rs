@@ -1,12 +1,15 @@
 //! Worlds to measure in: zones, blocks and racks of 8-GPU nodes, with gangs running on part of them.
 
+use std::sync::Arc;
+
+use muster_core::constraint::{Preference, Requirement, Test};
 use muster_core::gang::{Checkpoint, GangSpec, Phase, Signal};
 use muster_core::node::NodeSpec;
 use muster_core::plan::Action;
 use muster_core::pool::PoolLimits;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
-use muster_core::topology::Levels;
+use muster_core::topology::{HOSTNAME, Levels};
 use muster_core::{Event, World};
 use muster_plan::{Policy, QueueOrder, plan};
 use muster_testkit::build;
@@ -205,9 +208,32 @@ pub(super) fn crowd(world: &mut World, gangs: usize) {
         build::pool("h100", vec![build::offering("z0", 98.32), build::offering("z1", 99.9)]);
     pool.limits = PoolLimits { nodes: Some(64), ..PoolLimits::default() };
     world.apply(Time::ZERO, &Event::PoolSet(pool)).expect("a well-formed pool");
+    wait(world, gangs, |_, _| {});
+}
+
+/// Gangs of the mix that wait, each with what else is said of it.
+pub(super) fn wait(world: &mut World, gangs: usize, say: impl Fn(usize, &mut GangSpec)) {
     for i in 0..gangs {
         let mut spec = gang(i);
         spec.name = format!("waiting-{i}").into();
+        say(i, &mut spec);
         world.apply(Time::ZERO, &Event::GangSubmitted(spec)).expect("a well-formed gang");
     }
+}
+
+/// Nodes that a gang with wishes names, at most.
+const NAMED: usize = 500;
+/// Wishes are told in so many steps: the more there is to keep away from, the more of them hold a node off.
+const STEPS: usize = 4;
+
+/// Lets a gang wish to be away from half of the nodes, by name. Each gang begins with another, so that lists differ.
+pub(super) fn keep_away(spec: &mut GangSpec, nodes: u32, i: usize) {
+    let named = (0..nodes).map(|at| (at + i as u32) % nodes).step_by(2).take(NAMED);
+    let named: Vec<Arc<str>> = named.map(|at| format!("node-{at}").into()).collect();
+    let step = |step: usize| {
+        let some = named[..named.len() * step / STEPS].to_vec();
+        let away = Requirement { key: HOSTNAME.into(), test: Test::NotIn(some) };
+        Preference { weight: 25, term: vec![away] }
+    };
+    spec.roles[0].constraints.prefer = (1..=STEPS).map(step).collect();
 }

@@ -1,0 +1,5 @@
+//! Elastic gangs grow into what nobody waits for, where it pays.
+
+mod gain;
+mod when;
+mod where_to;

@@ -1,0 +1,5 @@
+//! Members above the minimum are given up for those who wait, before anybody is stopped.
+
+mod given_up;
+mod meanwhile;
+mod queues;
