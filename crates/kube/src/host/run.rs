@@ -153,7 +153,12 @@ pub async fn run(
         };
         drained = hands.rest().await;
         match ended {
-            Ok(End::Anew) => {}
+            // What was asked before must not land after the lists that all is counted by.
+            Ok(End::Anew) => {
+                while !drained {
+                    drained = hands.rest().await;
+                }
+            }
             Ok(End::Told) => break Ok(()),
             Err(error) => break Err(error),
         }
