@@ -62,7 +62,8 @@ async fn a_controller_that_is_killed_again_and_again_leaves_nothing_half_done() 
 /// A gang that may have to stop others, or be stopped: whole nodes are wanted, and some are of high priority.
 async fn submit_rival(cluster: &Cluster, at: u32, chance: &mut Chance) {
     let class = if chance.strikes(400) { "priorityClassName: high" } else { "" };
-    let more = format!("restartPolicy: Never\n      terminationGracePeriodSeconds: 0\n      {class}");
+    let more =
+        format!("restartPolicy: Never\n      terminationGracePeriodSeconds: 0\n      {class}");
     let job = job(&format!("train-{at}"), 1 + chance.below(3) as u32, 8);
     stage::submit(cluster, &job.replace("restartPolicy: Never", &more)).await;
 }

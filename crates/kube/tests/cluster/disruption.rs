@@ -12,7 +12,7 @@ use crate::controller::Controller;
 use crate::gates::{pods_of, until_bound};
 use crate::leftovers::remove_jobs;
 use crate::observer::Observed;
-use crate::refusal::{allow, refuse_new};
+use crate::refusal::{allow, refuse_orders};
 use crate::stage::{bound_of, leaving, let_end, small_cluster, still, until_event, until_told};
 use crate::words::{HIGH, gang, job};
 
@@ -154,7 +154,7 @@ async fn nobody_is_disturbed_for_an_order_that_the_server_refuses() {
     let low = with_grace(&job("low", 2, 4), 0, "");
     cluster.apply_as(Role::User, &low).await.expect("a job");
     until_bound(&cluster, "low", 2).await;
-    refuse_new(&cluster, ("muster.sh", "orders")).await;
+    refuse_orders(&cluster).await;
     let high = with_grace(&job("high", 2, 4), 0, "priorityClassName: high");
     cluster.apply_as(Role::User, &high).await.expect("a job");
     let refused = "it could not be written down: refused";
