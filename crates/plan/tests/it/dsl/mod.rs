@@ -15,7 +15,7 @@
 //! plan                     # decide, say it, and do it; a case without this line plans once, at the end
 //! plan wake                # the same, and say when it is due again; `plan targets`: what pools should have;
 //!                          # `plan ways`: the ways that were compared
-//! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised
+//! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised; `efa=0`: without adapters
 //! parked c0                # its machine is stopped
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
 //! gang   big 4..8x8gpu preemptible grace=2m minrun=30m save=told save=10m restart=1m efficiency=900 resize=30s
@@ -303,6 +303,7 @@ fn failure(name: &str) -> ClaimFailure {
         "stock-out" => ClaimFailure::StockOut,
         "boot-failed" => ClaimFailure::BootFailed,
         "gpus-missing" => ClaimFailure::GpusMissing,
+        "too-small" => ClaimFailure::TooSmall,
         "vanished" => ClaimFailure::Vanished,
         "throttled" => ClaimFailure::Throttled,
         _ => panic!("no such failure: {name}"),
