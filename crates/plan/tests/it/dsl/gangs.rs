@@ -104,6 +104,8 @@ fn describe(spec: &mut GangSpec, word: &str) {
         }
     } else if word == "preemptible" {
         spec.disruption.preemptible = true;
+    } else if word == "gentle" {
+        spec.disruption.gentle = true;
     } else if word == "never" {
         spec.provisioning.mode = ProvisioningMode::Never;
     } else {
