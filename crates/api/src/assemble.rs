@@ -122,6 +122,9 @@ pub fn assemble(
     }
     let absent = roles.iter().fold(0, |sum: u32, role| sum.saturating_add(role.absent()));
     let mut assembled = Assembled { spec: spec(name, terms), roles: Vec::new(), absent };
+    // One who says so speaks for all: they start together, and nobody can be stopped for some of them.
+    let mut templates = templates.unwrap_or_default().iter();
+    assembled.spec.disruption.gentle |= templates.any(|role| role.template.is_gentle());
     for role in roles {
         let left = role.most - role.done;
         countable(&role.request, left)?;
@@ -160,6 +163,7 @@ fn spec(name: &str, terms: &Terms) -> GangSpec {
         cost_of_waiting: None,
         disruption: Disruption {
             preemptible: terms.preemptible.unwrap_or(true),
+            gentle: terms.gentle,
             ..Disruption::default()
         },
         scaling: Scaling::default(),

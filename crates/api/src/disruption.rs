@@ -29,6 +29,8 @@ pub(crate) fn disruption(spec: &Fields<'_>) -> Disruption {
     if let Some(value) = fields.get("minRuntime").filter(|_| !read.preemptible) {
         value.warn("has no effect: with `preemptible: false` it is stopped for nobody's sake");
     }
+    let preempts = fields.get("preempts").and_then(|value| value.flag());
+    read.gentle = preempts == Some(false);
     // Of use to those who are stopped for nobody as well: nodes that are about to go.
     read.grace = fields.span("grace").unwrap_or_default();
     read.checkpoint = fields.get("checkpoint").and_then(|value| checkpoint(&value, read.grace));

@@ -67,7 +67,7 @@ pub use gang::{Care, GangManifest, RunSpec, Template};
 pub use instant::{InstantError, instant};
 pub use names::{number_of, spell_label, spell_name};
 pub use pool::PoolManifest;
-pub use provider::{AUTOSCALER_CLASS, Autoscaler, NodeClassRef, Provider};
+pub use provider::{AUTOSCALER_CLASS, Autoscaler, Karpenter, NodeClassRef, Provider};
 pub use read::{MAX_FILE_BYTES, Manifests, read_alone, read_files, read_texts};
 pub use simulated::{
     BootTimes, FailureOdds, Fault, InService, ScriptedFault, SimulatedCloud, StockOut,

@@ -10,7 +10,7 @@ use crate::constraints::taints;
 use crate::fields::Fields;
 use crate::finding::{Finding, Mark};
 use crate::hint::{did_you_mean, listed};
-use crate::names::{NAME_RULE, is_name};
+use crate::names::{KEY_RULE, NAME_RULE, is_key, is_name};
 use crate::provisioning::CLASS;
 use crate::simulated::{self, SimulatedCloud};
 use crate::value::Value;
@@ -23,16 +23,22 @@ pub enum Provider {
     /// Nobody: nodes are played, with the delays and failures of a cloud.
     Simulated(SimulatedCloud),
     /// Karpenter, asked with one NodeClaim per node.
-    Karpenter {
-        /// The node class its claims name.
-        node_class_ref: NodeClassRef,
-        /// Taints that its nodes have until something on them is set up.
-        startup_taints: Vec<Taint>,
-    },
+    Karpenter(Karpenter),
     /// An autoscaler, asked with one ProvisioningRequest for all nodes of a kind that an order lacks.
     ProvisioningRequest(Autoscaler),
     /// The machine Muster runs on.
     Local,
+}
+
+/// How Karpenter is asked.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Karpenter {
+    /// The node class its claims name.
+    pub node_class_ref: NodeClassRef,
+    /// Taints that its nodes have until something on them is set up.
+    pub startup_taints: Vec<Taint>,
+    /// Extended resources that its claims do not name, since it does not know that its machines have them.
+    pub unrequested: Vec<Arc<str>>,
 }
 
 /// How an autoscaler is asked.
@@ -59,7 +65,7 @@ const MAX_PARAMETERS: usize = 100;
 const PARAMETER_RULE: &str = "must be at most 255 long";
 
 /// A reference to a Karpenter node class.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeClassRef {
     /// Its API group, such as `karpenter.k8s.aws`.
     pub group: Arc<str>,
@@ -90,7 +96,7 @@ pub(crate) fn read(spec: &Fields<'_>) -> (Provider, Vec<Mark>) {
             let (cloud, script) = simulated::read(inner);
             (Provider::Simulated(cloud), script)
         }
-        "karpenter" => plain(karpenter(inner)),
+        "karpenter" => plain(Provider::Karpenter(karpenter(inner))),
         "provisioningRequest" => plain(Provider::ProvisioningRequest(autoscaler(inner))),
         "local" => plain(nothing_inside(inner, Provider::Local)),
         other => {
@@ -151,23 +157,26 @@ pub(crate) fn check_labels(provider: &Provider, offerings: &[OfferingSpec], spec
     }
 }
 
-fn karpenter(value: &Value<'_>) -> Provider {
-    let mut node_class_ref = NodeClassRef { group: "".into(), kind: "".into(), name: "".into() };
-    let mut startup_taints = Vec::new();
-    if let Some(fields) = value.fields() {
-        startup_taints = taints(&fields, "startupTaints");
-        if let Some(class) = fields.need("nodeClassRef").and_then(|value| value.fields()) {
-            let part = |name| class.need(name).and_then(|value| value.text()).unwrap_or_default();
-            node_class_ref = NodeClassRef {
-                group: part("group").into(),
-                kind: part("kind").into(),
-                name: part("name").into(),
-            };
-            class.done();
+fn karpenter(value: &Value<'_>) -> Karpenter {
+    let mut read = Karpenter::default();
+    let Some(fields) = value.fields() else { return read };
+    read.startup_taints = taints(&fields, "startupTaints");
+    for value in fields.list("unrequested") {
+        if let Some(name) = value.text_with(is_key, KEY_RULE) {
+            read.unrequested.push(name.into());
         }
-        fields.done();
     }
-    Provider::Karpenter { node_class_ref, startup_taints }
+    if let Some(class) = fields.need("nodeClassRef").and_then(|value| value.fields()) {
+        let part = |name| class.need(name).and_then(|value| value.text()).unwrap_or_default();
+        read.node_class_ref = NodeClassRef {
+            group: part("group").into(),
+            kind: part("kind").into(),
+            name: part("name").into(),
+        };
+        class.done();
+    }
+    fields.done();
+    read
 }
 
 /// Refuses scripted faults that would never come: in a zone no offering has, or for a claim already spoken for.

@@ -5,6 +5,7 @@ use muster_core::gang::{Closeness, Gang, members_of};
 use muster_core::id::{ClaimId, GangId, ResourceIdx};
 use muster_core::order::{ClaimFailure, ClaimStage, RollbackReason};
 use muster_core::plan::{StopReason, Target};
+use muster_core::pool::Lack;
 use muster_core::resource::display_amount;
 use muster_core::time::Span;
 use muster_core::verdict::{Blocker, Verdict};
@@ -233,6 +234,9 @@ pub fn rollback(world: &World, reason: RollbackReason) -> String {
                 ClaimFailure::StockOut => format!("no more nodes can be had{zone}"),
                 ClaimFailure::BootFailed => format!("a node{zone} did not boot"),
                 ClaimFailure::GpusMissing => format!("a node{zone} lacks GPUs"),
+                ClaimFailure::TooSmall => {
+                    format!("a node{zone} is too small for those who were to have it")
+                }
                 ClaimFailure::Vanished => format!("a node{zone} vanished"),
                 ClaimFailure::Throttled => format!("the provider{zone} does not take requests now"),
             }
@@ -242,7 +246,13 @@ pub fn rollback(world: &World, reason: RollbackReason) -> String {
             match stage {
                 ClaimStage::Launch => format!("a node{zone} was not launched in time"),
                 ClaimStage::Register => format!("a node{zone} did not join in time"),
-                ClaimStage::Gpus => format!("a node{zone} did not show its GPUs in time"),
+                ClaimStage::Gpus => match world.lacks(claim) {
+                    Some(Lack::Gpus) => format!("a node{zone} did not show its GPUs in time"),
+                    Some(Lack::Resource(name)) => {
+                        format!("a node{zone} did not show {name} in time")
+                    }
+                    None => format!("a node{zone} was not ready in time"),
+                },
             }
         }
         RollbackReason::DeadlinePassed => "not complete in time".to_owned(),
@@ -265,11 +275,42 @@ mod tests {
     use muster_core::World;
     use muster_core::event::Event;
     use muster_core::gang::GangSpec;
-    use muster_core::id::GangId;
+    use muster_core::id::{ClaimId, GangId, OfferingRef, PoolIdx};
+    use muster_core::order::{ClaimFailure, ClaimStage, RollbackReason};
+    use muster_core::plan::Action;
     use muster_core::queue::QueueSpec;
     use muster_core::time::Time;
 
-    use super::gangs;
+    use super::{gangs, rollback};
+
+    #[test]
+    fn an_order_that_was_given_up_says_what_a_node_lacked() {
+        let pool = "{kind: Pool, metadata: {name: p}, spec: {tier: t, offerings: [{instanceType: i, zone: z, \
+                    gpu: {count: 8}, allocatable: {cpu: 8, vpc.amazonaws.com/efa: 32}}]}}";
+        let read = crate::read_texts(&[("p.yaml", pool)]).expect("it is good");
+        let mut world = World::new(read.levels);
+        let (claim, offering) = (ClaimId(0), OfferingRef { pool: PoolIdx(0), slot: 0 });
+        let stock = Action::Stock { claims: vec![(claim, offering)] };
+        world.apply(Time::ZERO, &Event::PoolSet(read.pools[0].spec.clone())).expect("it fits");
+        world.apply(Time::ZERO, &Event::Decided(stock)).expect("it fits");
+        let overdue = RollbackReason::Overdue(claim, ClaimStage::Gpus);
+        for (gpus, adapters, told) in [
+            (7, 0, "a node in z did not show its GPUs in time"),
+            (8, 0, "a node in z did not show vpc.amazonaws.com/efa in time"),
+            (8, 32, "a node in z was not ready in time"),
+        ] {
+            let spec = &world.offering(offering).spec;
+            let mut node = spec.node("n".into(), claim, gpus, false);
+            node.allocatable.insert("vpc.amazonaws.com/efa".into(), adapters);
+            world.apply(Time::ZERO, &Event::NodeSeen(node)).expect("it fits");
+            assert_eq!(rollback(&world, overdue), told);
+        }
+        let small = RollbackReason::ClaimFailed(claim, ClaimFailure::TooSmall);
+        assert_eq!(
+            rollback(&world, small),
+            "a node in z is too small for those who were to have it"
+        );
+    }
 
     #[test]
     fn of_many_gangs_the_first_few_are_named() {

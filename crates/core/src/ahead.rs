@@ -137,7 +137,7 @@ pub struct Patience {
     pub launch: Span,
     /// From there until its node has joined.
     pub register: Span,
-    /// From there until every GPU has appeared.
+    /// From there until every GPU, and every extended resource, has appeared.
     pub gpus: Span,
 }
 

@@ -42,7 +42,7 @@ pub struct Checkpoint {
     pub restart: Span,
 }
 
-/// What may be done to a gang that runs.
+/// What may be done to a gang that runs, and to others for its sake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Disruption {
     /// Whether it may be stopped for others' sake, or to save nodes.
@@ -56,6 +56,10 @@ pub struct Disruption {
     /// How it saves its work, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
+    /// Whether nobody makes way for its priority: that gives it a place in line and nothing else. What its queue can count
+    /// on, and its queue's turns, are not its own to do without.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gentle: bool,
 }
 
 impl Disruption {

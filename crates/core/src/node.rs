@@ -72,7 +72,7 @@ pub struct Node {
     pub leaf: DomainIdx,
     /// The claim it answers.
     pub claim: Option<ClaimId>,
-    /// Whether members can run on it: the host calls it ready and every promised GPU has appeared.
+    /// Whether members can run on it: the host calls it ready and all that was promised has appeared.
     pub usable: bool,
     /// Being given back; nothing new is placed here.
     pub releasing: bool,

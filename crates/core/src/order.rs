@@ -20,6 +20,8 @@ pub enum ClaimFailure {
     BootFailed,
     /// It came up, but not with every GPU.
     GpusMissing,
+    /// It came up with all that is waited for, and those who were to have it do not fit on it.
+    TooSmall,
     /// It disappeared.
     Vanished,
     /// The provider said: not now, ask again.
@@ -40,7 +42,7 @@ pub enum ClaimStage {
     Launch,
     /// Its node.
     Register,
-    /// Its GPUs.
+    /// Its GPUs, and the extended resources that were promised.
     Gpus,
 }
 
@@ -53,7 +55,7 @@ pub enum ClaimState {
     Launched,
     /// Its node has joined.
     Registered(NodeIdx),
-    /// Its node is ready and shows every GPU.
+    /// Its node is ready and shows every GPU and extended resource that was promised.
     Ready(NodeIdx),
     /// It will not come.
     Failed(ClaimFailure),
@@ -104,7 +106,7 @@ impl Claim {
             | ClaimState::Stopped => None,
         }
     }
-    /// Whether its node is ready and shows every GPU.
+    /// Whether its node is ready and shows all that was promised.
     pub fn is_ready(&self) -> bool {
         matches!(self.state, ClaimState::Ready(_))
     }

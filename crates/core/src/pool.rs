@@ -13,7 +13,7 @@ use crate::health::Health;
 use crate::id::{ClaimId, ClassIdx, DomainIdx};
 use crate::money::Money;
 use crate::node::NodeSpec;
-use crate::resource::NamedAmounts;
+use crate::resource::{NamedAmounts, TAKEN_GPUS, is_extended, of_others};
 use crate::time::Span;
 
 /// One kind of node a pool can ask for: instance type x zone x capacity type.
@@ -36,7 +36,7 @@ pub struct OfferingSpec {
     /// What its GPUs are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuKind>,
-    /// GPUs one node must show before it counts as ready.
+    /// GPUs one node must show before it counts as ready, beside every extended resource among the amounts.
     #[serde(default)]
     pub gpus: u16,
     /// Labels its nodes will carry.
@@ -72,6 +72,15 @@ impl OfferingSpec {
     }
 }
 
+/// What a node does not show yet, or has not any more, of what its offering promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lack<'a> {
+    /// Some of its GPUs.
+    Gpus,
+    /// Some or all of an extended resource.
+    Resource(&'a Arc<str>),
+}
+
 /// The capacity type of machines that are paid for whether or not they are used.
 const RESERVED: &str = "reserved";
 
@@ -87,6 +96,18 @@ impl OfferingSpec {
     /// What it is called among those of its pool.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.instance_type, self.zone, self.capacity_type)
+    }
+    /// What a node of it that shows these amounts and so many GPUs lacks of what was promised. What others have of it is
+    /// there. CPU and memory differ a little from one machine to the next, and are seen to when somebody is seated.
+    pub fn lacks(&self, shown: &NamedAmounts, gpus: u16) -> Option<Lack<'_>> {
+        let of = |name: &str| shown.get(name).copied().unwrap_or(0);
+        if u64::from(gpus).saturating_add(of(TAKEN_GPUS)) < u64::from(self.gpus) {
+            return Some(Lack::Gpus);
+        }
+        let mut promised = self.allocatable.iter().filter(|(name, _)| is_extended(name));
+        let short = promised
+            .find(|(name, promised)| of(name).saturating_add(of(&of_others(name))) < **promised);
+        short.map(|(name, _)| Lack::Resource(name))
     }
     /// What one more node per hour adds to the bill: nothing where it was paid for long ago.
     pub fn marginal_price(&self) -> Money {

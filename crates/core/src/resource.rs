@@ -23,12 +23,30 @@ pub const TOKEN: &str = "token.muster.sh/";
 /// GPUs of a node that pods of others have. The node shows as many as it was asked to, and members have the rest.
 pub const TAKEN_GPUS: &str = "token.muster.sh/gpus-of-others";
 
+/// How the names of tokens go on that stand for what pods of others have of an extended resource of a node.
+const OF_OTHERS: &str = "of-others/";
+
+/// The domain of resources that every node has by itself, or that somebody counts on it from time to time.
+const NATIVE: &str = "kubernetes.io/";
+
 /// Resource amounts by name, in base units, as a spec carries them.
 pub type NamedAmounts = BTreeMap<Arc<str>, u64>;
 
 /// Whether a resource name stands for GPU devices, whoever makes them.
 pub fn is_gpu(name: &str) -> bool {
     name.ends_with("/gpu")
+}
+
+/// Whether a resource is an extended one, by the rule Kubernetes has for that: it has a domain, and that is not Kubernetes'
+/// own. Something on a node shows it, some time after the node has joined. Where GPUs are told apart they are not asked
+/// about here.
+pub fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains(NATIVE) && !name.starts_with(TOKEN)
+}
+
+/// The token for what pods of others have of an extended resource of a node: it is there, although members cannot have it.
+pub fn of_others(name: &str) -> Arc<str> {
+    format!("{TOKEN}{OF_OTHERS}{name}").into()
 }
 
 /// A quantity in the resource's base unit, rounded up; `None` below zero or when it does not fit.
@@ -190,6 +208,18 @@ mod tests {
         assert_eq!(node.times_fits(&Amounts::default()), u32::MAX);
         let absent = names.amounts(&BTreeMap::from([("rdma/hca".into(), 1)]));
         assert_eq!(node.times_fits(&absent), 0);
+    }
+
+    #[test]
+    fn extended_resources_have_a_domain_of_their_own() {
+        for name in ["vpc.amazonaws.com/efa", "rdma/hca", "nvidia.com/mig-1g.10gb"] {
+            assert!(is_extended(name), "{name}");
+        }
+        let taken = of_others("rdma/hca");
+        for name in ["cpu", "pods", "hugepages-2Mi", "kubernetes.io/batch-cpu", TAKEN_GPUS, &taken]
+        {
+            assert!(!is_extended(name), "{name}");
+        }
     }
 
     #[test]

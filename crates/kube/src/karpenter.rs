@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use muster_api::NodeClassRef;
+use muster_api::Karpenter;
 use muster_core::constraint::{Effect, Taint};
 use muster_core::id::ClaimId;
 use muster_core::pool::OfferingSpec;
-use serde_json::{Value, json};
+use muster_core::resource::is_extended;
+use serde_json::{Map, Value, json};
 
 use crate::objects::NodeClaim;
 
@@ -42,12 +43,7 @@ pub fn offering_name(offering: &OfferingSpec) -> String {
 
 /// The NodeClaim for a claim. It has no owner: were it its pool's, whoever deletes the pool would have the machines taken away
 /// under those who use them. Its labels say whose it is.
-pub fn node_claim(
-    id: ClaimId,
-    pool: &str,
-    (class, startup): (&NodeClassRef, &[Taint]),
-    offering: &OfferingSpec,
-) -> Value {
+pub fn node_claim(id: ClaimId, pool: &str, asked: &Karpenter, offering: &OfferingSpec) -> Value {
     let mut labels = json!({CLAIM: id.0.to_string(), POOL: pool, MANAGED_BY: MUSTER});
     for (key, value) in &offering.labels {
         labels[&**key] = json!(value);
@@ -62,11 +58,7 @@ pub fn node_claim(
         .filter(|(_, value)| !value.is_empty())
         .map(|(key, value)| json!({"key": key, "operator": "In", "values": [value]}))
         .collect();
-    let mut requests = json!({});
-    if let Some(gpu) = offering.gpu.as_ref().filter(|_| offering.gpus > 0) {
-        // It then counts as initialized only when it shows GPUs; how many is for Muster to see.
-        requests[&*gpu.resource] = json!(offering.gpus.to_string());
-    }
+    let Karpenter { node_class_ref: class, startup_taints, unrequested } = asked;
     let spoken = |taints: &[Taint]| -> Vec<Value> {
         let one = |taint: &Taint| json!({"key": taint.key, "value": taint.value, "effect": effect(taint.effect)});
         taints.iter().map(one).collect()
@@ -85,12 +77,26 @@ pub fn node_claim(
         "spec": {
             "nodeClassRef": {"group": class.group, "kind": class.kind, "name": class.name},
             "requirements": requirements,
-            "resources": {"requests": requests},
+            "resources": {"requests": requests(offering, unrequested)},
             "taints": spoken(&offering.taints),
-            "startupTaints": spoken(startup),
+            "startupTaints": spoken(startup_taints),
             "expireAfter": "Never",
         },
     })
+}
+
+/// What a claim asks for by name: GPUs, and extended resources but for these. A machine counts as initialized only when it
+/// shows some of each, and how many is for Muster to see. Some, such as network adapters, it only has if they are asked for.
+fn requests(offering: &OfferingSpec, unrequested: &[Arc<str>]) -> Map<String, Value> {
+    let gpus = offering.gpu.as_ref().filter(|_| offering.gpus > 0);
+    let gpus = gpus.map(|gpu| (gpu.resource.to_string(), json!(offering.gpus.to_string())));
+    let others = offering
+        .allocatable
+        .iter()
+        .filter(|(name, amount)| **amount > 0 && is_extended(name) && !unrequested.contains(name));
+    gpus.into_iter()
+        .chain(others.map(|(name, amount)| (name.to_string(), json!(amount.to_string()))))
+        .collect()
 }
 
 pub(crate) fn effect(effect: Effect) -> &'static str {
@@ -119,4 +125,41 @@ pub fn marks(claim: &NodeClaim) -> Option<Marks> {
         pool: labels.get(POOL)?.as_str().into(),
         offering: annotations.get(OFFERING)?.as_str().into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_api::{Provider, read_texts};
+
+    use super::*;
+
+    /// What a claim asks for where the pool's only offering has this allocatable.
+    fn requests_of(allocatable: &str, unrequested: &str) -> Value {
+        let text = format!(
+            "{{kind: Pool, metadata: {{name: p}}, spec: {{tier: t, \
+             provider: {{karpenter: {{nodeClassRef: {{group: g, kind: k, name: n}}, unrequested: {unrequested}}}}}, \
+             offerings: [{{instanceType: i, zone: z, allocatable: {allocatable}}}]}}}}"
+        );
+        let mut read = read_texts(&[("pool.yaml", &text)]).expect("it is good");
+        let pool = read.pools.remove(0);
+        let Provider::Karpenter(asked) = pool.provider else { panic!("{:?}", pool.provider) };
+        let mut offering = pool.spec.offerings[0].clone();
+        offering.allocatable.insert("token.muster.sh/0".into(), 1);
+        node_claim(ClaimId(1), "p", &asked, &offering)["spec"]["resources"]["requests"].clone()
+    }
+
+    #[test]
+    fn a_claim_names_gpus_and_every_extended_resource_that_karpenter_knows() {
+        let all = "{cpu: 190, memory: 1Ti, pods: 110, hugepages-2Mi: 1Gi, nvidia.com/gpu: 8, \
+                   vpc.amazonaws.com/efa: 32, rdma/hca: 4, example.com/none: 0}";
+        assert_eq!(
+            requests_of(all, "[]"),
+            json!({"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32", "rdma/hca": "4"})
+        );
+        assert_eq!(
+            requests_of(all, "[rdma/hca]"),
+            json!({"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"})
+        );
+        assert_eq!(requests_of("{cpu: 4}", "[]"), json!({}));
+    }
 }

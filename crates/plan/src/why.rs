@@ -189,6 +189,9 @@ fn others_make_way(cycle: &Cycle<'_>, gang: &Gang) -> Option<Help> {
         let priority = ahead.saturating_add(1);
         return (priority > own).then_some(Help::Priority { priority, instead_of: Vec::new() });
     }
+    if gang.spec.disruption.gentle {
+        return None; // whatever its priority, nobody makes way for it
+    }
     let levels: Vec<i32> = running.iter().map(|(_, other)| other.spec.priority).collect();
     let enough = |level: i32| {
         let below = levels.partition_point(|priority| *priority <= level);

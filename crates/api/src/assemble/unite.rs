@@ -6,6 +6,7 @@
 //! - the queue is that of the first group, in their order, that names one;
 //! - the priority is the highest;
 //! - all of it may be stopped for others only if every group may;
+//! - others are stopped for its priority only if every group would have that;
 //! - all of it is gathered where every group must be, which therefore must be the same for all; where it should be, the
 //!   first that says so counts.
 
@@ -85,6 +86,7 @@ fn joint(sides: &[Side<'_>]) -> Result<Terms, Unassembled> {
         required,
         preferred: terms().find_map(|one| one.preferred.clone()),
         preemptible: Some(terms().all(|one| one.preemptible.unwrap_or(true))),
+        gentle: terms().any(|one| one.gentle),
         ..Terms::default()
     })
 }

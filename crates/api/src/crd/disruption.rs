@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Duration, DurationAboveZero};
 
-/// What may be done to a gang that runs.
+/// What may be done to a gang that runs, and to others for its sake.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Disruption {
     /// Whether it may be stopped for others' sake.
     #[serde(default = "yes")]
     pub preemptible: bool,
+    /// Whether others of lower priority may be stopped, or made smaller, for its sake. What its queue lent comes back all the
+    /// same.
+    #[serde(default = "yes")]
+    pub preempts: bool,
     /// Not before a run has lasted for so long. No default: beside `preemptible: false` it would mean nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_runtime: Option<Duration>,

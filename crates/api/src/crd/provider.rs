@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, Parameter, Simulated, Taint, Text};
+use super::{Key, Name, Parameter, Simulated, Taint, Text};
 
 /// Who boots a pool's nodes: one of these.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +43,12 @@ pub struct Karpenter {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub startup_taints: Vec<Taint>,
+    /// Extended resources of its offerings that Karpenter does not know its machines have, since something on the node makes
+    /// them. They are waited for like all others, and not named in NodeClaims: a claim that names what Karpenter does not know
+    /// is never fulfilled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    pub unrequested: Vec<Key>,
 }
 
 /// How an autoscaler is asked.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::terms::{Level, Terms};
 use super::{GroupKind, Json};
-use crate::pod::PodSpec;
+use crate::pod::{NEVER, PodSpec};
 
 pub(super) const KINDS: &[GroupKind] =
     &[GroupKind::pod_group("scheduling.k8s.io", &["v1beta1", "v1alpha3", "v1alpha2"])];
@@ -41,9 +41,9 @@ pub(super) fn terms(spec: &Json<'_>) -> Terms {
         priority_class: spec.text("priorityClassName").map(Into::into),
         priority: spec.whole("priority"),
         required: keys.first().and_then(|key| key.text("key")).map(Level::key),
+        gentle: spec.text("preemptionPolicy") == Some(NEVER),
         whole: whole(spec),
         unknown: composite(spec).into_iter().collect(),
-        unheard: gentle(spec).into_iter().collect(),
         ..Terms::default()
     }
 }
@@ -53,12 +53,6 @@ fn composite(spec: &Json<'_>) -> Option<Arc<str>> {
     let parent = spec.text("parentCompositePodGroupName").filter(|name| !name.is_empty())?;
     let words = format!("it is part of the composite group {parent}, and such are not known");
     Some(words.into())
-}
-
-fn gentle(spec: &Json<'_>) -> Option<Arc<str>> {
-    let never = spec.text("preemptionPolicy") == Some("Never");
-    never
-        .then(|| "`preemptionPolicy: Never`: others of lower priority may be stopped for it".into())
 }
 
 /// The group of this name, or the only one there is.

@@ -52,6 +52,9 @@ pub struct Terms {
     pub preferred: Option<Level>,
     /// Whether it may be stopped for others' sake.
     pub preemptible: Option<bool>,
+    /// Whether nobody is stopped for its priority.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gentle: bool,
     /// Whether it is disrupted as a whole; otherwise member by member.
     pub whole: Option<bool>,
     /// Whether it is held back by its owner.
@@ -81,6 +84,7 @@ impl Terms {
             required: self.required.or(other.required),
             preferred: self.preferred.or(other.preferred),
             preemptible: self.preemptible.or(other.preemptible),
+            gentle: self.gentle || other.gentle,
             whole: self.whole.or(other.whole),
             suspended: self.suspended || other.suspended,
             unknown: if self.unknown.is_empty() { other.unknown } else { self.unknown },

@@ -20,7 +20,7 @@ pub use affinity::{
 pub use request::GpuNames;
 pub use resources::{Amount, Resources};
 pub use spec::{
-    ClaimRef, Container, DeviceClaim, Ephemeral, Named, PodSpec, Port, SchedulingGroup,
+    ClaimRef, Container, DeviceClaim, Ephemeral, NEVER, Named, PodSpec, Port, SchedulingGroup,
     TolerationSpec, Volume, WorkloadRef,
 };
 pub use ties::HostPort;

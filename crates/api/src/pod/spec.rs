@@ -48,6 +48,9 @@ pub struct PodSpec {
     /// Its priority, once admission has looked the name up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
+    /// `Never` when nobody is to be stopped for its priority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preemption_policy: Option<String>,
     /// Who is to schedule it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
@@ -73,6 +76,16 @@ pub struct PodSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<String>,
 }
+
+impl PodSpec {
+    /// Whether nobody is to be stopped for its priority.
+    pub fn is_gentle(&self) -> bool {
+        self.preemption_policy.as_deref() == Some(NEVER)
+    }
+}
+
+/// What a pod, a group or a priority class says for which nobody is to be stopped.
+pub const NEVER: &str = "Never";
 
 /// One container.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The example of the design page becomes the core types it means.
 
-use muster_api::{NodeClassRef, Provider, RunSpec};
+use muster_api::{Karpenter, NodeClassRef, Provider, RunSpec};
 use muster_core::device::{GpuKind, GpuRequest, WHOLE};
 use muster_core::gang::{Checkpoint, Closeness, Disruption, ProvisioningMode, Signal};
 use muster_core::money::Money;
@@ -54,6 +54,7 @@ fn what_may_be_done_to_the_gang_of_the_design_page() {
         min_runtime: Span::mins(30),
         grace: Span::mins(2),
         checkpoint: Some(checkpoint),
+        gentle: false,
     };
     assert_eq!(spec.disruption, disruption);
     assert_eq!(spec.scaling, Scaling { efficiency: 900, resize: Span::secs(45) });
@@ -88,7 +89,8 @@ fn the_pool_of_the_design_page() {
         kind: "EC2NodeClass".into(),
         name: "gpu".into(),
     };
-    assert_eq!(pool.provider, Provider::Karpenter { node_class_ref, startup_taints: Vec::new() });
+    let karpenter = Karpenter { node_class_ref, ..Karpenter::default() };
+    assert_eq!(pool.provider, Provider::Karpenter(karpenter));
     assert_eq!((&*pool.spec.name, &*pool.spec.tier), ("p5", "on-demand"));
     assert_eq!((pool.spec.limits.nodes, pool.spec.limits.gpus), (Some(64), Some(512)));
     assert_eq!(pool.spec.limits.hourly_spend, Money::from_units(5000.0));

@@ -37,6 +37,18 @@ fn who_says_nothing_may_be_stopped_for_a_higher_priority() {
 }
 
 #[test]
+fn who_says_nothing_has_others_of_lower_priority_stopped() {
+    for (fields, gentle) in [
+        ("", false),
+        ("  disruption: {preempts: true}", false),
+        ("  disruption: {preempts: false}", true),
+        ("  disruption: {preemptible: false}", false),
+    ] {
+        assert_eq!(gang(fields).disruption.gentle, gentle, "{fields}");
+    }
+}
+
+#[test]
 fn every_signal_that_can_be_caught_has_its_name() {
     for (name, signal) in [
         ("SIGUSR1", Signal::SigUsr1),

@@ -42,6 +42,12 @@ fn pools() {
             &["6:26: spec.provider.karpenter.nodeClassRef.name: is missing"],
         ),
         (
+            "  provider: {karpenter: {nodeClassRef: {group: g, kind: k, name: n}, unrequested: [rdma/]}}",
+            &[
+                "6:84: spec.provider.karpenter.unrequested[0]: `rdma/` must be letters, digits, `-`, `_` and `.`, at most 63 long, with an optional `domain/` before it",
+            ],
+        ),
+        (
             "  provider: {provisioningRequest: {className: gang.muster.sh}}",
             &[
                 "6:47: spec.provider.provisioningRequest.className: is the class that Muster itself serves: it would ask itself",

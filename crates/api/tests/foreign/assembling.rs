@@ -443,6 +443,30 @@ fn templates_that_cannot_be_used_and_sums_that_cannot_be_counted() {
 }
 
 #[test]
+fn one_template_for_which_nobody_is_stopped_speaks_for_all() {
+    let roles = |policy: &str| {
+        workload(&format!("
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  pytorchReplicaSpecs:
+    Master: {{replicas: 1, template: {{spec: {{{policy}containers: [{{resources: {{requests: {{cpu: 1}}}}}}]}}}}}}
+    Worker: {{replicas: 4, template: {{spec: {{containers: [{{resources: {{requests: {{cpu: 1}}}}}}]}}}}}}"))
+    };
+    for (policy, said, gentle) in [
+        ("", false, false),
+        ("preemptionPolicy: PreemptLowerPriority, ", false, false),
+        ("preemptionPolicy: Never, ", false, true),
+        ("", true, true),
+        ("preemptionPolicy: PreemptLowerPriority, ", true, true),
+    ] {
+        let terms = Terms { gentle: said, ..Terms::default() };
+        let spec = made(&terms, &[], Some(&roles(policy))).unwrap().spec;
+        assert_eq!(spec.disruption.gentle, gentle, "{policy} {said}");
+    }
+}
+
+#[test]
 fn the_gang_bears_its_groups_terms() {
     let terms = Terms {
         queue: Some("research".into()),

@@ -542,6 +542,21 @@ fn queues() {
 }
 
 #[test]
+fn a_native_group_says_whether_anybody_is_stopped_for_it() {
+    for (said, gentle) in [
+        ("", false),
+        (", preemptionPolicy: PreemptLowerPriority", false),
+        (", preemptionPolicy: Never", true),
+    ] {
+        let object =
+            yaml(&format!("{{spec: {{schedulingPolicy: {{gang: {{minCount: 2}}}}{said}}}}}"));
+        let terms =
+            terms(Dialect::Native, &object, &GpuNames::default()).expect("it is understood");
+        assert_eq!((terms.gentle, terms.unheard), (gentle, Vec::new()), "{said}");
+    }
+}
+
+#[test]
 fn what_cannot_be_done_is_said() {
     let gpus = GpuNames::default();
     let read = |dialect, spec: &str, marks: &str| {
@@ -555,11 +570,6 @@ fn what_cannot_be_done_is_said() {
     assert_eq!(
         read(Dialect::Native, &composite, ""),
         ["waits: it is part of the composite group tree, and such are not known"]
-    );
-    let gentle = format!("{native}, preemptionPolicy: Never");
-    assert_eq!(
-        read(Dialect::Native, &gentle, ""),
-        ["told: `preemptionPolicy: Never`: others of lower priority may be stopped for it"]
     );
     assert!(read(Dialect::Native, native, "").is_empty());
     assert_eq!(

@@ -184,6 +184,7 @@ fn words(reason: Cause) -> &'static str {
         Cause::ClaimFailed(ClaimFailure::StockOut) => "a stock-out",
         Cause::ClaimFailed(ClaimFailure::BootFailed) => "a node that did not boot",
         Cause::ClaimFailed(ClaimFailure::GpusMissing) => "a node that lacks GPUs",
+        Cause::ClaimFailed(ClaimFailure::TooSmall) => "a node that was too small",
         Cause::ClaimFailed(ClaimFailure::Vanished) => "a node that vanished",
         Cause::ClaimFailed(ClaimFailure::Throttled) => "a provider that was busy",
         Cause::Overdue => "a node that was overdue",

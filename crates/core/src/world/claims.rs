@@ -6,6 +6,8 @@ use super::World;
 use crate::event::{Refusal, Stale};
 use crate::id::{ClaimId, OfferingRef, OrderId};
 use crate::order::{Claim, ClaimFailure, ClaimStage, ClaimState, Order, Place};
+use crate::pool::Lack;
+use crate::resource::NamedAmounts;
 use crate::time::Time;
 
 impl World {
@@ -141,6 +143,15 @@ impl World {
         };
         let boot = self.offering(claim.offering).spec.boot_time;
         Some((stage, claim.since + patience.max(boot)))
+    }
+
+    /// What the node of a claim lacks of what its offering promises; nothing where there is no node.
+    pub fn lacks(&self, id: ClaimId) -> Option<Lack<'_>> {
+        let claim = self.claims.get(&id)?;
+        let shape = self.class(self.node(claim.joined?)?.class);
+        let named = |(resource, amount)| (self.names.name(resource).into(), amount);
+        let shown: NamedAmounts = shape.allocatable.iter().map(named).collect();
+        self.offering(claim.offering).spec.lacks(&shown, shape.gpus)
     }
 
     /// An unused node is told to stop. It takes nobody, and keeps its place in its pool.

@@ -13,7 +13,7 @@ use crate::gang::{Gang, Phase, Seat, members_of};
 use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
 use crate::node::{Node, NodeShape, NodeSpec};
 use crate::order::{ClaimFailure, ClaimState, Order};
-use crate::resource::{NamedAmounts, TAKEN_GPUS};
+use crate::resource::NamedAmounts;
 use crate::signature::Signature;
 use crate::state::NodeState;
 
@@ -36,9 +36,7 @@ impl World {
         );
         let leaf = self.topology.leaf_for(&spec.labels);
         self.cover_topology();
-        let taken = spec.allocatable.get(TAKEN_GPUS).copied().unwrap_or(0);
-        let shown = spec.gpus.saturating_add(u16::try_from(taken).unwrap_or(u16::MAX));
-        let usable = spec.ready && spec.claim.is_none_or(|claim| self.is_good(claim, shown));
+        let usable = spec.ready && spec.claim.is_none_or(|claim| self.is_good(claim, spec));
         let idx = match self.node_by_name.get(&spec.name).copied() {
             Some(idx) => {
                 self.unlist(idx);

@@ -4,6 +4,7 @@ use super::World;
 use crate::event::{Refusal, Stale};
 use crate::gang::{Gang, Phase, Seat, members_of, without};
 use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId, SigIdx};
+use crate::node::NodeSpec;
 use crate::order::{
     ClaimFailure, ClaimState, MakesWay, Order, OrderSpec, Place, Reservation, RollbackReason,
 };
@@ -145,7 +146,7 @@ impl World {
         Ok(())
     }
 
-    /// The claim's node has been seen; `ready` when it can take members and shows every GPU.
+    /// The claim's node has been seen; `ready` when it can take members and shows all that was promised.
     pub(super) fn claim_has_node(&mut self, id: ClaimId, node: NodeIdx, ready: bool) {
         let claim = self.claims.get_mut(&id).expect("checked by see_node");
         let was_ready = claim.is_ready();
@@ -178,10 +179,10 @@ impl World {
             self.sit(spec.gang, &mine);
             self.orders.get_mut(&order).expect("it is assembling").held.extend(mine);
         } else {
-            // Smaller than the offering said: as good as not having come.
+            // It has all that is waited for, and is smaller than the offering said: as good as not having come.
             self.shut_node(node);
             self.claims.get_mut(&id).expect("still there").state =
-                ClaimState::Failed(ClaimFailure::GpusMissing);
+                ClaimState::Failed(ClaimFailure::TooSmall);
         }
     }
 
@@ -236,11 +237,12 @@ impl World {
         Ok(())
     }
 
-    /// Whether a claim has not failed and its node shows as many GPUs as its offering promises.
-    pub(super) fn is_good(&self, claim: ClaimId, gpus: u16) -> bool {
+    /// Whether a claim has not failed and its node shows what its offering promises.
+    pub(super) fn is_good(&self, claim: ClaimId, node: &NodeSpec) -> bool {
         let claim = &self.claims[&claim];
+        let promised = &self.offering(claim.offering).spec;
         !matches!(claim.state, ClaimState::Failed(_))
-            && gpus >= self.offering(claim.offering).spec.gpus
+            && promised.lacks(&node.allocatable, node.gpus).is_none()
     }
 
     /// Whether these seats are exactly what the order reserved, all of them on usable nodes.

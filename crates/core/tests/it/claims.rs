@@ -7,7 +7,8 @@ use muster_core::event::{Refusal, Stale};
 use muster_core::id::{ClaimId, OfferingRef, OrderId, PoolIdx};
 use muster_core::order::{Claim, ClaimFailure, ClaimStage, ClaimState, Place};
 use muster_core::plan::Action;
-use muster_core::pool::PoolSpec;
+use muster_core::pool::{Lack, PoolSpec};
+use muster_core::resource;
 use muster_core::time::Span;
 use muster_testkit::build;
 
@@ -410,5 +411,38 @@ fn what_is_given_back_after_being_put_off_again_and_again_speaks_against_its_off
         }
         books.ok(release(C0));
         assert_eq!(books.world.offering(ZONE_A).health.streak, streak, "again: {again}");
+    }
+}
+
+#[test]
+fn a_claim_is_ready_when_its_node_shows_every_extended_resource() {
+    let mut spec = two_zones();
+    spec.offerings[0].allocatable.insert("rdma/hca".into(), 4);
+    let mut books = with(spec);
+    books.ok(stock(&[(C0, ZONE_A)]));
+    assert_eq!(books.world.lacks(C0), None, "nobody knows before there is a node");
+    // What it shows of GPUs and adapters, what others have of these, and what is lacking.
+    let cases = [
+        (0, None, 0, Some("GPUs")),
+        (8, None, 0, Some("rdma/hca")),
+        (8, Some(3), 0, Some("rdma/hca")),
+        (8, Some(3), 1, None),
+        (8, Some(4), 0, None),
+        (7, Some(4), 0, Some("GPUs")),
+        (8, Some(0), 4, None),
+    ];
+    for (gpus, adapters, of_others, lacking) in cases {
+        let mut node = books.claim_node(C0, gpus);
+        node.allocatable.remove("rdma/hca");
+        node.allocatable.extend(adapters.map(|count| ("rdma/hca".into(), count)));
+        node.allocatable.insert(resource::of_others("rdma/hca"), of_others);
+        books.ok(Event::NodeSeen(node));
+        let case = format!("{gpus} GPUs, {adapters:?} and {of_others} of others");
+        let told = books.world.lacks(C0).map(|lack| match lack {
+            Lack::Gpus => "GPUs",
+            Lack::Resource(name) => name,
+        });
+        assert_eq!(told, lacking, "{case}");
+        assert_eq!(books.world.claims()[&C0].is_ready(), lacking.is_none(), "{case}");
     }
 }

@@ -360,13 +360,11 @@ impl Host {
             return None;
         }
         let pool = &self.world.pools()[claim.offering.pool].spec.name;
-        let Provider::Karpenter { node_class_ref, startup_taints } =
-            &self.pools.get(pool)?.manifest.provider
-        else {
+        let Provider::Karpenter(karpenter) = &self.pools.get(pool)?.manifest.provider else {
             return None;
         };
         let offering = &self.world.offering(claim.offering).spec;
-        Some(node_claim(id, pool, (node_class_ref, &**startup_taints), offering))
+        Some(node_claim(id, pool, karpenter, offering))
     }
 
     /// Gives a claim back, as what it is: its pool may be of another provider by now, or be gone.

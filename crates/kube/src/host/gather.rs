@@ -7,6 +7,7 @@ use kube::api::DynamicObject;
 use kube::runtime::events::EventType;
 use muster_api::assemble::{Assembled, Member, assemble};
 use muster_api::dialects::{self, Dialect, GroupRef, Level, Terms};
+use muster_api::pod::NEVER;
 use muster_api::workloads::{self, WorkloadRole};
 use muster_core::constraint::Constraints;
 use muster_core::gang::{Disruption, Request};
@@ -40,6 +41,8 @@ pub(super) struct Part {
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) priority: i32,
+    /// Whether nobody is to be stopped for it.
+    pub(super) gentle: bool,
     /// What they ask for that Muster does not do, and can be done without.
     pub(super) unheard: Vec<Arc<str>>,
     /// The group that each role is of, where the gang is of several.
@@ -116,6 +119,7 @@ impl Host {
         if assembled.spec.priority == 0 {
             assembled.spec.priority = said.priority;
         }
+        assembled.spec.disruption.gentle |= said.gentle;
         let (mut roles, mut ranks) = (BTreeMap::new(), BTreeMap::new());
         for (role, members) in assembled.roles.iter().enumerate() {
             let first = members.first().and_then(|at| tied.get(&parts[*at].key));
@@ -147,8 +151,8 @@ impl Host {
         let name = group.origin.gang_name();
         let gpus = &self.config.gpus;
         let assembled = assemble(&name, &terms, &members, templates.as_deref(), gpus);
-        let priority = self.priority(&pods, &terms);
-        let said = Said { priority, unheard: terms.unheard, groups: Vec::new() };
+        let (priority, gentle) = (self.priority(&pods, &terms), self.is_gentle(&pods, &terms));
+        let said = Said { priority, gentle, unheard: terms.unheard, groups: Vec::new() };
         Ok((assembled.map_err(|why| why.to_string())?, said))
     }
 
@@ -320,7 +324,8 @@ impl Host {
         spec.cost_of_waiting = said.cost_of_waiting;
         let grace = Some(said.disruption.grace).filter(|grace| *grace > Span::ZERO);
         let grace = grace.unwrap_or(spec.disruption.grace);
-        spec.disruption = Disruption { grace, ..said.disruption };
+        let gentle = said.disruption.gentle || spec.disruption.gentle;
+        spec.disruption = Disruption { grace, gentle, ..said.disruption };
         spec.scaling = said.scaling;
         spec.user = said.user;
         if self.templates_of(group).is_some() {
@@ -355,12 +360,24 @@ impl Host {
 
     /// The priority that terms set, by number or by name.
     pub(super) fn priority_of(&self, terms: &Terms) -> Option<i32> {
-        let by_name = || {
-            let shelf = self.mirror.others.get(&self.sources.of(Interest::PriorityClass)?)?;
-            let class = shelf.get(terms.priority_class.as_deref()?)?;
-            i32::try_from(class.data.get("value")?.as_i64()?).ok()
-        };
+        let by_name = || i32::try_from(self.class_of(terms)?.data.get("value")?.as_i64()?).ok();
         terms.priority.or_else(by_name)
+    }
+
+    /// Whether nobody is to be stopped for a gang's priority: its group says so, or the class that its group names, or one of
+    /// its pods, on which the API server writes what their own class says.
+    pub(super) fn is_gentle(&self, pods: &[&Key], terms: &Terms) -> bool {
+        let policy = self.class_of(terms).and_then(|class| class.data.get("preemptionPolicy"));
+        let mut pods = pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        terms.gentle
+            || policy.and_then(Value::as_str) == Some(NEVER)
+            || pods.any(|pod| pod.spec.is_gentle())
+    }
+
+    /// The priority class that terms name, if it is there.
+    fn class_of(&self, terms: &Terms) -> Option<&DynamicObject> {
+        let shelf = self.mirror.others.get(&self.sources.of(Interest::PriorityClass)?)?;
+        shelf.get(terms.priority_class.as_deref()?).map(|class| &**class)
     }
 }
 

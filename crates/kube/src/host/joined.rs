@@ -160,6 +160,7 @@ impl Host {
                 return Err(prefixed(why));
             }
             priorities.push(self.priority(&keys, &terms));
+            said.gentle |= self.is_gentle(&keys, &terms);
             for words in &terms.unheard {
                 if !said.unheard.contains(words) {
                     said.unheard.push(words.clone());

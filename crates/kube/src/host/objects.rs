@@ -199,6 +199,8 @@ impl Host {
         let mut spec = manifest.spec.clone();
         let tokens = self.ties.on_every_node();
         for offering in &mut spec.offerings {
+            // What is called GPUs here a node shows as such, and not among its amounts: it would be waited for in vain.
+            offering.allocatable.retain(|name, _| !self.config.gpus.is_gpu(name));
             offering.allocatable.extend(tokens.clone());
         }
         self.world.apply(self.now(), &Event::PoolSet(spec))?;

@@ -9,7 +9,7 @@ use muster_core::gang::Request;
 use muster_core::id::ClaimId;
 use muster_core::node::NodeSpec;
 use muster_core::quantity::Quantity;
-use muster_core::resource::{NamedAmounts, TAKEN_GPUS, base_units};
+use muster_core::resource::{NamedAmounts, TAKEN_GPUS, base_units, is_extended, of_others};
 
 use crate::karpenter::CLAIM;
 use crate::objects::{Node, Pod};
@@ -102,8 +102,12 @@ pub(crate) fn node_spec(
     let (mut allocatable, gpus) = amounts(node, names);
     allocatable.extend(tokens);
     for (resource, taken) in &foreign.amounts {
-        if let Some(free) = allocatable.get_mut(resource) {
-            *free = free.saturating_sub(*taken);
+        let Some(free) = allocatable.get_mut(resource) else { continue };
+        let had = (*free).min(*taken);
+        *free -= had;
+        if claim.is_some() && is_extended(resource) {
+            // They are there, as was asked for, although members cannot have them.
+            allocatable.insert(of_others(resource), had);
         }
     }
     let promised = claim.and_then(|(_, kind)| kind);
@@ -118,8 +122,7 @@ pub(crate) fn node_spec(
     let shown = gpu.as_ref().map_or(0, |(_, count)| *count);
     let gpus = shown.saturating_sub(taken);
     if shown > gpus {
-        // They are there, as was asked for, although members cannot have them.
-        allocatable.insert(TAKEN_GPUS.into(), u64::from(shown - gpus));
+        allocatable.insert(TAKEN_GPUS.into(), u64::from(shown - gpus)); // the same
     }
     NodeSpec {
         name,

@@ -356,7 +356,9 @@ fn move_others(
     booked: &[NodeIdx],
 ) -> Option<Offer> {
     let world = cycle.scratch.world;
-    let gang = world.gang(id).filter(|_| !gang.sigs.is_empty())?;
+    // To be moved is to be stopped, which nobody is for a gentle gang.
+    let may = !gang.sigs.is_empty() && !gang.spec.disruption.gentle;
+    let gang = world.gang(id).filter(|_| may)?;
     let movable = |prey: &Prey<'_>| {
         let other = prey.gang;
         other.spec.may_move()

@@ -41,6 +41,7 @@ struct Asks {
     /// Where users have limits, whose it is counts too.
     user: Option<Arc<str>>,
     priority: i32,
+    gentle: bool,
     had_its_turn: bool,
     within: Option<Level>,
     roles: SmallVec<[(SigIdx, u32); 2]>,
@@ -57,6 +58,7 @@ impl Asks {
             queue: gang.queue,
             user: by_user.then(|| gang.spec.user.clone()),
             priority: gang.spec.priority,
+            gentle: gang.spec.disruption.gentle,
             had_its_turn: matches!(gang.stop, Some(StopReason::Rotated(_))),
             within: gang.level.filter(|_| required),
             roles: gang.sigs.iter().copied().zip(needs).collect(),
@@ -65,12 +67,13 @@ impl Asks {
 
     /// Whether who asks for this is helped only if the other could have been.
     fn is_as_hard_as(&self, other: &Self) -> bool {
-        let Self { queue, user, priority, had_its_turn, within, roles } = self;
+        let Self { queue, user, priority, gentle, had_its_turn, within, roles } = self;
         let as_many =
             |(mine, its): (&(SigIdx, u32), &(SigIdx, u32))| mine.0 == its.0 && mine.1 >= its.1;
         (queue, user, had_its_turn, within)
             == (&other.queue, &other.user, &other.had_its_turn, &other.within)
             && *priority <= other.priority
+            && *gentle >= other.gentle
             && roles.len() == other.roles.len()
             && roles.iter().zip(&other.roles).all(as_many)
     }

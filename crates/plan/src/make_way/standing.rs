@@ -3,6 +3,7 @@
 //! Within a queue a higher priority counts. Across queues only what was lent is taken back, as far as the
 //! guarantee goes; where queues do not take turns by share, priority counts across them too, but never against
 //! a queue that is within its guarantee. In a queue with time slices it is another's turn when a slice is over.
+//! For a gentle gang nobody makes way by priority; what is its queue's right is so for all of its gangs.
 
 use std::collections::BTreeMap;
 
@@ -98,8 +99,7 @@ impl<'c, 'w> Rights<'c, 'w> {
             return None;
         }
         let across = !cycle.policy.order.discipline().by_share() && to.beyond;
-        let lower = gang.spec.priority > other.spec.priority;
-        if lower && (gang.queue == other.queue || across) {
+        if outranks(gang, other) && (gang.queue == other.queue || across) {
             return Some(Right::Lower);
         }
         let turn = next_turn(world, gang, other, now, cycle.policy.rotation_overhead)?;
@@ -112,7 +112,10 @@ impl<'c, 'w> Rights<'c, 'w> {
         let foreign = gang.queue != other.queue;
         let by_share = self.cycle.policy.order.discipline().by_share() && foreign;
         let may = !foreign || to.beyond || to.sure;
-        may && (by_share || gang.spec.priority >= other.spec.priority)
+        // Those who are as important give up what they have grown onto as well, but to nobody who is gentle.
+        let by_priority =
+            gang.spec.priority >= other.spec.priority && (!gang.spec.disruption.gentle || to.lent);
+        may && (by_share || by_priority)
     }
 }
 
@@ -147,7 +150,12 @@ fn is_lower(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> bool {
         !cycle.policy.order.discipline().by_share()
             && branch_beyond_guarantee(&cycle.scratch, &cycle.leaving, gang, other.queue)
     };
-    gang.spec.priority > other.spec.priority && (gang.queue == other.queue || across())
+    outranks(gang, other) && (gang.queue == other.queue || across())
+}
+
+/// Whether a gang is so much as allowed to have another stopped for its priority, which is higher.
+fn outranks(gang: &Gang, other: &Gang) -> bool {
+    !gang.spec.disruption.gentle && gang.spec.priority > other.spec.priority
 }
 
 /// When a gang that waits has its turn and one that runs has had its own: the queue's slice, or as much longer as

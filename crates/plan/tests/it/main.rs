@@ -6,6 +6,7 @@ mod dsl;
 mod placing;
 
 mod complaints;
+mod gentle;
 mod growth;
 mod moving;
 mod notices;

@@ -63,6 +63,62 @@ fn a_node_with_gpus_missing_is_not_ready() {
 }
 
 #[test]
+fn a_node_that_has_its_gpus_and_not_yet_its_adapters_is_waited_for() {
+    assert_snapshot!(check("
+        pool p : zone=a price=10 efa=32
+        gang train 1x8gpu/32efa
+        plan
+        ready c0 efa=0
+        plan
+        ready c0 efa=31
+        plan
+        ready c0 efa=32
+        plan
+    "), @"
+    order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
+    train assembles o0: 0 of 1 by 15m
+    train assembles o0: 0 of 1 by 15m
+    admit train: c0[0-7]
+    ");
+}
+
+#[test]
+fn a_node_that_never_shows_its_adapters_fails_when_patience_is_over() {
+    assert_snapshot!(check("
+        pool p patience=5m : zone=a price=10 efa=32 boot=1m
+        policy top-ups=0
+        gang train 1x8gpu/32efa
+        plan
+        ready c0 efa=0
+        +4m
+        plan
+        +2m
+        plan
+    "), @"
+    order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
+    -- 4m
+    train assembles o0: 0 of 1 by 15m
+    -- 6m
+    roll back o0: c0 overdue: Gpus
+    ");
+}
+
+#[test]
+fn a_node_that_is_smaller_than_its_offering_says_fails_at_once() {
+    assert_snapshot!(check("
+        pool p : zone=a price=10 cpu=100
+        policy top-ups=0
+        gang train 1x8gpu/100cpu
+        plan
+        ready c0 cpu=90
+        plan
+    "), @"
+    order o0 for train: 1 x p/gpu8@a by 15m: c0[0-7]
+    roll back o0: c0 TooSmall
+    ");
+}
+
+#[test]
 fn an_idle_node_of_a_pool_is_used_before_another_is_bought() {
     assert_snapshot!(check("
         pool p : zone=a price=10

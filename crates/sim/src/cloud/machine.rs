@@ -121,8 +121,10 @@ pub(super) fn life(
             // Nobody hears from a machine that does not join; it is missed when the others are long there.
             vec![(launched, Stage::Launched), (overdue, Stage::Fails(failure))]
         }
-        // One less, and that is all it ever shows; nobody says so.
-        Some(ClaimFailure::GpusMissing) => shows(spec.gpus.saturating_sub(1)),
+        // One less, and that is all it ever shows; nobody says so. Whether it is too small is not the provider's to say.
+        Some(ClaimFailure::GpusMissing | ClaimFailure::TooSmall) => {
+            shows(spec.gpus.saturating_sub(1))
+        }
         None => shows(spec.gpus),
     }
 }

@@ -16,6 +16,8 @@ use crate::job::{Job, Nature};
 
 /// The stream of random numbers that is theirs.
 const STREAM: u64 = 3;
+/// And that of those for whom nobody is stopped.
+const GENTLE_STREAM: u64 = 7;
 
 /// Gives two thirds of all scenarios gangs that may be stopped, grow and shrink, queues that take turns and bear
 /// only so many evictions, notices, and nodes that fail and come back.
@@ -33,6 +35,7 @@ pub(super) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_en
             draw_elastic(rng, job);
         }
     }
+    draw_gentle(seed, setup);
     setup.queues.iter_mut().for_each(|queue| draw_turns(rng, queue));
     for (_, model) in &mut setup.pools {
         if rng.random_bool(0.5) {
@@ -64,7 +67,17 @@ fn draw_standing(rng: &mut ChaCha8Rng, gang: &mut GangSpec) {
         min_runtime,
         grace,
         checkpoint: rng.random_bool(0.6).then_some(checkpoint),
+        gentle: false,
     };
+}
+
+/// Some gangs have nobody stopped for them, drawn apart so that all else is what it was.
+fn draw_gentle(seed: u64, setup: &mut Setup) {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(GENTLE_STREAM);
+    for job in &mut setup.jobs {
+        job.gang.disruption.gentle = rng.random_bool(0.2);
+    }
 }
 
 /// A gang that could do with fewer members than it was drawn with, and may not be what it says it is.

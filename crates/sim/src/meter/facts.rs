@@ -103,8 +103,8 @@ impl Meter {
                 *orders.failures.entry(*failure).or_default() += 1;
                 fleet.change(now, *claim, Machine::fail);
             }
-            Fact::NodeSeen { node, claim: Some(claim), gpus, ready, .. } => {
-                fleet.seen(now, *claim, *node, ready.then_some(*gpus));
+            Fact::NodeSeen { node, claim: Some(claim), allocatable, gpus, ready, .. } => {
+                fleet.seen(now, *claim, *node, ready.then_some((allocatable, *gpus)));
             }
             // Somebody's own node, perhaps in the slot of one that was bought.
             Fact::NodeSeen { node, claim: None, .. } => fleet.forget_node(*node),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use muster_core::id::{ClaimId, NodeIdx, OfferingRef};
 use muster_core::money::Money;
 use muster_core::pool::{OfferingSpec, PoolSpec};
+use muster_core::resource::NamedAmounts;
 use muster_core::time::{Span, Time};
 use rustc_hash::FxHashMap;
 
@@ -133,10 +134,17 @@ impl Fleet {
         self.machines.get_mut(&claim)?.charge.take()
     }
 
-    /// The node of a machine was seen.
-    pub(super) fn seen(&mut self, now: Time, claim: ClaimId, node: NodeIdx, gpus: Option<u16>) {
+    /// The node of a machine was seen, and what it shows if it is ready.
+    pub(super) fn seen(
+        &mut self,
+        now: Time,
+        claim: ClaimId,
+        node: NodeIdx,
+        shown: Option<(&NamedAmounts, u16)>,
+    ) {
         let Some(machine) = self.machines.get(&claim) else { return };
-        let complete = gpus.is_some_and(|gpus| gpus >= spec(&self.pools, machine.offering).gpus);
+        let promised = spec(&self.pools, machine.offering);
+        let complete = shown.is_some_and(|(shown, gpus)| promised.lacks(shown, gpus).is_none());
         self.claim_at.insert(node, claim);
         self.change(now, claim, |machine| machine.seen(node, complete));
     }

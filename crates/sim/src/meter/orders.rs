@@ -65,6 +65,7 @@ pub(crate) fn failure_name(failure: ClaimFailure) -> &'static str {
         ClaimFailure::StockOut => "stock-out",
         ClaimFailure::BootFailed => "boot-failed",
         ClaimFailure::GpusMissing => "gpus-missing",
+        ClaimFailure::TooSmall => "too-small",
         ClaimFailure::Vanished => "vanished",
         ClaimFailure::Throttled => "throttled",
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use muster_core::Fact;
 use muster_core::id::{ClaimId, NodeIdx};
 use muster_core::order::ClaimFailure;
+use muster_core::resource::NamedAmounts;
 use muster_core::time::Time;
 
 use super::floor::{Floor, State, id};
@@ -156,7 +157,8 @@ impl Floor<'_> {
                 self.machines[at].state = State::Ready;
                 self.coming.remove(&claim);
                 self.open.insert((gpus, claim));
-                self.tell(&node_seen(claim, gpus));
+                let allocatable = self.spec(self.machines[at].offering).allocatable.clone();
+                self.tell(&node_seen(claim, allocatable, gpus));
                 self.note_empty(claim);
                 strategy.hear(self, News::Ready(claim));
             }
@@ -199,12 +201,12 @@ impl Floor<'_> {
     }
 }
 
-fn node_seen(claim: ClaimId, gpus: u16) -> Fact {
+fn node_seen(claim: ClaimId, allocatable: NamedAmounts, gpus: u16) -> Fact {
     Fact::NodeSeen {
         node: NodeIdx(claim.0),
         name: Arc::from(""),
         claim: Some(claim),
-        allocatable: Default::default(),
+        allocatable,
         gpus,
         ready: true,
     }

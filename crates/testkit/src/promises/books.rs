@@ -6,7 +6,8 @@ use std::sync::Arc;
 use muster_core::gang::{GangSpec, Seat};
 use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, OrderId, PoolIdx};
 use muster_core::plan::Target;
-use muster_core::resource::NamedAmounts;
+use muster_core::pool::OfferingSpec;
+use muster_core::resource::{NamedAmounts, is_extended};
 use muster_core::time::Time;
 use rustc_hash::FxHashMap;
 
@@ -85,6 +86,18 @@ pub(super) struct NodeEntry {
     pub(super) noticed: Option<Time>,
     /// Until when nobody new may start there, because it failed too often.
     pub(super) shunned: Option<Time>,
+}
+
+impl NodeEntry {
+    /// What it lacks of what an offering promises, with how much of it there is and how much was promised.
+    pub(super) fn lacks(&self, offering: &OfferingSpec) -> Option<(Arc<str>, u64, u64)> {
+        let shown = |name: &Arc<str>| self.allocatable.get(name).copied().unwrap_or(0);
+        let promised = offering.allocatable.iter().filter(|(name, _)| is_extended(name));
+        let mut all = promised
+            .map(|(name, promised)| (name.clone(), shown(name), *promised))
+            .chain([("GPUs".into(), u64::from(self.gpus), u64::from(offering.gpus))]);
+        all.find(|(_, shown, promised)| shown < promised)
+    }
 }
 
 /// A claim of which something may be left.

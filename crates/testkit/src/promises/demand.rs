@@ -111,19 +111,21 @@ fn start(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>
         return;
     };
     here.members += u32::from(members);
-    let promised = here.claim.and_then(|claim| books.claims.get(&claim)).map_or(0, |claim| {
-        books.terms.pools[usize::from(claim.offering.pool.0)].offerings
-            [usize::from(claim.offering.slot)]
-        .gpus
+    let offering = here.claim.and_then(|claim| books.claims.get(&claim)).map(|claim| {
+        let pool = &books.terms.pools[usize::from(claim.offering.pool.0)];
+        &pool.offerings[usize::from(claim.offering.slot)]
     });
     let here = books.nodes.get_mut(&node).expect("just seen");
     let mut wrong: Vec<(Promise, String)> = Vec::new();
-    if !here.ready || here.gpus < promised {
-        let what = format!(
-            "{name} started on {}, ready: {}, {} of {promised} GPUs present",
-            here.name, here.ready, here.gpus
-        );
+    if let Some((what, shown, promised)) = offering.and_then(|offering| here.lacks(offering)) {
+        let what = format!("{name} started on {}, {shown} of {promised} {what} present", here.name);
         wrong.push((Promise::NoPartialStart, what));
+    }
+    if !here.ready {
+        wrong.push((
+            Promise::NoPartialStart,
+            format!("{name} started on {}, which is not ready", here.name),
+        ));
     }
     for (resource, amount) in &request.amounts {
         let used = here.used.entry(resource.clone()).or_default();
@@ -219,5 +221,46 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
     if left > 0 {
         let what = format!("{name} was stopped, but {left} members still run");
         found.push(books.violation(Promise::WholeGangDisruption, what));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_core::Fact;
+    use muster_core::device::DeviceSet;
+    use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, PoolIdx};
+    use muster_core::time::Time;
+
+    use crate::build;
+    use crate::promises::{Ledger, Terms};
+
+    /// What is broken when a gang starts on a bought node that shows so many GPUs and adapters, of eight and four.
+    fn starts_on(gpus: u16, adapters: u64, ready: bool) -> Vec<String> {
+        let mut offering = build::offering("a", 10.0);
+        offering.allocatable.insert("rdma/hca".into(), 4);
+        let mut allocatable = offering.allocatable.clone();
+        allocatable.insert("rdma/hca".into(), adapters);
+        let terms = Terms { pools: vec![build::pool("p", vec![offering])], ..Terms::default() };
+        let mut ledger = Ledger::new(terms);
+        let (gang, node, claim) = (GangId(0), NodeIdx(0), ClaimId(0));
+        let offering = OfferingRef { pool: PoolIdx(0), slot: 0 };
+        let devices = DeviceSet(1);
+        for fact in [
+            Fact::ClaimRequested { claim, offering },
+            Fact::NodeSeen { node, name: "n".into(), claim: Some(claim), allocatable, gpus, ready },
+            Fact::GangSubmitted { gang, spec: build::gang("g", 1, 1).into() },
+            Fact::MembersStarted { gang, role: 0, node, devices, members: 1 },
+        ] {
+            ledger.note(Time::ZERO, &fact);
+        }
+        ledger.violations().iter().map(|violation| violation.what.clone()).collect()
+    }
+
+    #[test]
+    fn a_start_on_a_node_that_lacks_something_is_noticed() {
+        assert_eq!(starts_on(8, 4, true), [""; 0]);
+        assert_eq!(starts_on(7, 4, true), ["g started on n, 7 of 8 GPUs present"]);
+        assert_eq!(starts_on(8, 3, true), ["g started on n, 3 of 4 rdma/hca present"]);
+        assert_eq!(starts_on(8, 4, false), ["g started on n, which is not ready"]);
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
         Fact::GangStarted { gang } | Fact::GangEnded { gang } | Fact::GangCancelled { gang } => {
             books.victims.retain(|_, debt| debt.by != *gang);
         }
+        Fact::OrderPlaced { gang, after, .. } => asked(books, *gang, after, found),
         Fact::OrderRolledBack { order, reason, .. } => given_up(books, *order, *reason, found),
         _ => {}
     }
@@ -79,7 +80,29 @@ fn told(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Vio
 }
 
 fn is_higher(books: &Books, by: GangId, entry: &GangEntry) -> bool {
-    books.gangs.get(&by).is_some_and(|by| by.spec.priority > entry.spec.priority)
+    books
+        .gangs
+        .get(&by)
+        .is_some_and(|by| by.spec.priority > entry.spec.priority && !by.spec.disruption.gentle)
+}
+
+/// Others are to make way for a gang. For a gentle one nobody of its own queue does, unless it is its turn.
+fn asked(books: &Books, gang: GangId, after: &[GangId], found: &mut Vec<Violation>) {
+    let Some(entry) = books.gangs.get(&gang).filter(|one| one.spec.disruption.gentle) else {
+        return;
+    };
+    let queue = &entry.spec.queue;
+    let turns = |queue: &QueueSpec| queue.time_slice.is_some();
+    if queue_path(&books.terms.queues, queue).next().is_some_and(turns) {
+        return;
+    }
+    for other in after.iter().filter_map(|other| books.gangs.get(other)) {
+        if other.spec.queue == *queue {
+            let what =
+                format!("{} makes way for {}, which is gentle", other.spec.name, entry.spec.name);
+            found.push(books.violation(Promise::WholeGangDisruption, what));
+        }
+    }
 }
 
 /// How long all of a gang has run.

@@ -66,9 +66,9 @@ pub(super) fn check(books: &Books, found: &mut Vec<Violation>) {
         }
         let node = claim.node.and_then(|node| books.nodes.get(&node));
         let spec = &books.terms.pools[usize::from(claim.offering.pool.0)];
-        let gpus = offering(books, claim.offering).gpus;
+        let promised = offering(books, claim.offering);
         let used = node.is_some_and(|node| node.members + node.holds > 0);
-        let ready = node.is_some_and(|node| node.ready && node.gpus >= gpus);
+        let ready = node.is_some_and(|node| node.ready && node.lacks(promised).is_none());
         if claim.failed && !used {
             let what = format!("{id:?} has failed, belongs to no order and is not given back");
             found.push(books.violation(Promise::NoLeak, what));

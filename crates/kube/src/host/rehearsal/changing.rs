@@ -140,6 +140,49 @@ async fn a_priority_class_that_comes_after_those_who_name_it_counts() {
 }
 
 #[tokio::test]
+async fn one_pod_for_which_nobody_is_to_be_stopped_speaks_for_its_gang() {
+    for (said, gentle) in
+        [(None, false), (Some("PreemptLowerPriority"), false), (Some("Never"), true)]
+    {
+        let mut stage = Rehearsal::new();
+        stage.show(job("train", 2), false);
+        stage.show(pod("train-0", of_job("train")), false);
+        let mut second = pod("train-1", of_job("train"));
+        second["spec"]["preemptionPolicy"] = json!(said);
+        stage.see(second);
+        let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
+        assert_eq!(gang.spec.disruption.gentle, gentle, "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
+    let class = |policy: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": "high", "uid": "high"}, "value": 1000, "preemptionPolicy": policy,
+        })
+    };
+    let mut stage = Rehearsal::new();
+    stage.show(node("n0"), false);
+    stage.show(pod("low-0", of_job("low")), false);
+    stage.see(job("low", 1));
+    assert!(matches!(stage.phase("team/low.job"), Some(Phase::Admitted { .. })));
+    stage.see(class("Never"));
+    let mut held = job("train", 1);
+    held["spec"]["suspend"] = json!(true);
+    held["spec"]["template"]["spec"]["priorityClassName"] = json!("high");
+    held["metadata"]["annotations"] = json!({"muster.sh/admit": "unsuspend"});
+    stage.see(held);
+    let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
+    assert_eq!((gang.spec.priority, gang.spec.disruption.gentle), (1000, true));
+    let low = |stage: &Rehearsal| stage.phase("team/low.job").cloned();
+    assert!(matches!(low(&stage), Some(Phase::Admitted { .. })), "{:?}", low(&stage));
+    stage.see(class("PreemptLowerPriority"));
+    assert_eq!(low(&stage), Some(Phase::Waiting), "it had not begun, and is gone at once");
+}
+
+#[tokio::test]
 async fn nothing_is_kept_of_what_is_gone() {
     let mut stage = Rehearsal::new();
     for at in 0..3 {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use muster_api::pod::GpuNames;
 use muster_core::gang::Phase;
 use muster_core::id::ClaimId;
-use muster_core::order::Claim;
+use muster_core::order::{Claim, ClaimState};
 use serde_json::{Value, json};
 
 use super::Rehearsal;
@@ -72,6 +72,60 @@ async fn a_stranger_on_a_bought_node_does_not_make_it_less_than_was_bought() {
     );
 }
 
+/// A node that shows so many network adapters.
+fn with_adapters(mut node: Value, count: u32) -> Value {
+    node["status"]["allocatable"]["vpc.amazonaws.com/efa"] = json!(count.to_string());
+    node
+}
+
+/// A pool of which every node has four of them.
+fn pool_with_adapters() -> Value {
+    let mut pool = pool();
+    pool["spec"]["offerings"][0]["allocatable"]["vpc.amazonaws.com/efa"] = json!(4);
+    pool
+}
+
+#[tokio::test]
+async fn network_adapters_that_come_after_the_gpus_are_waited_for() {
+    let mut stage = Rehearsal::new();
+    stage.see(pool_with_adapters());
+    stage.show(job("train", 1), false);
+    let mut wants = pod("train-0", of_job("train"));
+    for list in ["limits", "requests"] {
+        wants["spec"]["containers"][0]["resources"][list]["vpc.amazonaws.com/efa"] = json!("4");
+    }
+    stage.see(wants);
+    let (order, claim) = (stage.order(TRAIN), stage.claims()[0]);
+    for few in [bought(claim), with_adapters(bought(claim), 0), with_adapters(bought(claim), 3)] {
+        stage.see(few);
+        assert_eq!(stage.order(TRAIN), order, "{:?}", stage.phase(TRAIN));
+        let state = stage.host.world.claims()[&ClaimId(claim)].state;
+        assert!(matches!(state, ClaimState::Registered(_)), "{state:?}");
+    }
+    stage.see(with_adapters(bought(claim), 4));
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+}
+
+#[tokio::test]
+async fn adapters_that_a_stranger_has_are_there() {
+    let mut stage = Rehearsal::new();
+    let mut warm = pool_with_adapters();
+    warm["spec"]["warm"] = json!({"nodes": 1});
+    stage.see(warm);
+    let claim = stage.claims()[0];
+    stage.see(with_adapters(bought(claim), 4));
+    let mut other = stranger("other", 0, &format!("node-{claim}"));
+    let amounts = json!({"vpc.amazonaws.com/efa": "3"});
+    other["spec"]["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
+    stage.see(other);
+    let world = &stage.host.world;
+    assert!(world.claims()[&ClaimId(claim)].is_ready(), "{:?}", world.claims());
+    let node = world.node_named(&format!("node-{claim}")).and_then(|node| world.node(node));
+    let free = &world.class(node.expect("seen").class).allocatable;
+    let left = free.iter().find(|(of, _)| world.names().name(*of) == "vpc.amazonaws.com/efa");
+    assert_eq!(left.map(|(_, amount)| amount), Some(1), "and are not given away");
+}
+
 #[tokio::test]
 async fn nodes_that_were_bought_alike_are_alike_and_nothing_stays_of_those_that_went() {
     let (mut stage, claims) = assembling(2);
@@ -96,6 +150,11 @@ async fn gpus_by_other_names_and_more_than_can_be_told_apart() {
     many["status"]["allocatable"]["nvidia.com/gpu"] = json!("80");
     stage.show(other, false);
     stage.see(many);
+    let mut by_name = pool();
+    by_name["spec"]["offerings"][0]["allocatable"]["example.com/accelerator"] = json!(4);
+    stage.see(by_name);
+    let listed = &stage.host.world.pools().iter().next().expect("seen").1.offerings[0].spec;
+    assert!(!listed.allocatable.contains_key("example.com/accelerator"), "{listed:?}");
     let gpus = |name: &str| {
         let node = stage.host.world.node_named(name).and_then(|node| stage.host.world.node(node));
         node.map(|node| stage.host.world.class(node.class).gpus)

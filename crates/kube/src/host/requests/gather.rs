@@ -75,6 +75,7 @@ impl Host {
     fn complete(&self, spec: &mut GangSpec, terms: &Terms) {
         spec.disruption.preemptible = false;
         spec.priority = self.priority_of(terms).unwrap_or_default();
+        spec.disruption.gentle |= self.is_gentle(&[], terms);
     }
 
     /// What a request asks for.

@@ -1,7 +1,7 @@
 //! Gangs from words.
 //!
-//! Roles are `COUNTxREQUEST`, joined by `+`; a request is `8gpu`, `0.5gpu`, `2*0.5gpu`, `50cpu`, `10gi`, joined
-//! by `/`. Constraints hold for every role, or for one when they begin with `r0.`, `r1.`, ...
+//! Roles are `COUNTxREQUEST`, joined by `+`; a request is `8gpu`, `0.5gpu`, `2*0.5gpu`, `50cpu`, `10gi`, `32efa`,
+//! joined by `/`. Constraints hold for every role, or for one when they begin with `r0.`, `r1.`, ...
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use muster_core::resource::{CPU, MEMORY};
 use muster_core::time::{Span, Time};
 use muster_testkit::build;
 
-use super::specs::{effect, expand, gib, label};
+use super::specs::{EFA, effect, expand, gib, label};
 
 pub(super) fn gangs(rest: &str) -> Vec<GangSpec> {
     let mut words = rest.split_whitespace();
@@ -44,6 +44,9 @@ fn role(at: usize, text: &str) -> RoleSpec {
             }
             "gi" => {
                 role.request.amounts.insert(MEMORY.into(), gib(number));
+            }
+            "efa" => {
+                role.request.amounts.insert(EFA.into(), number.parse().expect("adapters"));
             }
             _ => panic!("no such unit: {part}"),
         }
@@ -101,6 +104,8 @@ fn describe(spec: &mut GangSpec, word: &str) {
         }
     } else if word == "preemptible" {
         spec.disruption.preemptible = true;
+    } else if word == "gentle" {
+        spec.disruption.gentle = true;
     } else if word == "never" {
         spec.provisioning.mode = ProvisioningMode::Never;
     } else {

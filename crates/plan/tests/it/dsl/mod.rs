@@ -15,10 +15,11 @@
 //! plan                     # decide, say it, and do it; a case without this line plans once, at the end
 //! plan wake                # the same, and say when it is due again; `plan targets`: what pools should have;
 //!                          # `plan ways`: the ways that were compared
-//! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised
+//! ready c0 gpus=4          # the node of a claim appears, here with fewer GPUs than promised; `efa=0`: without adapters
 //! parked c0                # its machine is stopped
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
 //! gang   big 4..8x8gpu preemptible grace=2m minrun=30m save=told save=10m restart=1m efficiency=900 resize=30s
+//! gang   low 1x8gpu prio=100 gentle   # nobody makes way for its priority
 //! queue  team slice=1h reclaim=10m evictions=4 closed=yes
 //! unqueue team             # nobody declares it any more
 //! notice a1 2m | notice a1 off | resized big | declined big | measured big 800 | started low[1..9]
@@ -303,6 +304,7 @@ fn failure(name: &str) -> ClaimFailure {
         "stock-out" => ClaimFailure::StockOut,
         "boot-failed" => ClaimFailure::BootFailed,
         "gpus-missing" => ClaimFailure::GpusMissing,
+        "too-small" => ClaimFailure::TooSmall,
         "vanished" => ClaimFailure::Vanished,
         "throttled" => ClaimFailure::Throttled,
         _ => panic!("no such failure: {name}"),

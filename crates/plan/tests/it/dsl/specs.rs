@@ -222,11 +222,15 @@ fn milli(gpus: &str) -> u64 {
     gpus.parse::<u64>().expect("a number of GPUs") * 1_000
 }
 
-/// Cores and GiB; `false` for any other key.
+/// Network adapters, which a node shows some time after its GPUs.
+pub(super) const EFA: &str = "vpc.amazonaws.com/efa";
+
+/// Cores, GiB and network adapters; `false` for any other key.
 pub(super) fn amount(amounts: &mut NamedAmounts, key: &str, value: &str) -> bool {
     match key {
         "cpu" => amounts.insert(CPU.into(), value.parse::<u64>().expect("cores") * 1_000),
         "mem" => amounts.insert(MEMORY.into(), gib(value)),
+        "efa" => amounts.insert(EFA.into(), value.parse().expect("adapters")),
         _ => return false,
     };
     true

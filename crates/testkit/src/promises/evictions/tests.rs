@@ -75,6 +75,41 @@ fn only_who_may_be_stopped_is_stopped() {
 }
 
 #[test]
+fn nobody_of_its_queue_makes_way_for_a_gentle_gang_but_for_its_turn() {
+    let ask = |queues: &[QueueSpec], from: &'static str, reason: fn(GangId) -> StopReason| {
+        let mut stage = Stage::new(queues);
+        let mut gang = low("low");
+        gang.queue = from.into();
+        let victim = stage.submit(gang);
+        stage.start(victim, 1);
+        stage.pass(65);
+        let mut gentle = high("high");
+        gentle.queue = "a".into();
+        gentle.disruption.gentle = true;
+        let by = stage.submit(gentle);
+        stage.order(by, &[victim]);
+        stage.stop(victim, reason(by));
+        stage.broken()
+    };
+    let lent = QueueSpec::open("a");
+    let turns = QueueSpec { time_slice: Some(Span::hours(1)), ..lent.clone() };
+    let other = QueueSpec::open("b");
+    assert_eq!(
+        ask(&[lent.clone()], "a", StopReason::Preempted),
+        [
+            "low makes way for high, which is gentle",
+            "low was stopped (Preempted(g1)), but whoever needs its seats has no higher priority",
+        ]
+    );
+    assert_eq!(ask(&[turns], "a", StopReason::Rotated), NONE);
+    assert_eq!(ask(&[lent.clone(), other.clone()], "b", StopReason::Reclaimed), NONE);
+    assert_eq!(
+        ask(&[lent, other], "b", StopReason::Preempted),
+        ["low was stopped (Preempted(g1)), but whoever needs its seats has no higher priority"]
+    );
+}
+
+#[test]
 fn nobody_is_stopped_for_one_that_is_not_sure_to_start() {
     let mut stage = Stage::new(&[]);
     let (victim, by) = two(&mut stage, low("low"));
