@@ -179,6 +179,7 @@ async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
     let low = |stage: &Rehearsal| stage.phase("team/low.job").cloned();
     assert!(matches!(low(&stage), Some(Phase::Admitted { .. })), "{:?}", low(&stage));
     stage.see(class("PreemptLowerPriority"));
+    stage.hear(Told::OrderWritten(stage.order(TRAIN).expect("it has an order")));
     assert_eq!(low(&stage), Some(Phase::Waiting), "it had not begun, and is gone at once");
 }
 

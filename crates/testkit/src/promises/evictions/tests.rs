@@ -91,20 +91,20 @@ fn nobody_of_its_queue_makes_way_for_a_gentle_gang_but_for_its_turn() {
         stage.stop(victim, reason(by));
         stage.broken()
     };
-    let lent = QueueSpec::open("a");
-    let turns = QueueSpec { time_slice: Some(Span::hours(1)), ..lent.clone() };
-    let other = QueueSpec::open("b");
+    let own = || QueueSpec::open("a");
+    let turns = QueueSpec { time_slice: Some(Span::hours(1)), ..own() };
+    let other = || QueueSpec::open("b");
     assert_eq!(
-        ask(&[lent.clone()], "a", StopReason::Preempted),
+        ask(&[own()], "a", StopReason::Preempted),
         [
             "low makes way for high, which is gentle",
             "low was stopped (Preempted(g1)), but whoever needs its seats has no higher priority",
         ]
     );
     assert_eq!(ask(&[turns], "a", StopReason::Rotated), NONE);
-    assert_eq!(ask(&[lent.clone(), other.clone()], "b", StopReason::Reclaimed), NONE);
+    assert_eq!(ask(&[own(), other()], "b", StopReason::Reclaimed), NONE);
     assert_eq!(
-        ask(&[lent, other], "b", StopReason::Preempted),
+        ask(&[own(), other()], "b", StopReason::Preempted),
         ["low was stopped (Preempted(g1)), but whoever needs its seats has no higher priority"]
     );
 }
