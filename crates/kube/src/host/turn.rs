@@ -94,7 +94,32 @@ impl Host {
         self.tire_of_requests();
         let disturbed = self.ties.disturbed();
         self.dirty.gangs.extend(disturbed);
-        let mut looks: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+        let mut looks = BTreeMap::new();
+        self.look_at_all(&mut looks);
+        self.look_ahead();
+        if self.changed {
+            self.decide();
+        }
+        self.settle_requisitions();
+        if self.changed {
+            self.decide();
+        }
+        self.settle_requests();
+        // Who was told to go by now need not wait until something else happens.
+        self.look_at_all(&mut looks);
+        self.unwritten = false;
+        for gang in std::mem::take(&mut self.unmade) {
+            self.ensure_object(&gang);
+        }
+        self.write_verdicts();
+        self.write_tally();
+        self.write_idle();
+        self.write_memory();
+        self.anew |= self.is_worn() || self.clock.is_wrong();
+    }
+
+    /// Looks at everything that has changed, and at what that changes, until nothing does.
+    fn look_at_all(&mut self, looks: &mut BTreeMap<Arc<str>, u32>) {
         while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
             for node in std::mem::take(&mut self.dirty.nodes) {
                 self.look_at_node(&node);
@@ -116,24 +141,6 @@ impl Host {
                 self.decide();
             }
         }
-        self.look_ahead();
-        if self.changed {
-            self.decide();
-        }
-        self.settle_requisitions();
-        if self.changed {
-            self.decide();
-        }
-        self.settle_requests();
-        self.unwritten = false;
-        for gang in std::mem::take(&mut self.unmade) {
-            self.ensure_object(&gang);
-        }
-        self.write_verdicts();
-        self.write_tally();
-        self.write_idle();
-        self.write_memory();
-        self.anew |= self.is_worn() || self.clock.is_wrong();
     }
 
     /// Whether the World knows of far more kinds of nodes and members than there can be.
