@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use kube::ResourceExt;
-use kube::api::ListParams;
-use muster_testkit::cluster::{Cluster, Part, Setup};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 
 use crate::chance::{Chance, seed};
 use crate::controller::Controller;
@@ -13,7 +14,7 @@ use crate::leftovers::{done, remove_jobs, until_none_are_left};
 use crate::observer::Observed;
 use crate::proxy::Proxy;
 use crate::stage;
-use crate::words::{HIGH, POOL, job};
+use crate::words::{POOL, gang, job};
 
 /// How often a controller is killed; half as many gangs run meanwhile. More of both with `MUSTER_KILLS=200`.
 fn kills() -> u32 {
@@ -59,37 +60,58 @@ async fn a_controller_that_is_killed_again_and_again_leaves_nothing_half_done() 
     settles(&cluster, gangs, || {}).await;
 }
 
-/// A gang that may have to stop others, or be stopped: whole nodes are wanted, and some are of high priority.
-async fn submit_rival(cluster: &Cluster, at: u32, chance: &mut Chance) {
-    let class = if chance.strikes(400) { "priorityClassName: high" } else { "" };
-    let more =
-        format!("restartPolicy: Never\n      terminationGracePeriodSeconds: 0\n      {class}");
-    let job = job(&format!("train-{at}"), 1 + chance.below(3) as u32, 8);
-    stage::submit(cluster, &job.replace("restartPolicy: Never", &more)).await;
-}
+/// Nodes that rivals share: three of them have all.
+const TOO_FEW: u32 = 6;
 
-/// Nodes that rivals share: one gang has most of them.
-const TOO_FEW: u32 = 4;
+/// A gang that wants whole nodes and does not end by itself. Some stop others, some are stopped, some only shrink.
+async fn submit_rival(cluster: &Cluster, name: &str, chance: &mut Chance) {
+    let least = 1 + chance.below(3) as u32;
+    let size = match chance.strikes(300) {
+        true => format!("min: {least}, max: {}", least + 2),
+        false => format!("min: {least}"),
+    };
+    let priority = 100 * chance.below(4);
+    let more = format!("priority: {priority}\n  disruption: {{grace: 0s}}");
+    let yaml = gang(name, &size, least, 8, &more);
+    cluster.until("it is submitted", async || cluster.apply(&yaml).await.ok()).await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rivals_for_too_few_nodes_never_have_the_same_seat_however_often_it_is_killed() {
     let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
     let Some(cluster) = stage::with_nodes(TOO_FEW, setup).await else { return };
-    cluster.apply(HIGH).await.expect("a class");
+    let kind = GroupVersionKind::gvk("muster.sh", "v1alpha1", "Gang");
+    let kind = ApiResource::from_gvk(&kind);
+    let client = cluster.client(Role::Admin).await;
+    let all: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind);
     let mut chance = Chance::new(seed());
-    let (kills, gangs) = (kills(), kills() / 2);
-    for kill in 0..kills {
-        if kill % 2 == 0 && kill / 2 < gangs {
-            submit_rival(&cluster, kill / 2, &mut chance).await;
+    let mut there: Vec<String> = Vec::new();
+    let mut names = (0..).map(|at| format!("rival-{at}"));
+    let mut sent_away = 0;
+    for _ in 0..kills() {
+        // Twice as many as there is room for, so that whoever goes leaves its seats to somebody.
+        while there.len() < TOO_FEW as usize {
+            let name = names.next().expect("endless");
+            submit_rival(&cluster, &name, &mut chance).await;
+            there.push(name);
         }
         let controller = Controller::start(&cluster, &["--no-lease"]);
-        tokio::time::sleep(Duration::from_millis(100 + chance.below(900))).await;
+        tokio::time::sleep(Duration::from_millis(100 + chance.below(1_400))).await;
+        let gone = there.remove(chance.below(there.len() as u64) as usize);
+        all.delete(&gone, &DeleteParams::background()).await.expect("removed");
+        tokio::time::sleep(Duration::from_millis(chance.below(150))).await;
         controller.kill();
+        sent_away += cluster.observer().sent_away(&gone);
     }
     let _controller = Controller::start(&cluster, &["--no-lease"]);
-    settles(&cluster, gangs, || {}).await;
-    let of = |at: u32| cluster.observer().sent_away(&format!("train-{at}"));
-    eprintln!("{} members were sent away", (0..gangs).map(of).sum::<usize>());
+    for name in &there {
+        all.delete(name, &DeleteParams::background()).await.expect("removed");
+    }
+    until_none_are_left(&cluster).await;
+    cluster.is_as_promised().await;
+    sent_away += there.iter().map(|name| cluster.observer().sent_away(name)).sum::<usize>();
+    eprintln!("{sent_away} were sent away; the longest window {:?}", cluster.observer().window());
+    assert!(sent_away > 0, "nobody was anybody's rival");
 }
 
 /// What is written of where a gang goes, in its object or in its status.
