@@ -84,7 +84,7 @@ impl Host {
 
     /// Looks whether a gang that has its seats is bound in part: it was never seen whole, or somebody who came back cannot
     /// be put where its seat is. Those that another scheduler binds are waited for elsewhere, and members that come in
-    /// stages have no time to keep.
+    /// stages have no time to keep, unless the server refuses the first of them.
     pub(super) fn watch_binding(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
         let Some(group) = self.groups.get(name) else { return };
         let gang = self.world.gang(id).expect("followed");
@@ -93,7 +93,11 @@ impl Host {
         let is_whole = has_seats && self.is_whole(name, id);
         let was_whole = group.was_whole && matches!(gang.phase, Phase::Running { .. });
         let is_barred = has_seats && self.is_barred(group, gang, standing);
-        let waits = has_seats && is_mine && (is_barred || !(is_whole || was_whole));
+        let is_there =
+            |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        let is_denied = group.denied.is_some() && !was_whole && !group.pods.iter().any(is_there);
+        let is_late = is_mine && (is_barred || !(is_whole || was_whole));
+        let waits = has_seats && (is_late || is_denied);
         // Who could not be bound is bound nowhere for a while, and the time goes on.
         let is_somewhere = is_barred || !standing.bound.is_empty();
         let begun = group.binding.or_else(|| is_somewhere.then(Instant::now));

@@ -1,15 +1,16 @@
-//! Nodes that were bought stay with those who use them.
+//! Nodes that were bought are used when they show all that was bought, and stay with those who use them.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{ResourceExt, core::GroupVersionKind};
 use muster_kube::objects::NodeClaim;
 use muster_testkit::cluster::{Cluster, Role};
+use serde_json::json;
 
 use crate::controller::Controller;
 use crate::leftovers::until_none_are_left;
-use crate::stage::{self, bound, until_claims};
-use crate::words::{POOL, gang};
+use crate::stage::{self, bound, until_claims, until_told};
+use crate::words::{POOL, gang, job};
 
 /// The names of all pods, and which ones they are.
 async fn pods(cluster: &Cluster) -> Vec<(String, Option<String>)> {
@@ -67,4 +68,52 @@ metadata:
     let gangs: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind("Gang"));
     gangs.delete("train", &DeleteParams::default()).await.expect("it goes");
     until_none_are_left(&cluster).await;
+}
+
+/// Network adapters, which something on a node shows some time after it has joined.
+const FABRIC: &str = "example.com/fabric";
+
+/// The nodes that are ready with all of their GPUs.
+async fn ready_nodes(cluster: &Cluster) -> Vec<String> {
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Observer).await);
+    let all = nodes.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+    let is_ready = |node: &&Node| {
+        let status = node.status.clone().unwrap_or_default();
+        let gpus = status.allocatable.unwrap_or_default();
+        let mut conditions = status.conditions.unwrap_or_default().into_iter();
+        gpus.get("nvidia.com/gpu").is_some_and(|gpus| gpus.0 == "8")
+            && conditions.any(|one| one.type_ == "Ready" && one.status == "True")
+    };
+    all.iter().filter(is_ready).map(ResourceExt::name_any).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_whose_adapters_come_later_than_their_gpus_take_nobody_before() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let pool = POOL
+        .replace("memory: 1900Gi}", &format!("memory: 1900Gi, {FABRIC}: 4}}"))
+        .replace("name: default}", &format!("name: default}}, unrequested: [{FABRIC}]"));
+    cluster.apply(&pool).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let wants = format!("nvidia.com/gpu: 8, {FABRIC}: 4}}");
+    let job = job("train", 2, 8).replace("nvidia.com/gpu: 8}", &wants);
+    cluster.apply_as(Role::User, &job).await.expect("a job");
+    until_claims(&cluster, 2).await;
+    let ready = cluster
+        .until("both nodes are ready with their GPUs", async || {
+            Some(ready_nodes(&cluster).await).filter(|ready| ready.len() == 2)
+        })
+        .await;
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Admin).await);
+    for (at, name) in ready.iter().enumerate() {
+        until_told(&cluster, "train.job", |status| {
+            status["phase"] == "Provisioning" && status["members"]["ready"] == at
+        })
+        .await;
+        assert_eq!(bound(&cluster).await, 0, "{at} of 2 show their adapters");
+        let shown = json!({"status": {"capacity": {FABRIC: "4"}, "allocatable": {FABRIC: "4"}}});
+        let params = PatchParams::default();
+        nodes.patch_status(name, &params, &Patch::Merge(shown)).await.expect("shown");
+    }
+    cluster.until("both are bound", async || (bound(&cluster).await == 2).then_some(())).await;
 }

@@ -83,6 +83,38 @@ async fn who_may_not_be_bound_gives_its_seats_back_although_nobody_of_it_is_anyw
 }
 
 #[tokio::test]
+async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_them_are_refused() {
+    for refused in [false, true] {
+        let mut stage = Rehearsal::with(&Config { bind_patience: Span(0), ..Config::default() });
+        let mut launched = job("train", 2);
+        launched["apiVersion"] = json!("kubeflow.org/v2beta1");
+        launched["kind"] = json!("MPIJob");
+        let one =
+            |count: u32| json!({"replicas": count, "template": {"spec": super::objects::spec()}});
+        launched["spec"] = json!({
+            "launcherCreationPolicy": "WaitForWorkersReady",
+            "mpiReplicaSpecs": {"Launcher": one(1), "Worker": one(1)},
+        });
+        stage.show(launched, false);
+        stage.show(node("n0"), false);
+        stage.show(node("n1"), false);
+        stage.see(pod("train-worker-0", ("kubeflow.org/v2beta1", "MPIJob", "train")));
+        let gang = "team/train.mpijob";
+        stage.hear(Told::Recorded(gang.into()));
+        let is_seated =
+            |stage: &Rehearsal| matches!(stage.phase(gang), Some(Phase::Admitted { .. }));
+        assert!(is_seated(&stage), "{:?}", stage.phase(gang));
+        if refused {
+            let (pod, uid) = ("team/train-worker-0".into(), "train-worker-0".to_owned());
+            stage.hear(Told::NotBound { gang: gang.into(), pod, uid, why: no() });
+        }
+        stage.host.turn();
+        stage.host.turn();
+        assert_eq!(is_seated(&stage), !refused, "{:?}", stage.phase(gang));
+    }
+}
+
+#[tokio::test]
 async fn who_is_never_answered_gives_its_seats_back() {
     let mut stage = seated(Span::mins(5));
     stage.host.config.bind_patience = Span(0);
