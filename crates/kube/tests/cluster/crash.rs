@@ -16,10 +16,18 @@ use crate::proxy::Proxy;
 use crate::stage;
 use crate::words::{POOL, gang, job};
 
-/// How often a controller is killed; half as many gangs run meanwhile. More of both with `MUSTER_KILLS=200`.
-fn kills() -> u32 {
-    std::env::var("MUSTER_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
+/// How often a controller is ended in one test, so that it is 200 times in all of them together; and as often as
+/// `MUSTER_KILLS` says in each of them where it is set.
+fn kills(usually: u32) -> u32 {
+    std::env::var("MUSTER_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
 }
+
+/// Killed while gangs that find their nodes come and go; half as many gangs run meanwhile.
+const ALONE: u32 = 70;
+/// Killed or told to end, as one of two replicas; half as many gangs run meanwhile.
+const OF_TWO: u32 = 70;
+/// Killed while gangs stop each other.
+const AMONG_RIVALS: u32 = 60;
 
 /// Submits a gang of some size.
 async fn submit(cluster: &Cluster, at: u32, chance: &mut Chance) {
@@ -47,7 +55,8 @@ async fn a_controller_that_is_killed_again_and_again_leaves_nothing_half_done() 
     let Some(cluster) = stage::cluster().await else { return };
     cluster.apply(POOL).await.expect("a pool");
     let mut chance = Chance::new(seed());
-    let (kills, gangs) = (kills(), kills() / 2);
+    let kills = kills(ALONE);
+    let gangs = kills / 2;
     for kill in 0..kills {
         if kill % 2 == 0 && kill / 2 < gangs {
             submit(&cluster, kill / 2, &mut chance).await;
@@ -88,7 +97,7 @@ async fn rivals_for_too_few_nodes_never_have_the_same_seat_however_often_it_is_k
     let mut there: Vec<String> = Vec::new();
     let mut names = (0..).map(|at| format!("rival-{at}"));
     let mut sent_away = 0;
-    for _ in 0..kills() {
+    for _ in 0..kills(AMONG_RIVALS) {
         // Twice as many as there is room for, so that whoever goes leaves its seats to somebody.
         while there.len() < TOO_FEW as usize {
             let name = names.next().expect("endless");
@@ -170,7 +179,8 @@ async fn two_replicas_of_which_either_ends_at_any_instant_leave_nothing_half_don
     let Some(cluster) = stage::cluster().await else { return };
     cluster.apply(POOL).await.expect("a pool");
     let mut chance = Chance::new(seed());
-    let (kills, gangs) = (kills(), kills() / 2);
+    let kills = kills(OF_TWO);
+    let gangs = kills / 2;
     let mut number = kills + 2;
     // One whose lease ran out ends by itself, and is started again like any program.
     let mut tend = |replicas: &mut [Controller; 2]| {
