@@ -10,6 +10,7 @@ use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, OrderId};
 use muster_core::order::RollbackReason;
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
+use muster_core::verdict::Verdict;
 use muster_plan::plan;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
@@ -50,6 +51,19 @@ impl Host {
 
     fn tell(&mut self, plan: &Plan) {
         self.verdicts.clone_from(&plan.verdicts);
+        for action in plan.groups.iter().flat_map(|group| &group.actions) {
+            // Who is not told to go yet goes on.
+            if let Action::Stop { gang, .. } = action
+                && self.waits_for_its_order(action)
+            {
+                let is = match self.world.gang(*gang).map(|gang| &gang.phase) {
+                    Some(Phase::Running { .. }) => Verdict::Running,
+                    _ => Verdict::Admitted,
+                };
+                let told = self.verdicts.iter_mut().find(|(id, _)| id == gang);
+                told.into_iter().for_each(|(_, verdict)| verdict.clone_from(&is));
+            }
+        }
         self.expected = plan.reservations.iter().copied().collect();
         self.tally.targets = plan.targets.iter().copied().collect();
     }

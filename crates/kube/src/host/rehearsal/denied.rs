@@ -2,6 +2,7 @@
 
 use muster_core::gang::Phase;
 use muster_core::time::Span;
+use muster_core::verdict::Verdict;
 use serde_json::{Value, json};
 
 use super::Rehearsal;
@@ -157,6 +158,9 @@ async fn nobody_makes_way_before_it_is_written_down_for_whom() {
     let mut stage = rivals();
     let order = stage.order(HIGH).expect("it has an order");
     assert!(matches!(stage.phase(LOW), Some(Phase::Running { .. })), "{:?}", stage.phase(LOW));
+    let (id, _) = stage.gang(LOW).expect("it runs");
+    let told = stage.host.verdicts.iter().find(|(of, _)| *of == id);
+    assert_eq!(told, Some(&(id, Verdict::Running)), "it is said to stop before it does");
     stage.hear(Told::OrderWritten(order));
     assert_eq!(stage.phase(LOW), Some(&Phase::Stopping));
 }
