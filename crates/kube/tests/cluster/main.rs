@@ -36,6 +36,7 @@ mod supply;
 mod suspended;
 mod taken;
 mod templates;
+mod tenants;
 mod ties;
 mod told;
 mod volumes;

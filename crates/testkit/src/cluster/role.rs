@@ -12,6 +12,8 @@ pub enum Role {
     Muster,
     /// Somebody who submits gangs: the cluster role `edit`.
     User,
+    /// One tenant of several: may do nothing until a test binds roles to the user `tenant` in its namespace.
+    Tenant,
     /// Somebody who may look: the cluster role `view`, so no nodes and nothing cluster-wide.
     Viewer,
     /// An auditor: reads everything, writes nothing.
@@ -23,10 +25,11 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Admin,
         Self::Muster,
         Self::User,
+        Self::Tenant,
         Self::Viewer,
         Self::Observer,
         Self::ControllerManager,
@@ -40,6 +43,7 @@ impl Role {
             Self::Admin => "admin",
             Self::Muster => "muster",
             Self::User => "user",
+            Self::Tenant => "tenant",
             Self::Viewer => "viewer",
             Self::Observer => "observer",
             Self::ControllerManager => "controller-manager",
@@ -56,6 +60,7 @@ impl Role {
             Self::Admin => "admin",
             Self::Muster => "system:serviceaccount:muster-system:muster",
             Self::User => "user",
+            Self::Tenant => "tenant",
             Self::Viewer => "viewer",
             Self::Observer => "observer",
             Self::ControllerManager => "system:kube-controller-manager",
@@ -73,7 +78,7 @@ impl Role {
             Self::Kwok | Self::Karpenter => {
                 "system:serviceaccounts,system:serviceaccounts:kube-system"
             }
-            Self::User | Self::Viewer | Self::Observer | Self::Scheduler => "",
+            Self::User | Self::Tenant | Self::Viewer | Self::Observer | Self::Scheduler => "",
         }
     }
 
