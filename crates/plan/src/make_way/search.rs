@@ -322,12 +322,16 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         offer
     }
 
-    /// Seats that a candidate can keep: all or none of a gang that is stopped, each for itself of one that goes on.
+    /// Seats that a candidate can keep: all or none of a gang that is stopped, each for itself of one that goes on, those of
+    /// members that run first.
     fn stays(&mut self, candidate: &Candidate<'w>) -> Vec<Seat> {
         let world = self.scratch.world;
         let mut trial = self.scratch.trial();
         let mut stays = Vec::new();
-        for seat in &candidate.seats {
+        let spare = candidate.gang.spare_seats();
+        let mut seats = candidate.seats.clone();
+        seats.sort_by_key(|seat| spare.contains(seat));
+        for seat in &seats {
             let signature = world.signature(candidate.gang.sigs[usize::from(seat.role)]);
             let free = trial.node_state(seat.node).is_some_and(|s| s.has_free(signature, seat));
             if free {
