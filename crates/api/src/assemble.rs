@@ -65,7 +65,8 @@ pub struct Assembled {
     pub roles: Vec<Vec<usize>>,
     /// How many members it is sized for that do not exist.
     pub absent: u32,
-    /// How many members of each role, beside those that are done, its owner is to make. `None` where no template says so.
+    /// How many members of each role its owner is to make at most, those that are done among them. `None` where no template
+    /// says so.
     pub wanted: Vec<Option<u32>>,
 }
 
@@ -135,8 +136,7 @@ pub fn assemble(
         let name = unused(&spell_label(&role.name), &assembled.spec.roles);
         // Some may be done while others wait, but a role of none is no role.
         let min = role.min.saturating_sub(role.done).clamp(1, left);
-        let wanted = role.wanted.map(|wanted| wanted.saturating_sub(role.done));
-        let Role { request, constraints, members: mut who, .. } = role;
+        let Role { request, constraints, members: mut who, wanted, .. } = role;
         who.sort_by_key(|at| (members[*at].index, members[*at].name));
         assembled.wanted.push(wanted);
         assembled.roles.push(who);

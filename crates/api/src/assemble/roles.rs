@@ -138,19 +138,13 @@ pub(super) fn add_template(
 /// Says how many members a template wants of each role of its name. Of several shapes the others have as many as exist, and
 /// the first has the rest.
 fn want(roles: &mut [Role], template: &WorkloadRole) {
-    let mine = || roles.iter().filter(|role| role.name == template.name);
-    let done = mine().map(|role| role.done).fold(0, u32::saturating_add);
-    let first = mine().next().map_or(0, |role| role.done + role.members.len() as u32);
-    let exist = mine().map(|role| role.done + role.members.len() as u32);
-    let others = exist.fold(0, u32::saturating_add).saturating_sub(first);
-    // Work that is done is not done again: what a template wants beyond it is what its owner makes.
-    let all = template.count.max(done);
-    let mut mine = roles.iter_mut().filter(|role| role.name == template.name);
-    if let Some(role) = mine.next() {
-        role.wanted = Some(all.saturating_sub(others).max(role.done));
-    }
-    for role in mine {
-        role.wanted = Some(role.done + role.members.len() as u32);
+    let exist = |role: &Role| role.done + role.members.len() as u32;
+    let mine = roles.iter().filter(|role| role.name == template.name);
+    let others = mine.skip(1).map(exist).fold(0, u32::saturating_add);
+    let mine = roles.iter_mut().filter(|role| role.name == template.name);
+    for (at, role) in mine.enumerate() {
+        let rest = template.count.saturating_sub(others);
+        role.wanted = Some(if at == 0 { rest } else { exist(role) });
     }
 }
 

@@ -335,7 +335,7 @@ impl Host {
             let most = said.roles.iter().find(|one| one.name == role.name).map(|one| one.max);
             let done = parts.iter().filter(|part| part.done && part.plays(&role.name));
             let left = most.unwrap_or(0).saturating_sub(done.count() as u32);
-            *wanted = most.map(|_| left);
+            *wanted = most;
             if is_made_here {
                 // Muster makes them, so that they are there when they have seats.
                 role.max = role.max.max(left);

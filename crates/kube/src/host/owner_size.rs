@@ -274,10 +274,10 @@ impl Host {
         for (at, role) in (0..).zip(&mut spec.roles) {
             let known = gang.spec.roles.iter().position(|known| known.name == role.name);
             let held = known.map_or(0, |known| gang.members_in(known as u16));
+            let most = known.map_or(0, |known| gang.spec.roles[known].max);
             let exist = roles.values().filter(|of| **of == at).count() as u32;
             if held > 0 && held < role.min && exist < role.min && !is_made {
-                role.min = held;
-                role.max = role.max.min(exist.max(held));
+                (role.min, role.max) = (held, role.max.min(most).max(held));
             }
         }
     }

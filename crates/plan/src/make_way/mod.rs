@@ -5,6 +5,7 @@
 //! is held by an order from that moment on, so that nobody else slips in while they leave.
 
 mod beside;
+mod least;
 pub(crate) mod loss;
 mod search;
 mod searches;
