@@ -63,6 +63,9 @@ impl Host {
         if is_elsewhere || is_beyond || self.world.gang_named(&name).is_none() {
             self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
         }
+        if moved.was.is_none() && pod.node().is_none() {
+            self.written.is_untold(&name);
+        }
         self.dirty.gangs.insert(name);
     }
 
