@@ -65,6 +65,9 @@ pub struct Assembled {
     pub roles: Vec<Vec<usize>>,
     /// How many members it is sized for that do not exist.
     pub absent: u32,
+    /// How many members of each role its owner is to make at most, those that are done among them. `None` where no template
+    /// says so.
+    pub wanted: Vec<Option<u32>>,
 }
 
 /// Why there is no gang.
@@ -121,7 +124,8 @@ pub fn assemble(
         return Err(Unassembled::Over);
     }
     let absent = roles.iter().fold(0, |sum: u32, role| sum.saturating_add(role.absent()));
-    let mut assembled = Assembled { spec: spec(name, terms), roles: Vec::new(), absent };
+    let (spec, wanted) = (spec(name, terms), Vec::new());
+    let mut assembled = Assembled { spec, roles: Vec::new(), absent, wanted };
     // One who says so speaks for all: they start together, and nobody can be stopped for some of them.
     let mut templates = templates.unwrap_or_default().iter();
     assembled.spec.disruption.gentle |= templates.any(|role| role.template.is_gentle());
@@ -132,8 +136,9 @@ pub fn assemble(
         let name = unused(&spell_label(&role.name), &assembled.spec.roles);
         // Some may be done while others wait, but a role of none is no role.
         let min = role.min.saturating_sub(role.done).clamp(1, left);
-        let Role { request, constraints, members: mut who, .. } = role;
+        let Role { request, constraints, members: mut who, wanted, .. } = role;
         who.sort_by_key(|at| (members[*at].index, members[*at].name));
+        assembled.wanted.push(wanted);
         assembled.roles.push(who);
         let (name, spread) = (name.into(), Vec::new());
         let role = RoleSpec { name, min, max: left, request, constraints, spread };

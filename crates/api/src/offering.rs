@@ -18,7 +18,7 @@ use crate::simulated::SimulatedCloud;
 const MAX_OFFERINGS: usize = 10_000;
 
 /// Reads `spec.offerings`. Only a pool of the machine's own nodes can do without.
-pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider) -> Vec<OfferingSpec> {
+pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider, tier: &str) -> Vec<OfferingSpec> {
     let list = match provider {
         Provider::Local => spec.get("offerings"),
         _ => spec.need("offerings"),
@@ -36,7 +36,7 @@ pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider) -> Vec<OfferingSp
     let mut offerings = Vec::new();
     for (index, value) in values.iter().enumerate() {
         let Some(fields) = value.fields() else { continue };
-        let offering = read(&fields, boot_time);
+        let offering = read(&fields, boot_time, tier);
         fields.done();
         let OfferingSpec { instance_type, zone, capacity_type, .. } = &offering;
         let what = [instance_type, zone, capacity_type].map(Arc::clone);
@@ -53,7 +53,15 @@ pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider) -> Vec<OfferingSp
     offerings
 }
 
-fn read(fields: &Fields<'_>, boot_time: Span) -> OfferingSpec {
+/// Tiers that say how nodes are paid for.
+const PAID_LIKE: [&str; 3] = ["on-demand", "reserved", "spot"];
+
+/// How nodes of an offering that does not say are paid for: as the pool's tier says, if it says so.
+fn paid_like(tier: &str) -> &str {
+    PAID_LIKE.into_iter().find(|one| *one == tier).unwrap_or_default()
+}
+
+fn read(fields: &Fields<'_>, boot_time: Span, tier: &str) -> OfferingSpec {
     let value = |name| fields.get(name)?.text_with(is_value, VALUE_RULE);
     let need = |name| fields.need(name)?.text_with(is_value, VALUE_RULE);
     let (allocatable, gpu, gpus) = supply(fields);
@@ -61,7 +69,7 @@ fn read(fields: &Fields<'_>, boot_time: Span) -> OfferingSpec {
         instance_type: need("instanceType").unwrap_or_default().into(),
         zone: need("zone").unwrap_or_default().into(),
         region: value("region").unwrap_or_default().into(),
-        capacity_type: value("capacityType").unwrap_or_default().into(),
+        capacity_type: value("capacityType").unwrap_or_else(|| paid_like(tier).into()).into(),
         price: fields.get("price").and_then(|value| value.money()).unwrap_or_default(),
         allocatable,
         gpu,

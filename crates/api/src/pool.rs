@@ -1,5 +1,7 @@
 //! `kind: Pool`.
 
+use std::sync::Arc;
+
 use muster_core::pool::{PoolLimits, PoolSpec};
 use muster_core::time::Span;
 
@@ -31,12 +33,14 @@ pub(crate) struct DeclaredPool {
 /// Reads a pool's spec.
 pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredPool {
     let (provider, script) = provider::read(spec);
-    let offerings = offering::read_all(spec, &provider);
+    let tier: Arc<str> =
+        spec.need("tier").and_then(|value| value.text()).unwrap_or_default().into();
+    let offerings = offering::read_all(spec, &provider, &tier);
     spec.report(provider::check_script(&provider, &script, &offerings));
     provider::check_labels(&provider, &offerings, spec);
     let pool = PoolSpec {
         name: metadata.name.into(),
-        tier: spec.need("tier").and_then(|value| value.text()).unwrap_or_default().into(),
+        tier,
         offerings,
         limits: limits(spec),
         idle_after: spec.span("idleAfter").unwrap_or(IDLE_AFTER),

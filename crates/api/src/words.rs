@@ -49,9 +49,18 @@ pub fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
     }
 }
 
-/// How many members an elastic gang has is worth knowing; a rigid one has all of them.
+/// How many members an elastic gang has is worth knowing; a rigid one has all of them, unless it was made larger.
 fn running(world: &World, gang: GangId) -> String {
-    match world.gang(gang).filter(|gang| !gang.spec.is_rigid()) {
+    match world.gang(gang).filter(|gang| !gang.spec.is_rigid() || gang.is_short()) {
+        Some(gang) if gang.is_short() => {
+            let roles = 0..gang.spec.roles.len() as u16;
+            let lacks = |role| gang.needs_in(role).saturating_sub(gang.members_in(role));
+            let members = figures::count(members_of(&gang.seats) as usize, "member");
+            format!(
+                "running with {members}, and waits for room for {} more",
+                roles.map(lacks).sum::<u32>()
+            )
+        }
         Some(gang) => {
             let members = members_of(&gang.seats) as usize;
             format!("running with {}", figures::count(members, "member"))

@@ -49,6 +49,22 @@ pub enum Event {
         /// Where all that are not done sit.
         sitting: Vec<Sitting>,
     },
+    /// Seats of a gang that runs are free again: their members are gone or going, and its owner wants no others in their
+    /// place. Refused where too few would be left.
+    SeatsGivenBack {
+        /// The gang.
+        gang: GangId,
+        /// What it gives back.
+        seats: Vec<Sitting>,
+    },
+    /// Seats that go first when a gang has to give some up, in place of those told before: their members are gone, leaving, or
+    /// no longer wanted by the gang's owner.
+    SeatsSpare {
+        /// The gang.
+        gang: GangId,
+        /// Which ones.
+        seats: Vec<Sitting>,
+    },
     /// A gang waits for longer than it is known here: it keeps its place, and what it has waited counts.
     GangWaits {
         /// The gang.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::constraint::Constraints;
 use crate::device::{DeviceSet, GpuRequest, WHOLE};
 pub use crate::disruption::{Checkpoint, Disruption, Signal};
+use crate::event::Sitting;
 use crate::id::{NodeIdx, OrderId, QueueIdx, SigIdx};
 use crate::money::Money;
 use crate::plan::StopReason;
@@ -264,6 +265,9 @@ pub struct Gang {
     pub phase: Phase,
     /// Seats of its members while admitted or running; also those it is giving up or only just getting.
     pub seats: Vec<Seat>,
+    /// Seats that go first when it has to give some up: their members are gone, leaving, or no longer wanted by the gang's
+    /// owner. As told by the host; never more than it has.
+    pub spare: Vec<Sitting>,
     /// Members being added or taken away, if any.
     pub resize: Option<Resize>,
     /// When its members last changed while it ran, or it would not have more.
@@ -350,6 +354,31 @@ impl Gang {
     /// Whether every member runs and none is being added or taken away.
     pub fn is_steady(&self) -> bool {
         matches!(self.phase, Phase::Running { .. }) && self.resize.is_none()
+    }
+    /// The seats that go first when it has to give some up.
+    pub fn spare_seats(&self) -> Vec<Seat> {
+        let mut left = self.spare.clone();
+        let goes_first = |seat: &&Seat| {
+            let same = |one: &&mut Sitting| (one.role, one.node) == (seat.role, seat.node);
+            let one = left.iter_mut().find(same).filter(|one| one.members >= seat.members);
+            one.map(|one| one.members -= seat.members).is_some()
+        };
+        self.seats.iter().filter(goes_first).copied().collect()
+    }
+    /// How many members a role may have: more than it was admitted for, where its submitter has asked for more since.
+    pub fn most_in(&self, role: u16) -> u32 {
+        let most = |spec: &GangSpec| spec.roles.get(usize::from(role)).map_or(0, |role| role.max);
+        most(&self.spec).max(self.next.as_deref().map_or(0, most))
+    }
+    /// How many members a role needs, by what its submitter asked for last.
+    pub fn needs_in(&self, role: u16) -> u32 {
+        let spec = self.next.as_deref().unwrap_or(&self.spec);
+        spec.roles.get(usize::from(role)).map_or(0, |role| role.min)
+    }
+    /// Whether it has fewer members than its submitter asked for last.
+    pub fn is_short(&self) -> bool {
+        let mut roles = 0..self.spec.roles.len() as u16;
+        self.next.is_some() && roles.any(|role| self.members_in(role) < self.needs_in(role))
     }
     /// Members in a role, by its place in the list.
     pub fn members_in(&self, role: u16) -> u32 {

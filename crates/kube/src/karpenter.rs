@@ -53,11 +53,16 @@ pub fn node_claim(id: ClaimId, pool: &str, asked: &Karpenter, offering: &Offerin
         (ZONE, &offering.zone),
         (CAPACITY_TYPE, &offering.capacity_type),
     ];
-    let requirements: Vec<Value> = wants
+    let mut requirements: Vec<Value> = wants
         .into_iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(key, value)| json!({"key": key, "operator": "In", "values": [value]}))
         .collect();
+    if offering.capacity_type.is_empty() {
+        // Karpenter takes what is cheapest: nodes that may be taken away are bought only where somebody asks for them.
+        let not_spot = json!({"key": CAPACITY_TYPE, "operator": "NotIn", "values": ["spot"]});
+        requirements.push(not_spot);
+    }
     let Karpenter { node_class_ref: class, startup_taints, unrequested } = asked;
     let spoken = |taints: &[Taint]| -> Vec<Value> {
         let one = |taint: &Taint| json!({"key": taint.key, "value": taint.value, "effect": effect(taint.effect)});
@@ -146,6 +151,34 @@ mod tests {
         let mut offering = pool.spec.offerings[0].clone();
         offering.allocatable.insert("token.muster.sh/0".into(), 1);
         node_claim(ClaimId(1), "p", &asked, &offering)["spec"]["resources"]["requests"].clone()
+    }
+
+    /// What a claim requires of how its node is paid for, in a pool of this tier.
+    fn capacity_type_of(tier: &str, said: &str) -> Value {
+        let text = format!(
+            "{{kind: Pool, metadata: {{name: p}}, spec: {{tier: {tier}, \
+             provider: {{karpenter: {{nodeClassRef: {{group: g, kind: k, name: n}}}}}}, \
+             offerings: [{{instanceType: i, zone: z, {said} allocatable: {{cpu: 4}}}}]}}}}"
+        );
+        let mut read = read_texts(&[("pool.yaml", &text)]).expect("it is good");
+        let pool = read.pools.remove(0);
+        let Provider::Karpenter(asked) = pool.provider else { panic!("{:?}", pool.provider) };
+        let claim = node_claim(ClaimId(1), "p", &asked, &pool.spec.offerings[0]);
+        let all = claim["spec"]["requirements"].as_array().expect("a list").clone();
+        let mut named = all.into_iter().filter(|one| one["key"] == CAPACITY_TYPE);
+        let one = named.next().expect("it says how the node is paid for");
+        assert_eq!(named.next(), None);
+        json!([one["operator"], one["values"]])
+    }
+
+    #[test]
+    fn pool_whose_offering_says_no_capacity_type_never_buys_spot_unasked() {
+        assert_eq!(capacity_type_of("on-demand", ""), json!(["In", ["on-demand"]]));
+        assert_eq!(capacity_type_of("reserved", ""), json!(["In", ["reserved"]]));
+        assert_eq!(capacity_type_of("spot", ""), json!(["In", ["spot"]]));
+        assert_eq!(capacity_type_of("gold", ""), json!(["NotIn", ["spot"]]));
+        let said = "capacityType: spot,";
+        assert_eq!(capacity_type_of("on-demand", said), json!(["In", ["spot"]]));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct Role {
     pub(super) count: u32,
     /// How many there may be, those that are done among them.
     pub(super) most: u32,
+    /// How many there are to be by its template, those that are done among them.
+    pub(super) wanted: Option<u32>,
     /// How few will do, by its template.
     pub(super) hint: Option<u32>,
     /// How few will do.
@@ -48,6 +50,7 @@ impl Role {
             done: 0,
             count,
             most: count,
+            wanted: None,
             hint: None,
             min: count,
         }
@@ -128,7 +131,21 @@ pub(super) fn add_template(
     role.hint = template.min.or(beyond.then_some(template.count.saturating_add(done)));
     let more = template.max.unwrap_or(0).saturating_sub(template.count.max(exist));
     role.most = role.most.max(role.count.saturating_add(more)).min(MAX_MEMBERS);
+    want(roles, template);
     Ok(())
+}
+
+/// Says how many members a template wants of each role of its name. Of several shapes the others have as many as exist, and
+/// the first has the rest.
+fn want(roles: &mut [Role], template: &WorkloadRole) {
+    let exist = |role: &Role| role.done + role.members.len() as u32;
+    let mine = roles.iter().filter(|role| role.name == template.name);
+    let others = mine.skip(1).map(exist).fold(0, u32::saturating_add);
+    let mine = roles.iter_mut().filter(|role| role.name == template.name);
+    for (at, role) in mine.enumerate() {
+        let rest = template.count.saturating_sub(others);
+        role.wanted = Some(if at == 0 { rest } else { exist(role) });
+    }
 }
 
 /// Says how few members of each role will do.

@@ -45,7 +45,8 @@ pub fn unite(
     sides: &[Side<'_>],
     gpus: &GpuNames,
 ) -> Result<(Assembled, Vec<usize>), Unassembled> {
-    let mut united = Assembled { spec: spec(name, &joint(sides)?), roles: Vec::new(), absent: 0 };
+    let (spec, roles, wanted) = (spec(name, &joint(sides)?), Vec::new(), Vec::new());
+    let mut united = Assembled { spec, roles, absent: 0, wanted };
     let (mut before, mut of) = (0, Vec::new());
     for (at, side) in sides.iter().enumerate() {
         let assembled = match assemble(name, side.terms, side.members, None, gpus) {
@@ -61,6 +62,7 @@ pub fn unite(
             let called = format!("{}-{}", side.label, role.name);
             role.name = unused(&spell_label(&called), &united.spec.roles).into();
             united.spec.roles.push(role);
+            united.wanted.push(None);
             united.roles.push(members.iter().map(|place| before + place).collect());
             of.push(at);
         }

@@ -41,6 +41,8 @@ impl World {
             Event::OrderFound { order, placed, top_ups } => {
                 self.find_order(order, *placed, *top_ups)
             }
+            Event::SeatsGivenBack { gang, seats } => self.give_seats_back(*gang, seats),
+            Event::SeatsSpare { gang, seats } => self.spare_seats(*gang, seats),
             Event::GangTurnedOut { spec, sitting } => self.turn_out(spec, sitting),
             Event::ClaimFound { claim, offering, asked, launched } => {
                 self.find_claim(*claim, *offering, *asked, *launched)

@@ -49,7 +49,9 @@ impl World {
         }
         self.unlist_end(id);
         self.charge_seats(id, &self.gang(id).expect("just seen").seats.clone(), false);
-        let left = std::mem::take(&mut self.gang_mut(id).seats);
+        let gang = self.gang_mut(id);
+        gang.spare.clear();
+        let left = std::mem::take(&mut gang.seats);
         self.rise(id, &left);
         for one in sitting {
             let seats = self.seats_for(id, one);
@@ -270,7 +272,9 @@ impl World {
         )?;
         // When it ends goes by its seats.
         self.unlist_end(id);
-        let left = std::mem::take(&mut self.gang_mut(id).seats);
+        let gang = self.gang_mut(id);
+        gang.spare.clear();
+        let left = std::mem::take(&mut gang.seats);
         self.charge_seats(id, &left, false);
         self.rise(id, &left);
         self.put_spec(id, spec, within);

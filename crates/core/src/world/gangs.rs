@@ -41,6 +41,7 @@ impl World {
             waits_since: self.now,
             phase: Phase::Waiting,
             seats: Vec::new(),
+            spare: Vec::new(),
             resize: None,
             resized: None,
             declined: None,
@@ -381,8 +382,10 @@ impl World {
             *counts.get_mut(usize::from(seat.role)).ok_or(Stale::BelowMin)? +=
                 u32::from(seat.members);
         }
-        let enough = |(role, count): (&RoleSpec, u32)| role.min <= count && count <= role.max;
-        if gang.spec.roles.iter().zip(counts).all(enough) {
+        let enough = |(at, (role, count)): (usize, (&RoleSpec, u32))| {
+            role.min <= count && count <= gang.most_in(at as u16)
+        };
+        if gang.spec.roles.iter().zip(counts).enumerate().all(enough) {
             Ok(())
         } else {
             Err(Stale::BelowMin.into())
@@ -447,6 +450,7 @@ impl World {
         let gang = self.gang_mut(id);
         let seats = std::mem::take(&mut gang.seats);
         gang.resize = None;
+        gang.spare.clear();
         self.charge_seats(id, &seats, false);
         self.rise(id, &seats);
         self.broken.remove(&id);

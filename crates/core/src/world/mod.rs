@@ -12,6 +12,7 @@ mod nodes;
 mod orders;
 mod remember;
 mod resize;
+mod seats;
 mod supply;
 mod trust;
 

@@ -40,7 +40,16 @@ impl World {
         let Some(Resize { to, .. }) = gang.resize.clone() else { return Err(Stale::Gang.into()) };
         let lost = gang.seats.iter().any(|seat| self.node(seat.node).is_none());
         self.take_on(id, to, lost);
+        self.become_next(id);
         Ok(())
+    }
+
+    /// A gang that has more members by now is what its submitter asked for meanwhile, as far as it can be.
+    fn become_next(&mut self, id: GangId) {
+        let Some(next) = self.gang_mut(id).next.take() else { return };
+        if self.change_gang(&next).is_err() {
+            self.gang_mut(id).next = Some(next);
+        }
     }
 
     /// A gang does not want more members; what it was to give up it has given up.
@@ -90,6 +99,7 @@ impl World {
         self.unlist_end(id);
         let gang = self.gang_mut(id);
         gang.resize = None;
+        gang.spare.clear();
         let left = without(&gang.seats, &seats);
         gang.seats = seats;
         self.list_end(id);
@@ -103,7 +113,7 @@ impl World {
     }
 
     /// Counts what a gang has done so far, and lets it go on otherwise.
-    fn change_pace(&mut self, id: GangId, pause: Span, change: impl FnOnce(&mut Gang)) {
+    pub(super) fn change_pace(&mut self, id: GangId, pause: Span, change: impl FnOnce(&mut Gang)) {
         let now = self.now;
         self.unlist_end(id);
         let gang = self.gang_mut(id);

@@ -432,7 +432,13 @@ impl Host {
                 self.dirty.gangs.insert(gang);
             }
             Told::Unwritten(gang) => self.unwrite(&gang),
-            Told::PodUntold(pod) => self.unwrite_pod(&pod),
+            Told::PodUntold(pod) => {
+                self.unwrite_pod(&pod);
+                if let Some(gang) = self.groups.of(&pod).map(|(gang, _)| gang.clone()) {
+                    self.written.is_untold(&gang);
+                    self.unwritten = true;
+                }
+            }
             Told::NotMade { gang, pod, why } => self.was_not_made(gang, &pod, why),
             // Of one that came later and has its name nothing is known.
             Told::NotSentAway { gang, pod, uid } => {

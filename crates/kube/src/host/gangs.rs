@@ -13,6 +13,7 @@ use muster_core::resource::TOKEN;
 use super::Host;
 use super::beyond::takes_otherwise;
 use super::groups::Group;
+use super::owner_size::Size;
 use super::requests::Room;
 use crate::intake::{Gathered, Origin};
 use crate::objects::Pod;
@@ -61,6 +62,9 @@ impl Host {
         let is_elsewhere = takes_otherwise(moved) && !is_told && !pod.is_over();
         if is_elsewhere || is_beyond || self.world.gang_named(&name).is_none() {
             self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
+        }
+        if moved.was.is_none() && pod.node().is_none() {
+            self.written.is_untold(&name);
         }
         self.dirty.gangs.insert(name);
     }
@@ -133,10 +137,12 @@ impl Host {
 
     /// Tells the World what a gang is, if it does not know.
     pub(super) fn gang_is(&mut self, name: &Arc<str>, gathered: Gathered) {
-        let Gathered { spec, roles, ranks, tied, waits, imagined, absent, unheard } = gathered;
+        let Gathered { mut spec, roles, ranks, tied, waits, imagined, absent, wanted, unheard } =
+            gathered;
+        self.no_larger_than_exists(name, &mut spec, &roles);
         let group = self.groups.get_mut(name).expect("just seen");
         (group.imagined, group.absent) = (imagined, absent);
-        group.sized = (0..).zip(spec.roles.iter().map(|role| role.max)).collect();
+        group.sized = Size::of_roles(&spec, &wanted);
         (group.roles, group.ranks, group.tied, group.waits) = (roles, ranks, tied, waits);
         let same = group.spec.as_ref() == Some(&spec);
         let was_refused = group.refused.is_some();
@@ -255,10 +261,17 @@ impl Host {
         let group = self.groups.get_mut(name).expect("just seen");
         let played = std::mem::take(&mut group.roles);
         group.roles = played.into_iter().filter_map(|(pod, at)| Some((pod, place(&at)?))).collect();
-        let mut sized = BTreeMap::new();
-        for (at, most) in &group.sized {
+        let mut sized: BTreeMap<u16, Size> = BTreeMap::new();
+        for (at, size) in &group.sized {
             if let Some(place) = place(at) {
-                *sized.entry(place).or_default() += most;
+                sized.entry(place).and_modify(|sum| sum.add(size)).or_insert(*size);
+            }
+        }
+        // A role that no template names any more is wanted by nobody.
+        let is_known = group.sized.values().all(|size| size.wanted.is_some());
+        for (at, role) in (0..).zip(roles).filter(|_| is_known && !group.sized.is_empty()) {
+            if !now.roles.iter().any(|of| is_of(role, of)) {
+                sized.entry(at).or_insert(Size::UNWANTED);
             }
         }
         group.sized = sized;
@@ -353,6 +366,9 @@ impl Host {
                 {
                     return;
                 }
+                if self.give_back_unwanted(name, id, &standing) {
+                    return;
+                }
                 self.fill_seats(name, id, &standing);
                 self.may_have_started(name, id);
             }
@@ -365,9 +381,13 @@ impl Host {
                 {
                     return;
                 }
+                if self.give_back_unwanted(name, id, &standing) {
+                    return;
+                }
                 self.fill_seats(name, id, &standing);
                 self.resize(name, id, &standing);
                 self.let_go_of_those_done(name, id, &standing);
+                self.tell_spare_seats(name, id);
             }
             Phase::Stopping => self.may_have_stopped(name, id, &standing),
         }

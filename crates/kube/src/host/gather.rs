@@ -111,7 +111,7 @@ impl Host {
             no_more_than_exist(&mut assembled);
         }
         assembled.spec.disruption.grace = longest_grace(&parts);
-        self.with_manifest(group, &parts, &mut assembled.spec)?;
+        self.with_manifest(group, &parts, &mut assembled)?;
         if let Err(why) = self.gather_close(&mut assembled.spec, &tied) {
             assembled.spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
             waits.get_or_insert(why);
@@ -135,8 +135,9 @@ impl Host {
                 .position(|(at, role)| role.request == part.request && said.is_for(at, &part.pod));
             roles.extend(role.map(|role| (part.key, role as u16)));
         }
-        let (spec, absent) = (assembled.spec, assembled.absent);
-        Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, unheard: said.unheard })
+        let Assembled { spec, absent, wanted, .. } = assembled;
+        let unheard = said.unheard;
+        Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, wanted, unheard })
     }
 
     /// One gang of the parts of one group.
@@ -311,12 +312,13 @@ impl Host {
         &self,
         group: &Group,
         parts: &[Part],
-        spec: &mut muster_core::gang::GangSpec,
+        assembled: &mut Assembled,
     ) -> Result<(), String> {
         let Origin::Gang { .. } = group.origin else { return Ok(()) };
         let Some((_, object)) = self.object_of(&group.origin) else { return Ok(()) };
         let Some(manifest) = read("Gang", object)?.gangs.pop() else { return Ok(()) };
         let said = manifest.spec;
+        let Assembled { spec, wanted, .. } = assembled;
         spec.closeness = said.closeness;
         spec.provisioning = said.provisioning;
         spec.expected_duration = said.expected_duration;
@@ -328,12 +330,14 @@ impl Host {
         spec.disruption = Disruption { grace, gentle, ..said.disruption };
         spec.scaling = said.scaling;
         spec.user = said.user;
-        if self.templates_of(group).is_some() {
-            // Muster makes them, so that they are there when they have seats.
-            for role in &mut spec.roles {
-                let most = said.roles.iter().find(|one| one.name == role.name).map(|one| one.max);
-                let done = parts.iter().filter(|part| part.done && part.plays(&role.name));
-                let left = most.unwrap_or(0).saturating_sub(done.count() as u32);
+        let is_made_here = self.templates_of(group).is_some();
+        for (role, wanted) in spec.roles.iter_mut().zip(wanted) {
+            let most = said.roles.iter().find(|one| one.name == role.name).map(|one| one.max);
+            let done = parts.iter().filter(|part| part.done && part.plays(&role.name));
+            let left = most.unwrap_or(0).saturating_sub(done.count() as u32);
+            *wanted = most;
+            if is_made_here {
+                // Muster makes them, so that they are there when they have seats.
                 role.max = role.max.max(left);
             }
         }

@@ -10,6 +10,7 @@ use muster_core::gang::GangSpec;
 use rustc_hash::FxHashMap;
 
 use super::denied::Denied;
+use super::owner_size::Size;
 use super::ties::{Choosing, Tied};
 use crate::intake::Origin;
 use crate::shelf::Key;
@@ -30,7 +31,9 @@ pub(super) struct Group {
     /// The role each pod plays, by place in the gang's list.
     pub(super) roles: BTreeMap<Key, u16>,
     /// How many members each role of it may still have, by place in the list. Nothing where that is not known.
-    pub(super) sized: BTreeMap<u16, u32>,
+    pub(super) sized: BTreeMap<u16, Size>,
+    /// Since when it has seats above its minimum for which no member exists.
+    pub(super) vacant: Option<Instant>,
     /// Which one of its role each pod is: the lowest come first and go last.
     pub(super) ranks: BTreeMap<Key, u32>,
     /// Where pods were told to go and have not been seen yet.
@@ -95,6 +98,7 @@ impl Group {
             spec: None,
             roles: BTreeMap::new(),
             sized: BTreeMap::new(),
+            vacant: None,
             ranks: BTreeMap::new(),
             assigned: BTreeMap::new(),
             recorded: false,

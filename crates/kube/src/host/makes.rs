@@ -6,6 +6,7 @@
 //! whatever it says with its last breath: since Kubernetes 1.27 a pod that is deleted is shown to have ended, with whatever
 //! its programs returned, before it is removed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
@@ -59,6 +60,7 @@ impl Host {
             return self.end_members(name);
         }
         self.clear_away(name);
+        self.end_surplus(name, &gang);
         let group = self.groups.get(name).expect("just seen");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
         let namespace = parts(name).0;
@@ -203,6 +205,24 @@ impl Host {
         };
         let left: Vec<Key> = group.pods.iter().filter(is_left).cloned().collect();
         left.iter().for_each(|key| self.end(name, key));
+    }
+
+    /// Members that a Gang was written for and is no longer go: its `max` was lowered, or a role removed.
+    fn end_surplus(&mut self, name: &Arc<str>, gang: &DynamicObject) {
+        let Some(group) = self.groups.get(name) else { return };
+        let namespace = parts(name).0;
+        let wanted: BTreeSet<String> =
+            members(gang).map(|member| format!("{namespace}/{}", member.name)).collect();
+        let is_made_of_it = |pod: &Pod| {
+            let mut owners = pod.metadata.owner_references.iter().flatten();
+            owners.any(|owner| gang.metadata.uid.as_deref() == Some(&*owner.uid))
+        };
+        let is_surplus = |key: &&Key| {
+            let pod = self.mirror.pods.get(*key).filter(|pod| !pod.is_over() && !pod.is_leaving());
+            pod.is_some_and(|pod| is_made_of_it(pod)) && !wanted.contains(&***key)
+        };
+        let surplus: Vec<Key> = group.pods.iter().filter(is_surplus).cloned().collect();
+        surplus.iter().for_each(|key| self.end(name, key));
     }
 
     /// Removes a pod that was made, once, and no other that has its name by then.

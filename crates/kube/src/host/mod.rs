@@ -28,6 +28,7 @@ mod memory;
 mod nodes;
 mod objects;
 mod orders;
+mod owner_size;
 mod owners;
 mod queues;
 mod rebuild;

@@ -58,7 +58,8 @@ impl Host {
             seats.extend((0..*members).map(|_| (*role, node.clone())));
         }
         let mut bound: Vec<&(Key, Arc<str>)> = standing.bound.iter().collect();
-        bound.sort_by_key(|(key, _)| group.rank(key));
+        let is_leaving = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.is_leaving());
+        bound.sort_by_key(|(key, _)| (is_leaving(key), group.rank(key)));
         let mut surplus: Vec<(Key, Arc<str>)> = Vec::new();
         for (key, node) in bound {
             let role = group.roles.get(key).copied().unwrap_or(u16::MAX);
@@ -73,20 +74,11 @@ impl Host {
         } else if seats.is_empty() || (standing.free.is_empty() && group.making.is_empty()) {
             self.happened(&Event::GangResized(id));
             if !seats.is_empty() {
-                self.leave_empty_seats(name, id, standing);
+                self.give_back_empty(name, id, standing);
             }
             self.record(name, id);
             // What it became meanwhile was not taken in.
             self.dirty.gangs.insert(name.clone());
-        }
-    }
-
-    /// Seats that nobody came for are nobody's.
-    fn leave_empty_seats(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        let sitting = self.sitting(self.groups.get(name).expect("followed"), &standing.bound);
-        let since = self.now();
-        if !sitting.is_empty() {
-            self.happened(&Event::GangFound { gang: id, since, sitting });
         }
     }
 }

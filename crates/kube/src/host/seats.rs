@@ -243,7 +243,8 @@ impl Host {
         for (role, mut left) in open {
             left.extend(barred.get(&role).into_iter().flatten().cloned());
             let here = there.get(&role).copied().unwrap_or(0);
-            let most = group.sized.get(&role).copied().unwrap_or(0).saturating_sub(here) as usize;
+            let most = group.sized.get(&role).map_or(0, |size| size.max);
+            let most = most.saturating_sub(here) as usize;
             gives_up |= left.len() > most;
             left.sort_by_key(|node| empty.contains(&**node));
             left.truncate(most);
@@ -255,7 +256,7 @@ impl Host {
     }
 
     /// Adds seats on these nodes.
-    fn sit(&self, sitting: &mut Vec<Sitting>, role: u16, nodes: &[Arc<str>]) {
+    pub(super) fn sit(&self, sitting: &mut Vec<Sitting>, role: u16, nodes: &[Arc<str>]) {
         for node in nodes.iter().filter_map(|node| self.world.node_named(node)) {
             match sitting.iter_mut().find(|one| one.role == role && one.node == node) {
                 Some(one) => one.members += 1,

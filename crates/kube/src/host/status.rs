@@ -64,9 +64,16 @@ pub(super) struct Written {
     /// Gangs of which it was said that they are stopped, and whose status may not say so yet.
     stops: BTreeSet<Arc<str>>,
     pub(super) pods: FxHashMap<Key, (&'static str, String)>,
+    /// Gangs with pods that were not told what their gang was: they came later, or the server refused it.
+    untold: BTreeSet<Arc<str>>,
 }
 
 impl Written {
+    /// A pod of a gang was not told what was said last.
+    pub(super) fn is_untold(&mut self, gang: &Arc<str>) {
+        self.untold.insert(gang.clone());
+    }
+
     /// Whether it is time to look again.
     fn may_look(&mut self, now: Instant) -> bool {
         self.is_put_off = self.looked.is_some_and(|looked| now < looked + LOOK_EVERY);
@@ -175,6 +182,7 @@ impl Host {
             let told = self.told_of(*id, verdict);
             let known = self.written.gangs.get(&name);
             if known.is_some_and(|known| known.told == told) {
+                self.tell_untold(&name, verdict, &told);
                 continue;
             }
             let is_new = known.is_none_or(|known| known.told.phase != told.phase);
@@ -189,6 +197,7 @@ impl Host {
             if is_new && !is_said {
                 self.announce(&name, told.phase, &told.message);
             }
+            self.written.untold.remove(&name);
             self.write_pods(&name, &pods, verdict, &told);
             let state = self.state_of(&name, verdict, &told);
             self.write_gang(&name, &state, &told);
@@ -197,6 +206,20 @@ impl Host {
         }
         self.verdicts = verdicts;
         self.write_troubles();
+    }
+
+    /// Pods that were not told what their gang was are told now: nothing new is to be said of the gang itself.
+    fn tell_untold(&mut self, name: &Arc<str>, verdict: &Verdict, told: &Told) {
+        if !self.written.untold.contains(name) {
+            return;
+        }
+        let pods: Arc<str> = format!("{name}#pods").into();
+        if self.lanes.is_busy(&pods) {
+            self.unwritten = true;
+            return;
+        }
+        self.written.untold.remove(name);
+        self.write_pods(name, &pods, verdict, told);
     }
 
     /// Pods that are no gang are told why, after a moment: most are one as soon as the last of them is made.
@@ -214,7 +237,8 @@ impl Host {
             let before = self.written.gangs.get(&name).map(|known| &known.told);
             let is_told = before == Some(&told);
             let is_news = before.is_none_or(|before| before.reason != told.reason);
-            if is_known || is_told || self.standing(group).free.is_empty() {
+            let is_untold = self.written.untold.contains(&name);
+            if is_known || (is_told && !is_untold) || self.standing(group).free.is_empty() {
                 continue;
             }
             let pods: Arc<str> = format!("{name}#pods").into();
@@ -227,7 +251,11 @@ impl Host {
                 // How many are missing changes with each that comes; that some are is told once.
                 self.cry(&name, EventType::Normal, (reason, "Schedule"), &told.message);
             }
+            self.written.untold.remove(&name);
             self.tell_pods(&name, &pods, reason, &told.message);
+            if is_told {
+                continue;
+            }
             let state = State::Waiting { why: told.message.clone(), node_would_help: false };
             self.write_gang(&name, &state, &told);
             self.written.gangs.insert(name, Last { told, at: Instant::now() });
@@ -451,6 +479,7 @@ impl Host {
     pub(super) fn unwrite(&mut self, name: &str) {
         self.written.gangs.remove(name);
         self.written.stops.remove(name);
+        self.written.untold.remove(name);
     }
 
     pub(super) fn unwrite_pod(&mut self, key: &str) {

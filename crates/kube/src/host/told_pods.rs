@@ -7,12 +7,13 @@ use k8s_openapi::api::core::v1::Pod as AnyPod;
 use kube::api::{Api, Patch, PatchParams};
 use muster_core::gang::ProvisioningMode;
 use muster_core::verdict::Verdict;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Host;
 use super::orders::parts;
 use super::record::AGAIN;
 use super::status::{QUEUE_CLOSED, REFUSED, TIED, Told, UNKNOWN_QUEUE};
+use crate::hands::{Hands, Pauses, Said};
 
 impl Host {
     /// Whether nodes would help a gang that Muster cannot get: what another autoscaler has to know, and nothing else is. It
@@ -90,15 +91,47 @@ impl Host {
             writes.push(async move {
                 let (namespace, pod) = parts(&key);
                 let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
-                let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
-                if hands.ask(|| pods.patch_status(pod, &params, &patch)).await.is_err() {
-                    tokio::time::sleep(AGAIN).await;
-                    let _ = told.send(super::Told::PodUntold(key.clone()));
+                match tell(&hands, &pods, pod, patch).await {
+                    Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
+                    Err(said) => {
+                        tracing::info!(pod = &*key, %said, "not told why it waits");
+                        tokio::time::sleep(AGAIN).await;
+                        let _ = told.send(super::Told::PodUntold(key.clone()));
+                    }
                 }
             });
         }
         if !writes.is_empty() {
             self.lanes.write(lane, async move { drop(join_all(writes).await) });
         }
+    }
+}
+
+/// How often a patch that loses a race against another writer is sent again, before its gang is looked at anew.
+const RACES: u32 = 8;
+
+/// Tells a pod why it waits. A patch that loses a race is sent again for the pod as it is then, until it is written or the
+/// pod waits no more.
+async fn tell(hands: &Hands, pods: &Api<AnyPod>, name: &str, mut patch: Value) -> Result<(), Said> {
+    let (params, mut pauses, mut races) = (PatchParams::default(), Pauses::new(), 0);
+    loop {
+        let sent = Patch::Strategic(patch.clone());
+        let why = match hands.ask(|| pods.patch_status(name, &params, &sent)).await {
+            Ok(_) => return Ok(()),
+            Err(Said::Conflict(why)) => why,
+            Err(said) => return Err(said),
+        };
+        races += 1;
+        if races > RACES {
+            return Err(Said::Conflict(why));
+        }
+        tokio::time::sleep(pauses.next(None)).await;
+        let is = hands.ask(|| pods.get(name)).await?;
+        let is_bound = is.spec.is_some_and(|spec| spec.node_name.is_some());
+        let is_another = json!(is.metadata.uid) != patch["metadata"]["uid"];
+        if is_bound || is_another || is.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        patch["metadata"]["resourceVersion"] = json!(is.metadata.resource_version);
     }
 }

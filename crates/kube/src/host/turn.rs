@@ -91,6 +91,7 @@ impl Host {
         self.tire_of_volumes();
         self.tire_of_others();
         self.tire_of_binding();
+        self.expire_empty_seats();
         self.tire_of_requests();
         let disturbed = self.ties.disturbed();
         self.dirty.gangs.extend(disturbed);

@@ -247,6 +247,8 @@ pub(crate) struct Gathered {
     pub(crate) imagined: bool,
     /// For how many members it is sized that do not exist.
     pub(crate) absent: u32,
+    /// How many members of each role its owner is to make at most, where that is known.
+    pub(crate) wanted: Vec<Option<u32>>,
     /// What it asks for that Muster does not do, and can be done without.
     pub(crate) unheard: Vec<Arc<str>>,
 }

@@ -1,6 +1,8 @@
 //! Who could have more members, and what they would bring it.
 //!
-//! A gang that runs stands still for a while when it is resized; it grows only if it is done sooner all the same.
+//! A gang that runs stands still for a while when it is resized; it grows only if it is done sooner all the same. A gang that
+//! runs with fewer members than its owner asks for by now is whole again as soon as there is room for all it lacks, and gets
+//! no part of that.
 
 use muster_core::World;
 use muster_core::gang::{Closeness, Gang, Phase, Seat, members_of};
@@ -48,17 +50,28 @@ impl Growing<'_> {
 
     /// The role that has least of what it can have.
     pub(super) fn next_role(&self) -> Option<u16> {
-        let roles = self.gang.spec.roles.iter().zip(&self.members).enumerate();
-        let room = roles.filter(|(_, (role, members))| **members < role.max);
-        room.min_by_key(|(at, (role, members))| {
-            (u64::from(**members) * 1_000 / u64::from(role.max), *at)
-        })
-        .map(|(at, _)| at as u16)
+        let roles = self.members.iter().enumerate();
+        let roles = roles.map(|(at, members)| (at as u16, *members, self.gang.most_in(at as u16)));
+        let room = roles.filter(|(_, members, most)| members < most);
+        let (role, ..) = room.min_by_key(|(at, members, most)| {
+            let lacks = *members < self.gang.needs_in(*at);
+            (!lacks, u64::from(*members) * 1_000 / u64::from(*most), *at)
+        })?;
+        Some(role)
+    }
+
+    /// Whether it has what it needs, by what its owner asks for now.
+    fn is_whole(&self) -> bool {
+        let mut roles = self.members.iter().enumerate();
+        roles.all(|(at, members)| *members >= self.gang.needs_in(at as u16))
     }
 
     /// Speed won by one more member, for each GPU it takes and each second left; what counts is the order. Who is
     /// done soonest leaves its room to the others soonest.
     pub(super) fn gain(&self, world: &World, role: u16) -> f64 {
+        if self.gang.is_short() {
+            return if self.is_whole() { 0.0 } else { f64::MAX };
+        }
         let now = self.elastic();
         let more = self.gang.speed_with(now + 1) - self.gang.speed_with(now);
         let signature = world.signature(self.gang.sigs[usize::from(role)]);
@@ -73,6 +86,9 @@ impl Growing<'_> {
 
     /// Whether what was added, if anything was, makes up for standing still.
     pub(super) fn pays(&self) -> bool {
+        if self.gang.is_short() {
+            return self.added.is_empty() || self.is_whole();
+        }
         self.added.is_empty()
             || self.is_worth(self.elastic() - members_of(&self.added), self.elastic())
     }
@@ -87,7 +103,7 @@ impl Growing<'_> {
 
     /// Whether all it could have would be worth a pause.
     fn is_worth_asking(&self) -> bool {
-        self.is_worth(self.elastic(), self.gang.spec.most_elastic())
+        self.gang.is_short() || self.is_worth(self.elastic(), self.gang.spec.most_elastic())
     }
 
     /// Takes nothing of what it was to have, for others to have it.
@@ -115,11 +131,12 @@ pub(super) fn who_can<'w>(cycle: &mut Cycle<'w>) -> Vec<Growing<'w>> {
     let mut wake = None;
     for (id, gang) in world.gangs() {
         let left_alone = world.broken().contains_key(&id) || world.cancelled().contains(&id);
-        if gang.spec.is_rigid() || !gang.is_steady() || left_alone || cycle.is_making_way(id) {
+        let has_choice = !gang.spec.is_rigid() || gang.is_short();
+        if !has_choice || !gang.is_steady() || left_alone || cycle.is_making_way(id) {
             continue;
         }
         let Some(one) = one(world, cycle.now, id, gang, &gang.seats, false) else { continue };
-        match settles(cycle, gang) {
+        match settles(cycle, gang).filter(|_| !gang.is_short()) {
             Some(until) => wake = earliest(wake, Some(until)),
             None => growing.push(one),
         }

@@ -25,7 +25,8 @@ const ROUNDS: u32 = 4;
 
 /// Gives what is left to gangs that can use it.
 pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut Plan) {
-    if !cycle.scratch.world.has_disruptable() {
+    let world = cycle.scratch.world;
+    if !world.has_disruptable() && !world.gangs().any(|(_, gang)| gang.is_short()) {
         return;
     }
     let mut growing = who_can(cycle);

@@ -5,6 +5,7 @@
 //! is held by an order from that moment on, so that nobody else slips in while they leave.
 
 mod beside;
+mod least;
 pub(crate) mod loss;
 mod search;
 mod searches;
@@ -89,7 +90,9 @@ pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -
     if cycle.prey.is_none() {
         cycle.prey = Some(prey(cycle));
     }
-    let found = search(cycle, id, gang, surplus_of(cycle, gang, booked));
+    // Seats that nobody sits on any more go before those of members that run.
+    let found = search(cycle, id, gang, spare_of(cycle, gang, booked));
+    let found = found.or_else(|| search(cycle, id, gang, surplus_of(cycle, gang, booked)));
     if found.is_some() {
         return found;
     }
@@ -112,6 +115,21 @@ fn surplus_of<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Can
     let rights = Rights::of(cycle, gang);
     let asks = loss::least_size(cycle.scratch.world, gang);
     candidates(cycle, booked, |prey| surplus(&rights, asks, prey))
+}
+
+/// Everybody with seats above the minimum whose members are gone or going: giving those up costs it nothing.
+fn spare_of<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
+    let rights = Rights::of(cycle, gang);
+    candidates(cycle, booked, |prey| {
+        if prey.gang.spare.is_empty() {
+            return None;
+        }
+        let mut all = surplus(&rights, 0, prey)?;
+        let spare = prey.gang.spare_seats();
+        all.seats.retain(|seat| spare.contains(seat));
+        (all.lost, all.counted, all.weight) = (0, 0, 0);
+        (!all.seats.is_empty()).then_some(all)
+    })
 }
 
 /// Those who may be asked where some must be stopped, in two ways: who has more members than it needs gives only those up,
@@ -201,7 +219,8 @@ fn prey<'w>(cycle: &Cycle<'w>) -> Vec<Prey<'w>> {
     others.map(one).collect()
 }
 
-/// What a gang has above its minimum, if it may be asked for it. Those that leave a node to itself go first.
+/// What a gang has above its minimum, if it may be asked for it. Seats whose members are gone or going go first, then those
+/// that leave a node to itself.
 ///
 /// Its pause counts as if it had no more GPUs than the one who waits `asks` for. What it has grown onto was never its
 /// own, so nobody waits for it for longer than it would stand still.
@@ -214,13 +233,15 @@ fn surplus<'w>(rights: &Rights<'_, '_>, asks: u64, prey: &Prey<'w>) -> Option<Ca
     if roles().all(|(role, spec)| other.members_in(role as u16) <= spec.min) {
         return None;
     }
+    let spare_seats = other.spare_seats();
     let mut seats = Vec::new();
     for (role, spec) in roles() {
         let mut spare = other.members_in(role as u16).saturating_sub(spec.min);
         let mut mine: Vec<&Seat> =
             other.seats.iter().filter(|seat| usize::from(seat.role) == role).collect();
         let beside = |seat: &Seat| other.seats.iter().filter(|s| s.node == seat.node).count();
-        mine.sort_by_key(|seat| (beside(seat), std::cmp::Reverse(seat.node)));
+        let runs = |seat: &Seat| !spare_seats.contains(seat);
+        mine.sort_by_key(|seat| (runs(seat), beside(seat), std::cmp::Reverse(seat.node)));
         for seat in mine {
             if u32::from(seat.members) <= spare {
                 spare -= u32::from(seat.members);

@@ -41,7 +41,9 @@ pub(super) struct Search<'c, 's, 'w> {
     pub(super) gang: &'w Gang,
     pub(super) candidates: &'c [Candidate<'w>],
     limits: Limits<'c>,
-    chosen: Vec<usize>,
+    pub(super) chosen: Vec<usize>,
+    /// Seats of those chosen that they keep, since the gang fits beside them.
+    pub(super) kept: Vec<(usize, Seat)>,
     out: Vec<bool>,
     /// Where the gang is to fit.
     domain: DomainIdx,
@@ -83,7 +85,8 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             .collect();
         let out = vec![false; candidates.len()];
         let (chosen, spent) = (Vec::new(), BTreeMap::new());
-        Self { scratch, fits, id, gang, candidates, limits, chosen, out, domain, on, spent }
+        let kept = Vec::new();
+        Self { scratch, fits, id, gang, candidates, limits, chosen, kept, out, domain, on, spent }
     }
 
     /// Whom to ask so that the gang fits. The scratch is a trial's.
@@ -109,7 +112,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             });
             seats = place_together(&mut self.scratch.trial(), self.fits, self.gang);
         }
-        let seats = seats.ok()?;
+        let seats = self.with_least_given_up(seats.ok()?);
         self.scratch.sit(self.gang, &seats);
         Some(self.spare(seats))
     }
@@ -300,12 +303,15 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         let mut offer = Offer { seats, ..Offer::default() };
         for at in order {
             let candidate = &self.candidates[at];
-            let stays = self.stays(candidate);
+            let kept: Vec<Seat> =
+                self.kept.iter().filter(|(of, _)| *of == at).map(|(_, seat)| *seat).collect();
+            let given_up = without(&candidate.seats, &kept);
+            let stays = self.stays(candidate, &given_up);
             if !stays.is_empty() {
                 self.scratch.sit(candidate.gang, &stays);
                 quota::charge_seats(self.scratch, candidate.gang, &stays);
             }
-            let leaves = without(&candidate.seats, &stays);
+            let leaves = without(&given_up, &stays);
             if leaves.is_empty() {
                 continue;
             }
@@ -322,12 +328,16 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         offer
     }
 
-    /// Seats that a candidate can keep: all or none of a gang that is stopped, each for itself of one that goes on.
-    fn stays(&mut self, candidate: &Candidate<'w>) -> Vec<Seat> {
+    /// Seats that a candidate can keep: all or none of a gang that is stopped, each for itself of one that goes on, those of
+    /// members that run first.
+    fn stays(&mut self, candidate: &Candidate<'w>, given_up: &[Seat]) -> Vec<Seat> {
         let world = self.scratch.world;
         let mut trial = self.scratch.trial();
         let mut stays = Vec::new();
-        for seat in &candidate.seats {
+        let spare = candidate.gang.spare_seats();
+        let mut seats = given_up.to_vec();
+        seats.sort_by_key(|seat| spare.contains(seat));
+        for seat in &seats {
             let signature = world.signature(candidate.gang.sigs[usize::from(seat.role)]);
             let free = trial.node_state(seat.node).is_some_and(|s| s.has_free(signature, seat));
             if free {

@@ -16,6 +16,7 @@ mod made;
 mod nodes;
 mod objects;
 mod overtaken;
+mod owner_size;
 mod seats;
 mod stages;
 mod volumes;

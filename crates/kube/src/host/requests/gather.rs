@@ -67,6 +67,7 @@ impl Host {
             waits: None,
             imagined: false,
             absent: 0,
+            wanted: Vec::new(),
             unheard: Vec::new(),
         })
     }

@@ -7,16 +7,20 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::EventType;
 use muster_api::provisioning;
 use muster_core::event::Sitting;
-use muster_core::gang::{Closeness, Gang, Phase, Request, Seat};
+use muster_core::gang::{Closeness, Gang, Phase, Request, RoleSpec, Seat};
 use muster_core::id::{GangId, NodeIdx, SigIdx};
 use muster_core::plan::Action;
-use muster_core::resource::TOKEN;
+use muster_core::resource::{TOKEN, display_amount};
+use muster_core::signature::Signature;
 use muster_core::state::NodeState;
 use muster_core::{Event, World};
 use rustc_hash::FxHashMap;
 
+use super::conditions::BOOKING_EXPIRED;
 use super::follow::origin_of_gang;
 use super::gather::is_served;
 use crate::host::Host;
@@ -97,9 +101,10 @@ impl Host {
         let gangs = (self.world.gang_named(&booking), self.world.gang_named(name));
         let (Some(from), Some(to)) = gangs else { return };
         let held = self.world.gang(from).expect("named");
-        let Some(share) = share(&self.world, held, self.world.gang(to).expect("named")) else {
-            tracing::info!(gang = &**name, request = &*booking, "asks for other room than booked");
-            return;
+        let taker = self.world.gang(to).expect("named");
+        let share = match share(&self.world, held, taker) {
+            Ok(share) => share,
+            Err(why) => return self.refuse_room(name, &booking, &why),
         };
         let (spec, all) = (held.spec.clone(), sittings(&places(held)));
         let (since, left) = (self.now(), share.left.clone());
@@ -131,7 +136,41 @@ impl Host {
         }
         self.admit(to);
     }
+
+    /// Pods cannot use the room that was booked for them. That is said, and the room is free for them like any other: kept for
+    /// nobody, it would be bought twice.
+    fn refuse_room(&mut self, name: &Arc<str>, booking: &Arc<str>, why: &str) {
+        let Origin::Request { name: request, .. } = origin_of_gang(booking) else { return };
+        let message =
+            format!("the room that ProvisioningRequest {request} booked is released: {why}");
+        let reason = (MISMATCH, "TakeRoom");
+        self.cry(name, EventType::Warning, reason, &message);
+        self.cry(booking, EventType::Warning, reason, &format!("gang {name}: {why}"));
+        if let Some(about) = self.request_reference(booking) {
+            self.cry_about(about, EventType::Warning, reason, &format!("gang {name}: {why}"));
+        }
+        self.say_last(booking, BOOKING_EXPIRED, MISMATCH, &format!("gang {name}: {why}"));
+        self.look_at_gang(booking);
+        self.remove_object(booking);
+    }
+
+    /// The request that a booking was made of, as events name it.
+    fn request_reference(&self, booking: &str) -> Option<ObjectReference> {
+        let object = self.request(&origin_of_gang(booking))?;
+        let kind = self.sources.resource(Interest::Request)?;
+        Some(ObjectReference {
+            api_version: Some(kind.api_version.clone()),
+            kind: Some(kind.kind.clone()),
+            name: object.metadata.name.clone(),
+            namespace: object.metadata.namespace.clone(),
+            uid: object.metadata.uid.clone(),
+            ..ObjectReference::default()
+        })
+    }
 }
+
+/// Why booked room is released although its pods came.
+const MISMATCH: &str = "CapacityBookingMismatch";
 
 /// Room for one member: the role it was booked as, or is taken by, and where it is.
 pub(in crate::host) type Spot = (u16, NodeIdx);
@@ -145,39 +184,111 @@ struct Share {
     left: Vec<Sitting>,
 }
 
-/// What a gang takes of booked room: as many members as it may have, and at least as many as it must. `None` when what
-/// was booked is not what it needs.
-fn share(world: &World, booking: &Gang, taker: &Gang) -> Option<Share> {
+/// What a gang takes of booked room: as many members as it may have, and at least as many as it must; or why what was
+/// booked is not what it needs.
+///
+/// What was added to its pods since counts as booked where it is free on the node beside the booking.
+fn share(world: &World, booking: &Gang, taker: &Gang) -> Result<Share, String> {
     let close = |gang: &Gang| match &gang.spec.closeness {
         Some(Closeness::Required(level)) => Some(level.clone()),
         Some(Closeness::Preferred(_)) | None => None,
     };
     if close(taker).is_some() && close(taker) != close(booking) {
-        return None;
+        return Err("its pods must be closer together than was booked".to_owned());
     }
     let mut spots = places(booking);
     let mut taken: Vec<Spot> = Vec::new();
-    // Those who ask for exactly what was booked choose first.
-    for suffices in [is_same, is_enough] {
+    let mut beside =
+        Beside { world, booking, left: booking.seats.clone(), states: FxHashMap::default() };
+    // Those who ask for exactly what was booked choose first, and those who ask for more last.
+    for suffices in [is_same, is_enough, has_same_gpus] {
         for (at, role) in taker.spec.roles.iter().enumerate() {
             let at = at as u16;
             let mut wants = role.max - in_role(&taken, at);
-            spots.retain(|(of, node)| {
-                let booked = &booking.spec.roles[usize::from(*of)].request;
+            spots.retain(|spot| {
+                let booked = &booking.spec.roles[usize::from(spot.0)].request;
+                let sig = taker.sigs[usize::from(at)];
                 let good = wants > 0
                     && suffices(booked, &role.request)
-                    && suits(world, taker.sigs[usize::from(at)], *node);
+                    && suits(world, sig, spot.1)
+                    && beside.swap(*spot, world.signature(sig));
                 if good {
                     wants -= 1;
-                    taken.push((at, *node));
+                    taken.push((at, spot.1));
                 }
                 !good
             });
         }
     }
-    let enough =
-        |(at, role): (usize, &muster_core::gang::RoleSpec)| in_role(&taken, at as u16) >= role.min;
-    taker.spec.roles.iter().enumerate().all(enough).then(|| Share { taken, left: sittings(&spots) })
+    for (at, role) in taker.spec.roles.iter().enumerate() {
+        let found = in_role(&taken, at as u16);
+        if found < role.min {
+            return Err(lacking(booking, role, found));
+        }
+    }
+    Ok(Share { taken, left: sittings(&spots) })
+}
+
+/// Nodes of a booking while members take its seats, one for another.
+struct Beside<'w> {
+    world: &'w World,
+    booking: &'w Gang,
+    /// Seats that are not taken yet.
+    left: Vec<Seat>,
+    states: FxHashMap<NodeIdx, NodeState>,
+}
+
+impl Beside<'_> {
+    /// Puts a member in the place of a booked seat, if it fits there with what is free on the node.
+    fn swap(&mut self, (role, node): Spot, member: &Signature) -> bool {
+        let Some(at) = self.left.iter().position(|seat| (seat.role, seat.node) == (role, node))
+        else {
+            return false;
+        };
+        let Some(known) = self.world.node_state(node) else { return false };
+        let known = || self.world.states().get(known).clone();
+        let mut state = self.states.get(&node).cloned().unwrap_or_else(known);
+        let seat = Seat { members: 1, ..self.left[at] };
+        state.rise(self.world.signature(self.booking.sigs[usize::from(role)]), &seat);
+        if member.times_fits(&state) == 0 {
+            return false;
+        }
+        state.fill(member, 1);
+        self.states.insert(node, state);
+        match self.left[at].members {
+            0 | 1 => drop(self.left.remove(at)),
+            _ => self.left[at].members -= 1,
+        }
+        true
+    }
+}
+
+/// Why a role finds too little of what was booked.
+fn lacking(booking: &Gang, role: &RoleSpec, found: u32) -> String {
+    let (name, min) = (&role.name, role.min);
+    let like = booking.spec.roles.iter().find(|booked| booked.request.gpu == role.request.gpu);
+    let Some(like) = like else {
+        return format!("{name} asks for other GPUs than were booked");
+    };
+    let asked = role.request.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
+    let more = asked.filter_map(|(resource, amount)| {
+        let booked = like.request.amounts.get(resource).copied().unwrap_or(0);
+        let (amount, was) = (*amount, booked);
+        (amount > was).then(|| {
+            let (amount, was) = (display_amount(resource, amount), display_amount(resource, was));
+            format!("{amount} {resource} where {was} was booked")
+        })
+    });
+    let more: Vec<String> = more.collect();
+    match more.is_empty() {
+        true => format!(
+            "{name} needs {min} pods, and the booking has room for {found} that may go there"
+        ),
+        false => format!(
+            "{name} asks for {}, which fits beside the booking for {found} of {min} pods",
+            more.join(", ")
+        ),
+    }
 }
 
 fn in_role(spots: &[Spot], role: u16) -> u32 {
@@ -198,6 +309,11 @@ fn is_enough(booked: &Request, asked: &Request) -> bool {
     let has = |name: &Arc<str>| booked.amounts.get(name).copied().unwrap_or(0);
     let amounts = asked.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
     booked.gpu == asked.gpu && amounts.into_iter().all(|(name, amount)| *amount <= has(name))
+}
+
+/// Whether as many GPUs were booked, whatever else is asked for: that may be free beside the booking.
+fn has_same_gpus(booked: &Request, asked: &Request) -> bool {
+    booked.gpu == asked.gpu
 }
 
 /// Whether members of this kind may be on a node.
@@ -301,7 +417,7 @@ mod tests {
         let (mut world, from) = booked();
         world.apply(Time(0), &Event::GangSubmitted(taker.clone())).expect("submitted");
         let to = world.gang_named(&taker.name).expect("submitted");
-        let share = share(&world, world.gang(from)?, world.gang(to)?)?;
+        let share = share(&world, world.gang(from)?, world.gang(to)?).ok()?;
         let name = |node| world.node_name(node).expect("seen").clone();
         let mut words: Vec<String> = Vec::new();
         for (role, node) in &share.taken {
@@ -334,9 +450,21 @@ mod tests {
     }
 
     #[test]
+    fn members_that_ask_for_more_take_booked_room_where_the_rest_is_free() {
+        let larger = shared(&gang("larger", &[("h", 1, 1, 4, 3)]));
+        assert_eq!(larger.as_deref(), Some("h@n0 | 1@n0 1@n1 1@n2"));
+        // Of 16 on the first node, 2 stay booked for the other.
+        let most = shared(&gang("most", &[("h", 1, 1, 4, 14)]));
+        assert_eq!(most.as_deref(), Some("h@n0 | 1@n0 1@n1 1@n2"));
+        let both = shared(&gang("both", &[("h", 2, 2, 4, 8)]));
+        assert_eq!(both.as_deref(), Some("h@n0 h@n0 | 1@n1 1@n2"));
+        assert_eq!(shared(&gang("too-much", &[("h", 2, 2, 4, 9)])), None);
+    }
+
+    #[test]
     fn who_asks_for_something_else_gets_nothing_of_it() {
         assert_eq!(shared(&gang("more", &[("h", 3, 3, 4, 2)])), None);
-        assert_eq!(shared(&gang("larger", &[("h", 1, 1, 4, 3)])), None);
+        assert_eq!(shared(&gang("too-large", &[("h", 1, 1, 4, 15)])), None);
         assert_eq!(shared(&gang("other", &[("h", 1, 1, 2, 2)])), None);
         let mut picky = gang("picky", &[("h", 1, 1, 4, 2)]);
         let test = Test::In(vec!["b".into()]);

@@ -24,6 +24,8 @@
 //! unqueue team             # nobody declares it any more
 //! notice a1 2m | notice a1 off | resized big | declined big | measured big 800 | started low[1..9]
 //! run 3h every 10m         # plan so often with a willing host; say what is done, not how everybody stands
+//! change train 6x8gpu      # its submitter has thought again
+//! spare big a[3..4]        # members of its first role on these nodes are gone or going | back big a4: it gives the seat back
 //! look big                 # its members, what it has done and has left, and how often it was stopped
 //! ```
 //!
@@ -35,7 +37,7 @@ mod show;
 mod specs;
 
 use muster_core::ahead::Outlook;
-use muster_core::event::Refusal;
+use muster_core::event::{Refusal, Sitting};
 use muster_core::gang::{Gang, Phase};
 use muster_core::id::{ClaimId, GangId};
 use muster_core::order::ClaimFailure;
@@ -220,6 +222,17 @@ impl Bench {
             "queue" => one(Event::QueueSet(specs::queue(rest))),
             "unqueue" => one(Event::QueueGone(name.into())),
             "gang" => gangs::gangs(rest).into_iter().map(Event::GangSubmitted).collect(),
+            "change" => gangs::gangs(rest).into_iter().map(Event::GangChanged).collect(),
+            "spare" | "back" => {
+                let node = |name: &String| self.world.node_named(name).expect("a node");
+                let nodes = specs::expand(options.trim());
+                let one = |name| Sitting { role: 0, node: node(name), members: 1 };
+                let (gang, seats) = (self.gang(name), nodes.iter().map(one).collect());
+                match verb {
+                    "spare" => vec![Event::SeatsSpare { gang, seats }],
+                    _ => vec![Event::SeatsGivenBack { gang, seats }],
+                }
+            }
             "ready" => specs::expand(name)
                 .iter()
                 .map(|name| Event::NodeSeen(specs::node_of(&self.world, claim(name), options)))

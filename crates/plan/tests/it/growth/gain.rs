@@ -247,15 +247,15 @@ fn over_a_day_it_does_not_change_back_and_forth() {
     "), @"
     admit big: a1[0-7] a2[0-7] a3[0-7] a4[0-7]
     -- 1h10m
-    order o0 for s1:  by 1h12m after 1 of big: a2[0-7]
-    resize big from 4 to 3: a1[0-7] a3[0-7] a4[0-7]
-    admit s1: a2[0-7]
+    order o0 for s1:  by 1h12m after 1 of big: a4[0-7]
+    resize big from 4 to 3: a1[0-7] a2[0-7] a3[0-7]
+    admit s1: a4[0-7]
     order o1 for s2:  by 1h12m after 1 of big: a3[0-7]
-    resize big from 3 to 2: a1[0-7] a4[0-7]
+    resize big from 3 to 2: a1[0-7] a2[0-7]
     admit s2: a3[0-7]
-    order o2 for s3:  by 1h12m after 1 of big: a4[0-7]
+    order o2 for s3:  by 1h12m after 1 of big: a2[0-7]
     resize big from 2 to 1: a1[0-7]
-    admit s3: a4[0-7]
+    admit s3: a2[0-7]
     -- 3h30m
     s1 ends
     s2 ends

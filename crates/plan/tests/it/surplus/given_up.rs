@@ -43,8 +43,8 @@ fn only_as_many_as_are_needed_are_given_up() {
     "), @"
     admit big: a1[0-7] a2[0-7] a3[0-7] a4[0-7]
     -- 10m
-    order o0 for next:  by 12m after 1 of big: a2[0-7]
-    resize big from 4 to 3: a1[0-7] a3[0-7] a4[0-7]
+    order o0 for next:  by 12m after 1 of big: a4[0-7]
+    resize big from 4 to 3: a1[0-7] a2[0-7] a3[0-7]
     big runs
     ");
 }

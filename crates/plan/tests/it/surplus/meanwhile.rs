@@ -21,16 +21,16 @@ fn who_is_being_resized_is_not_asked_again() {
     "), @"
     admit big: a1[0-7] a2[0-7] a3[0-7]
     -- 10m
-    order o0 for next:  by 12m after 1 of big: a2[0-7]
-    resize big from 3 to 2: a1[0-7] a3[0-7]
+    order o0 for next:  by 12m after 1 of big: a3[0-7]
+    resize big from 3 to 2: a1[0-7] a2[0-7]
     big runs
     -- 10m
     big runs
     next assembles o0: 0 of 0, 1 leaving by 12m
     more waits #1: r0 fits 0 of 1, provisioning off
     -- 10m
-    admit next: a2[0-7]
-    order o1 for more:  by 12m after 1 of big: a3[0-7]
+    admit next: a3[0-7]
+    order o1 for more:  by 12m after 1 of big: a2[0-7]
     resize big from 2 to 1: a1[0-7]
     big runs
     ");
