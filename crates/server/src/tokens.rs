@@ -129,6 +129,11 @@ impl Watched {
                 tracing::info!(file = %self.path.display(), "the tokens were read again");
                 state.1 = known.into();
             }
+            // Whoever revoked the last token meant it.
+            Err(TokensError::Nobody(file)) => {
+                tracing::warn!(file, "there are no tokens any more");
+                state.1 = Arc::default();
+            }
             Err(error) => tracing::error!(%error, "the tokens are still those read before"),
         }
         state.1.clone()
@@ -226,6 +231,10 @@ mod tests {
         let (_, pass) = tokens.caller(ALICE).unwrap();
         write("tokens: [{name: b, token: token-of-b-0123456, role: viewer}]", 0o600);
         assert_eq!((tokens.caller(ALICE), tokens.of(pass)), (None, None), "it is revoked");
+        assert!(tokens.caller("token-of-b-0123456").is_some());
+        write("tokens: []", 0o600);
+        assert_eq!(tokens.caller("token-of-b-0123456"), None, "the last one is revoked");
+        write("tokens: [{name: b, token: token-of-b-0123456, role: viewer}]", 0o600);
         assert!(tokens.caller("token-of-b-0123456").is_some());
         write("tokens: [", 0o600);
         assert!(tokens.caller("token-of-b-0123456").is_some(), "half an edit locks nobody out");
