@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args as ClapArgs;
+use muster_local::AsWhom;
 
 /// Keep the members of one run of a gang. Started by Muster itself.
 #[derive(ClapArgs)]
@@ -18,6 +19,15 @@ pub(crate) struct KeepArgs {
 #[derive(ClapArgs)]
 #[command(hide = true)]
 pub(crate) struct GateArgs {
+    /// What is taken from the rights of files it makes
+    #[arg(long)]
+    umask: Option<u32>,
+    /// The Unix user to become
+    #[arg(long)]
+    run_as: Option<String>,
+    /// Where that user runs it
+    #[arg(long)]
+    directory: Option<PathBuf>,
     /// What to become
     #[arg(last = true, required = true)]
     command: Vec<String>,
@@ -39,7 +49,9 @@ pub(crate) fn keep(args: &KeepArgs) -> ExitCode {
 }
 
 pub(crate) fn gate(args: &GateArgs) -> ExitCode {
-    muster_local::gate(&args.command)
+    let GateArgs { umask, run_as, directory, command } = args;
+    let whom = AsWhom { umask: *umask, user: run_as.clone(), directory: directory.clone() };
+    muster_local::gate(command, &whom)
 }
 
 pub(crate) fn door(args: &DoorArgs) -> ExitCode {

@@ -10,6 +10,7 @@ mod echo;
 mod exit;
 mod keep;
 mod load;
+mod owner;
 mod say;
 mod settings;
 mod signals;
@@ -23,6 +24,7 @@ mod report;
 mod run;
 mod simulate;
 mod story;
+mod token;
 mod up;
 
 use muster_api::{figures, words};
@@ -57,6 +59,7 @@ Exit codes: 0 done; 1 something failed while running; 2 the input or the command
 enum Command {
     Run(run::Args),
     Up(up::Args),
+    Token(token::Args),
     Rehearse(rehearse::Args),
     Simulate(Box<simulate::Args>),
     Replay(replay::Args),
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Up(args) => up::run(&args),
+        Command::Token(args) => token::run(&args),
         Command::Rehearse(args) => rehearse::run(&args),
         Command::Keep(args) => return keep::keep(&args),
         Command::Gate(args) => return keep::gate(&args),

@@ -69,6 +69,7 @@ const HOPELESS: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    muster_local::keep_private();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let data = match &args.data {
@@ -110,6 +111,9 @@ async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
         node: own.then(this_machine),
         keep: Keep::default(),
         policy: Policy::default(),
+        // These are this user's own workers, started from this user's own shell.
+        pass_env: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
+        may_run_as_root: true,
     };
     let gangs: Vec<String> = intake.gangs().map(str::to_owned).collect();
     let story = Arc::new(Mutex::new(Story::new(args.json, &gangs, options.speed)));

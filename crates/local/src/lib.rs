@@ -8,21 +8,27 @@
 
 mod clock;
 mod daemon;
+mod environment;
 mod intake;
 mod keeper;
 mod local;
 mod logs;
 mod nodes;
+mod private;
+mod reading;
 mod store;
+mod user;
 
 pub mod why;
 
 pub use daemon::{Keep, Watch, Watcher};
 pub use intake::{Intake, check_files, read_files};
-pub use keeper::{door, gate, keep};
+pub use keeper::{AsWhom, door, gate, keep};
 pub use local::{EndError, Local, Options, StartError};
 pub use nodes::{Machine, cloud_of, this_machine};
+pub use private::{directory as private_directory, keep_private};
 pub use store::StoreError;
+pub use user::{check_user, may_change_user};
 
 /// The database, in a data directory.
 const DATABASE: &str = "muster.db";

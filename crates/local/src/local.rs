@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +15,13 @@ use muster_server::{
     Remembered, Usage, UsageAsked, UsageBy, WhatIf, WhichLogs, Why,
 };
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::clock::wall_now;
 use crate::daemon::{Daemon, Input, Keep, Watcher};
+use crate::logs::LogFiles;
 use crate::nodes::Machine;
+use crate::reading::Readers;
 use crate::store::{AnswerRow, By, Store, StoreError};
 use crate::{DATABASE, LOCK, intake};
 
@@ -39,6 +40,10 @@ pub struct Options {
     pub keep: Keep,
     /// How the planner decides.
     pub policy: Policy,
+    /// Variables of this process that workers find in their environment, beside those that all workers find.
+    pub pass_env: Vec<String>,
+    /// Whether workers of callers whose token names no Unix user may run as root, where this process does.
+    pub may_run_as_root: bool,
 }
 
 /// Why a control plane does not start.
@@ -94,6 +99,11 @@ pub struct Local {
     data: PathBuf,
     alive: Arc<AtomicBool>,
     metrics: Arc<std::sync::RwLock<String>>,
+    readers: Readers,
+    log_files: LogFiles,
+    /// Requests that the control plane has not answered yet.
+    waiting: Arc<Semaphore>,
+    may_run_as_root: bool,
     thread: std::sync::Mutex<Option<std::thread::JoinHandle<Result<(), StoreError>>>>,
     _lock: File,
 }
@@ -132,7 +142,21 @@ impl Local {
         let thread = thread.map_err(|error| StartError::Directory { data: data.clone(), error })?;
         let database = data.join(DATABASE);
         let thread = std::sync::Mutex::new(Some(thread));
-        Ok(Self { board, inputs, database, data, alive, metrics, thread, _lock: lock })
+        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        Ok(Self {
+            board,
+            inputs,
+            database,
+            data,
+            alive,
+            metrics,
+            readers: Readers::default(),
+            log_files: LogFiles::of(files.and_then(|files| files.try_into().ok()).unwrap_or(1_024)),
+            waiting: Arc::new(Semaphore::new(WAITING)),
+            may_run_as_root: options.may_run_as_root,
+            thread,
+            _lock: lock,
+        })
     }
 
     /// Takes manifests that were read already.
@@ -175,16 +199,41 @@ impl Local {
         &self,
         input: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Input,
     ) -> Answer<T> {
-        let (reply, answer) = oneshot::channel();
-        let sent = self.inputs.send(input(reply)).is_ok();
-        Box::pin(async move {
-            let gone = || Refused::Unavailable("the control plane has stopped".to_owned());
-            if !sent {
-                return Err(gone());
-            }
-            answer.await.unwrap_or_else(|_| Err(gone()))
-        })
+        ask(&self.inputs, &self.waiting, input)
     }
+
+    /// Whether workers of a caller would run as root who is not to have them do so.
+    fn check_root(&self, by: &Caller) -> Result<(), Refused> {
+        if self.may_run_as_root || by.run_as.is_some() || !crate::user::may_change_user() {
+            return Ok(());
+        }
+        let why = format!("workers of {} would run as root: its token must say `runAs`", by.name);
+        Err(Refused::Forbidden(why))
+    }
+}
+
+/// Requests that wait for the control plane at once.
+const WAITING: usize = 512;
+
+fn ask<T: Send + 'static>(
+    inputs: &mpsc::UnboundedSender<Input>,
+    waiting: &Arc<Semaphore>,
+    input: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Input,
+) -> Answer<T> {
+    let (reply, answer) = oneshot::channel();
+    let Ok(held) = waiting.clone().try_acquire_owned() else {
+        let why = "the control plane has too much to do".to_owned();
+        return Box::pin(std::future::ready(Err(Refused::Unavailable(why))));
+    };
+    let sent = inputs.send(input(reply)).is_ok();
+    Box::pin(async move {
+        let _held = held;
+        let gone = || Refused::Unavailable("the control plane has stopped".to_owned());
+        if !sent {
+            return Err(gone());
+        }
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    })
 }
 
 /// How long a directory may take to be let go of by somebody who is gone.
@@ -193,10 +242,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// Takes the data directory for this process alone.
 fn lock(data: &Path) -> Result<File, StartError> {
     let failed = |error| StartError::Directory { data: data.to_owned(), error };
-    // What workers print, and what they were given in their environment, is nobody else's. A directory that is there keeps
-    // the rights it was given.
-    let mut private = std::fs::DirBuilder::new();
-    private.recursive(true).mode(0o700).create(data.join("runs")).map_err(failed)?;
+    // What workers print, and what they were given in their environment, is nobody else's.
+    crate::private::directory(data).map_err(failed)?;
     let options = File::options().read(true).write(true).create(true).truncate(false).clone();
     let mut lock = options.open(data.join(LOCK)).map_err(failed)?;
     // Whoever had it and was killed as it started a keeper has it until that one has begun.
@@ -264,10 +311,15 @@ impl Host for Local {
     }
 
     fn apply(&self, by: Caller, manifests: String, dry_run: bool) -> Answer<Vec<Applied>> {
-        match intake::read("manifests", &manifests) {
-            Ok(intake) => self.take(by, intake, dry_run),
-            Err(findings) => Box::pin(async { Err(Refused::Findings(findings)) }),
+        if let Err(refused) = self.check_root(&by) {
+            return Box::pin(std::future::ready(Err(refused)));
         }
+        let read = self.readers.read(&by.name, manifests);
+        let (inputs, waiting) = (self.inputs.clone(), self.waiting.clone());
+        Box::pin(async move {
+            let intake = Box::new(read.await?);
+            ask(&inputs, &waiting, |reply| Input::Apply { by, intake, dry_run, reply }).await
+        })
     }
 
     fn remove(&self, by: Caller, kind: Kind, name: String) -> Answer<()> {
@@ -283,13 +335,12 @@ impl Host for Local {
     }
 
     fn what_if(&self, by: Caller, manifests: String) -> Answer<Vec<WhatIf>> {
-        match intake::read("manifests", &manifests) {
-            Ok(intake) => {
-                let intake = Box::new(intake);
-                self.ask(|reply| Input::WhatIf { by, intake, reply })
-            }
-            Err(findings) => Box::pin(async { Err(Refused::Findings(findings)) }),
-        }
+        let read = self.readers.read(&by.name, manifests);
+        let (inputs, waiting) = (self.inputs.clone(), self.waiting.clone());
+        Box::pin(async move {
+            let intake = Box::new(read.await?);
+            ask(&inputs, &waiting, |reply| Input::WhatIf { by, intake, reply }).await
+        })
     }
 
     fn usage(&self, asked: UsageAsked) -> Answer<Vec<Usage>> {
@@ -321,7 +372,13 @@ impl Host for Local {
     }
 
     fn logs(&self, gang: GangName, which: WhichLogs) -> Answer<Logs> {
-        Box::pin(crate::logs::logs(self.data.clone(), self.database.clone(), gang, which))
+        Box::pin(crate::logs::logs(
+            self.data.clone(),
+            self.database.clone(),
+            self.log_files.clone(),
+            gang,
+            which,
+        ))
     }
 
     fn metrics(&self) -> String {
@@ -359,6 +416,8 @@ mod tests {
             node: None,
             keep: Keep::default(),
             policy: Policy::default(),
+            pass_env: Vec::new(),
+            may_run_as_root: true,
         };
         let local = Local::start(&options, Vec::new(), runtime.handle().clone()).expect("started");
         let apply = |request: u8, queue: &str| {
@@ -388,6 +447,8 @@ mod tests {
             node: None,
             keep: Keep::default(),
             policy: Policy::default(),
+            pass_env: Vec::new(),
+            may_run_as_root: true,
         };
         let watchers: Vec<Watcher> = vec![Box::new(Faints)];
         let local = Local::start(&options, watchers, runtime.handle().clone()).expect("started");

@@ -12,8 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// So much of what happened can be read again. At a few hundred bytes each these are megabytes.
+/// So much of what happened can be read again, if it is small.
 const KEPT: usize = 16_384;
+/// What can be read again takes so many bytes of memory at most, counted generously. The newest is kept whatever it takes.
+const KEPT_BYTES: usize = 32 << 20;
+
+/// A reader is given so many bytes at once, about, or one event: a client that does not read holds no more.
+const AT_ONCE_BYTES: usize = 512 << 10;
 
 /// Kinds of objects.
 #[derive(
@@ -46,12 +51,53 @@ pub struct News {
     /// The same as text, made when the first reader wants it: all others get it for nothing.
     #[serde(skip)]
     pub(crate) text: OnceLock<String>,
+    /// The same for callers who may not see values of environment variables; nothing when there are none in it.
+    #[serde(skip)]
+    pub(crate) veiled: OnceLock<Option<String>>,
+    /// Bytes of memory it takes, about.
+    #[serde(skip)]
+    pub(crate) bytes: usize,
 }
 
 impl News {
     /// As one line of JSON.
     pub(crate) fn text(&self) -> &str {
         self.text.get_or_init(|| serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// The same without values of environment variables.
+    pub(crate) fn veiled_text(&self) -> &str {
+        let veil = || {
+            let Told::Set { kind, name, object } = &self.told else { return None };
+            let object = Arc::new(crate::veil::veiled(object)?);
+            let told = Told::Set { kind: *kind, name: name.clone(), object };
+            let veiled = Self::new(self.seq, self.at, told);
+            Some(serde_json::to_string(&veiled).unwrap_or_default())
+        };
+        self.veiled.get_or_init(veil).as_deref().unwrap_or_else(|| self.text())
+    }
+
+    fn new(seq: u64, at: Stamp, told: Told) -> Self {
+        let bytes = match &told {
+            // As an object, and as text for two kinds of readers.
+            Told::Set { object, .. } => 512 + 2 * weight(object),
+            Told::Gone { .. } => 512,
+            Told::Said(said) => 512 + 3 * said.message.len(),
+        };
+        Self { seq, at, told, text: OnceLock::new(), veiled: OnceLock::new(), bytes }
+    }
+}
+
+/// Bytes of memory that a value takes, about.
+fn weight(value: &Value) -> usize {
+    const NODE: usize = 32;
+    NODE + match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| NODE + name.len() + weight(value)).sum()
+        }
     }
 }
 
@@ -110,16 +156,19 @@ pub struct Board {
 struct Inner {
     objects: BTreeMap<(Kind, Arc<str>), Arc<Value>>,
     ring: VecDeque<Arc<News>>,
+    ring_bytes: usize,
     newest: u64,
 }
 
 impl Inner {
     fn tell(&mut self, at: Stamp, told: Told) -> u64 {
         self.newest += 1;
-        if self.ring.len() == KEPT {
-            self.ring.pop_front();
+        let news = News::new(self.newest, at, told);
+        self.ring_bytes += news.bytes;
+        self.ring.push_back(Arc::new(news));
+        while self.ring.len() > KEPT || (self.ring_bytes > KEPT_BYTES && self.ring.len() > 1) {
+            self.ring_bytes -= self.ring.pop_front().map_or(0, |oldest| oldest.bytes);
         }
-        self.ring.push_back(Arc::new(News { seq: self.newest, at, told, text: OnceLock::new() }));
         self.newest
     }
 }
@@ -248,7 +297,15 @@ impl Reader {
                 return Some(Found::Gap(inner.newest));
             }
             let skip = (after - oldest) as usize;
-            let news: Vec<_> = inner.ring.iter().skip(skip).take(most).cloned().collect();
+            // The first goes whatever its size; what is written at once stays small all the same.
+            let mut bytes = 0;
+            let fits = |news: &&Arc<News>| {
+                let first = bytes == 0;
+                bytes += news.bytes;
+                first || bytes <= AT_ONCE_BYTES
+            };
+            let from = inner.ring.iter().skip(skip).take(most);
+            let news: Vec<_> = from.take_while(fits).cloned().collect();
             (!news.is_empty()).then_some(Found::News(news))
         })?;
         self.after = match &found {
@@ -289,6 +346,23 @@ mod tests {
         assert_eq!(quick.next(10).await, Some(Found::Gap(newest)));
         board.remove(at(), Kind::Queue, &name);
         assert_eq!(seqs(slow.next(10).await), [newest + 1]);
+    }
+
+    #[tokio::test]
+    async fn what_can_be_read_again_is_bounded_in_bytes_and_what_is_read_at_once_too() {
+        let board = Arc::new(Board::new(0));
+        let (name, large): (Arc<str>, String) = ("ns/a".into(), "x".repeat(1 << 20));
+        let mut reader = board.follow(None);
+        for round in 0..200 {
+            board.set(at(), Kind::Gang, &name, json!({"round": round, "env": &large}));
+            let kept = board.read(|inner| inner.ring_bytes);
+            assert!(kept <= KEPT_BYTES, "{kept} bytes after {round}");
+        }
+        assert!(matches!(reader.next(64).await, Some(Found::Gap(200))));
+        board.set(at(), Kind::Gang, &name, json!({"round": 200, "env": &large}));
+        board.set(at(), Kind::Gang, &name, json!({"round": 201, "env": &large}));
+        let Some(Found::News(news)) = reader.next(64).await else { panic!("no news") };
+        assert_eq!(news.len(), 1);
     }
 
     #[test]

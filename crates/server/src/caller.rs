@@ -13,6 +13,8 @@ pub struct Caller {
     /// What they call this request by. A host that keeps it with what it does for the request does it once, however often
     /// it comes and whoever is killed in between.
     pub key: Option<RequestKey>,
+    /// The Unix user that workers of its gangs run as, where the host has the right to start them so.
+    pub run_as: Option<Arc<str>>,
 }
 
 /// What somebody calls a request by, and what it was.
@@ -38,7 +40,7 @@ pub enum Rights {
 impl Caller {
     /// Whoever is called this and may do everything.
     pub fn admin(name: &str) -> Self {
-        Self { name: name.into(), rights: Rights::Admin, key: None }
+        Self { name: name.into(), rights: Rights::Admin, key: None, run_as: None }
     }
 
     /// Whether they may submit to a queue, and change what is in it.

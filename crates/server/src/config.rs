@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::counts::Counts;
 use crate::once::Once;
 use crate::seats::Seats;
-use crate::{Ending, Host, Limits, Memory, ShortMemory, Tokens};
+use crate::sessions::Sessions;
+use crate::tokens::Pass;
+use crate::{AuditLog, Ending, Host, Limits, Memory, ShortMemory, Tokens};
 
 /// What a server is told before it starts.
 #[derive(Clone)]
@@ -22,6 +24,8 @@ pub struct Config {
     pub limits: Limits,
     /// Where answers to requests with idempotency keys are kept.
     pub memory: Arc<dyn Memory>,
+    /// Where it is written who did what; nowhere when absent.
+    pub audit: Option<Arc<AuditLog>>,
     /// Ends all streams. Whoever mounts the router keeps a clone; [`serve`](crate::serve) begins it by itself.
     pub ending: Ending,
 }
@@ -46,6 +50,7 @@ impl Default for Config {
             tls: None,
             limits: Limits::default(),
             memory: Arc::new(ShortMemory::default()),
+            audit: None,
             ending: Ending::default(),
         }
     }
@@ -53,7 +58,7 @@ impl Default for Config {
 
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { listen, tokens, tls, limits, memory: _, ending: _ } = self;
+        let Self { listen, tokens, tls, limits, memory: _, audit: _, ending: _ } = self;
         let mut config = f.debug_struct("Config");
         config.field("listen", listen).field("tokens", tokens).field("tls", tls);
         config.field("limits", limits).finish_non_exhaustive()
@@ -64,6 +69,10 @@ impl std::fmt::Debug for Config {
 pub(crate) struct Server {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) tokens: Tokens,
+    pub(crate) sessions: Sessions,
+    /// Whether it speaks TLS.
+    pub(crate) secure: bool,
+    pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) limits: Limits,
     pub(crate) ending: Ending,
     pub(crate) once: Arc<Once>,
@@ -76,11 +85,19 @@ impl Server {
         Self {
             host,
             tokens: config.tokens.clone(),
+            sessions: Sessions::default(),
+            secure: config.tls.is_some(),
+            audit: config.audit.clone(),
             limits: config.limits.clone(),
             ending: config.ending.clone(),
             once: Arc::new(Once::new(config.memory.clone())),
             seats: Seats::new(&config.limits),
             counts: Counts::default(),
         }
+    }
+
+    /// Whether the token still counts by which a stream was opened.
+    pub(crate) fn is_still_known(&self, pass: Option<Pass>) -> bool {
+        pass.is_none_or(|pass| self.tokens.of(pass).is_some())
     }
 }

@@ -23,7 +23,9 @@ use crate::failure::{Failure, typed};
 use crate::operation::Stream;
 use crate::seats::StreamSeat;
 use crate::streams::{Open, Source, body};
-use crate::{Board, Found, Kind, News, Reader, Told};
+use crate::tokens::Pass;
+use crate::veil::sees_all;
+use crate::{Board, Caller, Found, Kind, News, Reader, Told};
 
 /// So many at most are written at once.
 const BATCH: usize = 64;
@@ -85,6 +87,8 @@ fn in_queue(wanted: &str, board: &Board, kind: Kind, name: &str, news: &News) ->
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
     Extension(seat): Extension<Arc<StreamSeat>>,
+    Extension(by): Extension<Caller>,
+    Extension(pass): Extension<Option<Pass>>,
     Asked(asked): Asked<Events>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
@@ -97,6 +101,8 @@ pub(crate) async fn events(
         until: (!follow).then_some(newest),
         asked,
         board: board.clone(),
+        by,
+        pass,
         told: server.ending.told(),
         beat: Instant::now(),
         begun: false,
@@ -126,6 +132,9 @@ struct EventSource {
     until: Option<u64>,
     asked: Events,
     board: Arc<Board>,
+    by: Caller,
+    /// By which token it was opened: it ends when that does.
+    pass: Option<Pass>,
     told: ending::Told,
     /// When the next sign of life is due.
     beat: Instant,
@@ -157,8 +166,13 @@ impl EventSource {
             let found = tokio::select! {
                 () = self.told.over() => return None,
                 found = self.reader.next(BATCH) => found?,
-                () = sleep_until(self.beat) => return Some(self.sign_of_life()),
+                () = sleep_until(self.beat) => {
+                    return self.server.is_still_known(self.pass).then(|| self.sign_of_life());
+                }
             };
+            if !self.server.is_still_known(self.pass) {
+                return None;
+            }
             let text = self.write(found);
             if !text.is_empty() {
                 return Some(text);
@@ -186,7 +200,7 @@ impl EventSource {
                 let until = self.until.unwrap_or(u64::MAX);
                 let wanted = news.iter().take_while(|news| news.seq <= until);
                 for news in wanted.filter(|news| self.asked.wants(&self.board, news)) {
-                    write_news(&mut text, news);
+                    write_news(&mut text, news, &self.by);
                 }
                 if self.reader.after() > until {
                     self.until = Some(self.reader.after());
@@ -197,12 +211,17 @@ impl EventSource {
     }
 }
 
-fn write_news(text: &mut String, news: &News) {
+fn write_news(text: &mut String, news: &News, by: &Caller) {
     let event = match news.told {
         Told::Set { .. } => "set",
         Told::Gone { .. } => "gone",
         Told::Said(_) => "said",
     };
+    let all = match &news.told {
+        Told::Set { kind, object, .. } => sees_all(by, *kind, object),
+        Told::Gone { .. } | Told::Said(_) => true,
+    };
+    let data = if all { news.text() } else { news.veiled_text() };
     // JSON has no line breaks, so one `data` line is enough.
-    let _ = write!(text, "event: {event}\nid: {}\ndata: {}\n\n", news.seq, news.text());
+    let _ = write!(text, "event: {event}\nid: {}\ndata: {data}\n\n", news.seq);
 }

@@ -98,6 +98,21 @@ impl Failure {
     }
 }
 
+/// Findings in one answer, at most; its message says how many there are.
+const FINDINGS: usize = 100;
+/// Characters of a finding's field and reason, at most. Both may quote what was sent.
+const FINDING_CHARACTERS: usize = 500;
+
+fn shortened(mut finding: Finding) -> Finding {
+    for text in [&mut finding.field, &mut finding.reason] {
+        if let Some((at, _)) = text.char_indices().nth(FINDING_CHARACTERS) {
+            text.truncate(at);
+            text.push_str("...");
+        }
+    }
+    finding
+}
+
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         let message = refused.to_string();
@@ -110,6 +125,7 @@ impl From<Refused> for Failure {
             Refused::Unsupported(_) => Self::new(Code::Unsupported, message),
             Refused::Unavailable(_) => Self::new(Code::Unavailable, message),
             Refused::Findings(findings) => {
+                let findings = findings.into_iter().take(FINDINGS).map(shortened).collect();
                 Self { code: Code::Invalid, message: message.into(), findings }
             }
         }

@@ -11,15 +11,17 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http_body_util::LengthLimitError;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use crate::access::admit;
+use crate::access::{Admitted, Who, admit, check};
 use crate::caller::RequestKey;
 use crate::config::Server;
+use crate::connections::Connection;
 use crate::failure::{Code, Failure};
-use crate::once::{fingerprint, key};
+use crate::once::{fingerprint, key, now};
 use crate::operation::Rules;
+use crate::seats::{Asker, Room};
+use crate::{AuditRecord, Caller};
 
 /// Around everything, also around paths that do not exist: counts, and catches panics.
 pub(crate) async fn watch(
@@ -47,42 +49,91 @@ pub(crate) async fn watch(
     response
 }
 
-/// Before one handler.
+/// Before one handler: who asks, and afterwards what came of it.
 pub(crate) async fn guard(
     State((server, rules)): State<(Arc<Server>, Rules)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    pass(server, rules, request, next).await.unwrap_or_else(IntoResponse::into_response)
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let admitted = match admit(&server, rules.who, &method, &uri, request.headers()) {
+        Ok(admitted) => admitted,
+        Err(failure) => return failure.into_response(),
+    };
+    let Some(Admitted { caller, pass }) = admitted else {
+        return pass_on(server, rules, request, None, next).await;
+    };
+    if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
+        connection.prove();
+    }
+    request.extensions_mut().insert(pass);
+    let name = caller.name.clone();
+    let verb = rules.id;
+    let audited = !method.is_safe() && !rules.is_question(&uri) || rules.who == Who::Admin;
+    let log = server.audit.clone().filter(|_| audited);
+    let response = pass_on(server, rules, request, Some(caller), next).await;
+    if let Some(log) = log {
+        let touched = response.extensions().get::<Touched>().map(|touched| touched.0.clone());
+        let object = touched.unwrap_or_else(|| uri.path().to_owned());
+        let outcome = response.status().as_u16();
+        let verb = verb.to_owned();
+        log.note(AuditRecord { at: now(), caller: name, verb, object, outcome, times: None });
+    }
+    response
+}
+
+/// The objects a request was about, in an answer, for the audit log.
+#[derive(Clone, Debug)]
+pub(crate) struct Touched(pub(crate) String);
+
+async fn pass_on(
+    server: Arc<Server>,
+    rules: Rules,
+    request: Request,
+    caller: Option<Caller>,
+    next: Next,
+) -> Response {
+    pass(server, rules, request, caller, next).await.unwrap_or_else(IntoResponse::into_response)
 }
 
 async fn pass(
     server: Arc<Server>,
     rules: Rules,
     mut request: Request,
+    caller: Option<Caller>,
     next: Next,
 ) -> Result<Response, Failure> {
-    let caller = admit(&server.tokens, rules.who, request.uri(), request.headers())?;
+    if let Some(caller) = &caller {
+        check(caller, rules.who)?;
+    }
     (rules.check)(request.uri())?;
-    let name = caller.as_ref().map_or_else(|| Arc::from(""), |caller| caller.name.clone());
+    let by = Asker::from(caller.as_ref());
     if let Some(caller) = caller {
         request.extensions_mut().insert(caller);
     }
     let time = server.limits.request_time;
     let answered = if rules.stream.is_some() {
-        let seat = Arc::new(server.seats.stream(&name)?);
+        let seat = Arc::new(server.seats.stream(&by)?);
         request.extensions_mut().insert(seat);
         timeout(time, next.run(request)).await
     } else {
-        let seat = server.seats.request()?;
-        let key = if rules.method.is_safe() { None } else { key(request.headers(), &name)? };
-        let (mut request, body, room) =
-            if rules.body { read(&server, request).await? } else { (request, Bytes::new(), None) };
+        let seat = server.seats.request(&by)?;
+        // A question may be asked again: nothing is kept of it under a key.
+        let changes = !rules.method.is_safe() && !rules.is_question(request.uri());
+        if changes {
+            server.seats.change(&by)?;
+        }
+        let key = if changes { key(request.headers(), &by.name)? } else { None };
+        let (mut request, body, room) = if rules.body {
+            read(&server, &by, request).await?
+        } else {
+            (request, Bytes::new(), None)
+        };
         let Some(key) = key else {
             return timeout(time, next.run(request)).await.map_err(|_| late(&server));
         };
         let sum = fingerprint(request.method(), request.uri(), request.headers(), &body);
-        if let Some(caller) = request.extensions_mut().get_mut::<crate::Caller>() {
+        if let Some(caller) = request.extensions_mut().get_mut::<Caller>() {
             caller.key = Some(RequestKey { key: key.key.as_str().into(), request: sum });
         }
         let once = server.once.clone();
@@ -112,9 +163,12 @@ fn late(server: &Server) -> Failure {
 /// Reads the body, within its limits, and puts it back.
 async fn read(
     server: &Server,
+    by: &Asker,
     request: Request,
-) -> Result<(Request, Bytes, Option<OwnedSemaphorePermit>), Failure> {
-    let most = server.limits.body_bytes;
+) -> Result<(Request, Bytes, Option<Room>), Failure> {
+    let limits = &server.limits;
+    let most =
+        if by.admin { limits.body_bytes } else { limits.body_bytes.min(limits.body_bytes_user) };
     let too_large =
         || Failure::new(Code::TooLarge, format!("the body is larger than {most} bytes"));
     let told = length(request.headers());
@@ -122,7 +176,7 @@ async fn read(
         return Err(too_large());
     }
     // Whoever does not say how much will come may send as much as there may be.
-    let room = server.seats.body(told.unwrap_or(most))?;
+    let room = server.seats.body(by, told.unwrap_or(most))?;
     let (parts, body) = request.into_parts();
     let time = server.limits.request_time;
     let bytes = match timeout(time, to_bytes(body, most)).await {

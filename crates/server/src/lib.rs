@@ -3,8 +3,8 @@
 //! A host keeps the board up to date, and answers what it is asked through [`Host`]. Everybody who only looks, looks at
 //! the board: a thousand of them do not make the planner wait.
 //!
-//! Read in this order: the contract with hosts (`board`, `caller`, `host`); who may ask and how much (`tokens`, `access`,
-//! `limits`, `seats`); what every request goes through (`operation`, `guard`, `once`); what can be asked (`objects`,
+//! Read in this order: the contract with hosts (`board`, `caller`, `host`); who may ask and how much (`tokens`, `sessions`,
+//! `access`, `rights`, `veil`, `limits`, `seats`); what every request goes through (`operation`, `guard`, `once`); what can be asked (`objects`,
 //! `gangs`, `questions`, `logs`, `events`, `health`), all of it listed in `routes`; how that is told (`openapi`); and how
 //! it is served (`serve`).
 //!
@@ -17,9 +17,14 @@ mod host;
 
 mod access;
 mod limits;
+mod rights;
 mod seats;
+mod sessions;
+mod token_file;
 mod tokens;
+mod veil;
 
+mod audit;
 mod counts;
 mod ending;
 mod failure;
@@ -46,9 +51,11 @@ mod openapi;
 mod routes;
 mod schemas;
 
+mod connections;
 mod serve;
 mod tls;
 
+pub use audit::{AuditLog, AuditRecord};
 pub use board::{Board, Found, Kind, Listed, News, Reader, Said, Told};
 pub use caller::{Caller, RequestKey, Rights};
 pub use config::{Config, PORT, Tls};
@@ -61,7 +68,9 @@ pub use host::{
 pub use limits::Limits;
 pub use memory::{Key, Memory, REMEMBERED_MS, Remembered, ShortMemory};
 pub use openapi::openapi;
+pub use rights::{Needs, Subject, Verb, needs};
 pub use routes::router;
 pub use serve::{Bound, ServeError, bind, serve};
 pub use tls::TlsError;
-pub use tokens::{Tokens, TokensError};
+pub use token_file::{Role, TokenEntry, TokenFile, TokensError};
+pub use tokens::Tokens;

@@ -10,15 +10,17 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::time::{Instant, sleep_until};
 
 use crate::ask::{Asked, Named, Number};
 use crate::config::Server;
 use crate::ending;
-use crate::failure::{Failure, typed};
+use crate::failure::{Code, Failure, typed};
 use crate::operation::Stream;
-use crate::seats::StreamSeat;
+use crate::seats::{Seat, StreamSeat};
 use crate::streams::{Open, Source, body};
-use crate::{GangName, LogPart, Logs, WhichLogs};
+use crate::tokens::Pass;
+use crate::{Caller, GangName, Kind, LogPart, Logs, Subject, Verb, WhichLogs};
 
 /// A JSON object a line.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -43,6 +45,8 @@ pub(crate) struct LogsAsked {
 pub(crate) async fn logs(
     State(server): State<Arc<Server>>,
     Extension(seat): Extension<Arc<StreamSeat>>,
+    Extension(by): Extension<Caller>,
+    Extension(pass): Extension<Option<Pass>>,
     Named((namespace, name)): Named<(String, String)>,
     Asked(asked): Asked<LogsAsked>,
     headers: HeaderMap,
@@ -54,12 +58,27 @@ pub(crate) async fn logs(
         tail: asked.tail.map(|tail| tail.0 as usize),
         follow: asked.follow.unwrap_or(false),
     };
-    let logs = server.host.logs(GangName { namespace, name }, which).await?;
+    let gang = GangName { namespace, name };
+    may_read(&server, &by, &gang)?;
+    let follow = which.follow.then(|| server.seats.follow(&by.name)).transpose()?;
+    let logs = server.host.logs(gang, which).await?;
     let plain = wants_text(&headers);
     let told = server.ending.told();
-    let _open = Open::new(server, Stream::Logs, seat);
-    let source = LogSource { logs, plain, told, _open };
+    let _open = Open::new(server.clone(), Stream::Logs, seat);
+    let beat = Instant::now() + server.limits.heartbeat;
+    let source = LogSource { logs, plain, told, pass, beat, server, _follow: follow, _open };
     Ok(typed(StatusCode::OK, if plain { PLAIN } else { NDJSON }, body(source)))
+}
+
+/// Whether a caller may read what a gang's members printed: that is for users of its queue.
+fn may_read(server: &Server, by: &Caller, gang: &GangName) -> Result<(), Failure> {
+    let Some(object) = server.host.board().get(Kind::Gang, &gang.to_string()) else {
+        // Nobody learns from what is said of it whether it was ever there.
+        let why = format!("there is no gang {gang}");
+        return Err(Failure::new(Code::NotFound, why));
+    };
+    let queue = object.pointer("/spec/queue").and_then(serde_json::Value::as_str);
+    Ok(by.check(Verb::ReadLogs, Subject::Gang, queue.or(Some("default")))?)
 }
 
 /// Whether a client takes plain text and does not ask for objects.
@@ -74,14 +93,28 @@ struct LogSource {
     logs: Logs,
     plain: bool,
     told: ending::Told,
+    /// By which token it was opened: it ends when that does.
+    pass: Option<Pass>,
+    /// When that is looked at next.
+    beat: Instant,
+    server: Arc<Server>,
+    _follow: Option<Seat>,
     _open: Open,
 }
 
 impl Source for LogSource {
     async fn next(&mut self) -> Option<Bytes> {
-        let part = tokio::select! {
-            () = self.told.over() => return None,
-            part = self.logs.recv() => part?,
+        let part = loop {
+            tokio::select! {
+                () = self.told.over() => return None,
+                part = self.logs.recv() => break part?,
+                () = sleep_until(self.beat) => {
+                    if !self.server.is_still_known(self.pass) {
+                        return None;
+                    }
+                    self.beat = Instant::now() + self.server.limits.heartbeat;
+                }
+            }
         };
         let text = if self.plain { prefixed(&part) } else { object(&part) };
         Some(text.into())

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::ask::{Asked, GoOn, Named, Number, Word};
 use crate::config::Server;
 use crate::failure::{Code, Failure, json};
+use crate::veil::{sees_all, veiled};
 use crate::{Caller, GangName, Kind};
 
 /// How many objects a page has at most.
@@ -129,6 +130,7 @@ impl Filter for Others {
 pub(crate) async fn list<F: Filter>(
     kind: Kind,
     State(server): State<Arc<Server>>,
+    Extension(by): Extension<Caller>,
     Asked(filter): Asked<F>,
 ) -> Response {
     let (limit, go_on) = filter.page();
@@ -141,8 +143,16 @@ pub(crate) async fn list<F: Filter>(
     found.truncate(most);
     let last = found.last().filter(|_| more);
     let go_on = last.map(|(name, _)| GoOn::write(name));
-    let items = found.into_iter().map(|(_, object)| object).collect();
+    let items = found.into_iter().map(|(_, object)| shown(&by, kind, object)).collect();
     json(StatusCode::OK, &Page { items, go_on, newest })
+}
+
+/// An object as a caller may see it.
+fn shown(by: &Caller, kind: Kind, object: Arc<Value>) -> Arc<Value> {
+    if sees_all(by, kind, &object) {
+        return object;
+    }
+    veiled(&object).map_or(object, Arc::new)
 }
 
 fn missing(kind: Kind, name: &str) -> Failure {
@@ -154,19 +164,21 @@ fn missing(kind: Kind, name: &str) -> Failure {
 pub(crate) async fn get(
     kind: Kind,
     State(server): State<Arc<Server>>,
+    Extension(by): Extension<Caller>,
     Named(name): Named<String>,
 ) -> Result<Response, Failure> {
     let found = server.host.board().get(kind, &name);
     let found = found.ok_or_else(|| missing(kind, &name))?;
-    Ok(json(StatusCode::OK, &found))
+    Ok(json(StatusCode::OK, &shown(&by, kind, found)))
 }
 
 /// One gang.
 pub(crate) async fn get_gang(
     server: State<Arc<Server>>,
+    by: Extension<Caller>,
     Named((namespace, name)): Named<(String, String)>,
 ) -> Result<Response, Failure> {
-    get(Kind::Gang, server, Named(GangName { namespace, name }.to_string())).await
+    get(Kind::Gang, server, by, Named(GangName { namespace, name }.to_string())).await
 }
 
 /// Removes an object.

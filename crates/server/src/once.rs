@@ -25,6 +25,12 @@ pub(crate) const REPLAYED: &str = "idempotent-replayed";
 /// Keys are no longer.
 pub(crate) const LONGEST: usize = 128;
 
+/// Longer answers are not kept, only that the request was answered, and how.
+pub(crate) const KEPT_BYTES: usize = 64 << 10;
+/// What is answered again in place of a longer one.
+const TOO_LONG: &str =
+    r#"{"items":[],"note":"this was answered before, at greater length than is kept"}"#;
+
 /// Sees to it that requests with the same key are answered one after the other, the first by the host.
 pub(crate) struct Once {
     memory: Arc<dyn Memory>,
@@ -105,7 +111,10 @@ impl Once {
         let (parts, body) = answer.into_parts();
         let unreadable = |_| Failure::new(Code::Internal, "the answer cannot be read again");
         let bytes = to_bytes(body, usize::MAX).await.map_err(unreadable)?;
-        let body = String::from_utf8_lossy(&bytes).into_owned();
+        let body = match bytes.len() <= KEPT_BYTES {
+            true => String::from_utf8_lossy(&bytes).into_owned(),
+            false => TOO_LONG.to_owned(),
+        };
         let remembered = Remembered { request, at: now(), status: status.as_u16(), body };
         if let Err(error) = self.memory.remember(key, remembered).await {
             // It is done, and saying otherwise would make the client do it again.

@@ -36,10 +36,14 @@ pub(crate) struct Operation {
 /// What is held against every request before its handler sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
+    /// What it is called, in the document and in the audit log.
+    pub(crate) id: &'static str,
     pub(crate) method: Method,
     pub(crate) who: Who,
     /// Whether there is a body to read.
     pub(crate) body: bool,
+    /// Whether it changes nothing, whatever its method.
+    pub(crate) question: bool,
     /// What the answer is a stream of, if it is one.
     pub(crate) stream: Option<Stream>,
     /// Refuses a query that the handler would not understand.
@@ -81,7 +85,15 @@ fn new<H: Handler<T, Arc<Server>>, T: 'static>(
     handler: H,
 ) -> Operation {
     let who = if method == Method::GET { Who::Viewer } else { Who::User };
-    let rules = Rules { method, who, body: false, stream: None, check: check::<Nothing> };
+    let rules = Rules {
+        id,
+        method,
+        who,
+        body: false,
+        question: false,
+        stream: None,
+        check: check::<Nothing>,
+    };
     Operation {
         path,
         id,
@@ -124,7 +136,21 @@ pub(crate) fn delete<H: Handler<T, Arc<Server>>, T: 'static>(
     new((Method::DELETE, MethodFilter::DELETE), path, id, summary, handler)
 }
 
+impl Rules {
+    /// Whether a request changes nothing: what would come of it is asked.
+    pub(crate) fn is_question(&self, uri: &Uri) -> bool {
+        let dry = |query: &str| query.split('&').any(|one| one == "dryRun=true");
+        self.question || uri.query().is_some_and(dry)
+    }
+}
+
 impl Operation {
+    /// It changes nothing, though it has a body.
+    pub(crate) fn question(mut self) -> Self {
+        self.rules.question = true;
+        self
+    }
+
     /// Who may ask for it, if not everybody who is known looks and everybody but viewers changes.
     pub(crate) fn who(mut self, who: Who) -> Self {
         self.rules.who = who;

@@ -13,12 +13,13 @@ use muster_core::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ask::{Asked, When};
+use crate::ask::{Asked, Number, When, Word};
 use crate::config::Server;
 use crate::failure::{Code, Failure, json};
+use crate::guard::Touched;
 use crate::manifests::manifests;
 use crate::once::now;
-use crate::{Applied, Caller, Rights, Usage, UsageAsked, UsageBy, WhatIf};
+use crate::{Applied, AuditRecord, Caller, Rights, Usage, UsageAsked, UsageBy, WhatIf};
 
 /// Several answers.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,11 +49,38 @@ pub(crate) async fn apply(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Failure> {
-    let text = manifests(&headers, &body)?;
+    let text = read_off(headers, body).await?;
     let dry_run = asked.dry_run.unwrap_or(false);
     tracing::info!(bytes = text.len(), dry_run, by = &*by.name, "apply");
     let items = server.host.apply(by, text, dry_run).await?;
-    Ok(json(StatusCode::OK, &Items { items }))
+    let touched = Touched(named(&items));
+    let mut response = json(StatusCode::OK, &Items { items });
+    response.extensions_mut().insert(touched);
+    Ok(response)
+}
+
+/// The objects that were applied, for the audit log.
+fn named(items: &[Applied]) -> String {
+    const MOST: usize = 20;
+    let each = items.iter().take(MOST).map(|one| format!("{:?} {}", one.kind, one.name));
+    let mut text = each.collect::<Vec<_>>().join(", ");
+    if items.len() > MOST {
+        text += &format!(" and {} more", items.len() - MOST);
+    }
+    text
+}
+
+/// Bodies that are read on the spot: larger ones would keep other requests waiting.
+const SMALL: usize = 16 << 10;
+
+/// The text of manifests, read beside the threads that answer requests.
+async fn read_off(headers: HeaderMap, body: Bytes) -> Result<String, Failure> {
+    if body.len() <= SMALL {
+        return manifests(&headers, &body);
+    }
+    let read = tokio::task::spawn_blocking(move || manifests(&headers, &body));
+    let ended = |_| Failure::new(Code::Internal, "the manifests cannot be read");
+    read.await.map_err(ended)?
 }
 
 /// What would become of gangs if they were submitted now.
@@ -62,7 +90,7 @@ pub(crate) async fn what_if(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Failure> {
-    let items = server.host.what_if(by, manifests(&headers, &body)?).await?;
+    let items = server.host.what_if(by, read_off(headers, body).await?).await?;
     Ok(json(StatusCode::OK, &Items { items }))
 }
 
@@ -134,4 +162,34 @@ pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Response {
         Rights::Admin => (Role::Admin, BTreeSet::new()),
     };
     json(StatusCode::OK, &WhoAmI { name: caller.name, role, queues })
+}
+
+/// Which records of the audit log are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuditQuery {
+    /// Only those of this caller.
+    caller: Option<Word>,
+    /// How many of the newest at most; 200 when nothing is said.
+    limit: Option<Number<1, 10_000>>,
+}
+
+/// Records of the audit log, the oldest first.
+pub(crate) type AuditItems = Items<AuditRecord>;
+
+/// Who did what.
+pub(crate) async fn audit(
+    State(server): State<Arc<Server>>,
+    Asked(asked): Asked<AuditQuery>,
+) -> Result<Response, Failure> {
+    let none = || Failure::new(Code::Unsupported, "this server keeps no audit log");
+    let log = server.audit.clone().ok_or_else(none)?;
+    let most = asked.limit.map_or(200, |limit| limit.0) as usize;
+    let wanted = move |record: &AuditRecord| {
+        asked.caller.as_ref().is_none_or(|caller| *record.caller == *caller.0)
+    };
+    let read = tokio::task::spawn_blocking(move || log.last(most, wanted));
+    let ended = |_| Failure::new(Code::Internal, "the audit log cannot be read");
+    let items = read.await.map_err(ended)?;
+    Ok(json(StatusCode::OK, &Items { items }))
 }

@@ -13,14 +13,16 @@ use crate::config::Server;
 use crate::failure::{Code, Failure, typed};
 use crate::guard::watch;
 use crate::operation::{Operation, Stream, delete, get, post};
-use crate::{Change, Config, Host, Kind, Why};
+use crate::rights::route;
+use crate::sessions::login;
+use crate::{Change, Config, Host, Kind, Verb, Why};
 use crate::{events, gangs, health, logs, objects, openapi, questions};
 
 /// Everything that can be asked, in the order of the documentation.
 pub(crate) fn operations() -> Vec<Operation> {
     let mut all = vec![
-        get("/v1/gangs", "listGangs", "Gangs, by namespace and name", |s, a| {
-            objects::list::<objects::Gangs>(Kind::Gang, s, a)
+        get("/v1/gangs", "listGangs", "Gangs, by namespace and name", |s, by, a| {
+            objects::list::<objects::Gangs>(Kind::Gang, s, by, a)
         })
         .query::<objects::Gangs>()
         .answers::<openapi::PageOf>(),
@@ -46,6 +48,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     all
 }
 
+const LOGIN: &str = "/login";
 const GANG: &str = "/v1/namespaces/{namespace}/gangs/{name}";
 const CANCEL: &str = "/v1/namespaces/{namespace}/gangs/{name}/cancel";
 const HOLD: &str = "/v1/namespaces/{namespace}/gangs/{name}/hold";
@@ -84,24 +87,26 @@ fn kind(
     [list, single, remove]: Words,
 ) -> [Operation; 3] {
     let list = match kind {
-        Kind::Order => {
-            get(all, list.0, list.1, move |s, a| objects::list::<objects::Orders>(kind, s, a))
-                .query::<objects::Orders>()
-        }
-        _ => get(all, list.0, list.1, move |s, a| objects::list::<objects::Others>(kind, s, a))
-            .query::<objects::Others>(),
+        Kind::Order => get(all, list.0, list.1, move |s, by, a| {
+            objects::list::<objects::Orders>(kind, s, by, a)
+        })
+        .query::<objects::Orders>(),
+        _ => get(all, list.0, list.1, move |s, by, a| {
+            objects::list::<objects::Others>(kind, s, by, a)
+        })
+        .query::<objects::Others>(),
     };
     [
         list.answers::<openapi::PageOf>(),
-        get(one, single.0, single.1, move |s, n| objects::get(kind, s, n))
+        get(one, single.0, single.1, move |s, by, n| objects::get(kind, s, by, n))
             .answers::<openapi::Object>(),
         delete(one, remove.0, remove.1, move |s, by, n| objects::remove(kind, s, by, n))
-            .who(Who::Admin),
+            .who(route(Verb::Remove, kind)),
     ]
 }
 
 /// What is about no single object.
-fn whole() -> [Operation; 9] {
+fn whole() -> [Operation; 10] {
     [
         post("/v1/apply", "apply", "Takes manifests, all of them or none", questions::apply)
             .query::<questions::Apply>()
@@ -109,6 +114,7 @@ fn whole() -> [Operation; 9] {
             .answers::<questions::AppliedItems>(),
         post("/v1/what-if", "whatIf", "When gangs would start, and what for", questions::what_if)
             .who(Who::Viewer)
+            .question()
             .manifests()
             .answers::<questions::WhatIfItems>(),
         get("/v1/usage", "usage", "Who has used how much", questions::usage)
@@ -120,6 +126,10 @@ fn whole() -> [Operation; 9] {
             .text(&["text/event-stream"]),
         get("/v1/whoami", "whoami", "Who asks, and what they may do", questions::whoami)
             .answers::<questions::WhoAmI>(),
+        get("/v1/audit", "audit", "Who did what", questions::audit)
+            .who(Who::Admin)
+            .query::<questions::AuditQuery>()
+            .answers::<questions::AuditItems>(),
         get("/healthz", "alive", "Whether the server lives", health::alive)
             .who(Who::Anybody)
             .text(&[health::TEXT]),
@@ -147,6 +157,8 @@ pub fn router(host: Arc<dyn Host>, config: &Config) -> Router {
     operations()
         .into_iter()
         .fold(Router::new(), mount)
+        // For browsers, and no part of the document.
+        .route(LOGIN, axum::routing::get(login))
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
         // The guard has its own, which knows how to say so.

@@ -19,13 +19,14 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use crate::connections::{Connection, Connections};
 use crate::tls::{TlsError, acceptor};
-use crate::{Config, Ending, Host, router};
+use crate::{AuditLog, Config, Ending, Host, Limits, Memory, router};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Everybody could do everything.
+    /// Every machine could do everything.
     #[error("{0} can be reached from other machines: give tokens, or listen on 127.0.0.1")]
     Open(SocketAddr),
     /// Nobody could reach it.
@@ -93,6 +94,21 @@ impl Bound {
         &self.addresses
     }
 
+    /// Keeps answers to requests with idempotency keys there. A host that is started once the addresses are taken can so be
+    /// their memory.
+    #[must_use]
+    pub fn with_memory(mut self, memory: Arc<dyn Memory>) -> Self {
+        self.config.memory = memory;
+        self
+    }
+
+    /// Writes down there who did what.
+    #[must_use]
+    pub fn with_audit(mut self, audit: Arc<AuditLog>) -> Self {
+        self.config.audit = Some(audit);
+        self
+    }
+
     /// Answers until it is asked to end. Then nobody new is let in, streams end, requests that are under way have some
     /// time, and whatever is left is cut off.
     pub async fn serve(self, host: Arc<dyn Host>, shutdown: impl Future<Output = ()>) {
@@ -101,14 +117,21 @@ impl Bound {
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
         let room = Arc::new(Semaphore::new(config.limits.connections));
-        let (head_time, ending) = (config.limits.head_time, config.ending.clone());
-        let each = Each { router, tls, head_time, ending };
+        let known = Connections::new(&config.limits);
+        let (limits, ending) = (config.limits.clone(), config.ending.clone());
+        let each = Each { router, tls, limits, ending };
         tokio::pin!(shutdown);
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
-                (stream, held) = next(&listeners, &room) => {
-                    connections.spawn(each.clone().connection(stream, graceful.watcher(), held));
+                (stream, from, held) = next(&listeners, &room) => {
+                    // One of an address that has too many is let go of.
+                    if let Some(one) = known.add(from.ip()) {
+                        let number = one.number();
+                        let watcher = graceful.watcher();
+                        let served = each.clone().connection(stream, one, watcher, held);
+                        known.cut_by(number, connections.spawn(served));
+                    }
                 }
                 Some(_) = connections.join_next() => {}
             }
@@ -126,13 +149,13 @@ impl Bound {
 async fn next(
     listeners: &[TcpListener],
     room: &Arc<Semaphore>,
-) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
     // The semaphore is never closed.
     let held = room.clone().acquire_owned().await.ok();
     loop {
         let accepts = listeners.iter().map(|listener| Box::pin(listener.accept()));
         match select_all(accepts).await.0 {
-            Ok((stream, _)) => return (stream, held),
+            Ok((stream, from)) => return (stream, from, held),
             Err(error) => {
                 // Most likely there are no file handles left; there will be when somebody leaves.
                 tracing::warn!(%error, "a connection cannot be taken");
@@ -147,7 +170,7 @@ async fn next(
 struct Each {
     router: Router,
     tls: Option<TlsAcceptor>,
-    head_time: Duration,
+    limits: Limits,
     ending: Ending,
 }
 
@@ -155,21 +178,22 @@ impl Each {
     async fn connection(
         self,
         stream: TcpStream,
+        one: Arc<Connection>,
         watcher: Watcher,
         _held: Option<OwnedSemaphorePermit>,
     ) {
         // Events are small and should not wait for each other.
         let _ = stream.set_nodelay(true);
         match self.tls.clone() {
-            None => self.speak(stream, watcher).await,
+            None => self.speak(stream, one, watcher).await,
             Some(tls) => {
                 let mut told = self.ending.told();
                 let accepted = tokio::select! {
                     () = told.over() => return,
-                    accepted = timeout(self.head_time, tls.accept(stream)) => accepted,
+                    accepted = timeout(self.limits.first_head_time, tls.accept(stream)) => accepted,
                 };
                 match accepted {
-                    Ok(Ok(stream)) => self.speak(stream, watcher).await,
+                    Ok(Ok(stream)) => self.speak(stream, one, watcher).await,
                     Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
                     Err(_) => tracing::debug!("a client took too long for TLS"),
                 }
@@ -180,14 +204,43 @@ impl Each {
     async fn speak(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        one: Arc<Connection>,
         watcher: Watcher,
     ) {
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(self.head_time);
-        let service = TowerToHyperService::new(self.router);
-        let connection = http.serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = watcher.watch(connection).await {
+        http.timer(TokioTimer::new()).header_read_timeout(self.limits.head_time);
+        let service = Named { inner: TowerToHyperService::new(self.router), one: one.clone() };
+        let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
+        tokio::pin!(connection);
+        let first = timeout(self.limits.first_head_time, &mut connection).await;
+        let ended = match first {
+            Ok(ended) => ended,
+            // Nothing came over it: there are clients that connect to be in the way.
+            Err(_) if !one.is_heard() => return,
+            Err(_) => connection.await,
+        };
+        if let Err(error) = ended {
             tracing::debug!(%error, "a connection ended");
         }
+    }
+}
+
+/// Tells every request over which connection it came.
+struct Named {
+    inner: TowerToHyperService<Router>,
+    one: Arc<Connection>,
+}
+
+impl hyper::service::Service<hyper::Request<hyper::body::Incoming>> for Named {
+    type Response = axum::response::Response;
+    type Error = std::convert::Infallible;
+    type Future = <TowerToHyperService<Router> as hyper::service::Service<
+        hyper::Request<hyper::body::Incoming>,
+    >>::Future;
+
+    fn call(&self, mut request: hyper::Request<hyper::body::Incoming>) -> Self::Future {
+        self.one.hear();
+        request.extensions_mut().insert(self.one.clone());
+        self.inner.call(request)
     }
 }

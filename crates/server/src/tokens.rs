@@ -1,172 +1,148 @@
-//! Who may ask: tokens, and the file they are read from.
+//! Credentials: the tokens of a file, or the one token of whoever owns the data directory.
 //!
 //! Only digests are kept. A presented token is digested and held against all of them in constant time, so neither the
-//! memory nor the clock gives one away.
+//! memory nor the clock gives one away. A file is looked at before every request and read again when it has changed: a
+//! token that is revoked ends at once, and so do the streams that were opened with it.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use muster_api::crd::Stamp;
 use ring::digest::{SHA256, digest};
-use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
-use crate::{Caller, Rights};
+use crate::Caller;
+use crate::once::now;
+use crate::token_file::{TokenFile, TokensError};
 
-/// Shorter ones can be guessed.
-const SHORTEST: usize = 16;
-/// How a digest is marked in the file, in place of the token itself.
-const MARK: &str = "sha256:";
+/// What the owner of the data directory is called.
+pub(crate) const LOCAL: &str = "local";
 
 /// Those who may ask.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Option<Arc<[Known]>>);
+pub struct Tokens(Source);
 
+#[derive(Clone, Debug, Default)]
+enum Source {
+    #[default]
+    None,
+    Fixed(Arc<[Known]>),
+    File(Arc<Watched>),
+}
+
+/// A file that is read again when it changes.
 #[derive(Debug)]
-struct Known {
-    digest: [u8; 32],
-    caller: Caller,
+struct Watched {
+    path: PathBuf,
+    state: Mutex<(Option<Seen>, Arc<[Known]>)>,
 }
 
-/// Why a file of tokens is not used.
-#[derive(Debug, thiserror::Error)]
-pub enum TokensError {
-    /// It cannot be read.
-    #[error("{file} cannot be read: {error}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// It is not YAML.
-    #[error("{0}")]
-    Malformed(String),
-    /// It has other fields than a file of tokens.
-    #[error("{0} is no file of tokens: {1}")]
-    Fields(String, serde_json::Error),
-    /// Nobody could ask anything.
-    #[error("{0} names nobody: give at least one of `tokens`")]
-    Nobody(String),
-    /// A name is missing or is there twice.
-    #[error("the name `{0}` of a token is empty, or is given twice")]
-    Name(String),
-    /// A token is too easy to guess.
-    #[error("the token of {0} is shorter than {SHORTEST} characters")]
-    Short(String),
-    /// A digest is none.
-    #[error("the token of {0} is marked sha256: and must go on with 64 hexadecimal digits")]
-    Digest(String),
-    /// Two have the same.
-    #[error("{0} has the same token as somebody else")]
-    Shared(String),
-    /// Queues are for users, and users need some.
-    #[error("{0}: `queues` belongs to the role `user`, which needs at least one")]
-    Queues(String),
+/// By what it is known that a file is as it was: inode, length, time of change with nanoseconds.
+type Seen = (u64, u64, i64, i64);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) digest: [u8; 32],
+    pub(crate) caller: Caller,
+    pub(crate) expires: Option<Stamp>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    tokens: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    name: String,
-    token: String,
-    role: Role,
-    #[serde(default)]
-    queues: BTreeSet<Arc<str>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Role {
-    Viewer,
-    User,
-    Admin,
-}
+/// By which token somebody was admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pass([u8; 32]);
 
 impl Tokens {
-    /// No tokens: whoever reaches the server on this machine is an admin.
+    /// No credentials: any process that reaches the server on this machine is an admin.
     pub fn none() -> Self {
-        Self(None)
+        Self(Source::None)
     }
 
-    /// Reads a file, YAML or JSON.
+    /// One token, of an admin called `local`.
+    pub fn owner(token: &str) -> Self {
+        let digest = sha256(token.as_bytes());
+        let known = Known { digest, caller: Caller::admin(LOCAL), expires: None };
+        Self(Source::Fixed([known].into()))
+    }
+
+    /// Reads a file, YAML or JSON, and reads it again whenever it changes. Others must not be able to read it.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not private, or lets in the wrong ones.
     pub fn read(path: &Path) -> Result<Self, TokensError> {
-        let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&file, &text),
-            Err(error) => Err(TokensError::Unreadable { file, error }),
-        }
+        let seen = seen(path);
+        let known = TokenFile::read(path)?.known()?;
+        let state = Mutex::new((seen, known.into()));
+        Ok(Self(Source::File(Arc::new(Watched { path: path.to_owned(), state }))))
     }
 
     /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// When it is no such file, or lets in the wrong ones.
     pub fn parse(file: &str, text: &str) -> Result<Self, TokensError> {
-        let documents = muster_api::foreign(file, text).map_err(|findings| {
-            let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
-            TokensError::Malformed(lines.join("; "))
-        })?;
-        let first = documents.into_iter().next().unwrap_or_default();
-        let read: File =
-            serde_json::from_value(first).map_err(|why| TokensError::Fields(file.into(), why))?;
-        let mut known: Vec<Known> = Vec::new();
-        for entry in read.tokens {
-            let one = entry.known()?;
-            if known.iter().any(|other| other.caller.name == one.caller.name) {
-                return Err(TokensError::Name(one.caller.name.to_string()));
-            }
-            if known.iter().any(|other| other.digest == one.digest) {
-                return Err(TokensError::Shared(one.caller.name.to_string()));
-            }
-            known.push(one);
-        }
-        if known.is_empty() {
-            return Err(TokensError::Nobody(file.into()));
-        }
-        Ok(Self(Some(known.into())))
+        Ok(Self(Source::Fixed(TokenFile::parse(file, text)?.known()?.into())))
     }
 
-    /// Whether there are none, and everybody who connects is an admin.
+    /// Whether there are none, and every process that connects is an admin.
     pub fn is_none(&self) -> bool {
-        self.0.is_none()
+        matches!(self.0, Source::None)
+    }
+
+    fn known(&self) -> Arc<[Known]> {
+        match &self.0 {
+            Source::None => Arc::default(),
+            Source::Fixed(known) => known.clone(),
+            Source::File(file) => file.known(),
+        }
     }
 
     /// Whose token this is. All are looked at, whichever it is.
-    pub(crate) fn caller(&self, token: &str) -> Option<Caller> {
-        let shown = sha256(token.as_bytes());
-        let known = self.0.as_deref().unwrap_or_default();
-        known.iter().fold(None, |found, one| {
-            let same = bool::from(one.digest.ct_eq(&shown));
-            if same { Some(one.caller.clone()) } else { found }
-        })
+    pub(crate) fn caller(&self, token: &str) -> Option<(Caller, Pass)> {
+        self.of(Pass(sha256(token.as_bytes())))
+    }
+
+    /// Who was admitted by this, if the token still counts.
+    pub(crate) fn of(&self, pass: Pass) -> Option<(Caller, Pass)> {
+        let now = now();
+        let found = self.known().iter().fold(None, |found, one| {
+            let same = bool::from(one.digest.ct_eq(&pass.0));
+            if same { Some(one.clone()) } else { found }
+        })?;
+        let counts = found.expires.is_none_or(|at| now.0 < at.0);
+        counts.then_some((found.caller, pass))
     }
 }
 
-impl Entry {
-    fn known(self) -> Result<Known, TokensError> {
-        let Self { name, token, role, queues } = self;
-        if name.trim().is_empty() {
-            return Err(TokensError::Name(name));
+impl Watched {
+    /// Those of the file as it is. One that is wrong now leaves those of before, and that is said: half an edit locks nobody
+    /// out.
+    fn known(&self) -> Arc<[Known]> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = seen(&self.path);
+        if state.0 == seen {
+            return state.1.clone();
         }
-        if (role == Role::User) == queues.is_empty() {
-            return Err(TokensError::Queues(name));
+        state.0 = seen;
+        match TokenFile::read(&self.path).and_then(|file| file.known()) {
+            Ok(known) => {
+                tracing::info!(file = %self.path.display(), "the tokens were read again");
+                state.1 = known.into();
+            }
+            // Whoever revoked the last token meant it.
+            Err(TokensError::Nobody(file)) => {
+                tracing::warn!(file, "there are no tokens any more");
+                state.1 = Arc::default();
+            }
+            Err(error) => tracing::error!(%error, "the tokens are still those read before"),
         }
-        let digest = match token.strip_prefix(MARK) {
-            Some(digits) => unhex(digits).ok_or_else(|| TokensError::Digest(name.clone()))?,
-            None if token.chars().count() < SHORTEST => return Err(TokensError::Short(name)),
-            None => sha256(token.as_bytes()),
-        };
-        let rights = match role {
-            Role::Viewer => Rights::Viewer,
-            Role::User => Rights::User(queues),
-            Role::Admin => Rights::Admin,
-        };
-        Ok(Known { digest, caller: Caller { name: name.into(), rights, key: None } })
+        state.1.clone()
     }
+}
+
+fn seen(path: &Path) -> Option<Seen> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.ino(), about.len(), about.ctime(), about.ctime_nsec()))
 }
 
 /// The SHA-256 of some bytes.
@@ -174,17 +150,6 @@ pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut sum = [0; 32];
     sum.copy_from_slice(digest(&SHA256, bytes).as_ref());
     sum
-}
-
-fn unhex(digits: &str) -> Option<[u8; 32]> {
-    let mut sum = [0; 32];
-    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, at) in sum.iter_mut().zip((0..64).step_by(2)) {
-        *byte = u8::from_str_radix(&digits[at..at + 2], 16).ok()?;
-    }
-    Some(sum)
 }
 
 #[cfg(test)]
@@ -206,11 +171,18 @@ mod tests {
              {{name: bob, token: 'sha256:{digest}', role: admin}}"
         ))
         .unwrap();
-        let alice = tokens.caller(ALICE).unwrap();
+        let alice = tokens.caller(ALICE).unwrap().0;
         assert!(alice.may_use("research") && !alice.may_use("sales") && !alice.is_admin());
-        assert_eq!(&*tokens.caller("staple-staple-staple").unwrap().name, "bob");
+        assert_eq!(&*tokens.caller("staple-staple-staple").unwrap().0.name, "bob");
         assert_eq!(tokens.caller(&format!("sha256:{digest}")), None);
         assert_eq!(tokens.caller(""), None);
+    }
+
+    #[test]
+    fn a_token_that_has_expired_is_not_known() {
+        let entry = |at: &str| format!("{{name: a, token: {ALICE}, role: admin, expires: '{at}'}}");
+        assert!(parse(&entry("2999-01-01T00:00:00Z")).unwrap().caller(ALICE).is_some());
+        assert_eq!(parse(&entry("2020-01-01T00:00:00Z")).unwrap().caller(ALICE), None);
     }
 
     #[test]
@@ -222,8 +194,11 @@ mod tests {
             ("{name: a, token: correct-horse-battery, role: user}", "needs at least one"),
             ("{name: a, token: correct-horse-battery, role: admin, queues: [q]}", "belongs to"),
             ("{name: '', token: correct-horse-battery, role: admin}", "is empty"),
+            ("{name: \"a\\e[2J\", token: correct-horse-battery, role: admin}", "is empty"),
             ("{name: a, token: correct-horse-battery, role: root}", "unknown variant `root`"),
             ("{name: a, token: correct-horse-battery, role: admin, x: 1}", "unknown field `x`"),
+            ("{name: a, token: correct-horse-battery, role: admin, runAs: root}", "runAs"),
+            ("{name: a, token: correct-horse-battery, role: admin, runAs: '0'}", "runAs"),
             (
                 "{name: a, token: correct-horse-battery, role: admin}, \
                  {name: b, token: correct-horse-battery, role: viewer}",
@@ -234,5 +209,35 @@ mod tests {
             assert!(said.contains(why), "{entries}: {said}");
         }
         assert!(Tokens::parse("t", "tokens: [").is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_it_changes_and_not_when_others_can_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("muster-tokens-{}", std::process::id()));
+        let write = |text: &str, mode: u32| {
+            let part = path.with_extension("part");
+            std::fs::write(&part, text).unwrap();
+            std::fs::set_permissions(&part, PermissionsExt::from_mode(mode)).unwrap();
+            std::fs::rename(&part, &path).unwrap();
+        };
+        let both = format!(
+            "tokens: [{{name: a, token: {ALICE}, role: admin}}, {{name: b, token: token-of-b-0123456, role: viewer}}]"
+        );
+        write(&both, 0o644);
+        assert!(Tokens::read(&path).unwrap_err().to_string().contains("chmod 600"));
+        write(&both, 0o600);
+        let tokens = Tokens::read(&path).unwrap();
+        let (_, pass) = tokens.caller(ALICE).unwrap();
+        write("tokens: [{name: b, token: token-of-b-0123456, role: viewer}]", 0o600);
+        assert_eq!((tokens.caller(ALICE), tokens.of(pass)), (None, None), "it is revoked");
+        assert!(tokens.caller("token-of-b-0123456").is_some());
+        write("tokens: []", 0o600);
+        assert_eq!(tokens.caller("token-of-b-0123456"), None, "the last one is revoked");
+        write("tokens: [{name: b, token: token-of-b-0123456, role: viewer}]", 0o600);
+        assert!(tokens.caller("token-of-b-0123456").is_some());
+        write("tokens: [", 0o600);
+        assert!(tokens.caller("token-of-b-0123456").is_some(), "half an edit locks nobody out");
+        std::fs::remove_file(path).unwrap();
     }
 }

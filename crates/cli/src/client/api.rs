@@ -1,5 +1,6 @@
 //! The control plane's API, as far as the command uses it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
@@ -30,9 +31,18 @@ const PAGE: &str = "1000";
 /// A control plane that can be asked.
 pub(super) struct Api {
     wire: Wire,
-    token: Option<HeaderValue>,
+    credential: Credential,
     /// Where gangs are looked for when nobody says.
     pub(super) namespace: Option<String>,
+}
+
+/// What is shown with every request.
+enum Credential {
+    None,
+    Token(HeaderValue),
+    /// That of the owner of this data directory, while a control plane runs there: looked at before every request, so that
+    /// it is not shown to whatever has taken the port of one that ended.
+    Owner(PathBuf),
 }
 
 /// What is sent with a request.
@@ -77,8 +87,12 @@ impl Api {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
             value.map_err(|_| Misused("the token has signs that no token has".to_owned()))
         };
-        let token = chosen.token.as_ref().map(bearer).transpose()?;
-        Ok(Self { wire, token, namespace: chosen.namespace.clone() })
+        let credential = match (&chosen.token, &chosen.owner) {
+            (Some(token), _) => Credential::Token(bearer(token)?),
+            (None, Some(data)) => Credential::Owner(data.clone()),
+            (None, None) => Credential::None,
+        };
+        Ok(Self { wire, credential, namespace: chosen.namespace.clone() })
     }
 
     /// Its address.
@@ -184,8 +198,14 @@ impl Api {
         accept: &'static str,
     ) -> Result<Response<Incoming>, AskError> {
         let mut request = Request::builder().method(method).uri(path).header(ACCEPT, accept);
-        if let Some(token) = &self.token {
-            request = request.header(AUTHORIZATION, token);
+        let shown = match &self.credential {
+            Credential::None => None,
+            Credential::Token(token) => Some(token.clone()),
+            Credential::Owner(data) => crate::owner::token_for(data, self.url())
+                .and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok()),
+        };
+        if let Some(shown) = shown {
+            request = request.header(AUTHORIZATION, shown);
         }
         if let Some(key) = sent.key {
             request = request.header("idempotency-key", key);

@@ -27,6 +27,7 @@ mod output;
 mod prints;
 mod table;
 
+mod audit;
 mod cancel;
 mod context;
 mod delete;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Pools(shorthand::PoolsArgs),
     Nodes(shorthand::NodesArgs),
     Usage(usage::Args),
+    Audit(audit::Args),
     Top(top::Args),
     Context(context::Args),
     Whoami(whoami::Args),
@@ -95,6 +97,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
             Command::Pools(args) => get::run(&args.get()).await,
             Command::Nodes(args) => get::run(&args.get()).await,
             Command::Usage(args) => usage::run(args).await,
+            Command::Audit(args) => audit::run(args).await,
             Command::Top(args) => top::run(args).await,
             Command::Whoami(args) => whoami::run(args).await,
             Command::Context(_) => Ok(()),

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Deserialize;
 
 use super::api::Api;
 use super::contexts::{Context, Contexts, path};
 use crate::exit::Misused;
+use crate::owner::Here;
 
 /// Which control plane, of every command that asks one.
 #[derive(Args, Clone, Debug, Default)]
@@ -35,14 +35,10 @@ pub(super) struct Chosen {
     pub(super) token_file: Option<PathBuf>,
     pub(super) ca_file: Option<PathBuf>,
     pub(super) namespace: Option<String>,
+    /// The data directory whose owner's token is shown, where no other is.
+    pub(super) owner: Option<PathBuf>,
     /// Whether it was found on this machine and not told.
     pub(super) here: bool,
-}
-
-/// What `muster up` writes for others of the same user.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-struct Here {
-    url: String,
 }
 
 impl Reach {
@@ -59,6 +55,9 @@ impl Reach {
     /// The API of the control plane.
     pub(super) fn api(&self) -> anyhow::Result<Api> {
         let mut chosen = self.chosen()?;
+        // Also when its address is given: the same user types nothing.
+        chosen.owner =
+            data().filter(|data| Here::read(data).is_some_and(|it| it.url == chosen.url));
         if let Ok(token) = std::env::var("MUSTER_TOKEN") {
             chosen.token = Some(token).filter(|token| !token.is_empty());
             chosen.token_file = None;
@@ -92,7 +91,7 @@ fn choose(asked: Option<&str>, contexts: &Contexts, here: Option<Here>) -> Resul
     if let Some(name) = asked.or(contexts.current.as_deref()) {
         return contexts.named(name).map(of).ok_or_else(|| contexts.missing(name));
     }
-    let Some(Here { url }) = here else { return Err(Misused(NOWHERE.to_owned())) };
+    let Some(Here { url, .. }) = here else { return Err(Misused(NOWHERE.to_owned())) };
     Ok(Chosen { url, here: true, ..Chosen::default() })
 }
 
@@ -102,18 +101,21 @@ MUSTER_SERVER or `muster context set NAME --server URL`";
 
 fn of(context: &Context) -> Chosen {
     let Context { name: _, server, token, token_file, ca_file, namespace } = context.clone();
-    Chosen { url: server, token, token_file, ca_file, namespace, here: false }
+    Chosen { url: server, token, token_file, ca_file, namespace, owner: None, here: false }
 }
 
 /// The control plane of this user on this machine, if there is one.
 fn here() -> Option<Here> {
+    Here::read(&data()?)
+}
+
+/// Where the control plane of this user keeps everything.
+fn data() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || set("HOME").map(|home| Path::new(&home).join(".local/share"));
     let base = || set("XDG_DATA_HOME").map(PathBuf::from).or_else(home);
     let usual = || base().map(|base| base.join("muster"));
-    let data = set("MUSTER_DATA").map(PathBuf::from).or_else(usual)?;
-    let text = std::fs::read_to_string(data.join("server.json")).ok()?;
-    serde_json::from_str(&text).ok()
+    set("MUSTER_DATA").map(PathBuf::from).or_else(usual)
 }
 
 #[cfg(test)]
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_context_that_is_asked_for_goes_before_the_current_one_and_both_before_this_machine() {
-        let here = || Some(Here { url: "http://127.0.0.1:9".to_owned() });
+        let here = || Some(Here::at("http://127.0.0.1:9"));
         let url = |asked, current| choose(asked, &contexts(current), here()).unwrap().url;
         assert_eq!(url(Some("other"), Some("lab")), "http://other:1");
         assert_eq!(url(None, Some("lab")), "https://lab:7480");

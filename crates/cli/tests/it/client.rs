@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::muster::{Outcome, command, empty_dir, finish, write};
+use crate::muster::{Outcome, command, empty_dir, finish, write, write_private};
 
 /// A control plane in a directory of its own, and whoever asks it.
 struct Plane {
@@ -184,9 +184,10 @@ fn a_watch_goes_on_when_the_control_plane_was_killed_and_came_back() {
 fn a_token_says_who_asks() {
     let dir = empty_dir("client-tokens");
     let tokens = "tokens: [{name: vera, token: token-of-vera-viewer, role: viewer}]\n";
-    write(&dir, "tokens.yaml", tokens);
+    write_private(&dir, "tokens.yaml", tokens);
     write(&dir, "token", "token-of-vera-viewer\n");
-    let plane = Plane::start_in(dir, &["--listen", "127.0.0.1:0", "--tokens", "tokens.yaml"]);
+    let args = ["--listen", "127.0.0.1:0", "--tokens", "tokens.yaml", "--allow-root"];
+    let plane = Plane::start_in(dir, &args);
     let nobody = plane.muster(&["whoami"]).exits(1);
     assert!(nobody.err.contains("MUSTER_TOKEN, --token-file"), "{}", nobody.err);
     let vera = plane.muster(&["whoami", "--token-file", "token"]).exits(0);
@@ -261,7 +262,8 @@ fn a_request_that_got_no_answer_is_sent_again_with_the_same_key() {
 fn every_command_teaches_by_example_and_fits_the_screen() {
     let names = [
         "submit", "get", "describe", "why", "what-if", "logs", "cancel", "hold", "release",
-        "scale", "delete", "queues", "pools", "nodes", "usage", "top", "context", "whoami",
+        "scale", "delete", "queues", "pools", "nodes", "usage", "audit", "top", "context",
+        "whoami",
     ];
     for name in names {
         let text = finish(command().args([name, "--help"]).env("COLUMNS", "300")).exits(0).out;

@@ -72,3 +72,11 @@ pub(crate) fn empty_dir(test: &str) -> PathBuf {
 pub(crate) fn write(dir: &Path, name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(dir.join(name), content).expect("it can be written");
 }
+
+/// Writes a file that only its owner can read.
+pub(crate) fn write_private(dir: &Path, name: &str, content: impl AsRef<[u8]>) {
+    use std::os::unix::fs::PermissionsExt;
+    write(dir, name, content);
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(dir.join(name), mode).expect("it is ours");
+}

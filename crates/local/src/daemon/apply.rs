@@ -9,7 +9,9 @@ use muster_core::queue::{QueueSpec, parents_first};
 use muster_core::time::Span;
 use muster_core::topology::Levels;
 use muster_core::{Event, Fact};
-use muster_server::{Applied, Caller, Effect, Kind, REMEMBERED_MS, Refused, RequestKey};
+use muster_server::{
+    Applied, Caller, Effect, Kind, REMEMBERED_MS, Refused, RequestKey, Subject, Verb,
+};
 use muster_sim::cloud::CloudModel;
 use serde_json::{Value, json};
 
@@ -96,6 +98,7 @@ impl Daemon {
         }
         for mut gang in gangs {
             gang.spec.user = user_of(by, &gang);
+            gang.run_as = by.run_as.clone();
             let name = gang.spec.name.clone();
             let effect = match self.gangs.get(&name).filter(|known| known.over.is_none()) {
                 Some(known) if known.record.object == gang.object => Effect::Unchanged,
@@ -116,12 +119,17 @@ impl Daemon {
 
     /// Whether all of it may be taken, by whoever asks.
     fn check(&self, by: &Caller, intake: &Intake) -> Result<(), Refused> {
-        let others =
-            !intake.queues.is_empty() || !intake.pools.is_empty() || !intake.nodes.is_empty();
-        if others && !by.is_admin() {
-            let why = format!("{} may not change queues, pools or nodes", by.name);
-            return Err(Refused::Forbidden(why));
+        for (there, subject) in [
+            (!intake.queues.is_empty(), Subject::Queue),
+            (!intake.pools.is_empty(), Subject::Pool),
+            (!intake.nodes.is_empty(), Subject::Node),
+            (intake.levels != Levels::default(), Subject::Topology),
+        ] {
+            if there {
+                by.check(Verb::Change, subject, None)?;
+            }
         }
+        self.check_bytes(by, intake)?;
         let new = |name: &str| intake.queues.iter().any(|(queue, _)| *queue.name == *name);
         for (queue, _) in &intake.queues {
             if let Some(parent) =
@@ -140,10 +148,7 @@ impl Daemon {
         }
         for gang in &intake.gangs {
             let (name, queue) = (&gang.spec.name, &gang.spec.queue);
-            if !by.may_use(queue) {
-                let why = format!("{} may not use queue {queue}", by.name);
-                return Err(Refused::Forbidden(why));
-            }
+            by.check(Verb::Change, Subject::Gang, Some(queue))?;
             if !self.has_queue(queue) && !new(queue) {
                 let why = format!("gang {name}: queue {queue} does not exist");
                 return Err(Refused::Invalid(why));
@@ -152,7 +157,7 @@ impl Daemon {
             if let Some(known) = self.gangs.get(name) {
                 // Also of one that is over: its record and what it printed are its queue's.
                 let theirs = &known.record.spec.queue;
-                if !by.may_use(theirs) {
+                if by.check(Verb::Change, Subject::Gang, Some(theirs)).is_err() {
                     let why =
                         format!("gang {name} is in queue {theirs}, which {} may not use", by.name);
                     return Err(Refused::Forbidden(why));
@@ -170,6 +175,25 @@ impl Daemon {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is room for the gangs of a user beside those that are kept of it already, over or not.
+    fn check_bytes(&self, by: &Caller, intake: &Intake) -> Result<(), Refused> {
+        if by.is_admin() {
+            return Ok(());
+        }
+        let new: usize = intake.gangs.iter().map(|gang| gang.bytes).sum();
+        let mine = self.gangs.values().filter(|gang| gang.record.spec.user == by.name);
+        let kept: usize = mine.map(|gang| gang.record.bytes).sum();
+        if new + kept <= USER_BYTES {
+            return Ok(());
+        }
+        Err(Refused::Conflict(format!(
+            "the gangs of {} would take {} KiB, and {} KiB are kept for one user: delete some that are over",
+            by.name,
+            (new + kept) >> 10,
+            USER_BYTES >> 10
+        )))
     }
 
     /// Whether it is one new gang and nothing else, for which no copy of the World is needed.
@@ -206,6 +230,7 @@ impl Daemon {
         let read = self.read_log();
         if let Some(world) = self.keep(read) {
             self.world = world;
+            self.snapshot = None;
         }
     }
 
@@ -298,6 +323,9 @@ impl Daemon {
         self.show_gang(name, None);
     }
 }
+
+/// Bytes that the manifests of one user's gangs take together, at most: ten thousand ordinary ones.
+const USER_BYTES: usize = 8 << 20;
 
 /// Members that a gang may have on this machine, at most: so many processes are started behind one gate, and one write
 /// of so many bytes opens it.

@@ -6,7 +6,7 @@ use muster_core::Event;
 use muster_core::Fact;
 use muster_core::gang::Phase;
 use muster_core::pool::PoolLimits;
-use muster_server::{Caller, Change, Kind, Refused};
+use muster_server::{Caller, Change, Kind, Refused, Subject, Verb};
 use serde_json::Value;
 
 use super::Daemon;
@@ -24,9 +24,7 @@ impl Daemon {
     ) -> Result<Arc<Value>, Refused> {
         let gang = self.known(name)?;
         let queue = &gang.record.spec.queue;
-        if !by.may_use(queue) {
-            return Err(Refused::Forbidden(format!("{} may not use queue {queue}", by.name)));
-        }
+        by.check(Verb::Change, Subject::Gang, Some(queue))?;
         if let Some(over) = &gang.over {
             return Err(Refused::Conflict(format!("{name} is over: {}", over.message)));
         }
@@ -196,10 +194,7 @@ impl Daemon {
             Kind::Gang => self.remove_gang(by, &name),
             Kind::Order => Err(Refused::Unsupported("orders are Muster's own".to_owned())),
             Kind::Queue | Kind::Pool | Kind::Node => {
-                if !by.is_admin() {
-                    let why = format!("{} may not change queues, pools or nodes", by.name);
-                    return Err(Refused::Forbidden(why));
-                }
+                by.check(Verb::Remove, kind.into(), None)?;
                 if !self.objects.contains_key(&(kind, name.clone())) {
                     return Err(Refused::NotFound(format!("there is no {kind:?} {name}")));
                 }
@@ -211,9 +206,7 @@ impl Daemon {
     fn remove_gang(&mut self, by: &Caller, name: &Arc<str>) -> Result<(), Refused> {
         let gang = self.known(name)?;
         let queue = &gang.record.spec.queue;
-        if !by.may_use(queue) {
-            return Err(Refused::Forbidden(format!("{} may not use queue {queue}", by.name)));
-        }
+        by.check(Verb::Remove, Subject::Gang, Some(queue))?;
         if gang.over.is_some() {
             self.forget(name);
         } else {

@@ -1,5 +1,6 @@
 //! What is done once it is written down: keepers started and told, questions answered, directories removed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -8,6 +9,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::attend::attend;
+use super::scarcity::is_passing;
 use super::{Daemon, Input, seats};
 use crate::keeper::{HOSTFILE, Order, PROGRAM, RunPlan, WORLD};
 
@@ -36,8 +38,14 @@ impl Daemon {
             match deed {
                 Deed::Launch(plan, directory) => {
                     let _inside = self.runtime.enter();
-                    match launch(&plan, &directory) {
-                        Ok(keeper) => self.attend_to(plan.run, directory, Some(keeper)),
+                    match launch(&plan, &directory, &self.environment) {
+                        Ok(keeper) => {
+                            self.scarce.remove(&plan.run);
+                            self.attend_to(plan.run, directory, Some(keeper));
+                        }
+                        Err(error) if is_passing(&error.to_string()) => {
+                            self.launch_later(plan.run, &error.to_string());
+                        }
                         Err(error) => {
                             tracing::error!(gang = &*plan.gang, %error, "no keeper could be started");
                             self.try_later(plan.run, error.to_string());
@@ -94,7 +102,11 @@ impl Daemon {
 }
 
 /// Starts a keeper, which outlives this process. What is returned is done when the keeper is.
-fn launch(plan: &RunPlan, directory: &std::path::Path) -> std::io::Result<JoinHandle<()>> {
+fn launch(
+    plan: &RunPlan,
+    directory: &std::path::Path,
+    environment: &[(OsString, OsString)],
+) -> std::io::Result<JoinHandle<()>> {
     plan.write(directory)?;
     std::fs::write(directory.join(HOSTFILE), seats::hostfile(&plan.members))?;
     let members = u32::try_from(plan.members.len()).unwrap_or(u32::MAX);
@@ -104,6 +116,8 @@ fn launch(plan: &RunPlan, directory: &std::path::Path) -> std::io::Result<JoinHa
         .arg0("muster")
         .arg("keep")
         .arg(directory)
+        .env_clear()
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(complaints)

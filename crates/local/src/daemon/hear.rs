@@ -64,6 +64,10 @@ pub(crate) enum Input {
         /// Why there was none, if it could not even be started.
         why: Option<String>,
     },
+    /// There may be room again for the keeper of a run.
+    LaunchAgain {
+        run: u64,
+    },
     /// Stop taking turns. What runs, runs on.
     Quit(Sender<()>),
 }
@@ -72,24 +76,32 @@ impl Daemon {
     pub(super) fn hear(&mut self, input: Input) {
         match input {
             Input::Apply { by, intake, dry_run, reply } => {
+                // Nothing is done for a client that has gone: it was told that nothing was.
+                if reply.is_closed() {
+                    return;
+                }
                 let answer = self.apply_once(&by, *intake, dry_run);
                 self.answer(reply, answer);
             }
             Input::Remove { by, kind, name, reply } => {
+                if reply.is_closed() {
+                    return;
+                }
                 let answer = self.remove(&by, kind, &name);
                 self.answer(reply, answer);
             }
             Input::Change { by, gang, change, reply } => {
+                if reply.is_closed() {
+                    return;
+                }
                 let answer = self.change(&by, &gang.to_string().into(), change);
                 self.answer(reply, answer);
             }
             Input::Why { gang, reply } => {
-                let answer = self.why(&gang.to_string());
-                self.answer(reply, answer);
+                self.ask_why(&gang.to_string(), reply);
             }
             Input::WhatIf { by, intake, reply } => {
-                let answer = self.what_if(&by, *intake);
-                self.answer(reply, answer);
+                self.ask_what_if(&by, *intake, reply);
             }
             Input::Remember { caller, key, row, reply } => {
                 let forget = row.at - muster_server::REMEMBERED_MS;
@@ -101,6 +113,7 @@ impl Daemon {
             Input::KeeperGone { run, alive_until, why } => {
                 self.keeper_gone(run, alive_until, why);
             }
+            Input::LaunchAgain { run } => self.launch_again(run),
             Input::Quit(done) => drop(done.send(())),
         }
     }

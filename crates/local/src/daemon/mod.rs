@@ -5,6 +5,7 @@
 //! Nothing it does takes long; what does is done by tasks, and what they find comes back as something to hear.
 
 mod agenda;
+mod answering;
 mod apply;
 mod attend;
 mod change;
@@ -21,6 +22,7 @@ mod resize;
 mod resume;
 mod retain;
 mod runs;
+mod scarcity;
 mod seats;
 mod show;
 mod turn;
@@ -52,6 +54,7 @@ use gang::Gang;
 pub(crate) use hear::Input;
 use outbox::Outbox;
 pub use retain::Keep;
+pub(crate) use scarcity::is_passing;
 
 /// Whoever wants to see everything as it happens. What it does takes the control plane's time.
 pub trait Watch: Send {
@@ -67,6 +70,9 @@ pub type Watcher = Box<dyn Watch>;
 /// The control plane.
 pub(crate) struct Daemon {
     world: World,
+    /// A copy of it for questions, until it changes.
+    snapshot: Option<Arc<World>>,
+    pool: answering::Pool,
     policy: Policy,
     levels: Levels,
     clock: Clock,
@@ -93,6 +99,10 @@ pub(crate) struct Daemon {
     plan: Plan,
     targets: BTreeMap<PoolIdx, Target>,
     deeds: Vec<Deed>,
+    /// Runs whose keeper waits for room, and for how long it waited last.
+    scarce: BTreeMap<u64, std::time::Duration>,
+    /// What keepers and workers find in their environment of this process's.
+    environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     watchers: Vec<Watcher>,
     /// When the board was last brought up to date, and whether it is not any more.
     shown: Option<Instant>,

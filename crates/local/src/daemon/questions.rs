@@ -1,22 +1,61 @@
 //! What people ask: why a gang waits, what would become of one, and how much has happened.
 
-use muster_core::Event;
+use std::sync::Arc;
+
 use muster_core::gang::Phase;
+use muster_core::id::GangId;
 use muster_core::plan::Action;
+use muster_core::time::Time;
 use muster_core::verdict::Verdict;
+use muster_core::{Event, World};
 use muster_plan::{Policy, plan, why};
-use muster_server::{Caller, Refused, WhatIf, Why};
+use muster_server::{Caller, Refused, Subject, Verb, WhatIf, Why};
 
 use super::Daemon;
+use super::answering::{Asking, News};
+use super::apply::check_size;
+use super::hear::Reply;
 use super::rehearse::user_of;
-use crate::intake::Intake;
+use crate::clock::Clock;
+use crate::intake::{Intake, Record};
 use crate::why::lines;
 
 /// Gangs that are asked about at once, at most: each is planned for in a copy of the World.
 const ASKED_MAX: usize = 64;
+/// Members of all of them together, at most.
+const MEMBERS_MAX: u32 = 8_192;
+
+/// What a question is answered from, while the control plane goes on.
+struct Snapshot {
+    world: Arc<World>,
+    now: Time,
+    policy: Policy,
+    clock: Clock,
+}
 
 impl Daemon {
-    pub(super) fn why(&self, name: &str) -> Result<Why, Refused> {
+    /// The World as it is now, for questions. It is copied once for all of them until it changes.
+    fn snapshot(&mut self) -> Snapshot {
+        let world = self.snapshot.get_or_insert_with(|| Arc::new(self.world.clone())).clone();
+        Snapshot { world, now: self.now, policy: self.policy.clone(), clock: self.clock }
+    }
+
+    /// Has it answered why a gang waits.
+    pub(super) fn ask_why(&mut self, name: &str, reply: Reply<Why>) {
+        let known = match self.why_at_once(name) {
+            Ok(Some(known)) => Ok(known),
+            Err(refused) => Err(refused),
+            Ok(None) => {
+                let (id, name) = (self.id_of(name), name.to_owned());
+                let on = self.snapshot();
+                return self.pool.ask("", reply, move |_| Ok(on.why(&name, id)));
+            }
+        };
+        let _ = reply.send(known);
+    }
+
+    /// Why a gang waits, if nothing has to be planned for that.
+    fn why_at_once(&self, name: &str) -> Result<Option<Why>, Refused> {
         let gang = self.known(name)?;
         let plain = |line: String| Why {
             name: name.to_owned(),
@@ -24,35 +63,87 @@ impl Daemon {
             expected_start: None,
         };
         if let Some(over) = &gang.over {
-            return Ok(plain(format!("is over: {}", over.message)));
+            return Ok(Some(plain(format!("is over: {}", over.message))));
         }
-        let Some(id) = self.id_of(name) else {
-            return Ok(plain(match gang.record.held {
-                true => "is held: release it to let it start".to_owned(),
-                false => "is submitted later".to_owned(),
-            }));
-        };
-        let Some(known) = why(&self.world, self.now, &self.policy, id) else {
-            return Ok(plain("nothing was decided yet".to_owned()));
-        };
-        let expected_start = known.start.map(|at| self.clock.stamp(at));
-        let lines = lines(&self.world, id, &known);
-        Ok(Why { name: name.to_owned(), lines, expected_start })
+        if self.id_of(name).is_some() {
+            return Ok(None);
+        }
+        Ok(Some(plain(match gang.record.held {
+            true => "is held: release it to let it start".to_owned(),
+            false => "is submitted later".to_owned(),
+        })))
     }
 
-    /// Submits gangs to a copy of the World, and tells what the planner says there.
-    pub(super) fn what_if(&self, by: &Caller, intake: Intake) -> Result<Vec<WhatIf>, Refused> {
+    /// Has it answered what would become of gangs.
+    pub(super) fn ask_what_if(&mut self, by: &Caller, intake: Intake, reply: Reply<Vec<WhatIf>>) {
+        let supply = match self.supply_asked_about(by, &intake) {
+            Ok(supply) => supply,
+            Err(refused) => return drop(reply.send(Err(refused))),
+        };
+        let on = self.snapshot();
+        let mut gangs = intake.gangs;
+        for gang in &mut gangs {
+            gang.spec.user = user_of(by, gang);
+        }
+        self.pool.ask(&by.name, reply, move |asking| on.what_if(asking, supply, gangs));
+    }
+
+    /// What of a question is not there yet, if the question is none too many.
+    fn supply_asked_about(&self, by: &Caller, intake: &Intake) -> Result<Vec<News>, Refused> {
         if intake.gangs.len() > ASKED_MAX {
             let asked = intake.gangs.len();
             let why =
                 format!("{asked} gangs are too many to ask about at once: {ASKED_MAX} at most");
             return Err(Refused::Invalid(why));
         }
+        let mut members = 0u32;
+        for gang in &intake.gangs {
+            check_size(&gang.spec)?;
+            let most = gang.spec.roles.iter().map(|role| role.max);
+            members = most.fold(members, u32::saturating_add);
+        }
+        if members > MEMBERS_MAX {
+            let why = format!(
+                "gangs of {members} members are too many to ask about at once: {MEMBERS_MAX} at most"
+            );
+            return Err(Refused::Invalid(why));
+        }
+        if self.has_other_levels(intake) {
+            by.check(Verb::Change, Subject::Topology, None)?;
+            let why = "what-if asks with the topology there is: apply another one first";
+            return Err(Refused::Invalid(why.to_owned()));
+        }
+        Ok(self.news_of(intake))
+    }
+}
+
+impl Snapshot {
+    fn why(&self, name: &str, id: Option<GangId>) -> Why {
+        let known = id.and_then(|id| Some((id, why(&self.world, self.now, &self.policy, id)?)));
+        let Some((id, known)) = known else {
+            let lines = vec![format!("{name}: nothing was decided yet")];
+            return Why { name: name.to_owned(), lines, expected_start: None };
+        };
+        let expected_start = known.start.map(|at| self.clock.stamp(at));
+        Why { name: name.to_owned(), lines: lines(&self.world, id, &known), expected_start }
+    }
+
+    /// Submits gangs to copies of the World, and tells what the planner says there.
+    fn what_if(
+        &self,
+        asking: &Asking<'_>,
+        supply: Vec<News>,
+        gangs: Vec<Record>,
+    ) -> Result<Vec<WhatIf>, Refused> {
         let mut answers = Vec::new();
         // Queues, pools and nodes of the manifests are there for all of them; each gang comes alone.
-        let supplied = self.rehearsed_supply(&intake)?;
-        for mut gang in intake.gangs {
-            gang.spec.user = user_of(by, &gang);
+        let mut supplied = World::clone(&self.world);
+        for (kind, name, event) in supply {
+            let told = supplied.apply(self.now, &event);
+            told.map_err(|refusal| Refused::Invalid(format!("{kind:?} {name}: {refusal}")))?;
+        }
+        for mut gang in gangs {
+            asking.go_on()?;
             let name = gang.spec.name.to_string();
             let mut world = supplied.clone();
             if world.gang_named(&name).is_some() {
@@ -113,7 +204,9 @@ impl Daemon {
         }
         Ok(answers)
     }
+}
 
+impl Daemon {
     /// Counts and gauges, as Prometheus reads them.
     pub(super) fn metrics(&self) -> String {
         use std::fmt::Write;

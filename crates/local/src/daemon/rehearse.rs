@@ -6,6 +6,7 @@ use muster_core::{Event, World};
 use muster_server::{Caller, Kind, Refused};
 
 use super::Daemon;
+use super::answering::News;
 use crate::intake::{Intake, Record};
 use crate::nodes::cloud_of;
 
@@ -42,28 +43,38 @@ impl Daemon {
                 Refused::Unavailable(format!("the log cannot be read again: {error}"))
             })?,
         };
-        let mut tell = |kind: Kind, name: &str, event: &Event| {
-            let told = world.apply(self.now, event);
-            told.map_err(|refusal| Refused::Invalid(format!("{kind:?} {name}: {refusal}")))
-        };
+        for (kind, name, event) in self.news_of(intake) {
+            let told = world.apply(self.now, &event);
+            told.map_err(|refusal| Refused::Invalid(format!("{kind:?} {name}: {refusal}")))?;
+        }
+        Ok(world)
+    }
+
+    /// Whether manifests bring a topology that is not the one there is.
+    pub(super) fn has_other_levels(&self, intake: &Intake) -> bool {
+        intake.levels != self.levels && intake.levels != Levels::default()
+    }
+
+    /// The queues, pools and nodes of manifests that are new or other than they were.
+    pub(super) fn news_of(&self, intake: &Intake) -> Vec<News> {
+        let mut news = Vec::new();
         for (queue, object) in parents_first(intake.queues.clone(), |(queue, _)| queue) {
             if self.is_new(Kind::Queue, &queue.name, &object) {
-                let name = queue.name.clone();
-                tell(Kind::Queue, &name, &Event::QueueSet(queue))?;
+                news.push((Kind::Queue, queue.name.clone(), Event::QueueSet(queue)));
             }
         }
         for (pool, object) in &intake.pools {
             if self.is_new(Kind::Pool, &pool.spec.name, object) {
                 let (spec, _) = cloud_of(pool.clone());
-                tell(Kind::Pool, &pool.spec.name, &Event::PoolSet(spec))?;
+                news.push((Kind::Pool, pool.spec.name.clone(), Event::PoolSet(spec)));
             }
         }
         for (node, object) in &intake.nodes {
             if self.is_new(Kind::Node, &node.name, object) {
-                tell(Kind::Node, &node.name, &Event::NodeSeen(node.clone()))?;
+                news.push((Kind::Node, node.name.clone(), Event::NodeSeen(node.clone())));
             }
         }
-        Ok(world)
+        news
     }
 
     fn is_new(&self, kind: Kind, name: &std::sync::Arc<str>, object: &serde_json::Value) -> bool {

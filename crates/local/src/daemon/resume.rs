@@ -40,6 +40,10 @@ impl Daemon {
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, StartError> {
         let store = Store::open(&options.data.join(crate::DATABASE))?;
+        // Before anything else is written: these are what may have filled the disk.
+        if let Err(error) = store.forget_answers(wall_now() - muster_server::REMEMBERED_MS) {
+            tracing::warn!(%error, "old answers cannot be removed");
+        }
         let levels: Levels = match store.fact("levels")? {
             Some(text) => serde_json::from_str(&text).unwrap_or_default(),
             None => Levels::default(),
@@ -49,8 +53,14 @@ impl Daemon {
         let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
         let world = world_for(&policy, levels.clone());
         let now = Time(wall_now());
+        let pool = super::answering::Pool::new();
+        let no_thread = |error| StartError::Directory { data: options.data.clone(), error };
         let mut daemon = Self {
             world,
+            snapshot: None,
+            pool: pool.map_err(no_thread)?,
+            environment: crate::environment::allowed(&options.pass_env),
+            scarce: BTreeMap::new(),
             policy,
             levels,
             clock: Clock::new(now.0, now.0, options.speed),

@@ -13,6 +13,7 @@ use muster_core::{Event, Fact};
 use super::Daemon;
 use super::deeds::Deed;
 use super::gang::{Over, Run};
+use super::scarcity::is_passing;
 use super::seats;
 use crate::clock::wall_now;
 use crate::keeper::{Ending, Order, Record};
@@ -273,12 +274,19 @@ impl Daemon {
         if run.told_to_stop {
             return self.run_over(&name, wall_now(), &Ending::Stopped);
         }
+        let said = complaint(&self.run_directory(number));
+        if is_passing(why.as_ref().unwrap_or(&said)) {
+            return self.launch_later(number, why.as_ref().unwrap_or(&said));
+        }
         // Nobody has run. It is begun once more; a keeper that begins after all finds the lock taken.
+        let Some(run) = self.gangs.get_mut(&name).and_then(|gang| gang.run.as_mut()) else {
+            return;
+        };
         run.in_vain += 1;
         let (tries, seats) = (run.in_vain, run.seats.clone());
         let directory = self.run_directory(number);
         if tries > TRIES {
-            let why = why.unwrap_or_else(|| complaint(&directory));
+            let why = why.unwrap_or(said);
             let why = format!("its members could not be started in {TRIES} tries: {why}");
             return self.run_over(&name, wall_now(), &Ending::Failed(why));
         }

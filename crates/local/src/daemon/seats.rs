@@ -72,6 +72,8 @@ pub(super) fn plan(
         time_limit_ms: record.care.time_limit.map(|limit| on.clock.wall_ms(limit)),
         grace_ms: grace,
         limits: Limits::default(),
+        run_as: record.run_as.clone(),
+        umask: crate::private::umask_of_workers(),
     }
 }
 
@@ -156,6 +158,11 @@ fn members(
             set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
         }
         *local += 1;
+        let home = record.run_as.as_deref().and_then(crate::user::surroundings);
+        let home = home.map(|(variables, home)| {
+            env.extend(variables.map(|(name, value)| (name.to_owned(), value)));
+            home.display().to_string()
+        });
         let (command, directory) = match &record.tasks[place.role] {
             Task::Run(run) => {
                 env.extend(run.env.clone());
@@ -166,6 +173,7 @@ fn members(
                 (vec!["sleep".to_owned(), format!("{seconds:.3}")], None)
             }
         };
+        let directory = directory.or(home);
         // Set last, whatever the gang says: by this its processes are known.
         env.insert(MARK.to_owned(), directory_of_run.display().to_string());
         let amount = |name: &str| role.request.amounts.get(name).copied().filter(|one| *one > 0);

@@ -119,6 +119,7 @@ impl Daemon {
 
     /// Tells the World something, and writes it down if it is taken.
     pub(super) fn tell(&mut self, event: &Event) -> Result<(), Refusal> {
+        self.snapshot = None;
         self.world.apply(self.now, event)?;
         let written = self.store.told(self.now, event);
         self.keep(written);

@@ -41,6 +41,12 @@ pub(crate) struct Record {
     /// Nothing of it is to be shown when it is over.
     #[serde(default)]
     pub(crate) forget: bool,
+    /// The Unix user its members run as; that of the control plane when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run_as: Option<Arc<str>>,
+    /// Bytes of the object as it was written.
+    #[serde(default)]
+    pub(crate) bytes: usize,
     /// What its owner should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
@@ -97,6 +103,8 @@ impl Record {
             retried: 0,
             cancelled: false,
             forget: false,
+            run_as: None,
+            bytes: 0,
             warnings,
         }
     }

@@ -88,6 +88,8 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
         retried: 0,
         cancelled: false,
         forget: false,
+        run_as: None,
+        bytes: 0,
         warnings,
     })
 }

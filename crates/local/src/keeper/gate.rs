@@ -15,7 +15,11 @@ const CANNOT: u8 = 126;
 ///
 /// The first eight bytes on standard output are the instant it went through, in microseconds of Unix time; the rest is
 /// the program's.
-pub fn gate(command: &[String]) -> ExitCode {
+pub fn gate(command: &[String], as_whom: &AsWhom) -> ExitCode {
+    if let Err(why) = as_whom.become_it() {
+        eprintln!("{why}");
+        return ExitCode::from(CANNOT);
+    }
     // Who is left alone by its keeper must not run on.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if !is_let_through() {
@@ -29,6 +33,30 @@ pub fn gate(command: &[String]) -> ExitCode {
         eprintln!("{program}: {error}");
     }
     ExitCode::from(CANNOT)
+}
+
+/// As whom a member runs.
+#[derive(Clone, Debug, Default)]
+pub struct AsWhom {
+    /// What is taken from the rights of files it makes.
+    pub umask: Option<u32>,
+    /// A Unix user, of whom there is nothing left of the one before.
+    pub user: Option<String>,
+    /// Where it runs; that user goes there itself.
+    pub directory: Option<std::path::PathBuf>,
+}
+
+impl AsWhom {
+    fn become_it(&self) -> Result<(), String> {
+        if let Some(umask) = self.umask {
+            rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask & 0o777));
+        }
+        let Some(user) = &self.user else { return Ok(()) };
+        crate::user::become_user(user)?;
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let failed = |error| format!("{user} cannot run in {}: {error}", directory.display());
+        std::env::set_current_dir(directory).map_err(failed)
+    }
 }
 
 /// Waits for a ticket. Exactly one byte is read: the others on the pipe are for the others.

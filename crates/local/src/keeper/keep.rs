@@ -166,6 +166,8 @@ impl Keeper {
     async fn run(&mut self, mut orders: mpsc::Receiver<Order>) -> std::io::Result<()> {
         let gate = match spawn(&self.plan) {
             Ok(gate) => gate,
+            // Nobody has run, and there may be room for all in a while: the control plane begins it once more.
+            Err(why) if crate::daemon::is_passing(&why) => return Err(std::io::Error::other(why)),
             Err(why) => {
                 self.end(Ending::Failed(why)).await;
                 return Ok(());
@@ -556,6 +558,8 @@ mod tests {
             time_limit_ms: None,
             grace_ms: 0,
             limits: Limits::default(),
+            run_as: None,
+            umask: None,
         };
         let (news, mut heard) = broadcast::channel(16);
         let lock = std::fs::File::create(directory.join(super::super::LOCK)).expect("a lock");

@@ -41,13 +41,24 @@ pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, String> {
     for member in &plan.members {
         let waits = reader.try_clone().map_err(|error| format!("no pipe: {error}"))?;
         let mut command = Command::new(super::PROGRAM);
-        command.arg0("muster").arg("gate").arg("--").args(&member.command);
+        command.arg0("muster").arg("gate");
+        if let Some(umask) = plan.umask {
+            command.arg("--umask").arg(umask.to_string());
+        }
+        if let Some(user) = plan.run_as.as_deref() {
+            command.arg("--run-as").arg(user);
+            if let Some(directory) = &member.directory {
+                command.arg("--directory").arg(directory);
+            }
+        }
+        command.arg("--").args(&member.command);
         if plan.members.iter().any(|one| one.host.is_some()) {
             command.envs(super::door::way_in());
         }
         command.envs(&member.env).process_group(0);
         command.stdin(Stdio::from(waits)).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(directory) = &member.directory {
+        // Another user goes there itself, where it may.
+        if let Some(directory) = member.directory.as_ref().filter(|_| plan.run_as.is_none()) {
             command.current_dir(directory);
         }
         let mut child = command.spawn().map_err(|error| {

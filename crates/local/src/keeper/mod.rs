@@ -26,7 +26,7 @@ mod print;
 mod talk;
 
 pub use door::door;
-pub use gate::gate;
+pub use gate::{AsWhom, gate};
 pub use keep::keep;
 
 pub(crate) use change::Change;

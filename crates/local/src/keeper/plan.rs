@@ -26,6 +26,12 @@ pub(crate) struct RunPlan {
     pub grace_ms: u64,
     /// How much of what they print is kept.
     pub limits: Limits,
+    /// The Unix user they run as; that of the keeper when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<Arc<str>>,
+    /// What is taken from the rights of files they make; as the keeper has it when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
 }
 
 /// What is kept of a stream that a member prints.
@@ -124,6 +130,8 @@ mod tests {
             time_limit_ms: None,
             grace_ms: 0,
             limits: Limits::default(),
+            run_as: None,
+            umask: None,
         };
         plan.write(&directory).expect("written");
         plan.write(&directory).expect("it is there");

@@ -7,21 +7,42 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_server::{GangName, LogPart, Logs, Refused, WhichLogs};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::keeper::{Record, RunPlan, page_of, read_journal};
 use crate::store::Store;
 use pages::Pages;
 
-/// How often a file that is followed is looked at.
-const LOOK: Duration = Duration::from_millis(100);
-/// Parts that wait for whoever reads.
-const AHEAD: usize = 16;
+/// How often a file that is followed is looked at: soon after something came, and less often while nothing does.
+const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// Parts that wait for the client.
+const AHEAD: usize = 2;
+/// Bytes that are read at one look, about.
+const LOOK_BYTES: usize = 128 << 10;
+/// Files that are open for one member: two streams, and pages of them that were turned over.
+const FILES_EACH: u32 = 4;
+
+/// Files that may be open for logs. One gang has many members, and other things need files as well.
+#[derive(Clone, Debug)]
+pub(crate) struct LogFiles(Arc<Semaphore>);
+
+impl LogFiles {
+    /// As many as a process with so many file handles can spare.
+    pub(crate) fn of(limit: usize) -> Self {
+        Self(Arc::new(Semaphore::new((limit / 4).clamp(64, 16_384))))
+    }
+
+    fn take(&self, members: usize) -> Option<OwnedSemaphorePermit> {
+        let files = u32::try_from(members).ok()?.checked_mul(FILES_EACH)?;
+        self.0.clone().try_acquire_many_owned(files).ok()
+    }
+}
 
 /// The logs of a gang's run.
 pub(crate) async fn logs(
     data: PathBuf,
     database: PathBuf,
+    files: LogFiles,
     gang: GangName,
     which: WhichLogs,
 ) -> Result<Logs, Refused> {
@@ -33,8 +54,13 @@ pub(crate) async fn logs(
     if let Some(rank) = which.member.filter(|rank| *rank as usize >= members) {
         return Err(Refused::NotFound(format!("{gang} has {members} members, and none is {rank}")));
     }
+    let wanted = if which.member.is_some() { 1 } else { members };
+    let held = files.take(wanted).ok_or_else(|| {
+        let why = format!("too many logs are read at once for those of {wanted} members: name one");
+        Refused::Unavailable(why)
+    })?;
     let (send, receive) = mpsc::channel(AHEAD);
-    tokio::task::spawn_blocking(move || tell(&run, &which, &send));
+    tokio::spawn(tell(Telling::new(run, which, held), send));
     Ok(receive)
 }
 
@@ -43,7 +69,7 @@ struct Run {
     number: u64,
     directory: PathBuf,
     plan: RunPlan,
-    store: Store,
+    database: PathBuf,
 }
 
 /// A gang's latest run, or its so-manieth.
@@ -64,27 +90,90 @@ fn find(data: &Path, database: &Path, name: &str, attempt: Option<u32>) -> Resul
     let number = *run.ok_or_else(|| Refused::NotFound(never()))?;
     let directory = data.join("runs").join(number.to_string());
     let plan = RunPlan::read(&directory).map_err(|_| Refused::NotFound(never()))?;
-    Ok(Run { number, directory, plan, store })
+    Ok(Run { number, directory, plan, database: database.to_owned() })
 }
 
-fn tell(run: &Run, which: &WhichLogs, send: &mpsc::Sender<LogPart>) {
-    let mut streams = streams(run, &run.plan, 0, which);
-    let (mut seen, mut written) = (run.plan.members.len(), run.plan_written());
+/// Tells what there is, and what comes. A thread is held only while files are read.
+async fn tell(mut telling: Telling, send: mpsc::Sender<LogPart>) {
+    let mut wait = LOOK.0;
     loop {
-        // Members that come while others go on are added at the end.
-        let again = run.plan_written();
-        if again != written
-            && let Ok(plan) = RunPlan::read(&run.directory)
-        {
-            streams.extend(self::streams(run, &plan, seen, which));
-            (seen, written) = (plan.members.len(), again);
+        let looked = tokio::task::spawn_blocking(move || {
+            let seen = telling.look();
+            (telling, seen)
+        });
+        let Ok((again, seen)) = looked.await else { return };
+        telling = again;
+        wait = if seen.parts.is_empty() { (wait * 2).min(LOOK.1) } else { LOOK.0 };
+        for part in seen.parts {
+            if send.send(part).await.is_err() {
+                return;
+            }
         }
-        // Asked before the last look: what was printed by then is seen.
-        let over = !which.follow || run.is_over();
-        if !streams.iter_mut().all(|stream| stream.go_on(over, send)) || over {
+        if seen.more {
+            continue;
+        }
+        if seen.over {
             return;
         }
-        std::thread::sleep(LOOK);
+        tokio::select! {
+            () = send.closed() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// A run whose logs are told.
+struct Telling {
+    run: Run,
+    which: WhichLogs,
+    streams: Vec<Stream>,
+    /// Members that are known, and when the plan they are in was written.
+    seen: usize,
+    written: Option<std::time::SystemTime>,
+    begun: bool,
+    _files: OwnedSemaphorePermit,
+}
+
+/// What was seen at one look.
+struct Seen {
+    parts: Vec<LogPart>,
+    /// Whether there is more to be read now.
+    more: bool,
+    over: bool,
+}
+
+impl Telling {
+    fn new(run: Run, which: WhichLogs, files: OwnedSemaphorePermit) -> Self {
+        let (seen, written) = (run.plan.members.len(), run.plan_written());
+        Self { run, which, streams: Vec::new(), seen, written, begun: false, _files: files }
+    }
+
+    fn look(&mut self) -> Seen {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.streams = streams(&self.run, &self.run.plan, 0, &self.which);
+        }
+        // Members that come while others go on are added at the end.
+        let again = self.run.plan_written();
+        if again != self.written
+            && let Ok(plan) = RunPlan::read(&self.run.directory)
+        {
+            self.streams.extend(streams(&self.run, &plan, self.seen, &self.which));
+            (self.seen, self.written) = (plan.members.len(), again);
+        }
+        // Asked before the last look: what was printed by then is seen.
+        let over = !self.which.follow || self.run.is_over();
+        let (mut parts, mut bytes) = (Vec::new(), 0);
+        for stream in &mut self.streams {
+            while bytes < LOOK_BYTES {
+                let Some(part) = stream.next(over) else { break };
+                bytes += part.text.len();
+                parts.push(part);
+            }
+            if bytes >= LOOK_BYTES {
+                return Seen { parts, more: true, over };
+            }
+        }
+        Seen { parts, more: false, over }
     }
 }
 
@@ -112,7 +201,8 @@ impl Run {
     fn is_over(&self) -> bool {
         let journal = read_journal(&self.directory).unwrap_or_default();
         let ended = journal.iter().any(|record| matches!(record, Record::Ended { .. }));
-        ended || self.store.has_ended(self.number).unwrap_or(true)
+        let by_database = || Store::reader(&self.database)?.has_ended(self.number);
+        ended || by_database().unwrap_or(true)
     }
 }
 
@@ -125,19 +215,14 @@ struct Stream {
 }
 
 impl Stream {
-    /// Tells what has come since, in whole lines; at the end also half of one. `false` when nobody reads.
-    fn go_on(&mut self, over: bool, send: &mpsc::Sender<LogPart>) -> bool {
-        while let Some(text) = self.pages.next(over) {
-            let part = LogPart {
-                member: self.member,
-                role: self.role.clone(),
-                stderr: self.stderr,
-                text: String::from_utf8_lossy(&text).into_owned(),
-            };
-            if send.blocking_send(part).is_err() {
-                return false;
-            }
-        }
-        !send.is_closed()
+    /// What has come since, in whole lines; at the end also half of one.
+    fn next(&mut self, over: bool) -> Option<LogPart> {
+        let text = self.pages.next(over)?;
+        Some(LogPart {
+            member: self.member,
+            role: self.role.clone(),
+            stderr: self.stderr,
+            text: String::from_utf8_lossy(&text).into_owned(),
+        })
     }
 }

@@ -4,6 +4,15 @@ use rusqlite::OptionalExtension;
 
 use super::{Store, StoreError};
 
+/// Bytes of an answer that are kept, at most.
+const ANSWER_BYTES: usize = 64 << 10;
+/// Bytes of answers that are kept for one caller, at most.
+const CALLER_BYTES: i64 = 4 << 20;
+/// What an answer takes beside its text.
+const OVERHEAD_BYTES: i64 = 256;
+/// So many answers are kept between two looks at how much there is.
+const LOOK_EVERY: u32 = 16;
+
 /// What was answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AnswerRow {
@@ -33,7 +42,25 @@ impl Store {
         })
     }
 
-    /// Keeps an answer, and forgets those before an instant.
+    /// Forgets answers from before an instant.
+    pub(crate) fn forget_answers(&self, before: i64) -> Result<(), StoreError> {
+        self.run(|db| db.execute("DELETE FROM answers WHERE at < ?1", [before]).map(drop))
+    }
+
+    /// Forgets the oldest answers to a caller that has more bytes of them than it may.
+    fn bound_answers(&self, caller: &str) -> Result<(), StoreError> {
+        self.run(|db| {
+            let mut forget = db.prepare_cached(
+                "DELETE FROM answers WHERE caller = ?1 AND key IN (SELECT key FROM (\
+                 SELECT key, sum(length(answer) + ?2) OVER (ORDER BY at DESC, key) AS bytes \
+                 FROM answers WHERE caller = ?1) WHERE bytes > ?3)",
+            )?;
+            forget.execute((caller, OVERHEAD_BYTES, CALLER_BYTES)).map(drop)
+        })
+    }
+
+    /// Keeps an answer, and forgets those before an instant, and the oldest of a caller that has too many. One that is
+    /// longer than is kept is kept as that it was given.
     pub(crate) fn set_answer(
         &self,
         caller: &str,
@@ -45,9 +72,14 @@ impl Store {
             let mut set = db
                 .prepare_cached("INSERT OR REPLACE INTO answers VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
             let AnswerRow { request, code, answer, at } = row;
+            let answer = if answer.len() > ANSWER_BYTES { "[]" } else { answer };
             set.execute((caller, key, request, code, answer, at))?;
             let mut forget = db.prepare_cached("DELETE FROM answers WHERE at < ?1")?;
             forget.execute([forget_before]).map(drop)
-        })
+        })?;
+        // Summing up takes a while where there are many: a few too many are there for a moment.
+        let count = self.answers.get().wrapping_add(1);
+        self.answers.set(count);
+        if count % LOOK_EVERY == 0 { self.bound_answers(caller) } else { Ok(()) }
     }
 }

@@ -73,13 +73,15 @@ const SIGNED: i64 = 0x4d55_5354;
 pub(crate) struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Answers that were kept since it was opened.
+    answers: std::cell::Cell<u32>,
 }
 
 impl Store {
     /// Opens the database in a file, makes it when there is none, and brings it up to date.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = Connection::open(path).map_err(|error| failed(path, error))?;
-        let mut store = Self { connection, path: path.to_owned() };
+        let mut store = Self { connection, path: path.to_owned(), answers: Default::default() };
         store.prepare().map_err(|error| store.failed(error))?;
         store.check()?;
         store.migrate()?;
@@ -91,7 +93,7 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(path, flags).map_err(|error| failed(path, error))?;
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self { connection, path: path.to_owned(), answers: Default::default() })
     }
 
     fn prepare(&self) -> rusqlite::Result<()> {

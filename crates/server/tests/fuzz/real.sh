@@ -8,6 +8,7 @@ target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
 data=$(mktemp -d)
 export TOKEN=token-of-the-fuzzer
 echo "tokens: [{name: fuzzer, token: $TOKEN, role: admin}]" > "$data/tokens.yaml"
+chmod 600 "$data/tokens.yaml"
 cat > "$data/gang.yaml" <<'GANG'
 kind: Queue
 metadata: {name: research}
@@ -17,7 +18,7 @@ kind: Gang
 metadata: {name: a, namespace: research}
 spec: {queue: research, roles: [{name: w, min: 1, run: {command: [sleep, "3600"]}}]}
 GANG
-"$target/debug/muster" up --listen 127.0.0.1:0 --data "$data/up" --tokens "$data/tokens.yaml" "$data/gang.yaml" \
+"$target/debug/muster" up --listen 127.0.0.1:0 --data "$data/up" --allow-root --tokens "$data/tokens.yaml" "$data/gang.yaml" \
     > "$data/up.log" 2>&1 &
 server=$!
 # Members end with their keepers, and keepers write down who they are. A number may be somebody else's by now.

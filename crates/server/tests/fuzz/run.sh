@@ -20,6 +20,7 @@ if [ -z "${URL:-}" ]; then
     TOKEN=token-of-the-fuzzer
     tokens=$target/fuzz-tokens.yaml
     echo "tokens: [{name: fuzzer, token: $TOKEN, role: admin}]" > "$tokens"
+    chmod 600 "$tokens"
     cargo build --quiet --package muster-server --example toy
     said=$target/fuzz-address
     rm -f "$said"

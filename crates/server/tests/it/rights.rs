@@ -14,7 +14,7 @@ const MATRIX: &str = "
     releaseGang  401 403 403 200 200
     scaleGang    401 403 403 200 200
     why          401 200 200 200 200
-    logs         401 200 200 200 200
+    logs         401 403 403 200 200
     listQueues   401 200 200 200 200
     getQueue     401 200 200 200 200
     removeQueue  401 403 403 403 409
@@ -32,6 +32,7 @@ const MATRIX: &str = "
     usage        401 200 200 200 200
     events       401 200 200 200 200
     whoami       401 200 200 200 200
+    audit        401 403 403 403 501
     alive        200 200 200 200 200
     ready        200 200 200 200 200
     metrics      401 200 200 200 200

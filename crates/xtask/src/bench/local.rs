@@ -53,6 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 struct Up {
     child: Child,
     address: String,
+    token: String,
     data: PathBuf,
 }
 
@@ -99,7 +100,8 @@ impl Up {
             let note: Value = serde_json::from_str(&note).unwrap_or_default();
             if let Some(url) = note["url"].as_str() {
                 let address = url.trim_start_matches("http://").to_owned();
-                return Ok(Self { child, address, data: data.to_owned() });
+                let token = note["token"].as_str().unwrap_or_default().to_owned();
+                return Ok(Self { child, address, token, data: data.to_owned() });
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -118,14 +120,14 @@ impl Up {
 
 fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
     let up = Up::start(data)?;
-    let (code, answer) = Client::new(&up.address)?.apply(NODE)?;
+    let (code, answer) = Client::new(&up.address, &up.token)?.apply(NODE)?;
     ensure!(code == 200, "the node was refused: {answer}");
     let done = Arc::new(AtomicBool::new(false));
     let heard: Vec<Arc<AtomicU64>> = (0..args.readers).map(|_| Arc::default()).collect();
     for (number, heard) in heard.iter().enumerate() {
         // One of them never reads on: nobody else may notice.
         let slow = number == 0;
-        read_events(&up.address, heard.clone(), done.clone(), slow)?;
+        read_events((&up.address, &up.token), heard.clone(), done.clone(), slow)?;
     }
     eprintln!("{} gangs by {} clients", args.gangs, args.clients);
     let next = Arc::new(AtomicU64::new(0));
@@ -133,9 +135,9 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
     let began = Instant::now();
     let clients: Vec<_> = (0..args.clients)
         .map(|_| {
-            let (next, errors, address) = (next.clone(), errors.clone(), up.address.clone());
-            let gangs = args.gangs;
-            std::thread::spawn(move || submit(&address, gangs, &next, &errors))
+            let (next, errors) = (next.clone(), errors.clone());
+            let (address, token, gangs) = (up.address.clone(), up.token.clone(), args.gangs);
+            std::thread::spawn(move || submit((&address, &token), gangs, &next, &errors))
         })
         .collect();
     let mut took: Vec<Duration> = Vec::new();
@@ -174,9 +176,9 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
     }))
 }
 
-fn submit(address: &str, gangs: u64, next: &AtomicU64, errors: &AtomicU64) -> Vec<Duration> {
+fn submit((address, token): (&str, &str), gangs: u64, next: &AtomicU64, errors: &AtomicU64) -> Vec<Duration> {
     let mut took = Vec::new();
-    let Ok(mut client) = Client::new(address) else {
+    let Ok(mut client) = Client::new(address, token) else {
         errors.fetch_add(1, Ordering::Relaxed);
         return took;
     };
@@ -201,7 +203,7 @@ fn submit(address: &str, gangs: u64, next: &AtomicU64, errors: &AtomicU64) -> Ve
                 if errors.fetch_add(1, Ordering::Relaxed) == 0 {
                     eprintln!("failed: {error}");
                 }
-                match Client::new(address) {
+                match Client::new(address, token) {
                     Ok(again) => client = again,
                     Err(_) => return took,
                 }
@@ -213,20 +215,22 @@ fn submit(address: &str, gangs: u64, next: &AtomicU64, errors: &AtomicU64) -> Ve
 /// A connection that is kept.
 struct Client {
     stream: BufReader<TcpStream>,
+    token: String,
 }
 
 impl Client {
-    fn new(address: &str) -> anyhow::Result<Self> {
+    fn new(address: &str, token: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self { stream: BufReader::new(stream), token: token.to_owned() })
     }
 
     fn apply(&mut self, text: &str) -> anyhow::Result<(u16, String)> {
         let request = format!(
             "POST /v1/apply HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/yaml\r\n\
-             content-length: {}\r\n\r\n{text}",
+             authorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{text}",
+            self.token,
             text.len()
         );
         self.stream.get_mut().write_all(request.as_bytes())?;
@@ -254,15 +258,17 @@ impl Client {
 
 /// Counts the gangs that a reader of the event stream hears of for the first time.
 fn read_events(
-    address: &str,
+    (address, token): (&str, &str),
     heard: Arc<AtomicU64>,
     done: Arc<AtomicBool>,
     slow: bool,
 ) -> anyhow::Result<()> {
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(
-        b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n",
-    )?;
+    let head = format!(
+        "GET /v1/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+         accept: text/event-stream\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
     std::thread::spawn(move || {
         let mut seen = std::collections::HashSet::new();

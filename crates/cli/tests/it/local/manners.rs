@@ -38,7 +38,7 @@ fn manifests_are_taken_all_or_none_and_a_dry_run_says_the_same() {
         gang("second", 1)
     );
     let headers = [("content-type", "application/yaml")];
-    let ask = |path: &str| super::http::ask(up.address(), "POST", path, &headers, &circle);
+    let ask = |path: &str| up.ask("POST", path, &headers, &circle);
     let (dry, said) = ask("/v1/apply?dryRun=true").expect("an answer");
     let (code, answer) = ask("/v1/apply").expect("an answer");
     assert_ne!(code, 200, "{answer}");
@@ -72,7 +72,7 @@ fn what_if_takes_the_supply_of_its_manifests_into_account_and_not_any_number_of_
     let up = Up::start(&place.data(), &["--no-local"]);
     let asked = |text: &str| {
         let headers = [("content-type", "application/yaml")];
-        let answer = super::http::ask(up.address(), "POST", "/v1/what-if", &headers, text);
+        let answer = up.ask("POST", "/v1/what-if", &headers, text);
         let (code, body) = answer.expect("an answer");
         (code, super::http::json(&body))
     };
@@ -135,9 +135,9 @@ fn logs_that_are_followed_end_with_a_keeper_that_is_killed() {
         let said = std::fs::read_to_string(place.data().join("runs/1/logs/0.out"));
         said.is_ok_and(|said| said.contains("half")).then_some(())
     });
-    let address = up.address().to_owned();
+    let (address, bearer) = (up.address().to_owned(), format!("Bearer {}", up.token()));
     let follows = std::thread::spawn(move || {
-        let headers = [("accept", "text/plain")];
+        let headers = [("accept", "text/plain"), ("authorization", bearer.as_str())];
         let path = "/v1/namespaces/default/gangs/talks/logs?follow=true";
         super::http::ask(&address, "GET", path, &headers, "").expect("logs")
     });

@@ -2,6 +2,7 @@
 
 mod booting;
 mod elastic;
+mod hostile;
 mod http;
 mod kills;
 mod leftovers;

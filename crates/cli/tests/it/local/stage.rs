@@ -60,6 +60,8 @@ impl Drop for Place {
 pub(super) struct Up {
     child: Child,
     address: String,
+    /// The token of the owner, where that is the credential.
+    token: String,
 }
 
 impl Up {
@@ -91,7 +93,8 @@ impl Up {
             if note["pid"] == child.id() {
                 let url = note["url"].as_str().expect("a URL");
                 let address = url.trim_start_matches("http://").to_owned();
-                return Self { child, address };
+                let token = note["token"].as_str().unwrap_or_default().to_owned();
+                return Self { child, address, token };
             }
             if let Some(status) = child.try_wait().expect("a child") {
                 let log = std::fs::read_to_string(data.with_extension("log")).unwrap_or_default();
@@ -104,6 +107,28 @@ impl Up {
 
     pub(super) fn address(&self) -> &str {
         &self.address
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks as the owner.
+    pub(super) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> std::io::Result<(u16, String)> {
+        let bearer = format!("Bearer {}", self.token);
+        let mut all = vec![("authorization", bearer.as_str())];
+        all.extend_from_slice(headers);
+        ask(&self.address, method, path, &all, body)
     }
 
     /// Ends it as a power cut would.
@@ -121,7 +146,7 @@ impl Up {
     }
 
     pub(super) fn try_get(&self, path: &str) -> std::io::Result<Value> {
-        let (code, body) = ask(&self.address, "GET", path, &[], "")?;
+        let (code, body) = self.ask("GET", path, &[], "")?;
         assert_eq!(code, 200, "{path}: {body}");
         Ok(json(&body))
     }
@@ -134,18 +159,18 @@ impl Up {
     pub(super) fn apply(&self, text: &str, key: Option<&str>) -> std::io::Result<(u16, Value)> {
         let mut headers = vec![("content-type", "application/yaml")];
         headers.extend(key.map(|key| ("idempotency-key", key)));
-        let (code, body) = ask(&self.address, "POST", "/v1/apply", &headers, text)?;
+        let (code, body) = self.ask("POST", "/v1/apply", &headers, text)?;
         Ok((code, json(&body)))
     }
 
     pub(super) fn post(&self, path: &str, body: &str) -> (u16, Value) {
         let headers = [("content-type", "application/json")];
-        let (code, body) = ask(&self.address, "POST", path, &headers, body).expect("an answer");
+        let (code, body) = self.ask("POST", path, &headers, body).expect("an answer");
         (code, json(&body))
     }
 
     pub(super) fn delete(&self, path: &str) -> u16 {
-        ask(&self.address, "DELETE", path, &[], "").expect("an answer").0
+        self.ask("DELETE", path, &[], "").expect("an answer").0
     }
 
     pub(super) fn gang(&self, name: &str) -> Value {

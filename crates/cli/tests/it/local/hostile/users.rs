@@ -1,0 +1,203 @@
+//! A caller who may use one queue, and tries to have more than that; and what admins can do about it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::{ADA, BOB, Cast, EVE, QUEUES, ROOT, as_nobody, gang, wrapped};
+use crate::local::http::ask;
+use crate::local::stage::{Place, Up};
+use crate::muster::{command, finish, write_private};
+
+const TOPOLOGY: &str = "kind: Topology\nmetadata: {name: evil}\nspec: {levels: [{name: evil, label: evil.example/rack}]}\n";
+const POOL: &str = "kind: Pool\nmetadata: {name: evil}\nspec:\n  provider: {simulated: {}}\n  offerings:\n  - \
+                    {name: a, price: 1, allocatable: {cpu: 4, memory: 8Gi}, bootTime: 1s}\n";
+const NODE: &str =
+    "kind: Node\nmetadata: {name: evil}\nspec: {allocatable: {cpu: 4, memory: 8Gi}}\n";
+const QUEUE: &str = "kind: Queue\nmetadata: {name: evil}\nspec: {}\n";
+
+#[test]
+fn kinds_that_are_for_admins_are_refused_to_everybody_else_however_they_come() {
+    let cast = Cast::with("hostile-kinds", &["--no-local"]);
+    let own = gang("own", "research", "true");
+    for (kind, manifest) in
+        [("Topology", TOPOLOGY), ("Node", NODE), ("Queue", QUEUE), ("Pool", POOL)]
+    {
+        for text in
+            [manifest.to_owned(), format!("{own}---\n{manifest}"), format!("{manifest}---\n{own}")]
+        {
+            for path in ["/v1/apply", "/v1/apply?dryRun=true"] {
+                let (code, body) = cast.ask(ADA, "POST", path, &text);
+                assert_eq!(code, 403, "{kind} at {path}: {body}");
+                assert!(body.contains(kind), "it says what: {body}");
+            }
+            assert_eq!(cast.ask(EVE, "POST", "/v1/apply", &text).0, 403);
+        }
+    }
+    assert_eq!(cast.get(ROOT, "/v1/gangs")["items"].as_array().expect("items").len(), 0);
+    // The admin can still set it, so nobody did before.
+    let (code, body) = cast.apply(ROOT, &TOPOLOGY.replace("evil", "good"));
+    assert_eq!(code, 200, "{body}");
+    for path in ["/v1/queues/sales", "/v1/nodes/evil", "/v1/pools/evil", "/v1/orders/order-1"] {
+        for token in [ADA, EVE] {
+            assert_eq!(cast.ask(token, "DELETE", path, "").0, 403, "{path}");
+        }
+    }
+    for token in [ADA, EVE] {
+        assert_eq!(cast.ask(token, "GET", "/v1/audit", "").0, 403);
+    }
+}
+
+#[test]
+fn a_user_takes_a_bounded_part_of_the_memory() {
+    let cast = Cast::with("hostile-memory", &["--no-local"]);
+    let large = |name: &str, bytes: usize| {
+        let env = format!("env: {{X: '{}'}}, command:", "x".repeat(bytes));
+        gang(name, "research", "true").replace("command:", &env)
+    };
+    assert_eq!(cast.apply(ADA, &large("a", 4 << 20)).0, 413, "more than a user may send");
+    let (code, body) = cast.apply(ROOT, &large("a", 4 << 20));
+    assert!(code == 422 && body.contains("1048576 are taken at most"), "{code} {body}");
+    let mut refused = 0;
+    for round in 0..12 {
+        let (code, body) = cast.apply(ADA, &large(&format!("a{round}"), 1_000_000));
+        assert!(matches!(code, 200 | 409), "{body}");
+        refused += u32::from(code == 409);
+    }
+    assert!(refused >= 3, "a user's gangs are bounded together");
+    let before = cast.memory();
+    for _ in 0..60 {
+        for change in ["hold", "release"] {
+            let path = format!("/v1/namespaces/default/gangs/a0/{change}");
+            assert_eq!(cast.ask(ADA, "POST", &path, "").0, 200);
+        }
+    }
+    let after = cast.memory();
+    assert!(after < before + 120, "{before} MiB became {after}: events are bounded in bytes");
+    assert_eq!(cast.apply(BOB, &gang("b", "sales", "true")).0, 200, "others have room");
+}
+
+#[test]
+fn a_user_that_changes_things_without_end_is_slowed_down_alone() {
+    let cast = Cast::with("hostile-rate", &["--no-local"]);
+    assert_eq!(cast.apply(ADA, &gang("a", "research", "true")).0, 200);
+    let mut stream = TcpStream::connect(cast.up.address()).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+    let request = format!(
+        "POST /v1/namespaces/default/gangs/none/hold HTTP/1.1\r\nhost: localhost\r\n\
+         authorization: Bearer {ADA}\r\ncontent-length: 0\r\n\r\n"
+    );
+    let mut read = [0; 65_536];
+    let mut slowed = false;
+    for _ in 0..5_000 {
+        stream.write_all(request.as_bytes()).expect("sent");
+        let count = stream.read(&mut read).expect("an answer");
+        if String::from_utf8_lossy(&read[..count]).starts_with("HTTP/1.1 429") {
+            slowed = true;
+            break;
+        }
+    }
+    assert!(slowed, "nobody slows it down");
+    assert_eq!(cast.apply(BOB, &gang("b", "sales", "true")).0, 200);
+    assert_eq!(cast.ask(ROOT, "DELETE", "/v1/namespaces/default/gangs/a", "").0, 204);
+}
+
+#[test]
+fn tokens_are_created_expired_and_revoked_without_a_restart_and_audited() {
+    let cast = Cast::with("hostile-tokens", &["--no-local"]);
+    let file = cast.place.0.join("tokens.yaml");
+    let token = |args: &[&str]| {
+        let mut token = command();
+        token.arg("token").args(args).arg("--tokens").arg(&file);
+        finish(&mut token)
+    };
+    let made = token(&["create", "carl", "--role", "user", "--queue", "research"]).exits(0);
+    let carl = made.out.trim().to_owned();
+    assert_eq!(cast.get(&carl, "/v1/whoami")["name"], "carl");
+    assert!(!std::fs::read_to_string(&file).expect("there").contains(&carl), "only its digest");
+    let brief = token(&["create", "brief", "--role", "admin", "--expires", "1s"]).exits(0);
+    let listed = token(&["list"]).exits(0).out;
+    assert!(
+        listed.contains("carl: user of research") && listed.contains("brief: admin, expire"),
+        "{listed}"
+    );
+    cast.up.until("it has expired", |_| {
+        (cast.ask(brief.out.trim(), "GET", "/v1/whoami", "").0 == 401).then_some(())
+    });
+    assert_eq!(cast.apply(&carl, &gang("carls", "research", "true")).0, 200);
+    assert_eq!(cast.apply(&carl, &gang("carls", "sales", "true")).0, 403);
+    // A stream ends with its token.
+    let mut stream = TcpStream::connect(cast.up.address()).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+    let head = format!(
+        "GET /v1/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {carl}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    assert!(stream.read(&mut [0; 1_024]).expect("a head") > 0);
+    token(&["revoke", "carl"]).exits(0);
+    assert_eq!(cast.ask(&carl, "GET", "/v1/whoami", "").0, 401);
+    assert_eq!(cast.apply(ROOT, &gang("later", "research", "true")).0, 200);
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).expect("it ends");
+    assert!(!rest.contains("later"), "{rest}");
+    token(&["revoke", "carl"]).exits(2);
+    let audit = cast.get(ROOT, "/v1/audit?caller=carl");
+    let audit: Vec<_> = audit["items"].as_array().expect("items").iter().collect();
+    let told: Vec<_> =
+        audit.iter().map(|one| (one["verb"].as_str(), one["outcome"].as_u64())).collect();
+    assert_eq!(told, [(Some("apply"), Some(200)), (Some("apply"), Some(403))], "{audit:?}");
+    assert_eq!(audit[0]["object"], "Gang default/carls");
+}
+
+#[test]
+fn workers_find_nothing_of_the_control_planes_environment_but_what_is_listed() {
+    let place = Place::new("hostile-environment");
+    let program =
+        wrapped(&place, "export AWS_SECRET_ACCESS_KEY=hunter2 MUSTER_TOKEN=hunter3 PASSED=yes");
+    let up = Up::start_as(&program, &place.data(), &["--pass-env", "PASSED"]);
+    assert_eq!(up.apply(&gang("looks", "default", "env; umask"), None).expect("an answer").0, 200);
+    let over = up.until_over("looks");
+    assert_eq!(over["status"]["phase"], "Succeeded", "{over}");
+    let said = std::fs::read_to_string(place.data().join("runs/1/logs/0.out")).expect("logs");
+    assert!(!said.contains("hunter"), "{said}");
+    assert!(
+        said.contains("PASSED=yes") && said.contains("PATH=") && said.contains("RANK=0"),
+        "{said}"
+    );
+    assert!(!said.trim_end().ends_with("0077"), "workers have the mask of who started it: {said}");
+}
+
+#[test]
+fn workers_run_as_the_user_of_their_token_and_never_as_root() {
+    if as_nobody(&["true"]).is_none() {
+        return;
+    }
+    let place = Place::new("hostile-run-as");
+    let tokens = "tokens:\n\
+        - {name: root, token: root-token-0123456789, role: admin, runAs: nobody}\n\
+        - {name: ada, token: ada-token-0123456789ab, role: user, queues: [research], runAs: nobody}\n";
+    write_private(&place.0, "tokens.yaml", tokens);
+    let file = place.0.join("tokens.yaml");
+    let up = Up::start(&place.data(), &["--tokens", &file.to_string_lossy()]);
+    let apply = |token: &str, text: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/yaml")];
+        ask(up.address(), "POST", "/v1/apply", &headers, text).expect("an answer")
+    };
+    assert_eq!(apply(ROOT, QUEUES).0, 200);
+    let token = place.data().join("audit.jsonl");
+    let script = format!("id -u; id -G; cat {} || echo refused; pwd", token.display());
+    let (code, body) =
+        apply(ADA, &gang("looks", "research", &script).replace("run: {", "run: {directory: /, "));
+    assert_eq!(code, 200, "{body}");
+    let said = up.until("it is over", |_| {
+        let said = std::fs::read_to_string(place.data().join("runs/1/logs/0.out")).ok()?;
+        said.ends_with("/\n").then_some(said)
+    });
+    assert_eq!(said, "65534\n65534\nrefused\n/\n");
+    // One that comes later without a user is refused too.
+    let more = format!("{tokens}- {{name: bob, token: {BOB}, role: user, queues: [research]}}\n");
+    write_private(&place.0, "tokens.yaml", more);
+    let (code, body) = apply(BOB, &gang("root", "research", "id"));
+    assert!(code == 403 && body.contains("would run as root"), "{code} {body}");
+}

@@ -1,0 +1,182 @@
+//! Answers questions beside the control plane: a few threads, copies of the World, and a deadline.
+//!
+//! A question takes none of the control plane's time but for the copy. Each caller has a few under way at most, and one
+//! whose client is gone, or whose time is up, is given up between two gangs.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use muster_core::Event;
+use muster_server::{Kind, Refused};
+
+use super::hear::Reply;
+
+/// Something that is not in the World yet: its kind, its name, and what the World is to be told.
+pub(super) type News = (Kind, Arc<str>, Event);
+
+/// Threads that answer.
+const THREADS: usize = 2;
+/// Questions under way, at most.
+const MOST: usize = 32;
+/// Questions under way for one caller, at most.
+const MOST_EACH: usize = 4;
+/// How long an answer may take, from when it was asked for.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads that answer questions. They end with this.
+#[derive(Debug)]
+pub(super) struct Pool {
+    jobs: Sender<Job>,
+    under_way: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+/// Whether an answer is still wanted.
+pub(super) struct Asking<'a> {
+    until: Instant,
+    is_gone: &'a dyn Fn() -> bool,
+}
+
+impl Asking<'_> {
+    /// Goes on, or says why not.
+    pub(super) fn go_on(&self) -> Result<(), Refused> {
+        if (self.is_gone)() {
+            return Err(Refused::Unavailable("nobody waits for the answer".to_owned()));
+        }
+        if Instant::now() > self.until {
+            let why = format!("the answer takes longer than {DEADLINE:?}: ask about less");
+            return Err(Refused::Unavailable(why));
+        }
+        Ok(())
+    }
+}
+
+impl Pool {
+    /// Starts the threads.
+    pub(super) fn new() -> std::io::Result<Self> {
+        let (jobs, heard) = channel::<Job>();
+        let heard = Arc::new(Mutex::new(heard));
+        for number in 0..THREADS {
+            let heard = heard.clone();
+            let thread = std::thread::Builder::new().name(format!("questions-{number}"));
+            thread.spawn(move || work(&heard))?;
+        }
+        Ok(Self { jobs, under_way: Arc::default() })
+    }
+
+    /// Has a question answered, soon.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        caller: &str,
+        reply: Reply<T>,
+        answer: impl FnOnce(&Asking<'_>) -> Result<T, Refused> + Send + 'static,
+    ) {
+        let Some(counted) = Counted::new(&self.under_way, caller) else {
+            let why = "there are too many questions at once".to_owned();
+            return drop(reply.send(Err(Refused::Unavailable(why))));
+        };
+        let until = Instant::now() + DEADLINE;
+        let job = move || {
+            let _counted = counted;
+            let answered = {
+                let is_gone = || reply.is_closed();
+                let asking = Asking { until, is_gone: &is_gone };
+                asking.go_on().and_then(|()| answer(&asking))
+            };
+            let _ = reply.send(answered);
+        };
+        let _ = self.jobs.send(Box::new(job));
+    }
+}
+
+fn work(heard: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = heard.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        // A mistake in one answer is that answer's: its client is told that there is none.
+        if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            tracing::error!("a question ended in a panic");
+        }
+    }
+}
+
+/// One question that is under way.
+struct Counted {
+    under_way: Arc<Mutex<BTreeMap<String, usize>>>,
+    caller: String,
+}
+
+impl Counted {
+    fn new(under_way: &Arc<Mutex<BTreeMap<String, usize>>>, caller: &str) -> Option<Self> {
+        let mut counts = under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = counts.values().sum();
+        let mine = counts.get(caller).copied().unwrap_or_default();
+        // Questions why a gang waits are of nobody in particular, and small.
+        if all >= MOST || (mine >= MOST_EACH && !caller.is_empty()) {
+            return None;
+        }
+        counts.insert(caller.to_owned(), mine + 1);
+        Some(Self { under_way: under_way.clone(), caller: caller.to_owned() })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = counts.remove(&self.caller).unwrap_or_default().saturating_sub(1);
+        if left > 0 {
+            counts.insert(std::mem::take(&mut self.caller), left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_has_few_questions_at_once_and_a_panic_ends_one_of_them() {
+        let pool = Pool::new().expect("threads");
+        let (go_on, waits) = std::sync::mpsc::sync_channel::<()>(0);
+        let waits = Arc::new(Mutex::new(waits));
+        let mut answers = Vec::new();
+        for round in 0..MOST_EACH + 1 {
+            let (reply, answer) = tokio::sync::oneshot::channel();
+            let waits = waits.clone();
+            pool.ask("eve", reply, move |_| {
+                let _ = waits.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                assert_ne!(round, 0, "a mistake");
+                Ok(round)
+            });
+            answers.push(answer);
+        }
+        let refused = answers.pop().map(|answer| answer.blocking_recv());
+        assert!(matches!(refused, Some(Ok(Err(Refused::Unavailable(_))))), "{refused:?}");
+        let (reply, other) = tokio::sync::oneshot::channel();
+        pool.ask("bob", reply, |_| Ok(7));
+        for _ in 0..MOST_EACH {
+            go_on.send(()).expect("somebody waits");
+        }
+        assert_eq!(other.blocking_recv(), Ok(Ok(7)));
+        let mut answers = answers.into_iter();
+        assert!(answers.next().expect("the first").blocking_recv().is_err(), "it panicked");
+        assert!(answers.all(|answer| matches!(answer.blocking_recv(), Ok(Ok(_)))));
+    }
+
+    #[test]
+    fn a_question_whose_client_is_gone_is_not_answered() {
+        let pool = Pool::new().expect("threads");
+        let (reply, answer) = tokio::sync::oneshot::channel::<Result<(), Refused>>();
+        drop(answer);
+        let (told, heard) = channel();
+        pool.ask("eve", reply, move |_| {
+            let _ = told.send(());
+            Ok(())
+        });
+        assert!(heard.recv().is_err(), "the question is dropped unanswered");
+    }
+}
