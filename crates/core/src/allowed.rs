@@ -122,8 +122,23 @@ impl Allowed {
         self.namespaces.as_ref().is_none_or(named)
     }
 
-    /// The first declared value of a gang that the queue does not allow; whether the gang may use the queue at all is
-    /// not asked here. A priority that is only declared is not looked at where the queue does not speak of it.
+    /// These bounds, and those of `other` where these say nothing. Namespaces are each queue's own.
+    pub fn over(&self, other: &Self) -> Self {
+        Self {
+            namespaces: self.namespaces.clone(),
+            max_priority: self.max_priority.or(other.max_priority),
+            non_preemptible: self.non_preemptible,
+            max_cost_of_waiting: self.max_cost_of_waiting.or(other.max_cost_of_waiting),
+            max_grace: self.max_grace.or(other.max_grace),
+            max_min_runtime: self.max_min_runtime.or(other.max_min_runtime),
+            max_provisioning_timeout: self
+                .max_provisioning_timeout
+                .or(other.max_provisioning_timeout),
+        }
+    }
+
+    /// The first declared value of a gang that is above a bound; whether the gang may use the queue at all is not asked
+    /// here.
     pub fn exceeded_by(&self, gang: &GangSpec) -> Option<Excess> {
         let GangSpec { priority, cost_of_waiting, disruption, provisioning, .. } = gang;
         if let Some(allowed) = self.max_priority.filter(|allowed| priority > allowed) {

@@ -15,7 +15,7 @@ use crate::serve::waiting;
 pub(crate) fn refused(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Verdict> {
     let impossible = |why| Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) };
     let world = cycle.scratch.world;
-    if let Some((queue, excess)) = excess(world, gang) {
+    if let Some((queue, excess)) = excess(world, &cycle.policy.unsaid, gang) {
         return Some(impossible(Blocker::NotAllowed { queue, excess }));
     }
     let anywhere = world.queue(gang.queue).spec.allowed.non_preemptible == NonPreemptible::Always;
@@ -27,17 +27,22 @@ pub(crate) fn refused(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Verdict> {
 }
 
 /// The first thing a gang declares that a queue does not allow, and which queue that is.
-fn excess(world: &World, gang: &Gang) -> Option<(QueueIdx, Excess)> {
+fn excess(world: &World, unsaid: &Allowed, gang: &Gang) -> Option<(QueueIdx, Excess)> {
     let allowed = |queue: QueueIdx| -> &Allowed { &world.queue(queue).spec.allowed };
     if !allowed(gang.queue).admits(gang.spec.namespace()) {
         return Some((gang.queue, Excess::Namespace));
     }
-    let mut path = world.queue_path(gang.queue);
-    let found = path.find_map(|queue| Some((queue, allowed(queue).exceeded_by(&gang.spec)?)));
-    let declared = gang.spec.priority;
-    let unbounded = || world.queue_path(gang.queue).all(|of| allowed(of).max_priority.is_none());
-    found.or_else(|| {
-        (gang.spec.priority_is_declared && declared > 0 && unbounded())
-            .then_some((gang.queue, Excess::Priority { declared, allowed: 0 }))
-    })
+    let mut said = Allowed::default();
+    for queue in world.queue_path(gang.queue) {
+        if let Some(excess) = allowed(queue).exceeded_by(&gang.spec) {
+            return Some((queue, excess));
+        }
+        said = said.over(allowed(queue));
+    }
+    // What no queue speaks of. A priority that nothing has checked counts for nothing then.
+    let unchecked = gang.spec.priority_is_declared.then_some(0);
+    let unsaid = Allowed { max_priority: unsaid.max_priority.or(unchecked), ..unsaid.clone() };
+    let all = Allowed { non_preemptible: NonPreemptible::Always, ..said.over(&unsaid) };
+    let excess = all.exceeded_by(&gang.spec)?;
+    Some((gang.queue, excess))
 }
