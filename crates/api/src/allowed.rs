@@ -47,13 +47,13 @@ fn namespaces(value: &Value<'_>) -> Option<Namespaces> {
 fn selector(value: &Value<'_>) -> Option<Term> {
     let fields = value.fields()?;
     let by_label = labels(&fields, "matchLabels").into_iter();
-    let mut term: Term = by_label
-        .map(|(key, value)| Requirement { key, test: Test::In(vec![value]) })
-        .collect();
+    let mut term: Term =
+        by_label.map(|(key, value)| Requirement { key, test: Test::In(vec![value]) }).collect();
     for expression in fields.list("matchExpressions") {
         let Some(requirement) = requirement(&expression) else { continue };
         if matches!(requirement.test, Test::Gt(_) | Test::Lt(_)) {
-            expression.error("namespaces are selected by `In`, `NotIn`, `Exists` and `DoesNotExist`");
+            expression
+                .error("namespaces are selected by `In`, `NotIn`, `Exists` and `DoesNotExist`");
         }
         term.push(requirement);
     }

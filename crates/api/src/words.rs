@@ -167,7 +167,9 @@ fn not_allowed(queue: &str, gang: Option<&GangSpec>, excess: &Excess) -> String 
     match excess {
         Excess::Namespace => {
             let namespace = gang.map_or("its namespace", GangSpec::namespace);
-            format!("queue {queue} is not for gangs of namespace {namespace} (`namespaces` of the queue)")
+            format!(
+                "queue {queue} is not for gangs of namespace {namespace} (`namespaces` of the queue)"
+            )
         }
         Excess::Priority { declared, allowed } => format!(
             "its priority is {declared}, and queue {queue} allows {allowed} at most (`maxPriority` of the queue)"
@@ -183,9 +185,7 @@ fn not_allowed(queue: &str, gang: Option<&GangSpec>, excess: &Excess) -> String 
             let (field, bound) = match field {
                 Bounded::Grace => ("disruption.grace", "maxGrace"),
                 Bounded::MinRuntime => ("disruption.minRuntime", "maxMinRuntime"),
-                Bounded::ProvisioningTimeout => {
-                    ("provisioning.timeout", "maxProvisioningTimeout")
-                }
+                Bounded::ProvisioningTimeout => ("provisioning.timeout", "maxProvisioningTimeout"),
             };
             format!(
                 "its `{field}` is {declared}, and queue {queue} allows {allowed} at most (`{bound}` of the queue)"

@@ -155,11 +155,7 @@ impl Allowed {
         let durations = [
             (Bounded::Grace, disruption.grace, self.max_grace),
             (Bounded::MinRuntime, disruption.min_runtime, self.max_min_runtime),
-            (
-                Bounded::ProvisioningTimeout,
-                provisioning.timeout,
-                self.max_provisioning_timeout,
-            ),
+            (Bounded::ProvisioningTimeout, provisioning.timeout, self.max_provisioning_timeout),
         ];
         durations.into_iter().find_map(|(field, declared, allowed)| {
             let allowed = allowed.filter(|allowed| declared > *allowed)?;

@@ -92,9 +92,10 @@ impl Books {
     }
 
     fn beyond(&self, world: &World, gang: &Gang, of: Of) -> Option<Beyond> {
-        let guaranteed = self.below(None).iter().fold(0, |sum: u64, queue| {
-            sum.saturating_add(self.guaranteed(world, *queue, of))
-        });
+        let guaranteed = self
+            .below(None)
+            .iter()
+            .fold(0, |sum: u64, queue| sum.saturating_add(self.guaranteed(world, *queue, of)));
         if guaranteed == 0 {
             return None;
         }
@@ -207,7 +208,8 @@ fn at_limits(world: &World, pool: &Pool) -> Usage {
     let gpu_milli = sum.gpu_milli.min(largest.gpu_milli.saturating_mul(shared));
     let mut most = Usage { gpu_milli, ..Usage::default() };
     for (resource, amount) in sum.amounts.iter() {
-        most.amounts.set(resource, amount.min(largest.amounts.get(resource).saturating_mul(shared)));
+        most.amounts
+            .set(resource, amount.min(largest.amounts.get(resource).saturating_mul(shared)));
     }
     most
 }

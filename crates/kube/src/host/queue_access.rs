@@ -74,7 +74,8 @@ impl Host {
 
     /// A namespace came, went or was labelled: queues that select namespaces are looked at again.
     pub(super) fn namespaces_changed(&mut self) {
-        let selects = |object: &DynamicObject| !object.data["spec"]["namespaces"]["selector"].is_null();
+        let selects =
+            |object: &DynamicObject| !object.data["spec"]["namespaces"]["selector"].is_null();
         let queues = self.all_of(Interest::Queue);
         if queues.iter().any(|moved| moved.is.as_ref().is_some_and(|object| selects(object))) {
             self.set_queues();

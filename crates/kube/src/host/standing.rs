@@ -38,9 +38,10 @@ impl Host {
         let pods = pods.iter().filter_map(|key| self.mirror.pods.get(*key));
         let written = pods.map(|pod| pod.spec.priority.unwrap_or(0)).min();
         match written.filter(|_| self.templates_of(group).is_none()) {
-            Some(written) => {
-                Priority { value: said.map_or(written, |said| said.min(written)), is_declared: false }
-            }
+            Some(written) => Priority {
+                value: said.map_or(written, |said| said.min(written)),
+                is_declared: false,
+            },
             None => Priority { value: said.or(written).unwrap_or(0), is_declared: true },
         }
     }

@@ -244,7 +244,11 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
         }
         Blocker::BeyondGuarantee { queue: at, resource, held, wants, guaranteed } => {
             let sure = amounts(world, *resource, [*held, *wants, *guaranteed]);
-            format!("non-preemptible in {} {}", queue(world, *at), sure.replace("limit", "guaranteed"))
+            format!(
+                "non-preemptible in {} {}",
+                queue(world, *at),
+                sure.replace("limit", "guaranteed")
+            )
         }
         Blocker::CheaperToWait { start, wait, buy } => {
             format!("waiting until {} costs {wait}, buying {buy}", time(*start))

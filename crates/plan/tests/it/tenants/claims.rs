@@ -19,7 +19,16 @@ fn absurd_cost_of_a_pause_does_not_keep_what_was_lent() {
         plan
         resized wide
         plan
-    "), @"");
+    "), @"
+    admit wide: a1[0-7] a2[0-7]
+    -- 1h
+    order o0 for mine:  by 1h2m after 1 of wide: a2[0-7]
+    resize wide from 2 to 1: a1[0-7]
+    wide runs
+    -- 1h
+    admit mine: a2[0-7]
+    wide runs
+    ");
 }
 
 #[test]

@@ -167,5 +167,10 @@ fn larger_than_what_is_not_guaranteed_it_can_never_start() {
         plan
         queue free firm=always
         plan
-    "), @"");
+    "), @"
+    admit any: a1[0-7] a2[0-7]
+    wide is impossible: non-preemptible in free holds 0gpu, wants 16gpu, guaranteed 0gpu
+    admit wide: a3[0-7] a4[0-7]
+    any runs
+    ");
 }
