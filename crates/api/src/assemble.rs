@@ -160,6 +160,7 @@ fn spec(name: &str, terms: &Terms) -> GangSpec {
         queue: terms.queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.into()),
         user: "".into(),
         priority: terms.priority.unwrap_or_default(),
+        priority_is_declared: false,
         roles: Vec::new(),
         closeness: required.or_else(|| key(&terms.preferred).map(Closeness::Preferred)),
         provisioning: Provisioning::default(),

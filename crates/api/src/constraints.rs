@@ -64,7 +64,8 @@ fn term(value: &Value<'_>) -> Option<Term> {
     Some(expressions?.iter().filter_map(requirement).collect())
 }
 
-fn requirement(value: &Value<'_>) -> Option<Requirement> {
+/// One expression of a selector.
+pub(crate) fn requirement(value: &Value<'_>) -> Option<Requirement> {
     let fields = value.fields()?;
     let key = fields.need("key").and_then(|value| value.text_with(is_key, KEY_RULE));
     let values = fields.texts("values");

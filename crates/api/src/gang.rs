@@ -84,6 +84,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         queue: queue_name.unwrap_or(DEFAULT_QUEUE).into(),
         user: spec.text("user").unwrap_or_default().into(),
         priority: priority(spec),
+        priority_is_declared: false,
         roles,
         closeness,
         provisioning: provisioning(spec),

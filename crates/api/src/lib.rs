@@ -24,6 +24,7 @@ mod opaque;
 mod tree;
 mod value;
 
+mod allowed;
 mod amounts;
 mod constraints;
 mod quota;

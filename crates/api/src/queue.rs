@@ -2,6 +2,7 @@
 
 use muster_core::queue::QueueSpec;
 
+use crate::allowed;
 use crate::fields::Fields;
 use crate::finding::Mark;
 use crate::names::{NAME_RULE, is_name};
@@ -53,6 +54,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredQueue {
     queue.reclaim_within = spec.span("reclaimWithin");
     let evictions = spec.get("evictionsPerHour").and_then(|value| value.count(0..=1_000_000));
     queue.evictions_per_hour = evictions;
+    queue.allowed = allowed::read(spec);
     let parent = parent.filter(|_| parent_name.is_some()).map(|value| value.mark());
     DeclaredQueue { spec: queue, name: metadata.mark, parent, guaranteed, limit, tiers }
 }

@@ -1,7 +1,8 @@
 //! Verdicts and their reasons in words. Every place that shows one shows it through here.
 
 use muster_core::World;
-use muster_core::gang::{Closeness, Gang, members_of};
+use muster_core::allowed::{Bounded, Excess};
+use muster_core::gang::{Closeness, Gang, GangSpec, members_of};
 use muster_core::id::{ClaimId, GangId, ResourceIdx};
 use muster_core::order::{ClaimFailure, ClaimStage, RollbackReason};
 use muster_core::plan::{StopReason, Target};
@@ -42,6 +43,11 @@ pub fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
                 text += &format!("; its deadline is missed by {}", figures::span(late.by));
             }
             text
+        }
+        Verdict::Impossible { blockers }
+            if matches!(blockers.first(), Some(Blocker::NotAllowed { .. })) =>
+        {
+            format!("not allowed: {}", join(world, gang, blockers))
         }
         Verdict::Impossible { blockers } => {
             format!("can never run: {}", join(world, gang, blockers))
@@ -121,6 +127,21 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
                  and this wants {wants} more"
             )
         }
+        Blocker::NotAllowed { queue, excess } => {
+            let name = world.gang(gang).map(|gang| &gang.spec);
+            not_allowed(&world.queue(*queue).spec.name, name, excess)
+        }
+        Blocker::BeyondGuarantee { queue, resource, held, wants, guaranteed } => {
+            let queue = &world.queue(*queue).spec.name;
+            let amount = |amount| amount_of(world, *resource, amount);
+            let (held, sure, wants) = (amount(*held), amount(*guaranteed), amount(*wants));
+            let name = resource_name(world, *resource);
+            format!(
+                "it cannot be preempted, queue {queue} is guaranteed {sure} {name}, of which such gangs hold {held}, \
+                 and this wants {wants} more: it starts when they fit, when it is preemptible, or when the queue says \
+                 `allowNonPreemptible: Always`"
+            )
+        }
         Blocker::CheaperToWait { start, wait, buy } => {
             let start = until(*start);
             format!("waiting {start} costs {wait}, and buying nodes {buy}")
@@ -146,6 +167,38 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         }
         Blocker::NeverEnough { role: r, most, needs, .. } => {
             format!("at most {most} of {needs} x {} could ever run at once{close}", role(*r))
+        }
+    }
+}
+
+/// What a gang declares that a queue does not allow.
+fn not_allowed(queue: &str, gang: Option<&GangSpec>, excess: &Excess) -> String {
+    match excess {
+        Excess::Namespace => {
+            let namespace = gang.map_or("its namespace", GangSpec::namespace);
+            format!(
+                "queue {queue} is not for gangs of namespace {namespace} (`namespaces` of the queue)"
+            )
+        }
+        Excess::Priority { declared, allowed } => format!(
+            "its priority is {declared}, and queue {queue} allows {allowed} at most (`maxPriority` of the queue)"
+        ),
+        Excess::NonPreemptible => format!(
+            "it cannot be preempted, and queue {queue} takes no such gangs (`allowNonPreemptible: Never`)"
+        ),
+        Excess::CostOfWaiting { declared, allowed } => format!(
+            "its `costOfWaiting` is {declared}, and queue {queue} allows {allowed} at most (`maxCostOfWaiting` of the \
+             queue)"
+        ),
+        Excess::Duration { field, declared, allowed } => {
+            let (field, bound) = match field {
+                Bounded::Grace => ("disruption.grace", "maxGrace"),
+                Bounded::MinRuntime => ("disruption.minRuntime", "maxMinRuntime"),
+                Bounded::ProvisioningTimeout => ("provisioning.timeout", "maxProvisioningTimeout"),
+            };
+            format!(
+                "its `{field}` is {declared}, and queue {queue} allows {allowed} at most (`{bound}` of the queue)"
+            )
         }
     }
 }

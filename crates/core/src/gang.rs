@@ -113,6 +113,10 @@ pub struct GangSpec {
     /// Higher goes first.
     #[serde(default)]
     pub priority: i32,
+    /// Whether the priority is the submitter's word alone, which nothing has checked: it counts as far as a queue's
+    /// `maxPriority` says, and not above 0 where no queue says anything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub priority_is_declared: bool,
     /// Its roles, at least one.
     pub roles: Vec<RoleSpec>,
     /// How close together the members must or should be.
@@ -142,6 +146,10 @@ pub struct GangSpec {
 const UNSAID: Span = Span::hours(1);
 
 impl GangSpec {
+    /// The namespace its name begins with; `default` where it has none.
+    pub fn namespace(&self) -> &str {
+        self.name.split_once('/').map_or("default", |(namespace, _)| namespace)
+    }
     /// Whether it never has more members than it starts with.
     pub fn is_rigid(&self) -> bool {
         self.roles.iter().all(|role| role.min == role.max)

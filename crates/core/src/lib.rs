@@ -15,6 +15,7 @@ pub mod device;
 pub mod resource;
 
 pub mod ahead;
+pub mod allowed;
 pub mod baseline;
 pub mod calendar;
 pub mod constraint;

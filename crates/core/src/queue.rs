@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::allowed::{Allowed, Namespaces, NonPreemptible};
 use crate::id::{Id, QueueIdx, ResourceIdx};
 use crate::past::Past;
 use crate::resource::{Amounts, NamedAmounts};
@@ -60,6 +61,9 @@ pub struct QueueSpec {
     /// Whether its gangs that wait, and those below it, go on waiting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
+    /// What its gangs, and those below it, may declare.
+    #[serde(default, skip_serializing_if = "Allowed::is_default")]
+    pub allowed: Allowed,
 }
 
 fn one() -> u32 {
@@ -82,6 +86,7 @@ impl QueueSpec {
             reclaim_within: None,
             evictions_per_hour: None,
             closed: false,
+            allowed: Allowed::default(),
         }
     }
     /// How soon it has back what it lent, at the latest.

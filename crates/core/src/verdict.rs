@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::allowed::Excess;
 use crate::id::{GangId, NodeIdx, OfferingRef, OrderId, PoolIdx, QueueIdx, ResourceIdx};
 use crate::money::Money;
 use crate::time::{Span, Time};
@@ -57,6 +58,27 @@ pub enum Blocker {
         wants: u64,
         /// The limit.
         limit: u64,
+    },
+    /// It declares what the queue, or one above it, does not allow.
+    NotAllowed {
+        /// Which queue.
+        queue: QueueIdx,
+        /// What is too much.
+        excess: Excess,
+    },
+    /// It cannot be preempted, and would hold what other queues can count on.
+    BeyondGuarantee {
+        /// Its queue.
+        queue: QueueIdx,
+        /// Which resource; GPUs when absent.
+        resource: Option<ResourceIdx>,
+        /// Held by gangs of the queue and below it that cannot be preempted either, in base units (thousandths of a
+        /// device for GPUs).
+        held: u64,
+        /// Wanted on top.
+        wants: u64,
+        /// What the queue can count on.
+        guaranteed: u64,
     },
     /// Nodes could be bought, but what the delay costs is less than what they cost.
     CheaperToWait {

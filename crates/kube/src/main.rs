@@ -52,6 +52,10 @@ struct Args {
     /// Room that a ProvisioningRequest asked for is kept for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     booking_seconds: u32,
+    /// Believe the annotation muster.sh/user: an admission policy stamps it with the user that creates an object, and
+    /// keeps others from writing it. Without this a gang counts for its namespace in `userLimit`
+    #[arg(long)]
+    trust_user_annotation: bool,
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
@@ -125,7 +129,7 @@ async fn serve(args: Args) -> Result<(), Failed> {
 fn config(args: &Args) -> Result<Config, Failed> {
     let order: Result<QueueOrder, String> = args.policy.parse();
     let order = order.map_err(|error| Failed::Policy(args.policy.clone(), error))?;
-    let mut policy = Policy { order, ..Policy::default() };
+    let mut policy = Policy { order, ..Config::policy() };
     args.set.iter().try_for_each(|setting| policy.set(setting)).map_err(Failed::Setting)?;
     let identity = args.identity.clone().unwrap_or_else(lease::identity);
     let mut terms = lease::Terms::new(&args.namespace, identity);
@@ -141,5 +145,6 @@ fn config(args: &Args) -> Result<Config, Failed> {
         bind_patience: Span::secs(u64::from(args.bind_seconds)),
         hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
         booking: Span::secs(u64::from(args.booking_seconds)),
+        trust_users: args.trust_user_annotation,
     })
 }

@@ -17,6 +17,7 @@ use crate::cycle::{Cycle, earliest};
 use crate::guard::latest_start;
 use crate::make_way::{Offer, Right, loss};
 use crate::provision::{Blockers, Quote, quote};
+use crate::share::within_guarantee;
 
 /// What a gang that does not fit should do.
 pub(crate) enum Choice {
@@ -127,10 +128,16 @@ fn way(now: Time, way: Way, start: Time, cost: Money) -> Figure {
 }
 
 /// The cheapest of those that are in time; if none is, the cheapest of all, and where something was lent the
-/// soonest.
+/// soonest. What others gave up of a guarantee that is not theirs was lent too, whatever they say a pause costs them.
 fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[Figure], offer: Option<&Offer>) -> usize {
     let deadline = latest_start(gang);
-    let lent = offer.is_some_and(|offer| offer.rights.contains(&Right::Lent));
+    let world = cycle.scratch.world;
+    let foreign = |gang: &GangId, own| world.gang(*gang).is_some_and(|other| other.queue != own);
+    let shrinks = |offer: &Offer| offer.ways.iter().any(|way| foreign(&way.gang, gang.queue));
+    let sure = within_guarantee(&cycle.scratch, gang.queue, &gang.wants);
+    let lent = offer.is_some_and(|offer| {
+        offer.rights.contains(&Right::Lent) || (sure && offer.rights.is_empty() && shrinks(offer))
+    });
     let lender = &cycle.scratch.world.queue(gang.queue).spec;
     let back_by = lent.then(|| gang.submitted + lender.reclaims_within());
     let late = |way: &Figure| {

@@ -17,6 +17,7 @@ use muster_core::verdict::{Blocker, Late, Verdict};
 use crate::backfill::Holes;
 use crate::grow::grow;
 use crate::guard::Guard;
+use crate::lendable::NonPreemptibleUse;
 use crate::make_way::{Leaving, MayLook, Prey, Searches, owed};
 use crate::order::{Turn, Turns, View, repairs};
 use crate::outlook::{expected_starts, late_by};
@@ -29,7 +30,7 @@ use crate::scratch::Scratch;
 use crate::serve::{Looked, serve_one, waiting};
 use crate::sooner::{exchange, hand_over, start_sooner};
 use crate::why::helps;
-use crate::{settle, supply};
+use crate::{allowed, settle, supply};
 
 /// What one cycle works with.
 pub(crate) struct Cycle<'w> {
@@ -78,6 +79,8 @@ pub(crate) struct Cycle<'w> {
     pub(crate) gpu_hour: Option<Money>,
     /// Gangs that buy and were told how long they would wait instead.
     pub(crate) told_waits: u32,
+    /// What gangs hold that cannot be preempted, once it was asked for.
+    pub(crate) non_preemptible: NonPreemptibleUse,
 }
 
 /// A queue, or one user in it, for which a gang ahead waits for room under a limit.
@@ -267,11 +270,16 @@ fn serve_all<'w>(cycle: &mut Cycle<'w>, plan: &mut Plan) -> (Vec<(GangId, Verdic
         cycle.searches.next_turn();
         let gang = world.gang(turn.id).expect("it waits");
         // Who stands behind another under a limit is not first: nobody knows when it will be.
-        let may_start = cycle.barred_by(gang).is_none() && cycle.closed_to(gang).is_none();
+        let may_start = cycle.barred_by(gang).is_none()
+            && cycle.closed_to(gang).is_none()
+            && allowed::refused(cycle, gang).is_none();
         let entitled = entitled && may_start;
         let mut verdict = serve_one(cycle, turn.id, gang, &mut holes, plan);
         match &mut verdict {
-            Verdict::Admitted | Verdict::Provisioning { .. } => turns.given(world, gang.queue),
+            Verdict::Admitted | Verdict::Provisioning { .. } => {
+                turns.given(world, gang.queue);
+                cycle.non_preemptible.start(gang);
+            }
             Verdict::Waiting { start, .. } if entitled => {
                 let first = holes.is_empty() && owed.is_empty();
                 if cycle.policy.explain {
@@ -379,6 +387,7 @@ impl<'w> Cycle<'w> {
             was_cut: Cell::new(false),
             gpu_hour: None,
             told_waits: 0,
+            non_preemptible: NonPreemptibleUse::default(),
         }
     }
 

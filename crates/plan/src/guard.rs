@@ -17,6 +17,8 @@ const LEAST: Span = Span::hours(1);
 const LEAD: f64 = 1.0;
 /// However large a gang is, it waits for this part of the bound.
 const FLOOR: f64 = 0.1;
+/// What is said to take longer counts as so long: one absurd duration must not make everybody due at once.
+const LONGEST: Span = Span::hours(24 * 7);
 
 /// What decides when gangs are due, in one cycle.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +39,8 @@ impl<'w> Guard<'w> {
             total: world.total(),
             now,
             bound,
-            lead: LEAD * world.longest_said().as_secs_f64(),
-            drained_after: last.since(now),
+            lead: LEAD * world.longest_said().min(LONGEST).as_secs_f64(),
+            drained_after: last.since(now).min(LONGEST),
         }
     }
 
@@ -48,8 +50,9 @@ impl<'w> Guard<'w> {
         let patience = (self.bound - early).max(FLOOR * self.bound);
         let due = gang.submitted + Span::from_secs_f64(patience);
         match latest_start(gang).filter(|latest| *latest >= self.now) {
-            // A promise made then is kept in time, whatever is running.
-            Some(latest) => due.min(latest - self.drained_after),
+            // A promise made then is kept in time, whatever is running. Nobody is due before it was there: a near
+            // deadline does not go before those that have waited for their turn.
+            Some(latest) => due.min((latest - self.drained_after).max(gang.submitted)),
             // A deadline that is lost already puts nobody else off.
             None => due,
         }

@@ -13,7 +13,9 @@ pub mod predict;
 
 mod cycle;
 
+mod allowed;
 mod guard;
+mod lendable;
 mod order;
 mod repair;
 mod serve;

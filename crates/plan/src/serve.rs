@@ -15,7 +15,7 @@ use crate::oversize::is_wasteful;
 use crate::place::Misfit;
 use crate::policy::Behind;
 use crate::provision::{Blockers, may_order, provision, provision_new};
-use crate::{explain, quota};
+use crate::{allowed, explain, quota};
 
 /// Starts one gang in the cheapest way there is, or says why it waits.
 pub(crate) fn serve_one<'w>(
@@ -27,6 +27,9 @@ pub(crate) fn serve_one<'w>(
 ) -> Verdict {
     if let Some(queue) = cycle.closed_to(gang) {
         return waiting([Blocker::QueueClosed { queue }]);
+    }
+    if let Some(refused) = allowed::refused(cycle, gang) {
+        return refused;
     }
     if let Some(ahead) = cycle.barred_by(gang) {
         // Who can never run is told so wherever it stands.

@@ -65,6 +65,7 @@ pub fn gang(name: &str, count: u32, gpus: u16) -> GangSpec {
         queue: "default".into(),
         user: "".into(),
         priority: 0,
+        priority_is_declared: false,
         roles: vec![role("worker", count, gpus)],
         closeness: None,
         provisioning: Provisioning::default(),

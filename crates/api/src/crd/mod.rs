@@ -55,7 +55,7 @@ pub use pool::{Limits, Pool, PoolMode, PoolSpec};
 pub use pool_status::{OfferingStatus, PoolStatus, Target};
 pub use proactive::{Buffer, Consolidate, Forecast, Patience, Schedule, Spare, Warm};
 pub use provider::{Autoscaler, Karpenter, NodeClassRef, Nothing, Provider};
-pub use queue::{Queue, QueueSpec, QueueStatus};
+pub use queue::{LabelSelector, Namespaces, NonPreemptible, Queue, QueueSpec, QueueStatus};
 pub use role::{GpuWish, PodTemplate, Role, Run};
 pub use simulated::{Boot, Failures, Fault, InService, ScriptedFault, Simulated, StockOut};
 pub use stamp::Stamp;

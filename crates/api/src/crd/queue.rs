@@ -1,14 +1,17 @@
 //! `kind: Queue`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Amount, Amounts, Column, Condition, Duration, DurationAboveZero, Name, Resource, Text,
+    Amount, Amounts, Column, Condition, Duration, DurationAboveZero, Expression, Label, LabelValue,
+    Name, Resource, Text,
 };
 
 /// A tenant's place in a tree of shares.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
     /// What its gangs may have.
     pub spec: QueueSpec,
@@ -32,7 +35,7 @@ impl Resource for Queue {
 }
 
 /// What a queue's gangs may have.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueSpec {
     /// The queue above it; it stands at the top when nothing is said.
@@ -71,6 +74,69 @@ pub struct QueueSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub evictions_per_hour: Option<i32>,
+    /// The namespaces whose gangs may use it. When nothing is said, on Kubernetes that of its own name, and every one for
+    /// the queue `default`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Namespaces>,
+    /// The highest priority of its gangs and those below. When nothing is said, priorities count that the API server has
+    /// written on pods, and declared ones up to 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_priority: Option<i32>,
+    /// Whether gangs that cannot be preempted may start in it.
+    #[serde(default)]
+    pub allow_non_preemptible: NonPreemptible,
+    /// The highest `costOfWaiting` of its gangs and those below; any when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub max_cost_of_waiting: Option<f64>,
+    /// The longest `disruption.grace` of its gangs and those below; one hour on Kubernetes when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_grace: Option<Duration>,
+    /// The longest `disruption.minRuntime` of its gangs and those below; one day on Kubernetes when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_min_runtime: Option<Duration>,
+    /// The longest `provisioning.timeout` of its gangs and those below; one day on Kubernetes when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_provisioning_timeout: Option<DurationAboveZero>,
+}
+
+/// Namespaces by name, by label, or both: one that either names may use the queue.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Namespaces {
+    /// By name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "set"))]
+    pub names: Vec<Label>,
+    /// By their labels. An empty selector matches every namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<LabelSelector>,
+}
+
+/// Labels, all of which must be as written.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// Labels and their values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 20))]
+    pub match_labels: BTreeMap<String, LabelValue>,
+    /// Expressions over labels: `In`, `NotIn`, `Exists`, `DoesNotExist`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
+    pub match_expressions: Vec<Expression>,
+}
+
+/// Whether gangs that cannot be preempted may start in a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub enum NonPreemptible {
+    /// They never start.
+    Never,
+    /// They start within what the queue is guaranteed, or on what no queue is guaranteed: what was lent can always be
+    /// reclaimed.
+    #[default]
+    WithinGuarantee,
+    /// They start wherever there is room.
+    Always,
 }
 
 /// What a queue's gangs have.

@@ -19,6 +19,7 @@ use super::groups::Group;
 use super::joined::group_of;
 use super::makes::INDEX;
 use super::objects::read;
+use super::standing::Priority;
 use super::ties::{Tied, nowhere};
 use crate::intake::{Gathered, Interest, Origin};
 use crate::objects::Pod;
@@ -40,7 +41,7 @@ pub(super) struct Part {
 /// What groups say that is not of their members.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    pub(super) priority: i32,
+    pub(super) priority: Priority,
     /// Whether nobody is to be stopped for it.
     pub(super) gentle: bool,
     /// What they ask for that Muster does not do, and can be done without.
@@ -116,9 +117,9 @@ impl Host {
             assembled.spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
             waits.get_or_insert(why);
         }
-        if assembled.spec.priority == 0 {
-            assembled.spec.priority = said.priority;
-        }
+        assembled.spec.priority = said.priority.value;
+        assembled.spec.priority_is_declared = said.priority.is_declared;
+        assembled.spec.user = self.user_of(&group.origin, parts.first().map(|part| &*part.pod));
         assembled.spec.disruption.gentle |= said.gentle;
         let (mut roles, mut ranks) = (BTreeMap::new(), BTreeMap::new());
         for (role, members) in assembled.roles.iter().enumerate() {
@@ -136,7 +137,8 @@ impl Host {
             roles.extend(role.map(|role| (part.key, role as u16)));
         }
         let Assembled { spec, absent, wanted, .. } = assembled;
-        let unheard = said.unheard;
+        let mut unheard = said.unheard;
+        unheard.extend(self.unheard_user(group, &spec.user));
         Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, wanted, unheard })
     }
 
@@ -152,8 +154,11 @@ impl Host {
         let name = group.origin.gang_name();
         let gpus = &self.config.gpus;
         let assembled = assemble(&name, &terms, &members, templates.as_deref(), gpus);
-        let (priority, gentle) = (self.priority(&pods, &terms), self.is_gentle(&pods, &terms));
-        let said = Said { priority, gentle, unheard: terms.unheard, groups: Vec::new() };
+        let gentle = self.is_gentle(&pods, &terms);
+        let priority = self.priority(group, &pods, &terms);
+        let mut unheard = terms.unheard.clone();
+        unheard.extend(self.unheard_priority(&terms, priority));
+        let said = Said { priority, gentle, unheard, groups: Vec::new() };
         Ok((assembled.map_err(|why| why.to_string())?, said))
     }
 
@@ -329,7 +334,6 @@ impl Host {
         let gentle = said.disruption.gentle || spec.disruption.gentle;
         spec.disruption = Disruption { grace, gentle, ..said.disruption };
         spec.scaling = said.scaling;
-        spec.user = said.user;
         let is_made_here = self.templates_of(group).is_some();
         for (role, wanted) in spec.roles.iter_mut().zip(wanted) {
             let most = said.roles.iter().find(|one| one.name == role.name).map(|one| one.max);
@@ -353,21 +357,6 @@ impl Host {
         }
     }
 
-    /// A gang's priority: what its group says, or what the API server has written on its pods.
-    pub(super) fn priority(&self, pods: &[&Key], terms: &Terms) -> i32 {
-        let of_pods = || {
-            let pods = pods.iter().filter_map(|key| self.mirror.pods.get(key));
-            pods.filter_map(|pod| pod.spec.priority).max()
-        };
-        self.priority_of(terms).or_else(of_pods).unwrap_or(0)
-    }
-
-    /// The priority that terms set, by number or by name.
-    pub(super) fn priority_of(&self, terms: &Terms) -> Option<i32> {
-        let by_name = || i32::try_from(self.class_of(terms)?.data.get("value")?.as_i64()?).ok();
-        terms.priority.or_else(by_name)
-    }
-
     /// Whether nobody is to be stopped for a gang's priority: its group says so, or the class that its group names, or one of
     /// its pods, on which the API server writes what their own class says.
     pub(super) fn is_gentle(&self, pods: &[&Key], terms: &Terms) -> bool {
@@ -379,7 +368,7 @@ impl Host {
     }
 
     /// The priority class that terms name, if it is there.
-    fn class_of(&self, terms: &Terms) -> Option<&DynamicObject> {
+    pub(super) fn class_of(&self, terms: &Terms) -> Option<&DynamicObject> {
         let shelf = self.mirror.others.get(&self.sources.of(Interest::PriorityClass)?)?;
         shelf.get(terms.priority_class.as_deref()?).map(|class| &**class)
     }

@@ -159,9 +159,11 @@ impl Host {
             if let Some(why) = unheard(&terms) {
                 return Err(prefixed(why));
             }
-            priorities.push(self.priority(&keys, &terms));
+            let priority = self.priority(group, &keys, &terms);
+            priorities.push(priority);
+            let unheard = self.unheard_priority(&terms, priority);
             said.gentle |= self.is_gentle(&keys, &terms);
-            for words in &terms.unheard {
+            for words in terms.unheard.iter().chain(&unheard) {
                 if !said.unheard.contains(words) {
                     said.unheard.push(words.clone());
                 }
@@ -181,13 +183,19 @@ impl Host {
             })
             .collect();
         let united = unite(&group.origin.gang_name(), &sides, &self.config.gpus);
-        let (mut united, of) = united.map_err(|why| why.to_string())?;
+        let (united, of) = united.map_err(|why| why.to_string())?;
         if !runs {
             all_exist(&united, &of, &sides)?;
         }
         said.groups = of.into_iter().map(|side| groups[places[side]].clone()).collect();
-        united.spec.priority = priorities.into_iter().max().unwrap_or_default();
-        Ok((united, said))
+        // They start together, and one that is important does not make the others so.
+        said.priority = priorities.iter().copied().min().unwrap_or_default();
+        said.priority.is_declared = priorities.iter().any(|priority| priority.is_declared);
+        let namespaces = groups.iter().map(|of| &*of.namespace);
+        match self.keeps_out(&united.spec.queue, namespaces).filter(|_| !runs) {
+            Some(why) => Err(why),
+            None => Ok((united, said)),
+        }
     }
 
     /// Whether a group without pods here says that it starts together with these, by its object; or why it does not.

@@ -115,7 +115,11 @@ impl Host {
                 self.see_own_template(moved);
                 self.see_template();
             }
-            Interest::Namespace | Interest::StorageClass => self.ties.stir(),
+            Interest::Namespace => {
+                self.ties.stir();
+                self.namespaces_changed();
+            }
+            Interest::StorageClass => self.ties.stir(),
             Interest::Volume => self.see_volume(moved),
             Interest::CsiNode => self.see_attach_limits(moved),
             Interest::VolumeClaim => {

@@ -17,7 +17,7 @@ use crate::shelf::Moved;
 /// Above all of Volcano's queues stands this one; here nobody does.
 const ROOT: &str = "root";
 /// This one is there whether or not anybody declares it.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 
 impl Host {
     /// Takes in a change of a queue.
@@ -95,7 +95,8 @@ impl Host {
     pub(super) fn reopen_queue(&mut self, name: &Arc<str>) -> bool {
         let is_open = |queue: &Queue| queue.spec.name == *name && !queue.gone;
         let is_open = self.world.queues().iter().any(|(_, queue)| is_open(queue));
-        !is_open && self.happened(&Event::QueueSet(QueueSpec::open(name)))
+        let opened = Event::QueueSet(self.with_namespaces(QueueSpec::open(name)));
+        !is_open && self.happened(&opened)
     }
 
     /// Whether the World knows a queue as it is: how it stands is written on it, and seen again.
@@ -107,13 +108,15 @@ impl Host {
     fn queue_named(&self, name: &str) -> Result<Option<QueueSpec>, String> {
         let object = |interest: Interest| self.object_named(interest, name);
         if let Some(own) = object(Interest::Queue) {
-            let queues = read("Queue", own)?.queues;
-            return Ok(queues.into_iter().find(|queue| *queue.name == *own.name_any()));
+            let mut queues = read("Queue", own)?.queues.into_iter();
+            let queue = queues.find(|queue| *queue.name == *own.name_any());
+            return Ok(queue.map(|queue| self.with_namespaces(queue)));
         }
         let foreign = (0..dialects::QUEUES.len()).map(Interest::ForeignQueue).find_map(object);
         let Some(foreign) = foreign else { return Ok(None) };
         let terms = dialects::queue(&foreign.data, &self.config.gpus);
-        Ok(foreign_queue(name, &terms.map_err(|why| why.join("; "))?))
+        let queue = foreign_queue(name, &terms.map_err(|why| why.join("; "))?);
+        Ok(queue.map(|queue| self.with_foreign_namespaces(queue, foreign)))
     }
 }
 

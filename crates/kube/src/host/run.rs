@@ -13,6 +13,7 @@ use muster_plan::Policy;
 use tokio::sync::{Notify, mpsc};
 
 use super::Host;
+use super::queue_access::unsaid;
 use crate::discover::{Heard, Wanted, served};
 use crate::hands::{Hands, Pauses};
 use crate::intake::{self, Interest};
@@ -56,6 +57,8 @@ pub struct Config {
     pub hand_over_patience: Span,
     /// How long room that a ProvisioningRequest asked for is kept for its pods.
     pub booking: Span,
+    /// Whether an admission policy stamps `muster.sh/user` on what is created, so that it can be believed.
+    pub trust_users: bool,
 }
 
 impl Default for Config {
@@ -63,18 +66,24 @@ impl Default for Config {
         Self {
             scheduler_names: vec!["muster".to_owned()],
             gpus: GpuNames::default(),
-            policy: Policy::default(),
+            policy: Self::policy(),
             namespace: "muster-system".to_owned(),
             lease: None,
             volume_patience: VOLUME_PATIENCE,
             bind_patience: BIND_PATIENCE,
             hand_over_patience: HAND_OVER_PATIENCE,
             booking: BOOKING,
+            trust_users: false,
         }
     }
 }
 
 impl Config {
+    /// How the planner decides among tenants that do not trust each other, as a default.
+    pub fn policy() -> Policy {
+        Policy { unsaid: unsaid(), ..Policy::default() }
+    }
+
     /// Whether a pod is Muster's: to bind, or to be let go by it to another scheduler.
     pub fn serves(&self, pod: &Pod) -> bool {
         self.binds(pod) || pod.has_gate() || pod.seat().is_some()

@@ -13,6 +13,7 @@ use muster_api::crd::{GangPhase, Members, Stamp};
 use muster_api::dialects::{self, GroupRef, State, StatusPatch};
 use muster_api::words;
 use muster_core::World;
+use muster_core::allowed::Excess;
 use muster_core::event::Refusal;
 use muster_core::gang::{Phase, members_of};
 use muster_core::id::GangId;
@@ -283,7 +284,15 @@ impl Host {
             Verdict::Waiting { blockers, .. } => {
                 (GangPhase::Waiting, reason(&self.world, blockers), 0, needs)
             }
-            Verdict::Impossible { .. } => (GangPhase::Impossible, "Impossible", 0, needs),
+            Verdict::Impossible { blockers } => {
+                let reason = match blockers.first() {
+                    Some(Blocker::NotAllowed { .. } | Blocker::BeyondGuarantee { .. }) => {
+                        reason(&self.world, blockers)
+                    }
+                    _ => "Impossible",
+                };
+                (GangPhase::Impossible, reason, 0, needs)
+            }
         };
         let position = match verdict {
             Verdict::Waiting { position, .. } => Some(*position),
@@ -562,6 +571,13 @@ fn reason(world: &World, blockers: &[Blocker]) -> &'static str {
         Some(Blocker::Behind(_) | Blocker::NotConsidered | Blocker::SearchSpent) => "Behind",
         Some(Blocker::QueueLimit { .. }) => "QueueLimit",
         Some(Blocker::UserLimit { .. }) => "UserLimit",
+        Some(Blocker::NotAllowed { excess: Excess::Namespace, .. }) => "NamespaceNotAllowed",
+        Some(Blocker::NotAllowed { excess: Excess::Priority { .. }, .. }) => "PriorityNotAllowed",
+        Some(Blocker::NotAllowed { excess: Excess::NonPreemptible, .. }) => {
+            "NonPreemptibleNotAllowed"
+        }
+        Some(Blocker::NotAllowed { .. }) => "NotAllowed",
+        Some(Blocker::BeyondGuarantee { .. }) => "BeyondGuarantee",
         Some(Blocker::PoolsFull { .. }) => "PoolsFull",
         Some(Blocker::ProvisioningOff) => "NoRoom",
         Some(Blocker::CheaperToWait { .. }) => "CheaperToWait",

@@ -14,7 +14,7 @@ use crate::leftovers::{done, remove_jobs, until_none_are_left};
 use crate::observer::Observed;
 use crate::proxy::Proxy;
 use crate::stage;
-use crate::words::{POOL, gang, job};
+use crate::words::{POOL, PRIORITIES, gang, job};
 
 /// How often a controller is ended in one test, so that it is 200 times in all of them together; and as often as
 /// `MUSTER_KILLS` says in each of them where it is set.
@@ -89,6 +89,7 @@ async fn submit_rival(cluster: &Cluster, name: &str, chance: &mut Chance) {
 async fn rivals_for_too_few_nodes_never_have_the_same_seat_however_often_it_is_killed() {
     let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
     let Some(cluster) = stage::with_nodes(TOO_FEW, setup).await else { return };
+    cluster.apply(PRIORITIES).await.expect("a queue");
     let kind = GroupVersionKind::gvk("muster.sh", "v1alpha1", "Gang");
     let kind = ApiResource::from_gvk(&kind);
     let client = cluster.client(Role::Admin).await;

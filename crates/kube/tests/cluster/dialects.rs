@@ -54,7 +54,7 @@ fn was_scheduled(status: &Value) -> bool {
 const KAI_QUEUES: &str = "
 apiVersion: scheduling.run.ai/v2
 kind: Queue
-metadata: {name: team-a}
+metadata: {name: team-a, annotations: {muster.sh/namespaces: default}}
 spec:
   parentQueue: department
   resources: {gpu: {quota: 8, overQuotaWeight: 1, limit: -1}, cpu: {quota: -1, overQuotaWeight: 1, limit: -1}, memory: {quota: -1, overQuotaWeight: 1, limit: -1}}

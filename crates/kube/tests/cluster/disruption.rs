@@ -21,17 +21,17 @@ const QUEUES: &str = "
 apiVersion: muster.sh/v1alpha1
 kind: Queue
 metadata: {name: lender}
-spec: {guaranteed: {nvidia.com/gpu: 16}}
+spec: {guaranteed: {nvidia.com/gpu: 16}, namespaces: {names: [default]}}
 ---
 apiVersion: muster.sh/v1alpha1
 kind: Queue
 metadata: {name: borrower}
-spec: {}
+spec: {namespaces: {names: [default]}}
 ---
 apiVersion: muster.sh/v1alpha1
 kind: Queue
 metadata: {name: turns}
-spec: {timeSlice: 3s}
+spec: {timeSlice: 3s, namespaces: {names: [default]}}
 ";
 
 /// A Job whose pods have so many seconds to end, with more in their spec.

@@ -12,7 +12,7 @@ use crate::controller::Controller;
 use crate::gates::{node_of, planned, pods_of, until_bound};
 use crate::refusal::{allow, refuse};
 use crate::stage::{gang_status, leaving, let_end, small_cluster, still, until_event, until_told};
-use crate::words::{gang, node, still_node};
+use crate::words::{PRIORITIES, gang, node, still_node};
 
 /// A gang of so many to so many workers with so many GPUs each.
 fn elastic(name: &str, (min, max): (u32, u32), gpus: u32, more: &str) -> String {
@@ -38,6 +38,7 @@ async fn indexes(cluster: &Cluster, gang: &str) -> Vec<u32> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_starts_with_what_fits_grows_and_gives_back_but_never_below_its_least() {
     let Some(cluster) = small_cluster(1).await else { return };
+    cluster.apply(PRIORITIES).await.expect("a queue");
     let _controller = Controller::start(&cluster, &["--no-lease"]);
     cluster.apply(&elastic("train", (2, 4), 4, "")).await.expect("a gang");
     until_bound(&cluster, "train", 2).await;
@@ -120,6 +121,7 @@ async fn a_controller_killed_while_a_gang_grows_finishes_it_and_puts_nobody_on_t
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_while_a_gang_shrinks_finishes_it() {
     let Some(cluster) = still(4, Setup::bare()).await else { return };
+    cluster.apply(PRIORITIES).await.expect("a queue");
     let controller = Controller::start(&cluster, &["--no-lease"]);
     let train = elastic("train", (2, 4), 8, "disruption: {grace: 40s}");
     cluster.apply(&train).await.expect("a gang");

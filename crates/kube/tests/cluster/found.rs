@@ -43,7 +43,7 @@ const QUEUE: &str = "
 apiVersion: muster.sh/v1alpha1
 kind: Queue
 metadata: {name: team}
-spec: {}
+spec: {namespaces: {names: [default]}}
 ";
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,7 +18,7 @@ const VOLCANO: [&str; 5] =
 const QUEUES: &str = "
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
-metadata: {name: small}
+metadata: {name: small, annotations: {muster.sh/namespaces: default}}
 spec: {weight: 1, parent: team, capability: {nvidia.com/gpu: 8}}
 ---
 apiVersion: scheduling.volcano.sh/v1beta1

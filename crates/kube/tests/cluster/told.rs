@@ -61,7 +61,7 @@ const QUEUE: &str = "
 apiVersion: muster.sh/v1alpha1
 kind: Queue
 metadata: {name: small}
-spec: {limit: {nvidia.com/gpu: 8}}
+spec: {limit: {nvidia.com/gpu: 8}, namespaces: {names: [default]}}
 ";
 
 fn in_queue(gang: &str, at: u32, of: u32, queue: &str) -> String {

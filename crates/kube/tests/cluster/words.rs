@@ -19,6 +19,14 @@ spec:
   idleAfter: 10s
 ";
 
+/// The queue of everybody takes the word of Gangs for their priority.
+pub(crate) const PRIORITIES: &str = "
+apiVersion: muster.sh/v1alpha1
+kind: Queue
+metadata: {name: default}
+spec: {maxPriority: 1000}
+";
+
 /// Pods that may stop others.
 pub(crate) const HIGH: &str = "
 apiVersion: scheduling.k8s.io/v1

@@ -17,6 +17,7 @@ mod wfp;
 use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::id::OfferingRef;
+use muster_core::queue::Allowed;
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -220,6 +221,10 @@ pub struct Policy {
     pub cool_off: Span,
     /// Placements tried in one cycle before the rest of the queue is put off to the next.
     pub trials: u32,
+    /// What gangs may declare where neither their queue nor one above it says: on a host whose tenants do not trust each
+    /// other no duration is without a bound.
+    #[serde(default)]
+    pub unsaid: Allowed,
     /// Say of every gang where it stands. Whoever only wants to know who starts saves the time.
     pub explain: bool,
 }
@@ -241,6 +246,7 @@ impl Default for Policy {
             settle_in: Span::mins(5),
             cool_off: Span::mins(30),
             trials: 100_000,
+            unsaid: Allowed::default(),
             explain: true,
         }
     }

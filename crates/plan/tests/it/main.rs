@@ -15,6 +15,7 @@ mod reclaim;
 mod repair;
 mod rotation;
 mod surplus;
+mod tenants;
 mod ways;
 
 mod constraints;

@@ -63,8 +63,8 @@ fn within_its_guarantee_a_queue_goes_before_all_others() {
     assert_snapshot!(check("
         policy fair
         node a[1..4] gpus=8
-        queue rich weight=9
-        queue sure sure=16
+        queue rich weight=9 firm=always
+        queue sure sure=16 firm=always
         gang s1 1x8gpu queue=sure
         plan
         gang r[1..4] 1x8gpu queue=rich
@@ -88,8 +88,8 @@ fn a_tenant_that_comes_back_gets_its_guarantee_as_others_end() {
     assert_snapshot!(check("
         policy muster
         node a[1..4] gpus=8
-        queue lender sure=16
-        queue borrower
+        queue lender sure=16 firm=always
+        queue borrower firm=always
         gang b[1..8] 1x8gpu queue=borrower for=1h
         plan
         gang l[1..3] 1x8gpu queue=lender for=1h

@@ -65,6 +65,7 @@ impl BadInput {
                 queue: queue.into(),
                 user: "".into(),
                 priority: 0,
+                priority_is_declared: false,
                 roles,
                 closeness,
                 provisioning: Provisioning::default(),

@@ -296,6 +296,7 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
         queue: "default".into(),
         user: ["ann", "bob", ""][rng.random_range(0..3)].into(),
         priority: [0, 0, 0, 10, 100][rng.random_range(0..5)],
+        priority_is_declared: false,
         roles,
         closeness,
         provisioning: Provisioning {

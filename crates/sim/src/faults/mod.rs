@@ -7,6 +7,7 @@ mod ahead;
 mod bad_input;
 mod disruption;
 mod draw;
+mod isolation;
 mod kinds;
 mod sabotage;
 mod tenants;
@@ -50,6 +51,15 @@ pub struct Verified {
     pub disruptions: Disruptions,
 }
 
+impl Verified {
+    /// Of a seed of which only its tenants were looked at.
+    fn of_tenants(seed: u64, violations: Vec<Violation>) -> Self {
+        let (steps, jobs, nodes, rollbacks, restarts) = (0, 0, 0, 0, 0);
+        let disruptions = Disruptions::default();
+        Self { seed, violations, steps, jobs, nodes, rollbacks, restarts, disruptions }
+    }
+}
+
 /// How long everybody has after the faults stop. Far more than any scenario's work.
 const PATIENCE: Span = Span::hours(24 * 60);
 
@@ -65,6 +75,9 @@ pub fn run_seed_under(
     sabotage: Option<Sabotage>,
     watcher: Option<Watcher>,
 ) -> Verified {
+    if sabotage == Some(Sabotage::Against(Promise::Isolation)) {
+        return Verified::of_tenants(seed, isolation::run(seed, sabotage));
+    }
     let Drawn { setup, faults, storm_ends, hopeless } = draw(seed);
     let jobs = setup.jobs.len();
     let mut policy = Policy { order, ..Policy::default() };
@@ -106,6 +119,9 @@ pub fn run_seed_under(
     let mut violations = sim.violations().to_vec();
     if violations.is_empty() {
         violations.extend(left_behind(&sim, &hopeless));
+    }
+    if sabotage.is_none() && violations.is_empty() {
+        violations.extend(isolation::run(seed, None));
     }
     let outcomes = sim.accounts().outcomes();
     Verified {

@@ -3,7 +3,7 @@
 use muster_core::gang::{Disruption, GangSpec, Phase};
 use muster_core::order::{OrderSpec, RollbackReason};
 use muster_core::plan::Action;
-use muster_core::queue::QueueSpec;
+use muster_core::queue::{Allowed, NonPreemptible, QueueSpec};
 use muster_core::time::{Span, Time};
 use muster_testkit::promises::Promise;
 
@@ -58,7 +58,11 @@ impl Sim {
 
     /// What the World is told of a queue.
     pub(super) fn told_of_queue(&self, queue: QueueSpec) -> QueueSpec {
-        if self.is_planted(Sabotage::NoBudget) {
+        if self.sabotages(Promise::Isolation) {
+            let allowed =
+                Allowed { non_preemptible: NonPreemptible::Always, ..Allowed::default() };
+            QueueSpec { allowed, ..queue }
+        } else if self.is_planted(Sabotage::NoBudget) {
             QueueSpec { evictions_per_hour: None, ..queue }
         } else {
             queue

@@ -27,6 +27,7 @@ pub(super) fn gang(
         queue,
         user,
         priority: 0,
+        priority_is_declared: false,
         roles,
         closeness: None,
         provisioning: Provisioning::default(),

@@ -109,6 +109,7 @@ impl<'a> Draw<'a> {
             queue: pick(&spec.queues, &mut self.queue).clone(),
             user: self.nobody.clone(),
             priority: *pick(&spec.priorities, &mut self.priority),
+            priority_is_declared: false,
             roles: vec![role],
             closeness,
             provisioning: Provisioning::default(),

@@ -113,6 +113,11 @@ fn an_intake_that_stops_at_bad_input_is_noticed() {
 }
 
 #[test]
+fn planner_that_lends_to_non_preemptible_gangs_is_noticed() {
+    is_noticed(Promise::Isolation);
+}
+
+#[test]
 fn a_host_that_leaves_no_grace_is_noticed() {
     bug_is_noticed(Sabotage::NoGrace, "without its grace");
 }

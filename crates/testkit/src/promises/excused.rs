@@ -11,7 +11,12 @@ use muster_core::verdict::{Blocker, Verdict};
 pub fn excused(plan: &Plan) -> BTreeSet<GangId> {
     let mut excused = BTreeSet::new();
     let limited = |blocker: &Blocker| {
-        matches!(blocker, Blocker::QueueLimit { .. } | Blocker::UserLimit { .. })
+        matches!(
+            blocker,
+            Blocker::QueueLimit { .. }
+                | Blocker::UserLimit { .. }
+                | Blocker::BeyondGuarantee { .. }
+        )
     };
     loop {
         let known = excused.len();

@@ -52,11 +52,13 @@ pub enum Promise {
     CrashSafety,
     /// 9: bad input is refused and nobody else's work stops.
     BadInputIsAFinding,
+    /// 10: what a queue is guaranteed it has in time, whatever tenants of other queues declare.
+    Isolation,
 }
 
 impl Promise {
     /// All of them, in the design's order.
-    pub const ALL: [Promise; 9] = [
+    pub const ALL: [Promise; 10] = [
         Promise::NoPartialStart,
         Promise::NoOvercommit,
         Promise::NoLeak,
@@ -66,6 +68,7 @@ impl Promise {
         Promise::WholeGangDisruption,
         Promise::CrashSafety,
         Promise::BadInputIsAFinding,
+        Promise::Isolation,
     ];
     /// Its name, as reports and the command line spell it.
     pub fn name(self) -> &'static str {
@@ -79,6 +82,7 @@ impl Promise {
             Promise::WholeGangDisruption => "whole-gang-disruption",
             Promise::CrashSafety => "crash-safety",
             Promise::BadInputIsAFinding => "bad-input-is-a-finding",
+            Promise::Isolation => "isolation",
         }
     }
 }

@@ -152,6 +152,7 @@ fn gang(i: usize, size: u64, said: u64) -> GangSpec {
         queue: "default".into(),
         user: format!("user-{}", i % 211).into(),
         priority: 0,
+        priority_is_declared: false,
         roles: vec![role],
         closeness: None,
         provisioning: Provisioning { mode, ..Provisioning::default() },

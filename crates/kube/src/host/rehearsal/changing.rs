@@ -84,7 +84,8 @@ fn in_queue(mut pod: Value, queue: &str) -> Value {
 fn queue(name: &str) -> Value {
     json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Queue",
-        "metadata": {"name": name, "uid": name}, "spec": {},
+        "metadata": {"name": name, "uid": name},
+        "spec": {"namespaces": {"names": ["team"]}, "maxPriority": 1000},
     })
 }
 
@@ -164,6 +165,7 @@ async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
         })
     };
     let mut stage = Rehearsal::new();
+    stage.show(queue("default"), false);
     stage.show(node("n0"), false);
     stage.show(pod("low-0", of_job("low")), false);
     stage.see(job("low", 1));

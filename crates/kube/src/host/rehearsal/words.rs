@@ -46,6 +46,7 @@ fn queue(name: &str, spec: Value) -> Value {
     let (version, metadata) = ("muster.sh/v1alpha1", json!({"name": name, "uid": name}));
     let mut queue = json!({"apiVersion": version, "kind": "Queue", "metadata": metadata});
     queue["spec"] = spec;
+    queue["spec"]["namespaces"] = json!({"names": ["team"]});
     queue
 }
 

@@ -57,6 +57,7 @@ impl Host {
         let assembled = assemble(&name, &terms, &[], Some(&roles), &self.config.gpus);
         let mut spec = assembled.map_err(|why| Unread::Wrong(why.to_string()))?.spec;
         self.complete(&mut spec, &terms);
+        spec.user = self.user_of(origin, None);
         let (roles, tied) = (BTreeMap::new(), BTreeMap::new());
         let ranks = BTreeMap::new();
         Ok(Gathered {
@@ -75,7 +76,9 @@ impl Host {
     /// What is promised is not taken back for others' sake, and lasts minutes.
     fn complete(&self, spec: &mut GangSpec, terms: &Terms) {
         spec.disruption.preemptible = false;
+        // No admission has seen the template's pods, so its priority is what its writer says.
         spec.priority = self.priority_of(terms).unwrap_or_default();
+        spec.priority_is_declared = true;
         spec.disruption.gentle |= self.is_gentle(&[], terms);
     }
 

@@ -153,7 +153,7 @@ impl Host {
         nodes
     }
 
-    pub(super) fn spaces(&self) -> Spaces<'_> {
+    pub(in super::super) fn spaces(&self) -> Spaces<'_> {
         static NONE: Marks = Marks::new();
         let shelf = self.sources.of(Interest::Namespace).and_then(|of| self.mirror.others.get(&of));
         let all = shelf.into_iter().flat_map(Shelf::iter);

@@ -8,7 +8,7 @@ use muster_api::pod::{LabelExpression, LabelSelector, PodTerm, SpreadConstraint}
 pub(super) type Marks = BTreeMap<String, String>;
 
 /// Labels of namespaces, as far as they are known.
-pub(super) type Spaces<'a> = BTreeMap<&'a str, &'a Marks>;
+pub(in super::super) type Spaces<'a> = BTreeMap<&'a str, &'a Marks>;
 
 /// Pods by their labels and where they live.
 #[derive(Clone, PartialEq, Eq, Debug)]

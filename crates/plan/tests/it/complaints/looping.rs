@@ -113,7 +113,7 @@ fn kueue_12541_a_gang_that_can_never_be_served_does_not_keep_the_planner_busy() 
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
-        queue red sure=16
+        queue red sure=16 firm=always
         queue blue
         gang b[1..2] 1x8gpu queue=blue preemptible for=2h
         plan

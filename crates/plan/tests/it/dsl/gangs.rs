@@ -106,6 +106,8 @@ fn describe(spec: &mut GangSpec, word: &str) {
         spec.disruption.preemptible = true;
     } else if word == "gentle" {
         spec.disruption.gentle = true;
+    } else if word == "declared" {
+        spec.priority_is_declared = true;
     } else if word == "never" {
         spec.provisioning.mode = ProvisioningMode::Never;
     } else {

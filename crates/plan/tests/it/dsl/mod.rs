@@ -21,6 +21,8 @@
 //! gang   big 4..8x8gpu preemptible grace=2m minrun=30m save=told save=10m restart=1m efficiency=900 resize=30s
 //! gang   low 1x8gpu prio=100 gentle   # nobody makes way for its priority
 //! queue  team slice=1h reclaim=10m evictions=4 closed=yes
+//! queue  team ns=a,b maxprio=10 maxcost=5 maxgrace=1m maxminrun=1h maxtimeout=1h firm=never|guarantee|always
+//! gang   boast 1x8gpu prio=9 declared   # its priority is its own word
 //! unqueue team             # nobody declares it any more
 //! notice a1 2m | notice a1 off | resized big | declined big | measured big 800 | started low[1..9]
 //! run 3h every 10m         # plan so often with a willing host; say what is done, not how everybody stands

@@ -239,6 +239,17 @@ fn blocker(world: &World, blocker: &Blocker) -> String {
             let limit = amounts(world, *resource, [*held, *wants, *limit]);
             format!("user in {} {limit}", queue(world, *at))
         }
+        Blocker::NotAllowed { queue: at, excess } => {
+            format!("queue {} does not allow {excess:?}", queue(world, *at))
+        }
+        Blocker::BeyondGuarantee { queue: at, resource, held, wants, guaranteed } => {
+            let sure = amounts(world, *resource, [*held, *wants, *guaranteed]);
+            format!(
+                "non-preemptible in {} {}",
+                queue(world, *at),
+                sure.replace("limit", "guaranteed")
+            )
+        }
         Blocker::CheaperToWait { start, wait, buy } => {
             format!("waiting until {} costs {wait}, buying {buy}", time(*start))
         }

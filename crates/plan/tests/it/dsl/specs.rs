@@ -9,7 +9,7 @@ use muster_core::id::ClaimId;
 use muster_core::money::Money;
 use muster_core::node::NodeSpec;
 use muster_core::pool::{OfferingSpec, PoolSpec};
-use muster_core::queue::QueueSpec;
+use muster_core::queue::{Namespaces, NonPreemptible, QueueSpec};
 use muster_core::resource::{CPU, MEMORY, NamedAmounts};
 use muster_core::time::Span;
 use muster_core::topology::{HOSTNAME, Levels};
@@ -210,12 +210,36 @@ pub(super) fn queue(rest: &str) -> QueueSpec {
             "reclaim" => spec.reclaim_within = Some(value.parse().expect("a time")),
             "evictions" => spec.evictions_per_hour = Some(value.parse().expect("a number")),
             "closed" => spec.closed = value == "yes",
+            "firm" => spec.allowed.non_preemptible = non_preemptible(value),
+            "ns" => {
+                let names = value.split(',').map(Arc::from).collect();
+                spec.allowed.namespaces = Some(Namespaces { names, selector: None });
+            }
+            "maxprio" => spec.allowed.max_priority = Some(value.parse().expect("a number")),
+            "maxcost" => {
+                let units = value.parse().expect("a price");
+                spec.allowed.max_cost_of_waiting = Money::from_units(units);
+            }
+            "maxgrace" => spec.allowed.max_grace = Some(value.parse().expect("a time")),
+            "maxminrun" => spec.allowed.max_min_runtime = Some(value.parse().expect("a time")),
+            "maxtimeout" => {
+                spec.allowed.max_provisioning_timeout = Some(value.parse().expect("a time"));
+            }
             "tiers" => spec.tiers = value.split(',').map(Arc::from).collect(),
             _ if amount(&mut spec.limit.amounts, key, value) => {}
             _ => panic!("no such option of a queue: {word}"),
         }
     }
     spec
+}
+
+fn non_preemptible(text: &str) -> NonPreemptible {
+    match text {
+        "never" => NonPreemptible::Never,
+        "guarantee" => NonPreemptible::WithinGuarantee,
+        "always" => NonPreemptible::Always,
+        _ => panic!("no such rule: {text}"),
+    }
 }
 
 fn milli(gpus: &str) -> u64 {

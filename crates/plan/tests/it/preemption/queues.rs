@@ -75,7 +75,7 @@ fn a_higher_priority_does_not_reach_into_another_queues_guarantee() {
         policy fifo
         node a1 gpus=8
         queue red sure=8
-        queue blue
+        queue blue firm=always
         gang low 1x8gpu preemptible for=10h queue=red
         plan
         started low

@@ -74,7 +74,7 @@ fn who_is_not_preemptible_keeps_what_was_lent() {
         policy muster
         node a1 gpus=8
         queue lender sure=8
-        queue borrower
+        queue borrower firm=always
         gang b1 1x8gpu queue=borrower for=10h
         plan
         started b1

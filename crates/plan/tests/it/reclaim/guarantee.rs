@@ -235,8 +235,8 @@ fn what_others_leave_for_their_own_queue_does_not_make_it_beyond_its_guarantee()
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
-        queue lender sure=8
-        queue other sure=8
+        queue lender sure=8 firm=always
+        queue other sure=8 firm=always
         gang low 1x8gpu queue=other preemptible for=10h grace=5m
         gang firm 1x8gpu queue=lender for=10h
         plan
@@ -344,8 +344,8 @@ fn when_nobody_borrows_too_much_any_more_those_who_make_way_are_not_asked_again(
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
-        queue lender sure=8
-        queue borrower sure=8
+        queue lender sure=8 firm=always
+        queue borrower sure=8 firm=always
         gang b[1..2] 1x8gpu queue=borrower preemptible for=10h grace=2m
         plan
         started b[1..2]

@@ -32,7 +32,7 @@ fn across_queues_surplus_within_the_guarantee_is_kept() {
         policy muster
         node a[1..2] gpus=8
         queue red sure=16
-        queue blue
+        queue blue firm=always
         gang big 1..2x8gpu for=10h queue=red
         plan
         started big

@@ -65,6 +65,7 @@ fn gang(i: usize, members: u32, gpus: u16) -> GangSpec {
         queue: "default".into(),
         user: "".into(),
         priority: 0,
+        priority_is_declared: false,
         roles: vec![RoleSpec {
             name: "worker".into(),
             min: members,

@@ -1,0 +1,114 @@
+//! Absurd values in one queue do not keep another from its guarantee, nor jump those that are due.
+
+use insta::assert_snapshot;
+
+use crate::dsl::check;
+
+#[test]
+fn absurd_cost_of_a_pause_does_not_keep_what_was_lent() {
+    assert_snapshot!(check("
+        policy muster
+        node a[1..2] gpus=8
+        queue lender sure=8
+        queue borrower
+        gang wide 1..2x8gpu queue=borrower for=10h resize=10w preemptible
+        plan
+        started wide
+        +1h
+        gang mine 1x8gpu queue=lender for=1h
+        plan
+        resized wide
+        plan
+    "), @"
+    admit wide: a1[0-7] a2[0-7]
+    -- 1h
+    order o0 for mine:  by 1h2m after 1 of wide: a2[0-7]
+    resize wide from 2 to 1: a1[0-7]
+    wide runs
+    -- 1h
+    admit mine: a2[0-7]
+    wide runs
+    ");
+}
+
+#[test]
+fn absurd_restart_and_min_runtime_do_not_keep_what_was_lent() {
+    assert_snapshot!(check("
+        policy muster
+        node a1 gpus=8
+        queue lender sure=8
+        queue borrower
+        gang stuck 1x8gpu queue=borrower for=520w minrun=520w restart=520w preemptible cost=1000000000
+        plan
+        started stuck
+        +1m
+        gang mine 1x8gpu queue=lender for=1h
+        plan wake
+        +10m
+        plan
+    "), @"
+    admit stuck: a1[0-7]
+    -- 1m
+    stuck runs
+    mine waits #1: r0 fits 0 of 1, provisioning off
+    wake at 10m
+    -- 11m
+    order o0 for mine:  by 13m after all 1 of stuck: a1[0-7]
+    stop stuck: reclaimed by mine
+    stuck is stopping
+    ");
+}
+
+#[test]
+fn near_deadline_goes_behind_those_that_were_due_before_it_came() {
+    assert_snapshot!(check("
+        policy muster
+        node a1 gpus=8
+        gang runs 1x8gpu for=100h
+        plan
+        started runs
+        gang patient 1x8gpu for=1h
+        +99h
+        gang pushy 1x8gpu for=1s deadline=100h
+        plan
+        end runs
+        plan
+    "), @"
+    admit runs: a1[0-7]
+    -- 4d3h
+    patient starts by 4d4h
+    pushy starts by 4d5h
+    runs runs
+    patient waits #1: r0 fits 0 of 1, provisioning off
+    pushy waits #2: r0 fits 0 of 1, provisioning off, late by 1h1s (with 1 more like a1; at priority 1 instead of [runs])
+    -- 4d3h
+    admit patient: a1[0-7]
+    pushy waits #1: r0 fits 0 of 1, provisioning off, late by 1s (with 1 more like a1; at priority 1 instead of [])
+    ");
+}
+
+#[test]
+fn absurd_duration_makes_no_other_gang_due() {
+    assert_snapshot!(check("
+        policy muster
+        node a[1..2] gpus=8
+        gang liar 1x8gpu for=520w
+        gang runs 1x8gpu for=2h
+        plan
+        started liar
+        started runs
+        gang early 1x8gpu for=2h
+        +5m
+        gang lazy 1x8gpu for=2h deadline=50w
+        +5m
+        end runs
+        plan
+    "), @"
+    admit runs: a1[0-7]
+    admit liar: a2[0-7]
+    -- 10m
+    admit early: a1[0-7]
+    liar runs
+    lazy waits #1: r0 fits 0 of 1, provisioning off
+    ");
+}
