@@ -33,12 +33,15 @@ struct Args {
     /// Muster's own namespace: of the lease that says which replica acts, and of requests to autoscalers
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "muster-system")]
     namespace: String,
-    /// What this replica is called in the lease
+    /// What this replica is called in the lease, with a random part behind it that no other process has
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     identity: Option<String>,
     /// Others may act when this replica has not renewed the lease for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u16).range(2..))]
     lease_seconds: u16,
+    /// This replica gives its lease up and ends when it has decided nothing for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u16).range(15..))]
+    stall_seconds: u16,
     /// A gang starts over when its volumes are not made within so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     volume_seconds: u32,
@@ -55,6 +58,10 @@ struct Args {
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
+    /// A fault to inject, for tests
+    #[cfg(feature = "cluster")]
+    #[arg(long, hide = true)]
+    fault: Vec<muster_kube::Fault>,
 }
 
 fn settings() -> String {
@@ -68,7 +75,8 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let filter = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -76,7 +84,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(serve(args)) {
+    let ended = runtime.block_on(serve(args));
+    // A decision loop that hangs is not waited for.
+    runtime.shutdown_background();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -85,13 +96,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// One for the decision loop, and at least one for all that is asked of the API server meanwhile.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
+}
+
 /// Why there is nothing to run.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
     #[error("the cluster cannot be found: {0}")]
     NoConfig(kube::config::InferConfigError),
-    #[error("the cluster cannot be spoken to: {0}")]
-    NoCluster(kube::Error),
     #[error("--policy {0}: {1}")]
     Policy(String, String),
     #[error("--set: {0}")]
@@ -108,7 +122,6 @@ async fn serve(args: Args) -> Result<(), Failed> {
     // Whoever asks asks again, at its own pace and only as long as it may: not whoever carries the question.
     cluster.default_retry = false;
     cluster.read_timeout = Some(SILENT);
-    let client = kube::Client::try_from(cluster).map_err(Failed::NoCluster)?;
     let mut end = signal(SignalKind::terminate()).map_err(Failed::Signals)?;
     let mut stop = signal(SignalKind::interrupt()).map_err(Failed::Signals)?;
     let shutdown = async move {
@@ -118,7 +131,7 @@ async fn serve(args: Args) -> Result<(), Failed> {
         }
         tracing::info!("told to end");
     };
-    run(client, config, shutdown).await?;
+    run(cluster, config, shutdown).await?;
     Ok(())
 }
 
@@ -127,8 +140,9 @@ fn config(args: &Args) -> Result<Config, Failed> {
     let order = order.map_err(|error| Failed::Policy(args.policy.clone(), error))?;
     let mut policy = Policy { order, ..Policy::default() };
     args.set.iter().try_for_each(|setting| policy.set(setting)).map_err(Failed::Setting)?;
-    let identity = args.identity.clone().unwrap_or_else(lease::identity);
+    let identity = lease::unique(args.identity.as_deref());
     let mut terms = lease::Terms::new(&args.namespace, identity);
+    terms.stall = Duration::from_secs(args.stall_seconds.into());
     terms.duration = Duration::from_secs(args.lease_seconds.into());
     terms.every = terms.duration / 5;
     Ok(Config {
@@ -141,5 +155,7 @@ fn config(args: &Args) -> Result<Config, Failed> {
         bind_patience: Span::secs(u64::from(args.bind_seconds)),
         hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
         booking: Span::secs(u64::from(args.booking_seconds)),
+        #[cfg(feature = "cluster")]
+        faults: args.fault.clone(),
     })
 }
