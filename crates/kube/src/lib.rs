@@ -11,6 +11,7 @@
 mod autoscaler;
 pub mod boot_clock;
 mod discover;
+pub mod features;
 mod fence;
 pub mod hands;
 mod host;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 use muster_api::pod::GpuNames;
 use muster_core::time::Span;
+use muster_kube::features::Feature;
 use muster_kube::{Config, HostError, lease, run};
 use muster_plan::{Policy, QueueOrder};
 use tokio::signal::unix::{SignalKind, signal};
@@ -58,6 +59,12 @@ struct Args {
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
+    /// A feature that is off, because this controller has no rights for it; may be repeated
+    #[arg(long, value_name = "FEATURE")]
+    disable: Vec<Feature>,
+    /// Believe the annotation `muster.sh/user`: an admission policy stamps it, and refuses any other value
+    #[arg(long)]
+    trust_user_annotation: bool,
     /// A fault to inject, for tests
     #[cfg(feature = "cluster")]
     #[arg(long, hide = true)]
@@ -155,6 +162,8 @@ fn config(args: &Args) -> Result<Config, Failed> {
         bind_patience: Span::secs(u64::from(args.bind_seconds)),
         hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
         booking: Span::secs(u64::from(args.booking_seconds)),
+        disabled: args.disable.iter().copied().collect(),
+        trust_user_annotation: args.trust_user_annotation,
         #[cfg(feature = "cluster")]
         faults: args.fault.clone(),
     })

@@ -11,6 +11,7 @@ mod claims;
 mod clock;
 mod decide;
 mod denied;
+mod disabled;
 mod errands;
 mod events;
 #[cfg(any(test, feature = "cluster"))]

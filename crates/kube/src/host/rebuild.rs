@@ -141,9 +141,7 @@ impl Host {
         let mut reopened = BTreeSet::new();
         for (at, name) in found {
             if !self.handles(Subject::Gang(name.clone())) {
-                let why = self.left_out(&name);
-                self.groups.trouble(&name, why);
-                continue;
+                continue; // it is told when it is looked at
             }
             self.watch_stages(&name);
             let group = self.groups.get(&name).expect("named");

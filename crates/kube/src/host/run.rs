@@ -17,6 +17,7 @@ use super::quarantine::Quarantine;
 use super::survive::Panicked;
 use super::{Host, Told};
 use crate::discover::{Heard, Wanted, served};
+use crate::features::Disabled;
 use crate::fence;
 use crate::hands::{Hands, Pauses};
 use crate::intake::{self, Interest};
@@ -61,6 +62,10 @@ pub struct Config {
     pub hand_over_patience: Span,
     /// How long room that a ProvisioningRequest asked for is kept for its pods.
     pub booking: Span,
+    /// What the controller has no rights for.
+    pub disabled: Disabled,
+    /// Whether `muster.sh/user` was stamped by the API server, and names the user that created an object.
+    pub trust_user_annotation: bool,
     /// Faults that a test injects.
     #[cfg(any(test, feature = "cluster"))]
     pub faults: Vec<super::Fault>,
@@ -78,6 +83,8 @@ impl Default for Config {
             bind_patience: BIND_PATIENCE,
             hand_over_patience: HAND_OVER_PATIENCE,
             booking: BOOKING,
+            disabled: Disabled::default(),
+            trust_user_annotation: false,
             #[cfg(any(test, feature = "cluster"))]
             faults: Vec::new(),
         }

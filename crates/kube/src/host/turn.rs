@@ -9,6 +9,7 @@ use super::quarantine::Subject;
 use super::record::AGAIN;
 use super::run::{Served, Sought};
 use super::{Host, Told};
+use crate::features::Feature;
 use crate::mirror::Touched;
 use crate::watch::Watches;
 
@@ -29,7 +30,8 @@ impl Host {
     pub(super) fn unwatched(&self) -> Vec<Sought> {
         let missing = self.sources.missing().into_iter();
         let mut sought: Vec<Sought> = missing.map(|(of, wanted)| (Some(of), wanted)).collect();
-        sought.extend((!self.mirror.has_claims).then_some((None, CLAIMS)));
+        let has_rights = !self.config.disabled.has(Feature::Karpenter);
+        sought.extend((!self.mirror.has_claims && has_rights).then_some((None, CLAIMS)));
         sought
     }
 

@@ -88,7 +88,7 @@ async fn paused_leader_with_unbound_pods_writes_nothing_after_it_resumes() {
     let wrote = proxy.asked(resumed).into_iter().filter(|asked| asked.verb.writes());
     let wrote: Vec<String> = wrote.map(|asked| asked.path).collect();
     assert_eq!(wrote, Vec::<String>::new());
-    assert!(first.log().contains("the lease was lost"), "{}", first.log());
+    assert!(!first.succeeded(), "it ends with an error");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,7 +118,7 @@ async fn leader_that_hangs_loses_the_lease_and_ends_with_an_error() {
     is_served(&cluster, "one").await;
     cluster.apply(&pod("stuck", 1, "", "", "")).await.expect("a pod");
     cluster.until("the first has ended", async || first.has_ended().then_some(())).await;
-    assert!(first.log().contains("made no progress for too long"), "{}", first.log());
+    assert!(first.log().contains("the decision loop makes no progress"), "{}", first.log());
     assert!(!first.succeeded(), "it ends with an error");
     // Its lease was not given up, and has run out.
     let second = replica(&cluster, "second");

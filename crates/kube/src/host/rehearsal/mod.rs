@@ -15,6 +15,7 @@ mod left;
 mod made;
 mod nodes;
 mod objects;
+mod off;
 mod overtaken;
 mod panics;
 mod seats;
