@@ -1,19 +1,24 @@
-//! Who may act: one replica at a time, by a Lease that is taken with an optimistic lock.
+//! Leader election: one replica acts at a time, by a Lease that is taken with an optimistic lock.
 //!
-//! Each write names the version of the lease it was decided on, so that of two who both saw it expire only one gets
-//! it. A leader stops acting by its own clock before anybody else may begin by theirs.
+//! Each write names the version of the lease it was decided on, so that of two replicas that both saw it expire only one
+//! gets it. A leader stops acting by its own clock, which counts through suspend, before another replica may begin.
+//!
+//! The lease is renewed by a thread with a runtime and a connection of its own, so that neither a flood of other requests
+//! nor a busy runtime delays it; and it is renewed only while the decision loop makes progress (see [`Pulse`]).
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::sync::{oneshot, watch};
+
+use crate::boot_clock::BootTime;
+use crate::pulse::Pulse;
 
 /// How a lease is held.
 #[derive(Clone, Debug)]
@@ -22,12 +27,14 @@ pub struct Terms {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who wants it; unique per process.
+    /// The name in the lease; unique per process (see [`unique`]).
     pub identity: String,
-    /// Others may take it when it was not renewed for this long.
+    /// Other replicas may take it when it was not renewed for this long.
     pub duration: Duration,
     /// How often it is renewed, or looked at.
     pub every: Duration,
+    /// It is not renewed when the decision loop has made no progress for this long.
+    pub stall: Duration,
 }
 
 impl Terms {
@@ -39,20 +46,34 @@ impl Terms {
             identity: identity.into(),
             duration: Duration::from_secs(15),
             every: Duration::from_secs(3),
+            stall: STALL,
         }
+    }
+
+    /// The part of the duration in which the holder acts no more and no other may act yet: for clocks that run at
+    /// different speeds, and for requests under way.
+    pub fn margin(&self) -> Duration {
+        self.duration / 5
     }
 }
 
+/// A pass over a cluster of thousands of nodes takes seconds; one that takes this long will not end.
+pub const STALL: Duration = Duration::from_secs(60);
+
 /// How long an answer about a lease is waited for at least.
 const AT_LEAST: Duration = Duration::from_secs(1);
+/// How long a process that ends tries to give its lease up.
+const GIVEN_UP_WITHIN: Duration = Duration::from_secs(5);
 
-/// A name for a process that nobody gave one: that of its machine, and something that no other process has, since in
-/// containers all of them are often called the same.
-pub fn identity() -> String {
+/// The name of this process in the lease: that of its pod or machine, and a random part that no other process has. A
+/// restarted container has the name of the one before it, and a pod that was deleted by force may still run beside the
+/// pod that replaced it under the same name.
+pub fn unique(name: Option<&str>) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or("muster");
+    let name = name.unwrap_or(host.trim());
+    let name = Some(name).filter(|name| !name.is_empty()).unwrap_or("muster");
     let chance = std::hash::RandomState::new().build_hasher().finish();
-    format!("{host}-{chance:016x}")
+    format!("{name}_{chance:016x}")
 }
 
 /// What to do about a lease.
@@ -71,7 +92,7 @@ pub enum Move {
 #[derive(Clone, Debug)]
 struct Sight {
     version: Option<String>,
-    at: Instant,
+    at: BootTime,
 }
 
 /// What to do about a lease that has looked like this for so long.
@@ -86,38 +107,61 @@ pub fn judge(lease: Option<&LeaseSpec>, me: &str, unchanged: Duration) -> Move {
     if holder.is_empty() || unchanged >= lasts { Move::Take } else { Move::Wait }
 }
 
-/// Until when its holder may act, by the own clock. `None` while another holds the lease.
+/// How the lease stands for this process.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Term {
+    /// Until when this process may act, by its own clock. `None` while another holds the lease.
+    pub until: Option<BootTime>,
+    /// Whether the lease was let go because the decision loop made no progress.
+    pub stalled: bool,
+}
+
+/// How often a term is compared with the clock by waits that end with it: timers stop while a machine is suspended.
+const COMPARED: Duration = Duration::from_millis(250);
+
+/// Whether this process may act, and for how long.
 #[derive(Clone, Debug)]
 pub struct Leadership {
-    until: watch::Receiver<Option<Instant>>,
-    /// Kept by who needs no lease.
-    _own: Option<Arc<watch::Sender<Option<Instant>>>>,
+    term: watch::Receiver<Term>,
+    /// Kept where no lease is needed.
+    _own: Option<Arc<watch::Sender<Term>>>,
 }
 
 impl Leadership {
-    /// Of who needs no lease, since there is no other.
+    /// Leadership without a lease: there is no other replica.
     pub fn forever() -> Self {
-        let (own, until) =
-            watch::channel(Some(Instant::now() + Duration::from_secs(u32::MAX.into())));
-        Self { until, _own: Some(Arc::new(own)) }
+        let until = BootTime::now().after(Duration::from_secs(u32::MAX.into()));
+        let (own, leadership) = Self::until(Term { until: Some(until), stalled: false });
+        Self { _own: Some(Arc::new(own)), ..leadership }
     }
 
-    /// Whether whoever asks may act now.
+    /// Leadership by terms that are sent.
+    pub(crate) fn until(first: Term) -> (watch::Sender<Term>, Self) {
+        let (told, term) = watch::channel(first);
+        (told, Self { term, _own: None })
+    }
+
+    /// Whether this process may act now.
     pub fn holds(&self) -> bool {
-        self.until.borrow().is_some_and(|until| Instant::now() < until)
+        !self.left().is_zero()
     }
 
-    /// For how long whoever asks may act, if it is not renewed.
+    /// For how long this process may act, if the lease is not renewed.
     pub fn left(&self) -> Duration {
-        let until = *self.until.borrow();
-        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+        let until = self.term.borrow().until;
+        until.map_or(Duration::ZERO, |until| until.since(BootTime::now()))
+    }
+
+    /// Whether the lease was let go because the decision loop made no progress.
+    pub fn is_stalled(&self) -> bool {
+        self.term.borrow().stalled
     }
 
     /// Waits until the lease is held.
     pub async fn won(&mut self) {
         while !self.holds() {
-            if self.until.changed().await.is_err() {
-                // Nobody renews any more: it will never be held again.
+            if self.term.changed().await.is_err() {
+                // Nothing renews it any more: it will never be held again.
                 std::future::pending::<()>().await;
             }
         }
@@ -125,12 +169,11 @@ impl Leadership {
 
     /// Waits until the lease is no longer held.
     pub async fn lost(&mut self) {
-        loop {
-            let until = *self.until.borrow_and_update();
-            let Some(until) = until.filter(|until| Instant::now() < *until) else { return };
+        while self.holds() {
+            let compared = tokio::time::sleep(COMPARED.min(self.left()));
             tokio::select! {
-                changed = self.until.changed() => if changed.is_err() { return },
-                () = tokio::time::sleep_until(until.into()) => {}
+                changed = self.term.changed() => if changed.is_err() { return },
+                () = compared => {}
             }
         }
     }
@@ -139,80 +182,143 @@ impl Leadership {
 /// Keeps trying to hold a lease. Dropping it lets the lease run out; [`Campaign::resign`] gives it up at once.
 #[derive(Debug)]
 pub struct Campaign {
-    stop: Arc<tokio::sync::Notify>,
-    task: JoinHandle<()>,
+    /// Sent to give the lease up, dropped to let it run out.
+    resign: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
 }
 
 impl Campaign {
-    /// Starts to campaign.
-    pub fn start(client: Client, terms: Terms) -> (Self, Leadership) {
-        let (told, until) = watch::channel(None);
-        let stop = Arc::new(tokio::sync::Notify::new());
-        let candidate = Candidate {
-            leases: Api::namespaced(client, &terms.namespace),
-            terms,
-            seen: None,
-            told,
+    /// Starts to campaign, on a thread and a connection of its own.
+    ///
+    /// # Errors
+    /// When the cluster's certificates cannot be read, or no thread can be started.
+    pub fn start(
+        cluster: kube::Config,
+        terms: Terms,
+        pulse: Pulse,
+    ) -> Result<(Self, Leadership), CampaignError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let client = {
+            let _within = runtime.enter();
+            Client::try_from(cluster)
         };
-        let task = tokio::spawn(candidate.run(stop.clone()));
-        (Self { stop, task }, Leadership { until, _own: None })
+        let client = match client {
+            Ok(client) => client,
+            Err(error) => {
+                runtime.shutdown_background(); // it may not be dropped where others wait
+                return Err(error.into());
+            }
+        };
+        let (told, leadership) = Leadership::until(Term::default());
+        let (resign, resigned) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let leases = Api::namespaced(client, &terms.namespace);
+        let candidate = Candidate { leases, terms, seen: None, told, pulse };
+        std::thread::Builder::new().name("lease".to_owned()).spawn(move || {
+            runtime.block_on(candidate.run(resigned));
+            let _ = end.send(());
+        })?;
+        Ok((Self { resign, ended }, leadership))
     }
 
     /// Gives the lease up, so that another can have it without waiting.
     pub async fn resign(self) {
-        self.stop.notify_one();
-        let _ = self.task.await;
+        let _ = self.resign.send(());
+        let _ = self.ended.await;
     }
+}
+
+/// Why no campaign can be started.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    #[error(transparent)]
+    Client(#[from] kube::Error),
+    #[error(transparent)]
+    Thread(#[from] std::io::Error),
 }
 
 struct Candidate {
     leases: Api<Lease>,
     terms: Terms,
     seen: Option<Sight>,
-    told: watch::Sender<Option<Instant>>,
+    told: watch::Sender<Term>,
+    pulse: Pulse,
 }
 
 impl Candidate {
-    async fn run(mut self, stop: Arc<tokio::sync::Notify>) {
+    async fn run(mut self, mut resigned: oneshot::Receiver<()>) {
         loop {
-            // Counted from before the request: the others see the renewal no later than that.
-            let asked = Instant::now();
-            // One answer that does not come must not cost the lease: there is time to ask again.
-            let within = self.terms.every.max(AT_LEAST);
-            match tokio::time::timeout(within, self.turn()).await {
-                Ok(Ok(true)) => {
-                    // A margin for clocks that run at different speeds, and for requests under way.
-                    let until = asked + self.terms.duration.mul_f64(0.8);
-                    self.told.send_replace(Some(until));
-                }
-                Ok(Ok(false)) => drop(self.told.send_replace(None)),
-                // Nothing is known: whoever held it holds it until its time is over.
-                Ok(Err(error)) => tracing::debug!(%error, "the lease could not be looked at"),
-                Err(_) => tracing::debug!("nobody answered for the lease"),
+            if self.is_stalled() {
+                return self.stall();
             }
+            self.campaign_once().await;
             tokio::select! {
-                () = stop.notified() => break,
+                told = &mut resigned => match told {
+                    Ok(()) => break,
+                    Err(_) => return, // it runs out
+                },
                 () = tokio::time::sleep(self.terms.every) => {}
             }
         }
-        self.told.send_replace(None);
-        if let Err(error) = self.give_up().await {
-            tracing::debug!(%error, "the lease was not given up and will run out");
+        self.told.send_replace(Term::default());
+        let given_up = tokio::time::timeout(GIVEN_UP_WITHIN, self.give_up()).await;
+        match given_up {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the lease is not given up and will run out"),
+            Err(_) => tracing::debug!("the lease is not given up and will run out"),
         }
+    }
+
+    async fn campaign_once(&mut self) {
+        // Counted from before the request: the others see the renewal no later than that.
+        let asked = BootTime::now();
+        // One answer that does not come must not cost the lease: there is time to ask again.
+        let within = self.terms.every.max(AT_LEAST);
+        match tokio::time::timeout(within, self.turn()).await {
+            Ok(Ok(true)) => {
+                let until = asked.after(self.terms.duration - self.terms.margin());
+                if !self.leads() {
+                    self.pulse.beat(); // the loop has its time from now on
+                }
+                self.told.send_replace(Term { until: Some(until), stalled: false });
+            }
+            Ok(Ok(false)) => drop(self.told.send_replace(Term::default())),
+            // Nothing is known: it is held until its time is over.
+            Ok(Err(error)) => tracing::debug!(%error, "the lease could not be looked at"),
+            Err(_) => tracing::debug!("no answer about the lease"),
+        }
+    }
+
+    fn leads(&self) -> bool {
+        self.told.borrow().until.is_some()
+    }
+
+    /// Whether this process leads and its decision loop has made no progress for too long.
+    fn is_stalled(&self) -> bool {
+        self.leads() && self.pulse.silent_for() > self.terms.stall
+    }
+
+    /// Ends the term at once and lets the lease run out: requests may still be under way, so it is not given up.
+    fn stall(&self) {
+        tracing::error!(
+            seconds = self.pulse.silent_for().as_secs(),
+            "the decision loop makes no progress: the lease is not renewed any more"
+        );
+        self.told.send_replace(Term { until: None, stalled: true });
     }
 
     /// One look at the lease, and one try to hold it. Whether it is held now.
     async fn turn(&mut self) -> kube::Result<bool> {
         let lease = self.leases.get_opt(&self.terms.name).await?;
         let version = lease.as_ref().and_then(ResourceExt::resource_version);
-        let now = Instant::now();
+        let now = BootTime::now();
         let at = match &self.seen {
             Some(sight) if sight.version == version => sight.at,
             _ => now,
         };
         self.seen = Some(Sight { version, at });
         let spec = lease.as_ref().and_then(|lease| lease.spec.as_ref());
-        let decided = judge(spec, &self.terms.identity, now.duration_since(at));
+        let decided = judge(spec, &self.terms.identity, now.since(at));
         if decided == Move::Wait {
             return Ok(false);
         }
@@ -278,10 +384,13 @@ mod tests {
     }
 
     #[test]
-    fn no_two_processes_are_called_the_same() {
-        let (one, other) = (identity(), identity());
-        assert_ne!(one, other);
-        assert!(one.len() > 17, "{one}");
+    fn processes_of_one_pod_name_have_different_identities() {
+        for name in [None, Some(""), Some("muster-0")] {
+            let (one, other) = (unique(name), unique(name));
+            assert_ne!(one, other);
+            assert!(one.len() > 17, "{one}");
+        }
+        assert!(unique(Some("muster-0")).starts_with("muster-0_"));
     }
 
     #[test]

@@ -9,7 +9,10 @@
 //! autoscaler, whose a node is before it is used, a placement before its bindings. Nothing is decided before everything was listed once, and nothing is written by who is not the leader.
 
 mod autoscaler;
+pub mod boot_clock;
 mod discover;
+pub mod features;
+mod fence;
 pub mod hands;
 mod host;
 mod intake;
@@ -17,8 +20,11 @@ pub mod karpenter;
 pub mod lease;
 mod mirror;
 pub mod objects;
+pub mod pulse;
 mod shelf;
 mod watch;
 pub mod why;
 
+#[cfg(any(test, feature = "cluster"))]
+pub use host::Fault;
 pub use host::{Config, HostError, run};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 use muster_api::pod::GpuNames;
 use muster_core::time::Span;
+use muster_kube::features::Feature;
 use muster_kube::{Config, HostError, lease, run};
 use muster_plan::{Policy, QueueOrder};
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,12 +34,15 @@ struct Args {
     /// Muster's own namespace: of the lease that says which replica acts, and of requests to autoscalers
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "muster-system")]
     namespace: String,
-    /// What this replica is called in the lease
+    /// What this replica is called in the lease, with a random part behind it that no other process has
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     identity: Option<String>,
     /// Others may act when this replica has not renewed the lease for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u16).range(2..))]
     lease_seconds: u16,
+    /// This replica gives its lease up and ends when it has decided nothing for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u16).range(15..))]
+    stall_seconds: u16,
     /// A gang starts over when its volumes are not made within so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     volume_seconds: u32,
@@ -59,6 +63,13 @@ struct Args {
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
+    /// A feature that is off, because this controller has no rights for it; may be repeated
+    #[arg(long, value_name = "FEATURE")]
+    disable: Vec<Feature>,
+    /// A fault to inject, for tests
+    #[cfg(feature = "cluster")]
+    #[arg(long, hide = true)]
+    fault: Vec<muster_kube::Fault>,
 }
 
 fn settings() -> String {
@@ -72,7 +83,8 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let filter = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -80,7 +92,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(serve(args)) {
+    let ended = runtime.block_on(serve(args));
+    // A decision loop that hangs is not waited for.
+    runtime.shutdown_background();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -89,13 +104,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// One for the decision loop, and at least one for all that is asked of the API server meanwhile.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
+}
+
 /// Why there is nothing to run.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
     #[error("the cluster cannot be found: {0}")]
     NoConfig(kube::config::InferConfigError),
-    #[error("the cluster cannot be spoken to: {0}")]
-    NoCluster(kube::Error),
     #[error("--policy {0}: {1}")]
     Policy(String, String),
     #[error("--set: {0}")]
@@ -112,7 +130,6 @@ async fn serve(args: Args) -> Result<(), Failed> {
     // Whoever asks asks again, at its own pace and only as long as it may: not whoever carries the question.
     cluster.default_retry = false;
     cluster.read_timeout = Some(SILENT);
-    let client = kube::Client::try_from(cluster).map_err(Failed::NoCluster)?;
     let mut end = signal(SignalKind::terminate()).map_err(Failed::Signals)?;
     let mut stop = signal(SignalKind::interrupt()).map_err(Failed::Signals)?;
     let shutdown = async move {
@@ -122,7 +139,7 @@ async fn serve(args: Args) -> Result<(), Failed> {
         }
         tracing::info!("told to end");
     };
-    run(client, config, shutdown).await?;
+    run(cluster, config, shutdown).await?;
     Ok(())
 }
 
@@ -131,8 +148,9 @@ fn config(args: &Args) -> Result<Config, Failed> {
     let order = order.map_err(|error| Failed::Policy(args.policy.clone(), error))?;
     let mut policy = Policy { order, ..Config::policy() };
     args.set.iter().try_for_each(|setting| policy.set(setting)).map_err(Failed::Setting)?;
-    let identity = args.identity.clone().unwrap_or_else(lease::identity);
+    let identity = lease::unique(args.identity.as_deref());
     let mut terms = lease::Terms::new(&args.namespace, identity);
+    terms.stall = Duration::from_secs(args.stall_seconds.into());
     terms.duration = Duration::from_secs(args.lease_seconds.into());
     terms.every = terms.duration / 5;
     Ok(Config {
@@ -146,5 +164,8 @@ fn config(args: &Args) -> Result<Config, Failed> {
         hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
         booking: Span::secs(u64::from(args.booking_seconds)),
         trust_users: args.trust_user_annotation,
+        disabled: args.disable.iter().copied().collect(),
+        #[cfg(feature = "cluster")]
+        faults: args.fault.clone(),
     })
 }

@@ -16,6 +16,7 @@ use super::orders::parts;
 use super::record::AGAIN;
 use super::ties::Pull;
 use super::{Host, Told};
+use crate::features::Feature;
 use crate::hands::{Hands, Pauses, Said};
 use crate::objects::SENT_AWAY;
 use crate::shelf::Key;
@@ -153,7 +154,9 @@ impl Host {
             let (gang, key) = (name.clone(), key.clone());
             let uid = pod.metadata.uid.clone().unwrap_or_default();
             let finalizers = pod.metadata.finalizers.iter().flatten();
-            let is_counted = finalizers.into_iter().any(|one| one == JOB_TRACKING);
+            // Without the right to patch pods the Job counts them, unless its policy for failures ignores evictions.
+            let is_counted = finalizers.into_iter().any(|one| one == JOB_TRACKING)
+                && !self.config.disabled.has(Feature::Gates);
             let grace = u32::try_from(grace.0 / 1_000).unwrap_or(u32::MAX);
             tokio::spawn(async move {
                 match delete(&hands, &key, (&uid, is_counted), grace).await {

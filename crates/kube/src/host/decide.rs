@@ -18,6 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::errands::{self, Asking};
 use super::gangs::is_single;
 use super::orders::{order_name, written};
+use super::quarantine::Subject;
 use super::record::AGAIN;
 use super::requisitions::{Writing, ask_autoscaler};
 use super::{Host, Told};
@@ -35,17 +36,36 @@ impl Host {
     pub(super) fn decide(&mut self) {
         for _ in 0..ROUNDS {
             self.changed = false;
+            self.subject = Some(Subject::Planner);
+            #[cfg(any(test, feature = "cluster"))]
+            self.strike_planner();
             let decided = plan(&self.world, self.now(), &self.policy);
+            self.subject = None;
+            self.unplanned.clear();
+            if self.dirty.gangs.is_empty() {
+                // All that were shown again so far were looked at and planned.
+                let shown_next = self.quarantine.plan_succeeded();
+                self.dirty.gangs.extend(shown_next);
+            }
             self.wake = decided.wake;
             let mut acts = false;
             for group in &decided.groups {
                 acts |= self.carry_out(group);
             }
+            self.subject = None;
             self.tell(&decided);
             // What was seen to stand in the way of an action is news to the planner.
             if !acts && !self.changed {
                 return;
             }
+        }
+    }
+
+    /// Panics as a planner would that cannot stand the sight of a gang.
+    #[cfg(any(test, feature = "cluster"))]
+    fn strike_planner(&self) {
+        for name in super::faults::of_planner(&self.config.faults) {
+            assert!(self.world.gang_named(name).is_none(), "a fault was injected at {name}");
         }
     }
 
@@ -76,6 +96,7 @@ impl Host {
         }
         let mut done = false;
         for action in &group.actions {
+            self.subject = self.subject_of(action);
             if self.waits_for_its_order(action) {
                 continue;
             }
@@ -86,6 +107,16 @@ impl Host {
             self.hand_out(action);
         }
         done
+    }
+
+    /// The gang that an action is for, where it is for one.
+    fn subject_of(&self, action: &Action) -> Option<Subject> {
+        let (Action::Admit { gang, .. } | Action::Stop { gang, .. } | Action::Resize { gang, .. }) =
+            action
+        else {
+            return None;
+        };
+        self.world.gang(*gang).map(|gang| Subject::Gang(gang.spec.name.clone()))
     }
 
     /// Whether what is seen allows an action. A gang whose pods went away meanwhile is not started with fewer.

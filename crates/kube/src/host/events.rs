@@ -20,6 +20,8 @@ const PODS: usize = 3;
 /// Events in a burst, and how often there is one more.
 const BURST: u32 = 25;
 const EVERY: Duration = Duration::from_millis(500);
+/// How long the answer to an event is waited for.
+const MOST: Duration = Duration::from_secs(30);
 
 /// Writes events, as many as can be read.
 #[derive(Clone)]
@@ -122,8 +124,10 @@ impl Host {
         tokio::spawn(async move {
             hands.when_quiet().await;
             // Who misses an event still has the status.
-            if let Err(error) = recorder.publish(&event, &about).await {
-                tracing::debug!(%error, "an event was not written");
+            match tokio::time::timeout(MOST, recorder.publish(&event, &about)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "an event was not written"),
+                Err(_) => tracing::debug!("an event was not written: no answer"),
             }
         });
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube::runtime::events::EventType;
 use muster_core::Event;
 use muster_core::event::{Refusal, Sitting};
 use muster_core::gang::{GangSpec, Phase, RoleSpec};
@@ -15,6 +16,7 @@ use super::beyond::takes_otherwise;
 use super::groups::Group;
 use super::owner_size::Size;
 use super::requests::Room;
+use super::status::LEFT_OUT;
 use crate::intake::{Gathered, Origin};
 use crate::objects::Pod;
 use crate::shelf::{Key, Moved};
@@ -31,6 +33,8 @@ pub(super) struct Standing {
 impl Host {
     /// Takes in a change of a pod.
     pub(super) fn see_pod(&mut self, moved: &Moved<Pod>) {
+        #[cfg(any(test, feature = "cluster"))]
+        super::faults::strike(&self.config.faults, super::faults::Spot::Pod, &moved.key);
         let nodes = [&moved.was, &moved.is].map(|pod| pod.as_deref().and_then(Pod::node));
         self.pod_may_stir(moved);
         let Some(pod) = &moved.is else {
@@ -87,13 +91,20 @@ impl Host {
 
     /// Looks at a gang again: some of its pods have changed, or what says what it is has.
     pub(super) fn look_at_gang(&mut self, name: &Arc<str>) {
-        if self.regroup(name) {
+        #[cfg(any(test, feature = "cluster"))]
+        if self.left_out(name).is_none() {
+            super::faults::strike(&self.config.faults, super::faults::Spot::Gang, name);
+        }
+        if self.left_out(name).is_none() && self.regroup(name) {
             return;
         }
         let Some(group) = self.groups.get(name) else { return };
         let nobody = group.pods.is_empty() && group.heirs.is_empty();
         if nobody && !self.is_there(&group.origin) {
             return self.gang_is_gone(name);
+        }
+        if let Some(why) = self.left_out(name) {
+            return self.leave_out(name, &why);
         }
         if let Origin::Request { .. } = group.origin {
             return self.look_at_request(name);
@@ -121,9 +132,19 @@ impl Host {
         self.follow(name);
     }
 
+    /// A gang whose handling caused a panic is not planned, bound or evicted; its pods are told why.
+    fn leave_out(&mut self, name: &Arc<str>, why: &str) {
+        if self.groups.trouble(name, Some(why.to_owned())) {
+            self.cry(name, EventType::Warning, (LEFT_OUT, "Schedule"), why);
+        }
+    }
+
     /// A gang of pods that asks for its tokens by name, or why they are none. Whoever named room that is not there yet
     /// does not stand in line for other room.
     pub(super) fn gather_named(&mut self, name: &Arc<str>) -> Result<Gathered, String> {
+        if let Some(why) = self.left_out(name) {
+            return Err(why);
+        }
         if let Room::Awaited(booking, why) = self.room_of(name) {
             self.await_room(name, booking);
             return Err(why);

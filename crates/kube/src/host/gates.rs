@@ -23,6 +23,7 @@ use super::denied::refusal;
 use super::orders::parts;
 use super::record::AGAIN;
 use super::{Host, Told};
+use crate::features::Feature;
 use crate::objects::{GATE, PINNED, Pod, SEAT};
 use crate::shelf::Key;
 
@@ -30,6 +31,9 @@ impl Host {
     /// Lifts the gate of a pod. One that names Muster as its scheduler is bound then; the others' schedulers do that.
     pub(super) fn let_go(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
         let Some(pod) = self.mirror.pods.get(key).cloned() else { return };
+        if self.config.disabled.has(Feature::Gates) {
+            return;
+        }
         let binds = self.config.binds(&pod);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let patch = match binds {

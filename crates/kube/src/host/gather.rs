@@ -89,6 +89,7 @@ impl Host {
     }
 
     fn gather_of(&self, group: &Group, here: &[Key], leaving: &[Key]) -> Result<Gathered, String> {
+        self.has_its_features(group)?;
         self.is_listed(group)?;
         self.owner_is_seen(group)?;
         self.stages_are_seen(group)?;

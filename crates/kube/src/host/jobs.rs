@@ -26,6 +26,7 @@ use super::gangs::Standing;
 use super::groups::Group;
 use super::record::AGAIN;
 use super::{Host, Told};
+use crate::features::Feature;
 use crate::hands::Said;
 use crate::intake::{Interest, Origin};
 use crate::objects::{Pod, PodStatus};
@@ -227,7 +228,7 @@ impl Host {
 
     fn suspend(&mut self, name: &Arc<str>, job: &DynamicObject, suspend: bool) {
         let group = self.groups.get_mut(name).expect("just seen");
-        if group.told_suspend == Some(suspend) {
+        if group.told_suspend == Some(suspend) || self.config.disabled.has(Feature::SuspendedJobs) {
             return;
         }
         group.told_suspend = Some(suspend);

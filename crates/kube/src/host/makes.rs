@@ -20,6 +20,7 @@ use super::groups::Group;
 use super::orders::parts;
 use super::record::AGAIN;
 use super::{Host, Told};
+use crate::features::Feature;
 use crate::hands::Said;
 use crate::intake::{Interest, Origin};
 use crate::karpenter::{MANAGED_BY, MUSTER};
@@ -50,6 +51,9 @@ impl Host {
     pub(super) fn make_members(&mut self, name: &Arc<str>) {
         self.withdraw_deleted(name);
         let Some(group) = self.groups.get(name) else { return };
+        if self.config.disabled.has(Feature::Templates) {
+            return;
+        }
         let Some(gang) = self.templates_of(group) else { return };
         let id = self.world.gang_named(name);
         let stopping = id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);

@@ -11,8 +11,11 @@ mod claims;
 mod clock;
 mod decide;
 mod denied;
+mod disabled;
 mod errands;
 mod events;
+#[cfg(any(test, feature = "cluster"))]
+mod faults;
 mod gangs;
 mod gates;
 mod gather;
@@ -31,6 +34,7 @@ mod orders;
 mod owner_size;
 mod owners;
 mod queue_access;
+mod quarantine;
 mod queues;
 mod rebuild;
 mod record;
@@ -48,6 +52,7 @@ mod stages;
 mod standing;
 mod status;
 mod stop;
+mod survive;
 mod tally;
 mod ties;
 mod told_pods;
@@ -56,7 +61,6 @@ mod turn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::Client;
 use muster_core::id::{ClaimId, GangId, OrderId};
 use muster_core::node::NodeSpec;
 use muster_core::time::Time;
@@ -76,12 +80,15 @@ use beyond::Beyond;
 use clock::Clock;
 use errands::Errands;
 use events::Crier;
+#[cfg(any(test, feature = "cluster"))]
+pub use faults::Fault;
 use groups::Groups;
 use idle::Idle;
 pub(crate) use joined::GROUPS;
 use lanes::Lanes;
 use memory::Memory;
 use objects::{KnownPool, Sources};
+use quarantine::{Quarantine, Subject};
 use requests::Requests;
 use requisitions::Requisitions;
 pub use run::{Config, HostError, run};
@@ -167,6 +174,12 @@ pub(crate) struct Host {
     /// Nodes on which more is taken than seats stand for.
     beyond: Beyond,
     dirty: Dirty,
+    /// What is left out because it makes the host panic.
+    quarantine: Quarantine,
+    /// What is handled now: what a panic is blamed on.
+    subject: Option<Subject>,
+    /// Gangs that were looked at since the planner last returned.
+    unplanned: BTreeSet<Arc<str>>,
     /// Gangs that were looked at too often, and are looked at again after a while.
     later: BTreeSet<Arc<str>>,
     hands: Hands,
@@ -188,12 +201,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// A host that has seen nothing yet.
-    fn new(
-        config: &Config,
-        client: &Client,
-        hands: Hands,
-        told: mpsc::UnboundedSender<Told>,
-    ) -> Self {
+    fn new(config: &Config, hands: Hands, told: mpsc::UnboundedSender<Told>) -> Self {
         let identity = config.lease.as_ref().map(|lease| lease.identity.clone());
         Self {
             config: config.clone(),
@@ -219,9 +227,12 @@ impl Host {
             seen_nodes: FxHashMap::default(),
             beyond: Beyond::new(),
             dirty: Dirty::default(),
+            quarantine: Quarantine::default(),
+            subject: None,
+            unplanned: BTreeSet::new(),
             later: BTreeSet::new(),
+            crier: Crier::new(hands.client.clone(), identity),
             hands,
-            crier: Crier::new(client.clone(), identity),
             lanes: Lanes::default(),
             tally: Tally::default(),
             idle: Idle::default(),

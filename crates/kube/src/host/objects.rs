@@ -162,7 +162,14 @@ impl Host {
                     "machines cannot be stopped here: `warm.stopped` and `startTime` are passed over"
                 );
             }
+            let off = self.pool_is_off(&manifest.provider);
+            if off.is_some() {
+                // The nodes it has are counted, used while they are there, and not replaced.
+                manifest.spec.offerings.clear();
+                manifest.spec.ahead = Ahead::default();
+            }
             let refused = self.tell_pool(&manifest).err().map(|refusal| refusal.to_string());
+            let refused = refused.or(off);
             if refused.is_none() {
                 let known = KnownPool { manifest, owner: owner("Pool", object) };
                 self.pools.insert(pool.clone(), known);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kube::ResourceExt;
 use muster_api::crd::{GangPhase, OrderSpec};
@@ -25,6 +26,7 @@ use super::gangs::Standing;
 use super::groups::Group;
 use super::jobs::moved;
 use super::orders::{order_name, read};
+use super::quarantine::Subject;
 use super::record::{is_said_to_run, placement_of};
 use super::since::{instant, made};
 use crate::intake::{Interest, Origin};
@@ -81,15 +83,21 @@ impl Host {
         self.happened(&Event::QueueSet(QueueSpec::open("default")));
         self.set_queues();
         for moved in self.all_of(Interest::Pool) {
+            self.subject = Some(Subject::Object(Interest::Pool, moved.key.clone()));
             self.see_pool(&moved);
         }
+        self.subject = None;
     }
 
     /// Everything on a shelf, as if it had just been seen.
     pub(super) fn all_of(&self, interest: Interest) -> Vec<Moved<kube::api::DynamicObject>> {
         let shelf = self.sources.of(interest).and_then(|source| self.mirror.others.get(&source));
         let objects = shelf.into_iter().flat_map(Shelf::iter);
+        let now = Instant::now();
+        let is_left_out =
+            |key: &Arc<str>| self.quarantine.has(&Subject::Object(interest, key.clone()), now);
         objects
+            .filter(|(key, _)| !is_left_out(key))
             .map(|(key, object)| Moved { key: key.clone(), was: None, is: Some(object.clone()) })
             .collect()
     }
@@ -103,22 +111,27 @@ impl Host {
         // Of two gangs of one name the older comes first.
         pods.sort_by_key(|(_, pod)| made(&pod.metadata));
         for (key, pod) in pods {
-            if self.is_ours(&pod) {
+            if self.handles(Subject::Pod(key.clone())) && self.is_ours(&pod) {
                 self.join(&key, &pod);
                 self.seat_seen(&key, &pod);
             }
         }
+        self.subject = None;
         for moved in self.all_of(Interest::Workload(WorkloadKind::Job)) {
             if let Some(origin) = moved.is.and_then(|job| self.origin_of_job(&job)) {
                 self.groups.ensure(origin);
             }
         }
         for moved in self.all_of(Interest::Gang) {
+            self.subject = Some(Subject::Object(Interest::Gang, moved.key.clone()));
             self.see_templates(&moved);
         }
         for moved in self.all_of(Interest::Group(Dialect::Volcano, 0)) {
+            self.subject =
+                Some(Subject::Object(Interest::Group(Dialect::Volcano, 0), moved.key.clone()));
             self.see_group_without_pods(&moved);
         }
+        self.subject = None;
         let mut found: Vec<(Time, Arc<str>)> = Vec::new();
         for name in self.groups.names() {
             let group = self.groups.get(name).expect("named");
@@ -127,6 +140,9 @@ impl Host {
         found.sort();
         let mut reopened = BTreeSet::new();
         for (at, name) in found {
+            if !self.handles(Subject::Gang(name.clone())) {
+                continue; // it is told when it is looked at
+            }
             self.watch_stages(&name);
             let group = self.groups.get(&name).expect("named");
             if self.is_succeeded(group) {
@@ -157,6 +173,7 @@ impl Host {
                 Err(why) => drop(self.groups.trouble(&name, Some(why))),
             }
         }
+        self.subject = None;
         reopened
     }
 
@@ -181,7 +198,12 @@ impl Host {
         }
         self.find_requisitions();
         let nodes: Vec<Arc<str>> = self.mirror.nodes.iter().map(|(key, _)| key.clone()).collect();
-        nodes.iter().for_each(|node| self.look_at_node(node));
+        for node in &nodes {
+            if self.handles(Subject::Node(node.clone())) {
+                self.look_at_node(node);
+            }
+        }
+        self.subject = None;
         self.follow_requisitions();
     }
 
@@ -190,8 +212,12 @@ impl Host {
         let claims: Vec<_> = self.mirror.claims.iter().map(|(_, claim)| claim.clone()).collect();
         for claim in claims {
             let key: Arc<str> = claim.metadata.name.clone().unwrap_or_default().into();
+            if !self.handles(Subject::Claim(key.clone())) {
+                continue;
+            }
             self.see_claim(&Moved { key, was: None, is: Some(claim) });
         }
+        self.subject = None;
     }
 
     /// A gang that is found keeps its place in line, and what it has waited counts.
@@ -235,6 +261,7 @@ impl Host {
     fn find_who_runs(&mut self) -> Vec<GangId> {
         let mut parts = Vec::new();
         for name in self.who_is_seated_first() {
+            self.subject = Some(Subject::Gang(name.clone()));
             let Some(id) = self.world.gang_named(&name) else { continue };
             let mut sitting = self.recorded(&name).unwrap_or_default();
             let is_outdated = self.is_outdated(&name, id, &sitting);
@@ -300,6 +327,7 @@ impl Host {
             let is_part = (stops || (seats < mins && !was_recorded)) && !is_request;
             parts.extend(is_part.then_some(id));
         }
+        self.subject = None;
         parts
     }
 

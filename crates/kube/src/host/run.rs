@@ -11,16 +11,22 @@ use muster_api::pod::GpuNames;
 use muster_core::time::Span;
 use muster_plan::Policy;
 use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
 
-use super::Host;
+use super::quarantine::Quarantine;
 use super::queue_access::unsaid;
+use super::survive::Panicked;
+use super::{Host, Told};
 use crate::discover::{Heard, Wanted, served};
+use crate::features::Disabled;
+use crate::fence;
 use crate::hands::{Hands, Pauses};
 use crate::intake::{self, Interest};
-use crate::lease::{self, Campaign, Leadership};
+use crate::lease::{self, Campaign, CampaignError, Leadership};
 use crate::mirror::Touched;
 use crate::objects::Pod;
-use crate::watch::{Newest, Watches};
+use crate::pulse::Pulse;
+use crate::watch::{Change, Newest, Watches};
 
 /// Changes under way at one time; a watcher that is faster than the host waits.
 const CHANGES: usize = 16_384;
@@ -59,6 +65,11 @@ pub struct Config {
     pub booking: Span,
     /// Whether an admission policy stamps `muster.sh/user` on what is created, so that it can be believed.
     pub trust_users: bool,
+    /// What the controller has no rights for.
+    pub disabled: Disabled,
+    /// Faults that a test injects.
+    #[cfg(any(test, feature = "cluster"))]
+    pub faults: Vec<super::Fault>,
 }
 
 impl Default for Config {
@@ -74,6 +85,9 @@ impl Default for Config {
             hand_over_patience: HAND_OVER_PATIENCE,
             booking: BOOKING,
             trust_users: false,
+            disabled: Disabled::default(),
+            #[cfg(any(test, feature = "cluster"))]
+            faults: Vec::new(),
         }
     }
 }
@@ -111,15 +125,29 @@ pub enum HostError {
     /// Another replica acts now.
     #[error("the lease was lost; another replica acts now")]
     LeaseLost,
+    /// The decision loop hangs.
+    #[error("the decision loop made no progress for too long; the lease is let go")]
+    Stalled,
+    /// No certificate can be read, or no thread be started.
+    #[error("the cluster cannot be spoken to: {0}")]
+    NoCluster(#[from] CampaignError),
+    /// The host panicked, and nothing could be left out to prevent that.
+    #[error("internal error: {0}")]
+    Panicked(String),
 }
 
 /// How acting comes to an end that is no mistake.
 enum End {
     /// Somebody said so.
     Told,
-    /// What everything is counted by has changed: all of it is looked at again.
-    Anew,
+    /// What everything is counted by has changed, or something must be left out: all of it is looked at again.
+    Anew(Quarantine),
 }
+
+/// How long data that the server does not acknowledge is kept where there is no lease that could run out.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+/// How long a decision loop that was told to end is waited for.
+const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs the host until `shutdown`.
 ///
@@ -129,43 +157,63 @@ enum End {
 /// # Errors
 /// When it cannot begin, or may not go on.
 pub async fn run(
-    client: Client,
+    cluster: kube::Config,
     config: Config,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), HostError> {
     tokio::pin!(shutdown);
+    let client = Client::try_from(cluster.clone()).map_err(CampaignError::from)?;
     let own = own_kinds();
     tokio::select! {
         () = &mut shutdown => return Ok(()),
         served = discover(&client, &own) => has_own_kinds(&served)?,
     }
+    let pulse = Pulse::default();
     let (campaign, leadership) = match config.lease.clone() {
         Some(terms) => {
-            let (campaign, leadership) = Campaign::start(client.clone(), terms);
+            let (campaign, leadership) = Campaign::start(cluster.clone(), terms, pulse.clone())?;
             (Some(campaign), leadership)
         }
         None => (None, Leadership::forever()),
     };
+    let margin = config.lease.as_ref().map_or(UNACKNOWLEDGED, lease::Terms::margin);
+    let writer = fence::client(&cluster, &leadership, margin).map_err(CampaignError::from)?;
     let mut winning = leadership.clone();
     let mut drained = true;
+    let mut quarantine = Quarantine::default();
     let outcome = loop {
         tokio::select! {
             biased;
             () = &mut shutdown => break Ok(()),
             () = winning.won() => tracing::info!("this replica acts now"),
         }
-        let hands = Hands::new(client.clone(), leadership.clone());
+        let hands = Hands::new(writer.clone(), leadership.clone());
+        let acting = Acting {
+            client: client.clone(),
+            config: config.clone(),
+            hands: hands.clone(),
+            pulse: pulse.clone(),
+        };
+        // On a task of its own: one that hangs must not keep this one from seeing that the lease is lost.
+        let mut task = tokio::spawn(act(acting, std::mem::take(&mut quarantine)));
         let ended = tokio::select! {
             biased;
             () = &mut shutdown => Ok(End::Told),
-            ended = act(&client, &config, &hands, leadership.clone()) => ended,
+            () = winning.lost() => Err(HostError::LeaseLost),
+            ended = &mut task => ended.unwrap_or_else(|error| Err(HostError::Panicked(error.to_string()))),
         };
-        drained = hands.rest().await;
+        if leadership.is_stalled() {
+            // Neither can the task be ended, nor are there timers that anything could be waited with.
+            return Err(HostError::Stalled);
+        }
+        end(task).await;
+        drained = pulse.keep(hands.rest()).await;
         match ended {
             // What was asked before must not land after the lists that all is counted by.
-            Ok(End::Anew) => {
+            Ok(End::Anew(left_out)) => {
+                quarantine = left_out;
                 while !drained {
-                    drained = hands.rest().await;
+                    drained = pulse.keep(hands.rest()).await;
                 }
             }
             Ok(End::Told) => break Ok(()),
@@ -183,18 +231,82 @@ pub async fn run(
     outcome
 }
 
-/// Looks around, and then decides for as long as the lease is held.
-async fn act(
-    client: &Client,
-    config: &Config,
-    hands: &Hands,
-    mut losing: Leadership,
-) -> Result<End, HostError> {
+/// Ends a decision loop, if it has not ended by itself.
+async fn end(task: JoinHandle<Result<End, HostError>>) {
+    if !task.is_finished() {
+        task.abort();
+        let _ = tokio::time::timeout(ENDED_WITHIN, task).await;
+    }
+}
+
+/// What the decision loop works with.
+struct Acting {
+    client: Client,
+    config: Config,
+    hands: Hands,
+    pulse: Pulse,
+}
+
+/// What a pass begins with.
+enum Step {
+    Told(Told),
+    Seen(Change),
+    /// More kinds are watched.
+    Watches,
+    /// Nothing was seen for long enough.
+    Idle,
+}
+
+/// How a pass ended.
+enum Pass {
+    Decided,
+    /// All must be counted anew.
+    Anew,
+}
+
+/// Looks around, and then decides until all must be counted anew.
+async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
+    let Acting { client, config, hands, pulse } = &acting;
     let (changes, mut seen) = mpsc::channel(CHANGES);
     let (told, mut heard) = mpsc::unbounded_channel();
     let newest = Newest::default();
     let mut watches = Watches::new(client.clone(), changes, newest.clone());
-    let mut host = Host::new(config, client, hands.clone(), told);
+    let mut host = Host::new(config, hands.clone(), told);
+    host.quarantine = quarantine;
+    pulse.keep(look_around_first(client, &newest, &mut host, &mut watches)).await?;
+    let wanted = host.look_around.clone();
+    let mut looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
+    loop {
+        pulse.beat();
+        let wait = host.wait();
+        // What the host was told, and kinds that are new, are few; of what is seen there may always be more.
+        let step = tokio::select! {
+            biased;
+            Some(told) = heard.recv() => Step::Told(told),
+            served = &mut looking => {
+                host.watch(served, &mut watches);
+                looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
+                Step::Watches
+            }
+            Some(change) = seen.recv() => Step::Seen(change),
+            () = tokio::time::sleep(wait) => Step::Idle,
+        };
+        match host.survive(|host| host.pass(step, &mut seen, &mut heard)) {
+            Ok(Pass::Decided) => {}
+            Ok(Pass::Anew) => return Ok(End::Anew(host.quarantine)),
+            Err(Panicked(Ok(()))) => return Ok(End::Anew(host.quarantine)),
+            Err(Panicked(Err(unknown))) => return Err(HostError::Panicked(unknown.0)),
+        }
+    }
+}
+
+/// Asks how far the server is, what was learnt, and what it serves; and begins to watch it.
+async fn look_around_first(
+    client: &Client,
+    newest: &Newest,
+    host: &mut Host,
+    watches: &mut Watches,
+) -> Result<(), HostError> {
     let mut pauses = Pauses::new();
     while let Err(error) = newest.ask(client).await {
         tracing::warn!(%error, "the API server does not say how far it is");
@@ -203,42 +315,44 @@ async fn act(
     host.recall().await;
     let served = discover(client, &host.unwatched()).await;
     has_own_kinds(&served)?;
-    host.watch(served, &mut watches);
+    host.watch(served, watches);
     watches.pods();
     watches.nodes();
-    let wanted = host.look_around.clone();
-    let mut looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
-    loop {
-        let wait = host.wait();
-        // What the host was told, and kinds that are new, are few; of what is seen there may always be more.
-        tokio::select! {
-            biased;
-            () = losing.lost() => return Err(HostError::LeaseLost),
-            Some(told) = heard.recv() => host.hear(told),
-            served = &mut looking => {
-                host.watch(served, &mut watches);
-                looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
-            }
-            Some(change) = seen.recv() => {
+    Ok(())
+}
+
+impl Host {
+    /// One pass: takes in all that was seen and told, and decides.
+    fn pass(
+        &mut self,
+        step: Step,
+        seen: &mut mpsc::Receiver<Change>,
+        heard: &mut mpsc::UnboundedReceiver<Told>,
+    ) -> Pass {
+        match step {
+            Step::Told(told) => self.hear(told),
+            Step::Seen(change) => {
                 let mut touched = Touched::default();
-                host.mirror.take(change, &mut touched);
+                self.mirror.take(change, &mut touched);
                 while let Ok(change) = seen.try_recv() {
-                    host.mirror.take(change, &mut touched);
+                    self.mirror.take(change, &mut touched);
                 }
-                host.take(touched);
+                self.take(touched);
             }
-            () = tokio::time::sleep(wait) => host.changed = true,
+            Step::Watches => {}
+            Step::Idle => self.changed = true,
         }
         while let Ok(told) = heard.try_recv() {
-            host.hear(told);
+            self.hear(told);
         }
-        host.warn_of_unlisted();
-        if host.anew {
-            return Ok(End::Anew);
+        self.warn_of_unlisted();
+        if self.anew {
+            return Pass::Anew;
         }
-        if host.mirror.is_complete() {
-            host.turn();
+        if self.mirror.is_complete() {
+            self.turn();
         }
+        Pass::Decided
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) const UNKNOWN_QUEUE: &str = "UnknownQueue";
 pub(super) const QUEUE_CLOSED: &str = "QueueClosed";
 /// How words begin about who has no hope.
 const NEVER: &str = "can never run: ";
+/// Said of a gang whose handling made the controller panic.
+pub(super) const LEFT_OUT: &str = "LeftOut";
 /// Said of pods that are no gang: some are missing, or what they ask for cannot be understood.
 const NOT_WHOLE: &str = "WaitingForMembers";
 /// Words of one gang, at most.
@@ -229,7 +231,9 @@ impl Host {
         for name in troubled {
             let Some(group) = self.groups.get(&name) else { continue };
             let Some((why, since)) = &group.trouble else { continue };
+            let is_left_out = self.left_out(&name).is_some();
             let reason = match &group.refused {
+                _ if is_left_out => LEFT_OUT,
                 Some(Refusal::UnknownQueue(_)) => UNKNOWN_QUEUE,
                 _ => NOT_WHOLE,
             };
@@ -248,7 +252,7 @@ impl Host {
                 self.unwritten = true;
                 continue;
             }
-            if is_news {
+            if is_news && !is_left_out {
                 // How many are missing changes with each that comes; that some are is told once.
                 self.cry(&name, EventType::Normal, (reason, "Schedule"), &told.message);
             }

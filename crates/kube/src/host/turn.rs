@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::objects::CLAIMS;
+use super::quarantine::Subject;
 use super::record::AGAIN;
 use super::run::{Served, Sought};
 use super::{Host, Told};
+use crate::features::Feature;
 use crate::mirror::Touched;
 use crate::watch::Watches;
 
@@ -28,7 +30,8 @@ impl Host {
     pub(super) fn unwatched(&self) -> Vec<Sought> {
         let missing = self.sources.missing().into_iter();
         let mut sought: Vec<Sought> = missing.map(|(of, wanted)| (Some(of), wanted)).collect();
-        sought.extend((!self.mirror.has_claims).then_some((None, CLAIMS)));
+        let has_rights = !self.config.disabled.has(Feature::Karpenter);
+        sought.extend((!self.mirror.has_claims && has_rights).then_some((None, CLAIMS)));
         sought
     }
 
@@ -70,14 +73,31 @@ impl Host {
             return;
         }
         for (source, moved) in &touched.others {
-            self.see_other(*source, moved);
+            let interest = self.sources.interest(*source);
+            if self.handles(Subject::Object(interest, moved.key.clone())) {
+                self.see_other(*source, moved);
+            }
         }
-        touched.claims.iter().for_each(|moved| self.see_claim(moved));
-        touched.nodes.iter().for_each(|moved| self.node_may_stir(moved));
+        for moved in &touched.claims {
+            if self.handles(Subject::Claim(moved.key.clone())) {
+                self.see_claim(moved);
+            }
+        }
+        for moved in &touched.nodes {
+            if self.handles(Subject::Node(moved.key.clone())) {
+                self.node_may_stir(moved);
+            }
+        }
+        self.subject = None;
         let gone = touched.nodes.iter().filter(|moved| moved.is.is_none());
         gone.for_each(|moved| self.node_is_replaced(moved));
         self.dirty.nodes.extend(touched.nodes.into_iter().map(|moved| moved.key));
-        touched.pods.iter().for_each(|moved| self.see_pod(moved));
+        for moved in &touched.pods {
+            if self.handles(Subject::Pod(moved.key.clone())) {
+                self.see_pod(moved);
+            }
+        }
+        self.subject = None;
     }
 
     /// Looks at everything that has changed, and decides.
@@ -88,6 +108,7 @@ impl Host {
         // However much there is to see, what was to be done by now is done.
         let now = self.now();
         self.changed |= self.wake.is_some_and(|wake| wake <= now);
+        self.retry_left_out();
         self.tire_of_volumes();
         self.tire_of_others();
         self.tire_of_binding();
@@ -123,8 +144,11 @@ impl Host {
     fn look_at_all(&mut self, looks: &mut BTreeMap<Arc<str>, u32>) {
         while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
             for node in std::mem::take(&mut self.dirty.nodes) {
-                self.look_at_node(&node);
+                if self.handles(Subject::Node(node.clone())) {
+                    self.look_at_node(&node);
+                }
             }
+            self.subject = None;
             let gangs = std::mem::take(&mut self.dirty.gangs);
             if !gangs.is_empty() {
                 self.look_beyond();
@@ -132,11 +156,14 @@ impl Host {
             for gang in gangs {
                 let seen = looks.entry(gang.clone()).or_default();
                 *seen += 1;
+                self.unplanned.insert(gang.clone());
+                self.subject = Some(Subject::Gang(gang.clone()));
                 match *seen {
                     ..=LOOKS => self.look_at_gang(&gang),
                     _ => self.look_later(&gang),
                 }
             }
+            self.subject = None;
             self.settle_tokens();
             if self.changed {
                 self.decide();
@@ -185,6 +212,7 @@ impl Host {
             None if self.unwritten => AT_LEAST / 4,
             None => AT_LEAST,
         };
-        due.unwrap_or(most).min(most)
+        let retried = self.quarantine.wait(Instant::now()).unwrap_or(most);
+        due.unwrap_or(most).min(most).min(retried)
     }
 }

@@ -123,7 +123,7 @@ async fn until_leads(cluster: &Cluster, pod: &str, controller: &mut Controller) 
         .until(&format!("{pod} leads"), async || {
             assert!(!controller.has_ended(), "it does not run so:\n{}", controller.log());
             let lease = leases.get("muster").await.ok()?;
-            (lease.spec?.holder_identity? == pod).then_some(())
+            lease.spec?.holder_identity?.starts_with(&format!("{pod}_")).then_some(())
         })
         .await;
 }

@@ -83,6 +83,11 @@ impl Controller {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Whether it has ended in good order.
+    pub(crate) fn succeeded(&mut self) -> bool {
+        self.child.wait().is_ok_and(|end| end.success())
+    }
+
     fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -28,6 +28,7 @@ mod proxy;
 mod refusal;
 mod replicas;
 mod requests;
+mod rights;
 mod rules;
 mod stage;
 mod stages;

@@ -1,14 +1,16 @@
 //! Two replicas: one acts, the other takes over, and never both.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::Api;
+use kube::api::{Api, Patch, PatchParams};
 use muster_testkit::cluster::{Cluster, Role};
+use serde_json::json;
 
 use crate::controller::Controller;
-use crate::stage::{bound_of, small_cluster};
-use crate::words::pod;
+use crate::proxy::Proxy;
+use crate::stage::{bound_of, small_cluster, until_event};
+use crate::words::{gang, pod};
 
 fn replica(cluster: &Cluster, name: &str) -> Controller {
     Controller::start(cluster, &["--identity", name, "--lease-seconds", "3"])
@@ -17,7 +19,9 @@ fn replica(cluster: &Cluster, name: &str) -> Controller {
 async fn holder(cluster: &Cluster) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(cluster.client(Role::Admin).await, "muster-system");
     let lease = leases.get_opt("muster").await.ok()??;
-    lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
+    // What follows the name is different for every process.
+    let holder = lease.spec?.holder_identity?;
+    holder.rsplit_once('_').map(|(name, _)| name.to_owned())
 }
 
 async fn holds(cluster: &Cluster, name: &str) {
@@ -57,20 +61,91 @@ async fn another_replica_takes_over_from_one_that_is_killed_or_told_to_go() {
     drop(third);
 }
 
+/// Another replica has the lease now, and does nothing.
+async fn take_lease(cluster: &Cluster) {
+    let leases: Api<Lease> = Api::namespaced(cluster.client(Role::Admin).await, "muster-system");
+    let other = json!({"spec": {"holderIdentity": "other_1", "leaseDurationSeconds": 3_600}});
+    leases.patch("muster", &PatchParams::default(), &Patch::Merge(&other)).await.expect("taken");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_that_was_away_does_nothing_more_when_it_comes_back() {
-    let Some(cluster) = small_cluster(2).await else { return };
-    let mut first = replica(&cluster, "first");
-    holds(&cluster, "first").await;
-    let second = replica(&cluster, "second");
-    is_served(&cluster, "one").await;
-    // Neither killed nor told to go: its machine has no time for it.
+async fn paused_leader_with_unbound_pods_writes_nothing_after_it_resumes() {
+    let Some(cluster) = small_cluster(25).await else { return };
+    let proxy = Proxy::start(&cluster, 1).await;
+    let mut first = Controller::behind(&proxy, &cluster, &["--lease-seconds", "3"]);
+    let all: String = (0..200).map(|at| pod(&format!("p{at}"), 1, "", "", "")).collect();
+    cluster.apply(&all).await.expect("pods");
+    // In the middle of binding them its machine has no time for it any more.
+    cluster.until("some are bound", async || (proxy.bindings().len() >= 5).then_some(())).await;
     first.pause();
-    holds(&cluster, "second").await;
-    is_served(&cluster, "two").await;
+    let bound_before = proxy.bindings().len();
+    assert!(bound_before < 200, "it was too fast to be paused in the middle");
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    take_lease(&cluster).await;
+    let resumed = Instant::now();
     first.resume();
     cluster.until("the first has ended", async || first.has_ended().then_some(())).await;
-    assert_eq!(holder(&cluster).await.as_deref(), Some("second"));
-    is_served(&cluster, "three").await;
+    let wrote = proxy.asked(resumed).into_iter().filter(|asked| asked.verb.writes());
+    let wrote: Vec<String> = wrote.map(|asked| asked.path).collect();
+    assert_eq!(wrote, Vec::<String>::new());
+    assert!(!first.succeeded(), "it ends with an error");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_with_one_name_never_both_lead() {
+    let Some(cluster) = small_cluster(2).await else { return };
+    let mut both = ["same"; 2].map(|name| replica(&cluster, name));
+    holds(&cluster, "same").await;
+    is_served(&cluster, "one").await;
+    // Three times as long as a lease lasts.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let leads = |one: &Controller| one.log().contains("this replica acts now");
+    assert_eq!(both.iter().filter(|one| leads(one)).count(), 1);
+    both.sort_by_key(|one| !leads(one));
+    let [leader, other] = both;
+    leader.kill();
+    cluster.until("the other leads", async || leads(&other).then_some(())).await;
+    is_served(&cluster, "two").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_that_hangs_loses_the_lease_and_ends_with_an_error() {
+    let Some(cluster) = small_cluster(2).await else { return };
+    let stalls = ["--identity", "first", "--lease-seconds", "3", "--stall-seconds", "15"];
+    let fault = ["--fault", "stall:default/stuck.pod"];
+    let mut first = Controller::start(&cluster, &[&stalls[..], &fault].concat());
+    holds(&cluster, "first").await;
+    is_served(&cluster, "one").await;
+    cluster.apply(&pod("stuck", 1, "", "", "")).await.expect("a pod");
+    cluster.until("the first has ended", async || first.has_ended().then_some(())).await;
+    assert!(first.log().contains("the decision loop makes no progress"), "{}", first.log());
+    assert!(!first.succeeded(), "it ends with an error");
+    // Its lease was not given up, and has run out.
+    let second = replica(&cluster, "second");
+    holds(&cluster, "second").await;
+    cluster
+        .until("it is bound", async || (bound_of(&cluster, "stuck").await == 1).then_some(()))
+        .await;
     drop(second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gangs_that_make_the_controller_panic_stop_no_other() {
+    let Some(cluster) = small_cluster(4).await else { return };
+    let faults = ["--fault", "panic:default/bad", "--fault", "plan:default/worse"];
+    let mut controller = Controller::start(&cluster, &[&["--no-lease"], &faults[..]].concat());
+    cluster.apply(&gang("before", "min: 2", 2, 4, "")).await.expect("a gang");
+    cluster
+        .until("it runs", async || (bound_of(&cluster, "before").await == 2).then_some(()))
+        .await;
+    for name in ["bad", "worse"] {
+        cluster.apply(&gang(name, "min: 1", 1, 8, "")).await.expect("a gang");
+    }
+    cluster.apply(&gang("after", "min: 2", 2, 8, "")).await.expect("a gang");
+    cluster.until("it runs", async || (bound_of(&cluster, "after").await == 2).then_some(())).await;
+    until_event(&cluster, "bad", "LeftOut", "caused an internal error").await;
+    until_event(&cluster, "worse", "LeftOut", "caused an internal error").await;
+    assert_eq!(bound_of(&cluster, "before").await, 2);
+    assert_eq!(bound_of(&cluster, "bad").await + bound_of(&cluster, "worse").await, 0);
+    assert!(!controller.has_ended(), "{}", controller.log());
 }

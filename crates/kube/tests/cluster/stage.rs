@@ -46,11 +46,26 @@ pub(crate) async fn still(nodes: u32, setup: Setup) -> Option<Observed> {
     Some(cluster)
 }
 
+/// Whoever submits work in these tests may use every queue; tests of tenants have a user that may not.
+const USERS: &str = "
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: testbed-queues}
+rules: [{apiGroups: [muster.sh], resources: [queues], verbs: [use]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: testbed-queues}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: testbed-queues}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: user}]
+";
+
 /// A cluster in which the chart is installed, under observation. No replica runs: tests start the controller themselves.
 async fn with_muster(setup: Setup) -> Option<Observed> {
     let cluster = Cluster::start_or_skip(setup.needing(Tool::Helm)).await?;
     let objects = cluster.rendered(chart::RELEASE, &["--set", "replicas=0"]).expect("a chart");
-    let objects = format!("{}\n---\n{objects}", chart::NAMESPACE);
+    let objects = format!("{}\n---\n{objects}{USERS}", chart::NAMESPACE);
     cluster.apply(&objects).await.expect("the chart is good");
     Some(Observed::new(cluster).await)
 }

@@ -46,7 +46,9 @@ impl Cluster {
         let Release { name, chart, namespace } = release;
         let version = self.version().to_string();
         let fixed = ["template", name, chart, "--namespace", namespace, "--include-crds"];
-        self.helm(&[&fixed, ["--kube-version", &version].as_slice(), more].concat())
+        let served = self.version().admission_policies().iter();
+        let served: Vec<&str> = served.flat_map(|kind| ["--api-versions", kind]).collect();
+        self.helm(&[&fixed, ["--kube-version", &version].as_slice(), &served, more].concat())
     }
 }
 

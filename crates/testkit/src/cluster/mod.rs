@@ -26,6 +26,7 @@ mod version;
 pub use apply::{ApplyError, UID_OF_OWNER, objects};
 pub use helm::{HelmError, Release};
 pub use parts::Part;
+pub use plane::AUDIT;
 pub use role::Role;
 pub use setup::Setup;
 pub use start::{Cluster, StartError};

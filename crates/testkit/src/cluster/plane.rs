@@ -37,6 +37,23 @@ pub(super) fn etcd(program: &Path, folder: &Path, ports: Ports) -> Command {
     command
 }
 
+/// When this names a folder, every API server writes there which requests Muster makes, and whether it may.
+pub const AUDIT: &str = "MUSTER_TEST_AUDIT";
+
+/// Muster's requests, without their bodies, when they are answered.
+const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+    "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [
+        {"level": "Metadata", "users": ["system:serviceaccount:muster-system:muster"]}, {"level": "None"}]}"#;
+
+fn audit(command: &mut Command, credentials: &Credentials, ports: Ports) {
+    let Some(folder) = std::env::var_os(AUDIT) else { return };
+    let policy = credentials.certificate().with_file_name("audit.json");
+    let log = Path::new(&folder).join(format!("{}-{}.log", std::process::id(), ports.api));
+    std::fs::write(&policy, AUDIT_POLICY).expect("a policy is written");
+    command.arg(format!("--audit-policy-file={}", policy.display()));
+    command.arg(format!("--audit-log-path={}", log.display()));
+}
+
 pub(super) fn api_server(
     program: &Path,
     credentials: &Credentials,
@@ -63,6 +80,7 @@ pub(super) fn api_server(
         // Fair queuing among clients would slow down the one that is measured.
         .arg("--enable-priority-and-fairness=false")
         .arg("--profiling=false");
+    audit(&mut command, credentials, ports);
     if let Some(gates) = setup.gates(version) {
         command.arg(gates);
     }

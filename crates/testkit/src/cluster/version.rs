@@ -33,6 +33,19 @@ impl Version {
         }
     }
 
+    /// Kinds of admission policies that it serves. helm is told of them where it is not connected.
+    pub fn admission_policies(self) -> &'static [&'static str] {
+        const KINDS: [&str; 2] = [
+            "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
+            "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy",
+        ];
+        match self.minor {
+            ..=29 => &[],
+            30..=35 => &KINDS[..1],
+            36.. => &KINDS,
+        }
+    }
+
     /// Versions of `scheduling.k8s.io` that hold it; each release has thrown away those before.
     pub fn gang_apis(self) -> &'static [&'static str] {
         match self.minor {

@@ -15,8 +15,10 @@ mod left;
 mod made;
 mod nodes;
 mod objects;
+mod off;
 mod overtaken;
 mod owner_size;
+mod panics;
 mod seats;
 mod stages;
 mod volumes;
@@ -68,7 +70,7 @@ impl Rehearsal {
         let (told, heard) = mpsc::unbounded_channel();
         let (changes, _) = mpsc::channel(1);
         let mut watches = Watches::new(client.clone(), changes, Newest::default());
-        let mut host = Host::new(config, &client, hands, told);
+        let mut host = Host::new(config, hands, told);
         let wanted = intake::wanted().into_iter().filter(|(interest, _)| watched(*interest));
         let served = wanted.map(|(interest, wanted)| (Some(interest), wanted.resource()));
         host.watch(

@@ -19,6 +19,7 @@ use super::shop::Shop;
 use super::volumes::{Claim, SELECTED_NODE, Store, annotation, claims, is_by_hand, stands};
 use crate::hands::Said;
 use crate::intake::Interest;
+use crate::objects::Pod;
 use crate::shelf::Key;
 
 /// A gang that waits for its volumes.
@@ -176,6 +177,16 @@ impl Host {
         }
         all.wishes.sort_by_key(|wish| wish.shape.as_ref().map(Shape::bytes));
         all
+    }
+
+    /// A claim of a pod that waits for its pod to be told its node.
+    pub(in super::super) fn waiting_claim(&self, gang: &str, pod: &Pod) -> Option<String> {
+        let shop = Shop { host: self, gang };
+        let waits = |name: &String| {
+            let claim = shop.claim(namespace(pod), name);
+            claim.is_some_and(|claim| matches!(stands(claim, &shop), Claim::WaitsForPod(_)))
+        };
+        claims(pod).into_iter().find(waits)
     }
 
     /// Volumes that are there for claims of a gang, the smallest that will do; those that were chosen before if they still

@@ -4,6 +4,7 @@
 //! must start as if the tenant were not there, and the observer watches all of it.
 
 mod claims;
+mod admission;
 mod reach;
 mod tenancy;
 

@@ -1,0 +1,38 @@
+//! Time since the machine booted, counted through suspend.
+//!
+//! `Instant` stops while a machine is suspended, so a leader that slept for an hour would believe that its lease has
+//! hardly aged. Leases are compared on this clock instead; deadlines of ordinary work stay on `Instant`.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A moment on the boot-time clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct BootTime(Duration);
+
+impl BootTime {
+    pub fn now() -> Self {
+        let now = clock_gettime(ClockId::Boottime);
+        let secs = u64::try_from(now.tv_sec).unwrap_or(0);
+        Self(Duration::new(secs, u32::try_from(now.tv_nsec).unwrap_or(0)))
+    }
+
+    /// This long after; the end of time when there is no such moment.
+    pub fn after(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span))
+    }
+
+    /// How long before this moment another was; nothing when it was later.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    pub(crate) fn as_millis(self) -> u64 {
+        u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn from_millis(millis: u64) -> Self {
+        Self(Duration::from_millis(millis))
+    }
+}
