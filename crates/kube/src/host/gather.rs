@@ -20,7 +20,7 @@ use super::joined::group_of;
 use super::makes::INDEX;
 use super::objects::read;
 use super::ties::{Tied, nowhere};
-use crate::intake::{Gathered, Interest, Origin};
+use crate::intake::{Gathered, Interest, JOINED, Origin};
 use crate::objects::Pod;
 use crate::shelf::Key;
 
@@ -89,6 +89,7 @@ impl Host {
 
     fn gather_of(&self, group: &Group, here: &[Key], leaving: &[Key]) -> Result<Gathered, String> {
         self.is_listed(group)?;
+        self.has_own_name(group)?;
         self.owner_is_seen(group)?;
         self.stages_are_seen(group)?;
         if self.is_being_made(group) {
@@ -137,6 +138,17 @@ impl Host {
         }
         let (spec, absent) = (assembled.spec, assembled.absent);
         Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, unheard: said.unheard })
+    }
+
+    /// Whether a Gang is called as no gang of several groups can be: each has its record under its name.
+    fn has_own_name(&self, group: &Group) -> Result<(), String> {
+        match &group.origin {
+            Origin::Gang { name, .. } if name.ends_with(JOINED) => Err(format!(
+                "{}: names that end in {JOINED} are those of gangs of several groups",
+                group.origin
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// One gang of the parts of one group.
@@ -200,7 +212,7 @@ impl Host {
             if pod.is_held() {
                 continue; // it is not there for anybody until it is let go
             }
-            if pod.node().is_none() && !self.config.serves(pod) && !settled {
+            if pod.node().is_none() && !self.is_served(key, pod) && !settled {
                 return Err(format!("pod {key} was let run, and is its own scheduler's to place"));
             }
             parts.push(self.part(group, key, pod)?);
@@ -214,6 +226,7 @@ impl Host {
     }
 
     fn part(&self, group: &Group, key: &Key, pod: &Arc<Pod>) -> Result<Part, String> {
+        let pod = &self.as_made(key, pod);
         let (labels, annotations) = marks(pod);
         let wrong = |why: Vec<String>| format!("pod {key}: {}", why.join("; "));
         let by_owner = match &group.origin {

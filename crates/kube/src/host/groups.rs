@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::denied::Denied;
 use super::ties::{Choosing, Tied};
+use super::trust::Released;
 use crate::intake::Origin;
 use crate::shelf::Key;
 
@@ -35,6 +36,12 @@ pub(super) struct Group {
     pub(super) ranks: BTreeMap<Key, u32>,
     /// Where pods were told to go and have not been seen yet.
     pub(super) assigned: BTreeMap<Key, Arc<str>>,
+    /// Pods whose gate Muster has lifted.
+    pub(super) released: BTreeMap<Key, Released>,
+    /// Whether some of its pods are on nodes beyond what its queue allows: see `outside`.
+    pub(super) is_outside: bool,
+    /// Whether its owner was told so.
+    pub(super) is_said_outside: bool,
     /// Whether its placement is written down, so that pods may be bound.
     pub(super) recorded: bool,
     /// How often that is being written down: the last counts.
@@ -97,6 +104,9 @@ impl Group {
             sized: BTreeMap::new(),
             ranks: BTreeMap::new(),
             assigned: BTreeMap::new(),
+            released: BTreeMap::new(),
+            is_outside: false,
+            is_said_outside: false,
             recorded: false,
             recording: 0,
             written: false,
@@ -190,6 +200,7 @@ impl Groups {
         if let Some(group) = before.as_deref().and_then(|before| self.by_name.get_mut(before)) {
             group.pods.remove(pod);
             group.heirs.remove(pod);
+            group.released.remove(pod);
         }
         let group = self.ensure(origin);
         group.making.remove(pod);
@@ -215,6 +226,7 @@ impl Groups {
             group.pods.remove(pod);
             group.heirs.remove(pod);
             group.assigned.remove(pod);
+            group.released.remove(pod);
             group.leaving.remove(pod);
             group.roles.remove(pod);
             group.ranks.remove(pod);

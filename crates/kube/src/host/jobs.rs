@@ -99,7 +99,12 @@ impl Host {
     pub(super) fn is_ours(&self, pod: &Pod) -> bool {
         let owners = pod.metadata.owner_references.iter().flatten();
         let of_job = || owners.into_iter().any(|owner| owner.kind == "Job");
-        self.config.serves(pod) || (of_job() && self.job_of(&self.origin_of(pod)).is_some())
+        let key: Key = match (&pod.metadata.namespace, &pod.metadata.name) {
+            (Some(namespace), Some(name)) => format!("{namespace}/{name}").into(),
+            (None, name) => name.clone().unwrap_or_default().into(),
+            (_, None) => return false,
+        };
+        self.is_served(&key, pod) || (of_job() && self.job_of(&self.origin_of(pod)).is_some())
     }
 
     /// Whether a gang is a Job that waits to be let run.
@@ -263,8 +268,7 @@ impl Host {
         let Some(sitting) = moved(&gang.seats, &there).filter(|_| gang.resize.is_none()) else {
             return;
         };
-        let since = self.now();
-        if self.happened(&Event::GangFound { gang: id, since, sitting }) {
+        if self.find_seated(name, id, self.now(), sitting) {
             if waits {
                 tracing::info!(gang = &**name, "runs without having been let");
             }

@@ -28,6 +28,7 @@ mod memory;
 mod nodes;
 mod objects;
 mod orders;
+mod outside;
 mod owners;
 mod queues;
 mod rebuild;
@@ -48,10 +49,12 @@ mod stop;
 mod tally;
 mod ties;
 mod told_pods;
+mod trust;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use kube::Client;
 use muster_core::id::{ClaimId, GangId, OrderId};
@@ -163,6 +166,9 @@ pub(crate) struct Host {
     seen_nodes: FxHashMap<Arc<str>, NodeSpec>,
     /// Nodes on which more is taken than seats stand for.
     beyond: Beyond,
+    /// Gangs that have pods on nodes beyond what their queues allow, and when it was last looked whether they do by now.
+    outside: BTreeSet<Arc<str>>,
+    outside_at: Option<Instant>,
     dirty: Dirty,
     /// Gangs that were looked at too often, and are looked at again after a while.
     later: BTreeSet<Arc<str>>,
@@ -215,6 +221,8 @@ impl Host {
             unwritten: false,
             seen_nodes: FxHashMap::default(),
             beyond: Beyond::new(),
+            outside: BTreeSet::new(),
+            outside_at: None,
             dirty: Dirty::default(),
             later: BTreeSet::new(),
             hands,

@@ -75,9 +75,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether a pod is Muster's: to bind, or to be let go by it to another scheduler.
+    /// Whether a pod asks for Muster: to bind it, or to lift its gate for another scheduler.
     pub fn serves(&self, pod: &Pod) -> bool {
-        self.binds(pod) || pod.has_gate() || pod.seat().is_some()
+        self.binds(pod) || pod.has_gate()
     }
 
     /// Whether a pod is Muster's to bind.

@@ -25,7 +25,7 @@ use super::Host;
 use super::gather::whole;
 use super::groups::Group;
 use super::orders::order_name;
-use super::record::{AGAIN, group_lane, nodes_of, tell_group, write};
+use super::record::{AGAIN, group_lane, tell_group, write};
 use super::ties::Tied;
 use crate::hands::Said;
 use crate::intake::Origin;
@@ -151,16 +151,8 @@ impl Host {
             let name = gang.spec.name.clone();
             let waits_for_volumes =
                 self.groups.get(&name).is_some_and(|group| group.choosing.is_some());
-            if let Phase::Admitted { at } = gang.phase
-                && !waits_for_volumes
-            {
-                if self.placement_to_tell(&name).is_none() {
-                    continue; // its placement is written down in its status, and says so
-                }
-                if self.now().since(at) < FIRST {
-                    self.unwritten = true; // most run before anybody reads this
-                    continue;
-                }
+            if matches!(gang.phase, Phase::Admitted { .. }) && !waits_for_volumes {
+                continue; // its placement is in its status, and says so
             }
             let is_being_bound = |group: &Group| group.binding.is_some() && !group.was_whole;
             if *verdict == Verdict::Running && self.groups.get(&name).is_some_and(is_being_bound) {
@@ -338,10 +330,6 @@ impl Host {
             let mut status = status(told, before, self.now());
             if let Some(generation) = self.generation_of(name) {
                 status["status"]["observedGeneration"] = json!(generation);
-            }
-            if let Some(placement) = self.placement_to_tell(name) {
-                status["status"]["nodes"] = json!(nodes_of(&placement));
-                status["status"]["placement"] = json!(placement);
             }
             (objects, self.gang_object(name), status)
         });

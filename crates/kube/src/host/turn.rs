@@ -92,6 +92,7 @@ impl Host {
         self.tire_of_others();
         self.tire_of_binding();
         self.tire_of_requests();
+        self.look_outside();
         let disturbed = self.ties.disturbed();
         self.dirty.gangs.extend(disturbed);
         let mut looks = BTreeMap::new();

@@ -11,7 +11,6 @@ use super::cases::on;
 use super::objects::{alone, bought, claim, node, pool};
 use super::seats::{ended, leaving, seats};
 use crate::host::Told;
-use crate::host::record::with;
 use crate::intake::Origin;
 
 const LEFT: &str = "a/left";
@@ -348,7 +347,9 @@ fn recorded() -> Value {
     let (_, gang) = stage.gang(&name).expect("taken in");
     let placement = stage.host.placement(gang);
     let object = stage.host.gang_object(&name).expect("Muster makes its object");
-    serde_json::to_value(with(object, &placement)).expect("plain")
+    let mut object = serde_json::to_value(object).expect("plain");
+    object["status"] = json!({"placement": placement, "groups": [LEFT, RIGHT]});
+    object
 }
 
 #[tokio::test]
@@ -356,12 +357,8 @@ async fn who_leads_next_binds_the_rest_of_every_group() {
     let mut object = recorded();
     object["apiVersion"] = json!("muster.sh/v1alpha1");
     object["kind"] = json!("Gang");
-    let placement: Value = serde_json::from_str(
-        object["metadata"]["annotations"]["muster.sh/placement"].as_str().expect("written down"),
-    )
-    .expect("JSON");
     let of = |role: &str| {
-        let all = placement.as_array().expect("a list").iter();
+        let all = object["status"]["placement"].as_array().expect("a list").iter();
         let mine = all.filter(|one| one["role"] == role);
         mine.map(|one| one["node"].as_str().expect("a node").to_owned()).collect::<Vec<_>>()
     };

@@ -140,7 +140,7 @@ impl Host {
     }
 
     /// A request will not be served. One that had its room has lost it.
-    pub(super) fn fail(&mut self, name: &Arc<str>, reason: &'static str, message: &str) {
+    pub(in super::super) fn fail(&mut self, name: &Arc<str>, reason: &'static str, message: &str) {
         let had = self.requests.is(name, PROVISIONED);
         self.say_last(name, if had { CAPACITY_REVOKED } else { FAILED }, reason, message);
     }
