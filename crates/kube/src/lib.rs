@@ -21,4 +21,4 @@ mod shelf;
 mod watch;
 pub mod why;
 
-pub use host::{Config, HostError, run};
+pub use host::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, run};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 use muster_api::pod::GpuNames;
 use muster_core::time::Span;
-use muster_kube::{Config, HostError, lease, run};
+use muster_kube::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, lease, run};
 use muster_plan::{Policy, QueueOrder};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -52,6 +52,12 @@ struct Args {
     /// Room that a ProvisioningRequest asked for is kept for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     booking_seconds: u32,
+    /// The most members that one gang may have; a gang of more is told so and not planned
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_GANG_MEMBERS, value_parser = clap::value_parser!(u32).range(1..))]
+    max_gang_members: u32,
+    /// The most gangs of one namespace that are planned at one time; the others wait for them, the oldest first
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_GANGS_PER_NAMESPACE, value_parser = clap::value_parser!(u32).range(1..))]
+    max_gangs_per_namespace: u32,
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
@@ -141,5 +147,7 @@ fn config(args: &Args) -> Result<Config, Failed> {
         bind_patience: Span::secs(u64::from(args.bind_seconds)),
         hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
         booking: Span::secs(u64::from(args.booking_seconds)),
+        max_gang_members: args.max_gang_members,
+        max_gangs_per_namespace: args.max_gangs_per_namespace,
     })
 }

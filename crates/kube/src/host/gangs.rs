@@ -151,6 +151,10 @@ impl Host {
             return;
         }
         let known = self.world.gang_named(name).is_some();
+        if !known && let Some(why) = self.is_crowded(name) {
+            self.groups.trouble(name, Some(why));
+            return;
+        }
         let event = match known {
             false => Event::GangSubmitted(spec.clone()),
             true => Event::GangChanged(spec.clone()),

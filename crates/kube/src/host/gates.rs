@@ -49,7 +49,7 @@ impl Host {
         // Where it goes is recorded first. A gang has its Gang for that; a pod that stands for itself has its own status.
         let seated =
             (!binds && matches!(group.origin, Origin::Pod { .. })).then(|| seated(&uid, node));
-        let (hands, told) = (self.hands.clone(), self.told.clone());
+        let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
             let (namespace, name) = parts(&key);
@@ -92,6 +92,7 @@ impl Host {
             self.groups.get_mut(&name).expect("just seen").handed_over = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
             tracing::info!(gang = &*name, "not put on its nodes by its scheduler: starts over");
+            self.put_off_because(&name, "its scheduler did not bind all of it in time");
             self.stop(id, StopReason::Moved);
         }
     }

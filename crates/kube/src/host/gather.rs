@@ -92,6 +92,10 @@ impl Host {
         self.has_own_name(group)?;
         self.owner_is_seen(group)?;
         self.stages_are_seen(group)?;
+        let templates = self.templates_of(group);
+        if let Some(why) = templates.and_then(|gang| self.too_many_templates(&gang)) {
+            return Err(why);
+        }
         if self.is_being_made(group) {
             return Err("its members are being made".to_owned());
         }
@@ -103,6 +107,10 @@ impl Host {
             Origin::Joined(groups) => self.unite(group, groups, &mut parts, runs)?,
             _ => self.assemble(group, &parts)?,
         };
+        let members = assembled.spec.roles.iter().map(|role| u64::from(role.max.max(role.min)));
+        if let Some(why) = self.config.too_many(members.sum()).filter(|_| !runs) {
+            return Err(why);
+        }
         // Who runs already stays what it was while somebody is made again.
         if assembled.absent > 0 && !runs && !self.may_be_absent(group) {
             let (exist, absent) = (parts.len(), assembled.absent);

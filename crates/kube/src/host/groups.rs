@@ -10,6 +10,7 @@ use muster_core::gang::GangSpec;
 use rustc_hash::FxHashMap;
 
 use super::denied::Denied;
+use super::pace::Pace;
 use super::ties::{Choosing, Tied};
 use super::trust::Released;
 use crate::intake::Origin;
@@ -50,6 +51,8 @@ pub(super) struct Group {
     pub(super) written: bool,
     /// Pods that are being made of its templates.
     pub(super) making: BTreeSet<Key>,
+    /// How fast they are made.
+    pub(super) pace: Pace,
     /// Whether one of them could not be made.
     pub(super) unmade: bool,
     /// Pods that were told to go.
@@ -111,6 +114,7 @@ impl Group {
             recording: 0,
             written: false,
             making: BTreeSet::new(),
+            pace: Pace::default(),
             unmade: false,
             leaving: BTreeSet::new(),
             trouble: None,
@@ -203,7 +207,9 @@ impl Groups {
             group.released.remove(pod);
         }
         let group = self.ensure(origin);
-        group.making.remove(pod);
+        if group.making.remove(pod) {
+            group.pace.made();
+        }
         group.unmade &= !group.making.is_empty();
         if group.pods.contains(pod) {
             return before; // whoever is found above what made it, it is of those it came with

@@ -36,9 +36,6 @@ const ADMIT: &str = "muster.sh/admit";
 const UNSUSPEND: &str = "unsuspend";
 const JOBS: Interest = Interest::Workload(WorkloadKind::Job);
 
-/// Pods of a Job that are imagined, at most: each is one in memory whenever its gang is looked at.
-const MOST: u32 = 10_000;
-
 /// Whether a Job asks for it.
 fn asks(job: &DynamicObject) -> bool {
     let said = job.annotations().get(ADMIT).or_else(|| job.labels().get(ADMIT));
@@ -132,11 +129,8 @@ impl Host {
         }
         let mut pods = Vec::new();
         for role in self.templates(group)?.unwrap_or_default() {
-            if role.count > MOST {
-                let count = role.count;
-                return Err(format!(
-                    "its Job asks for {count} pods; {MOST} is the most that is planned"
-                ));
+            if let Some(why) = self.config.too_many(role.count.into()) {
+                return Err(why);
             }
             for at in has..role.count as usize {
                 let pod = imagine(namespace, &format!("{owner}-{at}"), &role);
@@ -200,7 +194,8 @@ impl Host {
         match is_held(&job) {
             false => self.groups.get_mut(name).expect("just seen").let_run = true,
             true if runs => {
-                tracing::info!(gang = &**name, "somebody has suspended its job");
+                tracing::info!(gang = &**name, "its Job was suspended");
+                self.put_off_because(name, "its Job was suspended while it ran");
                 self.stop(id, StopReason::Moved);
                 return false;
             }
@@ -241,7 +236,8 @@ impl Host {
         let jobs: Api<DynamicObject> =
             Api::namespaced_with(self.hands.client.clone(), &namespace, kind);
         let uid = job.metadata.uid.clone().unwrap_or_default();
-        let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let hands = self.hands.within(&namespace);
+        let (told, gang) = (self.told.clone(), name.clone());
         self.lanes.write(&format!("{name}#job").into(), async move {
             let patch =
                 Patch::Merge(json!({"metadata": {"uid": uid}, "spec": {"suspend": suspend}}));

@@ -7,6 +7,7 @@ mod accepted;
 mod admit;
 mod away;
 mod beyond;
+mod bounds;
 mod claims;
 mod clock;
 mod decide;
@@ -30,6 +31,7 @@ mod objects;
 mod orders;
 mod outside;
 mod owners;
+mod pace;
 mod queues;
 mod rebuild;
 mod record;
@@ -73,6 +75,7 @@ use crate::mirror::Mirror;
 use crate::shelf::Key;
 use accepted::Refused;
 use beyond::Beyond;
+use bounds::Crowds;
 use clock::Clock;
 use errands::Errands;
 use events::Crier;
@@ -84,7 +87,7 @@ use memory::Memory;
 use objects::{KnownPool, Sources};
 use requests::Requests;
 use requisitions::Requisitions;
-pub use run::{Config, HostError, run};
+pub use run::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, run};
 use status::Written;
 use tally::Tally;
 pub(crate) use ties::Tied;
@@ -169,6 +172,7 @@ pub(crate) struct Host {
     /// Gangs that have pods on nodes beyond what their queues allow, and when it was last looked whether they do by now.
     outside: BTreeSet<Arc<str>>,
     outside_at: Option<Instant>,
+    crowds: Crowds,
     dirty: Dirty,
     /// Gangs that were looked at too often, and are looked at again after a while.
     later: BTreeSet<Arc<str>>,
@@ -223,6 +227,7 @@ impl Host {
             beyond: Beyond::new(),
             outside: BTreeSet::new(),
             outside_at: None,
+            crowds: Crowds::default(),
             dirty: Dirty::default(),
             later: BTreeSet::new(),
             hands,

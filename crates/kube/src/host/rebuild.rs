@@ -45,6 +45,7 @@ impl Host {
         self.unwritten_orders.clear();
         self.groups = super::groups::Groups::default();
         self.ties = super::ties::Ties::default();
+        (self.outside, self.crowds) = Default::default();
         self.verdicts.clear();
         self.expected.clear();
         self.find_queues_and_pools();
@@ -145,6 +146,11 @@ impl Host {
                     let has_seats = !standing.bound.is_empty() || self.has_placement(&name);
                     if has_seats && self.reopen_queue(&spec.queue) {
                         reopened.insert(spec.queue.clone());
+                    }
+                    let crowded = if has_seats { None } else { self.is_crowded(&name) };
+                    if let Some(why) = crowded {
+                        self.groups.trouble(&name, Some(why));
+                        continue;
                     }
                     let taken = self.happened(&Event::GangSubmitted(spec.clone()));
                     self.has_waited(&name, at);

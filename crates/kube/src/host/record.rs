@@ -67,7 +67,8 @@ impl Host {
             // It has so long from here, also if the server never answers.
             group.binding.get_or_insert_with(Instant::now);
         }
-        let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let hands = self.hands.within(parts(name).0);
+        let (told, gang) = (self.told.clone(), name.clone());
         self.lanes.write(name, async move {
             let made = match made_first {
                 Some(object) => hands.create(&objects, &object).await.map(drop),
@@ -116,7 +117,7 @@ impl Host {
         else {
             return;
         };
-        let (hands, gang) = (self.hands.clone(), name.clone());
+        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
         self.lanes.write(name, async move {
             match hands.create(&objects, &object).await {
                 Ok(_) | Err(Said::Exists | Said::NotLeader) => {}
@@ -141,7 +142,7 @@ impl Host {
             (true, true) => GangPhase::Failed,
         };
         for (objects, object, patch) in self.over_in_their_words(name) {
-            let (hands, gang) = (self.hands.clone(), name.clone());
+            let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
             self.lanes.write(&group_lane(name), async move {
                 let said = tell_group(&hands, &objects, &object, &patch).await.err();
                 if let Some(said) =
@@ -180,7 +181,7 @@ impl Host {
     /// Says that a gang holds nothing, and where it stands.
     pub(super) fn say_over(&mut self, name: &Arc<str>, phase: GangPhase) {
         let Some(objects) = self.gang_objects(name) else { return };
-        let (hands, gang) = (self.hands.clone(), name.clone());
+        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
         self.lanes.write(name, async move {
             let (_, object) = parts(&gang);
             let nothing = json!({"phase": phase, "placement": null, "nodes": null, "groups": null});
@@ -195,7 +196,7 @@ impl Host {
     /// Removes the object of a gang that is no more, if it is Muster's.
     pub(super) fn remove_object(&mut self, name: &Arc<str>) {
         let Some(objects) = self.gang_objects(name) else { return };
-        let (hands, gang) = (self.hands.clone(), name.clone());
+        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
         self.lanes.write(name, async move {
             match remove_own(&hands, &objects, parts(&gang).1).await {
                 Ok(true) => tracing::debug!(gang = &*gang, "its object was removed"),

@@ -56,7 +56,16 @@ pub struct Config {
     pub hand_over_patience: Span,
     /// How long room that a ProvisioningRequest asked for is kept for its pods.
     pub booking: Span,
+    /// Members that one gang may have.
+    pub max_gang_members: u32,
+    /// Gangs of one namespace that are planned at one time.
+    pub max_gangs_per_namespace: u32,
 }
+
+/// Each member costs memory and a place in a status, and a status holds about fourteen thousand places.
+pub const MAX_GANG_MEMBERS: u32 = 10_000;
+/// Each gang costs the planner a look in every cycle. A namespace with more has gangs that could not start today.
+pub const MAX_GANGS_PER_NAMESPACE: u32 = 10_000;
 
 impl Default for Config {
     fn default() -> Self {
@@ -70,6 +79,8 @@ impl Default for Config {
             bind_patience: BIND_PATIENCE,
             hand_over_patience: HAND_OVER_PATIENCE,
             booking: BOOKING,
+            max_gang_members: MAX_GANG_MEMBERS,
+            max_gangs_per_namespace: MAX_GANGS_PER_NAMESPACE,
         }
     }
 }

@@ -206,7 +206,8 @@ impl Host {
             let before = self.written.gangs.get(&name).map(|known| &known.told);
             let is_told = before == Some(&told);
             let is_news = before.is_none_or(|before| before.reason != told.reason);
-            if is_known || is_told || self.standing(group).free.is_empty() {
+            let is_heard = !self.standing(group).free.is_empty() || self.has_none_made(group);
+            if is_known || is_told || !is_heard {
                 continue;
             }
             let pods: Arc<str> = format!("{name}#pods").into();
@@ -334,7 +335,8 @@ impl Host {
             (objects, self.gang_object(name), status)
         });
         let theirs = self.group_patches(name, |of| Some(self.state_for(name, of, state)));
-        let (hands, heard, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let hands = self.hands.within(super::orders::parts(name).0);
+        let (heard, gang) = (self.told.clone(), name.clone());
         let may_wait = told.phase == GangPhase::Running;
         if !theirs.is_empty() {
             let (hands, heard, gang) = (hands.clone(), heard.clone(), gang.clone());
