@@ -27,4 +27,4 @@ pub mod why;
 
 #[cfg(any(test, feature = "cluster"))]
 pub use host::Fault;
-pub use host::{Config, HostError, run};
+pub use host::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, run};

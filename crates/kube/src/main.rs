@@ -7,7 +7,7 @@ use clap::Parser;
 use muster_api::pod::GpuNames;
 use muster_core::time::Span;
 use muster_kube::features::Feature;
-use muster_kube::{Config, HostError, lease, run};
+use muster_kube::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, lease, run};
 use muster_plan::{Policy, QueueOrder};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -60,6 +60,12 @@ struct Args {
     /// keeps others from writing it. Without this a gang counts for its namespace in `userLimit`
     #[arg(long)]
     trust_user_annotation: bool,
+    /// The most members that one gang may have; a gang of more is told so and not planned
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_GANG_MEMBERS, value_parser = clap::value_parser!(u32).range(1..))]
+    max_gang_members: u32,
+    /// The most gangs of one namespace that are planned at one time; the others wait for them, the oldest first
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_GANGS_PER_NAMESPACE, value_parser = clap::value_parser!(u32).range(1..))]
+    max_gangs_per_namespace: u32,
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
@@ -167,5 +173,7 @@ fn config(args: &Args) -> Result<Config, Failed> {
         disabled: args.disable.iter().copied().collect(),
         #[cfg(feature = "cluster")]
         faults: args.fault.clone(),
+        max_gang_members: args.max_gang_members,
+        max_gangs_per_namespace: args.max_gangs_per_namespace,
     })
 }

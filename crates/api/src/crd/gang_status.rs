@@ -68,6 +68,14 @@ pub struct GangStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20_000), extend("x-kubernetes-list-type" = "atomic"))]
     pub placement: Vec<Placement>,
+    /// The groups that start together as this gang, where there are several, as `namespace/name`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 1000),
+        inner(length(max = 507)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub groups: Vec<String>,
     /// Its state, aspect by aspect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(

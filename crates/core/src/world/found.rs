@@ -13,7 +13,7 @@ use crate::device::DeviceSet;
 use crate::event::{Refusal, Sitting, Stale};
 use crate::gang::{Gang, GangSpec, Phase, Seat};
 use crate::health::Record;
-use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, QueueIdx, SigIdx};
+use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, QueueIdx, ResourceIdx, SigIdx};
 use crate::order::{ClaimState, MakesWay};
 use crate::queue::Usage;
 use crate::resource::TOKEN;
@@ -284,6 +284,28 @@ impl World {
         self.list_end(id);
         self.broken.remove(&id);
         Ok(())
+    }
+
+    /// Whether the limits of queues and users allow a gang to have its members in these places instead of those it has. More of
+    /// nothing than it has is always allowed: a limit that was lowered takes nothing from those who run.
+    pub fn is_within_limits(&self, id: GangId, sitting: &[Sitting]) -> bool {
+        let Some(gang) = self.gang(id) else { return false };
+        let (mut sum, mut has) = (Usage::default(), Usage::default());
+        for one in sitting {
+            let Some(sig) = gang.sigs.get(usize::from(one.role)) else { return false };
+            let kind = self.signature(*sig);
+            sum.add(&kind.key.amounts, kind.gpu_milli(), one.members.into());
+        }
+        for seat in &gang.seats {
+            let kind = self.signature(gang.sigs[usize::from(seat.role)]);
+            has.add(&kind.key.amounts, kind.gpu_milli(), seat.members.into());
+        }
+        let covers = |(resource, amount): (ResourceIdx, u64)| amount <= has.amounts.get(resource);
+        if sum.gpu_milli <= has.gpu_milli && sum.amounts.iter().all(covers) {
+            return true;
+        }
+        let own = MakesWay { gang: id, seats: gang.seats.clone(), stop: None };
+        self.check_usage(gang, &sum, &[own]).is_ok()
     }
 
     /// Whether there is room for more members of a gang where they were told to go, beside all who are known to be

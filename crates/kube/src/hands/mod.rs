@@ -2,26 +2,31 @@
 
 mod haste;
 mod persist;
+mod refusals;
+mod turns;
 
 use std::fmt::Debug;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use crate::lease::Leadership;
 use haste::Haste;
 pub use persist::Said;
 pub(crate) use persist::{PAUSE_MAX, Pauses};
+use refusals::Refusals;
+use turns::Turns;
 
 /// Requests under way at one time. The server's own limit is 400 by default; others want some of it.
 const AT_ONCE: usize = 96;
+/// And of one namespace: however slowly its requests are answered, some are left for the others.
+const OF_NAMESPACE: usize = 80;
 /// And of those that ask for machines. A webhook that does not answer holds each of them for long, and there may be hundreds:
 /// nobody's binding waits behind them.
 const BUYING_AT_ONCE: usize = 32;
@@ -35,9 +40,12 @@ const RESTED_WITHIN: Duration = Duration::from_secs(10);
 pub struct Hands {
     pub(crate) client: Client,
     leadership: Leadership,
-    free: Arc<Semaphore>,
+    turns: Arc<Turns>,
     /// Those of the other kind: see [`Hands::buying`].
-    others: Arc<Semaphore>,
+    others: Arc<Turns>,
+    refusals: Arc<Refusals>,
+    /// The namespace on whose behalf it asks: see [`Hands::within`]. None for what is Muster's own.
+    of: Arc<str>,
     haste: Arc<Haste>,
 }
 
@@ -49,15 +57,21 @@ impl std::fmt::Debug for Hands {
 
 impl Hands {
     pub fn new(client: Client, leadership: Leadership) -> Self {
-        let turns = |count| Arc::new(Semaphore::new(count));
-        let (free, others) = (turns(AT_ONCE), turns(BUYING_AT_ONCE));
-        Self { client, leadership, free, others, haste: Arc::default() }
+        let turns = Turns::new(AT_ONCE, OF_NAMESPACE);
+        let others = Turns::new(BUYING_AT_ONCE, BUYING_AT_ONCE);
+        let (refusals, haste) = (Arc::default(), Arc::default());
+        Self { client, leadership, turns, others, refusals, of: "".into(), haste }
+    }
+
+    /// The same for what is done on behalf of a namespace, which has its share of all turns and pays for its refusals.
+    pub(crate) fn within(&self, namespace: &str) -> Self {
+        Self { of: namespace.into(), ..self.clone() }
     }
 
     /// The same for whoever asks for machines, which takes turns of its own.
     pub(crate) fn buying(&self) -> Self {
-        let Self { client, leadership, free, others, haste } = self.clone();
-        Self { client, leadership, free: others, others: free, haste }
+        let Self { turns, others, .. } = self.clone();
+        Self { turns: others, others: turns, ..self.clone() }
     }
 
     /// Waits until nothing is under way, or has been for too long: what is only told need not be in the way.
@@ -80,11 +94,14 @@ impl Hands {
     {
         let mut pauses = Pauses::new();
         loop {
+            self.refusals.pace(&self.of).await;
             if !self.leadership.holds() {
                 return Err(Said::NotLeader);
             }
             let deed = self.haste.begin();
-            let Ok(turn) = self.free.acquire().await else { return Err(Said::NotLeader) };
+            let Some(turn) = self.turns.acquire(&self.of).await else {
+                return Err(Said::NotLeader);
+            };
             // Another may act by now: the wait for a turn may have been long. And one that is not answered while the
             // lease is held is taken back: the server stops working on it when nobody listens.
             let within = ANSWERED_WITHIN.min(self.leadership.left());
@@ -95,16 +112,29 @@ impl Hands {
             drop((turn, deed));
             let again = match answer {
                 Err(_) => None,
-                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Ok(answer)) => {
+                    self.refusals.taken(&self.of, Instant::now());
+                    return Ok(answer);
+                }
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a request failed");
                     match persist::judge(error) {
-                        Ok(said) => return Err(said),
+                        Ok(said) => {
+                            self.note(&said);
+                            return Err(said);
+                        }
                         Err(again) => again,
                     }
                 }
             };
             tokio::time::sleep(pauses.next(again)).await;
+        }
+    }
+
+    /// What is Muster's own is at nobody's pace but its caller's.
+    fn note(&self, said: &Said) {
+        if matches!(said, Said::Refused(_)) && !self.of.is_empty() {
+            self.refusals.refused(&self.of, Instant::now());
         }
     }
 
@@ -126,11 +156,10 @@ impl Hands {
     /// Asks nothing more, and waits for answers to what was asked: what is under way may still happen, and whoever
     /// acts next must be able to see it. Whether all of them came.
     pub(crate) async fn rest(&self) -> bool {
-        self.free.close();
+        self.turns.close();
         self.others.close();
-        let left = || self.free.available_permits() + self.others.available_permits();
         let resting = async {
-            while left() < AT_ONCE + BUYING_AT_ONCE {
+            while self.turns.taken() + self.others.taken() > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -271,13 +300,14 @@ mod tests {
             tokio::spawn(async move { buying.ask(std::future::pending::<kube::Result<()>>).await });
         }
         tokio::task::yield_now().await;
-        assert_eq!(buying.free.available_permits(), 0);
+        assert_eq!(buying.turns.taken(), BUYING_AT_ONCE);
         let answer = hands.ask(|| async { Ok(7) });
         let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
         assert_eq!(answer.expect("it has its turn").ok(), Some(7));
         // Whoever ends waits for all that is under way.
-        assert!(!hands.free.is_closed());
+        assert_eq!(hands.turns.taken(), 0);
         let rest = tokio::time::timeout(Duration::from_millis(50), hands.rest()).await;
-        assert!(rest.is_err() && buying.free.is_closed());
+        let more = buying.turns.acquire(&buying.of).await;
+        assert!(rest.is_err() && more.is_none());
     }
 }

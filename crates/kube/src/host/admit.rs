@@ -129,7 +129,7 @@ impl Host {
         let Some(pod) = self.mirror.pods.get(key) else { return };
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.groups.get_mut(gang).expect("followed").assigned.insert(key.clone(), node.clone());
-        let (hands, told) = (self.hands.clone(), self.told.clone());
+        let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
             if let Err(said) = bind(&hands, &key, &uid, &node).await {
@@ -150,7 +150,7 @@ impl Host {
             if !group.leaving.insert(key.clone()) || pod.is_leaving() {
                 continue;
             }
-            let (hands, told) = (self.hands.clone(), self.told.clone());
+            let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
             let (gang, key) = (name.clone(), key.clone());
             let uid = pod.metadata.uid.clone().unwrap_or_default();
             let finalizers = pod.metadata.finalizers.iter().flatten();

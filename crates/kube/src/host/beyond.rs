@@ -26,9 +26,10 @@ impl Host {
         let mut own: BTreeMap<GangId, Foreign> = BTreeMap::new();
         for (key, pod) in self.mirror.pods_on(name).filter(|(_, pod)| !pod.is_over()) {
             let group = self.groups.of(key).filter(|(_, group)| group.pods.contains(key));
+            let is_outside = group.is_some_and(|(_, group)| group.is_outside);
             match group.and_then(|(gang, _)| self.world.gang_named(gang)) {
-                // While all is counted anew nobody has seats yet.
-                Some(_) if !self.world.is_synced() => {}
+                // While all is counted anew no gang has seats yet.
+                Some(_) if !self.world.is_synced() && !is_outside => {}
                 Some(gang) => own.entry(gang).or_default().add(&self.request_of(key, pod)),
                 None => {
                     foreign.stay(pod);

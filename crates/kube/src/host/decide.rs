@@ -470,7 +470,7 @@ impl Host {
                     self.unwritten = true;
                 }
             }
-            Told::NotMade { gang, pod, why } => self.was_not_made(gang, &pod, why),
+            Told::NotMade { gang, pod, why } => self.was_not_made(&gang, &pod, why),
             // Of one that came later and has its name nothing is known.
             Told::NotSentAway { gang, pod, uid } => {
                 let group = self.groups.get_mut(&gang).filter(|_| self.mirror.is_pod(&pod, &uid));

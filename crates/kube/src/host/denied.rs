@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::runtime::events::EventType;
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::ties::nowhere;
 use super::{Host, Told};
@@ -69,10 +70,23 @@ impl Host {
         let denied = group
             .denied
             .get_or_insert_with(|| Denied { why: UNANSWERED.to_owned(), ..Denied::default() });
+        Self::leave_for_a_while(&self.told, denied, name);
+    }
+
+    /// A gang that had its seats for nothing is left alone for a while, whatever kept it from using them: its volumes were not
+    /// made, its scheduler did not bind it, or its Job was suspended again. Others have its seats meanwhile.
+    pub(super) fn put_off_because(&mut self, name: &Arc<str>, why: &str) {
+        let Some(group) = self.groups.get_mut(name) else { return };
+        let denied = group.denied.get_or_insert_default();
+        why.clone_into(&mut denied.why);
+        Self::leave_for_a_while(&self.told, denied, name);
+    }
+
+    fn leave_for_a_while(told: &UnboundedSender<Told>, denied: &mut Denied, name: &Arc<str>) {
         denied.times += 1;
         let pause = denied.pause();
         denied.until = Some(Instant::now() + pause);
-        let (told, name) = (self.told.clone(), name.clone());
+        let (told, name) = (told.clone(), name.clone());
         tokio::spawn(async move {
             tokio::time::sleep(pause).await;
             let _ = told.send(Told::Called(name));

@@ -1,8 +1,10 @@
 //! Events, for those who look with `kubectl describe`: what became of a gang, each time it becomes something else.
 //!
 //! They are told to people, so there are never more than people can read: the same again is counted on the first, and a
-//! crowd of gangs that start at once is told of in part. The status of a gang is always complete.
+//! crowd of gangs that start at once is told of in part. Each namespace has its own share, so that none is silenced by
+//! what happens in another. The status of a gang is always complete.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,38 +19,68 @@ use crate::objects::Pod;
 
 /// Pods of a gang that are told what it is told, at most: who looks at one looks at the first.
 const PODS: usize = 3;
-/// Events in a burst, and how often there is one more.
+/// Events of one namespace in a burst, and how often there is one more.
 const BURST: u32 = 25;
 const EVERY: Duration = Duration::from_millis(500);
 /// How long the answer to an event is waited for.
 const MOST: Duration = Duration::from_secs(30);
+/// The same for all namespaces together: what ten of them may have.
+const BURST_OF_ALL: u32 = 10 * BURST;
+const EVERY_OF_ALL: Duration = Duration::from_millis(50);
+/// Namespaces at which those that may have a burst again are forgotten.
+const SWEEP_AT: usize = 1_024;
 
 /// Writes events, as many as can be read.
-#[derive(Clone)]
 pub(super) struct Crier {
     recorder: Recorder,
+    all: Share,
+    of: BTreeMap<String, Share>,
+}
+
+/// Events that may still be told.
+#[derive(Debug)]
+struct Share {
     left: u32,
     filled: Instant,
+}
+
+impl Share {
+    /// Adds what has come in meanwhile.
+    fn fill(&mut self, now: Instant, burst: u32, every: Duration) {
+        let more = now.saturating_duration_since(self.filled).as_millis() / every.as_millis();
+        if more > 0 {
+            self.left = burst.min(self.left.saturating_add(u32::try_from(more).unwrap_or(burst)));
+            self.filled = now;
+        }
+    }
 }
 
 impl Crier {
     pub(super) fn new(client: Client, identity: Option<String>) -> Self {
         let reporter =
             Reporter { controller: "muster.sh/controller".to_owned(), instance: identity };
-        Self { recorder: Recorder::new(client, reporter), left: BURST, filled: Instant::now() }
+        let all = Share { left: BURST_OF_ALL, filled: Instant::now() };
+        Self { recorder: Recorder::new(client, reporter), all, of: BTreeMap::new() }
     }
 
-    /// Whether one more may be told.
-    fn may_speak(&mut self, now: Instant) -> bool {
-        let more = now.saturating_duration_since(self.filled).as_millis() / EVERY.as_millis();
-        if more > 0 {
-            self.left = BURST.min(self.left.saturating_add(u32::try_from(more).unwrap_or(BURST)));
-            self.filled = now;
+    /// Whether one more may be told of this namespace.
+    fn may_speak(&mut self, namespace: &str, now: Instant) -> bool {
+        self.all.fill(now, BURST_OF_ALL, EVERY_OF_ALL);
+        if self.all.left == 0 {
+            return false;
         }
-        self.left = match self.left.checked_sub(1) {
-            Some(left) => left,
-            None => return false,
-        };
+        if self.of.len() >= SWEEP_AT && !self.of.contains_key(namespace) {
+            let is_full =
+                |share: &Share| now.saturating_duration_since(share.filled) > EVERY * BURST;
+            self.of.retain(|_, share| !is_full(share));
+        }
+        let new = || Share { left: BURST, filled: now };
+        let share = self.of.entry(namespace.to_owned()).or_insert_with(new);
+        share.fill(now, BURST, EVERY);
+        if share.left == 0 {
+            return false;
+        }
+        (share.left, self.all.left) = (share.left - 1, self.all.left - 1);
         true
     }
 }
@@ -110,7 +142,8 @@ impl Host {
         (reason, action): (&str, &str),
         note: &str,
     ) {
-        if !self.hands.may_act() || !self.crier.may_speak(Instant::now()) {
+        let namespace = about.namespace.as_deref().unwrap_or_default();
+        if !self.hands.may_act() || !self.crier.may_speak(namespace, Instant::now()) {
             return;
         }
         let event = Event {
@@ -187,14 +220,21 @@ mod tests {
     async fn a_crowd_is_told_of_in_part() {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
         let mut crier = Crier::new(Client::try_from(nowhere).expect("a client"), None);
-        let start = crier.filled;
-        let said =
-            |crier: &mut Crier, at: Instant| (0..100).filter(|_| crier.may_speak(at)).count();
+        let start = crier.all.filled;
+        let said = |crier: &mut Crier, at: Instant| {
+            (0..100).filter(|_| crier.may_speak("loud", at)).count()
+        };
         assert_eq!(said(&mut crier, start), 25);
         assert_eq!(said(&mut crier, start + EVERY / 2), 0);
         assert_eq!(said(&mut crier, start + EVERY), 1);
         assert_eq!(said(&mut crier, start + EVERY * 5), 4);
         // However long nobody spoke.
         assert_eq!(said(&mut crier, start + EVERY * 100_000), 25);
+        assert!(crier.may_speak("other", start + EVERY * 100_000), "another namespace is silenced");
+        // All together cannot say more than can be written either.
+        let all =
+            (0..100_000).filter(|at| crier.may_speak(&at.to_string(), start + EVERY * 100_000));
+        assert_eq!(all.count(), 250 - 26);
+        assert!(crier.may_speak("loud", start + EVERY * 100_100));
     }
 }

@@ -17,6 +17,7 @@ use super::groups::Group;
 use super::owner_size::Size;
 use super::requests::Room;
 use super::status::LEFT_OUT;
+use super::trust::Released;
 use crate::intake::{Gathered, Origin};
 use crate::objects::Pod;
 use crate::shelf::{Key, Moved};
@@ -75,16 +76,19 @@ impl Host {
 
     /// Where a pod is, or will be: it was told so, and here it can be seen.
     pub(super) fn seat_seen(&mut self, key: &Key, pod: &Pod) {
+        let seat: Option<Arc<str>> = self.seat_of(key, pod).map(Arc::from);
         let Some(name) = self.groups.of(key).map(|(name, _)| name.clone()) else { return };
         let group = self.groups.get_mut(&name).expect("just seen");
-        match (pod.node(), pod.seat()) {
+        if let Some(node) = &seat {
+            let uid = pod.metadata.uid.clone().unwrap_or_default();
+            group.released.insert(key.clone(), Released { uid, node: node.clone() });
+        }
+        match (pod.node(), seat) {
             (Some(node), _) if group.assigned.get(key).is_some_and(|told| **told == *node) => {
                 group.assigned.remove(key);
             }
-            // Its gate is lifted: whoever else schedules it has no other node to choose.
-            (None, Some(seat)) if !pod.has_gate() => {
-                group.assigned.insert(key.clone(), seat.into());
-            }
+            // Its gate is lifted: its scheduler has no other node to choose.
+            (None, Some(seat)) => drop(group.assigned.insert(key.clone(), seat)),
             _ => {}
         }
     }
@@ -153,6 +157,7 @@ impl Host {
         let mut gathered = self.gather(group)?;
         self.name_tokens(name, &mut gathered);
         self.leave_alone(name, &mut gathered);
+        self.keep_outside(name, &mut gathered);
         Ok(gathered)
     }
 
@@ -173,6 +178,10 @@ impl Host {
             return;
         }
         let known = self.world.gang_named(name).is_some();
+        if !known && let Some(why) = self.is_crowded(name) {
+            self.groups.trouble(name, Some(why));
+            return;
+        }
         let event = match known {
             false => Event::GangSubmitted(spec.clone()),
             true => Event::GangChanged(spec.clone()),
@@ -418,18 +427,14 @@ impl Host {
     /// they are too few it starts over as a whole.
     fn seat_who_is_there(&mut self, name: &Arc<str>, id: GangId) {
         let group = self.groups.get(name).expect("followed");
-        let pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
-        let bound: Vec<(Key, Arc<str>)> = pods
-            .filter(|(_, pod)| !pod.is_over())
-            .filter_map(|(key, pod)| Some((key.clone(), pod.node()?.into())))
-            .collect();
-        let sitting = self.sitting(group, &bound);
+        let sitting = self.sitting(group, &self.on_nodes(group));
         let waits = matches!(self.world.gang(id).expect("followed").phase, Phase::Waiting);
-        if !waits || sitting.is_empty() {
+        if waits && sitting.is_empty() {
+            self.set_outside(name, false);
+        }
+        if !waits || sitting.is_empty() || !self.find_seated(name, id, self.now(), sitting) {
             return;
         }
-        let since = self.now();
-        self.happened(&Event::GangFound { gang: id, since, sitting });
         if self.is_whole(name, id) {
             self.record(name, id);
         } else {

@@ -3,7 +3,8 @@
 //! Such pods carry the scheduling gate `muster.sh/gang`. They are gathered, planned and provided for like any others, and
 //! when their gang has all its seats the gate goes. In the same write the pod is told its node by a node selector, which
 //! the API server allows only while a pod is gated, so no other scheduler ever sees it without. The node is also written
-//! down as an annotation: a pod that has lost its gate would otherwise look like anybody else's after a restart.
+//! down as an annotation: a pod that has lost its gate would otherwise look like anybody else's after a restart. The
+//! annotation is believed where the status of the gang, or of a pod that stands for itself, says the same (`trust`).
 //!
 //! Not here: putting a gate back. Nobody can, so who must wait again is deleted, and made anew with its gate.
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod as AnyPod;
-use kube::api::{Api, Patch};
+use kube::api::{Api, Patch, PatchParams};
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
 use muster_core::plan::StopReason;
@@ -22,9 +23,13 @@ use super::admit::bind;
 use super::denied::refusal;
 use super::orders::parts;
 use super::record::AGAIN;
+use super::trust::Released;
 use super::{Host, Told};
 use crate::features::Feature;
 use crate::objects::{GATE, PINNED, Pod, SEAT};
+use crate::hands::{Hands, Said};
+use crate::intake::Origin;
+use crate::objects::{GATE, PINNED, Pod, SEAT, SEATED};
 use crate::shelf::Key;
 
 impl Host {
@@ -40,13 +45,27 @@ impl Host {
             true => lifted(&uid),
             false => lifted_to(&uid, &pod, node, &self.hostname(node)),
         };
-        self.groups.get_mut(gang).expect("followed").assigned.insert(key.clone(), node.clone());
-        let (hands, told) = (self.hands.clone(), self.told.clone());
+        let group = self.groups.get_mut(gang).expect("followed");
+        group.assigned.insert(key.clone(), node.clone());
+        if !binds {
+            let released = Released { uid: uid.clone(), node: node.clone() };
+            group.released.insert(key.clone(), released);
+        }
+        // Where it goes is recorded first. A gang has its Gang for that; a pod that stands for itself has its own status.
+        let seated =
+            (!binds && matches!(group.origin, Origin::Pod { .. })).then(|| seated(&uid, node));
+        let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
             let (namespace, name) = parts(&key);
             let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
-            let mut done = hands.patch_this(&pods, name, &uid, &Patch::Strategic(patch)).await;
+            let mut done = match seated {
+                Some(seated) => record_seat(&hands, &pods, name, &uid, seated).await,
+                None => Ok(()),
+            };
+            if done.is_ok() {
+                done = hands.patch_this(&pods, name, &uid, &Patch::Strategic(patch)).await;
+            }
             if done.is_ok() && binds {
                 done = bind(&hands, &key, &uid, &node).await;
             }
@@ -78,6 +97,7 @@ impl Host {
             self.groups.get_mut(&name).expect("just seen").handed_over = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
             tracing::info!(gang = &*name, "not put on its nodes by its scheduler: starts over");
+            self.put_off_because(&name, "its scheduler did not bind all of it in time");
             self.stop(id, StopReason::Moved);
         }
     }
@@ -96,6 +116,25 @@ impl Host {
         let since = waits.then(|| group.handed_over.unwrap_or_else(Instant::now));
         self.groups.get_mut(name).expect("just seen").handed_over = since;
     }
+}
+
+/// The status of a pod that stands for itself and is released to a node.
+fn seated(uid: &str, node: &str) -> Value {
+    json!({"metadata": {"uid": uid}, "status": {"conditions": [{
+        "type": SEATED, "status": "True", "reason": "GateLifted", "message": node,
+        "lastTransitionTime": jiff::Timestamp::now().to_string(),
+    }]}})
+}
+
+async fn record_seat(
+    hands: &Hands,
+    pods: &Api<AnyPod>,
+    name: &str,
+    uid: &str,
+    status: Value,
+) -> Result<(), Said> {
+    let (params, patch) = (PatchParams::default(), Patch::Strategic(status));
+    hands.write_to_this(pods, name, uid, || pods.patch_status(name, &params, &patch)).await
 }
 
 /// No gate of Muster's any more.

@@ -21,7 +21,7 @@ use super::makes::INDEX;
 use super::objects::read;
 use super::standing::Priority;
 use super::ties::{Tied, nowhere};
-use crate::intake::{Gathered, Interest, Origin};
+use crate::intake::{Gathered, Interest, JOINED, Origin};
 use crate::objects::Pod;
 use crate::shelf::Key;
 
@@ -91,8 +91,13 @@ impl Host {
     fn gather_of(&self, group: &Group, here: &[Key], leaving: &[Key]) -> Result<Gathered, String> {
         self.has_its_features(group)?;
         self.is_listed(group)?;
+        self.has_own_name(group)?;
         self.owner_is_seen(group)?;
         self.stages_are_seen(group)?;
+        let templates = self.templates_of(group);
+        if let Some(why) = templates.and_then(|gang| self.too_many_templates(&gang)) {
+            return Err(why);
+        }
         if self.is_being_made(group) {
             return Err("its members are being made".to_owned());
         }
@@ -104,6 +109,10 @@ impl Host {
             Origin::Joined(groups) => self.unite(group, groups, &mut parts, runs)?,
             _ => self.assemble(group, &parts)?,
         };
+        let members = assembled.spec.roles.iter().map(|role| u64::from(role.max.max(role.min)));
+        if let Some(why) = self.config.too_many(members.sum()).filter(|_| !runs) {
+            return Err(why);
+        }
         // Who runs already stays what it was while somebody is made again.
         if assembled.absent > 0 && !runs && !self.may_be_absent(group) {
             let (exist, absent) = (parts.len(), assembled.absent);
@@ -141,6 +150,17 @@ impl Host {
         let mut unheard = said.unheard;
         unheard.extend(self.unheard_user(group, &spec.user));
         Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, wanted, unheard })
+    }
+
+    /// Whether a Gang is called as no gang of several groups can be: each has its record under its name.
+    fn has_own_name(&self, group: &Group) -> Result<(), String> {
+        match &group.origin {
+            Origin::Gang { name, .. } if name.ends_with(JOINED) => Err(format!(
+                "{}: names that end in {JOINED} are those of gangs of several groups",
+                group.origin
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// One gang of the parts of one group.
@@ -207,7 +227,7 @@ impl Host {
             if pod.is_held() {
                 continue; // it is not there for anybody until it is let go
             }
-            if pod.node().is_none() && !self.config.serves(pod) && !settled {
+            if pod.node().is_none() && !self.is_served(key, pod) && !settled {
                 return Err(format!("pod {key} was let run, and is its own scheduler's to place"));
             }
             parts.push(self.part(group, key, pod)?);
@@ -221,6 +241,7 @@ impl Host {
     }
 
     fn part(&self, group: &Group, key: &Key, pod: &Arc<Pod>) -> Result<Part, String> {
+        let pod = &self.as_made(key, pod);
         let (labels, annotations) = marks(pod);
         let wrong = |why: Vec<String>| format!("pod {key}: {}", why.join("; "));
         let by_owner = match &group.origin {

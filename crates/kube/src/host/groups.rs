@@ -11,7 +11,9 @@ use rustc_hash::FxHashMap;
 
 use super::denied::Denied;
 use super::owner_size::Size;
+use super::pace::Pace;
 use super::ties::{Choosing, Tied};
+use super::trust::Released;
 use crate::intake::Origin;
 use crate::shelf::Key;
 
@@ -38,6 +40,12 @@ pub(super) struct Group {
     pub(super) ranks: BTreeMap<Key, u32>,
     /// Where pods were told to go and have not been seen yet.
     pub(super) assigned: BTreeMap<Key, Arc<str>>,
+    /// Pods whose gate Muster has lifted.
+    pub(super) released: BTreeMap<Key, Released>,
+    /// Whether some of its pods are on nodes beyond what its queue allows: see `outside`.
+    pub(super) is_outside: bool,
+    /// Whether its owner was told so.
+    pub(super) is_said_outside: bool,
     /// Whether its placement is written down, so that pods may be bound.
     pub(super) recorded: bool,
     /// How often that is being written down: the last counts.
@@ -46,6 +54,8 @@ pub(super) struct Group {
     pub(super) written: bool,
     /// Pods that are being made of its templates.
     pub(super) making: BTreeSet<Key>,
+    /// How fast they are made.
+    pub(super) pace: Pace,
     /// Whether one of them could not be made.
     pub(super) unmade: bool,
     /// Pods that were told to go.
@@ -101,10 +111,14 @@ impl Group {
             vacant: None,
             ranks: BTreeMap::new(),
             assigned: BTreeMap::new(),
+            released: BTreeMap::new(),
+            is_outside: false,
+            is_said_outside: false,
             recorded: false,
             recording: 0,
             written: false,
             making: BTreeSet::new(),
+            pace: Pace::default(),
             unmade: false,
             leaving: BTreeSet::new(),
             trouble: None,
@@ -194,9 +208,12 @@ impl Groups {
         if let Some(group) = before.as_deref().and_then(|before| self.by_name.get_mut(before)) {
             group.pods.remove(pod);
             group.heirs.remove(pod);
+            group.released.remove(pod);
         }
         let group = self.ensure(origin);
-        group.making.remove(pod);
+        if group.making.remove(pod) {
+            group.pace.made();
+        }
         group.unmade &= !group.making.is_empty();
         if group.pods.contains(pod) {
             return before; // whoever is found above what made it, it is of those it came with
@@ -219,6 +236,7 @@ impl Groups {
             group.pods.remove(pod);
             group.heirs.remove(pod);
             group.assigned.remove(pod);
+            group.released.remove(pod);
             group.leaving.remove(pod);
             group.roles.remove(pod);
             group.ranks.remove(pod);

@@ -37,9 +37,6 @@ const ADMIT: &str = "muster.sh/admit";
 const UNSUSPEND: &str = "unsuspend";
 const JOBS: Interest = Interest::Workload(WorkloadKind::Job);
 
-/// Pods of a Job that are imagined, at most: each is one in memory whenever its gang is looked at.
-const MOST: u32 = 10_000;
-
 /// Whether a Job asks for it.
 fn asks(job: &DynamicObject) -> bool {
     let said = job.annotations().get(ADMIT).or_else(|| job.labels().get(ADMIT));
@@ -100,7 +97,12 @@ impl Host {
     pub(super) fn is_ours(&self, pod: &Pod) -> bool {
         let owners = pod.metadata.owner_references.iter().flatten();
         let of_job = || owners.into_iter().any(|owner| owner.kind == "Job");
-        self.config.serves(pod) || (of_job() && self.job_of(&self.origin_of(pod)).is_some())
+        let key: Key = match (&pod.metadata.namespace, &pod.metadata.name) {
+            (Some(namespace), Some(name)) => format!("{namespace}/{name}").into(),
+            (None, name) => name.clone().unwrap_or_default().into(),
+            (_, None) => return false,
+        };
+        self.is_served(&key, pod) || (of_job() && self.job_of(&self.origin_of(pod)).is_some())
     }
 
     /// Whether a gang is a Job that waits to be let run.
@@ -128,11 +130,8 @@ impl Host {
         }
         let mut pods = Vec::new();
         for role in self.templates(group)?.unwrap_or_default() {
-            if role.count > MOST {
-                let count = role.count;
-                return Err(format!(
-                    "its Job asks for {count} pods; {MOST} is the most that is planned"
-                ));
+            if let Some(why) = self.config.too_many(role.count.into()) {
+                return Err(why);
             }
             for at in has..role.count as usize {
                 let pod = imagine(namespace, &format!("{owner}-{at}"), &role);
@@ -196,7 +195,8 @@ impl Host {
         match is_held(&job) {
             false => self.groups.get_mut(name).expect("just seen").let_run = true,
             true if runs => {
-                tracing::info!(gang = &**name, "somebody has suspended its job");
+                tracing::info!(gang = &**name, "its Job was suspended");
+                self.put_off_because(name, "its Job was suspended while it ran");
                 self.stop(id, StopReason::Moved);
                 return false;
             }
@@ -237,7 +237,8 @@ impl Host {
         let jobs: Api<DynamicObject> =
             Api::namespaced_with(self.hands.client.clone(), &namespace, kind);
         let uid = job.metadata.uid.clone().unwrap_or_default();
-        let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let hands = self.hands.within(&namespace);
+        let (told, gang) = (self.told.clone(), name.clone());
         self.lanes.write(&format!("{name}#job").into(), async move {
             let patch =
                 Patch::Merge(json!({"metadata": {"uid": uid}, "spec": {"suspend": suspend}}));
@@ -264,8 +265,7 @@ impl Host {
         let Some(sitting) = moved(&gang.seats, &there).filter(|_| gang.resize.is_none()) else {
             return;
         };
-        let since = self.now();
-        if self.happened(&Event::GangFound { gang: id, since, sitting }) {
+        if self.find_seated(name, id, self.now(), sitting) {
             if waits {
                 tracing::info!(gang = &**name, "runs without having been let");
             }

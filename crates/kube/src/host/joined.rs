@@ -4,23 +4,25 @@
 //! names other groups is of another gang, so nobody is held back by being named. A gang of several groups is taken in
 //! when each of them is there, says the same, and has its members.
 //!
-//! What has seats stays together, whatever is said of it afterwards: it has started. A new leader reads off the gang's object
-//! which groups it is of. That object is in the namespace of the first group, and has no owner: an owner must be in the
-//! same namespace, and none of the groups stands for all.
+//! What has seats stays together, whatever is said of it afterwards: it has started. A new leader reads off the status of the
+//! gang's object which groups it is of. That object is in the namespace of the first group, and has no owner: an owner must be
+//! in the same namespace, and none of the groups stands for all. Its annotations are for people; whoever may edit the first
+//! namespace may write them, so they join nothing.
 
 use std::sync::Arc;
 
 use kube::ResourceExt;
+use kube::api::DynamicObject;
 use muster_api::assemble::{Assembled, Member, Side, labels, unite};
 use muster_api::dialects::{self, Dialect, GroupRef, State, Terms};
 use muster_core::gang::Phase;
+use serde_json::Value;
 
 use super::Host;
 use super::gather::{Marks, Part, Said, marks, unheard};
 use super::groups::Group;
 use super::status::counted;
 use crate::intake::{Interest, Origin};
-use crate::karpenter::{MANAGED_BY, MUSTER};
 use crate::objects::Pod;
 use crate::shelf::{Key, Moved};
 
@@ -29,8 +31,19 @@ pub(crate) const GROUPS: &str = "muster.sh/groups";
 
 /// Groups as they are listed there.
 pub(super) fn listed(groups: &[GroupRef]) -> String {
-    let names: Vec<String> = groups.iter().map(GroupRef::full_name).collect();
-    serde_json::to_string(&names).expect("plain JSON")
+    serde_json::to_string(&names_of(groups)).expect("plain JSON")
+}
+
+/// Groups as they are listed in a status.
+pub(super) fn names_of(groups: &[GroupRef]) -> Vec<String> {
+    groups.iter().map(GroupRef::full_name).collect()
+}
+
+/// The groups that a gang was made of when its placement was recorded.
+fn recorded_groups(object: &DynamicObject) -> Vec<GroupRef> {
+    let said = object.data.pointer("/status/groups").and_then(Value::as_array);
+    let names = said.into_iter().flatten().map(|name| named(name.as_str()?));
+    names.collect::<Option<Vec<GroupRef>>>().unwrap_or_default()
 }
 
 /// The group that a pod names.
@@ -115,12 +128,10 @@ impl Host {
     pub(super) fn find_joined(&mut self) {
         for Moved { key, is, .. } in self.all_of(Interest::Gang) {
             let Some(object) = is else { continue };
-            let is_own = object.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
-            let said = object.annotations().get(GROUPS).filter(|_| is_own);
-            let names: Vec<String> =
-                said.and_then(|said| serde_json::from_str(said).ok()).unwrap_or_default();
-            let groups: Option<Vec<GroupRef>> = names.iter().map(|name| named(name)).collect();
-            let Some(groups) = groups.filter(|groups| !groups.is_empty()) else { continue };
+            let groups = recorded_groups(&object);
+            if groups.len() < 2 {
+                continue;
+            }
             let origin = Origin::Joined(groups.into());
             if origin.gang_name() == key && self.has_placement(&key) {
                 self.groups.ensure(origin);
@@ -128,8 +139,19 @@ impl Host {
         }
     }
 
-    /// One gang of several groups, its parts in their order, or why it is none. While some of it run, groups of which
-    /// nobody is there are left out: they were there when it started.
+    /// Whether a gang of these groups has started, so that each of them has agreed to it. That some of its pods are on nodes
+    /// proves nothing: their owner may have written that.
+    fn has_started(&self, group: &Group, groups: &[GroupRef]) -> bool {
+        let name = group.origin.gang_name();
+        let is_recorded = |object: &Arc<DynamicObject>| recorded_groups(object) == groups;
+        match self.world.is_synced() {
+            true => self.holds_seats(&name),
+            false => self.has_placement(&name) && self.gang_seen(&name).is_some_and(is_recorded),
+        }
+    }
+
+    /// One gang of several groups, its parts in their order, or why it is none. Once it has started, groups of which no pod
+    /// is there are left out: they were there when it did.
     pub(super) fn unite(
         &self,
         group: &Group,
@@ -145,9 +167,10 @@ impl Host {
         parts.sort_by_key(|part| place(part));
         let mut sides: Vec<(usize, Terms, Vec<Member<'_>>)> = Vec::new();
         let (mut said, mut priorities) = (Said::default(), Vec::new());
+        let has_started = runs && self.has_started(group, groups);
         for (at, of) in groups.iter().enumerate() {
             let mine: Vec<&Part> = parts.iter().filter(|part| place(part) == Some(at)).collect();
-            if mine.is_empty() && runs {
+            if mine.is_empty() && has_started {
                 continue;
             }
             if mine.is_empty() {

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
@@ -30,9 +31,6 @@ use crate::shelf::{Key, Moved};
 const GANG: &str = "muster.sh/gang";
 const ROLE: &str = "muster.sh/role";
 pub(super) const INDEX: &str = "muster.sh/index";
-
-/// Members of one gang that are made at one time; each that is there makes room for the next.
-const AT_ONCE: usize = 256;
 
 impl Host {
     /// A Gang was written that has its members made.
@@ -65,10 +63,17 @@ impl Host {
         }
         self.clear_away(name);
         self.end_surplus(name, &gang);
+        if self.too_many_templates(&gang).is_some() {
+            return;
+        }
+        let now = Instant::now();
+        let group = self.groups.get_mut(name).expect("just seen");
+        let soon = group.pace.rewritten(gang.metadata.generation, now);
+        let room = group.pace.room(group.making.len(), now);
+        soon.into_iter().for_each(|pause| self.look_after(name, pause));
         let group = self.groups.get(name).expect("just seen");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
         let namespace = parts(name).0;
-        let room = AT_ONCE.saturating_sub(group.making.len());
         let missing = members(&gang).filter_map(|member| {
             let key: Key = format!("{namespace}/{}", member.name).into();
             let is_there = group.pods.contains(&key) || group.making.contains(&key);
@@ -116,7 +121,8 @@ impl Host {
     }
 
     fn make(&self, name: &Arc<str>, key: Key, object: Value) {
-        let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let hands = self.hands.within(parts(name).0);
+        let (told, gang) = (self.told.clone(), name.clone());
         let pods = self.pods_of(&key);
         tokio::spawn(async move {
             let object: DynamicObject = match serde_json::from_value(object) {
@@ -132,21 +138,42 @@ impl Host {
                 Err(said) => {
                     tracing::warn!(pod = &*key, %said, "not made");
                     let why = format!("pod {} cannot be made: {said}", parts(&key).1);
-                    tokio::time::sleep(AGAIN).await;
                     let _ = told.send(Told::NotMade { gang, pod: key, why });
                 }
             }
         });
     }
 
-    /// A member was not made; it is tried again.
-    pub(super) fn was_not_made(&mut self, gang: Arc<str>, pod: &Key, why: String) {
-        if let Some(group) = self.groups.get_mut(&gang) {
-            group.making.remove(pod);
-            group.unmade = true;
-            self.groups.trouble(&gang, Some(why));
-            self.dirty.gangs.insert(gang);
-        }
+    /// A member was not made; it is tried again after a pause.
+    pub(super) fn was_not_made(&mut self, gang: &Arc<str>, pod: &Key, why: String) {
+        let Some(group) = self.groups.get_mut(gang) else { return };
+        group.making.remove(pod);
+        group.unmade = true;
+        let pause = group.pace.refused(Instant::now());
+        pause.into_iter().for_each(|pause| self.look_after(gang, pause));
+        self.groups.trouble(gang, Some(why));
+        self.dirty.gangs.insert(gang.clone());
+    }
+
+    /// Looks at a gang again after a while.
+    fn look_after(&self, gang: &Arc<str>, pause: Duration) {
+        let (told, gang) = (self.told.clone(), gang.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            let _ = told.send(Told::Called(gang));
+        });
+    }
+
+    /// Whether a Gang that has its members made has none yet, and is to have some.
+    pub(super) fn has_none_made(&self, group: &Group) -> bool {
+        group.pods.is_empty() && self.templates_of(group).is_some_and(|gang| !is_over(&gang))
+    }
+
+    /// Why no members are made of a Gang's templates, if they are too many.
+    pub(super) fn too_many_templates(&self, gang: &DynamicObject) -> Option<String> {
+        let count = |role: &Value| role.get("max").or_else(|| role.get("min"))?.as_u64();
+        let all = roles(gang).map(|role| count(role).unwrap_or(1));
+        self.config.too_many(all.fold(0, u64::saturating_add))
     }
 
     /// Whether members are being made of whom nobody runs yet: who is made first is not who comes first. Where some
@@ -237,7 +264,8 @@ impl Host {
         if !group.leaving.insert(key.clone()) {
             return;
         }
-        let (hands, told, pods) = (self.hands.clone(), self.told.clone(), self.pods_of(key));
+        let hands = self.hands.within(parts(key).0);
+        let (told, pods) = (self.told.clone(), self.pods_of(key));
         let (gang, pod) = (name.clone(), key.clone());
         tokio::spawn(async move {
             let this = Preconditions { uid: uid.clone(), resource_version: None };

@@ -7,6 +7,7 @@ mod accepted;
 mod admit;
 mod away;
 mod beyond;
+mod bounds;
 mod claims;
 mod clock;
 mod decide;
@@ -31,10 +32,12 @@ mod memory;
 mod nodes;
 mod objects;
 mod orders;
+mod outside;
 mod owner_size;
 mod owners;
-mod queue_access;
+mod pace;
 mod quarantine;
+mod queue_access;
 mod queues;
 mod rebuild;
 mod record;
@@ -56,10 +59,12 @@ mod survive;
 mod tally;
 mod ties;
 mod told_pods;
+mod trust;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use muster_core::id::{ClaimId, GangId, OrderId};
 use muster_core::node::NodeSpec;
@@ -77,6 +82,7 @@ use crate::mirror::Mirror;
 use crate::shelf::Key;
 use accepted::Refused;
 use beyond::Beyond;
+use bounds::Crowds;
 use clock::Clock;
 use errands::Errands;
 use events::Crier;
@@ -91,7 +97,7 @@ use objects::{KnownPool, Sources};
 use quarantine::{Quarantine, Subject};
 use requests::Requests;
 use requisitions::Requisitions;
-pub use run::{Config, HostError, run};
+pub use run::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, run};
 use status::Written;
 use tally::Tally;
 pub(crate) use ties::Tied;
@@ -173,6 +179,10 @@ pub(crate) struct Host {
     seen_nodes: FxHashMap<Arc<str>, NodeSpec>,
     /// Nodes on which more is taken than seats stand for.
     beyond: Beyond,
+    /// Gangs that have pods on nodes beyond what their queues allow, and when it was last looked whether they do by now.
+    outside: BTreeSet<Arc<str>>,
+    outside_at: Option<Instant>,
+    crowds: Crowds,
     dirty: Dirty,
     /// What is left out because it makes the host panic.
     quarantine: Quarantine,
@@ -226,6 +236,9 @@ impl Host {
             unwritten: false,
             seen_nodes: FxHashMap::default(),
             beyond: Beyond::new(),
+            outside: BTreeSet::new(),
+            outside_at: None,
+            crowds: Crowds::default(),
             dirty: Dirty::default(),
             quarantine: Quarantine::default(),
             subject: None,

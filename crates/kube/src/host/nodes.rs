@@ -10,7 +10,7 @@ use muster_core::order::Place;
 
 use super::Host;
 use crate::intake::node::node_spec;
-use crate::karpenter::CLAIM;
+use crate::karpenter::{CLAIM, claim_name};
 use crate::objects::Node;
 use crate::shelf::Moved;
 
@@ -30,6 +30,7 @@ impl Host {
             return;
         }
         let claim = self.claim_of(&node);
+        let is_unsure = claim.is_none() && self.may_be_claimed(name, &node);
         let gpu = claim.and_then(|id| {
             let claim = self.world.claims().get(&id)?;
             self.world.offering(claim.offering).spec.gpu.clone()
@@ -39,6 +40,7 @@ impl Host {
         let tokens = self.tokens_on(name, &node);
         let claimed = claim.map(|id| (id, gpu.as_ref()));
         let mut spec = node_spec(&node, tokens, &foreign, claimed, &self.config.gpus);
+        spec.ready &= !is_unsure;
         spec.ready &= !claim.is_some_and(|id| self.is_being_set_up(id, &spec.taints));
         if self.seen_nodes.get(&spec.name) == Some(&spec) && self.world.node_named(name).is_some() {
             return;
@@ -93,14 +95,33 @@ impl Host {
         })
     }
 
-    /// The claim that a node answers: Karpenter copies its labels, and says on the claim which node it became. Nodes of
-    /// autoscalers are taken for a claim.
+    /// The claim that a node answers. Karpenter copies the labels of a NodeClaim to its node; since a kubelet may set such
+    /// labels on itself, the NodeClaim has to name the node as well. Nodes of autoscalers are taken for a claim.
     fn claim_of(&self, node: &Node) -> Option<ClaimId> {
         let labelled = || {
-            let label = node.metadata.labels.as_ref()?.get(CLAIM)?;
-            let id = ClaimId(label.parse().ok()?);
-            self.world.claims().contains_key(&id).then_some(id)
+            let id = self.labelled(node)?;
+            let claim = self.mirror.claims.get(&claim_name(id))?;
+            let name = node.metadata.name.as_deref();
+            (name.is_some() && claim.status.node_name.as_deref() == name).then_some(id)
         };
         self.taken_for(node).or_else(labelled)
+    }
+
+    /// The claim that a node says it answers, if there is such a claim.
+    fn labelled(&self, node: &Node) -> Option<ClaimId> {
+        let id = ClaimId(node.metadata.labels.as_ref()?.get(CLAIM)?.parse().ok()?);
+        self.world.claims().contains_key(&id).then_some(id)
+    }
+
+    /// Whether a new node may be that of a claim whose NodeClaim names no node yet: it is used when that is settled, and
+    /// not as one that is there for everybody. A node that was known without the claim stays what it was.
+    fn may_be_claimed(&self, name: &str, node: &Node) -> bool {
+        let Some(id) = self.labelled(node) else { return false };
+        let is_open =
+            self.mirror.claims.get(&claim_name(id)).is_none_or(|claim| {
+                claim.status.node_name.as_deref().unwrap_or_default().is_empty()
+            });
+        let known = self.seen_nodes.get(name);
+        is_open && known.is_none_or(|known| !known.ready)
     }
 }

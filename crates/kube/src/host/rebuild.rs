@@ -47,6 +47,7 @@ impl Host {
         self.unwritten_orders.clear();
         self.groups = super::groups::Groups::default();
         self.ties = super::ties::Ties::default();
+        (self.outside, self.crowds) = Default::default();
         self.verdicts.clear();
         self.expected.clear();
         self.find_queues_and_pools();
@@ -162,6 +163,11 @@ impl Host {
                     if has_seats && self.reopen_queue(&spec.queue) {
                         reopened.insert(spec.queue.clone());
                     }
+                    let crowded = if has_seats { None } else { self.is_crowded(&name) };
+                    if let Some(why) = crowded {
+                        self.groups.trouble(&name, Some(why));
+                        continue;
+                    }
                     let taken = self.happened(&Event::GangSubmitted(spec.clone()));
                     self.has_waited(&name, at);
                     let group = self.groups.get_mut(&name).expect("named");
@@ -257,10 +263,14 @@ impl Host {
         spec.roles.iter().enumerate().any(|(at, role)| of(at) < role.min)
     }
 
-    /// Gangs that have seats: where their placement says, or where their pods are. Says who cannot go on as it is.
+    /// Gangs that have seats: where their placement says, or where their pods are. Says which cannot go on as they are.
+    /// Pods that no placement speaks of come last: what is left of their queue's limits is all they get.
     fn find_who_runs(&mut self) -> Vec<GangId> {
         let mut parts = Vec::new();
-        for name in self.who_is_seated_first() {
+        let unrecorded = self.count_unrecorded();
+        let mut names = self.who_is_seated_first();
+        names.retain(|name| !unrecorded.contains(name));
+        for name in names.into_iter().chain(unrecorded) {
             self.subject = Some(Subject::Gang(name.clone()));
             let Some(id) = self.world.gang_named(&name) else { continue };
             let mut sitting = self.recorded(&name).unwrap_or_default();
@@ -288,24 +298,36 @@ impl Host {
                     self.was_spent(&name, id);
                     continue;
                 }
+                // Its templates may ask for more by now than it was given.
+                let is_allowed = self.world.is_within_limits(id, &sitting);
+                if !is_allowed || !self.world.is_room_for(id, &sitting) {
+                    let why = "what it asks for now is more than was kept for it";
+                    self.fail(&name, "Changed", why);
+                    continue;
+                }
             }
             if !was_recorded && !is_request {
-                sitting = self.sitting(group, &standing.bound);
+                sitting = self.sitting(group, &self.on_nodes(group));
             }
             if sitting.is_empty() {
                 continue;
             }
-            let there = self.sitting(group, &standing.bound);
+            let there = self.sitting(group, &self.on_nodes(group));
             let gang = self.world.gang(id).expect("named");
             let mins: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
             let seats = members(&sitting);
             let since = self.runs_since(&standing);
             let stops = self.was_being_stopped(group, &standing);
-            self.happened(&Event::GangFound { gang: id, since, sitting });
-            // Who is somewhere takes a place there, whatever was written down.
+            match was_recorded {
+                // It was checked against limits and room: see `is_outdated`.
+                true => drop(self.happened(&Event::GangFound { gang: id, since, sitting })),
+                false if !self.find_seated(&name, id, since, sitting) => continue,
+                false => {}
+            }
+            // A pod that is on a node takes a place there, whatever was written down.
             let gang = self.world.gang(id).expect("named");
             if let Some(sitting) = moved(&gang.seats, &there).filter(|_| !is_request) {
-                self.happened(&Event::GangFound { gang: id, since, sitting });
+                self.find_seated(&name, id, since, sitting);
             }
             if was_recorded && seats < mins {
                 // Its submitter has thought again: what it is now counts when it starts anew.
@@ -342,7 +364,7 @@ impl Host {
             let group = self.groups.get(name).expect("named");
             let told = members(&self.recorded(name).unwrap_or_default());
             let standing = self.standing(group);
-            let there = self.sitting(group, &standing.bound);
+            let there = self.sitting(group, &self.on_nodes(group));
             let rank = match members(&there) {
                 there if there >= told => 0,
                 0 if self.gang_seen(name).is_some_and(|gang| is_said_to_run(gang)) => 3,
@@ -362,20 +384,24 @@ impl Host {
         names.into_iter().map(|(_, _, name)| name).collect()
     }
 
-    /// Whether others are by now where a gang's members were told to go, or are to be.
+    /// Whether a placement holds no more: others are by now where members were told to go, or members that are on no node yet
+    /// are more than the limits of their queue allow. Pods that were replaced since may ask for more than the placement was
+    /// made for.
     fn is_outdated(&self, name: &str, id: GangId, told: &[Sitting]) -> bool {
         let group = self.groups.get(name).expect("named");
         if matches!(group.origin, Origin::Request { .. }) {
             return false; // whoever took its room has it rightly
         }
-        let there = self.sitting(group, &self.standing(group).bound);
+        let there = self.sitting(group, &self.on_nodes(group));
         let mut missing = told.to_vec();
         for one in &mut missing {
             let is_it = |other: &&Sitting| (other.role, other.node) == (one.role, one.node);
             let here: u16 = there.iter().filter(is_it).map(|other| other.members).sum();
             one.members = one.members.saturating_sub(here);
         }
-        !self.world.is_room_for(id, &missing)
+        let is_whole = missing.iter().all(|one| one.members == 0);
+        let is_allowed = is_whole || self.world.is_within_limits(id, told);
+        !is_allowed || !self.world.is_room_for(id, &missing)
     }
 
     /// Gangs that cannot go on as they are start over as a whole, but for those who make way for an order: they are told

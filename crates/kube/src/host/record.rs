@@ -3,9 +3,9 @@
 //! A gang that somebody wrote as a Gang has its object already. For every other one Muster makes it, owned by what the
 //! gang was made of; a pod that stands for itself needs none.
 //!
-//! Where the members of a gang go is in its status. A status cannot be said of an object that is being made, so one that
-//! starts as soon as it is seen is made with an annotation that says the same, which is one write instead of two. It holds
-//! until there is a status.
+//! Where the members of a gang go is in its status, which tenants cannot write; nothing else is believed. A status cannot be
+//! given to an object that is being created, so a gang that starts as soon as it is seen costs two writes: the object, then
+//! its status. No member is bound before the second.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::denied::refusal;
-use super::joined::{GROUPS, listed};
+use super::joined::{GROUPS, listed, names_of};
 use super::orders::parts;
 use super::{Host, Told};
 use crate::hands::{Hands, Pauses, Said};
@@ -32,9 +32,6 @@ use crate::objects::Pod;
 
 /// What a gang that Muster wrote down was made of.
 pub(crate) const SOURCE: &str = "muster.sh/source";
-
-/// Where the members of a gang go whose status says nothing yet.
-const PLACEMENT: &str = "muster.sh/placement";
 
 /// What `kubectl apply` leaves on an object.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -51,30 +48,35 @@ impl Host {
             Phase::Running { .. } => GangPhase::Running,
             _ => GangPhase::Admitted,
         };
+        let groups = match self.groups.get(name).map(|group| &group.origin) {
+            Some(Origin::Joined(groups)) => json!(names_of(groups)),
+            _ => Value::Null,
+        };
         let status = json!({"status": {
             "phase": phase,
             "placement": placement,
             "nodes": nodes_of(&placement),
+            "groups": groups,
         }});
         let Some(objects) = self.gang_objects(name) else { return };
         let object = self.gang_object(name);
         let is_new = self.unmade.remove(name);
-        let placed = object.clone().filter(|_| is_new).map(|object| with(object, &placement));
+        let made_first = object.clone().filter(|_| is_new);
         if let Some(group) = self.groups.get_mut(name) {
             group.recording += 1;
             // It has so long from here, also if the server never answers.
             group.binding.get_or_insert_with(Instant::now);
         }
-        let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let hands = self.hands.within(parts(name).0);
+        let (told, gang) = (self.told.clone(), name.clone());
         self.lanes.write(name, async move {
-            let made = match placed {
-                Some(placed) => hands.create(&objects, &placed).await.map(drop),
-                None => Err(Said::Exists),
+            let made = match made_first {
+                Some(object) => hands.create(&objects, &object).await.map(drop),
+                None => Ok(()),
             };
             let recorded = match made {
-                // What is there may be of another time.
-                Err(Said::Exists) => write(&hands, &objects, &gang, object, status).await,
-                made => made,
+                Ok(()) | Err(Said::Exists) => write(&hands, &objects, &gang, object, status).await,
+                refused => refused,
             };
             match recorded {
                 Ok(()) => drop(told.send(Told::Recorded(gang))),
@@ -86,16 +88,6 @@ impl Host {
                 }
             }
         });
-    }
-
-    /// What a status says of where a gang's members go, if the one that is there does not.
-    pub(super) fn placement_to_tell(&self, name: &str) -> Option<Vec<Placement>> {
-        let gang = self.world.gang(self.world.gang_named(name)?)?;
-        let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
-        let group = self.groups.get(name)?;
-        let is_recorded = has_seats && group.recorded && group.recording == 0;
-        let is_told = self.gang_seen(name)?.data.pointer("/status/placement").is_some();
-        (is_recorded && !is_told).then(|| self.placement(gang))
     }
 
     pub(super) fn placement(&self, gang: &Gang) -> Vec<Placement> {
@@ -125,7 +117,7 @@ impl Host {
         else {
             return;
         };
-        let (hands, gang) = (self.hands.clone(), name.clone());
+        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
         self.lanes.write(name, async move {
             match hands.create(&objects, &object).await {
                 Ok(_) | Err(Said::Exists | Said::NotLeader) => {}
@@ -150,7 +142,7 @@ impl Host {
             (true, true) => GangPhase::Failed,
         };
         for (objects, object, patch) in self.over_in_their_words(name) {
-            let (hands, gang) = (self.hands.clone(), name.clone());
+            let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
             self.lanes.write(&group_lane(name), async move {
                 let said = tell_group(&hands, &objects, &object, &patch).await.err();
                 if let Some(said) =
@@ -189,10 +181,11 @@ impl Host {
     /// Says that a gang holds nothing, and where it stands.
     pub(super) fn say_over(&mut self, name: &Arc<str>, phase: GangPhase) {
         let Some(objects) = self.gang_objects(name) else { return };
-        let (hands, gang) = (self.hands.clone(), name.clone());
+        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
         self.lanes.write(name, async move {
             let (_, object) = parts(&gang);
-            let patch = json!({"status": {"phase": phase, "placement": null, "nodes": null}});
+            let nothing = json!({"phase": phase, "placement": null, "nodes": null, "groups": null});
+            let patch = json!({"status": nothing});
             let said = hands.patch_status(&objects, object, &patch).await.err();
             if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
                 tracing::warn!(gang = &*gang, %said, "not written off");
@@ -203,7 +196,7 @@ impl Host {
     /// Removes the object of a gang that is no more, if it is Muster's.
     pub(super) fn remove_object(&mut self, name: &Arc<str>) {
         let Some(objects) = self.gang_objects(name) else { return };
-        let (hands, gang) = (self.hands.clone(), name.clone());
+        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
         self.lanes.write(name, async move {
             match remove_own(&hands, &objects, parts(&gang).1).await {
                 Ok(true) => tracing::debug!(gang = &*gang, "its object was removed"),
@@ -272,24 +265,10 @@ pub(super) fn nodes_of(placement: &[Placement]) -> usize {
     placement.iter().map(|one| &one.node).collect::<BTreeSet<_>>().len()
 }
 
-/// An object that is made with where its members go.
-pub(super) fn with(mut object: DynamicObject, placement: &[Placement]) -> DynamicObject {
-    let said = serde_json::to_string(placement).expect("plain JSON");
-    object.metadata.annotations.get_or_insert_default().insert(PLACEMENT.to_owned(), said);
-    object
-}
-
-/// Where a gang's members go, as its object says. Nothing, if that cannot be understood.
+/// Where a gang's members go, as its status says. Nothing, if that cannot be understood.
 pub(super) fn placement_of(object: &DynamicObject) -> Vec<Placement> {
-    let said = match object.data.get("status") {
-        Some(status) => status.get("placement").and_then(|said| Vec::deserialize(said).ok()),
-        None => {
-            let is_own = object.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
-            let said = object.annotations().get(PLACEMENT).filter(|_| is_own);
-            said.and_then(|said| serde_json::from_str(said).ok())
-        }
-    };
-    said.unwrap_or_default()
+    let said = object.data.pointer("/status/placement");
+    said.and_then(|said| Vec::deserialize(said).ok()).unwrap_or_default()
 }
 
 /// Whether a gang was whole and ran when its status was written.

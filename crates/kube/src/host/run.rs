@@ -70,7 +70,16 @@ pub struct Config {
     /// Faults that a test injects.
     #[cfg(any(test, feature = "cluster"))]
     pub faults: Vec<super::Fault>,
+    /// Members that one gang may have.
+    pub max_gang_members: u32,
+    /// Gangs of one namespace that are planned at one time.
+    pub max_gangs_per_namespace: u32,
 }
+
+/// Each member costs memory and a place in a status, and a status holds about fourteen thousand places.
+pub const MAX_GANG_MEMBERS: u32 = 10_000;
+/// Each gang costs the planner a look in every cycle. A namespace with more has gangs that could not start today.
+pub const MAX_GANGS_PER_NAMESPACE: u32 = 10_000;
 
 impl Default for Config {
     fn default() -> Self {
@@ -88,6 +97,8 @@ impl Default for Config {
             disabled: Disabled::default(),
             #[cfg(any(test, feature = "cluster"))]
             faults: Vec::new(),
+            max_gang_members: MAX_GANG_MEMBERS,
+            max_gangs_per_namespace: MAX_GANGS_PER_NAMESPACE,
         }
     }
 }
@@ -98,9 +109,9 @@ impl Config {
         Policy { unsaid: unsaid(), ..Policy::default() }
     }
 
-    /// Whether a pod is Muster's: to bind, or to be let go by it to another scheduler.
+    /// Whether a pod asks for Muster: to bind it, or to lift its gate for another scheduler.
     pub fn serves(&self, pod: &Pod) -> bool {
-        self.binds(pod) || pod.has_gate() || pod.seat().is_some()
+        self.binds(pod) || pod.has_gate()
     }
 
     /// Whether a pod is Muster's to bind.

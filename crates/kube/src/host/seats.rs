@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_core::Event;
 use muster_core::event::Sitting;
 use muster_core::gang::Gang;
 use muster_core::id::{GangId, NodeIdx};
@@ -267,8 +266,7 @@ impl Host {
 
     /// A gang goes on with these seats. What is written down must not promise the others to it.
     fn keep_seats(&mut self, name: &Arc<str>, id: GangId, sitting: Vec<Sitting>) {
-        let since = self.now();
-        if !sitting.is_empty() && self.happened(&Event::GangFound { gang: id, since, sitting }) {
+        if !sitting.is_empty() && self.find_seated(name, id, self.now(), sitting) {
             self.record(name, id);
             self.dirty.gangs.insert(name.clone());
         }

@@ -204,7 +204,7 @@ impl Host {
     pub(super) fn let_in(&mut self, name: &Arc<str>) {
         let admitted = self.group_patches(name, |_| Some(State::Admitted));
         let Some((objects, object, patch)) = admitted.into_iter().next() else { return };
-        let (hands, gang) = (self.hands.clone(), name.clone());
+        let (hands, gang) = (self.hands.within(super::orders::parts(name).0), name.clone());
         self.lanes.write(name, async move {
             if let Err(said) = hands.patch(&objects, &object, &patch.patch).await {
                 tracing::warn!(gang = &*gang, %said, "its members were not asked for");

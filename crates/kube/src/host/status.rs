@@ -26,7 +26,7 @@ use super::Host;
 use super::gather::whole;
 use super::groups::Group;
 use super::orders::order_name;
-use super::record::{AGAIN, group_lane, nodes_of, tell_group, write};
+use super::record::{AGAIN, group_lane, tell_group, write};
 use super::ties::Tied;
 use crate::hands::Said;
 use crate::intake::Origin;
@@ -161,16 +161,8 @@ impl Host {
             let name = gang.spec.name.clone();
             let waits_for_volumes =
                 self.groups.get(&name).is_some_and(|group| group.choosing.is_some());
-            if let Phase::Admitted { at } = gang.phase
-                && !waits_for_volumes
-            {
-                if self.placement_to_tell(&name).is_none() {
-                    continue; // its placement is written down in its status, and says so
-                }
-                if self.now().since(at) < FIRST {
-                    self.unwritten = true; // most run before anybody reads this
-                    continue;
-                }
+            if matches!(gang.phase, Phase::Admitted { .. }) && !waits_for_volumes {
+                continue; // its placement is in its status, and says so
             }
             let is_being_bound = |group: &Group| group.binding.is_some() && !group.was_whole;
             if *verdict == Verdict::Running && self.groups.get(&name).is_some_and(is_being_bound) {
@@ -243,7 +235,8 @@ impl Host {
             let is_told = before == Some(&told);
             let is_news = before.is_none_or(|before| before.reason != told.reason);
             let is_untold = self.written.untold.contains(&name);
-            if is_known || (is_told && !is_untold) || self.standing(group).free.is_empty() {
+            let is_heard = !self.standing(group).free.is_empty() || self.has_none_made(group);
+            if is_known || (is_told && !is_untold) || !is_heard {
                 continue;
             }
             let pods: Arc<str> = format!("{name}#pods").into();
@@ -380,14 +373,11 @@ impl Host {
             if let Some(generation) = self.generation_of(name) {
                 status["status"]["observedGeneration"] = json!(generation);
             }
-            if let Some(placement) = self.placement_to_tell(name) {
-                status["status"]["nodes"] = json!(nodes_of(&placement));
-                status["status"]["placement"] = json!(placement);
-            }
             (objects, self.gang_object(name), status)
         });
         let theirs = self.group_patches(name, |of| Some(self.state_for(name, of, state)));
-        let (hands, heard, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let hands = self.hands.within(super::orders::parts(name).0);
+        let (heard, gang) = (self.told.clone(), name.clone());
         let may_wait = told.phase == GangPhase::Running;
         if !theirs.is_empty() {
             let (hands, heard, gang) = (hands.clone(), heard.clone(), gang.clone());

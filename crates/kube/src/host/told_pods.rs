@@ -87,7 +87,7 @@ impl Host {
                 "message": message,
                 "lastTransitionTime": jiff::Timestamp::now().round(jiff::Unit::Second).map(|at| at.to_string()).unwrap_or_default(),
             }]}});
-            let (hands, told) = (self.hands.clone(), self.told.clone());
+            let (hands, told) = (self.hands.within(parts(&key).0), self.told.clone());
             writes.push(async move {
                 let (namespace, pod) = parts(&key);
                 let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);

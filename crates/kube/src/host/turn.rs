@@ -114,6 +114,8 @@ impl Host {
         self.tire_of_binding();
         self.expire_empty_seats();
         self.tire_of_requests();
+        self.look_outside();
+        self.look_at_crowds();
         let disturbed = self.ties.disturbed();
         self.dirty.gangs.extend(disturbed);
         let mut looks = BTreeMap::new();

@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use muster_api::dialects::{self, Dialect, GroupKind, GroupRef};
+use muster_api::spell_name;
 use muster_api::workloads::{self, WorkloadKind};
-use muster_api::{number_of, spell_name};
 use muster_core::gang::GangSpec;
 
 use crate::discover::Wanted;
@@ -179,11 +179,12 @@ impl Origin {
                 let name = group.name.replace('/', ".");
                 (&group.namespace, format!("{name}.{}", dialect_name(group.dialect)))
             }
-            // Groups that list others are another gang, also where the first of them is the same.
+            // Groups that list others are another gang, also where the first of them is the same. The groups are of
+            // namespaces that need not trust each other: no list can be found that has the name of another.
             Self::Joined(groups) => {
                 let first = groups.first().expect("some start together");
-                let number = number_of(&in_a_row(groups));
-                (&first.namespace, format!("{}.{number}.joined", first.name))
+                let stem: String = first.name.chars().take(STEM).collect();
+                (&first.namespace, format!("{stem}.{}{JOINED}", digest_of(&in_a_row(groups))))
             }
             Self::Owner { kind, namespace, gang, .. } => {
                 (namespace, format!("{gang}.{}", format!("{kind:?}").to_lowercase()))
@@ -196,6 +197,18 @@ impl Origin {
         };
         format!("{namespace}/{}", spell_name(&name)).into()
     }
+}
+
+/// How names of gangs end that are made of several groups. No Gang may be called so.
+pub(crate) const JOINED: &str = ".joined";
+
+/// How much of a group's name is in the name of a gang of several, so that none of it is cut off.
+const STEM: usize = 180;
+
+/// Half of a SHA-256 in hexadecimal: two lists that have the same are not found by trying.
+fn digest_of(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The full names of groups, one after another.

@@ -7,7 +7,7 @@ mod pod;
 
 pub use claim::NodeClaim;
 pub use node::Node;
-pub use pod::{GATE, PINNED, Pod, PodStatus, SEAT, SENT_AWAY};
+pub use pod::{GATE, PINNED, Pod, PodStatus, SEAT, SEATED, SENT_AWAY};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};

@@ -20,6 +20,9 @@ pub const SEAT: &str = "muster.sh/seat";
 /// Written beside it when it was Muster that told the pod to go to one node only.
 pub const PINNED: &str = "muster.sh/pinned";
 
+/// The condition of a released pod that stands for itself: its message is the node. Tenants cannot write conditions.
+pub const SEATED: &str = "muster.sh/Seated";
+
 /// What a pod is told that Muster sends away.
 pub const SENT_AWAY: &str = "Muster stops the whole gang";
 
@@ -98,6 +101,16 @@ impl Pod {
         let seat = self.metadata.annotations.as_ref()?.get(SEAT)?;
         Some(&**seat).filter(|seat| !seat.is_empty())
     }
+    /// Whether its status says that Muster has released it to this node.
+    pub fn is_said_to_sit_on(&self, node: &str) -> bool {
+        let said =
+            |one: &Condition| one.kind == SEATED && one.status == "True" && one.message == node;
+        self.status.conditions.iter().any(said)
+    }
+    /// Whether an annotation says that the node selector is Muster's.
+    pub fn is_pinned(&self) -> bool {
+        self.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PINNED))
+    }
     /// What its containers were given and have not given back counts as asked for. Since Kubernetes 1.33 a pod may come to ask
     /// for less while it runs, and has what it had until its kubelet has seen to it.
     pub fn hold(&mut self) {
@@ -124,8 +137,7 @@ impl Pod {
     /// Takes out what Muster itself told it when its gate was lifted. Members that are alike stay alike, although each
     /// is told another node.
     pub fn unpin(&mut self) {
-        let pinned = self.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PINNED));
-        if pinned {
+        if self.is_pinned() {
             self.spec.node_selector.remove(HOSTNAME);
         }
     }

@@ -46,13 +46,7 @@ impl Watches {
     }
 
     pub(crate) fn pods(&mut self) {
-        self.spawn(&(), |event: Event<Pod>| {
-            let taken_in = event.modify(|pod| {
-                pod.unpin();
-                pod.hold();
-            });
-            Change::Pod(Box::new(taken_in))
-        });
+        self.spawn(&(), |event: Event<Pod>| Change::Pod(Box::new(event.modify(Pod::hold))));
     }
 
     pub(crate) fn nodes(&mut self) {

@@ -124,15 +124,14 @@ async fn rivals_for_too_few_nodes_never_have_the_same_seat_however_often_it_is_k
     assert!(sent_away > 0, "nobody was anybody's rival");
 }
 
-/// What is written of where a gang goes, in its object or in its status.
+/// Whether a gang's status says where it goes.
 async fn written(cluster: &Cluster, gang: &str) -> bool {
     let gangs = stage::objects(cluster, ("muster.sh", "v1alpha1"), ("Gang", "gangs")).await;
     let all = gangs.list(&ListParams::default()).await.expect("gangs").items;
     let mine = all.iter().filter(|object| object.name_any().contains(gang));
     mine.into_iter().any(|object| {
         let status = &object.data["status"]["placement"];
-        object.annotations().contains_key("muster.sh/placement")
-            || status.as_array().is_some_and(|seats| !seats.is_empty())
+        status.as_array().is_some_and(|seats| !seats.is_empty())
     })
 }
 

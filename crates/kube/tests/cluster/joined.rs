@@ -247,8 +247,7 @@ const WHILE_BINDING: usize = 4;
 /// Whether it is written where the members of a gang go.
 fn is_written(gang: &DynamicObject) -> bool {
     let placement = &gang.data["status"]["placement"];
-    gang.annotations().contains_key("muster.sh/placement")
-        || placement.as_array().is_some_and(|seats: &Vec<Value>| !seats.is_empty())
+    placement.as_array().is_some_and(|seats: &Vec<Value>| !seats.is_empty())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::Rehearsal;
 use super::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
-use crate::host::record::with;
 use crate::host::{Config, Told};
 use crate::intake::Interest;
 use crate::shelf::Shelf;
@@ -173,7 +172,7 @@ fn show_pair(stage: &mut Rehearsal) {
 }
 
 #[tokio::test]
-async fn what_a_gang_was_made_with_holds_until_it_has_a_status() {
+async fn only_the_status_of_a_gang_says_where_its_members_go() {
     let mut stage = Rehearsal::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
@@ -182,29 +181,27 @@ async fn what_a_gang_was_made_with_holds_until_it_has_a_status() {
     let group = stage.host.groups.names().next().expect("a gang").clone();
     let (id, gang) = stage.gang(&group).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
-    // Where it goes is in what is made, so nothing else is.
+    // It is made when it is recorded, so it is made once.
     assert!(stage.host.unmade.is_empty());
     let placement = stage.host.placement(stage.host.world.gang(id).expect("taken in"));
     let object = stage.host.gang_object(&group).expect("Muster makes its object");
-    let object = serde_json::to_value(with(object, &placement)).expect("plain");
-    let recorded = |stage: &mut Rehearsal, status: Option<Value>, labels: Option<Value>| {
+    let object = serde_json::to_value(object).expect("plain");
+    let recorded = |stage: &mut Rehearsal, status: Option<Value>| {
         let mut object = object.clone();
+        let said = json!(placement).to_string();
+        object["metadata"]["annotations"]["muster.sh/placement"] = json!(said);
         if let Some(status) = status {
             object["status"] = status;
-        }
-        if let Some(labels) = labels {
-            object["metadata"]["labels"] = labels;
         }
         stage.show(object, false);
         let all = stage.host.recorded(&group).unwrap_or_default();
         all.iter().map(|one| one.members).sum::<u16>()
     };
-    assert_eq!(recorded(&mut stage, None, None), 2);
-    assert_eq!(recorded(&mut stage, Some(json!({"phase": "Waiting"})), None), 0);
+    assert_eq!(recorded(&mut stage, Some(json!({"placement": placement}))), 2);
+    assert_eq!(recorded(&mut stage, Some(json!({"phase": "Waiting"}))), 0);
     let elsewhere = json!({"placement": [{"role": "worker", "node": "gone", "members": 2}]});
-    assert_eq!(recorded(&mut stage, Some(elsewhere), None), 0);
-    // What others write there is none of Muster's.
-    assert_eq!(recorded(&mut stage, None, Some(json!({}))), 0);
+    assert_eq!(recorded(&mut stage, Some(elsewhere)), 0);
+    assert_eq!(recorded(&mut stage, None), 0, "an annotation is believed");
 }
 
 #[tokio::test]

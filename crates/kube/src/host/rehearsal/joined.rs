@@ -11,7 +11,6 @@ use super::cases::on;
 use super::objects::{alone, bought, claim, node, pool};
 use super::seats::{ended, leaving, seats};
 use crate::host::Told;
-use crate::host::record::with;
 use crate::intake::Origin;
 
 const LEFT: &str = "a/left";
@@ -348,7 +347,9 @@ fn recorded() -> Value {
     let (_, gang) = stage.gang(&name).expect("taken in");
     let placement = stage.host.placement(gang);
     let object = stage.host.gang_object(&name).expect("Muster makes its object");
-    serde_json::to_value(with(object, &placement)).expect("plain")
+    let mut object = serde_json::to_value(object).expect("plain");
+    object["status"] = json!({"placement": placement, "groups": [LEFT, RIGHT]});
+    object
 }
 
 #[tokio::test]
@@ -356,12 +357,8 @@ async fn who_leads_next_binds_the_rest_of_every_group() {
     let mut object = recorded();
     object["apiVersion"] = json!("muster.sh/v1alpha1");
     object["kind"] = json!("Gang");
-    let placement: Value = serde_json::from_str(
-        object["metadata"]["annotations"]["muster.sh/placement"].as_str().expect("written down"),
-    )
-    .expect("JSON");
     let of = |role: &str| {
-        let all = placement.as_array().expect("a list").iter();
+        let all = object["status"]["placement"].as_array().expect("a list").iter();
         let mine = all.filter(|one| one["role"] == role);
         mine.map(|one| one["node"].as_str().expect("a node").to_owned()).collect::<Vec<_>>()
     };
@@ -427,4 +424,54 @@ async fn each_group_is_told_of_its_own_members() {
     let counts: Vec<&Value> =
         over.iter().map(|(_, _, patch)| &patch.patch["status"]["succeeded"]).collect();
     assert_eq!(counts, [2, 1]);
+}
+
+#[tokio::test]
+async fn groups_named_in_an_annotation_are_pulled_into_no_gang() {
+    let name = joint(BOTH);
+    // The tenant of the first namespace has a gang of its own under the name, and lists the other group on it.
+    let mut forged = recorded();
+    forged["apiVersion"] = json!("muster.sh/v1alpha1");
+    forged["kind"] = json!("Gang");
+    assert!(forged["metadata"]["annotations"]["muster.sh/groups"].is_string(), "for people");
+    forged["status"].as_object_mut().expect("a status").remove("groups");
+    let mut stage = with_nodes(3);
+    stage.show(forged, false);
+    stage.show(group(RIGHT, 1, &[]), false);
+    stage.show(member(RIGHT, 0), false);
+    stage.host.turn();
+    assert!(stage.is_admitted("b/right.koordinator"), "{:?}", stage.phase("b/right.koordinator"));
+    assert!(stage.host.groups.get(&name).is_none(), "an annotation makes a gang of two namespaces");
+}
+
+#[tokio::test]
+async fn groups_are_not_joined_by_pods_that_are_on_nodes_by_hand() {
+    for before_start in [true, false] {
+        let mut stage = with_nodes(3);
+        if !before_start {
+            stage.host.turn();
+        }
+        stage.show(group(LEFT, 1, BOTH), false);
+        stage.show(on(member(LEFT, 0), "n0"), false);
+        stage.show(group(RIGHT, 1, &[]), false);
+        stage.host.turn();
+        stage.see(member(RIGHT, 0));
+        assert!(
+            stage.is_admitted("b/right.koordinator"),
+            "{:?}",
+            stage.phase("b/right.koordinator")
+        );
+        assert_eq!(stage.phase(&joint(BOTH)), None, "one of them has not agreed");
+    }
+}
+
+#[tokio::test]
+async fn a_gang_cannot_be_called_as_one_of_several_groups() {
+    let mut stage = with_nodes(1);
+    let mut pod = alone("one");
+    pod["metadata"]["annotations"] =
+        json!({"muster.sh/gang": "left.0.joined", "muster.sh/gang-size": "1"});
+    stage.see(pod);
+    assert_eq!(stage.phase("team/left.0.joined"), None);
+    assert!(stage.trouble("team/left.0.joined").contains("several groups"));
 }

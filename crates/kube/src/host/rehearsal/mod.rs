@@ -21,6 +21,7 @@ mod owner_size;
 mod panics;
 mod seats;
 mod stages;
+mod trust;
 mod volumes;
 mod wishes;
 mod words;
@@ -107,8 +108,30 @@ impl Rehearsal {
         self.host.turn();
     }
 
-    /// Shows an object, or that it is no more, and lets the host look later.
+    /// Shows an object, or that it is no more, and lets the host look later. Of a node that was bought Karpenter says on its
+    /// NodeClaim which it is.
     pub(super) fn show(&mut self, object: Value, gone: bool) {
+        if !gone && object["kind"] == "Node" {
+            self.show_registered(&object);
+        }
+        self.show_as_is(object, gone);
+    }
+
+    /// Shows the NodeClaim of a node that has the label of one, if it does not name the node.
+    fn show_registered(&mut self, node: &Value) {
+        let label = node.pointer("/metadata/labels/muster.sh~1claim").and_then(Value::as_str);
+        let Some(id) = label.and_then(|id| id.parse().ok()) else { return };
+        let name = &node["metadata"]["name"];
+        let seen = self.host.mirror.claims.get(&format!("muster-{id}"));
+        if seen.is_none_or(|seen| seen.status.node_name.as_deref() != name.as_str()) {
+            let mut claim = objects::claim(id);
+            claim["status"]["nodeName"] = name.clone();
+            self.show_as_is(claim, false);
+        }
+    }
+
+    /// Shows an object, or that it is no more, and nothing that would be beside it.
+    pub(super) fn show_as_is(&mut self, object: Value, gone: bool) {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
         self.change(|host| match &*kind {

@@ -54,7 +54,10 @@ pub(in crate::host) fn claim(id: u32) -> Value {
             "labels": {"muster.sh/claim": id.to_string(), "muster.sh/pool": "gpu"},
             "annotations": {"muster.sh/offering": "gpu8/zone-a/on-demand"},
         },
-        "status": {"conditions": [{"type": "Launched", "status": "True"}]},
+        "status": {
+            "nodeName": format!("node-{id}"),
+            "conditions": [{"type": "Launched", "status": "True"}],
+        },
     })
 }
 

@@ -140,7 +140,7 @@ impl Host {
     }
 
     /// A request will not be served. One that had its room has lost it.
-    pub(super) fn fail(&mut self, name: &Arc<str>, reason: &'static str, message: &str) {
+    pub(in super::super) fn fail(&mut self, name: &Arc<str>, reason: &'static str, message: &str) {
         let had = self.requests.is(name, PROVISIONED);
         self.say_last(name, if had { CAPACITY_REVOKED } else { FAILED }, reason, message);
     }
@@ -191,7 +191,8 @@ impl Host {
         let Origin::Request { namespace, name: object } = origin_of_gang(name) else { return };
         let requests: Api<DynamicObject> =
             Api::namespaced_with(self.hands.client.clone(), &namespace, kind);
-        let (hands, told, gang) = (self.hands.clone(), self.told.clone(), name.clone());
+        let hands = self.hands.within(&namespace);
+        let (told, gang) = (self.told.clone(), name.clone());
         self.lanes.write(name, async move {
             match hands.patch_status(&requests, &object, &status).await {
                 Ok(_) | Err(Said::Gone | Said::NotLeader) => {}

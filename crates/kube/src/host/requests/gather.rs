@@ -56,6 +56,10 @@ impl Host {
         let name = origin.gang_name();
         let assembled = assemble(&name, &terms, &[], Some(&roles), &self.config.gpus);
         let mut spec = assembled.map_err(|why| Unread::Wrong(why.to_string()))?.spec;
+        let members = spec.roles.iter().map(|role| u64::from(role.max));
+        if let Some(why) = self.config.too_many(members.sum()) {
+            return Err(Unread::Wrong(why));
+        }
         self.complete(&mut spec, &terms);
         spec.user = self.user_of(origin, None);
         let (roles, tied) = (BTreeMap::new(), BTreeMap::new());

@@ -238,11 +238,13 @@ impl Host {
         for name in late {
             let group = self.groups.get_mut(&name).expect("just seen");
             let chosen = group.choosing.take().expect("just seen");
-            tracing::info!(gang = &*name, "{}, and starts over", chosen.in_words());
+            let words = chosen.in_words();
+            tracing::info!(gang = &*name, "{words}, and starts over");
             self.take_back(&name, chosen);
             let group = self.groups.get(&name).expect("just seen");
             let nobody = self.standing(group).bound.is_empty();
             if let Some(id) = self.world.gang_named(&name).filter(|_| nobody) {
+                self.put_off_because(&name, &words);
                 // Those that are bound already keep their seats, and the one that came later tries again.
                 self.stop(id, StopReason::Moved);
             }
@@ -277,8 +279,8 @@ impl Host {
 
     fn annotate(&self, claim: String, node: Value) {
         let Some(kind) = self.sources.resource(Interest::VolumeClaim) else { return };
-        let hands = self.hands.clone();
         let (namespace, _) = parts(&claim);
+        let hands = self.hands.within(namespace);
         let claims: Api<DynamicObject> =
             Api::namespaced_with(hands.client.clone(), namespace, kind);
         tokio::spawn(async move {

@@ -44,7 +44,7 @@ impl Host {
     /// Has a volume kept for a claim of a gang.
     pub(super) fn keep(&self, gang: &Arc<str>, claim: String, volume: &Arc<str>) {
         let Some((volumes, seen, keeper)) = self.keeper(claim.clone(), volume) else { return };
-        let (hands, told) = (self.hands.clone(), self.told.clone());
+        let (hands, told) = (self.hands.within(parts(&claim).0), self.told.clone());
         let (gang, volume) = (gang.clone(), volume.clone());
         tokio::spawn(async move {
             match keep(&hands, &volumes, seen, &keeper).await {
@@ -62,7 +62,7 @@ impl Host {
     /// Lets a volume go that is kept for a claim, unless the claim has it by now or somebody bound it by hand.
     pub(super) fn let_volume_go(&self, claim: String, volume: &Arc<str>) {
         let Some((volumes, seen, keeper)) = self.keeper(claim, volume) else { return };
-        let hands = self.hands.clone();
+        let hands = self.hands.within(parts(&keeper.claim).0);
         tokio::spawn(async move {
             match let_go(&hands, &volumes, seen, &keeper).await {
                 Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
