@@ -6,7 +6,7 @@ FAULT_SEEDS ?= 400
 ALL = --workspace --all-features
 BUILT = $(or $(CARGO_TARGET_DIR),target)/debug
 
-.PHONY: help run test lint unit built cluster faults examples fuzz bench clean
+.PHONY: help run test lint deny notices sbom unit built cluster faults examples fuzz bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -14,11 +14,20 @@ help: ## Say what can be made
 run: ## Run examples/quickstart.yaml: real workers on simulated nodes, in about a minute
 	@$(CARGO) run --quiet --package muster-cli -- run --logs examples/quickstart.yaml
 
-test: lint unit cluster faults examples ## Everything CI runs
+test: lint deny unit cluster faults examples ## Everything CI runs
 
 lint: ## Formatting and clippy, warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(ALL) --all-targets --quiet -- --deny warnings
+
+deny: built ## Advisories, licences, bans and sources of the dependency tree (cargo-deny, installed once)
+	$(BUILT)/xtask deny --may-skip
+
+notices: built ## Write THIRD-PARTY-NOTICES anew, after Cargo.lock has changed
+	$(BUILT)/xtask notices
+
+sbom: built ## A CycloneDX bill of materials for each binary, in target/sbom
+	$(BUILT)/xtask sbom
 
 unit: ## Unit, case, property and command-line tests
 	$(CARGO) test $(ALL) --lib --bins --test it --test api --test foreign --quiet
