@@ -153,7 +153,7 @@ mod tests {
         let filled = ["text", "END OF TERMS AND CONDITIONS", "", "Copyright 2020 A. Author"];
         assert_eq!(without_appendix(&filled), filled);
         let blank = ["text", "END OF TERMS AND CONDITIONS", "", "Copyright [yyyy] [name of owner]"];
-        assert_eq!(without_appendix(&blank), blank[..2]);
+        assert_eq!(without_appendix(&blank), &blank[..2]);
     }
 
     #[test]
