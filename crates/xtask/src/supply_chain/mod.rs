@@ -4,6 +4,8 @@ pub(crate) mod deny;
 pub(crate) mod notices;
 pub(crate) mod sbom;
 
+#[cfg(test)]
+mod images;
 mod packages;
 mod tool;
 
