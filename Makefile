@@ -11,7 +11,7 @@ VERSION ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 ALL = --workspace --all-features
 BUILT = $(or $(CARGO_TARGET_DIR),target)/debug
 
-.PHONY: help run test lint deny notices sbom image unit built cluster faults examples fuzz bench clean
+.PHONY: help run test lint deny notices sbom attempts image unit built cluster faults examples fuzz bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -33,6 +33,9 @@ notices: built ## Write THIRD-PARTY-NOTICES anew, after Cargo.lock has changed
 
 sbom: built ## A CycloneDX bill of materials for each binary, in target/sbom
 	$(BUILT)/xtask sbom
+
+attempts: built ## Write the list of attempts in docs/security.md anew, after its tests have changed
+	$(BUILT)/xtask attempts
 
 image: ## The controller's container image; RELEASE=1 refuses base images that are not pinned by digest
 	docker build --tag muster-controller --build-arg RELEASE=$(RELEASE) \

@@ -8,7 +8,7 @@ mod testbed;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use supply_chain::{deny, notices, sbom};
+use supply_chain::{attempts, deny, notices, sbom};
 
 /// Chores of Muster's developers.
 #[derive(Parser)]
@@ -32,6 +32,8 @@ enum Chore {
     Notices(notices::Args),
     /// Write a CycloneDX bill of materials for each shipped binary to target/sbom
     Sbom(sbom::Args),
+    /// Write the list of attempts in docs/security.md from the tests that make them
+    Attempts(attempts::Args),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Chore::Deny(args) => deny::run(&args),
         Chore::Notices(args) => notices::run(&args),
         Chore::Sbom(args) => sbom::run(&args),
+        Chore::Attempts(args) => attempts::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

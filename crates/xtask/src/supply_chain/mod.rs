@@ -1,5 +1,7 @@
-//! What Muster is built from: what may be in the dependency tree, under which licences it is passed on, and what is in it.
+//! What Muster is built from (what may be in the dependency tree, its licences, its bill of materials), and the list of attempts
+//! that tests make to do harm.
 
+pub(crate) mod attempts;
 pub(crate) mod deny;
 pub(crate) mod notices;
 pub(crate) mod sbom;
