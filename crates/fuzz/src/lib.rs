@@ -10,6 +10,7 @@ mod foreign;
 mod keeper;
 mod manifests;
 mod quantities;
+mod simulations;
 mod watch_pages;
 
 pub mod mutate;
@@ -28,8 +29,9 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     manifests::TARGET,
+    simulations::TARGET,
     quantities::TARGET,
     durations::TARGET,
     cron::TARGET,

@@ -88,4 +88,4 @@ macro_rules! targets {
     };
 }
 
-targets!(manifests, quantities, durations, cron, foreign, watch_pages, keeper);
+targets!(manifests, simulations, quantities, durations, cron, foreign, watch_pages, keeper);
