@@ -2,11 +2,16 @@
 
 CARGO ?= cargo
 FAULT_SEEDS ?= 400
+# Seconds of `make fuzz` for each target.
+FUZZ_SECONDS ?= 600
+# Of `make image`: a release, and what it is called.
+RELEASE ?=
+VERSION ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # All of the workspace with all features, always: parts of it alone would be other builds of everything below them.
 ALL = --workspace --all-features
 BUILT = $(or $(CARGO_TARGET_DIR),target)/debug
 
-.PHONY: help run test lint unit built cluster faults examples fuzz bench clean
+.PHONY: help run test lint deny notices sbom attempts image unit built cluster faults examples fuzz bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -14,11 +19,27 @@ help: ## Say what can be made
 run: ## Run examples/quickstart.yaml: real workers on simulated nodes, in about a minute
 	@$(CARGO) run --quiet --package muster-cli -- run --logs examples/quickstart.yaml
 
-test: lint unit cluster faults examples ## Everything CI runs
+test: lint deny unit cluster faults examples ## Everything CI runs
 
 lint: ## Formatting and clippy, warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(ALL) --all-targets --quiet -- --deny warnings
+
+deny: built ## Advisories, licences, bans and sources of the dependency tree (cargo-deny, installed once)
+	$(BUILT)/xtask deny --may-skip
+
+notices: built ## Write THIRD-PARTY-NOTICES anew, after Cargo.lock has changed
+	$(BUILT)/xtask notices
+
+sbom: built ## A CycloneDX bill of materials for each binary, in target/sbom
+	$(BUILT)/xtask sbom
+
+attempts: built ## Write the list of attempts in docs/security.md anew, after its tests have changed
+	$(BUILT)/xtask attempts
+
+image: ## The controller's container image; RELEASE=1 refuses base images that are not pinned by digest
+	docker build --tag muster-controller --build-arg RELEASE=$(RELEASE) \
+	    --build-arg VERSION=$(VERSION) --build-arg REVISION=$(shell git rev-parse HEAD 2> /dev/null) .
 
 unit: ## Unit, case, property and command-line tests
 	$(CARGO) test $(ALL) --lib --bins --test it --test api --test foreign --quiet
@@ -36,7 +57,8 @@ faults: built ## Random worlds with random faults, every promise checked after e
 examples: built ## Every example is a valid manifest
 	$(BUILT)/muster check $(wildcard examples/*.yaml examples/workloads/*.yaml)
 
-fuzz: ## Fuzz the HTTP API of a control plane from its own OpenAPI document (schemathesis, from PyPI)
+fuzz: ## Fuzz every reader with libFuzzer, FUZZ_SECONDS (600) each, then the HTTP API (schemathesis, from PyPI)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) sh fuzz/run.sh
 	sh crates/server/tests/fuzz/real.sh
 
 bench: ## Measure the planner; one JSON object per line

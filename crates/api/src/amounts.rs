@@ -139,7 +139,7 @@ pub(crate) fn listed<'a>(value: &Value<'a>, most: u64) -> Vec<Listed<'a>> {
         let Some(quantity) = not_negative(&value) else { continue };
         let amount = if is_gpu(name) {
             let milli = quantity.ceil_milli().filter(|milli| i64::try_from(*milli).is_ok());
-            if milli.is_some_and(|milli| Quantity::milli(milli.cast_signed()) != quantity) {
+            if milli.is_some_and(|milli| Quantity::milli(milli) != quantity) {
                 value.error("a GPU is divided into thousandths: write 500m or 0.5");
                 continue;
             }

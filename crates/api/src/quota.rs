@@ -145,7 +145,7 @@ impl Line {
     /// Another amount of the same resource as one would write it.
     fn shown_as(&self, amount: u64) -> String {
         let Some(resource) = &self.resource else {
-            let gpus = Quantity::milli(i64::try_from(amount).unwrap_or(i64::MAX));
+            let gpus = Quantity::milli(amount);
             return format!("{gpus} {}", if amount == 1_000 { "GPU" } else { "GPUs" });
         };
         display_amount(resource, amount).to_string()

@@ -70,7 +70,7 @@ impl Quantity {
         Self { nanos: i128::from(value) * NANOS, form: Form::Binary }
     }
     /// A number of thousandths.
-    pub fn milli(value: i64) -> Self {
+    pub fn milli(value: u64) -> Self {
         Self { nanos: i128::from(value) * (NANOS / 1_000), form: Form::Decimal }
     }
     /// Whether it is below zero.

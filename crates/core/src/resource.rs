@@ -54,13 +54,13 @@ pub fn base_units(name: &str, quantity: Quantity) -> Option<u64> {
     if name == CPU { quantity.ceil_milli() } else { quantity.ceil_units() }
 }
 
-/// An amount in base units as Kubernetes would print it.
+/// An amount in base units as Kubernetes would print it. Sums beyond what Kubernetes can say are shown as the most it can.
 pub fn display_amount(name: &str, amount: u64) -> Quantity {
-    let amount = i64::try_from(amount).unwrap_or(i64::MAX);
+    let whole = i64::try_from(amount).unwrap_or(i64::MAX);
     match name {
         CPU => Quantity::milli(amount),
-        MEMORY => Quantity::bytes(amount),
-        _ => Quantity::whole(amount),
+        MEMORY => Quantity::bytes(whole),
+        _ => Quantity::whole(whole),
     }
 }
 

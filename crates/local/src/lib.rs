@@ -23,6 +23,8 @@ pub mod why;
 
 pub use daemon::{Keep, Watch, Watcher};
 pub use intake::{Intake, check_files, read_files};
+#[doc(hidden)]
+pub use keeper::fuzzing;
 pub use keeper::{AsWhom, door, gate, keep};
 pub use local::{EndError, Local, Options, StartError};
 pub use nodes::{Machine, cloud_of, this_machine};

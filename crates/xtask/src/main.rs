@@ -2,11 +2,13 @@
 
 mod bench;
 mod faults;
+mod supply_chain;
 mod testbed;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use supply_chain::{attempts, deny, notices, sbom};
 
 /// Chores of Muster's developers.
 #[derive(Parser)]
@@ -24,6 +26,14 @@ enum Chore {
     Bench(bench::Args),
     /// Build the real Kubernetes that tests run against
     Testbed(testbed::Args),
+    /// Check the dependency tree: advisories, licences, bans, sources
+    Deny(deny::Args),
+    /// Write THIRD-PARTY-NOTICES from the packages that are linked into the shipped binaries
+    Notices(notices::Args),
+    /// Write a CycloneDX bill of materials for each shipped binary to target/sbom
+    Sbom(sbom::Args),
+    /// Write the list of attempts in docs/security.md from the tests that make them
+    Attempts(attempts::Args),
 }
 
 fn main() -> ExitCode {
@@ -31,6 +41,10 @@ fn main() -> ExitCode {
         Chore::Faults(args) => faults::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Testbed(args) => testbed::run(&args),
+        Chore::Deny(args) => deny::run(&args),
+        Chore::Notices(args) => notices::run(&args),
+        Chore::Sbom(args) => sbom::run(&args),
+        Chore::Attempts(args) => attempts::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

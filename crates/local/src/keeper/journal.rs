@@ -153,12 +153,8 @@ impl Journal {
     /// Goes on with the journal in a directory. What is only half written at its end was never said.
     pub(crate) fn open(directory: &Path) -> std::io::Result<(Self, Vec<Record>)> {
         let path = directory.join(super::JOURNAL);
-        let known = read(directory)?;
+        let (known, whole) = records(&bytes(directory)?);
         let file = File::options().append(true).create(true).open(&path)?;
-        let mut whole = 0;
-        for record in &known {
-            whole += serde_json::to_string(record).map_or(0, |text| text.len() as u64 + 1);
-        }
         file.set_len(whole)?;
         Ok((Self { file, whole }, known))
     }
@@ -196,11 +192,48 @@ pub(crate) fn last_alive(directory: &Path) -> i64 {
 
 /// All that was written of a run.
 pub(crate) fn read(directory: &Path) -> std::io::Result<Vec<Record>> {
-    let text = match std::fs::read_to_string(directory.join(super::JOURNAL)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let lines = text.split_inclusive('\n').take_while(|line| line.ends_with('\n'));
-    Ok(lines.map_while(|line| serde_json::from_str(line).ok()).collect())
+    Ok(records(&bytes(directory)?).0)
+}
+
+fn bytes(directory: &Path) -> std::io::Result<Vec<u8>> {
+    match std::fs::read(directory.join(super::JOURNAL)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    }
+}
+
+/// The records at the beginning of a journal, and how many bytes they take up. What follows the first line that is not a whole
+/// record was never said: a disk that was full, or lost its power, may have left anything there.
+///
+/// The bytes are counted in the journal itself. Written anew, a record of an older version may be longer.
+pub(super) fn records(journal: &[u8]) -> (Vec<Record>, u64) {
+    let (mut records, mut whole) = (Vec::new(), 0);
+    for line in journal.split_inclusive(|byte| *byte == b'\n') {
+        let Some(text) = line.strip_suffix(b"\n") else { break };
+        let Ok(record) = serde_json::from_slice(text) else { break };
+        records.push(record);
+        whole += line.len() as u64;
+    }
+    (records, whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journal_of_an_older_version_goes_on_where_it_ended() {
+        let directory = std::env::temp_dir().join(format!("muster-journal-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        // Before `resizes` and `leaving`, and with the beginning of a line that was cut off, of no known encoding.
+        let old = b"{\"begun\":{\"at\":1,\"pid\":2,\"boot\":\"b\"}}\n{\"opened\":{\"at\":2}}\n{\"war\xff\xfe";
+        std::fs::write(directory.join(super::super::JOURNAL), old).expect("written");
+        let (mut journal, known) = Journal::open(&directory).expect("opened");
+        assert_eq!(known.len(), 2);
+        journal.write(&Record::Opened { at: 3 }).expect("written");
+        let read = read(&directory).expect("read");
+        std::fs::remove_dir_all(&directory).expect("removed");
+        assert_eq!(read.last(), Some(&Record::Opened { at: 3 }), "{read:?}");
+        assert_eq!(read.len(), 3);
+    }
 }

@@ -15,6 +15,7 @@
 
 mod change;
 mod door;
+pub mod fuzzing;
 mod gate;
 mod journal;
 mod keep;
