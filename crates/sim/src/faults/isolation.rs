@@ -47,13 +47,8 @@ struct Tenancy {
 pub(super) fn run(seed: u64, sabotage: Option<Sabotage>) -> Vec<Violation> {
     let Tenancy { setup, own, within, cancels } = draw(seed);
     let order = if seed.is_multiple_of(2) { QueueOrder::Muster } else { QueueOrder::Fair };
-    let options = SimOptions {
-        seed,
-        step: Step::Happening,
-        check: true,
-        sabotage,
-        ..SimOptions::default()
-    };
+    let options =
+        SimOptions { seed, step: Step::Happening, check: true, sabotage, ..SimOptions::default() };
     let policy = Policy { order, ..Policy::default() };
     let mut sim = Sim::new(setup, policy, options).expect("drawn worlds are well formed");
     let stopped: Arc<Mutex<Vec<Violation>>> = Arc::default();
@@ -82,7 +77,9 @@ fn overdue(sim: &Sim, own: &[Arc<str>], within: Span) -> Option<Violation> {
         late.then(|| Violation {
             promise: Promise::Isolation,
             at: sim.now(),
-            what: format!("{name} is within its guarantee and waits for more than {within}: {verdict:?}"),
+            what: format!(
+                "{name} is within its guarantee and waits for more than {within}: {verdict:?}"
+            ),
         })
     };
     own.iter().find_map(waits)
@@ -95,7 +92,8 @@ fn watcher(own: Vec<Arc<str>>, stopped: Arc<Mutex<Vec<Violation>>>) -> crate::ho
         let Some(gang) = world.gang(*gang).filter(|gang| own.contains(&gang.spec.name)) else {
             return;
         };
-        let what = format!("{} is within its guarantee and was stopped: {reason:?}", gang.spec.name);
+        let what =
+            format!("{} is within its guarantee and was stopped: {reason:?}", gang.spec.name);
         let broken = Violation { promise: Promise::Isolation, at, what };
         stopped.lock().expect("nobody panics").push(broken);
     })
@@ -230,6 +228,7 @@ fn adversary(
         gang.scaling.resize = [Span::ZERO, AGES][rng.random_range(0..2)];
     }
     let run = [Span::mins(5), Span::hours(2), AGES][rng.random_range(0..3)];
-    let nature = Nature { declines: if rng.random_bool(0.2) { 1_000 } else { 0 }, efficiency: None };
+    let nature =
+        Nature { declines: if rng.random_bool(0.2) { 1_000 } else { 0 }, efficiency: None };
     Job { nature, ..Job::new(gang, submit, run) }
 }

@@ -3,6 +3,7 @@
 //! While faults last, no promise may be broken (safety). Once they stop, every gang that can run must run
 //! and end, and everything bought must be given back (liveness).
 
+mod absurd;
 mod ahead;
 mod bad_input;
 mod disruption;
@@ -15,10 +16,10 @@ mod tenants;
 use std::collections::BTreeMap;
 
 use muster_core::ahead::Consolidate;
-use muster_core::id::PoolIdx;
+use muster_core::id::{GangId, PoolIdx};
 use muster_core::order::Claim;
 use muster_core::time::{Span, Time};
-use muster_core::verdict::Verdict;
+use muster_core::verdict::{Blocker, Verdict};
 use muster_plan::{Policy, QueueOrder};
 use muster_testkit::Violation;
 use muster_testkit::promises::Promise;
@@ -140,7 +141,24 @@ pub fn run_seed_under(
 fn settled(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> bool {
     unwanted(sim).is_empty()
         && sim.jobs().iter().all(|job| job.submit <= sim.now())
-        && sim.world().gangs().all(|(_, gang)| hopeless.contains(&gang.spec.name))
+        && sim
+            .world()
+            .gangs()
+            .all(|(id, gang)| hopeless.contains(&gang.spec.name) || is_kept_from_lent(sim, id))
+}
+
+/// Whether a gang cannot be preempted and was told that it would hold what other queues can count on.
+fn is_kept_from_lent(sim: &Sim, gang: GangId) -> bool {
+    let spec = sim.world().gang(gang).map(|gang| &gang.spec);
+    let firm = spec.is_some_and(|spec| !spec.disruption.preemptible);
+    let verdict = sim.last_plan().verdicts.iter().find(|(of, _)| *of == gang);
+    let told = verdict.is_some_and(|(_, verdict)| match verdict {
+        Verdict::Impossible { blockers } => {
+            matches!(blockers.first(), Some(Blocker::BeyondGuarantee { .. }))
+        }
+        _ => false,
+    });
+    firm && told
 }
 
 /// Gangs that should have ended and did not, claims that should be gone, and hopes that were wrong.
@@ -153,6 +171,7 @@ fn left_behind(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> Vec<Violation> {
         let told = matches!(verdict, Some(Verdict::Impossible { .. }));
         match (hopeless.contains(&gang.spec.name), told) {
             (true, true) => {}
+            (false, true) if is_kept_from_lent(sim, id) => {}
             (true, false) => {
                 let what =
                     format!("{} can never run and was not told so: {verdict:?}", gang.spec.name);

@@ -59,8 +59,7 @@ impl Sim {
     /// What the World is told of a queue.
     pub(super) fn told_of_queue(&self, queue: QueueSpec) -> QueueSpec {
         if self.sabotages(Promise::Isolation) {
-            let allowed =
-                Allowed { non_preemptible: NonPreemptible::Always, ..Allowed::default() };
+            let allowed = Allowed { non_preemptible: NonPreemptible::Always, ..Allowed::default() };
             QueueSpec { allowed, ..queue }
         } else if self.is_planted(Sabotage::NoBudget) {
             QueueSpec { evictions_per_hour: None, ..queue }

@@ -34,6 +34,15 @@ metadata: {name: shared}
 spec: {userLimit: {nvidia.com/gpu: 8}, namespaces: {names: [team-a], selector: {matchLabels: {kubernetes.io/metadata.name: team-b}}}}
 ";
 
+/// What `edit` holds where a controller aggregates roles.
+const EDIT: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: aggregated-edit, namespace: team-a}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:aggregate-to-edit}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
+";
+
 const VOLCANO: [&str; 5] =
     ["--no-lease", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
 const KINDS: [&str; 3] = [
@@ -106,6 +115,11 @@ fn is_told(reason: &str) -> impl Fn(&Value) -> bool {
     move |status| status["reason"] == reason
 }
 
+/// Whether a gang waits for room under the limit of its user, or behind another gang of that user that does.
+fn is_limited(status: &Value) -> bool {
+    matches!(status["reason"].as_str(), Some("UserLimit" | "Behind"))
+}
+
 /// The pods of the victim that are bound.
 async fn victims(tenancy: &Tenancy, begin: &str) -> BTreeSet<String> {
     let mine = tenancy.pods(VICTIM).await.into_iter();
@@ -138,7 +152,8 @@ async fn until_request_fails(tenancy: &Tenancy, words: &str) {
         .until("the request is given up", async || {
             let request = requests.get("room").await.ok()?;
             let all = request.data.pointer("/status/conditions")?.as_array()?.clone();
-            let failed = all.iter().find(|one| one["type"] == "Failed" && one["status"] == "True")?;
+            let failed =
+                all.iter().find(|one| one["type"] == "Failed" && one["status"] == "True")?;
             failed["message"].as_str()?.contains(words).then_some(())
         })
         .await;
@@ -150,6 +165,7 @@ async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
     let Some(()) = tenancy.define_or_skip(&KINDS).await else { return };
     tenancy.apply(QUEUES).await.expect("queues");
     tenancy.apply(HIGH).await.expect("a class");
+    tenancy.apply(EDIT).await.expect("a binding");
     let _controller = Controller::start(&tenancy, &VOLCANO);
     // In the queue of everybody, where a higher priority would stop it.
     tenancy.victim_starts("base", 3, 8).await;
@@ -191,7 +207,7 @@ async fn what_a_tenant_borrows_comes_back_whatever_it_declares() {
     tenancy.tenant_applies(&gang(TENANT, "firm", 3, 8, firm)).await;
     tenancy.until_status(TENANT, "firm", is_told("BeyondGuarantee")).await;
     let loan = "queue: team-a
-  costOfWaiting: 9000000000000
+  costOfWaiting: 9000000000
   deadline: 2020-01-01T00:00:00Z
   expectedDuration: 5200w
   disruption: {grace: 1s, minRuntime: 23h, checkpoint: {every: 1h, restart: 5200w}}";
@@ -222,7 +238,7 @@ async fn user_limit_is_neither_evaded_nor_used_up_for_others() {
     tenancy.until_event(TENANT, "NotHeard", "spec.user does not count").await;
     for (name, user) in [("alice", "alice"), ("bob", "bob")] {
         tenancy.tenant_applies(&gang(TENANT, name, 1, 8, &as_user(user))).await;
-        tenancy.until_status(TENANT, name, is_told("UserLimit")).await;
+        tenancy.until_status(TENANT, name, is_limited).await;
     }
     // A stamp that no admission policy keeps is worth as little.
     let stamped = gang(TENANT, "stamped", 1, 8, "queue: shared").replace(
@@ -230,7 +246,7 @@ async fn user_limit_is_neither_evaded_nor_used_up_for_others() {
         "metadata: {annotations: {muster.sh/user: eve}, name: stamped,",
     );
     tenancy.tenant_applies(&stamped).await;
-    tenancy.until_status(TENANT, "stamped", is_told("UserLimit")).await;
+    tenancy.until_status(TENANT, "stamped", is_limited).await;
     victim_starts_in(&tenancy, "shared", "own", 1).await;
     assert_eq!(tenancy.bound(TENANT, "").await, 1);
 }
