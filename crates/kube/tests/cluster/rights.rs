@@ -33,14 +33,14 @@ const STORIES: [&str; 13] = [
 const ALLOWED: [(&str, &str, &str); 0] = [];
 
 /// A group, a resource with its subresource, and a verb.
-type Right = (String, String, String);
+pub(crate) type Right = (String, String, String);
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Every right in the rules of a role.
-fn granted(roles: &[DynamicObject]) -> BTreeSet<Right> {
+pub(crate) fn granted(roles: &[DynamicObject]) -> BTreeSet<Right> {
     let is_musters = |role: &&DynamicObject| {
         let kind = role.types.as_ref().map(|types| &*types.kind);
         matches!(kind, Some("ClusterRole" | "Role"))
