@@ -226,7 +226,7 @@ async fn policies_that_are_off_or_not_served_are_left_out() {
     }
     // A server that has no such kinds gets none, and nothing is believed that none of them stamps.
     let Release { name, chart, namespace } = RELEASE;
-    let old = ["template", name, chart, "--namespace", namespace, "--kube-version", "v1.29.0"];
+    let old = ["template", name, chart, "--namespace", namespace, "--kube-version", "v1.33.0"];
     let old = cluster.helm(&old).expect("a chart");
     assert!(policies(&old).is_empty() && !old.contains("--trust-user-annotation"));
     assert!(rendered(&cluster, &[]).contains("--trust-user-annotation"));
