@@ -7,6 +7,7 @@ use muster_testkit::testbed::Tool;
 use serde_json::Value;
 
 use crate::controller::Controller;
+use crate::rights::granted;
 
 /// The chart under the name and in the namespace that the docs have it.
 pub(crate) const RELEASE: Release<'static> = Release {
@@ -161,4 +162,75 @@ async fn the_controller_runs_as_helm_installs_it() {
             matches!(answer, Err(kube::Error::Api(status)) if status.code == 403).then_some(())
         })
         .await;
+}
+
+/// What each feature needs and no other does.
+const OF_FEATURES: [(&str, &str, &str, &str); 9] = [
+    ("templates", "", "pods", "create"),
+    ("gates", "", "pods", "patch"),
+    ("suspendedJobs", "batch", "jobs", "patch"),
+    ("volumes", "", "persistentvolumes", "patch"),
+    ("volumes", "", "persistentvolumeclaims", "patch"),
+    ("karpenter", "karpenter.sh", "nodeclaims", "create"),
+    ("karpenter", "karpenter.sh", "nodeclaims", "delete"),
+    ("autoscaler", "autoscaling.x-k8s.io", "provisioningrequests", "create"),
+    ("autoscaler", "", "podtemplates", "create"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_of_features_that_are_off_are_left_out_and_the_controller_is_told() {
+    let Some(cluster) = cluster().await else { return };
+    let of = |more: &[&str]| objects(&rendered(&cluster, more)).expect("objects");
+    let all = granted(&of(&[]));
+    for (feature, group, resource, verb) in OF_FEATURES {
+        let off = of(&["--set", &format!("features.{feature}=false")]);
+        let right = (group.to_owned(), resource.to_owned(), verb.to_owned());
+        assert!(all.contains(&right), "{right:?} is never granted");
+        let left = granted(&off);
+        assert!(!left.contains(&right), "{feature} is off and {right:?} is granted");
+        assert!(left.is_subset(&all) && left.len() + 4 >= all.len(), "{feature} takes more away");
+        let args = container(&off)["args"].clone();
+        assert!(args.to_string().contains(&format!("--disable={feature}")), "{args}");
+    }
+    let marks = (String::new(), "nodes".to_owned(), "patch".to_owned());
+    let off = of(&["--set", "features.karpenter=false,features.autoscaler=false"]);
+    assert!(all.contains(&marks) && !granted(&off).contains(&marks));
+}
+
+/// Policies by the value that switches them off.
+const OF_ADMISSION: [(&str, &[&str]); 4] = [
+    ("protectMarks", &["muster-marks", "muster-node-marks"]),
+    ("checkQueues", &["muster-queues"]),
+    ("stampUsers", &["muster-users", "muster-job-users", "muster-users-kept"]),
+    ("scheduleNamespaces", &["muster-schedule"]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_that_are_off_or_not_served_are_left_out() {
+    let Some(cluster) = cluster().await else { return };
+    let policies = |text: &str| {
+        let all = objects(text).expect("objects").into_iter();
+        let is_one = |one: &DynamicObject| {
+            one.types.as_ref().is_some_and(|types| types.kind.ends_with("AdmissionPolicy"))
+        };
+        let names = all.filter(is_one).filter_map(|one| one.metadata.name);
+        names.collect::<std::collections::BTreeSet<String>>()
+    };
+    let all = policies(&rendered(&cluster, &[]));
+    for (value, names) in OF_ADMISSION {
+        let off = policies(&rendered(&cluster, &["--set", &format!("admission.{value}=false")]));
+        let gone: Vec<&String> = all.difference(&off).collect();
+        let mut names = names.to_vec();
+        names.sort_unstable();
+        assert_eq!(gone, names, "{value}");
+    }
+    // A server that has no such kinds gets none, and nothing is believed that none of them stamps.
+    let Release { name, chart, namespace } = RELEASE;
+    let old = ["template", name, chart, "--namespace", namespace, "--kube-version", "v1.33.0"];
+    let old = cluster.helm(&old).expect("a chart");
+    assert!(policies(&old).is_empty() && !old.contains("--trust-user-annotation"));
+    assert!(rendered(&cluster, &[]).contains("--trust-user-annotation"));
+    // A value that there is not is a mistake that helm tells.
+    let wrong = cluster.rendered(RELEASE, &["--set", "features.gate=false"]).expect_err("refused");
+    assert!(wrong.to_string().contains("gate"), "{wrong}");
 }

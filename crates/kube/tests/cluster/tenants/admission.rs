@@ -182,20 +182,35 @@ async fn tenant_changes_and_removes_no_marks_and_may_change_all_else() {
     tenancy.takes("a pod", &pod("p", "")).await;
     tenancy.takes("a job", &job("j", "", "")).await;
     tenancy.takes("a gang", &marked_gang("g", "", "")).await;
-    for (kind, name) in [("Pod", "p"), ("Job", "j"), ("Gang", "g")] {
+    // Muster has its marks on a Gang from the moment it makes one.
+    let all: BTreeMap<String, &str> =
+        MARKS.iter().map(|mark| (format!("muster.sh/{mark}"), "n0")).collect();
+    let made = json!({
+        "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
+        "metadata": {"name": "made", "annotations": all, "labels": {"app.kubernetes.io/managed-by": "muster"}},
+        "spec": {"roles": [{"name": "worker", "min": 1}]},
+    });
+    let made = serde_json::from_value(made).expect("a gang");
+    let of_muster = tenancy.gangs(tenancy.client(Role::Muster).await);
+    of_muster.create(&PostParams::default(), &made).await.expect("Muster's own");
+    for (kind, name) in [("Pod", "p"), ("Job", "j"), ("Gang", "g"), ("Gang", "made")] {
         for mark in MARKS {
             let patch = |value: Value| json!({"metadata": {"annotations": {format!("muster.sh/{mark}"): value}}});
-            let of_tenant = Role::Tenant;
-            let refusal = tenancy.patch(of_tenant, kind, name, &patch(json!("x"))).await;
-            assert!(refusal.expect_err("set").contains(mark), "{kind} {mark}");
-            tenancy
-                .patch(Role::Muster, kind, name, &patch(json!("n0")))
-                .await
-                .expect("Muster's own");
-            let refusal = tenancy.patch(of_tenant, kind, name, &patch(json!("n1"))).await;
-            assert!(refusal.expect_err("changed").contains(mark), "{kind} {mark}");
-            let refusal = tenancy.patch(of_tenant, kind, name, &patch(Value::Null)).await;
-            assert!(refusal.expect_err("removed").contains(mark), "{kind} {mark}");
+            let refused = async |what: &str, value: Value| {
+                let refusal = tenancy.patch(Role::Tenant, kind, name, &patch(value)).await;
+                assert!(refusal.expect_err(what).contains(mark), "{what} {kind} {mark}");
+            };
+            if name != "made" {
+                refused("set", json!("x")).await;
+            }
+            if kind != "Gang" {
+                let own = tenancy.patch(Role::Muster, kind, name, &patch(json!("n0"))).await;
+                own.expect("Muster's own");
+            }
+            if name != "g" {
+                refused("changed", json!("n1")).await;
+                refused("removed", Value::Null).await;
+            }
         }
         let other = json!({"metadata": {"annotations": {"example.com/note": "mine"}}});
         tenancy.patch(Role::Tenant, kind, name, &other).await.expect("what is the tenant's own");
@@ -203,6 +218,8 @@ async fn tenant_changes_and_removes_no_marks_and_may_change_all_else() {
     let managed = |by: Value| json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": by}}});
     let refusal = tenancy.patch(Role::Tenant, "Gang", "g", &managed(json!("muster"))).await;
     assert!(refusal.expect_err("it is the tenant's").contains("managed-by"));
+    let refusal = tenancy.patch(Role::Tenant, "Gang", "made", &managed(Value::Null)).await;
+    assert!(refusal.expect_err("it is Muster's").contains("managed-by"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
