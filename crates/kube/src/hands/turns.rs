@@ -147,18 +147,15 @@ mod tests {
             assert!((&mut waits).now_or_never().is_none(), "one namespace has them all");
             flood.push(waits);
         }
-        // One is left, and then every second one that comes back.
+        // One is left, and of those that come back each namespace has one in turn.
         let other = turns.acquire(&name("other")).now_or_never().flatten().expect("one is left");
         let (next, last) = (name("other"), name("third"));
         let mut next = Box::pin(turns.acquire(&next));
         let mut last = Box::pin(turns.acquire(&last));
         assert!((&mut next).now_or_never().is_none() && (&mut last).now_or_never().is_none());
-        drop(held.pop());
-        let given = [(&mut next).now_or_never(), (&mut last).now_or_never()];
-        let given: Vec<Turn> = given.into_iter().flatten().flatten().collect();
-        drop(held.pop());
-        let more = [(&mut next).now_or_never(), (&mut last).now_or_never()];
-        assert_eq!(given.len() + more.into_iter().flatten().flatten().count(), 2);
+        drop(held);
+        assert!((&mut next).now_or_never().flatten().is_some(), "the flood had all of them");
+        assert!((&mut last).now_or_never().flatten().is_some(), "the flood had all of them");
         drop(other);
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Crowds {
     left_out: BTreeMap<Arc<str>, Arc<str>>,
     /// Counted once a turn, when somebody asks.
     planned: Option<BTreeMap<Arc<str>, u32>>,
-    looked: Option<Instant>,
+    pub(super) looked: Option<Instant>,
 }
 
 impl Config {

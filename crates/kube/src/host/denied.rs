@@ -19,6 +19,9 @@ use crate::intake::Gathered;
 const PAUSE: Duration = Duration::from_secs(60);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30 * 60);
+/// How often a gang that had its seats for nothing starts over at once, and after how long that is forgotten.
+const AT_ONCE: u32 = 2;
+const FORGOTTEN: Duration = Duration::from_secs(60 * 60);
 /// What is said where the server has said nothing at all.
 const UNANSWERED: &str = "the server does not take down where it goes";
 
@@ -77,6 +80,14 @@ impl Host {
     /// made, its scheduler did not bind it, or its Job was suspended again. Others have its seats meanwhile.
     pub(super) fn put_off_because(&mut self, name: &Arc<str>, why: &str) {
         let Some(group) = self.groups.get_mut(name) else { return };
+        let now = Instant::now();
+        let (times, last) = group.for_nothing.unwrap_or((0, now));
+        let is_forgotten = now.saturating_duration_since(last) > FORGOTTEN;
+        let times = if is_forgotten { 1 } else { times + 1 };
+        group.for_nothing = Some((times, now));
+        if times <= AT_ONCE {
+            return; // elsewhere, or a moment later, it may well be of use
+        }
         let denied = group.denied.get_or_insert_default();
         why.clone_into(&mut denied.why);
         Self::leave_for_a_while(&self.told, denied, name);

@@ -84,6 +84,8 @@ pub(super) struct Group {
     pub(super) binding: Option<Instant>,
     /// What the server has against it being bound.
     pub(super) denied: Option<Denied>,
+    /// How often it had its seats for nothing, and when it last had.
+    pub(super) for_nothing: Option<(u32, Instant)>,
     /// Whether it was whole since it has its seats.
     pub(super) was_whole: bool,
     /// Whether what the World was told is made of what its Job will be, and not of pods.
@@ -133,6 +135,7 @@ impl Group {
             is_unlike: false,
             binding: None,
             denied: None,
+            for_nothing: None,
             was_whole: false,
             imagined: false,
             absent: 0,

@@ -2,7 +2,7 @@
 //!
 //! Whoever may edit a namespace may write every annotation and label of its pods and Gangs, and may create pods that have a
 //! `spec.nodeName`. So an annotation only says where to look. What counts is the status of the Gang, the status of the pod, or
-//! what this process itself has done; `docs/security.md` has the table of all marks.
+//! what this process itself has done; `docs/kubernetes.md` has the table of all marks.
 //!
 //! Not here: pods that are on nodes without Muster having put them there, see `outside`.
 

@@ -1,5 +1,6 @@
 //! A server that refuses one thing for as long as a test wants: by a policy of its own, not by a pretended answer.
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
 use muster_testkit::cluster::{Cluster, Role};
@@ -28,6 +29,24 @@ pub(crate) async fn refuse_orders(cluster: &Cluster) {
     cluster
         .until("orders are refused", async || {
             let refused = orders.create(&only_asked, &order).await.err()?;
+            refused.to_string().contains("not yet").then_some(())
+        })
+        .await;
+}
+
+/// Refuses to make pods in a namespace, from when this returns on.
+pub(crate) async fn refuse_pods_of(cluster: &Cluster, namespace: &str) {
+    let which = format!("request.namespace == '{namespace}'");
+    deny(cluster, ("", "pods"), "CREATE", &which, "false").await;
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Admin).await, namespace);
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "probe"}, "spec": {"containers": [{"name": "a", "image": "none"}]},
+    }))
+    .expect("a pod");
+    let only_asked = PostParams { dry_run: true, ..PostParams::default() };
+    cluster
+        .until("pods are refused", async || {
+            let refused = pods.create(&only_asked, &pod).await.err()?;
             refused.to_string().contains("not yet").then_some(())
         })
         .await;

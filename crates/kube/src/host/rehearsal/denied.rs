@@ -220,3 +220,14 @@ async fn a_request_that_was_replaced_has_nothing_of_the_one_before() {
     assert_eq!(gang.spec.roles[0].min, 2, "it is what the first was");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
 }
+
+#[tokio::test]
+async fn a_gang_that_has_its_seats_for_nothing_again_and_again_is_left_alone() {
+    let mut stage = seated(Span::mins(5));
+    for times in 1..=4 {
+        stage.host.put_off_because(&TRAIN.into(), "its volumes were not made");
+        let denied = stage.host.groups.get(TRAIN).and_then(|group| group.denied.as_ref());
+        let is_left_alone = denied.is_some_and(|denied| denied.until.is_some());
+        assert_eq!(is_left_alone, times > 2, "{times}");
+    }
+}

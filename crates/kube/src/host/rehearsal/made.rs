@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Rehearsal;
 use super::cases::on;
 use super::objects::{alone, job, node, pool};
+use crate::host::{Config, Told};
 use crate::shelf::Key;
 
 const TRAIN: &str = "team/train";
@@ -89,7 +90,14 @@ async fn a_gang_all_of_whose_members_were_sent_away_goes_on() {
             stage.see_gone(sent_away(at, phase));
         }
         assert!(stage.phase(TRAIN).is_some(), "{phase}: it was taken for done");
-        assert_eq!(made_and_ended(&stage).0.len(), 3, "{phase}");
+        assert_eq!(
+            made_and_ended(&stage).0,
+            ["team/train-worker-0"],
+            "{phase}: one is tried first"
+        );
+        stage.see(waiting(0));
+        let rest = ["team/train-worker-1", "team/train-worker-2"];
+        assert_eq!(made_and_ended(&stage).0, rest, "{phase}");
     }
 }
 
@@ -141,16 +149,79 @@ async fn nobody_is_made_for_a_gang_that_is_being_deleted() {
 }
 
 #[tokio::test]
-async fn members_are_made_some_at_a_time() {
+async fn members_are_made_one_at_first_and_then_some_at_a_time() {
     let mut stage = Rehearsal::new();
     let mut large = gang();
-    large["spec"]["roles"][0]["max"] = json!(1_000_000);
+    large["spec"]["roles"][0]["max"] = json!(10_000);
     stage.see(large);
-    assert_eq!(made_and_ended(&stage).0.len(), 256);
-    stage.see(member(0));
-    let (made, _) = made_and_ended(&stage);
-    assert_eq!(made.len(), 256, "the next has its turn");
-    assert!(!made.contains(&"team/train-worker-0"));
+    for expected in [1, 4, 16, 64, 256, 256] {
+        let (made, _) = made_and_ended(&stage);
+        assert_eq!(made.len(), expected);
+        let index = |name: &str| name.rsplit('-').next().and_then(|at| at.parse::<u32>().ok());
+        let made: Vec<u32> = made.iter().filter_map(|name| index(name)).collect();
+        made.into_iter().for_each(|at| stage.show(waiting(at), false));
+        stage.host.turn();
+    }
+}
+
+#[tokio::test]
+async fn members_that_are_refused_are_made_again_after_a_pause() {
+    let mut stage = Rehearsal::new();
+    stage.see(gang());
+    let (gang, pod) = (TRAIN.into(), "team/train-worker-0".into());
+    let why = "pod train-worker-0 cannot be made: refused: no".to_owned();
+    stage.hear(Told::NotMade { gang, pod, why });
+    assert!(made_and_ended(&stage).0.is_empty(), "it is made again at once");
+    stage.hear(Told::Called(TRAIN.into()));
+    assert!(made_and_ended(&stage).0.is_empty(), "its pause is not over");
+    // Its owner is told, although there is no pod to tell.
+    let group = stage.host.groups.get(TRAIN).expect("a gang");
+    assert!(stage.host.has_none_made(group));
+    let (why, _) = group.trouble.clone().expect("it is said");
+    assert!(!why.is_empty());
+}
+
+#[tokio::test]
+async fn a_gang_of_too_many_members_is_told_so_and_none_is_made() {
+    let mut stage = Rehearsal::new();
+    let mut large = gang();
+    large["spec"]["roles"][0]["max"] = json!(u64::MAX);
+    large["spec"]["roles"].as_array_mut().expect("roles").push(gang()["spec"]["roles"][0].clone());
+    stage.see(large);
+    assert!(made_and_ended(&stage).0.is_empty());
+    let group = stage.host.groups.get(TRAIN).expect("a gang");
+    let (why, _) = group.trouble.clone().expect("it is said");
+    assert!(why.contains("--max-gang-members"), "{why}");
+    assert!(stage.host.has_none_made(group), "its owner is told");
+}
+
+#[tokio::test]
+async fn gangs_beyond_the_bound_of_their_namespace_wait_and_come_in_when_others_end() {
+    let config = Config { max_gangs_per_namespace: 2, ..Config::default() };
+    let mut stage = Rehearsal::with(&config);
+    let name = |at: u32| format!("team/pod-{at}.pod");
+    (0..3).for_each(|at| stage.see(alone(&format!("pod-{at}"))));
+    let known = |stage: &Rehearsal| -> Vec<bool> {
+        (0..3).map(|at| stage.phase(&name(at)).is_some()).collect()
+    };
+    assert_eq!(known(&stage), [true, true, false]);
+    let group = stage.host.groups.get(&name(2)).expect("it is known of");
+    let (why, _) = group.trouble.clone().expect("it is said");
+    assert!(why.contains("--max-gangs-per-namespace"), "{why}");
+    // Another namespace has its own bound, and one that has a node is never left out.
+    let mut other = alone("other");
+    other["metadata"]["namespace"] = json!("elsewhere");
+    stage.see(other);
+    assert!(stage.phase("elsewhere/other.pod").is_some());
+    stage.see_gone(alone("pod-0"));
+    stage.host.crowds.looked = None;
+    stage.host.turn();
+    assert_eq!(known(&stage), [false, true, true]);
+    let mut next = Rehearsal::with(&config);
+    next.show(node("n0"), false);
+    (0..2).for_each(|at| next.show(alone(&format!("pod-{at}")), false));
+    next.see(on(alone("pod-2"), "n0"));
+    assert!(next.phase(&name(2)).is_some(), "a pod that runs is left out");
 }
 
 /// A member that waits.
@@ -219,5 +290,5 @@ async fn a_job_of_more_pods_than_anybody_has_is_told_so() {
     assert_eq!(stage.phase("team/train.job"), None);
     let group = stage.host.groups.get("team/train.job").expect("a gang");
     let (why, _) = group.trouble.clone().expect("it is said");
-    assert!(why.contains("1000000 pods"), "{why}");
+    assert!(why.contains("1000000 members"), "{why}");
 }

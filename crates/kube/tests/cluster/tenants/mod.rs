@@ -5,6 +5,8 @@
 
 mod claims;
 mod admission;
+mod floods;
+mod marks;
 mod reach;
 mod tenancy;
 

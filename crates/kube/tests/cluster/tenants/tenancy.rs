@@ -17,7 +17,7 @@ pub(crate) const TENANT: &str = "team-a";
 pub(crate) const VICTIM: &str = "team-b";
 
 /// The two namespaces, and what the tenant may do: the built-in `edit` role and what the chart adds to it, in `team-a`.
-/// The roles of the chart are bound by name, since no controller aggregates them in a cluster without one.
+/// What is aggregated into `edit` is bound by name, since no controller does that in a cluster without one.
 const TENANTS: &str = "
 apiVersion: v1
 kind: Namespace
@@ -30,7 +30,13 @@ metadata: {name: team-b}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: edit, namespace: team-a}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'system:aggregate-to-edit'}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: view, namespace: team-a}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'system:aggregate-to-view'}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -79,7 +85,16 @@ impl Tenancy {
 
     /// Applies objects that the API server is expected to take from the tenant.
     pub(crate) async fn tenant_applies(&self, yaml: &str) {
-        self.until("the tenant's objects are taken", async || self.attempt(yaml).await.ok()).await;
+        let mut last = String::new();
+        self.until("the tenant's objects are taken", async || {
+            let Err(refusal) = self.attempt(yaml).await else { return Some(()) };
+            if refusal != last {
+                eprintln!("refused: {refusal}");
+                last = refusal;
+            }
+            None
+        })
+        .await;
     }
 
     /// Submits a gang of the victim and waits until every member is bound.
