@@ -117,3 +117,19 @@ async fn nodes_whose_adapters_come_later_than_their_gpus_take_nobody_before() {
     }
     cluster.until("both are bound", async || (bound(&cluster).await == 2).then_some(())).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pool_of_tier_on_demand_that_says_no_capacity_type_buys_no_spot_nodes() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let unsaid = POOL.replace(" capacityType: on-demand,", "");
+    assert!(!unsaid.contains("capacityType"));
+    cluster.apply(&unsaid).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply_as(Role::Admin, &gang("train", "min: 2", 2, 8, "")).await.expect("a gang");
+    cluster.until("it runs", async || (bound(&cluster).await == 2).then_some(())).await;
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Observer).await);
+    let all = nodes.list(&ListParams::default()).await.expect("nodes").items;
+    let paid = |node: &Node| node.labels().get("karpenter.sh/capacity-type").cloned();
+    let paid: Vec<Option<String>> = all.iter().map(paid).collect();
+    assert_eq!(paid, [Some("on-demand".to_owned()), Some("on-demand".to_owned())]);
+}

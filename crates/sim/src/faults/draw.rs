@@ -17,7 +17,7 @@ use muster_core::time::{Span, Time};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{BadInput, ahead, disruption, kinds, storm_end, tenants};
+use super::{BadInput, ahead, disruption, kinds, owners, storm_end, tenants};
 use crate::cloud::{Availability, CloudModel, StockModel};
 use crate::host::{Happening, Setup};
 use crate::job::Job;
@@ -74,6 +74,7 @@ pub fn draw(seed: u64) -> Drawn {
     ahead::draw(seed, &mut setup, &mut faults, storm_ends);
     disruption::draw(seed, &mut setup, &hopeless, storm_ends);
     kinds::draw(seed, &mut setup);
+    owners::draw(seed, &setup, &hopeless, &mut faults, storm_ends);
     Drawn { setup, faults, storm_ends, hopeless }
 }
 

@@ -8,6 +8,7 @@ mod bad_input;
 mod disruption;
 mod draw;
 mod kinds;
+mod owners;
 mod sabotage;
 mod tenants;
 
