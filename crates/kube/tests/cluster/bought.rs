@@ -132,4 +132,14 @@ async fn pool_of_tier_on_demand_that_says_no_capacity_type_buys_no_spot_nodes() 
     let paid = |node: &Node| node.labels().get("karpenter.sh/capacity-type").cloned();
     let paid: Vec<Option<String>> = all.iter().map(paid).collect();
     assert_eq!(paid, [Some("on-demand".to_owned()), Some("on-demand".to_owned())]);
+    // It is required by name, and what is written down of it is what is bought.
+    for claim in until_claims(&cluster, 2).await {
+        let claim = serde_json::to_value(&claim).expect("an object");
+        let offering = claim.pointer("/metadata/annotations/muster.sh~1offering");
+        assert!(
+            offering
+                .is_some_and(|name| name.as_str().is_some_and(|name| name.ends_with("/on-demand"))),
+            "{claim}"
+        );
+    }
 }
