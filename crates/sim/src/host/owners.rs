@@ -38,7 +38,8 @@ impl Sim {
         match gang.phase {
             Phase::Waiting => self.change(id, spec),
             Phase::Assembling(order) => {
-                let reason = RollbackReason::NotNeeded;
+                // The gang that it was placed for is no more: this one has its name and its place in line.
+                let reason = RollbackReason::GangGone;
                 match self.intend(&Action::RollBack { order, reason }) {
                     true => self.change(id, spec),
                     false => Ok(()),
