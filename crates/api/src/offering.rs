@@ -63,13 +63,15 @@ fn paid_like(tier: &str) -> &str {
 
 fn read(fields: &Fields<'_>, boot_time: Span, tier: &str) -> OfferingSpec {
     let value = |name| fields.get(name)?.text_with(is_value, VALUE_RULE);
+    // An API server writes the default of its definition, which says nothing.
+    let capacity_type = value("capacityType").filter(|said| !said.is_empty());
     let need = |name| fields.need(name)?.text_with(is_value, VALUE_RULE);
     let (allocatable, gpu, gpus) = supply(fields);
     let mut offering = OfferingSpec {
         instance_type: need("instanceType").unwrap_or_default().into(),
         zone: need("zone").unwrap_or_default().into(),
         region: value("region").unwrap_or_default().into(),
-        capacity_type: value("capacityType").unwrap_or_else(|| paid_like(tier).into()).into(),
+        capacity_type: capacity_type.unwrap_or_else(|| paid_like(tier).into()).into(),
         price: fields.get("price").and_then(|value| value.money()).unwrap_or_default(),
         allocatable,
         gpu,

@@ -216,6 +216,13 @@ pub enum Fact {
         /// Nodes that are kept for members it is to get, one for each of its seats there.
         joins: Vec<NodeIdx>,
     },
+    /// A gang is of another size from now on: its owner has thought again, or it has become what its owner asked for before.
+    GangChanged {
+        /// Which.
+        gang: GangId,
+        /// What it is now.
+        spec: Arc<GangSpec>,
+    },
     /// A gang has the members it was told to have.
     GangResized {
         /// Which.

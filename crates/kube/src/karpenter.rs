@@ -176,6 +176,10 @@ mod tests {
         assert_eq!(capacity_type_of("on-demand", ""), json!(["In", ["on-demand"]]));
         assert_eq!(capacity_type_of("reserved", ""), json!(["In", ["reserved"]]));
         assert_eq!(capacity_type_of("spot", ""), json!(["In", ["spot"]]));
+        assert_eq!(
+            capacity_type_of("on-demand", "capacityType: '',"),
+            json!(["In", ["on-demand"]])
+        );
         assert_eq!(capacity_type_of("gold", ""), json!(["NotIn", ["spot"]]));
         let said = "capacityType: spot,";
         assert_eq!(capacity_type_of("on-demand", said), json!(["In", ["spot"]]));

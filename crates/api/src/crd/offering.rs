@@ -21,8 +21,7 @@ pub struct Offering {
     /// Its region. A stock-out in one zone speaks against the others of its region.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<LabelValue>,
-    /// How it is paid for. `reserved` means: anyway. When left out it is what the pool's `tier` says, if that is `on-demand`,
-    /// `reserved` or `spot`; in other tiers it is anything but `spot`.
+    /// How it is paid for: when empty as the pool's `tier` says, and never `spot` unasked. `reserved` means: anyway.
     #[serde(default = "nothing_said")]
     pub capacity_type: LabelValue,
     /// Money per node and hour.

@@ -326,7 +326,9 @@ impl Host {
             }
             // A pod that is on a node takes a place there, whatever was written down.
             let gang = self.world.gang(id).expect("named");
-            if let Some(sitting) = moved(&gang.seats, &there).filter(|_| !is_request) {
+            let is_elsewhere = moved(&gang.seats, &there).filter(|_| !is_request);
+            let is_moved = is_elsewhere.is_some();
+            if let Some(sitting) = is_elsewhere {
                 self.find_seated(&name, id, since, sitting);
             }
             if was_recorded && seats < mins {
@@ -337,7 +339,7 @@ impl Host {
             let ran = self.gang_seen(&name).is_some_and(|gang| is_said_to_run(gang));
             let group = self.groups.get_mut(&name).expect("named");
             (group.recorded, group.was_whole) = (!is_reseated && !is_outdated, ran);
-            if is_reseated || is_outdated {
+            if is_reseated || is_outdated || is_moved {
                 self.record(&name, id);
             }
             let group = self.groups.get(&name).expect("named");

@@ -117,3 +117,29 @@ async fn nodes_whose_adapters_come_later_than_their_gpus_take_nobody_before() {
     }
     cluster.until("both are bound", async || (bound(&cluster).await == 2).then_some(())).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pool_of_tier_on_demand_that_says_no_capacity_type_buys_no_spot_nodes() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let unsaid = POOL.replace(" capacityType: on-demand,", "");
+    assert!(!unsaid.contains("capacityType"));
+    cluster.apply(&unsaid).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply_as(Role::Admin, &gang("train", "min: 2", 2, 8, "")).await.expect("a gang");
+    cluster.until("it runs", async || (bound(&cluster).await == 2).then_some(())).await;
+    let nodes: Api<Node> = Api::all(cluster.client(Role::Observer).await);
+    let all = nodes.list(&ListParams::default()).await.expect("nodes").items;
+    let paid = |node: &Node| node.labels().get("karpenter.sh/capacity-type").cloned();
+    let paid: Vec<Option<String>> = all.iter().map(paid).collect();
+    assert_eq!(paid, [Some("on-demand".to_owned()), Some("on-demand".to_owned())]);
+    // It is required by name, and what is written down of it is what is bought.
+    for claim in until_claims(&cluster, 2).await {
+        let claim = serde_json::to_value(&claim).expect("an object");
+        let offering = claim.pointer("/metadata/annotations/muster.sh~1offering");
+        assert!(
+            offering
+                .is_some_and(|name| name.as_str().is_some_and(|name| name.ends_with("/on-demand"))),
+            "{claim}"
+        );
+    }
+}

@@ -24,6 +24,7 @@ mod joined;
 mod leftovers;
 mod observer;
 mod operators;
+mod owner_size;
 mod proxy;
 mod refusal;
 mod replicas;

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use muster_kube::objects::NodeClaim;
-use muster_testkit::cluster::{Cluster, Role};
+use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 use serde_json::{Value, json};
 
 use crate::controller::Controller;
@@ -368,4 +368,57 @@ async fn pods_that_stand_alone_take_booked_room_one_by_one() {
     assert_eq!(until_bound(&cluster, "mine", 2).await.len(), 2);
     let (reason, _) = until(&cluster, "pair", "BookingExpired").await;
     assert_eq!(reason, "CapacityBookingConsumed");
+}
+
+/// A job for the room of the request of its name, whose pods were given an init container since the room was asked for.
+fn job_with_more(name: &str, pods: u32, (cpu, memory): (&str, &str)) -> String {
+    let more = format!(
+        "      initContainers: [{{name: added, image: none, resources: {{requests: {{cpu: {cpu}, memory: {memory}}}}}}}]\n      containers:"
+    );
+    job_for(name, pods).replace("      containers:", &more)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn booked_room_is_taken_by_pods_that_an_operator_added_a_little_to() {
+    let Some(cluster) = stage::cluster().await else { return };
+    let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
+    cluster.apply(POOL).await.expect("a pool");
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply(&request("room", 2, 8)).await.expect("a request");
+    until(&cluster, "room", "Provisioned").await;
+    let before = until_claims(&cluster, 2).await;
+    let booked = node_names(&cluster).await;
+    let job = job_with_more("room", 2, ("50m", "10Mi"));
+    cluster.apply_as(Role::User, &job).await.expect("a job");
+    assert_eq!(until_bound(&cluster, "room", 2).await, booked);
+    let (reason, _) = until(&cluster, "room", "BookingExpired").await;
+    assert_eq!(reason, "CapacityBookingConsumed");
+    tokio::time::sleep(A_WHILE).await;
+    assert!(claims(&cluster).await.is_subset(&before), "nodes were bought twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn booking_that_its_pods_cannot_use_is_released_and_the_mismatch_told() {
+    let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
+    let Some(cluster) = stage::with_nodes(1, setup).await else { return };
+    let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
+    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    cluster.apply(&request("room", 1, 8)).await.expect("a request");
+    until(&cluster, "room", "Provisioned").await;
+    // Of 64 CPUs on the booked node 60 are taken by another.
+    let other = pod("other", 0, "", "", "nodeName: n0").replace("cpu: 1", "cpu: 60");
+    cluster.apply(&other).await.expect("a pod");
+    cluster.apply(&crate::words::node("n1")).await.expect("a node");
+    let job = job_with_more("room", 1, ("30", "10Mi"));
+    cluster.apply_as(Role::User, &job).await.expect("a job");
+    let (reason, message) = until(&cluster, "room", "BookingExpired").await;
+    assert_eq!(reason, "CapacityBookingMismatch", "{message}");
+    assert!(message.contains("room.job") && message.contains("30 cpu"), "{message}");
+    stage::until_event(&cluster, "room", "CapacityBookingMismatch", "30 cpu").await;
+    // Of the gang it is told on the Job that made it: it has no object of its own yet.
+    stage::until_event(&cluster, "room", "CapacityBookingMismatch", "is released").await;
+    assert_eq!(until_bound(&cluster, "room-", 1).await, BTreeSet::from(["n1".to_owned()]));
+    // What was booked is free for others.
+    cluster.apply(&pod("next", 8, "", "", "")).await.expect("a pod");
+    assert_eq!(until_bound(&cluster, "next", 1).await, BTreeSet::from(["n0".to_owned()]));
 }

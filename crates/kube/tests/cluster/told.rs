@@ -13,7 +13,9 @@ use kube::runtime::watcher;
 use muster_testkit::cluster::{Cluster, Role};
 
 use crate::controller::Controller;
+use crate::fate::Faults;
 use crate::given_up::{NOBODY, ask_nobody_any_more};
+use crate::proxy::Proxy;
 use crate::stage::{bound_of, cluster, small_cluster, submit};
 use crate::words::{POOL, job, pod};
 
@@ -227,4 +229,46 @@ async fn until_accepted(cluster: &Cluster, kind: &str, name: &str, status: &str)
             is_so.then(|| accepted["message"].as_str().unwrap_or_default().to_owned())
         })
         .await
+}
+
+/// Whether every pod whose name begins so is told why it waits.
+async fn are_told(cluster: &Cluster, begin: &str, count: usize) -> bool {
+    let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    let all = pods.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+    let is_told = |pod: &&Pod| {
+        let mut conditions = pod.status.iter().flat_map(|status| &status.conditions).flatten();
+        pod.name_any().starts_with(begin) && conditions.any(|one| one.type_ == "PodScheduled")
+    };
+    all.iter().filter(is_told).count() == count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_whose_status_patch_loses_a_race_are_told_again() {
+    let Some(cluster) = small_cluster(1).await else { return };
+    let proxy = Proxy::start(&cluster, 1).await;
+    proxy.set(Faults { conflict: 1_000, ..Faults::NONE });
+    let _controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+    for name in ["wide-0", "wide-1"] {
+        let marks = "muster.sh/gang: wide, muster.sh/gang-size: '2'";
+        cluster.apply(&pod(name, 8, "", marks, "")).await.expect("a pod");
+    }
+    let since = std::time::Instant::now();
+    let lost = |proxy: &Proxy| {
+        let asked = proxy.asked(since);
+        asked.iter().filter(|one| one.resource == "pods/status").count()
+    };
+    // More than are sent again at once, for both.
+    cluster.until("patches have lost", async || (lost(&proxy) > 20).then_some(())).await;
+    assert!(!are_told(&cluster, "wide", 1).await && !are_told(&cluster, "wide", 2).await);
+    proxy.set(Faults::NONE);
+    cluster
+        .until("both are told", async || are_told(&cluster, "wide", 2).await.then_some(()))
+        .await;
+    // A pod that is made again is told what its gang was told before.
+    crate::stage::remove_pods(&cluster, "wide-1").await;
+    let marks = "muster.sh/gang: wide, muster.sh/gang-size: '2'";
+    cluster.apply(&pod("wide-1", 8, "", marks, "")).await.expect("a pod");
+    cluster
+        .until("both are told again", async || are_told(&cluster, "wide", 2).await.then_some(()))
+        .await;
 }

@@ -17,7 +17,7 @@ use muster_core::time::{Span, Time};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{BadInput, absurd, ahead, disruption, kinds, storm_end, tenants};
+use super::{BadInput, absurd, ahead, disruption, kinds, owners, storm_end, tenants};
 use crate::cloud::{Availability, CloudModel, StockModel};
 use crate::host::{Happening, Setup};
 use crate::job::Job;
@@ -75,6 +75,7 @@ pub fn draw(seed: u64) -> Drawn {
     disruption::draw(seed, &mut setup, &hopeless, storm_ends);
     kinds::draw(seed, &mut setup);
     absurd::draw(seed, &mut setup, &mut hopeless);
+    owners::draw(seed, &setup, &hopeless, &mut faults, storm_ends);
     Drawn { setup, faults, storm_ends, hopeless }
 }
 

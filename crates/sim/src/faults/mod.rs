@@ -10,6 +10,7 @@ mod disruption;
 mod draw;
 mod isolation;
 mod kinds;
+mod owners;
 mod sabotage;
 mod tenants;
 

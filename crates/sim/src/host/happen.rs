@@ -61,6 +61,8 @@ pub(crate) enum Happening {
     BadInput(BadInput),
     /// Somebody cancels whatever gang this job became.
     Cancel(usize),
+    /// The owner of whatever gang this job became changes how many members one of its roles has: the least and the most.
+    OwnerResizes(usize, u16, (u32, u32)),
     /// The planner's process dies after this many more actions.
     Crash(u32),
 }
@@ -79,6 +81,7 @@ impl Happening {
             | Happening::OutOfStock(..)
             | Happening::Expect(..)
             | Happening::BadInput(_)
+            | Happening::OwnerResizes(..)
             | Happening::Crash(_) => true,
             // A machine that was going to fail is one that was asked for before; it still fails.
             Happening::Submit(_)
@@ -134,6 +137,7 @@ impl Sim {
             }
             Happening::BadInput(bad) => self.bad_input(&bad),
             Happening::Cancel(job) => self.cancel(job),
+            Happening::OwnerResizes(job, role, size) => self.owner_resizes(job, role, size),
             Happening::Crash(after) => {
                 self.crash_after = Some(after);
                 Ok(())

@@ -69,6 +69,7 @@ impl Sim {
                 self.unfinished -= 1; // it was cancelled
                 self.progress.remove(&gang);
             }
+            self.note_size(gang);
         }
     }
 

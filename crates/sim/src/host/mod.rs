@@ -12,6 +12,7 @@ mod leave;
 mod machines;
 mod members;
 mod nodes;
+mod owners;
 mod resize;
 
 mod progress;

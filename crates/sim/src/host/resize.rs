@@ -70,6 +70,7 @@ impl Sim {
             let told = self.tell(Event::GangResized(gang));
             debug_assert!(told.is_ok(), "a gang that was told to resize has resized");
             self.fact(&Fact::GangResized { gang });
+            self.note_size(gang);
             self.watch_speed(gang);
         } else {
             let told = self.tell(Event::ResizeDeclined(gang));

@@ -135,6 +135,7 @@ impl Meter {
             | Fact::ClaimGone { .. }
             | Fact::GangStopping { .. }
             | Fact::GangResizing { .. }
+            | Fact::GangChanged { .. }
             | Fact::GangResized { .. }
             | Fact::ResizeDeclined { .. }
             | Fact::NodeNoticed { .. }

@@ -22,6 +22,12 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
                 found.push(books.violation(Promise::WholeGangDisruption, what));
             }
         }
+        Fact::GangChanged { gang, spec } => {
+            if let Some(entry) = books.gangs.get_mut(gang) {
+                entry.spec = spec.clone();
+                books.touched.insert(*gang);
+            }
+        }
         Fact::ResizeDeclined { gang } => done(books, *gang, None, found),
         Fact::GangResized { gang } => {
             let to = books.gangs.get(gang).and_then(|entry| entry.resizing).map(|told| told.to);

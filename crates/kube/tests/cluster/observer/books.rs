@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 
 use super::doubts::Moment;
+use super::evicted::Evicted;
 use super::gangs::GANG;
 use super::owed::Owed;
 use super::partial::Partial;
@@ -17,6 +18,7 @@ use super::queues::Queues;
 use super::ready::Ready;
 use super::room::Room;
 use super::seen::Seen;
+use super::short::Short;
 use super::twice::Twice;
 use super::watch::Kind;
 
@@ -30,6 +32,8 @@ pub(super) struct Books {
     pools: Pools,
     queues: Queues,
     twice: Twice,
+    short: Short,
+    evicted: Evicted,
     broken: Vec<String>,
     /// When somebody was first seen on a node.
     pub(super) first_bound: Option<Instant>,
@@ -95,6 +99,7 @@ impl Books {
             self.seen.gated.insert(key.to_owned());
         }
         if is_sent_away(&pod) {
+            self.evicted.sent_away(&self.seen, key, &pod, now);
             let gang = pod.labels().get(GANG).cloned().unwrap_or_default();
             self.sent_away.entry(gang).or_default().extend(pod.uid());
         }
@@ -125,6 +130,8 @@ impl Books {
             self.owed.look(seen, now),
             self.pools.look(now),
             self.queues.look(now),
+            self.short.look(seen, now),
+            self.evicted.look(seen, now),
         ];
         self.broken.extend(findings.into_iter().flatten());
     }
@@ -135,6 +142,7 @@ impl Books {
             && self.room.is_settled()
             && self.pools.is_settled()
             && self.queues.is_settled()
+            && self.evicted.is_settled()
     }
 
     /// Everything that was not as promised.

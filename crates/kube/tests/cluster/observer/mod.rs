@@ -9,6 +9,8 @@
 
 mod books;
 mod doubts;
+mod evicted;
+mod free;
 mod gangs;
 mod observed;
 mod owed;
@@ -20,6 +22,7 @@ mod queues;
 mod ready;
 mod room;
 mod seen;
+mod short;
 mod twice;
 mod watch;
 

@@ -357,3 +357,63 @@ fn a_gang_that_was_deleted_is_over() {
         &["default/a was bound 4s after its Gang was deleted"],
     );
 }
+
+/// A pod that was told to make way.
+fn evicted(pod: Value) -> Value {
+    let told = json!([{"type": "DisruptionTarget", "status": "True"}]);
+    leaving(with(pod, "status.conditions", told))
+}
+
+#[test]
+fn gang_below_its_least_is_found_when_a_member_waits_and_there_is_room() {
+    let whole = || History::new().see(Pod, on("n0", half("a"))).see(Pod, on("n1", half("b")));
+    let again = || whole().gone(Pod, on("n1", half("b"))).see(Pod, half("b2"));
+    let in_part = "pair was left in part";
+    let short = "pair runs with 1 of 2 for 31s, though default/b2 waits and n0 has room";
+    check(again().later(5), &[]);
+    check(again().later(27), &[in_part, short]);
+    // Nobody is to be put there, or there is no room.
+    check(whole().gone(Pod, on("n1", half("b"))).later(27), &[in_part]);
+    let full = |history: History| {
+        let large = json!([{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "8"}}}]);
+        let other = with(on("n1", pod("other")), "spec.containers", large);
+        history.see(Pod, other).see(Pod, on("n0", pod("another")))
+    };
+    check(full(again()).later(27), &[in_part]);
+    // One that never was whole is bound in part, which is another finding.
+    let begun = History::new().see(Pod, on("n0", half("a"))).see(Pod, half("b"));
+    check(begun.later(27), &["pair was bound in part"]);
+}
+
+#[test]
+fn eviction_of_a_member_is_found_when_all_that_waits_has_room() {
+    let member = |name: &str| made(name, "Job", "one", "1");
+    let runs = || History::new().see(Pod, on("n0", member("a"))).see(Pod, on("n1", member("b")));
+    let waits = || runs().see(Pod, pod("rival"));
+    let evict = |history: History| history.see(Pod, evicted(on("n1", member("b"))));
+    check(evict(waits().later(4)), &["default/b was evicted though there was room for all"]);
+    // There was room for a moment only, or for nobody, or nobody waits, or all of the gang goes.
+    check(evict(waits().later(2)), &[]);
+    check(evict(runs().later(4)), &[]);
+    let crowded = waits().see(Pod, on("n0", pod("c"))).see(Pod, on("n1", pod("d")));
+    check(evict(crowded.later(4)), &[]);
+    check(evict(waits().later(4)).see(Pod, evicted(on("n0", member("a")))), &[]);
+}
+
+#[test]
+fn eviction_of_a_member_is_found_when_its_gang_has_an_empty_seat() {
+    let gang = |seats: u32| {
+        let placement = json!([{"role": "w", "node": "n0", "members": seats}]);
+        json!({"metadata": {"name": "one.job", "namespace": "default"}, "spec": {},
+            "status": {"placement": placement}})
+    };
+    let member = |name: &str| made(name, "Job", "one", "1");
+    let runs = |seats: u32| {
+        let history = History::new().see(Gang, gang(seats));
+        history.see(Pod, on("n0", member("a"))).see(Pod, on("n1", member("b"))).later(4)
+    };
+    let evict = |history: History| history.see(Pod, evicted(on("n1", member("b"))));
+    check(evict(runs(3)), &["default/b was evicted though its gang had an empty seat"]);
+    check(evict(runs(2)), &[]);
+    check(evict(runs(3).see(Gang, gang(2))), &[]);
+}

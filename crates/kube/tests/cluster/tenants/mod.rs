@@ -7,6 +7,7 @@ mod claims;
 mod admission;
 mod floods;
 mod marks;
+mod owners;
 mod reach;
 mod tenancy;
 
