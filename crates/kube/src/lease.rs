@@ -15,6 +15,8 @@ use kube::{Client, ResourceExt};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::cause::with_causes;
+
 /// How a lease is held.
 #[derive(Clone, Debug)]
 pub struct Terms {
@@ -187,7 +189,9 @@ impl Candidate {
                 }
                 Ok(Ok(false)) => drop(self.told.send_replace(None)),
                 // Nothing is known: whoever held it holds it until its time is over.
-                Ok(Err(error)) => tracing::debug!(%error, "the lease could not be looked at"),
+                Ok(Err(error)) => {
+                    tracing::debug!(error = with_causes(&error), "the lease could not be looked at")
+                }
                 Err(_) => tracing::debug!("nobody answered for the lease"),
             }
             tokio::select! {

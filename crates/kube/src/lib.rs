@@ -9,6 +9,7 @@
 //! autoscaler, whose a node is before it is used, a placement before its bindings. Nothing is decided before everything was listed once, and nothing is written by who is not the leader.
 
 mod autoscaler;
+mod cause;
 mod discover;
 pub mod hands;
 mod host;
@@ -21,4 +22,6 @@ mod shelf;
 mod watch;
 pub mod why;
 
+pub use cause::with_causes;
 pub use host::{Config, HostError, run};
+pub use watch::{Bounds, KindHealth, WatchHealth};

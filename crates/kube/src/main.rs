@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use muster_api::pod::GpuNames;
+use muster_core::quantity::{Quantity, QuantityError};
 use muster_core::time::Span;
-use muster_kube::{Config, HostError, lease, run};
+use muster_kube::{Bounds, Config, HostError, lease, run, with_causes};
 use muster_plan::{Policy, QueueOrder};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -52,9 +53,23 @@ struct Args {
     /// Room that a ProvisioningRequest asked for is kept for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     booking_seconds: u32,
+    /// An object is left out, with an Event that says so, when the fields that Muster reads of it are larger than this
+    #[arg(long, value_name = "SIZE", default_value = "128Ki", value_parser = size)]
+    max_object_size: usize,
+    /// The newest objects of a namespace are left out, with Events that say so, when what Muster keeps of all of them takes
+    /// more memory than this
+    #[arg(long, value_name = "SIZE", default_value = "64Mi", value_parser = size)]
+    max_namespace_memory: usize,
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
+}
+
+/// Bytes, at least a kilobyte of them.
+fn size(text: &str) -> Result<usize, String> {
+    let size: Quantity = text.parse().map_err(|why: QuantityError| why.to_string())?;
+    let bytes = size.ceil_units().and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.filter(|bytes| *bytes >= 1_024).ok_or_else(|| "must be 1Ki at least".to_owned())
 }
 
 fn settings() -> String {
@@ -64,10 +79,16 @@ fn settings() -> String {
 /// The server ends a watch after 290 seconds at most; who is silent for longer is not there any more.
 const SILENT: Duration = Duration::from_secs(330);
 
+/// What is logged by whom, as `MUSTER_LOG` says. The client logs whole answers that it cannot read, in which tenants' environment
+/// variables stand: never below an error, whatever is asked for.
+fn filter() -> EnvFilter {
+    let filter = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    filter.add_directive("kube_client::client=error".parse().expect("a directive"))
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    let filter = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter()).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -88,9 +109,9 @@ fn main() -> ExitCode {
 /// Why there is nothing to run.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
-    #[error("the cluster cannot be found: {0}")]
+    #[error("the cluster cannot be found: {}", with_causes(.0))]
     NoConfig(kube::config::InferConfigError),
-    #[error("the cluster cannot be spoken to: {0}")]
+    #[error("the cluster cannot be spoken to: {}", with_causes(.0))]
     NoCluster(kube::Error),
     #[error("--policy {0}: {1}")]
     Policy(String, String),
@@ -141,5 +162,7 @@ fn config(args: &Args) -> Result<Config, Failed> {
         bind_patience: Span::secs(u64::from(args.bind_seconds)),
         hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
         booking: Span::secs(u64::from(args.booking_seconds)),
+        bounds: Bounds { object: args.max_object_size, namespace: args.max_namespace_memory },
+        ..Config::default()
     })
 }

@@ -23,6 +23,7 @@ mod indexes;
 mod jobs;
 mod joined;
 mod lanes;
+mod left_out;
 mod makes;
 mod memory;
 mod nodes;
@@ -77,6 +78,7 @@ use groups::Groups;
 use idle::Idle;
 pub(crate) use joined::GROUPS;
 use lanes::Lanes;
+use left_out::Omitted;
 use memory::Memory;
 use objects::{KnownPool, Sources};
 use requests::Requests;
@@ -142,6 +144,8 @@ pub(crate) struct Host {
     policy: Policy,
     pools: BTreeMap<Arc<str>, KnownPool>,
     refused: Refused,
+    /// Objects that are left out.
+    omitted: Omitted,
     groups: Groups,
     ties: Ties,
     requests: Requests,
@@ -201,6 +205,7 @@ impl Host {
             policy: config.policy.clone(),
             pools: BTreeMap::new(),
             refused: Refused::new(),
+            omitted: Omitted::default(),
             groups: Groups::default(),
             ties: Ties::default(),
             requests: Requests::default(),

@@ -13,13 +13,14 @@ use muster_plan::Policy;
 use tokio::sync::{Notify, mpsc};
 
 use super::Host;
+use crate::cause::with_causes;
 use crate::discover::{Heard, Wanted, served};
 use crate::hands::{Hands, Pauses};
 use crate::intake::{self, Interest};
 use crate::lease::{self, Campaign, Leadership};
 use crate::mirror::Touched;
 use crate::objects::Pod;
-use crate::watch::{Newest, Watches};
+use crate::watch::{Bounds, Newest, WatchHealth, Watches};
 
 /// Changes under way at one time; a watcher that is faster than the host waits.
 const CHANGES: usize = 16_384;
@@ -56,6 +57,10 @@ pub struct Config {
     pub hand_over_patience: Span,
     /// How long room that a ProvisioningRequest asked for is kept for its pods.
     pub booking: Span,
+    /// How much of what others write is kept.
+    pub bounds: Bounds,
+    /// How well each kind is followed, for those who measure it.
+    pub watches: WatchHealth,
 }
 
 impl Default for Config {
@@ -70,6 +75,8 @@ impl Default for Config {
             bind_patience: BIND_PATIENCE,
             hand_over_patience: HAND_OVER_PATIENCE,
             booking: BOOKING,
+            bounds: Bounds::default(),
+            watches: WatchHealth::default(),
         }
     }
 }
@@ -184,11 +191,17 @@ async fn act(
     let (changes, mut seen) = mpsc::channel(CHANGES);
     let (told, mut heard) = mpsc::unbounded_channel();
     let newest = Newest::default();
-    let mut watches = Watches::new(client.clone(), changes, newest.clone());
+    let mut watches = Watches::new(
+        client.clone(),
+        changes,
+        newest.clone(),
+        config.bounds,
+        config.watches.clone(),
+    );
     let mut host = Host::new(config, client, hands.clone(), told);
     let mut pauses = Pauses::new();
     while let Err(error) = newest.ask(client).await {
-        tracing::warn!(%error, "the API server does not say how far it is");
+        tracing::warn!(error = with_causes(&error), "the API server does not say how far it is");
         tokio::time::sleep(pauses.next(None)).await;
     }
     host.recall().await;
@@ -210,11 +223,15 @@ async fn act(
                 host.watch(served, &mut watches);
                 looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
             }
-            Some(change) = seen.recv() => {
+            Some(first) = seen.recv() => {
                 let mut touched = Touched::default();
-                host.mirror.take(change, &mut touched);
-                while let Ok(change) = seen.try_recv() {
-                    host.mirror.take(change, &mut touched);
+                let mut held = Vec::new();
+                let mut next = Some(first);
+                // What was there before is dropped with the rest: until then it takes its room.
+                while let Some(one) = next {
+                    host.mirror.take(one.change, &mut touched);
+                    held.push(one.room);
+                    next = if held.len() < CHANGES { seen.try_recv().ok() } else { None };
                 }
                 host.take(touched);
             }
@@ -261,7 +278,10 @@ async fn discover(client: &Client, sought: &[Sought]) -> Served {
     loop {
         match served(client, sought, &mut heard).await {
             Ok(served) => return served,
-            Err(error) => tracing::warn!(%error, "the API server does not say what it serves"),
+            Err(error) => {
+                let error = with_causes(&error);
+                tracing::warn!(error, "the API server does not say what it serves");
+            }
         }
         tokio::time::sleep(pauses.next(None)).await;
     }

@@ -9,7 +9,7 @@ use super::record::AGAIN;
 use super::run::{Served, Sought};
 use super::{Host, Told};
 use crate::mirror::Touched;
-use crate::watch::Watches;
+use crate::watch::{Watches, Which};
 
 /// The longest that nothing is decided: clocks are compared, deadlines looked at.
 const AT_LEAST: Duration = Duration::from_secs(10);
@@ -65,7 +65,15 @@ impl Host {
     }
 
     /// Takes in what was seen. Before the World is made there is nothing to tell it: it will be made of all there is.
-    pub(super) fn take(&mut self, touched: Touched) {
+    pub(super) fn take(&mut self, mut touched: Touched) {
+        for (which, left) in std::mem::take(&mut touched.left_out) {
+            self.leave_out(which, &left);
+        }
+        touched
+            .others
+            .iter()
+            .for_each(|(of, moved)| self.omitted.forget(Which::Other(*of), &moved.key));
+        touched.pods.iter().for_each(|moved| self.omitted.forget(Which::Pod, &moved.key));
         if !self.world.is_synced() {
             return;
         }

@@ -3,6 +3,8 @@
 //! Each file is one kind of harm. Every attempt is made as [`Role::Tenant`] in `team-a`; beside it a victim in `team-b`
 //! must start as if the tenant were not there, and the observer watches all of it.
 
+mod memory;
+mod objects;
 mod reach;
 mod tenancy;
 
