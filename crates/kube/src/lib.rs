@@ -10,6 +10,7 @@
 
 mod autoscaler;
 mod cause;
+mod definitions;
 mod discover;
 pub mod hands;
 mod host;

@@ -91,7 +91,10 @@ impl Host {
             Reason::NamespaceFull => "NamespaceLimitReached",
         };
         let now = Instant::now();
-        let note: String = left.why.chars().take(NOTE).collect();
+        let mut note: String = left.why.chars().take(NOTE).collect();
+        if let Some(stored) = left.stored {
+            note = format!("{note} (the object has {stored} bytes)");
+        }
         if self.omitted.may_tell(&left.namespace, now, (EVENTS, |told| &mut told.events)) {
             let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let about = ObjectReference {

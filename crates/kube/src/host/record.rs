@@ -7,7 +7,7 @@
 //! starts as soon as it is seen is made with an annotation that says the same, which is one write instead of two. It holds
 //! until there is a status.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,8 +53,8 @@ impl Host {
         };
         let status = json!({"status": {
             "phase": phase,
-            "placement": placement,
             "nodes": nodes_of(&placement),
+            "placement": Placement::folded(placement.clone()),
         }});
         let Some(objects) = self.gang_objects(name) else { return };
         let object = self.gang_object(name);
@@ -100,19 +100,18 @@ impl Host {
 
     pub(super) fn placement(&self, gang: &Gang) -> Vec<Placement> {
         let mut placement: Vec<Placement> = Vec::new();
+        let mut places: BTreeMap<_, usize> = BTreeMap::new();
         for seat in &gang.seats {
             let Some(node) = self.world.node_name(seat.node) else { continue };
-            let role = &*gang.spec.roles[usize::from(seat.role)].name;
-            let same = |one: &&mut Placement| one.role == role && one.node == **node;
             let members = i32::from(seat.members);
-            match placement.iter_mut().find(same) {
+            let at = *places.entry((seat.role, seat.node)).or_insert(placement.len());
+            match placement.get_mut(at) {
                 Some(one) => one.members += members,
                 None => placement.push(Placement {
-                    role: role.to_owned(),
+                    role: gang.spec.roles[usize::from(seat.role)].name.to_string(),
                     node: node.to_string(),
                     members,
-                    pods: Vec::new(),
-                    devices: Vec::new(),
+                    ..Placement::default()
                 }),
             }
         }
@@ -274,7 +273,7 @@ pub(super) fn nodes_of(placement: &[Placement]) -> usize {
 
 /// An object that is made with where its members go.
 pub(super) fn with(mut object: DynamicObject, placement: &[Placement]) -> DynamicObject {
-    let said = serde_json::to_string(placement).expect("plain JSON");
+    let said = serde_json::to_string(&Placement::folded(placement.to_vec())).expect("plain JSON");
     object.metadata.annotations.get_or_insert_default().insert(PLACEMENT.to_owned(), said);
     object
 }
@@ -289,7 +288,7 @@ pub(super) fn placement_of(object: &DynamicObject) -> Vec<Placement> {
             said.and_then(|said| serde_json::from_str(said).ok())
         }
     };
-    said.unwrap_or_default()
+    Placement::unfolded(said.unwrap_or_default())
 }
 
 /// Whether a gang was whole and ran when its status was written.

@@ -205,6 +205,7 @@ async fn act(
         tokio::time::sleep(pauses.next(None)).await;
     }
     host.recall().await;
+    host.compare_definitions(client).await;
     let served = discover(client, &host.unwatched()).await;
     has_own_kinds(&served)?;
     host.watch(served, &mut watches);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject};
 use kube::runtime::events::EventType;
-use muster_api::crd::{GangPhase, Members, Stamp};
+use muster_api::crd::{GangPhase, Members, Placement, Stamp};
 use muster_api::dialects::{self, GroupRef, State, StatusPatch};
 use muster_api::words;
 use muster_core::World;
@@ -341,7 +341,7 @@ impl Host {
             }
             if let Some(placement) = self.placement_to_tell(name) {
                 status["status"]["nodes"] = json!(nodes_of(&placement));
-                status["status"]["placement"] = json!(placement);
+                status["status"]["placement"] = json!(Placement::folded(placement));
             }
             (objects, self.gang_object(name), status)
         });

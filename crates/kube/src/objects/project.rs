@@ -44,7 +44,7 @@ pub(crate) fn project(
     let meter = Meter { bound: bytes, ..Meter::default() };
     let mut reader = serde_json::Deserializer::from_str(json);
     let seed = Seed { mask, meter: &meter, depth: 0 };
-    let read = seed.deserialize(&mut reader).map_err(|error| meter.blame(&error, json.len()))?;
+    let read = seed.deserialize(&mut reader).map_err(|error| meter.blame(&error))?;
     let Value::Object(mut fields) = read else { return Err("must be an object".to_owned()) };
     let metadata = fields.remove("metadata").unwrap_or_else(|| Value::Object(Map::new()));
     let metadata = serde_json::from_value(metadata);
@@ -105,12 +105,12 @@ impl Meter {
     }
 
     /// What is wrong and where. Values are not repeated: they may be secrets.
-    fn blame(&self, error: &serde_json::Error, stored: usize) -> String {
+    fn blame(&self, error: &serde_json::Error) -> String {
         let path: Vec<String> = self.path.borrow_mut().drain(..).rev().collect();
         let (line, column) = (error.line(), error.column());
         let wrong = self.wrong.borrow_mut().take();
         let wrong = wrong.unwrap_or_else(|| format!("cannot be read at {line}:{column}"));
-        format!("{}: {wrong} (the object has {stored} bytes)", path.join("."))
+        format!("{}: {wrong}", path.join("."))
     }
 }
 
@@ -272,4 +272,75 @@ fn is_deeper(json: &str, than: usize) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const BYTES: usize = 128 << 10;
+
+    fn gang() -> Mask {
+        Mask::of(&["spec", "spec.roles", "spec.roles.template.@text", "status.@uncounted"])
+    }
+
+    fn deep(levels: usize) -> String {
+        format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
+    }
+
+    #[test]
+    fn what_is_not_read_may_be_of_any_depth_and_size() {
+        let json = format!(
+            r#"{{"metadata":{{"name":"a","junk":{0}}},"junk":{0},"spec":{{}}}}"#,
+            deep(9_000)
+        );
+        let taken = project(&json, &Mask::of(&["spec.size"]), BYTES).expect("it can be read");
+        assert_eq!(taken.object.metadata.name.as_deref(), Some("a"));
+        assert_eq!(taken.object.data, json!({"spec": {}}));
+        assert!(taken.cost < 4_096, "{}", taken.cost);
+    }
+
+    #[test]
+    fn what_is_read_is_bounded_and_the_field_is_named() {
+        let refusal = |spec: &str| {
+            let json = format!(r#"{{"metadata":{{"name":"a"}},"spec":{spec}}}"#);
+            project(&json, &gang(), BYTES).expect_err("refused")
+        };
+        let why = refusal(&format!(r#"{{"roles":[{{"template":{}}}]}}"#, deep(200)));
+        assert!(
+            why.starts_with("spec.roles.[0].template: is nested deeper than 64 levels"),
+            "{why}"
+        );
+        let why = refusal(&deep(200));
+        assert!(why.starts_with("spec.a.a.a.a") && why.contains("deeper than 64"), "{why}");
+        let why = refusal(&format!(r#"{{"roles":[{{"template":"{}"}}]}}"#, "x".repeat(BYTES)));
+        assert!(why.contains("larger than 131072 bytes") && why.contains("template"), "{why}");
+        let why = refusal(&format!("[{}1]", "{},".repeat(VALUES)));
+        assert!(why.contains("more than 8192 values"), "{why}");
+        let why = refusal(r#"{"secret":1e999}"#);
+        assert!(why.starts_with("spec.secret: cannot be read at"), "{why}");
+    }
+
+    #[test]
+    fn what_muster_itself_has_written_is_not_counted() {
+        let status = "x".repeat(2 * BYTES);
+        let json = format!(
+            r#"{{"metadata":{{"name":"a"}},"spec":{{}},"status":{{"message":"{status}"}}}}"#
+        );
+        let taken = project(&json, &gang(), BYTES).expect("it can be read");
+        assert!(taken.cost < 4_096, "{}", taken.cost);
+        assert_eq!(taken.object.data["status"]["message"], status);
+    }
+
+    #[test]
+    fn odd_values_are_kept_as_they_are() {
+        let json = r#"{"metadata":{"name":"a"},"spec":{"size":null,"size":[1,-2,3.5,true,"\u0000"],"more":7}}"#;
+        let taken = project(json, &Mask::of(&["spec.size.below"]), BYTES).expect("it can be read");
+        assert_eq!(taken.object.data, json!({"spec": {"size": [1, -2, 3.5, true, "\0"]}}));
+        for json in ["[]", "7", "", "{\"metadata\":7}"] {
+            assert!(project(json, &gang(), BYTES).is_err(), "{json}");
+        }
+    }
 }

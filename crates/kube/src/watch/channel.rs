@@ -113,7 +113,7 @@ impl<F> Channel<F> {
             "namespace {namespace} has more objects than fit into {mib} MiB of memory: the newest are left out until older ones are deleted"
         );
         let namespace = namespace.to_owned();
-        LeftOut { name, namespace, uid, reason: Reason::NamespaceFull, why }
+        LeftOut { name, namespace, uid, reason: Reason::NamespaceFull, why, stored: None }
     }
 }
 

@@ -203,7 +203,7 @@ impl<K: Kept> Kind<K> {
     fn read(&self, json: &str) -> Result<Taken<K>, LeftOut> {
         K::read(json, &self.fields, self.bytes).map_err(|why| {
             self.health.note(&self.url, |health| health.left_out += 1);
-            Named::of(json).left_out(why)
+            Named::of(json).left_out(why, json.len())
         })
     }
 }

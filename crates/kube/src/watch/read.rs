@@ -16,6 +16,8 @@ pub(crate) struct LeftOut {
     pub(crate) reason: Reason,
     /// The field, and what is wrong with it.
     pub(crate) why: String,
+    /// Bytes that the server has of it, if it was looked at.
+    pub(crate) stored: Option<usize>,
 }
 
 /// Why an object is left out, in one word.
@@ -59,9 +61,9 @@ impl Named {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    pub(super) fn left_out(self, why: String) -> LeftOut {
+    pub(super) fn left_out(self, why: String, stored: usize) -> LeftOut {
         let NamedMeta { name, namespace, uid, .. } = self.metadata;
-        LeftOut { name, namespace, uid, reason: Reason::Invalid, why }
+        LeftOut { name, namespace, uid, reason: Reason::Invalid, why, stored: Some(stored) }
     }
 
     /// An object of which nothing but this is known, for those who look for it by name.

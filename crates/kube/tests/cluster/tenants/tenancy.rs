@@ -17,7 +17,7 @@ pub(crate) const TENANT: &str = "team-a";
 pub(crate) const VICTIM: &str = "team-b";
 
 /// The two namespaces, and what the tenant may do: the built-in `edit` role and what the chart adds to it, in `team-a`.
-/// The roles of the chart are bound by name, since no controller aggregates them in a cluster without one.
+/// Roles are bound by the names of their parts, since nothing aggregates them in a cluster without a controller manager.
 const TENANTS: &str = "
 apiVersion: v1
 kind: Namespace
@@ -30,7 +30,7 @@ metadata: {name: team-b}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: edit, namespace: team-a}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:aggregate-to-edit}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
