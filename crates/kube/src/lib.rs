@@ -25,4 +25,5 @@ pub mod why;
 
 pub use cause::with_causes;
 pub use host::{Config, HostError, run};
+pub use intake::kept_of;
 pub use watch::{Bounds, KindHealth, WatchHealth};

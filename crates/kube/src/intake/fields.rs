@@ -3,14 +3,36 @@
 //! Muster's own kinds are kept whole, since their schemas bound them, but for the pod templates of Gangs: those are kept as
 //! text, and parsed when pods are made of them.
 
+use kube::api::DynamicObject;
 use muster_api::workloads::WorkloadKind;
 
-use super::Interest;
-use crate::objects::Mask;
+use super::{Interest, wanted};
+use crate::objects::{Mask, project};
+use crate::watch::Bounds;
 
 /// The fields of a kind that are read.
 pub(crate) fn mask_of(interest: Interest) -> Mask {
     Mask::of(paths(interest))
+}
+
+/// What is kept of an object of a kind that is watched, and the memory that it is estimated to take: for those who measure
+/// it, or try what cannot be read.
+///
+/// # Errors
+/// With why the object would be left out.
+pub fn kept_of(
+    api_version: &str,
+    kind: &str,
+    json: &str,
+    bounds: &Bounds,
+) -> Result<(DynamicObject, usize), String> {
+    let mut all = wanted().into_iter().map(|(interest, wanted)| (interest, wanted.resource()));
+    let is_it = |(_, of): &(Interest, kube::api::ApiResource)| {
+        of.api_version == api_version && of.kind == kind
+    };
+    let (interest, _) = all.find(is_it).ok_or_else(|| "not a kind that is watched".to_owned())?;
+    let taken = project(json, &mask_of(interest), bounds.object)?;
+    Ok((taken.object, taken.cost))
 }
 
 /// Kinds that only administrators and Muster itself write.
@@ -193,7 +215,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::objects::project;
 
     fn template() -> Value {
         let container = json!({"name": "a", "image": "x", "command": ["y"], "env": [{"name": "T", "value": "secret"}],

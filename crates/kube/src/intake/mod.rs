@@ -16,6 +16,7 @@ use crate::discover::Wanted;
 use crate::host::Tied;
 use crate::shelf::Key;
 
+pub use fields::kept_of;
 pub(crate) use fields::mask_of;
 
 /// Why a kind is watched.
