@@ -65,7 +65,7 @@ impl Host {
                 name: Some(one.name),
                 ..ObjectReference::default()
             };
-            self.cry_about(about, EventType::Warning, ("DefinitionTooOld", "Start"), &words);
+            self.publish(about, EventType::Warning, ("DefinitionTooOld", "Start"), &words);
         }
     }
 

@@ -108,9 +108,19 @@ impl Host {
         (reason, action): (&str, &str),
         note: &str,
     ) {
-        if !self.hands.may_act() || !self.crier.may_speak(Instant::now()) {
-            return;
+        if self.hands.may_act() && self.crier.may_speak(Instant::now()) {
+            self.publish(about, type_, (reason, action), note);
         }
+    }
+
+    /// Tells of something beside all that is told to gangs, for callers that bound it themselves.
+    pub(super) fn publish(
+        &self,
+        about: ObjectReference,
+        type_: EventType,
+        (reason, action): (&str, &str),
+        note: &str,
+    ) {
         let event = Event {
             type_,
             reason: reason.to_owned(),

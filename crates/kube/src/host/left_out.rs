@@ -95,7 +95,10 @@ impl Host {
         if let Some(stored) = left.stored {
             note = format!("{note} (the object has {stored} bytes)");
         }
-        if self.omitted.may_tell(&left.namespace, now, (EVENTS, |told| &mut told.events)) {
+        // A crowd of gangs that has used up what is told to people must not keep this from its owner: it is told once.
+        if self.hands.may_act()
+            && self.omitted.may_tell(&left.namespace, now, (EVENTS, |told| &mut told.events))
+        {
             let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let about = ObjectReference {
                 api_version: Some(api_version),
@@ -105,7 +108,7 @@ impl Host {
                 uid: text(&left.uid),
                 ..ObjectReference::default()
             };
-            self.cry_about(about, EventType::Warning, (reason, "Read"), &note);
+            self.publish(about, EventType::Warning, (reason, "Read"), &note);
         }
         let is_gang = self.sources.of(Interest::Gang).map(Which::Other) == Some(which);
         if is_gang
