@@ -31,6 +31,7 @@ use serde::Serialize;
 
 use crate::dialects::{Level, Terms};
 use crate::gang::DEFAULT_QUEUE;
+use crate::json::MAX_MEMBERS;
 use crate::names::spell_label;
 use crate::pod::GpuNames;
 use crate::workloads::WorkloadRole;
@@ -90,6 +91,9 @@ pub enum Unassembled {
     /// All members together ask for more than can be counted.
     #[error("all members together ask for too much `{0}` to count")]
     TooMuch(String),
+    /// There are more roles or members than a gang can have.
+    #[error("a gang has at most {MAX_ROLES} roles and {MAX_MEMBERS} members")]
+    TooMany,
     /// One of several groups that start together is no gang.
     #[error("{group}: {why}")]
     Of {
@@ -102,6 +106,9 @@ pub enum Unassembled {
     #[error("groups that start together are gathered as one, and these do not ask for the same")]
     Apart,
 }
+
+/// Roles one gang can have, as in Muster's own manifests: a seat names its role with 16 bits.
+const MAX_ROLES: usize = 1_000;
 
 /// Makes a gang of a group's terms, the members that exist, and the templates of its owner if they are known.
 pub fn assemble(
@@ -122,6 +129,10 @@ pub fn assemble(
     roles.retain(|role| !role.members.is_empty() || role.absent() > 0);
     if roles.is_empty() {
         return Err(Unassembled::Over);
+    }
+    let most = roles.iter().fold(0, |sum: u32, role| sum.saturating_add(role.most));
+    if roles.len() > MAX_ROLES || most > MAX_MEMBERS {
+        return Err(Unassembled::TooMany);
     }
     let absent = roles.iter().fold(0, |sum: u32, role| sum.saturating_add(role.absent()));
     let (spec, wanted) = (spec(name, terms), Vec::new());

@@ -108,7 +108,8 @@ impl Usage {
     /// Adds `count` members that take this much each.
     pub fn add(&mut self, amounts: &Amounts, gpu_milli: u64, count: u32) {
         self.amounts.add(amounts, count);
-        self.gpu_milli += gpu_milli * u64::from(count);
+        let more = gpu_milli.saturating_mul(u64::from(count));
+        self.gpu_milli = self.gpu_milli.saturating_add(more);
     }
     /// Takes `count` members off again.
     ///
@@ -145,7 +146,8 @@ impl Bounds {
         held: &Usage,
         wants: &Usage,
     ) -> Option<(Option<ResourceIdx>, u64, u64, u64)> {
-        let over = |held: u64, wants: u64, bound: u64| wants > 0 && held + wants > bound;
+        let over =
+            |held: u64, wants: u64, bound: u64| wants > 0 && held.saturating_add(wants) > bound;
         if let Some(bound) = self.gpu_milli
             && over(held.gpu_milli, wants.gpu_milli, bound)
         {

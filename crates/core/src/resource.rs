@@ -160,13 +160,13 @@ impl Amounts {
         }
         times
     }
-    /// Adds `count` times `other`.
+    /// Adds `count` times `other`. What is beyond counting is as much as there can be: demands are what their owners say.
     pub fn add(&mut self, other: &Amounts, count: u32) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
         }
         for (have, more) in self.0.iter_mut().zip(&other.0) {
-            *have += more * u64::from(count);
+            *have = have.saturating_add(more.saturating_mul(u64::from(count)));
         }
     }
     /// Takes `count` times `other` away.
@@ -176,7 +176,9 @@ impl Amounts {
     pub fn take(&mut self, other: &Amounts, count: u32) {
         for (i, less) in other.0.iter().enumerate().filter(|(_, less)| **less > 0) {
             let have = self.0.get_mut(i).expect("taking a resource that is not there");
-            *have = have.checked_sub(less * u64::from(count)).expect("taking more than is there");
+            *have = have
+                .checked_sub(less.saturating_mul(u64::from(count)))
+                .expect("taking more than is there");
         }
         self.trim();
     }

@@ -20,6 +20,8 @@ use tokio::sync::{oneshot, watch};
 use crate::boot_clock::BootTime;
 use crate::pulse::Pulse;
 
+use crate::cause::with_causes;
+
 /// How a lease is held.
 #[derive(Clone, Debug)]
 pub struct Terms {
@@ -284,7 +286,9 @@ impl Candidate {
             }
             Ok(Ok(false)) => drop(self.told.send_replace(Term::default())),
             // Nothing is known: it is held until its time is over.
-            Ok(Err(error)) => tracing::debug!(%error, "the lease could not be looked at"),
+            Ok(Err(error)) => {
+                tracing::debug!(error = with_causes(&error), "the lease could not be looked at");
+            }
             Err(_) => tracing::debug!("no answer about the lease"),
         }
     }

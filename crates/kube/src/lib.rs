@@ -10,6 +10,8 @@
 
 mod autoscaler;
 pub mod boot_clock;
+mod cause;
+mod definitions;
 mod discover;
 pub mod features;
 mod fence;
@@ -25,6 +27,9 @@ mod shelf;
 mod watch;
 pub mod why;
 
+pub use cause::with_causes;
 #[cfg(any(test, feature = "cluster"))]
 pub use host::Fault;
 pub use host::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, run};
+pub use intake::kept_of;
+pub use watch::{Bounds, KindHealth, WatchHealth};

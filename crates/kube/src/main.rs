@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use clap::Parser;
 use muster_api::pod::GpuNames;
+use muster_core::quantity::{Quantity, QuantityError};
 use muster_core::time::Span;
 use muster_kube::features::Feature;
-use muster_kube::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, lease, run};
+use muster_kube::{
+    Bounds, Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, lease, run, with_causes,
+};
 use muster_plan::{Policy, QueueOrder};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -66,6 +69,13 @@ struct Args {
     /// The most gangs of one namespace that are planned at one time; the others wait for them, the oldest first
     #[arg(long, value_name = "COUNT", default_value_t = MAX_GANGS_PER_NAMESPACE, value_parser = clap::value_parser!(u32).range(1..))]
     max_gangs_per_namespace: u32,
+    /// An object is left out, with an Event that says so, when the fields that Muster reads of it are larger than this
+    #[arg(long, value_name = "SIZE", default_value = "128Ki", value_parser = size)]
+    max_object_size: usize,
+    /// The newest objects of a namespace are left out, with Events that say so, when what Muster keeps of all of them takes
+    /// more memory than this
+    #[arg(long, value_name = "SIZE", default_value = "64Mi", value_parser = size)]
+    max_namespace_memory: usize,
     /// Act without a lease: there must be one replica only
     #[arg(long)]
     no_lease: bool,
@@ -78,6 +88,13 @@ struct Args {
     fault: Vec<muster_kube::Fault>,
 }
 
+/// Bytes, at least a kilobyte of them.
+fn size(text: &str) -> Result<usize, String> {
+    let size: Quantity = text.parse().map_err(|why: QuantityError| why.to_string())?;
+    let bytes = size.ceil_units().and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.filter(|bytes| *bytes >= 1_024).ok_or_else(|| "must be 1Ki at least".to_owned())
+}
+
 fn settings() -> String {
     format!("A setting of the policy; may be repeated:\n{}", Policy::settings())
 }
@@ -85,10 +102,16 @@ fn settings() -> String {
 /// The server ends a watch after 290 seconds at most; who is silent for longer is not there any more.
 const SILENT: Duration = Duration::from_secs(330);
 
+/// What is logged by whom, as `MUSTER_LOG` says. The client logs whole answers that it cannot read, in which tenants' environment
+/// variables stand: never below an error, whatever is asked for.
+fn filter() -> EnvFilter {
+    let filter = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    filter.add_directive("kube_client::client=error".parse().expect("a directive"))
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    let filter = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter()).with_writer(std::io::stderr).init();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build();
     let runtime = match runtime {
@@ -118,7 +141,7 @@ fn threads() -> usize {
 /// Why there is nothing to run.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
-    #[error("the cluster cannot be found: {0}")]
+    #[error("the cluster cannot be found: {}", with_causes(.0))]
     NoConfig(kube::config::InferConfigError),
     #[error("--policy {0}: {1}")]
     Policy(String, String),
@@ -175,5 +198,7 @@ fn config(args: &Args) -> Result<Config, Failed> {
         faults: args.fault.clone(),
         max_gang_members: args.max_gang_members,
         max_gangs_per_namespace: args.max_gangs_per_namespace,
+        bounds: Bounds { object: args.max_object_size, namespace: args.max_namespace_memory },
+        ..Config::default()
     })
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::objects::{Node, NodeClaim, Pod};
 use crate::shelf::{Key, Moved, Shelf};
-use crate::watch::{Change, Source};
+use crate::watch::{Change, LeftOut, Source, Which};
 
 /// What changes brought, for who makes events of it.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(crate) struct Touched {
     pub(crate) nodes: Vec<Moved<Node>>,
     pub(crate) claims: Vec<Moved<NodeClaim>>,
     pub(crate) others: Vec<(Source, Moved<DynamicObject>)>,
+    /// Objects that are not taken in as they are now.
+    pub(crate) left_out: Vec<(Which, LeftOut)>,
 }
 
 /// How long a kind may take to be listed before it is said, and before those go on that can do without it.
@@ -110,6 +112,52 @@ impl Mirror {
             Change::Other(source, event) => {
                 let moved = self.others.entry(source).or_default().take(*event);
                 touched.others.extend(moved.into_iter().map(|one| (source, one)));
+            }
+            Change::LeftOut(which, left) => {
+                self.stays(which, &left.key());
+                touched.left_out.push((which, *left));
+            }
+            Change::Dropped(which, left) => {
+                self.leave_out(which, &left.key(), touched);
+                touched.left_out.push((which, *left));
+            }
+        }
+    }
+
+    fn stays(&mut self, which: Which, key: &str) {
+        match which {
+            Which::Pod => self.pods.stays(key),
+            Which::Node => self.nodes.stays(key),
+            Which::Claim => self.claims.stays(key),
+            Which::Other(source) => self.others.entry(source).or_default().stays(key),
+        }
+    }
+
+    fn leave_out(&mut self, which: Which, key: &str, touched: &mut Touched) {
+        match which {
+            Which::Pod => {
+                if let Some(moved) = self.pods.leave_out(key) {
+                    self.index(&moved);
+                    touched.pods.push(moved);
+                }
+            }
+            Which::Node => touched.nodes.extend(self.nodes.leave_out(key)),
+            Which::Claim => touched.claims.extend(self.claims.leave_out(key)),
+            Which::Other(source) => {
+                let moved = self.others.entry(source).or_default().leave_out(key);
+                touched.others.extend(moved.map(|moved| (source, moved)));
+            }
+        }
+    }
+
+    /// Whether an object is there, as it is now or as it was.
+    pub(crate) fn has(&self, which: Which, key: &str) -> bool {
+        match which {
+            Which::Pod => self.pods.get(key).is_some(),
+            Which::Node => self.nodes.get(key).is_some(),
+            Which::Claim => self.claims.get(key).is_some(),
+            Which::Other(source) => {
+                self.others.get(&source).is_some_and(|one| one.get(key).is_some())
             }
         }
     }

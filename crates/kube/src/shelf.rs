@@ -74,6 +74,18 @@ impl<T: ResourceExt> Shelf<T> {
         }
     }
 
+    /// An object could not be taken in as it is now: one that is there stays as it was.
+    pub(crate) fn stays(&mut self, key: &str) {
+        if let Some(listing) = &mut self.listing {
+            listing.insert(key.into());
+        }
+    }
+
+    /// An object is left out from now on.
+    pub(crate) fn leave_out(&mut self, key: &str) -> Option<Moved<T>> {
+        self.remove(key)
+    }
+
     /// One of the same name that is another came after the first had gone, whether that was seen or not.
     fn put(&mut self, object: T) -> Vec<Moved<T>> {
         let key: Key = key_of(&object).into();

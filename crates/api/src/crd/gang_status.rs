@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, Stamp};
+use super::{Condition, Placement, Stamp};
 
 /// What became of a gang.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -119,25 +119,4 @@ impl std::fmt::Display for Members {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.ready, self.total)
     }
-}
-
-/// Pods of one role on one node.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Placement {
-    /// The role.
-    #[schemars(length(max = 63))]
-    pub role: String,
-    /// The node.
-    #[schemars(length(max = 253))]
-    pub node: String,
-    /// How many members.
-    pub members: i32,
-    /// Their pods, as far as they exist.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
-    pub pods: Vec<String>,
-    /// Which of the node's GPUs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(range(min = 0, max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
-    pub devices: Vec<i32>,
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::cause::with_causes;
 use crate::lease::Leadership;
 use haste::Haste;
 pub use persist::Said;
@@ -117,7 +118,7 @@ impl Hands {
                     return Ok(answer);
                 }
                 Ok(Err(error)) => {
-                    tracing::debug!(%error, "a request failed");
+                    tracing::debug!(error = with_causes(&error), "a request failed");
                     match persist::judge(error) {
                         Ok(said) => {
                             self.note(&said);
@@ -170,24 +171,24 @@ impl Hands {
     ///
     /// # Errors
     /// With [`Said::Exists`] when it is there already.
-    pub async fn create<K>(&self, api: &Api<K>, object: &K) -> Result<K, Said>
+    pub async fn create<K>(&self, api: &Api<K>, object: &K) -> Result<(), Said>
     where
         K: Clone + Debug + DeserializeOwned + Serialize,
     {
         let params = PostParams::default();
-        self.settle(|| api.create(&params, object)).await
+        self.settle(async || is_done(api.create(&params, object).await)).await
     }
 
     /// Merges something into an object.
     ///
     /// # Errors
     /// With what the server says against it.
-    pub async fn patch<K>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<K, Said>
+    pub async fn patch<K>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<(), Said>
     where
         K: Clone + Debug + DeserializeOwned,
     {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.settle(|| api.patch(name, &params, &patch)).await
+        self.settle(async || is_done(api.patch(name, &params, &patch).await)).await
     }
 
     /// Merges something into this object, and into no other that came later and has its name. The patch says the uid too.
@@ -225,8 +226,8 @@ impl Hands {
     {
         let mut pauses = Pauses::new();
         loop {
-            let why = match self.ask(&request).await {
-                Ok(_) => return Ok(()),
+            let why = match self.ask(async || is_done(request().await)).await {
+                Ok(()) => return Ok(()),
                 Err(Said::Conflict(why)) => why,
                 Err(said) => return Err(said),
             };
@@ -243,12 +244,12 @@ impl Hands {
     ///
     /// # Errors
     /// With what the server says against it.
-    pub async fn patch_status<K>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<K, Said>
+    pub async fn patch_status<K>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<(), Said>
     where
         K: Clone + Debug + DeserializeOwned,
     {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.settle(|| api.patch_status(name, &params, &patch)).await
+        self.settle(async || is_done(api.patch_status(name, &params, &patch).await)).await
     }
 
     /// Removes an object.
@@ -260,8 +261,8 @@ impl Hands {
         K: Clone + Debug + DeserializeOwned,
     {
         match how.preconditions {
-            Some(_) => self.ask(|| api.delete(name, how)).await.map(drop),
-            None => self.settle(|| api.delete(name, how)).await.map(drop),
+            Some(_) => self.ask(async || is_done(api.delete(name, how).await)).await,
+            None => self.settle(async || is_done(api.delete(name, how).await)).await,
         }
     }
 
@@ -282,6 +283,15 @@ impl Hands {
             }
             tokio::time::sleep(PAUSE_MAX).await;
         }
+    }
+}
+
+/// Whether a write was done. The server shows the object as it is then, which tenants may have made unreadable: that it
+/// cannot be read is no reason to write again.
+fn is_done<T>(answer: kube::Result<T>) -> kube::Result<()> {
+    match answer {
+        Ok(_) | Err(kube::Error::SerdeError(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

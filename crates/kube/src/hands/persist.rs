@@ -34,7 +34,14 @@ pub enum Said {
 
 /// What an error means for who asked: an answer, or nothing at all (`None`: ask again), and after how long.
 pub(super) fn judge(error: kube::Error) -> Result<Said, Option<Duration>> {
-    let kube::Error::Api(status) = error else { return Err(None) };
+    let status = match error {
+        kube::Error::Api(status) => status,
+        // It will be no better the next time.
+        kube::Error::SerdeError(_) => {
+            return Ok(Said::Refused("the object cannot be read".to_owned()));
+        }
+        _ => return Err(None),
+    };
     let wait = status.details.as_ref().map(|details| details.retry_after_seconds);
     let wait = wait.filter(|secs| *secs > 0).map(|secs| Duration::from_secs(u64::from(secs)));
     let said = |status: Box<Status>| status.message.clone();

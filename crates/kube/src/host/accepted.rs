@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::ResourceExt;
 use kube::api::DynamicObject;
 use kube::runtime::events::EventType;
+use kube::{Client, ResourceExt};
 use muster_api::crd::Stamp;
 use serde_json::{Value, json};
 
 use super::Host;
 use super::objects::read;
+use crate::cause::with_causes;
+use crate::definitions::older;
 use crate::intake::Interest;
 
 const ACCEPTED: &str = "Accepted";
@@ -42,6 +44,28 @@ impl Host {
                 ..ObjectReference::default()
             };
             self.cry_about(about, EventType::Warning, (NOT_UNDERSTOOD, "Read"), &why);
+        }
+    }
+
+    /// Says which of Muster's definitions are older than this controller.
+    pub(super) async fn compare_definitions(&mut self, client: &Client) {
+        let older = match older(client).await {
+            Ok(older) => older,
+            Err(error) => {
+                let error = with_causes(&error);
+                return tracing::warn!(error, "the API server does not say what its CRDs have");
+            }
+        };
+        for one in older {
+            let words = one.words();
+            tracing::error!(definition = one.name, "{words}");
+            let about = ObjectReference {
+                api_version: Some("apiextensions.k8s.io/v1".to_owned()),
+                kind: Some("CustomResourceDefinition".to_owned()),
+                name: Some(one.name),
+                ..ObjectReference::default()
+            };
+            self.publish(about, EventType::Warning, ("DefinitionTooOld", "Start"), &words);
         }
     }
 

@@ -33,7 +33,7 @@ impl Host {
                 Some(gang) => own.entry(gang).or_default().add(&self.request_of(key, pod)),
                 None => {
                     foreign.stay(pod);
-                    foreign.add_tokens(self.foreign_tokens(pod));
+                    foreign.add_tokens(&self.foreign_tokens(pod));
                     foreign.add(&self.request_of(key, pod));
                 }
             }

@@ -143,9 +143,19 @@ impl Host {
         note: &str,
     ) {
         let namespace = about.namespace.as_deref().unwrap_or_default();
-        if !self.hands.may_act() || !self.crier.may_speak(namespace, Instant::now()) {
-            return;
+        if self.hands.may_act() && self.crier.may_speak(namespace, Instant::now()) {
+            self.publish(about, type_, (reason, action), note);
         }
+    }
+
+    /// Tells of something beside all that is told to gangs, for callers that bound it themselves.
+    pub(super) fn publish(
+        &self,
+        about: ObjectReference,
+        type_: EventType,
+        (reason, action): (&str, &str),
+        note: &str,
+    ) {
         let event = Event {
             type_,
             reason: reason.to_owned(),

@@ -6,7 +6,7 @@
 //! whatever it says with its last breath: since Kubernetes 1.27 a pod that is deleted is shown to have ended, with whatever
 //! its programs returned, before it is removed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -74,10 +74,12 @@ impl Host {
         let group = self.groups.get(name).expect("just seen");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
         let namespace = parts(name).0;
+        let mut templates = Templates::default();
         let missing = members(&gang).filter_map(|member| {
             let key: Key = format!("{namespace}/{}", member.name).into();
             let is_there = group.pods.contains(&key) || group.making.contains(&key);
-            (!is_there).then(|| (key, pod(&gang, &scheduler, &member)))
+            let template = (!is_there).then(|| templates.of(member.of, member.template))?;
+            Some((key, pod(&gang, &scheduler, &member, template)))
         });
         let missing: Vec<(Key, Value)> = missing.take(room).collect();
         for (key, object) in missing {
@@ -321,7 +323,7 @@ fn is_over(gang: &DynamicObject) -> bool {
 /// A member that a template comes to.
 struct Made<'a> {
     role: &'a Value,
-    template: &'a Map<String, Value>,
+    template: &'a Value,
     /// What its role is called.
     of: &'a str,
     index: u64,
@@ -332,7 +334,7 @@ struct Made<'a> {
 fn members(gang: &DynamicObject) -> impl Iterator<Item = Made<'_>> {
     let whose = gang.name_any();
     roles(gang).flat_map(move |role| {
-        let template = role.get("template").and_then(Value::as_object);
+        let template = role.get("template");
         let template = template.zip(role.get("name").and_then(Value::as_str));
         let count = role.get("max").or_else(|| role.get("min")).and_then(Value::as_u64);
         let whose = whose.clone();
@@ -346,8 +348,27 @@ fn members(gang: &DynamicObject) -> impl Iterator<Item = Made<'_>> {
     })
 }
 
-fn pod(gang: &DynamicObject, scheduler: &str, member: &Made<'_>) -> Value {
-    let Made { role, template, of, index, name } = member;
+/// Templates of a Gang's roles, each parsed once and only if it is needed: they are kept as text.
+#[derive(Default)]
+struct Templates<'a>(BTreeMap<&'a str, Map<String, Value>>);
+
+impl<'a> Templates<'a> {
+    fn of(&mut self, role: &'a str, template: &'a Value) -> &Map<String, Value> {
+        self.0.entry(role).or_insert_with(|| match template {
+            Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+            Value::Object(template) => template.clone(),
+            _ => Map::new(),
+        })
+    }
+}
+
+fn pod(
+    gang: &DynamicObject,
+    scheduler: &str,
+    member: &Made<'_>,
+    template: &Map<String, Value>,
+) -> Value {
+    let Made { role, of, index, name, .. } = member;
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}});
     for field in ["metadata", "spec"] {
         if let Some(said) = template.get(field) {
@@ -398,7 +419,7 @@ mod tests {
                 {"name": "leader", "min": 1, "template": {"spec": {
                     "schedulerName": "other", "containers": [{"name": "a", "resources": {}}]}}},
                 {"name": "worker", "min": 1, "max": 2, "resources": {"nvidia.com/gpu": 8},
-                 "template": {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "a"}]}}},
+                 "template": r#"{"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "a"}]}}"#},
                 {"name": "others", "min": 3},
             ]},
         }))
@@ -406,7 +427,10 @@ mod tests {
         let members: Vec<Made<'_>> = members(&gang).collect();
         let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
         assert_eq!(names, ["train-leader-0", "train-worker-0", "train-worker-1"]);
-        let pods: Vec<Value> = members.iter().map(|one| pod(&gang, "muster", one)).collect();
+        let mut templates = Templates::default();
+        let made = members.iter();
+        let pods: Vec<Value> =
+            made.map(|one| pod(&gang, "muster", one, templates.of(one.of, one.template))).collect();
         assert_eq!(pods[0]["spec"]["schedulerName"], "other");
         assert_eq!(pods[0]["spec"]["containers"][0]["resources"], json!({}));
         let worker = &pods[2];

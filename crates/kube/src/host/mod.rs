@@ -27,6 +27,7 @@ mod indexes;
 mod jobs;
 mod joined;
 mod lanes;
+mod left_out;
 mod makes;
 mod memory;
 mod nodes;
@@ -92,6 +93,7 @@ use groups::Groups;
 use idle::Idle;
 pub(crate) use joined::GROUPS;
 use lanes::Lanes;
+use left_out::Omitted;
 use memory::Memory;
 use objects::{KnownPool, Sources};
 use quarantine::{Quarantine, Subject};
@@ -158,6 +160,8 @@ pub(crate) struct Host {
     policy: Policy,
     pools: BTreeMap<Arc<str>, KnownPool>,
     refused: Refused,
+    /// Objects that are left out.
+    omitted: Omitted,
     groups: Groups,
     ties: Ties,
     requests: Requests,
@@ -222,6 +226,7 @@ impl Host {
             policy: config.policy.clone(),
             pools: BTreeMap::new(),
             refused: Refused::new(),
+            omitted: Omitted::default(),
             groups: Groups::default(),
             ties: Ties::default(),
             requests: Requests::default(),

@@ -17,7 +17,7 @@ use muster_core::pool::{OfferingSpec, PoolSpec};
 use muster_core::resource::NamedAmounts;
 use muster_core::time::Span;
 use muster_core::topology::Levels;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Host;
 use crate::discover::Wanted;
@@ -69,7 +69,7 @@ impl Sources {
             return None;
         }
         tracing::info!(kind = kind.kind, version = kind.api_version, "watched");
-        watches.other(source, &kind);
+        watches.other(source, &kind, intake::mask_of(interest));
         self.by_interest.insert(interest, source);
         self.kinds.push((interest, kind));
         Some(source)
@@ -88,6 +88,13 @@ pub(super) fn read(kind: &str, object: &DynamicObject) -> Result<Manifests, Stri
         "metadata": {"name": object.name_any()},
         "spec": object.data.get("spec").cloned().unwrap_or_else(|| json!({})),
     });
+    // Templates are kept as text, and are for the API server to understand.
+    let roles = text.pointer_mut("/spec/roles").and_then(Value::as_array_mut);
+    for role in roles.into_iter().flatten() {
+        if let Some(template) = role.get_mut("template").filter(|one| one.is_string()) {
+            *template = json!({});
+        }
+    }
     if let Some(namespace) = object.namespace() {
         text["metadata"]["namespace"] = json!(namespace);
     }

@@ -7,7 +7,7 @@
 //! given to an object that is being created, so a gang that starts as soon as it is seen costs two writes: the object, then
 //! its status. No member is bound before the second.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,9 +54,9 @@ impl Host {
         };
         let status = json!({"status": {
             "phase": phase,
-            "placement": placement,
             "nodes": nodes_of(&placement),
             "groups": groups,
+            "placement": Placement::folded(placement.clone()),
         }});
         let Some(objects) = self.gang_objects(name) else { return };
         let object = self.gang_object(name);
@@ -92,19 +92,18 @@ impl Host {
 
     pub(super) fn placement(&self, gang: &Gang) -> Vec<Placement> {
         let mut placement: Vec<Placement> = Vec::new();
+        let mut places: BTreeMap<_, usize> = BTreeMap::new();
         for seat in &gang.seats {
             let Some(node) = self.world.node_name(seat.node) else { continue };
-            let role = &*gang.spec.roles[usize::from(seat.role)].name;
-            let same = |one: &&mut Placement| one.role == role && one.node == **node;
             let members = i32::from(seat.members);
-            match placement.iter_mut().find(same) {
+            let at = *places.entry((seat.role, seat.node)).or_insert(placement.len());
+            match placement.get_mut(at) {
                 Some(one) => one.members += members,
                 None => placement.push(Placement {
-                    role: role.to_owned(),
+                    role: gang.spec.roles[usize::from(seat.role)].name.to_string(),
                     node: node.to_string(),
                     members,
-                    pods: Vec::new(),
-                    devices: Vec::new(),
+                    ..Placement::default()
                 }),
             }
         }
@@ -268,7 +267,7 @@ pub(super) fn nodes_of(placement: &[Placement]) -> usize {
 /// Where a gang's members go, as its status says. Nothing, if that cannot be understood.
 pub(super) fn placement_of(object: &DynamicObject) -> Vec<Placement> {
     let said = object.data.pointer("/status/placement");
-    said.and_then(|said| Vec::deserialize(said).ok()).unwrap_or_default()
+    Placement::unfolded(said.and_then(|said| Vec::deserialize(said).ok()).unwrap_or_default())
 }
 
 /// Whether a gang was whole and ran when its status was written.

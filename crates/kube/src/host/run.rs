@@ -17,6 +17,7 @@ use super::quarantine::Quarantine;
 use super::queue_access::unsaid;
 use super::survive::Panicked;
 use super::{Host, Told};
+use crate::cause::with_causes;
 use crate::discover::{Heard, Wanted, served};
 use crate::features::Disabled;
 use crate::fence;
@@ -26,7 +27,7 @@ use crate::lease::{self, Campaign, CampaignError, Leadership};
 use crate::mirror::Touched;
 use crate::objects::Pod;
 use crate::pulse::Pulse;
-use crate::watch::{Change, Newest, Watches};
+use crate::watch::{Bounds, Delivered, Newest, WatchHealth, Watches};
 
 /// Changes under way at one time; a watcher that is faster than the host waits.
 const CHANGES: usize = 16_384;
@@ -74,6 +75,10 @@ pub struct Config {
     pub max_gang_members: u32,
     /// Gangs of one namespace that are planned at one time.
     pub max_gangs_per_namespace: u32,
+    /// How much of what others write is kept.
+    pub bounds: Bounds,
+    /// How well each kind is followed, for those who measure it.
+    pub watches: WatchHealth,
 }
 
 /// Each member costs memory and a place in a status, and a status holds about fourteen thousand places.
@@ -99,6 +104,8 @@ impl Default for Config {
             faults: Vec::new(),
             max_gang_members: MAX_GANG_MEMBERS,
             max_gangs_per_namespace: MAX_GANGS_PER_NAMESPACE,
+            bounds: Bounds::default(),
+            watches: WatchHealth::default(),
         }
     }
 }
@@ -261,7 +268,7 @@ struct Acting {
 /// What a pass begins with.
 enum Step {
     Told(Told),
-    Seen(Change),
+    Seen(Delivered),
     /// More kinds are watched.
     Watches,
     /// Nothing was seen for long enough.
@@ -281,7 +288,13 @@ async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
     let (changes, mut seen) = mpsc::channel(CHANGES);
     let (told, mut heard) = mpsc::unbounded_channel();
     let newest = Newest::default();
-    let mut watches = Watches::new(client.clone(), changes, newest.clone());
+    let mut watches = Watches::new(
+        client.clone(),
+        changes,
+        newest.clone(),
+        config.bounds,
+        config.watches.clone(),
+    );
     let mut host = Host::new(config, hands.clone(), told);
     host.quarantine = quarantine;
     pulse.keep(look_around_first(client, &newest, &mut host, &mut watches)).await?;
@@ -320,10 +333,11 @@ async fn look_around_first(
 ) -> Result<(), HostError> {
     let mut pauses = Pauses::new();
     while let Err(error) = newest.ask(client).await {
-        tracing::warn!(%error, "the API server does not say how far it is");
+        tracing::warn!(error = with_causes(&error), "the API server does not say how far it is");
         tokio::time::sleep(pauses.next(None)).await;
     }
     host.recall().await;
+    host.compare_definitions(client).await;
     let served = discover(client, &host.unwatched()).await;
     has_own_kinds(&served)?;
     host.watch(served, watches);
@@ -337,16 +351,19 @@ impl Host {
     fn pass(
         &mut self,
         step: Step,
-        seen: &mut mpsc::Receiver<Change>,
+        seen: &mut mpsc::Receiver<Delivered>,
         heard: &mut mpsc::UnboundedReceiver<Told>,
     ) -> Pass {
         match step {
             Step::Told(told) => self.hear(told),
-            Step::Seen(change) => {
-                let mut touched = Touched::default();
-                self.mirror.take(change, &mut touched);
-                while let Ok(change) = seen.try_recv() {
-                    self.mirror.take(change, &mut touched);
+            Step::Seen(first) => {
+                let (mut touched, mut held) = (Touched::default(), Vec::new());
+                let mut next = Some(first);
+                // What was there before is dropped with the rest: until then it takes its room.
+                while let Some(one) = next {
+                    self.mirror.take(one.change, &mut touched);
+                    held.push(one.room);
+                    next = if held.len() < CHANGES { seen.try_recv().ok() } else { None };
                 }
                 self.take(touched);
             }
@@ -395,7 +412,10 @@ async fn discover(client: &Client, sought: &[Sought]) -> Served {
     loop {
         match served(client, sought, &mut heard).await {
             Ok(served) => return served,
-            Err(error) => tracing::warn!(%error, "the API server does not say what it serves"),
+            Err(error) => {
+                let error = with_causes(&error);
+                tracing::warn!(error, "the API server does not say what it serves");
+            }
         }
         tokio::time::sleep(pauses.next(None)).await;
     }

@@ -11,7 +11,7 @@ use super::run::{Served, Sought};
 use super::{Host, Told};
 use crate::features::Feature;
 use crate::mirror::Touched;
-use crate::watch::Watches;
+use crate::watch::{Watches, Which};
 
 /// The longest that nothing is decided: clocks are compared, deadlines looked at.
 const AT_LEAST: Duration = Duration::from_secs(10);
@@ -68,7 +68,15 @@ impl Host {
     }
 
     /// Takes in what was seen. Before the World is made there is nothing to tell it: it will be made of all there is.
-    pub(super) fn take(&mut self, touched: Touched) {
+    pub(super) fn take(&mut self, mut touched: Touched) {
+        for (which, left) in std::mem::take(&mut touched.left_out) {
+            self.leave_out(which, &left);
+        }
+        touched
+            .others
+            .iter()
+            .for_each(|(of, moved)| self.omitted.forget(Which::Other(*of), &moved.key));
+        touched.pods.iter().for_each(|moved| self.omitted.forget(Which::Pod, &moved.key));
         if !self.world.is_synced() {
             return;
         }

@@ -1,5 +1,6 @@
 //! What makes pods a gang: where to look, and what a gang made of it is called.
 
+mod fields;
 pub(crate) mod node;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,9 @@ use muster_core::gang::GangSpec;
 use crate::discover::Wanted;
 use crate::host::Tied;
 use crate::shelf::Key;
+
+pub use fields::kept_of;
+pub(crate) use fields::mask_of;
 
 /// Why a kind is watched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

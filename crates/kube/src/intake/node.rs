@@ -39,9 +39,9 @@ impl Foreign {
     /// Counts one more pod.
     pub(crate) fn add(&mut self, request: &Request) {
         for (name, amount) in &request.amounts {
-            *self.amounts.entry(name.clone()).or_default() += amount;
+            add(&mut self.amounts, name, *amount);
         }
-        self.gpu_milli += request.gpu_milli();
+        self.gpu_milli = self.gpu_milli.saturating_add(request.gpu_milli());
     }
 
     /// Counts what members of a gang take beyond what it has seats for. What was tokens is not asked for by pods.
@@ -49,12 +49,12 @@ impl Foreign {
         for (name, amount) in &takes.amounts {
             let more = amount.saturating_sub(seated.amounts.get(name).copied().unwrap_or(0));
             if more > 0 {
-                *self.amounts.entry(name.clone()).or_default() += more;
+                add(&mut self.amounts, name, more);
                 self.is_beyond = true;
             }
         }
         let more = takes.gpu_milli.saturating_sub(seated.gpu_milli);
-        self.gpu_milli += more;
+        self.gpu_milli = self.gpu_milli.saturating_add(more);
         self.is_beyond |= more > 0;
         self.stays |= self.is_beyond;
     }
@@ -79,11 +79,17 @@ impl Foreign {
     }
 
     /// Counts what a pod takes of tokens.
-    pub(crate) fn add_tokens(&mut self, tokens: Vec<(Arc<str>, u64)>) {
+    pub(crate) fn add_tokens(&mut self, tokens: &[(Arc<str>, u64)]) {
         for (name, amount) in tokens {
-            *self.amounts.entry(name).or_default() += amount;
+            add(&mut self.amounts, name, *amount);
         }
     }
+}
+
+/// What is beyond counting is all there is.
+fn add(amounts: &mut NamedAmounts, name: &Arc<str>, more: u64) {
+    let sum = amounts.entry(name.clone()).or_default();
+    *sum = sum.saturating_add(more);
 }
 
 /// A node with these tokens, and without what others take of it. What cannot be understood in it is not used; a taint of an

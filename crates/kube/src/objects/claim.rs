@@ -9,6 +9,7 @@ use super::served;
 /// A request for one machine. Its spec never changes, and who wrote it knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeClaim {
+    #[serde(deserialize_with = "super::meta::kept")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub status: NodeClaimStatus,

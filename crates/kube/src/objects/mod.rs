@@ -2,14 +2,19 @@
 //! what is not read need not be kept.
 
 mod claim;
+mod mask;
+mod meta;
 mod node;
+mod outline;
 mod pod;
+mod project;
 
 pub use claim::NodeClaim;
+pub(crate) use mask::Mask;
 pub use node::Node;
 pub use pod::{GATE, PINNED, Pod, PodStatus, SEAT, SEATED, SENT_AWAY};
+pub(crate) use project::{Taken, project};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 /// A condition as most kinds have them.
@@ -26,14 +31,6 @@ pub struct Condition {
 /// Whether one of these says `True` of something.
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     conditions.iter().any(|condition| condition.kind == kind && condition.status == "True")
-}
-
-/// Takes out what only other clients look at, and what makes up most of an object's size.
-pub fn trim(metadata: &mut ObjectMeta) {
-    metadata.managed_fields = None;
-    if let Some(annotations) = &mut metadata.annotations {
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    }
 }
 
 /// Says where a kind is served, for those that the server always has or that have one version only.
@@ -54,10 +51,12 @@ macro_rules! served {
             fn plural((): &()) -> std::borrow::Cow<'_, str> {
                 $plural.into()
             }
-            fn meta(&self) -> &ObjectMeta {
+            fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                 &self.metadata
             }
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
+            fn meta_mut(
+                &mut self,
+            ) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                 &mut self.metadata
             }
         }

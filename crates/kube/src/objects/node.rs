@@ -11,6 +11,7 @@ use super::{Condition, is_true, served};
 /// A node, as far as scheduling goes: without images, addresses and volumes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
+    #[serde(deserialize_with = "super::meta::kept")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: NodeSpec,

@@ -29,6 +29,7 @@ pub const SENT_AWAY: &str = "Muster stops the whole gang";
 /// A pod, as far as scheduling goes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pod {
+    #[serde(deserialize_with = "super::meta::kept")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: PodSpec,

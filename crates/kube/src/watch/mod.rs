@@ -3,25 +3,43 @@
 //! A watcher lists once and then follows; when it falls behind it lists again. What comes out tells a list from a
 //! change, so that whoever keeps the objects notices those that went while nobody looked.
 
+mod channel;
 mod follow;
+mod health;
+mod ledger;
 mod newest;
+mod page;
+mod read;
 
-use std::fmt::Debug;
-
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher::Event;
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::objects::{Node, NodeClaim, Pod, trim};
-use follow::{Kind, Sink, follow};
+use crate::objects::{Mask, Node, NodeClaim, Pod};
+use channel::Channel;
+pub(crate) use channel::Delivered;
+use follow::{Kind, follow};
+pub use health::{KindHealth, WatchHealth};
+use ledger::Ledger;
 pub(crate) use newest::Newest;
+use read::Kept;
+pub(crate) use read::{LeftOut, Reason};
 
 /// A kind that is watched, by its place among all of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Source(pub(crate) usize);
+
+/// Any kind that is watched.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Which {
+    Pod,
+    Node,
+    Claim,
+    Other(Source),
+}
 
 /// What a watcher saw.
 #[derive(Debug)]
@@ -30,66 +48,94 @@ pub(crate) enum Change {
     Node(Box<Event<Node>>),
     Claim(Box<Event<NodeClaim>>),
     Other(Source, Box<Event<DynamicObject>>),
+    /// An object was left out. If it was taken in before, it counts as it was.
+    LeftOut(Which, Box<LeftOut>),
+    /// An object that was taken in is left out from now on.
+    Dropped(Which, Box<LeftOut>),
+}
+
+/// How much of what others write is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// Bytes of one object, as JSON of the fields that are read.
+    pub object: usize,
+    /// Bytes of memory that the objects of one namespace take together, as estimated.
+    pub namespace: usize,
+}
+
+impl Default for Bounds {
+    /// A pod takes one to two kilobytes: a namespace may have some 40,000 of them.
+    fn default() -> Self {
+        Self { object: 128 << 10, namespace: 64 << 20 }
+    }
 }
 
 /// All watchers. They end when this is dropped.
 pub(crate) struct Watches {
     client: Client,
-    changes: mpsc::Sender<Change>,
+    changes: mpsc::Sender<Delivered>,
     newest: Newest,
+    bounds: Bounds,
+    ledger: Ledger,
+    room: channel::Room,
+    health: WatchHealth,
     tasks: JoinSet<()>,
 }
 
 impl Watches {
-    pub(crate) fn new(client: Client, changes: mpsc::Sender<Change>, newest: Newest) -> Self {
-        Self { client, changes, newest, tasks: JoinSet::new() }
+    pub(crate) fn new(
+        client: Client,
+        changes: mpsc::Sender<Delivered>,
+        newest: Newest,
+        bounds: Bounds,
+        health: WatchHealth,
+    ) -> Self {
+        let (ledger, room) = (Ledger::new(bounds.namespace), channel::Room::default());
+        Self { client, changes, newest, bounds, ledger, room, health, tasks: JoinSet::new() }
     }
 
     pub(crate) fn pods(&mut self) {
-        self.spawn(&(), |event: Event<Pod>| Change::Pod(Box::new(event.modify(Pod::hold))));
+        self.spawn(Which::Pod, &(), (), |event: Event<Pod>| {
+            Change::Pod(Box::new(event.modify(Pod::hold)))
+        });
     }
 
     pub(crate) fn nodes(&mut self) {
-        self.spawn(&(), |event| Change::Node(Box::new(event)));
+        self.spawn(Which::Node, &(), (), |event| Change::Node(Box::new(event)));
     }
 
     pub(crate) fn claims(&mut self) {
-        self.spawn(&(), |event| Change::Claim(Box::new(event)));
+        self.spawn(Which::Claim, &(), (), |event| Change::Claim(Box::new(event)));
     }
 
-    /// Any other kind.
-    pub(crate) fn other(&mut self, source: Source, kind: &ApiResource) {
-        self.spawn(kind, move |event| Change::Other(source, Box::new(event)));
+    /// Any other kind, of which these fields are kept.
+    pub(crate) fn other(&mut self, source: Source, kind: &ApiResource, fields: Mask) {
+        self.spawn(Which::Other(source), kind, fields, move |event| {
+            Change::Other(source, Box::new(event))
+        });
     }
 
     fn spawn<K>(
         &mut self,
+        which: Which,
         of: &K::DynamicType,
+        fields: K::Fields,
         change: impl Fn(Event<K>) -> Change + Send + Sync + 'static,
     ) where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K: Kept + Resource + ResourceExt + DeserializeOwned + Send + Sync + 'static,
     {
-        let kind = Kind {
-            api: Api::all_with(self.client.clone(), of),
-            guarded: Api::all_with(self.client.clone(), of),
-        };
-        let (changes, newest) = (self.changes.clone(), self.newest.clone());
-        self.tasks.spawn(async move {
-            follow(&kind, &newest, &Channel { changes, change }).await;
-        });
-    }
-}
-
-/// The one channel for all kinds.
-struct Channel<F> {
-    changes: mpsc::Sender<Change>,
-    change: F,
-}
-
-impl<K: ResourceExt, F: Fn(Event<K>) -> Change> Sink<K> for Channel<F> {
-    async fn send(&self, event: Event<K>) -> bool {
-        let event = event.modify(|object| trim(object.meta_mut()));
-        self.changes.send((self.change)(event)).await.is_ok()
+        let (client, url) = (self.client.clone(), K::url_path(of, None));
+        let (bytes, health) = (self.bounds.object, self.health.clone());
+        let kind = Kind { client, url, fields, bytes, health };
+        let channel = Channel::new(
+            which,
+            self.changes.clone(),
+            self.ledger.clone(),
+            self.room.clone(),
+            change,
+        );
+        let newest = self.newest.clone();
+        self.tasks.spawn(async move { follow(&kind, &newest, &channel).await });
     }
 }
 

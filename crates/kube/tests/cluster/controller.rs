@@ -38,9 +38,9 @@ impl Controller {
         let file = File::create(&log).expect("a log");
         let child = Command::new(env!("CARGO_BIN_EXE_muster-controller"))
             .args(args)
-            .envs(env.iter().cloned())
             .env("KUBECONFIG", kubeconfig)
             .env("MUSTER_LOG", "muster_kube=debug")
+            .envs(env.iter().cloned())
             .stdin(Stdio::null())
             .stdout(file.try_clone().expect("a log"))
             .stderr(file)
@@ -51,6 +51,16 @@ impl Controller {
 
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Its memory that is in use, and the most it ever was, in MiB.
+    pub(crate) fn memory_mib(&self) -> (u64, u64) {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        let kib = |name: &str| line(name)?.split_whitespace().next()?.parse::<u64>().ok();
+        let mib = |name: &str| kib(name).map_or(u64::MAX, |kib| kib >> 10);
+        (mib("VmRSS:"), mib("VmHWM:"))
     }
 
     /// Kills it without a word.

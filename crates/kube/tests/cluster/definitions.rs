@@ -1,10 +1,14 @@
 //! Muster's kinds on a real server: what it refuses and in which words, what they are called for short, and how lists of
 //! them read.
 
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
 use muster_testkit::cluster::{Cluster, Role};
 use serde_json::{Value, json};
 
+use crate::controller::Controller;
 use crate::stage::small_cluster;
 use crate::words::POOL;
 
@@ -159,4 +163,38 @@ async fn table(cluster: &Cluster, kind: &str) -> String {
     let heads: Vec<String> = shown.iter().map(|at| text(&columns[*at]["name"])).collect();
     let row: Vec<String> = shown.iter().map(|at| text(&table["rows"][0]["cells"][*at])).collect();
     format!("{}\n  {}", heads.join(" | "), row.join(" | "))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn controller_newer_than_its_definitions_says_so() {
+    let Some(cluster) = small_cluster(0).await else { return };
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let client = cluster.client(Role::Admin).await;
+    let definitions: Api<DynamicObject> =
+        Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
+    let mut older = definitions.get("gangs.muster.sh").await.expect("a definition");
+    let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/placement/items/properties";
+    let fields = older.data.pointer_mut(fields).and_then(Value::as_object_mut);
+    fields.expect("fields of a placement").remove("nodes").expect("a field that is new");
+    let replaced = definitions.replace("gangs.muster.sh", &PostParams::default(), &older).await;
+    replaced.expect("an older definition");
+    cluster
+        .until("the server describes the older definition", async || {
+            let path = "/openapi/v3/apis/muster.sh/v1alpha1";
+            let request = http::Request::get(path).body(Vec::new()).expect("a request");
+            let text = client.request_text(request).await.ok()?;
+            (text.contains("placement") && !text.contains("gpu-[008-127]")).then_some(())
+        })
+        .await;
+    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let events: Api<Event> = Api::namespaced(cluster.client(Role::Observer).await, "default");
+    cluster
+        .until("an event says so", async || {
+            let all = events.list(&ListParams::default()).await.ok()?.items;
+            let is_it = |event: &Event| event.reason.as_deref() == Some("DefinitionTooOld");
+            all.iter().any(is_it).then_some(())
+        })
+        .await;
+    let log = controller.log();
+    assert!(log.contains("drops status.placement.nodes"), "{log}");
 }

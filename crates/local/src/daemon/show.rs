@@ -199,6 +199,7 @@ impl Daemon {
             role: role.to_string(),
             node: node.unwrap_or_default(),
             members: i32::from(seat.members),
+            nodes: Vec::new(),
             pods: Vec::new(),
             devices: seat.devices.iter().map(|device| device as i32).collect(),
         }

@@ -70,7 +70,13 @@ impl Rehearsal {
         let hands = Hands::new(client.clone(), Leadership::forever());
         let (told, heard) = mpsc::unbounded_channel();
         let (changes, _) = mpsc::channel(1);
-        let mut watches = Watches::new(client.clone(), changes, Newest::default());
+        let mut watches = Watches::new(
+            client.clone(),
+            changes,
+            Newest::default(),
+            config.bounds,
+            config.watches.clone(),
+        );
         let mut host = Host::new(config, hands, told);
         let wanted = intake::wanted().into_iter().filter(|(interest, _)| watched(*interest));
         let served = wanted.map(|(interest, wanted)| (Some(interest), wanted.resource()));

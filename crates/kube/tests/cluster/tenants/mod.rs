@@ -8,6 +8,8 @@ mod admission;
 mod floods;
 mod marks;
 mod owners;
+mod memory;
+mod objects;
 mod reach;
 mod tenancy;
 

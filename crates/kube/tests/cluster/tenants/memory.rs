@@ -1,0 +1,86 @@
+//! What a tenant writes costs the controller a bounded amount of memory.
+
+use std::ops::Range;
+
+use futures::{StreamExt, stream};
+use kube::api::{Api, DynamicObject, PostParams};
+use muster_testkit::cluster::Role;
+use serde_json::json;
+
+use super::{TENANT, Tenancy};
+use crate::controller::Controller;
+use crate::observer::Kind;
+use crate::words::still_node;
+
+/// What the controller may take, in MiB.
+const MOST: u64 = 256;
+
+/// Writes Gangs of the tenant, several at a time. What the server has against one is passed over.
+async fn write(tenancy: &Tenancy, which: Range<usize>, junk: &serde_json::Value) {
+    let gangs: Api<DynamicObject> =
+        Api::namespaced_with(tenancy.client(Role::Tenant).await, TENANT, &Kind::Gang.resource());
+    let count = which.len();
+    let written = stream::iter(which).map(|at| {
+        let gang = json!({
+            "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
+            "metadata": {"name": format!("junk-{at}"), "namespace": TENANT},
+            "spec": {"roles": [{"name": "worker", "min": 1, "resources": {"cpu": "9k"}, "template": {
+                "spec": {"junk": junk, "containers": [{"name": "a", "image": "none"}]}}}]},
+        });
+        let gang: DynamicObject = serde_json::from_value(gang).expect("a gang");
+        let gangs = gangs.clone();
+        async move { gangs.create(&PostParams::default(), &gang).await.is_ok() }
+    });
+    let taken =
+        written.buffer_unordered(8).filter(|taken| std::future::ready(*taken)).count().await;
+    assert_eq!(taken, count, "the server takes all of them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gangs_of_540_kb_cost_next_to_nothing() {
+    let Some(tenancy) = Tenancy::start(2).await else { return };
+    let controller = Controller::start(&tenancy, &["--no-lease"]);
+    tenancy.victim_starts("before", 1, 8).await;
+    let (before, _) = controller.memory_mib();
+    // Small mappings take the most memory, and the API server the most time.
+    let junk: Vec<_> = (0..60_000).map(|_| json!({"a": {}})).collect();
+    write(&tenancy, 0..9, &json!(junk)).await;
+    write(&tenancy, 9..45, &json!("x".repeat(540_000))).await;
+    tenancy.victim_starts("during", 1, 8).await;
+    tenancy.until_event(TENANT, "InvalidSpec", "is the most that is kept of one object").await;
+    let (now, most) = controller.memory_mib();
+    eprintln!(
+        "memory: {before} MiB before, {now} MiB after 45 Gangs of 540 KB, {most} MiB at most"
+    );
+    assert!(most < before + 64, "it was {before} MiB, and came to {most}");
+    // Whoever begins lists all of it.
+    controller.kill();
+    let next = Controller::start(&tenancy, &["--no-lease"]);
+    tenancy.until("it lists all of it", async || next.log().contains("junk-9").then_some(())).await;
+    let (_, most) = next.memory_mib();
+    eprintln!("memory: {most} MiB at most in one that begins");
+    assert!(most < before + 64, "one that begins came to {most} MiB");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tenant_at_every_bound_beside_1000_nodes_stays_below_256_mib() {
+    let Some(tenancy) = Tenancy::start(1).await else { return };
+    let nodes: Vec<String> = (0..1_000).map(|at| still_node(&format!("still-{at}"))).collect();
+    let made = stream::iter(nodes.chunks(50)).map(|some| {
+        let (tenancy, yaml) = (&tenancy, some.join("\n---\n"));
+        async move { tenancy.apply(&yaml).await.expect("nodes") }
+    });
+    made.buffer_unordered(4).collect::<Vec<()>>().await;
+    let controller = Controller::start(&tenancy, &["--no-lease"]);
+    tenancy.victim_starts("before", 1, 8).await;
+    let (before, _) = controller.memory_mib();
+    // As large as one may be, and more of them than fit.
+    write(&tenancy, 0..560, &json!("x".repeat(125_000))).await;
+    tenancy.until_event(TENANT, "NamespaceLimitReached", "the newest are left out").await;
+    tenancy.victim_starts("during", 1, 8).await;
+    let (now, most) = controller.memory_mib();
+    eprintln!(
+        "memory: {before} MiB with 1,000 nodes, {now} MiB at every bound, {most} MiB at most"
+    );
+    assert!(most < MOST, "it came to {most} MiB");
+}
