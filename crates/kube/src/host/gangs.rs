@@ -108,7 +108,7 @@ impl Host {
             return self.gang_is_gone(name);
         }
         if let Some(why) = self.left_out(name) {
-            return self.leave_out(name, &why);
+            return self.withhold(name, &why);
         }
         if let Origin::Request { .. } = group.origin {
             return self.look_at_request(name);
@@ -137,7 +137,7 @@ impl Host {
     }
 
     /// A gang whose handling caused a panic is not planned, bound or evicted; its pods are told why.
-    fn leave_out(&mut self, name: &Arc<str>, why: &str) {
+    fn withhold(&mut self, name: &Arc<str>, why: &str) {
         if self.groups.trouble(name, Some(why.to_owned())) {
             self.cry(name, EventType::Warning, (LEFT_OUT, "Schedule"), why);
         }

@@ -26,7 +26,6 @@ use super::record::AGAIN;
 use super::trust::Released;
 use super::{Host, Told};
 use crate::features::Feature;
-use crate::objects::{GATE, PINNED, Pod, SEAT};
 use crate::hands::{Hands, Said};
 use crate::intake::Origin;
 use crate::objects::{GATE, PINNED, Pod, SEAT, SEATED};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject};
 use kube::runtime::events::EventType;
-use muster_api::crd::{GangPhase, Members, Placement, Stamp};
+use muster_api::crd::{GangPhase, Members, Stamp};
 use muster_api::dialects::{self, GroupRef, State, StatusPatch};
 use muster_api::words;
 use muster_core::World;
