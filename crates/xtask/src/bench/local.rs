@@ -176,7 +176,12 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
     }))
 }
 
-fn submit((address, token): (&str, &str), gangs: u64, next: &AtomicU64, errors: &AtomicU64) -> Vec<Duration> {
+fn submit(
+    (address, token): (&str, &str),
+    gangs: u64,
+    next: &AtomicU64,
+    errors: &AtomicU64,
+) -> Vec<Duration> {
     let mut took = Vec::new();
     let Ok(mut client) = Client::new(address, token) else {
         errors.fetch_add(1, Ordering::Relaxed);

@@ -10,8 +10,9 @@ use crate::local::stage::{Place, Up};
 use crate::muster::{command, finish, write_private};
 
 const TOPOLOGY: &str = "kind: Topology\nmetadata: {name: evil}\nspec: {levels: [{name: evil, label: evil.example/rack}]}\n";
-const POOL: &str = "kind: Pool\nmetadata: {name: evil}\nspec:\n  provider: {simulated: {}}\n  offerings:\n  - \
-                    {name: a, price: 1, allocatable: {cpu: 4, memory: 8Gi}, bootTime: 1s}\n";
+const POOL: &str = "kind: Pool\nmetadata: {name: evil}\nspec:\n  provider: {simulated: {}}\n  tier: on-demand\n  \
+                    offerings:\n  - {instanceType: a, zone: z, region: r, capacityType: on-demand, \
+                    price: 1, allocatable: {cpu: 4, memory: 8Gi}, bootTime: 1s}\n";
 const NODE: &str =
     "kind: Node\nmetadata: {name: evil}\nspec: {allocatable: {cpu: 4, memory: 8Gi}}\n";
 const QUEUE: &str = "kind: Queue\nmetadata: {name: evil}\nspec: {}\n";
@@ -55,7 +56,7 @@ fn a_user_takes_a_bounded_part_of_the_memory() {
         let env = format!("env: {{X: '{}'}}, command:", "x".repeat(bytes));
         gang(name, "research", "true").replace("command:", &env)
     };
-    assert_eq!(cast.apply(ADA, &large("a", 4 << 20)).0, 413, "more than a user may send");
+    assert_eq!(cast.announce(ADA, "/v1/apply", 4 << 20), "413", "more than a user may send");
     let (code, body) = cast.apply(ROOT, &large("a", 4 << 20));
     assert!(code == 422 && body.contains("1048576 are taken at most"), "{code} {body}");
     let mut refused = 0;
