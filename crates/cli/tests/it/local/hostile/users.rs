@@ -202,3 +202,28 @@ fn workers_run_as_the_user_of_their_token_and_never_as_root() {
     let (code, body) = apply(BOB, &gang("root", "research", "id"));
     assert!(code == 403 && body.contains("would run as root"), "{code} {body}");
 }
+
+#[test]
+fn a_gang_that_finds_too_few_file_handles_waits_and_does_not_fail() {
+    let place = Place::new("hostile-files");
+    let program = wrapped(&place, "ulimit -n 96");
+    let up = Up::start_as(&program, &place.data(), &[]);
+    let large = gang("large", "default", "true").replace("min: 1", "min: 60");
+    let large = large.replace("cpu: 10m", "cpu: 1m");
+    assert_eq!(up.apply(&large, None).expect("an answer").0, 200);
+    let newest = up.get("/v1/queues")["newest"].as_u64().expect("a number");
+    let path = format!("/v1/events?after={}&follow=false&name=large", newest - 3);
+    up.until("it is said", |up| {
+        let (_, told) = up.ask("GET", &path, &[], "").expect("events");
+        assert!(!told.contains("\"Failed\""), "{told}");
+        told.contains("its members are started later").then_some(())
+    });
+    assert_eq!(up.apply(&gang("small", "default", "true"), None).expect("an answer").0, 200);
+    assert_eq!(up.until_over("small")["status"]["phase"], "Succeeded");
+    std::thread::sleep(Duration::from_secs(5));
+    let phase = up.gang("large")["status"]["phase"].as_str().map(str::to_owned);
+    assert_ne!(phase.as_deref(), Some("Failed"));
+    assert_eq!(up.post("/v1/namespaces/default/gangs/large/cancel", "").0, 200);
+    let over = up.until_over("large");
+    assert_eq!(over["status"]["reason"], "Cancelled", "{over}");
+}
