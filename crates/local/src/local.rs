@@ -101,6 +101,8 @@ pub struct Local {
     metrics: Arc<std::sync::RwLock<String>>,
     readers: Readers,
     log_files: LogFiles,
+    /// Room for sums over the database, which take a while: others read it meanwhile.
+    summing: Arc<Semaphore>,
     /// Requests that the control plane has not answered yet.
     waiting: Arc<Semaphore>,
     may_run_as_root: bool,
@@ -152,6 +154,7 @@ impl Local {
             metrics,
             readers: Readers::default(),
             log_files: LogFiles::of(files.and_then(|files| files.try_into().ok()).unwrap_or(1_024)),
+            summing: Arc::new(Semaphore::new(SUMMING)),
             waiting: Arc::new(Semaphore::new(WAITING)),
             may_run_as_root: options.may_run_as_root,
             thread,
@@ -212,6 +215,8 @@ impl Local {
     }
 }
 
+/// Sums over the database at once.
+const SUMMING: usize = 4;
 /// Requests that wait for the control plane at once.
 const WAITING: usize = 512;
 
@@ -345,7 +350,9 @@ impl Host for Local {
 
     fn usage(&self, asked: UsageAsked) -> Answer<Vec<Usage>> {
         let database = self.database.clone();
+        let summing = self.summing.clone();
         Box::pin(async move {
+            let _held = summing.acquire_owned().await;
             let sum = tokio::task::spawn_blocking(move || {
                 let by = match asked.by {
                     UsageBy::Queue => By::Queue,

@@ -47,8 +47,11 @@ pub struct AuditRecord {
 pub struct AuditLog {
     path: PathBuf,
     send: SyncSender<Message>,
-    refused: Mutex<BTreeMap<(Arc<str>, String), (Instant, u64)>>,
+    refused: Mutex<Refusals>,
 }
+
+/// By caller and verb: when a refusal was last written, and how many came since.
+type Refusals = BTreeMap<(Arc<str>, String), (Instant, u64)>;
 
 enum Message {
     Record(AuditRecord),

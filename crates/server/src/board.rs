@@ -89,7 +89,7 @@ impl News {
 }
 
 /// Bytes of memory that a value takes, about.
-fn weight(value: &Value) -> usize {
+pub(crate) fn weight(value: &Value) -> usize {
     const NODE: usize = 32;
     NODE + match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

@@ -11,15 +11,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ask::{Asked, GoOn, Named, Number, Word};
+use crate::board::weight;
 use crate::config::Server;
 use crate::failure::{Code, Failure, json};
 use crate::veil::{sees_all, veiled};
-use crate::{Caller, GangName, Kind};
+use crate::{Caller, GangName, Kind, Listed};
 
 /// How many objects a page has at most.
 pub(crate) type Limit = Number<1, 1000>;
 /// How many it has when nothing is said.
 const PAGE: u64 = 200;
+
+/// Bytes of memory that the objects of a page take, about: many large ones go on several pages.
+const PAGE_BYTES: usize = 4 << 20;
 
 /// A list, or as much of it as was asked for.
 #[derive(Serialize)]
@@ -139,12 +143,23 @@ pub(crate) async fn list<F: Filter>(
     let wants = |name: &str, object: &Value| filter.wants(name, object);
     // One more than wanted, to see whether there is more.
     let (mut found, newest) = server.host.board().list(kind, after, most + 1, wants);
-    let more = found.len() > most;
-    found.truncate(most);
+    let fits = fitting(&found).min(most);
+    let more = found.len() > fits;
+    found.truncate(fits);
     let last = found.last().filter(|_| more);
     let go_on = last.map(|(name, _)| GoOn::write(name));
     let items = found.into_iter().map(|(_, object)| shown(&by, kind, object)).collect();
     json(StatusCode::OK, &Page { items, go_on, newest })
+}
+
+/// How many of these fit on one page. The first does, whatever it takes.
+fn fitting(found: &[Listed]) -> usize {
+    let mut bytes = 0;
+    let fit = found.iter().take_while(|(_, object)| {
+        bytes += weight(object);
+        bytes <= PAGE_BYTES
+    });
+    fit.count().max(1)
 }
 
 /// An object as a caller may see it.

@@ -80,6 +80,6 @@ impl Store {
         // Summing up takes a while where there are many: a few too many are there for a moment.
         let count = self.answers.get().wrapping_add(1);
         self.answers.set(count);
-        if count % LOOK_EVERY == 0 { self.bound_answers(caller) } else { Ok(()) }
+        if count.is_multiple_of(LOOK_EVERY) { self.bound_answers(caller) } else { Ok(()) }
     }
 }

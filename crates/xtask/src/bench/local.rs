@@ -30,9 +30,17 @@ pub(crate) struct Args {
     /// Readers of the event stream
     #[arg(long, value_name = "N", default_value_t = 50)]
     readers: u64,
+    /// Beside them a user takes all the memory it can
+    #[arg(long)]
+    greedy: bool,
 }
 
 const NODE: &str = "kind: Node\nmetadata: {name: box}\nspec: {allocatable: {cpu: 64, memory: 256Gi}, gpu: {model: H100, memory: 80Gi, count: 8}}\n";
+
+const ADMIN: &str = "token-of-the-admin";
+const USER: &str = "token-of-the-user-1";
+const TOKENS: &str = "tokens:\n- {name: admin, token: token-of-the-admin, role: admin}\n\
+                      - {name: user, token: token-of-the-user-1, role: user, queues: [default]}\n";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let _ = args.json;
@@ -84,12 +92,19 @@ fn keepers(data: &Path) -> Vec<u64> {
 impl Up {
     fn start(data: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(data)?;
+        // Those who submit and read are an admin; beside them is a user of one queue.
+        let tokens = data.join("tokens.yaml");
+        std::fs::write(&tokens, TOKENS)?;
+        std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| "target".into(), std::path::PathBuf::from);
         let log = std::fs::File::create(data.join("up.log"))?;
         let child = Command::new(target.join("release/muster"))
             .args(["up", "--no-local", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
+            .arg("--allow-root")
+            .arg("--tokens")
+            .arg(tokens)
             .env("RUST_LOG", "warn")
             .stdout(Stdio::null())
             .stderr(log)
@@ -100,7 +115,7 @@ impl Up {
             let note: Value = serde_json::from_str(&note).unwrap_or_default();
             if let Some(url) = note["url"].as_str() {
                 let address = url.trim_start_matches("http://").to_owned();
-                let token = note["token"].as_str().unwrap_or_default().to_owned();
+                let token = ADMIN.to_owned();
                 return Ok(Self { child, address, token, data: data.to_owned() });
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -154,6 +169,8 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
         std::thread::sleep(Duration::from_millis(50));
     }
     let lag = settled.elapsed().as_secs_f64();
+    let quiet = up.memory();
+    let streams = if args.greedy { be_greedy(&up)? } else { Vec::new() };
     took.sort_unstable();
     let at = |part: f64| {
         let place = (took.len() as f64 * part) as usize;
@@ -161,6 +178,7 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
     };
     let least = heard.iter().skip(1).map(|one| sets(one)).min().unwrap_or(0);
     let memory = up.memory();
+    drop(streams);
     done.store(true, Ordering::Relaxed);
     Ok(json!({
         "gangs": args.gangs,
@@ -172,11 +190,17 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
         "errors": errors.load(Ordering::Relaxed),
         "gangs_heard_by_the_least_reader": least,
         "readers_behind_s": lag,
-        "rss_mib": memory,
+        "rss_mib": if args.greedy { quiet } else { memory },
+        "rss_mib_with_a_greedy_user": args.greedy.then_some(memory),
     }))
 }
 
-fn submit((address, token): (&str, &str), gangs: u64, next: &AtomicU64, errors: &AtomicU64) -> Vec<Duration> {
+fn submit(
+    (address, token): (&str, &str),
+    gangs: u64,
+    next: &AtomicU64,
+    errors: &AtomicU64,
+) -> Vec<Duration> {
     let mut took = Vec::new();
     let Ok(mut client) = Client::new(address, token) else {
         errors.fetch_add(1, Ordering::Relaxed);
@@ -212,6 +236,45 @@ fn submit((address, token): (&str, &str), gangs: u64, next: &AtomicU64, errors: 
     }
 }
 
+/// A user at every bound there is: large gangs, changes of them, the largest bodies, streams that are not read.
+fn be_greedy(up: &Up) -> anyhow::Result<Vec<TcpStream>> {
+    let mut streams = Vec::new();
+    for _ in 0..64 {
+        let mut stream = TcpStream::connect(&up.address)?;
+        let head = format!(
+            "GET /v1/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {USER}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes())?;
+        streams.push(stream);
+    }
+    let mut client = Client::new(&up.address, USER)?;
+    let large = "x".repeat(1_000_000);
+    for number in 0..12 {
+        let gang = format!(
+            "kind: Gang\nmetadata: {{name: large{number}}}\nspec: {{roles: [{{name: w, min: 1, \
+             resources: {{nvidia.com/gpu: 1}}, run: {{command: [sleep, '3600'], env: {{X: '{large}'}}}}}}]}}\n"
+        );
+        client.apply(&gang)?;
+    }
+    for round in 0..400 {
+        let change = if round % 2 == 0 { "hold" } else { "release" };
+        client.send(&format!("/v1/namespaces/default/gangs/large0/{change}"), "")?;
+    }
+    let hostile = format!("a: [{}]\n", "{a: b},".repeat(280_000));
+    let all: Vec<_> = (0..4)
+        .map(|_| {
+            let (address, hostile) = (up.address.clone(), hostile.clone());
+            std::thread::spawn(move || {
+                Client::new(&address, USER).and_then(|mut one| one.send("/v1/what-if", &hostile))
+            })
+        })
+        .collect();
+    for one in all {
+        let _ = one.join();
+    }
+    Ok(streams)
+}
+
 /// A connection that is kept.
 struct Client {
     stream: BufReader<TcpStream>,
@@ -227,8 +290,12 @@ impl Client {
     }
 
     fn apply(&mut self, text: &str) -> anyhow::Result<(u16, String)> {
+        self.send("/v1/apply", text)
+    }
+
+    fn send(&mut self, path: &str, text: &str) -> anyhow::Result<(u16, String)> {
         let request = format!(
-            "POST /v1/apply HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/yaml\r\n\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/yaml\r\n\
              authorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{text}",
             self.token,
             text.len()

@@ -142,7 +142,12 @@ fn a_gang_that_resizes_itself_goes_on_with_those_who_stay() {
     let all = [stay, vec![4, 5]].concat();
     assert_eq!(told[1], told[0]);
     assert_eq!(told[2..], [json!({"size": 4, "members": all}), json!({"size": 4, "members": all})]);
-    assert_eq!(stretchy.said().matches("began").count(), 6, "nobody began twice");
+    assert_eq!(
+        stretchy.said().matches("began").count(),
+        6,
+        "nobody began twice: {}",
+        stretchy.said()
+    );
     let gang = stretchy.up.gang("stretchy");
     assert_eq!(gang["status"]["members"]["ready"], 4, "{gang}");
     stretchy.cancel();

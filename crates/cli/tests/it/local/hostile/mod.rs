@@ -62,6 +62,20 @@ impl Cast {
         ask(self.up.address(), method, path, &headers, body).expect("an answer")
     }
 
+    /// The status that a body of so many bytes gets before any of it is sent.
+    fn announce(&self, token: &str, path: &str, bytes: usize) -> String {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(self.up.address()).expect("a connection");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+             content-length: {bytes}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).expect("sent");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).expect("a status");
+        String::from_utf8_lossy(&first[9..]).into_owned()
+    }
+
     fn apply(&self, token: &str, manifests: &str) -> (u16, String) {
         self.ask(token, "POST", "/v1/apply", manifests)
     }

@@ -10,8 +10,9 @@ use crate::local::stage::{Place, Up};
 use crate::muster::{command, finish, write_private};
 
 const TOPOLOGY: &str = "kind: Topology\nmetadata: {name: evil}\nspec: {levels: [{name: evil, label: evil.example/rack}]}\n";
-const POOL: &str = "kind: Pool\nmetadata: {name: evil}\nspec:\n  provider: {simulated: {}}\n  offerings:\n  - \
-                    {name: a, price: 1, allocatable: {cpu: 4, memory: 8Gi}, bootTime: 1s}\n";
+const POOL: &str = "kind: Pool\nmetadata: {name: evil}\nspec:\n  provider: {simulated: {}}\n  tier: on-demand\n  \
+                    offerings:\n  - {instanceType: a, zone: z, region: r, capacityType: on-demand, \
+                    price: 1, allocatable: {cpu: 4, memory: 8Gi}, bootTime: 1s}\n";
 const NODE: &str =
     "kind: Node\nmetadata: {name: evil}\nspec: {allocatable: {cpu: 4, memory: 8Gi}}\n";
 const QUEUE: &str = "kind: Queue\nmetadata: {name: evil}\nspec: {}\n";
@@ -55,7 +56,7 @@ fn a_user_takes_a_bounded_part_of_the_memory() {
         let env = format!("env: {{X: '{}'}}, command:", "x".repeat(bytes));
         gang(name, "research", "true").replace("command:", &env)
     };
-    assert_eq!(cast.apply(ADA, &large("a", 4 << 20)).0, 413, "more than a user may send");
+    assert_eq!(cast.announce(ADA, "/v1/apply", 4 << 20), "413", "more than a user may send");
     let (code, body) = cast.apply(ROOT, &large("a", 4 << 20));
     assert!(code == 422 && body.contains("1048576 are taken at most"), "{code} {body}");
     let mut refused = 0;
@@ -200,4 +201,29 @@ fn workers_run_as_the_user_of_their_token_and_never_as_root() {
     write_private(&place.0, "tokens.yaml", more);
     let (code, body) = apply(BOB, &gang("root", "research", "id"));
     assert!(code == 403 && body.contains("would run as root"), "{code} {body}");
+}
+
+#[test]
+fn a_gang_that_finds_too_few_file_handles_waits_and_does_not_fail() {
+    let place = Place::new("hostile-files");
+    let program = wrapped(&place, "ulimit -n 96");
+    let up = Up::start_as(&program, &place.data(), &[]);
+    let large = gang("large", "default", "true").replace("min: 1", "min: 60");
+    let large = large.replace("cpu: 10m", "cpu: 1m");
+    assert_eq!(up.apply(&large, None).expect("an answer").0, 200);
+    let newest = up.get("/v1/queues")["newest"].as_u64().expect("a number");
+    let path = format!("/v1/events?after={}&follow=false&name=large", newest - 3);
+    up.until("it is said", |up| {
+        let (_, told) = up.ask("GET", &path, &[], "").expect("events");
+        assert!(!told.contains("\"Failed\""), "{told}");
+        told.contains("its members are started later").then_some(())
+    });
+    assert_eq!(up.apply(&gang("small", "default", "true"), None).expect("an answer").0, 200);
+    assert_eq!(up.until_over("small")["status"]["phase"], "Succeeded");
+    std::thread::sleep(Duration::from_secs(5));
+    let phase = up.gang("large")["status"]["phase"].as_str().map(str::to_owned);
+    assert_ne!(phase.as_deref(), Some("Failed"));
+    assert_eq!(up.post("/v1/namespaces/default/gangs/large/cancel", "").0, 200);
+    let over = up.until_over("large");
+    assert_eq!(over["status"]["reason"], "Cancelled", "{over}");
 }
