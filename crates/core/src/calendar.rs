@@ -15,6 +15,9 @@ pub enum CalendarError {
     /// Not the five fields that every cron agrees on.
     #[error("is not a schedule: write minute, hour, day, month and weekday, such as `0 8 * * 1-5`")]
     Cron,
+    /// Five fields of which no day has all, such as 31 February.
+    #[error("is a schedule that never begins: no day is like that")]
+    Never,
     /// No such time zone.
     #[error("is not a time zone: write one such as `Europe/Berlin` or `UTC`")]
     Zone,
@@ -39,7 +42,12 @@ impl Calendar {
             return Err(CalendarError::Cron);
         }
         let cron = Cron::from_str(cron).map_err(|_| CalendarError::Cron)?;
-        Ok(Self { cron, zone })
+        let calendar = Self { cron, zone };
+        // To find that there is no start takes a walk through thousands of years: once, and not in every cycle.
+        if calendar.next(0).is_none() {
+            return Err(CalendarError::Never);
+        }
+        Ok(calendar)
     }
 
     /// The last start at or before an instant, both in milliseconds of Unix time.
@@ -118,6 +126,10 @@ mod tests {
     fn what_is_not_a_calendar_is_refused() {
         assert_eq!(Calendar::new("0 8 * *", "UTC").err(), Some(CalendarError::Cron));
         assert_eq!(Calendar::new("0 25 * * *", "UTC").err(), Some(CalendarError::Cron));
+        for never in ["0 0 31 2 *", "0 0 31 4,6,9,11 *", "0 0 21 2 +"] {
+            assert_eq!(Calendar::new(never, "UTC").err(), Some(CalendarError::Never), "{never}");
+        }
+        assert!(Calendar::new("0 0 29 2 *", "UTC").is_ok());
         assert_eq!(Calendar::new("0 8 * * *", "Europe/Atlantis").err(), Some(CalendarError::Zone));
     }
 }

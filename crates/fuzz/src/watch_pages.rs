@@ -3,7 +3,7 @@
 use kube::api::{DynamicObject, WatchEvent};
 use kube::core::{DeserializeGuard, ObjectList};
 use kube::{Resource, ResourceExt};
-use muster_kube::objects::{Node, NodeClaim, Pod, trim};
+use muster_kube::objects::{Node, NodeClaim, Pod};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -84,7 +84,6 @@ where
         let readable = list.items.into_iter().filter_map(|item| item.0.ok());
         let mut seen = 0;
         for mut object in readable {
-            trim(object.meta_mut());
             look(&mut object);
             let _ = (object.namespace(), object.name_any(), object.resource_version());
             seen += 1;
@@ -100,7 +99,6 @@ where
         | WatchEvent::Deleted(object) = event
             && let Ok(mut object) = object.0
         {
-            trim(object.meta_mut());
             look(&mut object);
         }
     }
