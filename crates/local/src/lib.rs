@@ -13,6 +13,7 @@ mod keeper;
 mod local;
 mod logs;
 mod nodes;
+mod scarcity;
 mod store;
 
 pub mod why;

@@ -68,6 +68,11 @@ pub(super) struct Run {
     pub(super) broken: bool,
     /// Keepers that were gone before they let anybody run.
     pub(super) in_vain: u32,
+    /// Times it could not be started because the system had run out of something, and out of what.
+    pub(super) put_off: u32,
+    pub(super) lacks: Option<String>,
+    /// Whether it has no keeper until it is tried again.
+    pub(super) delayed: bool,
     /// What it is to be told once somebody attends to it.
     pub(super) pending: Vec<Order>,
     /// To the task that attends to the keeper.
@@ -91,6 +96,9 @@ impl Run {
             exited: BTreeSet::new(),
             broken: false,
             in_vain: 0,
+            put_off: 0,
+            lacks: None,
+            delayed: false,
             pending: Vec::new(),
             orders: None,
         }

@@ -61,8 +61,14 @@ pub(crate) enum Input {
         run: u64,
         /// When it was last known to live, in Unix milliseconds.
         alive_until: i64,
-        /// Why there was none, if it could not even be started.
+        /// Why there was none, if it could not even be started, or why it was killed.
         why: Option<String>,
+        /// Whether the system had only run out of something.
+        later: bool,
+    },
+    /// A run that could not be started for want of something is tried again.
+    TryAgain {
+        run: u64,
     },
     /// Stop taking turns. What runs, runs on.
     Quit(Sender<()>),
@@ -98,9 +104,10 @@ impl Daemon {
                 self.answer(reply, Ok(()));
             }
             Input::Kept { run, record } => self.kept(run, record),
-            Input::KeeperGone { run, alive_until, why } => {
-                self.keeper_gone(run, alive_until, why);
+            Input::KeeperGone { run, alive_until, why, later } => {
+                self.keeper_gone(run, alive_until, why, later);
             }
+            Input::TryAgain { run } => self.try_again(run),
             Input::Quit(done) => drop(done.send(())),
         }
     }

@@ -42,8 +42,10 @@ use muster_server::{Board, Kind};
 use muster_sim::cloud::{Cloud, CloudModel};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
+use crate::keeper::Trees;
 use crate::nodes::Machine;
 use crate::store::{MachineRow, Store, StoreError};
 use agenda::Agenda;
@@ -105,6 +107,12 @@ pub(crate) struct Daemon {
     machine: Option<Machine>,
     /// When it was last looked for gangs that are to be forgotten.
     looked: Option<Instant>,
+    aging: retain::Aging,
+    /// Where control groups can be made, and what those of this data directory are called by.
+    trees: Trees,
+    owner: String,
+    /// Tasks that attend to keepers.
+    attending: Vec<AbortHandle>,
     inputs: UnboundedSender<Input>,
     runtime: tokio::runtime::Handle,
     counts: Counts,

@@ -2,7 +2,6 @@
 //! keeper that was left behind is heard.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use muster_core::gang::{Phase, Seat};
@@ -26,7 +25,7 @@ use super::gang::{Gang, Over, Run};
 use super::outbox::Outbox;
 use super::{Counts, Daemon, Input, Watcher};
 use crate::clock::{Clock, wall_now};
-use crate::keeper::kill_left_over;
+use crate::keeper::{Left, Trees, end_left_over, kill_keeper};
 use crate::nodes::cloud_of;
 use crate::store::{OpenRun, Store, StoreError};
 use crate::{Options, StartError};
@@ -49,7 +48,15 @@ impl Daemon {
         let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
         let world = world_for(&policy, levels.clone());
         let now = Time(wall_now());
+        let (trees, lacking) = Trees::granted();
+        for what in lacking {
+            tracing::warn!("{what}");
+        }
+        let owner = owner(&store)?;
         let mut daemon = Self {
+            trees,
+            owner,
+            attending: Vec::new(),
             world,
             policy,
             levels,
@@ -79,6 +86,7 @@ impl Daemon {
             machine: options.node.clone(),
             retain: options.keep,
             looked: None,
+            aging: Default::default(),
             inputs,
             runtime,
             counts: Counts::default(),
@@ -129,11 +137,11 @@ impl Daemon {
         };
         self.clock = Clock::new(from, world, speed);
         self.now = self.clock.now().max(self.world.now());
-        if self.clock.now() < self.now {
+        if wall < from || self.clock.now() < self.now {
             // The clock on the wall was set back.
             self.clock = Clock::new(wall, self.now.0, speed);
         }
-        self.store.set_fact("clock", &json!((from, world, speed)).to_string())
+        self.store.set_fact("clock", &json!(self.clock.parts()).to_string())
     }
 
     /// What the World must know before anything else, the first time.
@@ -336,7 +344,7 @@ impl Daemon {
                     self.runs.insert(number, name.clone());
                     match known {
                         Ok(known) if !opened && known.is_empty() && !is_locked(&directory) => {
-                            self.keeper_gone(number, 0, None);
+                            self.keeper_gone(number, 0, None, false);
                         }
                         _ => self.deeds.push(Deed::Attend(number, directory)),
                     }
@@ -362,6 +370,7 @@ impl Daemon {
     /// Directories of runs that nobody knows of, or whose gang is forgotten, are removed; with their keepers and all that
     /// is left of them. Before the first run begins, so that none finds anything where it is to begin.
     fn sweep(&self) {
+        self.trees.sweep(&self.owner, |run| self.runs.contains_key(&run));
         let Ok(runs) = std::fs::read_dir(self.directory.join("runs")) else { return };
         for entry in runs.flatten() {
             let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
@@ -371,30 +380,39 @@ impl Daemon {
                 continue;
             }
             let path = entry.path();
+            let group = self.trees.run(&self.owner, number);
             if is_locked(&path) {
                 tracing::warn!(run = number, "its keeper is left over, and stopped");
-                self.runtime.spawn(stop_stray(path));
-            } else {
-                kill_left_over(&path);
-                let _ = std::fs::remove_dir_all(&path);
+                kill_keeper(&path);
             }
+            if end_left_over(&path, group.as_ref()) == Left::Nothing {
+                let _ = std::fs::remove_dir_all(&path);
+                continue;
+            }
+            // A keeper that was killed lets go of its lock in a moment.
+            self.runtime.spawn_blocking(move || {
+                while end_left_over(&path, group.as_ref()) != Left::Nothing {
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                }
+                let _ = std::fs::remove_dir_all(&path);
+            });
         }
     }
 }
 
-async fn stop_stray(directory: PathBuf) {
-    use crate::keeper::{Keeping, Order};
-    if let Ok(mut keeping) = Keeping::connect(&directory).await {
-        let why = "nobody knows of it any more".to_owned();
-        let _ = keeping.tell(&Order::Stop { signal: 9, grace_ms: 0, why }).await;
-        while keeping.next().await.is_some() {}
+/// What tells the control groups of this data directory from those of others; drawn once.
+fn owner(store: &Store) -> Result<String, StoreError> {
+    if let Some(known) = store.fact("owner")? {
+        return Ok(known);
     }
-    let ended = tokio::task::spawn_blocking(move || {
-        if kill_left_over(&directory) {
-            let _ = std::fs::remove_dir_all(&directory);
-        }
-    });
-    let _ = ended.await;
+    let mut bytes = [0u8; 4];
+    // Where the system has no random numbers yet, the clock differs between directories.
+    if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).is_err() {
+        bytes = (muster_clock::since_boot().subsec_nanos()).to_le_bytes();
+    }
+    let owner = format!("{:08x}", u32::from_le_bytes(bytes));
+    store.set_fact("owner", &owner)?;
+    Ok(owner)
 }
 
 fn run_began(phase: &Phase) -> Option<Time> {

@@ -1,6 +1,7 @@
 //! Gangs start, end, are stopped and resized: what was decided is told to keepers, and what they say to the World.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_core::gang::{Phase, Seat, Signal, members_of};
 use muster_core::id::GangId;
@@ -12,14 +13,17 @@ use muster_core::{Event, Fact};
 
 use super::Daemon;
 use super::deeds::Deed;
-use super::gang::{Over, Run};
+use super::gang::{Gang, Over, Run};
 use super::seats;
-use crate::clock::wall_now;
-use crate::keeper::{Ending, Order, Record};
+use crate::clock::{anchor, wall_now};
+use crate::keeper::{Ending, Order, Record, RunPlan};
 use crate::store::RunRow;
 
 /// Keepers that may be gone before they let anybody run, before a run is given up.
 const TRIES: u32 = 3;
+/// How long a run that could not be started for want of something waits the first time, and at most.
+const BACK_OFF_LEAST: Duration = Duration::from_secs(1);
+const BACK_OFF_MOST: Duration = Duration::from_secs(30);
 
 impl Daemon {
     /// Starts every member of a gang in its seat, all together.
@@ -40,7 +44,7 @@ impl Daemon {
         let Some(number) = self.keep(added) else { return };
         let directory = self.run_directory(number);
         let gang = &self.gangs[name];
-        let plan = seats::plan(&self.ground(), gang, seats, (number, &directory));
+        let plan = self.run_plan(gang, seats, number);
         let written = self.store.add_members(number, &plan.members);
         self.keep(written);
         self.runs.insert(number, name.clone());
@@ -48,6 +52,15 @@ impl Daemon {
         gang.run = Some(Run::new(number, seats.to_vec()));
         gang.started = None;
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
+    }
+
+    /// What the keeper of a run is to do.
+    fn run_plan(&self, gang: &Gang, seats: &[Seat], number: u64) -> RunPlan {
+        let directory = self.run_directory(number);
+        let mut plan = seats::plan(&self.ground(), gang, seats, (number, &directory));
+        plan.group = self.trees.run(&self.owner, number);
+        plan.clock = Some(anchor());
+        plan
     }
 
     /// What is written of a run that has these seats.
@@ -117,6 +130,11 @@ impl Daemon {
             false => (9, 0),
         };
         match &mut gang.run {
+            // It has no keeper that could be told, and no member.
+            Some(run) if run.delayed => {
+                run.told_to_stop = true;
+                self.run_over(&name, wall_now(), &Ending::Stopped);
+            }
             Some(run) => {
                 run.told_to_stop = true;
                 self.deeds.extend(tell(run, Order::Stop { signal, grace_ms, why }));
@@ -132,7 +150,8 @@ impl Daemon {
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
         match record {
             Record::Begun { resizes, .. } => run.can_change = resizes,
-            Record::Ready { .. } => {}
+            Record::Ready { .. } | Record::Beat => {}
+            Record::Later { why, .. } => run.lacks = Some(why),
             Record::Opened { at } if !run.opened => {
                 run.opened = true;
                 let written = self.store.run_started(number, at);
@@ -257,7 +276,13 @@ impl Daemon {
 
     /// A keeper is gone, and nothing is left of what it kept. If it did not say how its members ended, they ended with it,
     /// when it was last known to live.
-    pub(super) fn keeper_gone(&mut self, number: u64, alive_until: i64, why: Option<String>) {
+    pub(super) fn keeper_gone(
+        &mut self,
+        number: u64,
+        alive_until: i64,
+        why: Option<String>,
+        later: bool,
+    ) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
@@ -266,27 +291,68 @@ impl Daemon {
             return self.run_over(&name, alive_until.min(wall_now()), &Ending::Succeeded);
         }
         if run.opened {
-            let why = "the process that kept its members is gone, and they with it".to_owned();
+            let gone = || "the process that kept its members is gone, and they with it".to_owned();
+            let why = why.unwrap_or_else(gone);
             let at = alive_until.min(wall_now());
             return self.run_over(&name, at, &Ending::Failed(why));
         }
         if run.told_to_stop {
             return self.run_over(&name, wall_now(), &Ending::Stopped);
         }
+        let lacks = run.lacks.take();
+        if later || lacks.is_some() {
+            let why = lacks.or(why).unwrap_or_else(|| complaint(&self.run_directory(number)));
+            return self.put_off(&name, number, &why);
+        }
         // Nobody has run. It is begun once more; a keeper that begins after all finds the lock taken.
         run.in_vain += 1;
-        let (tries, seats) = (run.in_vain, run.seats.clone());
+        let tries = run.in_vain;
         let directory = self.run_directory(number);
         if tries > TRIES {
             let why = why.unwrap_or_else(|| complaint(&directory));
             let why = format!("its members could not be started in {TRIES} tries: {why}");
             return self.run_over(&name, wall_now(), &Ending::Failed(why));
         }
-        let gang = &self.gangs[&name];
-        let again =
-            crate::keeper::RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
-        let plan = again
-            .unwrap_or_else(|| seats::plan(&self.ground(), gang, &seats, (number, &directory)));
+        self.launch_again(&name, number);
+    }
+
+    /// The system has run out of something that a run needs to start. That is no try: it is tried again, later and later.
+    fn put_off(&mut self, name: &Arc<str>, number: u64, why: &str) {
+        let Some(run) = self.gangs.get_mut(name).and_then(|gang| gang.run.as_mut()) else { return };
+        run.delayed = true;
+        let first = run.put_off == 0;
+        let wait = BACK_OFF_LEAST * 2u32.pow(run.put_off.min(5));
+        run.put_off += 1;
+        let wait = wait.min(BACK_OFF_MOST);
+        if first {
+            let what = format!("its members cannot be started now and are tried again: {why}");
+            self.say(name, "Delayed", what, true);
+        }
+        tracing::warn!(gang = &**name, why, ?wait, "members cannot be started now");
+        let inputs = self.inputs.clone();
+        self.runtime.spawn(async move {
+            tokio::time::sleep(wait).await;
+            let _ = inputs.send(super::Input::TryAgain { run: number });
+        });
+    }
+
+    /// A run that was put off is tried again.
+    pub(super) fn try_again(&mut self, number: u64) {
+        let Some(name) = self.runs.get(&number).cloned() else { return };
+        let Some(gang) = self.gangs.get_mut(&name) else { return };
+        let Some(run) = gang.run.as_mut().filter(|run| run.number == number && run.delayed) else {
+            return;
+        };
+        run.delayed = false;
+        self.launch_again(&name, number);
+    }
+
+    fn launch_again(&mut self, name: &Arc<str>, number: u64) {
+        let gang = &self.gangs[name];
+        let Some(run) = &gang.run else { return };
+        let directory = self.run_directory(number);
+        let known = RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
+        let plan = known.unwrap_or_else(|| self.run_plan(gang, &run.seats, number));
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
     }
 

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use muster_core::Event;
 use muster_core::event::Refusal;
+use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::agenda::Timer;
 use super::{Daemon, Input};
+use crate::clock::follow_wall;
 use crate::store::StoreError;
 
 /// So much is heard in one turn at most, so that a flood of requests does not keep anybody from being answered.
@@ -48,9 +50,17 @@ impl Daemon {
     }
 
     fn turn(&mut self, heard: &mut Vec<Input>) -> Result<(), StoreError> {
+        let set = follow_wall();
+        if let Some((was, is)) = set {
+            self.clock.wall_was_set(was, is);
+        }
         self.now = self.clock.now().max(self.now);
         self.counts.turns += 1;
         self.store.begin()?;
+        if set.is_some() {
+            let written = self.store.set_fact("clock", &json!(self.clock.parts()).to_string());
+            self.keep(written);
+        }
         for input in heard.drain(..) {
             self.hear(input);
         }

@@ -13,8 +13,8 @@ const CANNOT: u8 = 126;
 
 /// Waits at the gate, which is standard input, and becomes the program. Returns only when it does not.
 ///
-/// The first eight bytes on standard output are the instant it went through, in microseconds of Unix time; the rest is
-/// the program's.
+/// The first eight bytes on standard output are the instant it went through, in microseconds since the system was started;
+/// the rest is the program's.
 pub fn gate(command: &[String]) -> ExitCode {
     // Who is left alone by its keeper must not run on.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
@@ -44,6 +44,5 @@ fn is_let_through() -> bool {
 }
 
 fn now_us() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_micros() as u64)
+    muster_clock::since_boot().as_micros() as u64
 }
