@@ -8,6 +8,7 @@
 
 mod clock;
 mod daemon;
+mod disk;
 mod intake;
 mod keeper;
 mod local;
@@ -15,6 +16,7 @@ mod logs;
 mod nodes;
 mod scarcity;
 mod store;
+mod supervise;
 
 pub mod why;
 

@@ -19,9 +19,11 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::wall_now;
-use crate::daemon::{Daemon, Input, Keep, Watcher};
+use crate::daemon::{Input, Keep, Shared, Watcher};
+use crate::disk::Disk;
 use crate::nodes::Machine;
 use crate::store::{AnswerRow, By, Store, StoreError};
+use crate::supervise::{Supervised, unavailable};
 use crate::{DATABASE, LOCK, intake};
 
 /// How a control plane is to run.
@@ -88,12 +90,11 @@ impl Drop for Alive {
 /// A control plane that runs in this process.
 #[derive(Debug)]
 pub struct Local {
-    board: Arc<Board>,
+    shared: Shared,
     inputs: mpsc::UnboundedSender<Input>,
     database: PathBuf,
     data: PathBuf,
     alive: Arc<AtomicBool>,
-    metrics: Arc<std::sync::RwLock<String>>,
     thread: std::sync::Mutex<Option<std::thread::JoinHandle<Result<(), StoreError>>>>,
     _lock: File,
 }
@@ -115,14 +116,31 @@ impl Local {
             data.map_err(|error| StartError::Directory { data: options.data.clone(), error })?;
         let options = &Options { data, ..options.clone() };
         let (inputs, heard) = mpsc::unbounded_channel();
-        let daemon = Daemon::resume(options, watchers, inputs.clone(), runtime)?;
-        let (board, metrics) = daemon.shared();
+        // Numbers of news do not begin again: a minute's worth of them is more than any process makes.
+        let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
+        let disk = Disk::of(&options.data);
+        let shared = Shared { board, metrics: Arc::default(), disk };
+        let supervised = Supervised {
+            options: options.clone(),
+            shared: shared.clone(),
+            inputs: inputs.clone(),
+            runtime,
+        };
+        let first = match supervised.begin(watchers) {
+            Ok(daemon) => Some(daemon),
+            // It comes up all the same, says so, and begins when there is room.
+            Err(StartError::Store(error)) if error.may_pass() => {
+                shared.disk.is_full(&error);
+                None
+            }
+            Err(error) => return Err(error),
+        };
         let alive = Arc::new(AtomicBool::new(true));
         let lives = Alive(alive.clone());
         let thread =
             std::thread::Builder::new().name("control-plane".to_owned()).spawn(move || {
                 let _lives = lives;
-                let ended = daemon.live(heard);
+                let ended = supervised.live(first, heard);
                 if let Err(error) = &ended {
                     tracing::error!(%error, "nothing can be written any more");
                 }
@@ -132,11 +150,14 @@ impl Local {
         let thread = thread.map_err(|error| StartError::Directory { data: data.clone(), error })?;
         let database = data.join(DATABASE);
         let thread = std::sync::Mutex::new(Some(thread));
-        Ok(Self { board, inputs, database, data, alive, metrics, thread, _lock: lock })
+        Ok(Self { shared, inputs, database, data, alive, thread, _lock: lock })
     }
 
     /// Takes manifests that were read already.
     pub fn take(&self, by: Caller, intake: intake::Intake, dry_run: bool) -> Answer<Vec<Applied>> {
+        if intake.is_empty() {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
         let intake = Box::new(intake);
         self.ask(|reply| Input::Apply { by, intake, dry_run, reply })
     }
@@ -177,8 +198,9 @@ impl Local {
     ) -> Answer<T> {
         let (reply, answer) = oneshot::channel();
         let sent = self.inputs.send(input(reply)).is_ok();
+        let shared = self.shared.clone();
         Box::pin(async move {
-            let gone = || Refused::Unavailable("the control plane has stopped".to_owned());
+            let gone = || unavailable(&shared);
             if !sent {
                 return Err(gone());
             }
@@ -210,11 +232,11 @@ fn lock(data: &Path) -> Result<File, StartError> {
         let _ = lock.read_to_string(&mut text);
         return Err(StartError::InUse { data: data.to_owned(), pid: text.trim().parse().ok() });
     }
-    let written = lock
+    // Which process has it is said where there is room for that.
+    let _ = lock
         .set_len(0)
         .and_then(|()| lock.rewind())
         .and_then(|()| write!(lock, "{}", std::process::id()));
-    written.map_err(failed)?;
     Ok(lock)
 }
 
@@ -253,13 +275,14 @@ impl Memory for Local {
 
 impl Host for Local {
     fn board(&self) -> &Arc<Board> {
-        &self.board
+        &self.shared.board
     }
 
     fn ready(&self) -> Result<(), String> {
-        match self.is_alive() {
-            true => Ok(()),
-            false => Err("the control plane has stopped".to_owned()),
+        match self.shared.disk.trouble.why() {
+            _ if !self.is_alive() => Err("the control plane has stopped".to_owned()),
+            Some(why) => Err(why),
+            None => Ok(()),
         }
     }
 
@@ -325,7 +348,7 @@ impl Host for Local {
     }
 
     fn metrics(&self) -> String {
-        self.metrics.read().map_or_else(|_| String::new(), |text| text.clone())
+        self.shared.metrics.read().map_or_else(|_| String::new(), |text| text.clone())
     }
 }
 

@@ -28,6 +28,10 @@ pub(super) struct Gang {
     pub(super) run: Option<Run>,
     /// The seats it is to have; its members are being stopped for that.
     pub(super) resizes: Option<Vec<Seat>>,
+    /// How many members it had when it last ran.
+    pub(super) members: u32,
+    /// Its runs, and those of gangs before it that had its name, as far as they are kept.
+    pub(super) runs: Vec<u64>,
     /// When all its members had started, and how far apart in microseconds.
     pub(super) started: Option<(Time, Option<u64>)>,
     /// What is on the board of it.
@@ -136,6 +140,8 @@ impl Gang {
             over: None,
             run: None,
             resizes: None,
+            members: 0,
+            runs: Vec::new(),
             started: None,
             status: Value::Null,
         }

@@ -21,6 +21,7 @@ mod resize;
 mod resume;
 mod retain;
 mod runs;
+mod scale;
 mod seats;
 mod show;
 mod turn;
@@ -45,6 +46,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
+use crate::disk::Disk;
 use crate::keeper::Trees;
 use crate::nodes::Machine;
 use crate::store::{MachineRow, Store, StoreError};
@@ -79,6 +81,9 @@ pub(crate) struct Daemon {
     unwritten: Option<StoreError>,
     directory: PathBuf,
     outbox: Outbox,
+    disk: Disk,
+    /// When the room on the disk was last looked at.
+    disk_looked: Option<Instant>,
     /// Queues, pools and nodes as they were written.
     objects: BTreeMap<(Kind, Arc<str>), Value>,
     /// The latest gang of each name.
@@ -134,10 +139,37 @@ pub(crate) struct Counts {
     pub(crate) plan_us: u64,
 }
 
+/// What others read while it takes turns, and while it cannot.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) board: Arc<Board>,
+    pub(crate) metrics: Arc<RwLock<String>>,
+    pub(crate) disk: Disk,
+}
+
+/// Why a control plane takes no more turns.
+pub(crate) enum Ended {
+    /// It was told to.
+    Quit,
+    /// Nothing could be written.
+    Failed {
+        error: StoreError,
+        /// Whoever watched it.
+        watchers: Vec<Watcher>,
+    },
+}
+
 impl Daemon {
-    /// What others read while it takes turns.
-    pub(crate) fn shared(&self) -> (Arc<Board>, Arc<RwLock<String>>) {
-        (self.outbox.board().clone(), self.metrics.clone())
+    pub(crate) fn watched_by(mut self, watchers: Vec<Watcher>) -> Self {
+        self.watchers = watchers;
+        self
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Another one attends to the same keepers.
+        self.attending.iter().for_each(AbortHandle::abort);
     }
 }
 

@@ -13,7 +13,7 @@ use muster_core::topology::Levels;
 use muster_core::{Event, World};
 use muster_forecast::Forecaster;
 use muster_plan::world_for;
-use muster_server::{Board, Kind};
+use muster_server::Kind;
 use muster_sim::cloud::{Cloud, Remembered};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
@@ -23,7 +23,8 @@ use super::attend::is_locked;
 use super::deeds::Deed;
 use super::gang::{Gang, Over, Run};
 use super::outbox::Outbox;
-use super::{Counts, Daemon, Input, Watcher};
+use super::runs::RUNS_SHOWN;
+use super::{Counts, Daemon, Input, Shared, Watcher};
 use crate::clock::{Clock, wall_now};
 use crate::keeper::{Left, Trees, end_left_over, kill_keeper};
 use crate::nodes::cloud_of;
@@ -35,6 +36,7 @@ impl Daemon {
     pub(crate) fn resume(
         options: &Options,
         watchers: Vec<Watcher>,
+        shared: Shared,
         inputs: UnboundedSender<Input>,
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, StartError> {
@@ -44,8 +46,7 @@ impl Daemon {
             None => Levels::default(),
         };
         let policy = options.policy.clone();
-        // Numbers of news do not begin again: a minute's worth of them is more than any process makes.
-        let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
+        let Shared { board, metrics, disk } = shared;
         let world = world_for(&policy, levels.clone());
         let now = Time(wall_now());
         let (trees, lacking) = Trees::granted();
@@ -66,6 +67,8 @@ impl Daemon {
             unwritten: None,
             directory: options.data.clone(),
             outbox: Outbox::new(board),
+            disk,
+            disk_looked: None,
             objects: BTreeMap::new(),
             gangs: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -90,7 +93,7 @@ impl Daemon {
             inputs,
             runtime,
             counts: Counts::default(),
-            metrics: Default::default(),
+            metrics,
         };
         daemon.world = daemon.read_log()?;
         daemon.set_clock(options)?;
@@ -261,6 +264,9 @@ impl Daemon {
             };
             let submitted = self.clock.world_at(row.submitted);
             let mut gang = Gang::new(row.uid, record, submitted);
+            let runs = self.store.runs_named(&name);
+            gang.runs = self.keep(runs).unwrap_or_default();
+            gang.runs.drain(..gang.runs.len().saturating_sub(RUNS_SHOWN));
             if let Some(at) = row.over {
                 let text = |field: &str| {
                     row.status.get(field).and_then(|text| text.as_str()).unwrap_or_default()

@@ -21,6 +21,8 @@ use crate::store::RunRow;
 
 /// Keepers that may be gone before they let anybody run, before a run is given up.
 const TRIES: u32 = 3;
+/// So many of the latest runs are named with a gang.
+pub(super) const RUNS_SHOWN: usize = 10;
 /// How long a run that could not be started for want of something waits the first time, and at most.
 const BACK_OFF_LEAST: Duration = Duration::from_secs(1);
 const BACK_OFF_MOST: Duration = Duration::from_secs(30);
@@ -49,6 +51,8 @@ impl Daemon {
         self.keep(written);
         self.runs.insert(number, name.clone());
         let gang = self.gangs.get_mut(name).expect("just seen");
+        gang.runs.push(number);
+        gang.runs.drain(..gang.runs.len().saturating_sub(RUNS_SHOWN));
         gang.run = Some(Run::new(number, seats.to_vec()));
         gang.started = None;
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
@@ -196,6 +200,7 @@ impl Daemon {
         match self.world.gang(id).map(|gang| gang.phase.clone()) {
             Some(Phase::Running { .. }) if resized => {
                 self.tell_surely(&Event::GangResized(id));
+                self.settle_bounds(name);
             }
             Some(Phase::Admitted { .. }) => {
                 self.tell_surely(&Event::GangStarted(id));
@@ -237,6 +242,7 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let Some(run) = gang.run.take() else { return };
         self.runs.remove(&run.number);
+        gang.members = run.members.len() as u32;
         let words = match ending {
             Ending::Succeeded => "succeeded".to_owned(),
             Ending::Failed(why) => why.clone(),
@@ -363,6 +369,7 @@ impl Daemon {
             return;
         }
         self.fact(&Fact::GangStopped { gang: id, reason });
+        self.settle_bounds(name);
         if self.world.gang(id).is_none() {
             self.names.remove(&id);
             self.finish(name, false, "Cancelled", "nobody wants it any more".to_owned());
@@ -377,17 +384,18 @@ impl Daemon {
             return self.is_over(name, false, "Failed", why);
         }
         gang.record.retried += 1;
-        let (id, uid) = (gang.id.take(), gang.uid);
+        let (id, uid, retry) = (gang.id.take(), gang.uid, gang.record.retried);
         let record = serde_json::to_value(&gang.record).unwrap_or_default();
         let written = self.store.set_gang_record(uid, &record);
         self.keep(written);
         if let Some(id) = id {
+            let (why, retry) = (why.as_str().into(), Some((retry, retries)));
+            self.fact(&Fact::GangFailed { gang: id, why, retry });
             self.tell_surely(&Event::GangEnded(id));
             self.fact(&Fact::GangEnded { gang: id });
             self.names.remove(&id);
         }
-        let left = retries - retried - 1;
-        self.say(name, "Retried", format!("{why}; it starts over, {left} more tries left"), true);
+        self.say(name, "Retried", format!("failed, retry {retry} of {retries}: {why}"), true);
         self.submit(name);
     }
 
@@ -395,6 +403,10 @@ impl Daemon {
     fn is_over(&mut self, name: &Arc<str>, good: bool, reason: &'static str, message: String) {
         let gang = self.gangs.get_mut(name).expect("just seen");
         if let Some(id) = gang.id {
+            if !good {
+                let why = message.as_str().into();
+                self.fact(&Fact::GangFailed { gang: id, why, retry: None });
+            }
             self.tell_surely(&Event::GangEnded(id));
             self.fact(&Fact::GangEnded { gang: id });
             self.names.remove(&id);

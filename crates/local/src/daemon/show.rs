@@ -55,6 +55,19 @@ impl Daemon {
         if let Some((_, Some(spread))) = gang.started {
             shown["startSpreadMicros"] = json!(spread);
         }
+        let (retried, retries) = (gang.record.retried, gang.record.care.retries);
+        if retried > 0
+            && gang.over.is_none()
+            && let Some(message) = &status.message
+        {
+            shown["message"] = json!(format!("retry {retried} of {retries}: {message}"));
+        }
+        if let Some((run, earlier)) = gang.runs.split_last() {
+            shown["run"] = json!(run);
+            if !earlier.is_empty() {
+                shown["earlierRuns"] = json!(earlier);
+            }
+        }
         if !gang.record.warnings.is_empty() {
             shown["warnings"] = json!(gang.record.warnings);
         }
@@ -129,7 +142,10 @@ impl Daemon {
         };
         if let Some(over) = &gang.over {
             let phase = if over.good { GangPhase::Succeeded } else { GangPhase::Failed };
-            set(phase, over.reason, over.message.clone(), members(0, needs));
+            // All of them have done their work.
+            let done = gang.members.max(1);
+            let count = if over.good { members(done, done) } else { members(0, needs) };
+            set(phase, over.reason, over.message.clone(), count);
             status.ended_at = Some(Stamp(Time(over.at)));
             status.running_since = gang.started.map(|(at, _)| stamp(at));
             return status;

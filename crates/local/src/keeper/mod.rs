@@ -37,6 +37,7 @@ pub(crate) use journal::{Ending, Exit, Record, last_alive, read as read_journal}
 pub(crate) use left::{Left, MARK, end_left_over, kill_keeper};
 pub(crate) use plan::{Host, Limits, MemberPlan, RunPlan};
 pub(crate) use print::{numbered, page_of};
+pub(crate) use space::Room;
 pub(crate) use talk::{Keeping, Order};
 
 /// This very program, also when another version of it was put in its place since it was started.

@@ -152,6 +152,18 @@ impl Store {
         })
     }
 
+    /// Runs of all gangs of a name that are kept, the first first.
+    pub(crate) fn runs_named(&self, name: &str) -> Result<Vec<u64>, StoreError> {
+        self.run(|db| {
+            let mut all = db.prepare_cached(
+                "SELECT run FROM runs JOIN gangs ON gangs.uid = runs.gang
+                 WHERE gangs.name = ?1 AND part_of IS NULL ORDER BY run",
+            )?;
+            let rows = all.query_map([name], |row| Ok(row.get::<_, i64>(0)? as u64))?;
+            rows.collect()
+        })
+    }
+
     /// The latest gang of a name.
     pub(crate) fn gang_called(&self, name: &str) -> Result<Option<i64>, StoreError> {
         self.run(|db| {

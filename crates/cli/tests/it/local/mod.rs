@@ -1,7 +1,9 @@
 //! The embedded control plane as its users meet it: the program, its database, real processes.
 
+mod again;
 mod booting;
 mod elastic;
+mod hostile;
 mod http;
 mod kills;
 mod leftovers;
