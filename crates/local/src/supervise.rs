@@ -60,10 +60,7 @@ impl Supervised {
             };
             match lives.live(&mut heard) {
                 Ended::Quit => return Ok(()),
-                Ended::Failed { error, watchers: of } if error.may_pass() => {
-                    self.shared.disk.is_full(&error);
-                    watchers = of;
-                }
+                Ended::Failed { error, watchers: of } if error.may_pass() => watchers = of,
                 Ended::Failed { error, .. } => return Err(error),
             }
         }

@@ -75,6 +75,8 @@ pub(super) struct Run {
     /// Times it could not be started because the system had run out of something, and out of what.
     pub(super) put_off: u32,
     pub(super) lacks: Option<String>,
+    /// Why it could not be started the last time, for want of something.
+    pub(super) why_delayed: Option<String>,
     /// Whether it has no keeper until it is tried again.
     pub(super) delayed: bool,
     /// What it is to be told once somebody attends to it.
@@ -102,6 +104,7 @@ impl Run {
             in_vain: 0,
             put_off: 0,
             lacks: None,
+            why_delayed: None,
             delayed: false,
             pending: Vec::new(),
             orders: None,

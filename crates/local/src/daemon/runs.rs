@@ -200,13 +200,13 @@ impl Daemon {
         match self.world.gang(id).map(|gang| gang.phase.clone()) {
             Some(Phase::Running { .. }) if resized => {
                 self.tell_surely(&Event::GangResized(id));
-                self.settle_bounds(name);
             }
             Some(Phase::Admitted { .. }) => {
                 self.tell_surely(&Event::GangStarted(id));
             }
             _ => {}
         }
+        self.settle_bounds(name);
     }
 
     /// Tells that members have started, and how far apart: once, when that is known or they are gone again.
@@ -326,10 +326,12 @@ impl Daemon {
     fn put_off(&mut self, name: &Arc<str>, number: u64, why: &str) {
         let Some(run) = self.gangs.get_mut(name).and_then(|gang| gang.run.as_mut()) else { return };
         run.delayed = true;
+        run.why_delayed = Some(why.to_owned());
         let first = run.put_off == 0;
         let wait = BACK_OFF_LEAST * 2u32.pow(run.put_off.min(5));
         run.put_off += 1;
         let wait = wait.min(BACK_OFF_MOST);
+        self.mark_stale();
         if first {
             let what = format!("its members cannot be started now and are tried again: {why}");
             self.say(name, "Delayed", what, true);

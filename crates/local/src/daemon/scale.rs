@@ -64,11 +64,29 @@ impl Daemon {
         let refused =
             |why: String| Refused::Conflict(format!("{name} cannot be scaled now: {why}"));
         let Some(known) = self.world.gang(id) else { return Ok(()) };
-        if let Some(why) = self.is_busy(id, known) {
-            return Err(refused(why));
+        if let Phase::Assembling(order) = known.phase {
+            let order = order.0;
+            return Err(refused(format!(
+                "its nodes are on their way (order-{order}): wait until it runs, or cancel it"
+            )));
+        }
+        if let Some(until) = self.is_busy(id, known) {
+            // It is written down, and settled then.
+            self.say(name, "Scaled", format!("it gets its new size when {until}"), false);
+            return Ok(());
         }
         if !has_too_many(known, spec) {
-            let told = self.tell(&Event::GangChanged(spec.clone()));
+            // One that has too few grows to its minimum, and has that from then on.
+            let mut reached = spec.clone();
+            if known.phase != Phase::Waiting {
+                for (at, role) in (0u16..).zip(&mut reached.roles) {
+                    role.min = role.min.min(known.members_in(at).max(1));
+                }
+            }
+            if reached == known.spec {
+                return Ok(());
+            }
+            let told = self.tell(&Event::GangChanged(reached));
             return told.map_err(|refusal| refused(refusal.to_string()));
         }
         // Until the surplus has left it has its old maximum, and no minimum that would keep it.
@@ -104,42 +122,37 @@ impl Daemon {
         }
     }
 
-    /// Why the size of a gang cannot be changed at this instant.
+    /// What must come first before the size of a gang can be changed, to follow "when".
     fn is_busy(&self, id: GangId, known: &Known) -> Option<String> {
         match &known.phase {
-            Phase::Assembling(order) => {
-                let order = order.0;
-                Some(format!(
-                    "its nodes are on their way (order-{order}): wait until it runs, or cancel it"
-                ))
-            }
-            Phase::Admitted { .. } => {
-                Some("its members are just being started: try again when it runs".to_owned())
-            }
-            Phase::Stopping => Some("it is being stopped".to_owned()),
+            Phase::Waiting | Phase::Assembling(_) => None,
+            Phase::Admitted { .. } => Some("its members have started".to_owned()),
+            Phase::Stopping => Some("it has stopped".to_owned()),
             Phase::Running { .. } if known.resize.is_some() => {
                 let to = known.resize.as_ref().map_or(0, |resize| members_of(&resize.to));
-                Some(format!("it is being resized to {to} members: try again when that is done"))
+                Some(format!("it has been resized to {to} members"))
             }
             Phase::Running { .. } => {
                 let order = self.world.orders().get(&self.world.makes_way_for(id)?)?;
                 let other = self.names.get(&order.spec.gang).map_or("another gang", |name| name);
-                Some(format!("it gives up members for {other}: try again when that is done"))
+                Some(format!("it has given up members for {other}"))
             }
-            Phase::Waiting => None,
         }
     }
 
-    /// A gang has changed its size, or stopped: it gets the bounds that were asked for, if it has not got them yet.
+    /// A gang has started, changed its size, or stopped: it gets the bounds that were asked for, if it has not got them yet.
     pub(super) fn settle_bounds(&mut self, name: &Arc<str>) {
-        let Some(gang) = self.gangs.get(name) else { return };
-        let Some(known) = gang.id.and_then(|id| self.world.gang(id)) else { return };
-        let wanted = &gang.record.spec;
-        let same = known.spec.roles.iter().zip(&wanted.roles);
-        let same = same.into_iter().all(|(has, is)| (has.min, has.max) == (is.min, is.max));
-        if !same && known.resize.is_none() && !has_too_many(known, wanted) {
-            let wanted = wanted.clone();
-            self.tell_surely(&Event::GangChanged(wanted));
+        let Some(gang) = self.gangs.get(name).filter(|gang| !gang.record.cancelled) else { return };
+        let (Some(id), wanted) = (gang.id, gang.record.spec.clone()) else { return };
+        let Some(known) = self.world.gang(id).filter(|known| self.is_busy(id, known).is_none())
+        else {
+            return;
+        };
+        let mut both = known.spec.roles.iter().zip(&wanted.roles);
+        if both.any(|(has, is)| (has.min, has.max) != (is.min, is.max))
+            && let Err(refused) = self.set_bounds(name, id, &wanted)
+        {
+            tracing::warn!(gang = &**name, %refused, "its bounds are not settled");
         }
     }
 }

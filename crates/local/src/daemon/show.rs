@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use muster_api::crd::{GangPhase, GangStatus, Members, Placement, PoolStatus, Stamp};
 use muster_api::words;
-use muster_core::gang::{Seat, members_of};
+use muster_core::gang::{Phase, Seat, members_of};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::time::Time;
 use muster_core::verdict::Verdict;
@@ -159,7 +159,15 @@ impl Daemon {
             set(GangPhase::Waiting, reason, message.to_owned(), members(0, needs));
             return status;
         };
-        match verdict {
+        // Between two looks of the planner its phase says enough of a gang that has seats.
+        let implied = match known.phase {
+            _ if gang.record.cancelled && gang.run.is_some() => Some(Verdict::Stopping),
+            Phase::Running { .. } => Some(Verdict::Running),
+            Phase::Admitted { .. } => Some(Verdict::Admitted),
+            Phase::Stopping => Some(Verdict::Stopping),
+            Phase::Waiting | Phase::Assembling(_) => None,
+        };
+        match verdict.or(implied.as_ref().map(|verdict| (verdict, None))) {
             None => set(
                 GangPhase::Waiting,
                 "New",
@@ -197,6 +205,11 @@ impl Daemon {
                     }
                 }
             }
+        }
+        let delayed = gang.run.as_ref().filter(|run| !run.opened && !run.told_to_stop);
+        if let Some(why) = delayed.and_then(|run| run.why_delayed.as_ref()) {
+            let message = format!("its members cannot be started now and are tried again: {why}");
+            set(GangPhase::Admitted, "Delayed", message, members(0, has));
         }
         status.waiting_since = Some(stamp(known.waits_since));
         status.running_since = gang.started.map(|(at, _)| stamp(at));

@@ -37,6 +37,10 @@ impl Daemon {
                     let _ = done.send(());
                     return Ended::Quit;
                 }
+                // Before those who wait are let go of: they are told why.
+                if error.may_pass() {
+                    self.disk.is_full(&error);
+                }
                 return Ended::Failed { error, watchers: std::mem::take(&mut self.watchers) };
             }
             if let Some(Input::Quit(done)) = quit {

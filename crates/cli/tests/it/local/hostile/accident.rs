@@ -64,6 +64,14 @@ impl WrongClock {
 
 const DAY: i64 = 24 * 3_600;
 
+/// A gang that enters its queue later.
+fn after(name: &str, span: &str) -> String {
+    let annotations = format!("annotations: {{sim.muster.sh/submit-after: {span}}}");
+    let metadata = format!("metadata: {{name: {name}, {annotations}}}");
+    gang(name, 1, "true", "  timeLimit: 60s\n")
+        .replace(&format!("metadata: {{name: {name}}}"), &metadata)
+}
+
 #[test]
 fn clock_nine_days_ahead_and_back_deletes_nothing() {
     let place = Place::new("clock-delete");
@@ -107,7 +115,7 @@ fn clock_a_day_ahead_and_back_does_not_stop_time() {
     std::thread::sleep(Duration::from_secs(6));
     clock.set(0);
     let began = std::time::Instant::now();
-    submit(&up, &gang("later", 1, "true", "  submitAfter: 3s\n  timeLimit: 60s\n"));
+    submit(&up, &after("later", "3s"));
     assert_eq!(up.until_over("later")["status"]["phase"], "Succeeded");
     assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
     let used = up.get("/v1/usage?by=gang");
@@ -251,7 +259,7 @@ fn daemon_without_file_handles_starts_gangs_later() {
     let place = Place::new("handles");
     let program = wrapped(&place, "ulimit -n 64");
     let up = Up::start_as(&program, &place.data(), &[]);
-    submit(&up, &gang("due", 1, "true", "  submitAfter: 2s\n"));
+    submit(&up, &after("due", "2s"));
     let idle: Vec<TcpStream> =
         (0..200).filter_map(|_| TcpStream::connect(up.address()).ok()).collect();
     std::thread::sleep(Duration::from_secs(8));

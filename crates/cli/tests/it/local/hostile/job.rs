@@ -126,7 +126,7 @@ time.sleep(8601)
     let path = place.0.join("bomb.py");
     std::fs::write(&path, bomb).expect("written");
     let text = gang("bomb", 1, &format!("exec python3 {}", path.display()), "");
-    submit(&up, &text.replace("memory: 256Mi", "memory: 2Gi"));
+    submit(&up, &text.replace("cpu: 10m, memory: 256Mi", "cpu: 1, memory: 2Gi"));
     let printed = place.data().join("runs/1/logs/0.out");
     let made: u32 = up.until("it can make no more", |_| {
         let text = std::fs::read_to_string(&printed).ok()?;
