@@ -63,7 +63,7 @@ impl Daemon {
         intake: Intake,
         dry_run: bool,
     ) -> Result<Vec<Applied>, Refused> {
-        if let Some(why) = self.disk.trouble.why().filter(|_| !dry_run) {
+        if let Some(why) = self.disk.trouble.why().filter(|_| !dry_run && !intake.is_empty()) {
             return Err(Refused::Unavailable(why));
         }
         self.check(by, &intake)?;

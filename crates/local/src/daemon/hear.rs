@@ -8,6 +8,7 @@ use tokio::sync::oneshot::Sender;
 
 use super::Daemon;
 use super::deeds::Deed;
+use super::output::Printed;
 use crate::intake::Intake;
 use crate::keeper::Record;
 use crate::store::AnswerRow;
@@ -70,6 +71,8 @@ pub(crate) enum Input {
     TryAgain {
         run: u64,
     },
+    /// How much runs have printed.
+    Printed(Printed),
     /// Stop taking turns. What runs, runs on.
     Quit(Sender<()>),
 }
@@ -107,6 +110,7 @@ impl Daemon {
             Input::KeeperGone { run, alive_until, why, later } => {
                 self.keeper_gone(run, alive_until, why, later);
             }
+            Input::Printed(printed) => self.bound_output(&printed),
             Input::TryAgain { run } => self.try_again(run),
             Input::Quit(done) => drop(done.send(())),
         }

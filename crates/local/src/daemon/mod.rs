@@ -15,6 +15,7 @@ mod facts;
 mod gang;
 mod hear;
 mod outbox;
+mod output;
 mod questions;
 mod rehearse;
 mod resize;
@@ -113,6 +114,8 @@ pub(crate) struct Daemon {
     /// When it was last looked for gangs that are to be forgotten.
     looked: Option<Instant>,
     aging: retain::Aging,
+    /// When it was last measured how much gangs have printed.
+    measured: Option<Instant>,
     /// Where control groups can be made, and what those of this data directory are called by.
     trees: Trees,
     owner: String,

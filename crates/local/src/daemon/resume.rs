@@ -90,6 +90,7 @@ impl Daemon {
             retain: options.keep,
             looked: None,
             aging: Default::default(),
+            measured: None,
             inputs,
             runtime,
             counts: Counts::default(),

@@ -79,6 +79,7 @@ impl Daemon {
         }
         self.pass_time();
         self.forget_old();
+        self.measure_output();
         self.decide();
         self.show();
         if let Some(error) = self.unwritten.take() {
