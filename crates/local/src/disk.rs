@@ -53,7 +53,7 @@ impl Disk {
 
     /// Before anything is written: on a full disk the reserve is what there is to start with.
     pub(crate) fn make_room(&self) {
-        if Room::at(&self.data).is_some_and(|room| is_low(room)) {
+        if Room::at(&self.data).is_some_and(is_low) {
             self.give_up_reserve();
         }
     }

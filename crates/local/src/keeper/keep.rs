@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::clock::{agree_with, boot_id, wall_at, wall_now};
 use crate::scarcity::is_scarcity;
 
-use super::cgroup::MemberGroup;
+use super::cgroup::{MemberGroup, RunGroup};
 use super::change::{Change, Changing};
 use super::journal::{Ending, Exit, Journal, Record};
 use super::left::{end_children, note_descendants};
@@ -182,7 +182,7 @@ impl Keeper {
             }
             self.beat();
         }
-        group.iter().for_each(|group| group.remove());
+        group.iter().for_each(RunGroup::remove);
     }
 
     /// Nothing could be started, because the system has run out of something. Another keeper may try later.
