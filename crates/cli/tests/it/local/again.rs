@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::http::ask;
 use super::stage::{Place, Up};
 
 const NODE: &str = "
@@ -116,12 +115,15 @@ fn gang_submitted_again_keeps_what_the_one_before_it_printed() {
     let gang = up.until_over("job");
     assert_eq!(gang["status"]["run"], 2, "{gang}");
     assert_eq!(gang["status"]["earlierRuns"], serde_json::json!([1]), "{gang}");
-    let logs = |query: &str| {
-        let path = format!("/v1/namespaces/default/gangs/job/logs{query}");
-        ask(up.address(), "GET", &path, &[], "").expect("an answer")
+    let logs = |more: &[&str]| {
+        let mut muster = std::process::Command::new(env!("CARGO_BIN_EXE_muster"));
+        muster.args(["logs", "job"]).args(more).env("MUSTER_DATA", place.data());
+        muster.env_remove("MUSTER_SERVER").env_remove("MUSTER_CONTEXT");
+        let output = muster.output().expect("muster");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     };
-    assert!(logs("").1.contains("second"));
-    assert!(logs("?run=1").1.contains("first"), "{:?}", logs("?run=1"));
-    let (code, answer) = logs("?run=7");
-    assert!(code == 404 && answer.contains("those that are kept: 1, 2"), "{code}: {answer}");
+    assert!(logs(&[]).contains("second"), "{}", logs(&[]));
+    assert_eq!(logs(&["--run", "1"]), "first\n");
+    let answer = logs(&["--run", "7"]);
+    assert!(answer.contains("those that are kept: 1, 2"), "{answer}");
 }
