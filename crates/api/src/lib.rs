@@ -66,7 +66,7 @@ pub use finding::{Finding, Severity};
 pub use foreign::foreign;
 pub use gang::{Care, GangManifest, RunSpec, Template};
 pub use instant::{InstantError, instant};
-pub use names::{number_of, spell_label, spell_name};
+pub use names::{label_fault, name_fault, number_of, role_fault, spell_label, spell_name};
 pub use pool::PoolManifest;
 pub use provider::{AUTOSCALER_CLASS, Autoscaler, Karpenter, NodeClassRef, Provider};
 pub use read::{MAX_FILE_BYTES, Manifests, read_alone, read_files, read_texts};

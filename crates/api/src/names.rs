@@ -24,6 +24,21 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(|part| framed(part, inner))
 }
 
+/// Why a text cannot be the name of an object; `None` when it can.
+pub fn name_fault(text: &str) -> Option<&'static str> {
+    (!is_name(text)).then_some(NAME_RULE)
+}
+
+/// Why a text cannot be a namespace, or another name of one part; `None` when it can.
+pub fn label_fault(text: &str) -> Option<&'static str> {
+    (!is_label(text)).then_some(LABEL_RULE)
+}
+
+/// Why a text cannot be what other systems call a role; `None` when it can. Capitals are theirs to use.
+pub fn role_fault(text: &str) -> Option<&'static str> {
+    (text.is_empty() || !is_value(text)).then_some(VALUE_RULE)
+}
+
 /// Whether it obeys [`KEY_RULE`].
 pub(crate) fn is_key(text: &str) -> bool {
     match text.split_once('/') {

@@ -23,5 +23,5 @@ Examples:
 pub(crate) fn run(args: &Args) {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::Args::command(), "muster", &mut script);
-    say::write(&String::from_utf8_lossy(&script));
+    say::raw(&String::from_utf8_lossy(&script));
 }

@@ -252,6 +252,15 @@ pub enum Fact {
         /// Which.
         gang: GangId,
     },
+    /// A member of a gang failed, and the rest was stopped. What has ended in failure is told to have ended after this.
+    GangFailed {
+        /// Which.
+        gang: GangId,
+        /// How, in words.
+        why: Arc<str>,
+        /// Which retry comes next, and how many there are; nothing when it has failed for good.
+        retry: Option<(u32, u32)>,
+    },
     /// The planner's process died; what it had written down is all that is left.
     Crashed,
 }

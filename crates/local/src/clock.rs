@@ -1,10 +1,82 @@
-//! What time it is for the World. It may run faster than the clock on the wall, so that simulated nodes boot in seconds.
+//! What time it is: wall time that does not jump, and the World's time against it, which may run faster so that simulated
+//! nodes boot in seconds.
+
+use std::sync::{LazyLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use muster_api::crd::Stamp;
+use muster_clock::{Reading, SteadyClock};
 use muster_core::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// How long the wall clock must tell another time before it is believed. Records of weeks depend on it.
+const BELIEVED_AFTER: Duration = Duration::from_secs(300);
+
+/// One for the process: all that it writes down goes by the same clock.
+static WALL: LazyLock<RwLock<SteadyClock>> =
+    LazyLock::new(|| RwLock::new(SteadyClock::new(BELIEVED_AFTER)));
+
+/// Unix milliseconds, by the wall clock as it is believed.
+pub(crate) fn wall_now() -> i64 {
+    WALL.read().unwrap_or_else(PoisonError::into_inner).now().0
+}
+
+/// Unix milliseconds of an instant, given by the time since the system was started.
+pub(crate) fn wall_at(boot: Duration) -> i64 {
+    WALL.read().unwrap_or_else(PoisonError::into_inner).time(boot).0
+}
+
+/// Unix milliseconds by the wall clock as it is read just now, right or wrong.
+pub(crate) fn wall_read() -> i64 {
+    Reading::now().wall_ms
+}
+
+/// The same clock for another process of the system.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Anchor {
+    /// Unix milliseconds.
+    wall_ms: i64,
+    /// Milliseconds since the system was started.
+    boot_ms: u64,
+    /// Which start of the system that was.
+    boot: String,
+}
+
+/// What another process of this system counts time from to agree with this one.
+pub(crate) fn anchor() -> Anchor {
+    let Reading { wall_ms, boot } = WALL.read().unwrap_or_else(PoisonError::into_inner).anchor();
+    Anchor { wall_ms, boot_ms: boot.as_millis() as u64, boot: boot_id() }
+}
+
+/// Agrees with the process that gave this anchor, if the system was not started again since.
+pub(crate) fn agree_with(anchor: &Anchor) {
+    if anchor.boot == boot_id() {
+        let boot = Duration::from_millis(anchor.boot_ms);
+        let reading = Reading { wall_ms: anchor.wall_ms, boot };
+        WALL.write().unwrap_or_else(PoisonError::into_inner).believe(reading);
+    }
+}
+
+/// Believes the wall clock if it has told another time for long: what was believed until now, and what is from now on.
+pub(crate) fn follow_wall() -> Option<(i64, i64)> {
+    let mut clock = WALL.write().unwrap_or_else(PoisonError::into_inner);
+    let reading = Reading::now();
+    if !clock.is_wrong_by(reading) {
+        return None;
+    }
+    let was = clock.time(reading.boot).0;
+    clock.believe(reading);
+    Some((was, reading.wall_ms))
+}
+
+/// What tells this start of the system from others.
+pub(crate) fn boot_id() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
 
 /// The World's time against the wall's.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Clock {
     wall: i64,
     world: i64,
@@ -18,8 +90,20 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Time {
-        let passed = (wall_now() - self.wall).max(0);
-        Time(self.world + (passed as f64 * self.speed) as i64)
+        self.world_at(wall_now().max(self.wall))
+    }
+
+    /// As it is written down.
+    pub(crate) fn parts(&self) -> (i64, i64, f64) {
+        (self.wall, self.world, self.speed)
+    }
+
+    /// The wall clock was wrong and is right from now on. The World's time follows it ahead, because dates in manifests go
+    /// by it, and never back: then it goes on from where it is.
+    pub(crate) fn wall_was_set(&mut self, was: i64, is: i64) {
+        let ahead = if self.speed == 1.0 { is.saturating_sub(was).max(0) } else { 0 };
+        let world = self.world_at(was).0.saturating_add(ahead);
+        *self = Self::new(is, world, self.speed);
     }
 
     /// When it was on the wall.
@@ -30,7 +114,8 @@ impl Clock {
 
     /// When it is for the World, at an instant on the wall.
     pub(crate) fn world_at(&self, wall: i64) -> Time {
-        Time(self.world + ((wall - self.wall) as f64 * self.speed) as i64)
+        let passed = wall.saturating_sub(self.wall) as f64 * self.speed;
+        Time(self.world.saturating_add(passed as i64))
     }
 
     /// How long so many microseconds on the wall are for the World.
@@ -44,6 +129,28 @@ impl Clock {
     }
 }
 
-pub(crate) fn wall_now() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400_000;
+
+    #[test]
+    fn the_worlds_time_follows_a_wall_clock_ahead_and_goes_on_when_it_is_set_back() {
+        let mut clock = Clock::new(1_000, 1_000, 1.0);
+        clock.wall_was_set(2_000, 2_000 + DAY);
+        assert_eq!(clock.world_at(3_000 + DAY), Time(3_000 + DAY));
+        clock.wall_was_set(4_000 + DAY, 4_000);
+        assert_eq!(clock.world_at(5_000), Time(5_000 + DAY), "a second later is a second later");
+        assert_eq!(clock.stamp(Time(5_000 + DAY)).0, Time(5_000), "shown by the wall");
+    }
+
+    #[test]
+    fn simulated_time_goes_on_at_its_pace_however_the_wall_clock_is_set() {
+        for is in [50_000 + DAY, 50_000 - DAY] {
+            let mut clock = Clock::new(0, 0, 60.0);
+            clock.wall_was_set(50_000, is);
+            assert_eq!(clock.world_at(is + 1_000), Time(51_000 * 60));
+        }
+    }
 }

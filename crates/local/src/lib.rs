@@ -8,6 +8,7 @@
 
 mod clock;
 mod daemon;
+mod disk;
 mod environment;
 mod intake;
 mod keeper;
@@ -16,7 +17,9 @@ mod logs;
 mod nodes;
 mod private;
 mod reading;
+mod scarcity;
 mod store;
+mod supervise;
 mod user;
 
 pub mod why;

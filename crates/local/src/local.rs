@@ -18,11 +18,13 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::clock::wall_now;
-use crate::daemon::{Daemon, Input, Keep, Watcher};
+use crate::daemon::{Input, Keep, Shared, Watcher};
+use crate::disk::Disk;
 use crate::logs::LogFiles;
 use crate::nodes::Machine;
 use crate::reading::Readers;
 use crate::store::{AnswerRow, By, Store, StoreError};
+use crate::supervise::{Supervised, unavailable};
 use crate::{DATABASE, LOCK, intake};
 
 /// How a control plane is to run.
@@ -93,12 +95,11 @@ impl Drop for Alive {
 /// A control plane that runs in this process.
 #[derive(Debug)]
 pub struct Local {
-    board: Arc<Board>,
+    shared: Shared,
     inputs: mpsc::UnboundedSender<Input>,
     database: PathBuf,
     data: PathBuf,
     alive: Arc<AtomicBool>,
-    metrics: Arc<std::sync::RwLock<String>>,
     readers: Readers,
     log_files: LogFiles,
     /// Room for sums over the database, which take a while: others read it meanwhile.
@@ -127,14 +128,31 @@ impl Local {
             data.map_err(|error| StartError::Directory { data: options.data.clone(), error })?;
         let options = &Options { data, ..options.clone() };
         let (inputs, heard) = mpsc::unbounded_channel();
-        let daemon = Daemon::resume(options, watchers, inputs.clone(), runtime)?;
-        let (board, metrics) = daemon.shared();
+        // Numbers of news do not begin again: a minute's worth of them is more than any process makes.
+        let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
+        let disk = Disk::of(&options.data);
+        let shared = Shared { board, metrics: Arc::default(), disk };
+        let supervised = Supervised {
+            options: options.clone(),
+            shared: shared.clone(),
+            inputs: inputs.clone(),
+            runtime,
+        };
+        let first = match supervised.begin(watchers) {
+            Ok(daemon) => Some(daemon),
+            // It comes up all the same, says so, and begins when there is room.
+            Err(StartError::Store(error)) if error.may_pass() => {
+                shared.disk.is_full(&error);
+                None
+            }
+            Err(error) => return Err(error),
+        };
         let alive = Arc::new(AtomicBool::new(true));
         let lives = Alive(alive.clone());
         let thread =
             std::thread::Builder::new().name("control-plane".to_owned()).spawn(move || {
                 let _lives = lives;
-                let ended = daemon.live(heard);
+                let ended = supervised.live(first, heard);
                 if let Err(error) = &ended {
                     tracing::error!(%error, "nothing can be written any more");
                 }
@@ -146,12 +164,11 @@ impl Local {
         let thread = std::sync::Mutex::new(Some(thread));
         let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Ok(Self {
-            board,
+            shared,
             inputs,
             database,
             data,
             alive,
-            metrics,
             readers: Readers::default(),
             log_files: LogFiles::of(files.and_then(|files| files.try_into().ok()).unwrap_or(1_024)),
             summing: Arc::new(Semaphore::new(SUMMING)),
@@ -164,8 +181,16 @@ impl Local {
 
     /// Takes manifests that were read already.
     pub fn take(&self, by: Caller, intake: intake::Intake, dry_run: bool) -> Answer<Vec<Applied>> {
+        let nothing = intake.is_empty();
         let intake = Box::new(intake);
-        self.ask(|reply| Input::Apply { by, intake, dry_run, reply })
+        let answer = self.ask(|reply| Input::Apply { by, intake, dry_run, reply });
+        Box::pin(async move {
+            match answer.await {
+                // A control plane whose disk is full comes up all the same.
+                Err(Refused::Unavailable(_)) if nothing => Ok(Vec::new()),
+                answered => answered,
+            }
+        })
     }
 
     /// Stops taking turns. Gangs that run, run on.
@@ -202,7 +227,7 @@ impl Local {
         &self,
         input: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Input,
     ) -> Answer<T> {
-        ask(&self.inputs, &self.waiting, input)
+        ask(&self.inputs, &self.waiting, &self.shared, input)
     }
 
     /// Whether workers of a caller would run as root who is not to have them do so.
@@ -223,6 +248,7 @@ const WAITING: usize = 512;
 fn ask<T: Send + 'static>(
     inputs: &mpsc::UnboundedSender<Input>,
     waiting: &Arc<Semaphore>,
+    shared: &Shared,
     input: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Input,
 ) -> Answer<T> {
     let (reply, answer) = oneshot::channel();
@@ -231,9 +257,10 @@ fn ask<T: Send + 'static>(
         return Box::pin(std::future::ready(Err(Refused::Unavailable(why))));
     };
     let sent = inputs.send(input(reply)).is_ok();
+    let shared = shared.clone();
     Box::pin(async move {
         let _held = held;
-        let gone = || Refused::Unavailable("the control plane has stopped".to_owned());
+        let gone = || unavailable(&shared);
         if !sent {
             return Err(gone());
         }
@@ -262,11 +289,11 @@ fn lock(data: &Path) -> Result<File, StartError> {
         let _ = lock.read_to_string(&mut text);
         return Err(StartError::InUse { data: data.to_owned(), pid: text.trim().parse().ok() });
     }
-    let written = lock
+    // Which process has it is said where there is room for that.
+    let _ = lock
         .set_len(0)
         .and_then(|()| lock.rewind())
         .and_then(|()| write!(lock, "{}", std::process::id()));
-    written.map_err(failed)?;
     Ok(lock)
 }
 
@@ -305,13 +332,14 @@ impl Memory for Local {
 
 impl Host for Local {
     fn board(&self) -> &Arc<Board> {
-        &self.board
+        &self.shared.board
     }
 
     fn ready(&self) -> Result<(), String> {
-        match self.is_alive() {
-            true => Ok(()),
-            false => Err("the control plane has stopped".to_owned()),
+        match self.shared.disk.trouble.why() {
+            _ if !self.is_alive() => Err("the control plane has stopped".to_owned()),
+            Some(why) => Err(why),
+            None => Ok(()),
         }
     }
 
@@ -321,9 +349,10 @@ impl Host for Local {
         }
         let read = self.readers.read(&by.name, manifests);
         let (inputs, waiting) = (self.inputs.clone(), self.waiting.clone());
+        let shared = self.shared.clone();
         Box::pin(async move {
             let intake = Box::new(read.await?);
-            ask(&inputs, &waiting, |reply| Input::Apply { by, intake, dry_run, reply }).await
+            ask(&inputs, &waiting, &shared, |reply| Input::Apply { by, intake, dry_run, reply }).await
         })
     }
 
@@ -342,9 +371,10 @@ impl Host for Local {
     fn what_if(&self, by: Caller, manifests: String) -> Answer<Vec<WhatIf>> {
         let read = self.readers.read(&by.name, manifests);
         let (inputs, waiting) = (self.inputs.clone(), self.waiting.clone());
+        let shared = self.shared.clone();
         Box::pin(async move {
             let intake = Box::new(read.await?);
-            ask(&inputs, &waiting, |reply| Input::WhatIf { by, intake, reply }).await
+            ask(&inputs, &waiting, &shared, |reply| Input::WhatIf { by, intake, reply }).await
         })
     }
 
@@ -389,7 +419,7 @@ impl Host for Local {
     }
 
     fn metrics(&self) -> String {
-        self.metrics.read().map_or_else(|_| String::new(), |text| text.clone())
+        self.shared.metrics.read().map_or_else(|_| String::new(), |text| text.clone())
     }
 }
 

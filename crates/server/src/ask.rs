@@ -155,7 +155,8 @@ impl GoOn {
         let pairs = (0..text.len()).step_by(2);
         let bytes = pairs.map(|at| u8::from_str_radix(&text[at..at + 2], 16));
         let name = String::from_utf8(bytes.collect::<Result<_, _>>().ok()?).ok()?;
-        (!name.contains(char::is_control)).then_some(Self(name))
+        // Whatever is listed can be gone on after, also what an older version let in.
+        Some(Self(name))
     }
 }
 
@@ -174,8 +175,8 @@ impl JsonSchema for GoOn {
         "GoOn".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // Names are printable ASCII.
-        json_schema!({ "type": "string", "pattern": "^([2-6][0-9a-f]|7[0-9a-e])+$" })
+        // Of any text that is UTF-8 the ASCII part is enough for whoever makes one up.
+        json_schema!({ "type": "string", "pattern": "^([0-7][0-9a-f])+$" })
     }
 }
 
@@ -187,7 +188,10 @@ mod tests {
     fn a_list_goes_on_where_it_was_cut_off_and_nowhere_else() {
         let written = GoOn::write("research/llama-7");
         assert_eq!(GoOn::read(&written), Some(GoOn("research/llama-7".into())));
-        for text in ["", "6", "6g", "+6", "ff", "00", "6É"] {
+        for name in ["\u{1b}[2J", "a\n", "\0", "grün", &"x".repeat(300)] {
+            assert_eq!(GoOn::read(&GoOn::write(name)), Some(GoOn(name.into())), "{name:?}");
+        }
+        for text in ["", "6", "6g", "+6", "ff", "6É"] {
             assert_eq!(GoOn::read(text), None, "{text}");
         }
     }

@@ -110,6 +110,8 @@ pub struct Applied {
 pub enum Effect {
     /// It is new.
     Created,
+    /// It is new, in the place of one that was over. What that one printed is kept.
+    Replaced,
     /// It was there and has changed.
     Changed,
     /// It was there, and like this.
@@ -221,6 +223,8 @@ pub struct WhichLogs {
     pub member: Option<u32>,
     /// Of an earlier attempt; the latest when absent.
     pub attempt: Option<u32>,
+    /// Of this run, also of a gang before it that had its name.
+    pub run: Option<u64>,
     /// So many of the last lines of each member; all when absent.
     pub tail: Option<usize>,
     /// What comes is wanted as well, until the gang is over.

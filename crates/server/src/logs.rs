@@ -35,6 +35,8 @@ pub(crate) struct LogsAsked {
     member: Option<Number<0, 1_000_000>>,
     /// Of this attempt; of the latest when nothing is said.
     attempt: Option<Number<0, 1_000_000>>,
+    /// Of the run with this number, also of a gang before it that had its name.
+    run: Option<Number<1, 9_007_199_254_740_991>>,
     /// So many of the last lines of each member; all when nothing is said.
     tail: Option<Number<0, 1_000_000>>,
     /// Whether what comes is wanted as well, until the gang is over.
@@ -55,6 +57,7 @@ pub(crate) async fn logs(
     let which = WhichLogs {
         member: asked.member.map(small),
         attempt: asked.attempt.map(small),
+        run: asked.run.map(|run| run.0),
         tail: asked.tail.map(|tail| tail.0 as usize),
         follow: asked.follow.unwrap_or(false),
     };

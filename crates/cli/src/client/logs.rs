@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Of this attempt, 1 for the first; of the latest when absent
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
+    /// Of the run with this number, also of a gang before it that had its name: `muster describe` has the numbers
+    #[arg(long, value_name = "NUMBER", conflicts_with = "attempt")]
+    run: Option<u64>,
     #[command(flatten)]
     reach: Reach,
 }
@@ -44,7 +47,8 @@ Examples:
   muster logs train
   muster logs -f --tail 10 train       the last lines of each member, and all that come
   muster logs train --member 0
-  muster logs train --attempt 1        before it was restarted";
+  muster logs train --attempt 1        before it was restarted
+  muster logs train --run 17           of a gang that had this name before";
 
 pub(super) async fn run(args: &Args) -> anyhow::Result<()> {
     let api = Arc::new(args.reach.api()?);
@@ -53,10 +57,10 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<()> {
         Ok(gang) => gang,
         Err(error) => return Err(elsewhere(&api, &name, error).await),
     };
-    let &Args { member, attempt, tail, follow, .. } = args;
-    let which = Which { member, attempt, tail, follow };
+    let &Args { member, attempt, run, tail, follow, .. } = args;
+    let which = Which { member, attempt, run, tail, follow };
     let prefix = Prefix { gang: false, member: member.is_none() && has_several(&gang) };
-    if follow && attempt.is_none() {
+    if follow && attempt.is_none() && run.is_none() {
         let meanwhile = Meanwhile { phases: false, logs: Some((which, prefix)) };
         attend(&api, &[name], &meanwhile).await?;
         return Ok(());

@@ -16,6 +16,7 @@ use crate::say;
 pub(super) struct Which {
     pub(super) member: Option<u32>,
     pub(super) attempt: Option<u32>,
+    pub(super) run: Option<u64>,
     pub(super) tail: Option<u32>,
     pub(super) follow: bool,
 }
@@ -66,10 +67,11 @@ pub(super) async fn print(
     which: Which,
     prefix: Prefix,
 ) -> Result<(), AskError> {
-    let Which { member, attempt, tail, follow } = which;
+    let Which { member, attempt, run, tail, follow } = which;
     let query = Query::default()
         .maybe("member", member)
         .maybe("attempt", attempt)
+        .maybe("run", run)
         .maybe("tail", tail)
         .with("follow", follow);
     let path = query.on(&gang_path(&gang, "logs"));
@@ -82,7 +84,7 @@ pub(super) async fn print(
         let part: LogPart = api.understand(line.as_bytes())?;
         let text = prefix.lines(&gang, &part);
         match part.stderr {
-            false => say::write(&text),
+            false => say::raw(&text),
             true => drop(std::io::stderr().write_all(text.as_bytes())),
         }
     }

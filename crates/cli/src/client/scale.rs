@@ -14,7 +14,8 @@ use crate::say;
 
 /// Give a role of a gang other bounds: at least so many members, at most so many.
 ///
-/// A gang that runs grows or shrinks within them when there is room, or when others want it.
+/// A gang that runs with more members than it may have from now on gives up the surplus at once: it goes on with those that
+/// stay, or saves, stops and starts again as so many. It grows when there is room.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 #[command(group = clap::ArgGroup::new("bounds").args(["min", "max"]).required(true).multiple(true))]
@@ -51,7 +52,7 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<()> {
         Ok(gang) => gang.unwrap_or_default(),
         Err(error) => return Err(elsewhere(&api, &name, error).await),
     };
-    say::line(format_args!("gang {name} is scaled{}", bounds(&gang)));
+    say::line(format_args!("gang {name} is scaled{}{}", bounds(&gang), members(&gang)));
     Ok(())
 }
 
@@ -67,6 +68,24 @@ fn body(args: &Args) -> Value {
         }
     }
     body
+}
+
+/// How many members it has while it changes.
+fn members(gang: &Value) -> String {
+    let has = gang.pointer("/status/members/ready").and_then(Value::as_u64).unwrap_or_default();
+    let roles = gang.pointer("/spec/roles").and_then(Value::as_array);
+    let sum = |bound: &str| -> u64 {
+        let of = |role: &Value| role.get(bound).and_then(Value::as_u64).unwrap_or_default();
+        roles.into_iter().flatten().map(of).sum()
+    };
+    match has {
+        0 => String::new(),
+        has if has > sum("max") => format!("; it has {has} members now and gives some up"),
+        has if has < sum("min") => {
+            format!("; it has {has} members now and grows when there is room")
+        }
+        _ => String::new(),
+    }
 }
 
 fn bounds(gang: &Value) -> String {

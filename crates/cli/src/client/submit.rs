@@ -97,6 +97,8 @@ async fn apply(api: &Api, args: &Args) -> anyhow::Result<Vec<Applied>> {
 fn tell(one: &Applied, dry_run: bool) {
     let effect = match (one.effect, dry_run) {
         (Effect::Created, false) => "is new",
+        (Effect::Replaced, false) => "is new, in the place of one that is over",
+        (Effect::Replaced, true) => "would be new, in the place of one that is over",
         (Effect::Changed, false) => "has changed",
         (Effect::Unchanged, _) => "is as it was",
         (Effect::Created, true) => "would be new",

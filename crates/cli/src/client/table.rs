@@ -6,6 +6,7 @@ use muster_server::Kind;
 use serde_json::Value;
 
 use super::columns::{Column, NAMESPACE, of};
+use crate::say;
 
 /// Between two columns.
 const GAP: &str = "   ";
@@ -34,7 +35,8 @@ impl Table {
         objects: impl IntoIterator<Item = &'a Value>,
         now: Time,
     ) -> Vec<String> {
-        let row = |object| self.columns.iter().map(|column| (column.cell)(object, now)).collect();
+        let cell = |column: &&Column, object| say::cell(first(&(column.cell)(object, now))).into();
+        let row = |object| self.columns.iter().map(|column| cell(column, object)).collect();
         let rows: Vec<Vec<String>> = objects.into_iter().map(row).collect();
         for row in &rows {
             for (width, cell) in self.widths.iter_mut().zip(row) {
@@ -51,8 +53,7 @@ impl Table {
     fn line(&self, cells: &[String], heading: bool) -> String {
         let padded =
             cells.iter().zip(&self.widths).zip(&self.columns).map(|((cell, width), column)| {
-                // Multi-line messages would break the table.
-                let cell = if cell.is_empty() { "-" } else { cell.lines().next().unwrap_or("-") };
+                let cell = if cell.is_empty() { "-" } else { cell };
                 let padded = pad_str(cell, *width, console::Alignment::Left, None).into_owned();
                 match column.title {
                     _ if heading => style(padded).bold().to_string(),
@@ -62,6 +63,11 @@ impl Table {
             });
         padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     }
+}
+
+/// The first line of a message: several would break the table.
+fn first(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 /// A phase in the colour of how well things stand. Colours are left out where nobody sees them.
@@ -79,6 +85,8 @@ pub(super) fn coloured(phase: &str, text: &str) -> String {
 
 /// Plain cells under plain titles, for answers that are no objects. Columns of figures are set to the right.
 pub(super) fn plain(titles: &[&str], figures: usize, rows: &[Vec<String>]) -> Vec<String> {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| say::cell(cell).into()).collect()).collect();
     let width = |at: usize| {
         let cells = rows.iter().map(|row| measure_text_width(&row[at]));
         cells.max().unwrap_or(0).max(titles[at].len())

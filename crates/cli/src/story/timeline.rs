@@ -123,6 +123,7 @@ impl Timeline {
                 let text = changes::noticed(world, now, *node, *by);
                 self.line(now, &style("notice").yellow(), "", &text);
             }
+            Fact::GangFailed { gang, why, retry } => self.failed(now, *gang, why, *retry),
             Fact::GangEnded { gang } => self.ended(now, *gang),
             Fact::ClaimReleased { claim } => self.released(world, *claim),
             _ => {}
@@ -270,7 +271,20 @@ impl Timeline {
         self.gang_line(now, &style("decline").magenta(), gang, &text);
     }
 
+    /// A run has failed; that it has ended is no news then.
+    fn failed(&mut self, now: Time, gang: GangId, why: &str, retry: Option<(u32, u32)>) {
+        let text = match retry {
+            Some((number, of)) => format!("retry {number} of {of}: {why}"),
+            None => why.to_owned(),
+        };
+        self.gang_line(now, &style("failed").red(), gang, &text);
+        self.gangs.remove(&gang);
+    }
+
     fn ended(&mut self, now: Time, gang: GangId) {
+        if !self.gangs.contains_key(&gang) {
+            return;
+        }
         let started = self.gangs.get(&gang).and_then(|line| line.started);
         let text = started.map_or_else(String::new, |started| {
             format!("ran for {}", figures::span(now.since(started)))

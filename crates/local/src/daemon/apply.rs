@@ -65,6 +65,9 @@ impl Daemon {
         intake: Intake,
         dry_run: bool,
     ) -> Result<Vec<Applied>, Refused> {
+        if let Some(why) = self.disk.trouble.why().filter(|_| !dry_run && !intake.is_empty()) {
+            return Err(Refused::Unavailable(why));
+        }
         self.check(by, &intake)?;
         if !self.is_simple(&intake) {
             self.rehearsed(by, &intake)?;
@@ -103,6 +106,7 @@ impl Daemon {
             let effect = match self.gangs.get(&name).filter(|known| known.over.is_none()) {
                 Some(known) if known.record.object == gang.object => Effect::Unchanged,
                 Some(_) => Effect::Changed,
+                None if self.gangs.contains_key(&name) => Effect::Replaced,
                 None => Effect::Created,
             };
             applied.push(done(Kind::Gang, &name, effect, gang.warnings.clone()));
@@ -110,7 +114,7 @@ impl Daemon {
                 _ if dry_run => {}
                 Effect::Unchanged => {}
                 Effect::Changed => self.change_record(&name, gang)?,
-                Effect::Created => self.add_gang(gang),
+                Effect::Created | Effect::Replaced => self.add_gang(gang),
             }
         }
         self.mark_stale();
@@ -289,7 +293,9 @@ impl Daemon {
         let added = self.store.add_gang(&name, None, &value, submitted);
         let Some(uid) = self.keep(added) else { return };
         let after = record.submit_after;
-        self.gangs.insert(name.clone(), Gang::new(uid, record, self.now));
+        // What the one before it printed can still be read, by the numbers of its runs.
+        let runs = self.gangs.get(&name).map(|known| known.runs.clone()).unwrap_or_default();
+        self.gangs.insert(name.clone(), Gang { runs, ..Gang::new(uid, record, self.now) });
         if after > Span::ZERO {
             self.agenda.add(self.now + after, Timer::Submit(name.clone(), uid));
             self.show_gang(&name, None);

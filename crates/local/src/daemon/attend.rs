@@ -1,83 +1,178 @@
-//! Attending to a keeper: hearing what it says, telling it what to do, and noticing that it is gone.
+//! Attending to a keeper: hearing what it says, telling it what to do, and noticing that it is stopped or gone.
+//!
+//! That a run has ended is told only when its keeper is gone and nothing is left of its processes: until then its seats are
+//! taken. A keeper says every few seconds that it is alive. One that is silent is continued, in case a worker has stopped
+//! it, and killed when it is silent again.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Input;
 use crate::clock::wall_now;
-use crate::keeper::{Keeping, LOCK, Order, Record, kill_left_over, last_alive, read_journal};
+use crate::keeper::{
+    Keeping, LATER, LOCK, Left, Order, Record, RunGroup, end_left_over, kill_keeper, last_alive,
+    read_journal,
+};
 
-/// How long a keeper that was started by somebody else may take to listen.
+/// How long a keeper that was started by another process may take to listen.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long one that was started by this process may take.
+const START: Duration = Duration::from_secs(60);
+/// How long a keeper may be silent. It says every two seconds that it is alive.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long one that is continued has to say something.
+const SECOND_CHANCE: Duration = Duration::from_secs(10);
+/// A keeper that is silent again within this time is killed.
+const AGAIN: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(5);
+/// How often processes that cannot be killed are looked at.
+const STUCK: Duration = Duration::from_secs(2);
 
-/// Attends to the keeper of a run until it is gone, ends what it left behind, and says so last. `keeper` is done when the
-/// process is, where it is a child of this one.
+/// A keeper that is a child of this process.
+#[derive(Debug)]
+pub(super) struct Launched {
+    pub(super) pid: Option<u32>,
+    /// Done when the process is, with what it returned.
+    pub(super) done: JoinHandle<Option<i32>>,
+}
+
+/// The run that is attended to.
+#[derive(Debug)]
+pub(super) struct Attended {
+    pub(super) run: u64,
+    pub(super) directory: PathBuf,
+    pub(super) group: Option<RunGroup>,
+}
+
+/// What was heard of a keeper.
+#[derive(Default)]
+struct Heard {
+    /// That nothing is left of the run. Told last.
+    ended: Option<Record>,
+    alive_until: Option<i64>,
+    /// Why it was ended by this process, if it was.
+    killed: Option<&'static str>,
+    unsent: Option<Order>,
+}
+
+/// Attends to the keeper of a run until it is gone, ends what it left behind, and says so last.
 pub(super) async fn attend(
-    run: u64,
-    directory: PathBuf,
-    keeper: Option<JoinHandle<()>>,
+    of: Attended,
+    keeper: Option<Launched>,
     mut orders: UnboundedReceiver<Order>,
     tell: UnboundedSender<Input>,
 ) {
-    let (mut ended, mut alive_until) = (false, None);
-    let mut unsent: Option<Order> = None;
+    let Attended { run, directory, group } = of;
+    let mut heard = Heard::default();
     loop {
         if let Some(mut keeping) = connect(&directory, keeper.as_ref()).await {
-            if let Some(order) = unsent.take() {
-                let _ = keeping.tell(&order).await;
+            // Members can put a socket of their own in its place.
+            let child = keeper.as_ref().filter(|keeper| !keeper.done.is_finished());
+            let other = child.and_then(|child| child.pid).zip(keeping.pid());
+            if other.is_some_and(|(launched, listens)| launched != listens) {
+                heard.killed = Some("a process other than its keeper listened in its place");
+                kill_keeper(&directory);
+            } else {
+                listen(run, &directory, &mut keeping, &mut orders, &tell, &mut heard).await;
+                heard.alive_until = Some(wall_now());
             }
-            loop {
-                tokio::select! {
-                    record = keeping.next() => match record {
-                        Some(record) => {
-                            ended |= matches!(record, Record::Ended { .. });
-                            let _ = tell.send(Input::Kept { run, record });
-                        }
-                        None => break,
-                    },
-                    Some(order) = orders.recv() => {
-                        if keeping.tell(&order).await.is_err() {
-                            unsent = Some(order);
-                            break;
-                        }
-                    }
-                }
-            }
-            alive_until = Some(wall_now());
         }
         // One that has only stopped listening to us is asked again.
-        let of = directory.clone();
-        let gone = tokio::task::spawn_blocking(move || kill_left_over(&of)).await;
-        if ended || gone.unwrap_or(true) {
-            break;
+        let (place, of) = (directory.clone(), group.clone());
+        let left = tokio::task::spawn_blocking(move || end_left_over(&place, of.as_ref())).await;
+        match left.unwrap_or(Left::Nothing) {
+            Left::Nothing => break,
+            Left::Keeper => tokio::time::sleep(LOOK).await,
+            Left::Some(count) => {
+                tracing::warn!(run, count, "processes of an ended run cannot be killed");
+                tokio::time::sleep(STUCK).await;
+            }
         }
-        tokio::time::sleep(LOOK).await;
     }
-    if !ended {
+    let returned = match keeper {
+        Some(keeper) => timeout(SECOND_CHANCE, keeper.done).await.ok().and_then(Result::ok),
+        None => None,
+    };
+    match heard.ended {
+        Some(record) => drop(tell.send(Input::Kept { run, record })),
         // It may have said its last words when nobody listened.
-        for record in read_journal(&directory).unwrap_or_default() {
-            let _ = tell.send(Input::Kept { run, record });
+        None => {
+            for record in read_journal(&directory).unwrap_or_default() {
+                let _ = tell.send(Input::Kept { run, record });
+            }
         }
     }
-    let alive_until = alive_until.unwrap_or_else(|| last_alive(&directory));
-    let _ = tell.send(Input::KeeperGone { run, alive_until, why: None });
+    let alive_until = heard.alive_until.unwrap_or_else(|| last_alive(&directory));
+    let later = returned.flatten() == Some(i32::from(LATER));
+    let why = heard.killed.map(str::to_owned);
+    let _ = tell.send(Input::KeeperGone { run, alive_until, why, later });
+}
+
+/// Hears a keeper until it says no more.
+async fn listen(
+    run: u64,
+    directory: &Path,
+    keeping: &mut Keeping,
+    orders: &mut UnboundedReceiver<Order>,
+    tell: &UnboundedSender<Input>,
+    heard: &mut Heard,
+) {
+    // Older keepers do not say that they are alive. What the journal says of it is no news.
+    let known = read_journal(directory).unwrap_or_default();
+    let mut beats = known.iter().any(|record| matches!(record, Record::Begun { beats: true, .. }));
+    let (mut patience, mut resumed) = (Instant::now() + SILENCE, None::<Instant>);
+    let mut next: Option<Order> = heard.unsent.take();
+    loop {
+        if let Some(order) = next.take()
+            && !matches!(timeout(SILENCE, keeping.tell(&order)).await, Ok(Ok(())))
+        {
+            heard.unsent = Some(order);
+            return;
+        }
+        tokio::select! {
+            biased;
+            record = keeping.next() => {
+                patience = Instant::now() + SILENCE;
+                match record {
+                    None => return,
+                    Some(Record::Beat) => beats = true,
+                    Some(record @ Record::Ended { .. }) => heard.ended = Some(record),
+                    Some(record) => drop(tell.send(Input::Kept { run, record })),
+                }
+            }
+            Some(order) = orders.recv() => next = Some(order),
+            () = sleep_until(patience), if beats => {
+                let before = resumed.replace(Instant::now());
+                if before.is_some_and(|at| at.elapsed() < AGAIN) {
+                    tracing::error!(run, "its keeper was silent twice and is killed");
+                    heard.killed = Some("its keeper was stopped or did not answer, and was killed with its members");
+                    keeping.kill();
+                    return;
+                }
+                tracing::warn!(run, "its keeper is silent and is continued");
+                keeping.resume();
+                patience = Instant::now() + SECOND_CHANCE;
+            }
+        }
+    }
 }
 
 /// Waits until the keeper listens. `None` when there is none.
-async fn connect(directory: &Path, keeper: Option<&JoinHandle<()>>) -> Option<Keeping> {
-    let began = tokio::time::Instant::now();
+async fn connect(directory: &Path, keeper: Option<&Launched>) -> Option<Keeping> {
+    let began = Instant::now();
     loop {
         // Asked before anything else: one that ends meanwhile is looked for once more.
-        let exited = keeper.is_some_and(JoinHandle::is_finished);
+        let exited = keeper.is_some_and(|keeper| keeper.done.is_finished());
         if let Ok(keeping) = Keeping::connect(directory).await {
             return Some(keeping);
         }
         let over = read_journal(directory).unwrap_or_default();
-        if over.iter().any(|record| matches!(record, Record::Ended { .. })) {
+        if over.iter().any(|record| matches!(record, Record::Ended { .. })) && !is_locked(directory)
+        {
             return None;
         }
         // One that has begun and let go of its lock is gone. One that has not begun may still be starting.
@@ -85,6 +180,10 @@ async fn connect(directory: &Path, keeper: Option<&JoinHandle<()>>) -> Option<Ke
         let late = keeper.is_none() && began.elapsed() > PATIENCE;
         if (begun || exited || late) && !is_locked(directory) {
             return None;
+        }
+        if began.elapsed() > START {
+            // It lives, and does not listen.
+            kill_keeper(directory);
         }
         tokio::time::sleep(LOOK).await;
     }

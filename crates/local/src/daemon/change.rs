@@ -10,7 +10,6 @@ use muster_server::{Caller, Change, Kind, Refused, Subject, Verb};
 use serde_json::Value;
 
 use super::Daemon;
-use super::apply::check_size;
 use super::deeds::Deed;
 use super::gang::Gang;
 use crate::intake::Record;
@@ -111,51 +110,11 @@ impl Daemon {
         self.write_record(name);
     }
 
-    fn write_record(&mut self, name: &Arc<str>) {
+    pub(super) fn write_record(&mut self, name: &Arc<str>) {
         let gang = &self.gangs[name];
         let record = serde_json::to_value(&gang.record).unwrap_or_default();
         let written = self.store.set_gang_record(gang.uid, &record);
         self.keep(written);
-    }
-
-    fn scale(
-        &mut self,
-        name: &Arc<str>,
-        role: Option<&str>,
-        min: Option<u32>,
-        max: Option<u32>,
-    ) -> Result<(), Refused> {
-        let gang = self.known(name)?;
-        let mut spec = gang.record.spec.clone();
-        let role = match (role, spec.roles.as_mut_slice()) {
-            (None, [only]) => only,
-            (None, _) => {
-                return Err(Refused::Invalid(format!("{name} has several roles: say which")));
-            }
-            (Some(role), roles) => roles
-                .iter_mut()
-                .find(|one| *one.name == *role)
-                .ok_or_else(|| Refused::NotFound(format!("{name} has no role {role}")))?,
-        };
-        role.min = min.unwrap_or(role.min);
-        role.max = max.unwrap_or(role.max.max(role.min));
-        if role.min == 0 || role.max < role.min {
-            let why = format!("min {} and max {} make no sense", role.min, role.max);
-            return Err(Refused::Invalid(why));
-        }
-        check_size(&spec)?;
-        if gang.id.is_some() {
-            let told = self.tell(&Event::GangChanged(spec.clone()));
-            told.map_err(|_| {
-                let why = "its members do not fit the new bounds, or its nodes are on their way";
-                Refused::Conflict(format!("{name} cannot be changed now: {why}"))
-            })?;
-        }
-        if let Some(gang) = self.gangs.get_mut(name) {
-            gang.record.spec = spec;
-        }
-        self.write_record(name);
-        Ok(())
     }
 
     /// Whether a gang that is there may become like this.

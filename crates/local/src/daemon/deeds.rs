@@ -6,12 +6,11 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::task::JoinHandle;
 
-use super::attend::attend;
-use super::scarcity::is_passing;
+use super::attend::{Attended, Launched, attend};
 use super::{Daemon, Input, seats};
 use crate::keeper::{HOSTFILE, Order, PROGRAM, RunPlan, WORLD};
+use crate::scarcity::is_scarcity;
 
 /// How long after a keeper could not be started it is tried again.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -39,16 +38,10 @@ impl Daemon {
                 Deed::Launch(plan, directory) => {
                     let _inside = self.runtime.enter();
                     match launch(&plan, &directory, &self.environment) {
-                        Ok(keeper) => {
-                            self.scarce.remove(&plan.run);
-                            self.attend_to(plan.run, directory, Some(keeper));
-                        }
-                        Err(error) if is_passing(&error.to_string()) => {
-                            self.launch_later(plan.run, &error.to_string());
-                        }
+                        Ok(keeper) => self.attend_to(plan.run, directory, Some(keeper)),
                         Err(error) => {
                             tracing::error!(gang = &*plan.gang, %error, "no keeper could be started");
-                            self.try_later(plan.run, error.to_string());
+                            self.try_later(plan.run, &error);
                         }
                     }
                 }
@@ -73,17 +66,21 @@ impl Daemon {
     }
 
     /// A keeper that could not be started is as good as gone, after a moment in which there may be room again.
-    fn try_later(&self, run: u64, why: String) {
+    fn try_later(&self, run: u64, error: &std::io::Error) {
+        let (why, later) = (Some(error.to_string()), is_scarcity(error));
         let inputs = self.inputs.clone();
         self.runtime.spawn(async move {
             tokio::time::sleep(AGAIN).await;
-            let _ = inputs.send(Input::KeeperGone { run, alive_until: 0, why: Some(why) });
+            let _ = inputs.send(Input::KeeperGone { run, alive_until: 0, why, later });
         });
     }
 
-    fn attend_to(&mut self, run: u64, directory: PathBuf, keeper: Option<JoinHandle<()>>) {
+    fn attend_to(&mut self, run: u64, directory: PathBuf, keeper: Option<Launched>) {
         let (orders, heard) = unbounded_channel();
-        self.runtime.spawn(attend(run, directory, keeper, heard, self.inputs.clone()));
+        let of = Attended { run, directory, group: self.trees.run(&self.owner, run) };
+        let task = self.runtime.spawn(attend(of, keeper, heard, self.inputs.clone()));
+        self.attending.retain(|task| !task.is_finished());
+        self.attending.push(task.abort_handle());
         let Some(gang) = self.runs.get(&run).and_then(|name| self.gangs.get_mut(name)) else {
             return;
         };
@@ -106,7 +103,7 @@ fn launch(
     plan: &RunPlan,
     directory: &std::path::Path,
     environment: &[(OsString, OsString)],
-) -> std::io::Result<JoinHandle<()>> {
+) -> std::io::Result<Launched> {
     plan.write(directory)?;
     std::fs::write(directory.join(HOSTFILE), seats::hostfile(&plan.members))?;
     let members = u32::try_from(plan.members.len()).unwrap_or(u32::MAX);
@@ -122,5 +119,7 @@ fn launch(
         .stdout(Stdio::null())
         .stderr(complaints)
         .spawn()?;
-    Ok(tokio::spawn(async move { drop(keeper.wait().await) }))
+    let pid = keeper.id();
+    let done = tokio::spawn(async move { keeper.wait().await.ok()?.code() });
+    Ok(Launched { pid, done })
 }

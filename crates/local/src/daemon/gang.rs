@@ -28,6 +28,10 @@ pub(super) struct Gang {
     pub(super) run: Option<Run>,
     /// The seats it is to have; its members are being stopped for that.
     pub(super) resizes: Option<Vec<Seat>>,
+    /// How many members it had when it last ran.
+    pub(super) members: u32,
+    /// Its runs, and those of gangs before it that had its name, as far as they are kept.
+    pub(super) runs: Vec<u64>,
     /// When all its members had started, and how far apart in microseconds.
     pub(super) started: Option<(Time, Option<u64>)>,
     /// What is on the board of it.
@@ -68,6 +72,13 @@ pub(super) struct Run {
     pub(super) broken: bool,
     /// Keepers that were gone before they let anybody run.
     pub(super) in_vain: u32,
+    /// Times it could not be started because the system had run out of something, and out of what.
+    pub(super) put_off: u32,
+    pub(super) lacks: Option<String>,
+    /// Why it could not be started the last time, for want of something.
+    pub(super) why_delayed: Option<String>,
+    /// Whether it has no keeper until it is tried again.
+    pub(super) delayed: bool,
     /// What it is to be told once somebody attends to it.
     pub(super) pending: Vec<Order>,
     /// To the task that attends to the keeper.
@@ -91,6 +102,10 @@ impl Run {
             exited: BTreeSet::new(),
             broken: false,
             in_vain: 0,
+            put_off: 0,
+            lacks: None,
+            why_delayed: None,
+            delayed: false,
             pending: Vec::new(),
             orders: None,
         }
@@ -128,6 +143,8 @@ impl Gang {
             over: None,
             run: None,
             resizes: None,
+            members: 0,
+            runs: Vec::new(),
             started: None,
             status: Value::Null,
         }

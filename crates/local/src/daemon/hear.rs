@@ -8,6 +8,7 @@ use tokio::sync::oneshot::Sender;
 
 use super::Daemon;
 use super::deeds::Deed;
+use super::output::Printed;
 use crate::intake::Intake;
 use crate::keeper::Record;
 use crate::store::AnswerRow;
@@ -61,13 +62,17 @@ pub(crate) enum Input {
         run: u64,
         /// When it was last known to live, in Unix milliseconds.
         alive_until: i64,
-        /// Why there was none, if it could not even be started.
+        /// Why there was none, if it could not even be started, or why it was killed.
         why: Option<String>,
+        /// Whether the system had only run out of something.
+        later: bool,
     },
-    /// There may be room again for the keeper of a run.
-    LaunchAgain {
+    /// A run that could not be started for want of something is tried again.
+    TryAgain {
         run: u64,
     },
+    /// How much runs have printed.
+    Printed(Printed),
     /// Stop taking turns. What runs, runs on.
     Quit(Sender<()>),
 }
@@ -110,10 +115,11 @@ impl Daemon {
                 self.answer(reply, Ok(()));
             }
             Input::Kept { run, record } => self.kept(run, record),
-            Input::KeeperGone { run, alive_until, why } => {
-                self.keeper_gone(run, alive_until, why);
+            Input::KeeperGone { run, alive_until, why, later } => {
+                self.keeper_gone(run, alive_until, why, later);
             }
-            Input::LaunchAgain { run } => self.launch_again(run),
+            Input::Printed(printed) => self.bound_output(&printed),
+            Input::TryAgain { run } => self.try_again(run),
             Input::Quit(done) => drop(done.send(())),
         }
     }

@@ -16,13 +16,14 @@ mod facts;
 mod gang;
 mod hear;
 mod outbox;
+mod output;
 mod questions;
 mod rehearse;
 mod resize;
 mod resume;
 mod retain;
 mod runs;
-mod scarcity;
+mod scale;
 mod seats;
 mod show;
 mod turn;
@@ -44,8 +45,11 @@ use muster_server::{Board, Kind};
 use muster_sim::cloud::{Cloud, CloudModel};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::keeper::Trees;
 use crate::nodes::Machine;
 use crate::store::{MachineRow, Store, StoreError};
 use agenda::Agenda;
@@ -54,7 +58,6 @@ use gang::Gang;
 pub(crate) use hear::Input;
 use outbox::Outbox;
 pub use retain::Keep;
-pub(crate) use scarcity::is_passing;
 
 /// Whoever wants to see everything as it happens. What it does takes the control plane's time.
 pub trait Watch: Send {
@@ -83,6 +86,9 @@ pub(crate) struct Daemon {
     unwritten: Option<StoreError>,
     directory: PathBuf,
     outbox: Outbox,
+    disk: Disk,
+    /// When the room on the disk was last looked at.
+    disk_looked: Option<Instant>,
     /// Queues, pools and nodes as they were written.
     objects: BTreeMap<(Kind, Arc<str>), Value>,
     /// The latest gang of each name.
@@ -99,8 +105,6 @@ pub(crate) struct Daemon {
     plan: Plan,
     targets: BTreeMap<PoolIdx, Target>,
     deeds: Vec<Deed>,
-    /// Runs whose keeper waits for room, and for how long it waited last.
-    scarce: BTreeMap<u64, std::time::Duration>,
     /// What keepers and workers find in their environment of this process's.
     environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     watchers: Vec<Watcher>,
@@ -115,6 +119,14 @@ pub(crate) struct Daemon {
     machine: Option<Machine>,
     /// When it was last looked for gangs that are to be forgotten.
     looked: Option<Instant>,
+    aging: retain::Aging,
+    /// When it was last measured how much gangs have printed.
+    measured: Option<Instant>,
+    /// Where control groups can be made, and what those of this data directory are called by.
+    trees: Trees,
+    owner: String,
+    /// Tasks that attend to keepers.
+    attending: Vec<AbortHandle>,
     inputs: UnboundedSender<Input>,
     runtime: tokio::runtime::Handle,
     counts: Counts,
@@ -136,10 +148,37 @@ pub(crate) struct Counts {
     pub(crate) plan_us: u64,
 }
 
+/// What others read while it takes turns, and while it cannot.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) board: Arc<Board>,
+    pub(crate) metrics: Arc<RwLock<String>>,
+    pub(crate) disk: Disk,
+}
+
+/// Why a control plane takes no more turns.
+pub(crate) enum Ended {
+    /// It was told to.
+    Quit,
+    /// Nothing could be written.
+    Failed {
+        error: StoreError,
+        /// Whoever watched it.
+        watchers: Vec<Watcher>,
+    },
+}
+
 impl Daemon {
-    /// What others read while it takes turns.
-    pub(crate) fn shared(&self) -> (Arc<Board>, Arc<RwLock<String>>) {
-        (self.outbox.board().clone(), self.metrics.clone())
+    pub(crate) fn watched_by(mut self, watchers: Vec<Watcher>) -> Self {
+        self.watchers = watchers;
+        self
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Another one attends to the same keepers.
+        self.attending.iter().for_each(AbortHandle::abort);
     }
 }
 

@@ -23,11 +23,12 @@ pub(super) struct Outbox {
 
 impl Outbox {
     pub(super) fn new(board: Arc<Board>) -> Self {
-        Self { board, news: Vec::new(), there: BTreeMap::new() }
-    }
-
-    pub(super) fn board(&self) -> &Arc<Board> {
-        &self.board
+        let mut there: BTreeMap<Kind, BTreeSet<Arc<str>>> = BTreeMap::new();
+        for kind in [Kind::Gang, Kind::Queue, Kind::Pool, Kind::Node, Kind::Order] {
+            let (listed, _) = board.list(kind, "", usize::MAX, |_, _| true);
+            there.insert(kind, listed.into_iter().map(|(name, _)| name).collect());
+        }
+        Self { board, news: Vec::new(), there }
     }
 
     pub(super) fn set(&mut self, at: Stamp, kind: Kind, name: &Arc<str>, object: Value) {

@@ -114,6 +114,7 @@ impl Daemon {
             let gang = self.gangs.get_mut(name).expect("just seen");
             gang.resizes = None;
             gang.run.iter_mut().for_each(|run| run.seats = to.clone());
+            self.settle_bounds(name);
         }
         come.iter().for_each(|seat| self.fact(&Fact::members_started(id, seat)));
         if told.is_some() {

@@ -2,7 +2,6 @@
 //! keeper that was left behind is heard.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use muster_core::gang::{Phase, Seat};
@@ -14,7 +13,7 @@ use muster_core::topology::Levels;
 use muster_core::{Event, World};
 use muster_forecast::Forecaster;
 use muster_plan::world_for;
-use muster_server::{Board, Kind};
+use muster_server::Kind;
 use muster_sim::cloud::{Cloud, Remembered};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
@@ -24,9 +23,10 @@ use super::attend::is_locked;
 use super::deeds::Deed;
 use super::gang::{Gang, Over, Run};
 use super::outbox::Outbox;
-use super::{Counts, Daemon, Input, Watcher};
+use super::runs::RUNS_SHOWN;
+use super::{Counts, Daemon, Input, Shared, Watcher};
 use crate::clock::{Clock, wall_now};
-use crate::keeper::kill_left_over;
+use crate::keeper::{Left, Trees, end_left_over, kill_keeper};
 use crate::nodes::cloud_of;
 use crate::store::{OpenRun, Store, StoreError};
 use crate::{Options, StartError};
@@ -36,6 +36,7 @@ impl Daemon {
     pub(crate) fn resume(
         options: &Options,
         watchers: Vec<Watcher>,
+        shared: Shared,
         inputs: UnboundedSender<Input>,
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, StartError> {
@@ -49,18 +50,24 @@ impl Daemon {
             None => Levels::default(),
         };
         let policy = options.policy.clone();
-        // Numbers of news do not begin again: a minute's worth of them is more than any process makes.
-        let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
+        let Shared { board, metrics, disk } = shared;
         let world = world_for(&policy, levels.clone());
         let now = Time(wall_now());
         let pool = super::answering::Pool::new();
         let no_thread = |error| StartError::Directory { data: options.data.clone(), error };
+        let (trees, lacking) = Trees::granted();
+        for what in lacking {
+            tracing::warn!("{what}");
+        }
+        let owner = owner(&store)?;
         let mut daemon = Self {
+            trees,
+            owner,
+            attending: Vec::new(),
             world,
             snapshot: None,
             pool: pool.map_err(no_thread)?,
             environment: crate::environment::allowed(&options.pass_env),
-            scarce: BTreeMap::new(),
             policy,
             levels,
             clock: Clock::new(now.0, now.0, options.speed),
@@ -69,6 +76,8 @@ impl Daemon {
             unwritten: None,
             directory: options.data.clone(),
             outbox: Outbox::new(board),
+            disk,
+            disk_looked: None,
             objects: BTreeMap::new(),
             gangs: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -89,10 +98,12 @@ impl Daemon {
             machine: options.node.clone(),
             retain: options.keep,
             looked: None,
+            aging: Default::default(),
+            measured: None,
             inputs,
             runtime,
             counts: Counts::default(),
-            metrics: Default::default(),
+            metrics,
         };
         daemon.world = daemon.read_log()?;
         daemon.set_clock(options)?;
@@ -139,11 +150,11 @@ impl Daemon {
         };
         self.clock = Clock::new(from, world, speed);
         self.now = self.clock.now().max(self.world.now());
-        if self.clock.now() < self.now {
+        if wall < from || self.clock.now() < self.now {
             // The clock on the wall was set back.
             self.clock = Clock::new(wall, self.now.0, speed);
         }
-        self.store.set_fact("clock", &json!((from, world, speed)).to_string())
+        self.store.set_fact("clock", &json!(self.clock.parts()).to_string())
     }
 
     /// What the World must know before anything else, the first time.
@@ -263,6 +274,9 @@ impl Daemon {
             };
             let submitted = self.clock.world_at(row.submitted);
             let mut gang = Gang::new(row.uid, record, submitted);
+            let runs = self.store.runs_named(&name);
+            gang.runs = self.keep(runs).unwrap_or_default();
+            gang.runs.drain(..gang.runs.len().saturating_sub(RUNS_SHOWN));
             if let Some(at) = row.over {
                 let text = |field: &str| {
                     row.status.get(field).and_then(|text| text.as_str()).unwrap_or_default()
@@ -346,7 +360,7 @@ impl Daemon {
                     self.runs.insert(number, name.clone());
                     match known {
                         Ok(known) if !opened && known.is_empty() && !is_locked(&directory) => {
-                            self.keeper_gone(number, 0, None);
+                            self.keeper_gone(number, 0, None, false);
                         }
                         _ => self.deeds.push(Deed::Attend(number, directory)),
                     }
@@ -372,6 +386,7 @@ impl Daemon {
     /// Directories of runs that nobody knows of, or whose gang is forgotten, are removed; with their keepers and all that
     /// is left of them. Before the first run begins, so that none finds anything where it is to begin.
     fn sweep(&self) {
+        self.trees.sweep(&self.owner, |run| self.runs.contains_key(&run));
         let Ok(runs) = std::fs::read_dir(self.directory.join("runs")) else { return };
         for entry in runs.flatten() {
             let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
@@ -381,30 +396,39 @@ impl Daemon {
                 continue;
             }
             let path = entry.path();
+            let group = self.trees.run(&self.owner, number);
             if is_locked(&path) {
                 tracing::warn!(run = number, "its keeper is left over, and stopped");
-                self.runtime.spawn(stop_stray(path));
-            } else {
-                kill_left_over(&path);
-                let _ = std::fs::remove_dir_all(&path);
+                kill_keeper(&path);
             }
+            if end_left_over(&path, group.as_ref()) == Left::Nothing {
+                let _ = std::fs::remove_dir_all(&path);
+                continue;
+            }
+            // A keeper that was killed lets go of its lock in a moment.
+            self.runtime.spawn_blocking(move || {
+                while end_left_over(&path, group.as_ref()) != Left::Nothing {
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                }
+                let _ = std::fs::remove_dir_all(&path);
+            });
         }
     }
 }
 
-async fn stop_stray(directory: PathBuf) {
-    use crate::keeper::{Keeping, Order};
-    if let Ok(mut keeping) = Keeping::connect(&directory).await {
-        let why = "nobody knows of it any more".to_owned();
-        let _ = keeping.tell(&Order::Stop { signal: 9, grace_ms: 0, why }).await;
-        while keeping.next().await.is_some() {}
+/// What tells the control groups of this data directory from those of others; drawn once.
+fn owner(store: &Store) -> Result<String, StoreError> {
+    if let Some(known) = store.fact("owner")? {
+        return Ok(known);
     }
-    let ended = tokio::task::spawn_blocking(move || {
-        if kill_left_over(&directory) {
-            let _ = std::fs::remove_dir_all(&directory);
-        }
-    });
-    let _ = ended.await;
+    let mut bytes = [0u8; 4];
+    // Where the system has no random numbers yet, the clock differs between directories.
+    if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).is_err() {
+        bytes = (muster_clock::since_boot().subsec_nanos()).to_le_bytes();
+    }
+    let owner = format!("{:08x}", u32::from_le_bytes(bytes));
+    store.set_fact("owner", &owner)?;
+    Ok(owner)
 }
 
 fn run_began(phase: &Phase) -> Option<Time> {

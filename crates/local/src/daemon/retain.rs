@@ -1,13 +1,18 @@
 //! Gangs that are over are kept for a while, and not without number. What they used is kept for good.
+//!
+//! A wall clock can be wrong for hours. So a gang is forgotten for its age only when two looks some minutes apart agree
+//! that it is old, and only a part of all gangs at once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use muster_clock::since_boot;
 use muster_server::Kind;
 
 use super::Daemon;
 use super::deeds::Deed;
-use crate::clock::wall_now;
+use crate::clock::{wall_now, wall_read};
 
 /// How long, and how many, gangs are kept that are over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +34,49 @@ impl Keep {
     pub(super) fn look_every(&self) -> Duration {
         (self.time / 10).clamp(Duration::from_secs(1), Duration::from_secs(60))
     }
+
+    /// How far apart two looks are that must agree, and after which the next part may go.
+    fn confirmed_after(&self) -> Duration {
+        (self.time / 10).clamp(Duration::from_secs(1), Duration::from_secs(300))
+    }
+}
+
+/// So many may be forgotten for their age at once, however few there are.
+const PART_LEAST: usize = 16;
+/// And otherwise one in so many.
+const PART: usize = 10;
+
+/// Gangs that one look found old, until another look agrees.
+#[derive(Debug, Default)]
+pub(super) struct Aging {
+    /// When the first of the looks was, by the boot-time clock, and what it found.
+    first: Option<(Duration, BTreeSet<i64>)>,
+}
+
+impl Aging {
+    /// Of those that are old by this look, those that were by an earlier one, a part of all that are kept at most.
+    fn confirmed(
+        &mut self,
+        keep: &Keep,
+        now: Duration,
+        old: &BTreeSet<i64>,
+        kept: usize,
+    ) -> BTreeSet<i64> {
+        let Some((since, found)) = &mut self.first else {
+            self.first = (!old.is_empty()).then(|| (now, old.clone()));
+            return BTreeSet::new();
+        };
+        // What is young again was never old: the clock was wrong.
+        found.retain(|uid| old.contains(uid));
+        if now.saturating_sub(*since) < keep.confirmed_after() {
+            return BTreeSet::new();
+        }
+        let most = (kept / PART).max(PART_LEAST);
+        let gone: BTreeSet<i64> = found.iter().copied().take(most).collect();
+        let left: BTreeSet<i64> = old.difference(&gone).copied().collect();
+        self.first = (!left.is_empty()).then_some((now, left));
+        gone
+    }
 }
 
 impl Daemon {
@@ -38,18 +86,70 @@ impl Daemon {
             return;
         }
         self.looked = Some(Instant::now());
-        let time = i64::try_from(self.retain.time.as_millis()).unwrap_or(i64::MAX);
-        let old = self.store.gangs_to_forget(wall_now().saturating_sub(time), self.retain.gangs);
-        for (uid, name) in self.keep(old).unwrap_or_default() {
-            let runs = self.store.forget_gang(uid);
-            for run in self.keep(runs).unwrap_or_default() {
-                self.deeds.push(Deed::Remove(self.run_directory(run)));
-            }
-            let name: Arc<str> = name.into();
-            if self.gangs.get(&name).is_some_and(|gang| gang.uid == uid) {
-                self.gangs.remove(&name);
-                self.outbox.remove(self.clock.stamp(self.now), Kind::Gang, &name);
-            }
+        let keep = self.retain;
+        let time = i64::try_from(keep.time.as_millis()).unwrap_or(i64::MAX);
+        // Both the clock that is believed and the one on the wall must find it old.
+        let before = wall_now().min(wall_read()).saturating_sub(time);
+        let old = self.store.gangs_to_forget(before, u64::MAX);
+        let old = self.keep(old).unwrap_or_default();
+        let kept = self.store.count_over();
+        let kept = self.keep(kept).unwrap_or_default();
+        let uids = old.iter().map(|(uid, _)| *uid).collect();
+        let gone = self.aging.confirmed(&keep, since_boot(), &uids, kept);
+        let surplus = self.store.gangs_to_forget(i64::MIN, keep.gangs);
+        let surplus = self.keep(surplus).unwrap_or_default();
+        let mut all: Vec<(i64, String)> =
+            old.into_iter().filter(|(uid, _)| gone.contains(uid)).collect();
+        all.extend(surplus.into_iter().filter(|(uid, _)| !gone.contains(uid)));
+        for (uid, name) in all {
+            self.forget_one(uid, &name.into());
         }
+    }
+
+    fn forget_one(&mut self, uid: i64, name: &Arc<str>) {
+        let runs = self.store.forget_gang(uid);
+        for run in self.keep(runs).unwrap_or_default() {
+            self.deeds.push(Deed::Remove(self.run_directory(run)));
+        }
+        if self.gangs.get(name).is_some_and(|gang| gang.uid == uid) {
+            self.gangs.remove(name);
+            self.outbox.remove(self.clock.stamp(self.now), Kind::Gang, name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks by minute: what is found old in each, and who is forgotten then.
+    fn forgotten(looks: &[(u64, &[i64])], kept: usize) -> Vec<Vec<i64>> {
+        let (keep, mut aging) = (Keep::default(), Aging::default());
+        let look = |(minute, old): &(u64, &[i64])| {
+            let (now, old) = (Duration::from_secs(minute * 60), old.iter().copied().collect());
+            aging.confirmed(&keep, now, &old, kept).into_iter().collect()
+        };
+        looks.iter().map(look).collect()
+    }
+
+    #[test]
+    fn a_clock_nine_days_ahead_for_four_minutes_has_nothing_forgotten() {
+        let all: &[i64] = &[1, 2, 3];
+        let looks = [(0, &[][..]), (1, all), (3, all), (5, &[]), (6, &[]), (20, all)];
+        assert!(forgotten(&looks, 3).iter().all(Vec::is_empty));
+    }
+
+    #[test]
+    fn two_looks_minutes_apart_that_agree_have_the_old_forgotten() {
+        let looks: [(u64, &[i64]); 4] = [(0, &[1]), (1, &[1, 2]), (5, &[1, 2]), (10, &[2])];
+        assert_eq!(forgotten(&looks, 2), [vec![], vec![], vec![1], vec![2]]);
+    }
+
+    #[test]
+    fn never_more_than_a_part_is_forgotten_at_once() {
+        let all: Vec<i64> = (0..1_000).collect();
+        let looks: [(u64, &[i64]); 3] = [(0, &all), (5, &all), (6, &all[100..])];
+        let counts: Vec<usize> = forgotten(&looks, 1_000).iter().map(Vec::len).collect();
+        assert_eq!(counts, [0, 100, 0]);
     }
 }

@@ -1,6 +1,7 @@
 //! Gangs start, end, are stopped and resized: what was decided is told to keepers, and what they say to the World.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_core::gang::{Phase, Seat, Signal, members_of};
 use muster_core::id::GangId;
@@ -12,15 +13,19 @@ use muster_core::{Event, Fact};
 
 use super::Daemon;
 use super::deeds::Deed;
-use super::gang::{Over, Run};
-use super::scarcity::is_passing;
+use super::gang::{Gang, Over, Run};
 use super::seats;
-use crate::clock::wall_now;
-use crate::keeper::{Ending, Order, Record};
+use crate::clock::{anchor, wall_now};
+use crate::keeper::{Ending, Order, Record, RunPlan};
 use crate::store::RunRow;
 
 /// Keepers that may be gone before they let anybody run, before a run is given up.
 const TRIES: u32 = 3;
+/// So many of the latest runs are named with a gang.
+pub(super) const RUNS_SHOWN: usize = 10;
+/// How long a run that could not be started for want of something waits the first time, and at most.
+const BACK_OFF_LEAST: Duration = Duration::from_secs(1);
+const BACK_OFF_MOST: Duration = Duration::from_secs(30);
 
 impl Daemon {
     /// Starts every member of a gang in its seat, all together.
@@ -41,14 +46,25 @@ impl Daemon {
         let Some(number) = self.keep(added) else { return };
         let directory = self.run_directory(number);
         let gang = &self.gangs[name];
-        let plan = seats::plan(&self.ground(), gang, seats, (number, &directory));
+        let plan = self.run_plan(gang, seats, number);
         let written = self.store.add_members(number, &plan.members);
         self.keep(written);
         self.runs.insert(number, name.clone());
         let gang = self.gangs.get_mut(name).expect("just seen");
+        gang.runs.push(number);
+        gang.runs.drain(..gang.runs.len().saturating_sub(RUNS_SHOWN));
         gang.run = Some(Run::new(number, seats.to_vec()));
         gang.started = None;
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
+    }
+
+    /// What the keeper of a run is to do.
+    fn run_plan(&self, gang: &Gang, seats: &[Seat], number: u64) -> RunPlan {
+        let directory = self.run_directory(number);
+        let mut plan = seats::plan(&self.ground(), gang, seats, (number, &directory));
+        plan.group = self.trees.run(&self.owner, number);
+        plan.clock = Some(anchor());
+        plan
     }
 
     /// What is written of a run that has these seats.
@@ -118,6 +134,11 @@ impl Daemon {
             false => (9, 0),
         };
         match &mut gang.run {
+            // It has no keeper that could be told, and no member.
+            Some(run) if run.delayed => {
+                run.told_to_stop = true;
+                self.run_over(&name, wall_now(), &Ending::Stopped);
+            }
             Some(run) => {
                 run.told_to_stop = true;
                 self.deeds.extend(tell(run, Order::Stop { signal, grace_ms, why }));
@@ -133,7 +154,8 @@ impl Daemon {
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
         match record {
             Record::Begun { resizes, .. } => run.can_change = resizes,
-            Record::Ready { .. } => {}
+            Record::Ready { .. } | Record::Beat => {}
+            Record::Later { why, .. } => run.lacks = Some(why),
             Record::Opened { at } if !run.opened => {
                 run.opened = true;
                 let written = self.store.run_started(number, at);
@@ -184,6 +206,7 @@ impl Daemon {
             }
             _ => {}
         }
+        self.settle_bounds(name);
     }
 
     /// Tells that members have started, and how far apart: once, when that is known or they are gone again.
@@ -219,6 +242,7 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let Some(run) = gang.run.take() else { return };
         self.runs.remove(&run.number);
+        gang.members = run.members.len() as u32;
         let words = match ending {
             Ending::Succeeded => "succeeded".to_owned(),
             Ending::Failed(why) => why.clone(),
@@ -258,7 +282,13 @@ impl Daemon {
 
     /// A keeper is gone, and nothing is left of what it kept. If it did not say how its members ended, they ended with it,
     /// when it was last known to live.
-    pub(super) fn keeper_gone(&mut self, number: u64, alive_until: i64, why: Option<String>) {
+    pub(super) fn keeper_gone(
+        &mut self,
+        number: u64,
+        alive_until: i64,
+        why: Option<String>,
+        later: bool,
+    ) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
@@ -267,34 +297,70 @@ impl Daemon {
             return self.run_over(&name, alive_until.min(wall_now()), &Ending::Succeeded);
         }
         if run.opened {
-            let why = "the process that kept its members is gone, and they with it".to_owned();
+            let gone = || "the process that kept its members is gone, and they with it".to_owned();
+            let why = why.unwrap_or_else(gone);
             let at = alive_until.min(wall_now());
             return self.run_over(&name, at, &Ending::Failed(why));
         }
         if run.told_to_stop {
             return self.run_over(&name, wall_now(), &Ending::Stopped);
         }
-        let said = complaint(&self.run_directory(number));
-        if is_passing(why.as_ref().unwrap_or(&said)) {
-            return self.launch_later(number, why.as_ref().unwrap_or(&said));
+        let lacks = run.lacks.take();
+        if later || lacks.is_some() {
+            let why = lacks.or(why).unwrap_or_else(|| complaint(&self.run_directory(number)));
+            return self.put_off(&name, number, &why);
         }
         // Nobody has run. It is begun once more; a keeper that begins after all finds the lock taken.
-        let Some(run) = self.gangs.get_mut(&name).and_then(|gang| gang.run.as_mut()) else {
-            return;
-        };
         run.in_vain += 1;
-        let (tries, seats) = (run.in_vain, run.seats.clone());
+        let tries = run.in_vain;
         let directory = self.run_directory(number);
         if tries > TRIES {
-            let why = why.unwrap_or(said);
+            let why = why.unwrap_or_else(|| complaint(&directory));
             let why = format!("its members could not be started in {TRIES} tries: {why}");
             return self.run_over(&name, wall_now(), &Ending::Failed(why));
         }
-        let gang = &self.gangs[&name];
-        let again =
-            crate::keeper::RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
-        let plan = again
-            .unwrap_or_else(|| seats::plan(&self.ground(), gang, &seats, (number, &directory)));
+        self.launch_again(&name, number);
+    }
+
+    /// The system has run out of something that a run needs to start. That is no try: it is tried again, later and later.
+    fn put_off(&mut self, name: &Arc<str>, number: u64, why: &str) {
+        let Some(run) = self.gangs.get_mut(name).and_then(|gang| gang.run.as_mut()) else { return };
+        run.delayed = true;
+        run.why_delayed = Some(why.to_owned());
+        let first = run.put_off == 0;
+        let wait = BACK_OFF_LEAST * 2u32.pow(run.put_off.min(5));
+        run.put_off += 1;
+        let wait = wait.min(BACK_OFF_MOST);
+        self.mark_stale();
+        if first {
+            let what = format!("its members cannot be started now and are tried again: {why}");
+            self.say(name, "Delayed", what, true);
+        }
+        tracing::warn!(gang = &**name, why, ?wait, "members cannot be started now");
+        let inputs = self.inputs.clone();
+        self.runtime.spawn(async move {
+            tokio::time::sleep(wait).await;
+            let _ = inputs.send(super::Input::TryAgain { run: number });
+        });
+    }
+
+    /// A run that was put off is tried again.
+    pub(super) fn try_again(&mut self, number: u64) {
+        let Some(name) = self.runs.get(&number).cloned() else { return };
+        let Some(gang) = self.gangs.get_mut(&name) else { return };
+        let Some(run) = gang.run.as_mut().filter(|run| run.number == number && run.delayed) else {
+            return;
+        };
+        run.delayed = false;
+        self.launch_again(&name, number);
+    }
+
+    fn launch_again(&mut self, name: &Arc<str>, number: u64) {
+        let gang = &self.gangs[name];
+        let Some(run) = &gang.run else { return };
+        let directory = self.run_directory(number);
+        let known = RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
+        let plan = known.unwrap_or_else(|| self.run_plan(gang, &run.seats, number));
         self.deeds.push(Deed::Launch(Box::new(plan), directory));
     }
 
@@ -305,6 +371,7 @@ impl Daemon {
             return;
         }
         self.fact(&Fact::GangStopped { gang: id, reason });
+        self.settle_bounds(name);
         if self.world.gang(id).is_none() {
             self.names.remove(&id);
             self.finish(name, false, "Cancelled", "nobody wants it any more".to_owned());
@@ -319,17 +386,18 @@ impl Daemon {
             return self.is_over(name, false, "Failed", why);
         }
         gang.record.retried += 1;
-        let (id, uid) = (gang.id.take(), gang.uid);
+        let (id, uid, retry) = (gang.id.take(), gang.uid, gang.record.retried);
         let record = serde_json::to_value(&gang.record).unwrap_or_default();
         let written = self.store.set_gang_record(uid, &record);
         self.keep(written);
         if let Some(id) = id {
+            let (why, retry) = (why.as_str().into(), Some((retry, retries)));
+            self.fact(&Fact::GangFailed { gang: id, why, retry });
             self.tell_surely(&Event::GangEnded(id));
             self.fact(&Fact::GangEnded { gang: id });
             self.names.remove(&id);
         }
-        let left = retries - retried - 1;
-        self.say(name, "Retried", format!("{why}; it starts over, {left} more tries left"), true);
+        self.say(name, "Retried", format!("failed, retry {retry} of {retries}: {why}"), true);
         self.submit(name);
     }
 
@@ -337,6 +405,10 @@ impl Daemon {
     fn is_over(&mut self, name: &Arc<str>, good: bool, reason: &'static str, message: String) {
         let gang = self.gangs.get_mut(name).expect("just seen");
         if let Some(id) = gang.id {
+            if !good {
+                let why = message.as_str().into();
+                self.fact(&Fact::GangFailed { gang: id, why, retry: None });
+            }
             self.tell_surely(&Event::GangEnded(id));
             self.fact(&Fact::GangEnded { gang: id });
             self.names.remove(&id);

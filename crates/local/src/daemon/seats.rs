@@ -71,7 +71,9 @@ pub(super) fn plan(
         ends_with: record.ends_with.clone(),
         time_limit_ms: record.care.time_limit.map(|limit| on.clock.wall_ms(limit)),
         grace_ms: grace,
-        limits: Limits::default(),
+        limits: Limits::for_members(record.spec.roles.iter().map(|role| u64::from(role.max)).sum()),
+        group: None,
+        clock: None,
         run_as: record.run_as.clone(),
         umask: crate::private::umask_of_workers(),
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use muster_api::crd::{GangPhase, GangStatus, Members, Placement, PoolStatus, Stamp};
 use muster_api::words;
-use muster_core::gang::{Seat, members_of};
+use muster_core::gang::{Phase, Seat, members_of};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::time::Time;
 use muster_core::verdict::Verdict;
@@ -54,6 +54,19 @@ impl Daemon {
         let mut shown = serde_json::to_value(&status).unwrap_or_default();
         if let Some((_, Some(spread))) = gang.started {
             shown["startSpreadMicros"] = json!(spread);
+        }
+        let (retried, retries) = (gang.record.retried, gang.record.care.retries);
+        if retried > 0
+            && gang.over.is_none()
+            && let Some(message) = &status.message
+        {
+            shown["message"] = json!(format!("retry {retried} of {retries}: {message}"));
+        }
+        if let Some((run, earlier)) = gang.runs.split_last() {
+            shown["run"] = json!(run);
+            if !earlier.is_empty() {
+                shown["earlierRuns"] = json!(earlier);
+            }
         }
         if !gang.record.warnings.is_empty() {
             shown["warnings"] = json!(gang.record.warnings);
@@ -129,7 +142,10 @@ impl Daemon {
         };
         if let Some(over) = &gang.over {
             let phase = if over.good { GangPhase::Succeeded } else { GangPhase::Failed };
-            set(phase, over.reason, over.message.clone(), members(0, needs));
+            // All of them have done their work.
+            let done = gang.members.max(1);
+            let count = if over.good { members(done, done) } else { members(0, needs) };
+            set(phase, over.reason, over.message.clone(), count);
             status.ended_at = Some(Stamp(Time(over.at)));
             status.running_since = gang.started.map(|(at, _)| stamp(at));
             return status;
@@ -143,7 +159,15 @@ impl Daemon {
             set(GangPhase::Waiting, reason, message.to_owned(), members(0, needs));
             return status;
         };
-        match verdict {
+        // Between two looks of the planner its phase says enough of a gang that has seats.
+        let implied = match known.phase {
+            _ if gang.record.cancelled && gang.run.is_some() => Some(Verdict::Stopping),
+            Phase::Running { .. } => Some(Verdict::Running),
+            Phase::Admitted { .. } => Some(Verdict::Admitted),
+            Phase::Stopping => Some(Verdict::Stopping),
+            Phase::Waiting | Phase::Assembling(_) => None,
+        };
+        match verdict.or(implied.as_ref().map(|verdict| (verdict, None))) {
             None => set(
                 GangPhase::Waiting,
                 "New",
@@ -181,6 +205,11 @@ impl Daemon {
                     }
                 }
             }
+        }
+        let delayed = gang.run.as_ref().filter(|run| !run.opened && !run.told_to_stop);
+        if let Some(why) = delayed.and_then(|run| run.why_delayed.as_ref()) {
+            let message = format!("its members cannot be started now and are tried again: {why}");
+            set(GangPhase::Admitted, "Delayed", message, members(0, has));
         }
         status.waiting_since = Some(stamp(known.waits_since));
         status.running_since = gang.started.map(|(at, _)| stamp(at));

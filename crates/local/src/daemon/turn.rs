@@ -4,39 +4,54 @@ use std::time::{Duration, Instant};
 
 use muster_core::Event;
 use muster_core::event::Refusal;
+use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::agenda::Timer;
-use super::{Daemon, Input};
+use super::{Daemon, Ended, Input};
+use crate::clock::follow_wall;
 use crate::store::StoreError;
 
 /// So much is heard in one turn at most, so that a flood of requests does not keep anybody from being answered.
 const HEARD: usize = 1_024;
 /// How long nothing is looked at when nothing happens.
 const LONGEST: Duration = Duration::from_secs(60);
+/// How long what was found of the disk holds.
+const DISK: Duration = Duration::from_secs(2);
 /// How long the board may be out of date where there is much on it.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 /// So many times as long as it takes to bring the board up to date it is then left alone.
 const REST: u32 = 9;
 
 impl Daemon {
-    /// Takes turns until somebody says to quit, or nothing can be written any more.
-    pub(crate) fn live(mut self, mut inputs: UnboundedReceiver<Input>) -> Result<(), StoreError> {
+    /// Takes turns until it is told to quit, or nothing can be written any more.
+    pub(crate) fn live(mut self, inputs: &mut UnboundedReceiver<Input>) -> Ended {
         let runtime = self.runtime.clone();
         let mut heard: Vec<Input> = Vec::new();
         loop {
             let quits = heard.iter().position(|input| matches!(input, Input::Quit(_)));
             let quit = quits.map(|at| heard.remove(at));
-            self.turn(&mut heard)?;
+            self.look_at_disk();
+            if let Err(error) = self.turn(&mut heard) {
+                if let Some(Input::Quit(done)) = quit {
+                    let _ = done.send(());
+                    return Ended::Quit;
+                }
+                // Before those who wait are let go of: they are told why.
+                if error.may_pass() {
+                    self.disk.is_full(&error);
+                }
+                return Ended::Failed { error, watchers: std::mem::take(&mut self.watchers) };
+            }
             if let Some(Input::Quit(done)) = quit {
                 let _ = done.send(());
-                return Ok(());
+                return Ended::Quit;
             }
             let wait = self.idle_for();
             let first = runtime.block_on(async { tokio::time::timeout(wait, inputs.recv()).await });
             match first {
                 Ok(Some(input)) => heard.push(input),
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ended::Quit,
                 Err(_) => {}
             }
             while heard.len() < HEARD
@@ -48,14 +63,23 @@ impl Daemon {
     }
 
     fn turn(&mut self, heard: &mut Vec<Input>) -> Result<(), StoreError> {
+        let set = follow_wall();
+        if let Some((was, is)) = set {
+            self.clock.wall_was_set(was, is);
+        }
         self.now = self.clock.now().max(self.now);
         self.counts.turns += 1;
         self.store.begin()?;
+        if set.is_some() {
+            let written = self.store.set_fact("clock", &json!(self.clock.parts()).to_string());
+            self.keep(written);
+        }
         for input in heard.drain(..) {
             self.hear(input);
         }
         self.pass_time();
         self.forget_old();
+        self.measure_output();
         self.decide();
         self.show();
         if let Some(error) = self.unwritten.take() {
@@ -67,9 +91,19 @@ impl Daemon {
         Ok(())
     }
 
+    fn look_at_disk(&mut self) {
+        if self.disk_looked.is_none_or(|looked| looked.elapsed() >= DISK) {
+            self.disk_looked = Some(Instant::now());
+            self.disk.look();
+        }
+    }
+
     /// How long nothing will happen by itself.
     fn idle_for(&self) -> Duration {
         let mut wait = LONGEST.min(self.retain.look_every());
+        if self.disk.trouble.why().is_some() {
+            wait = wait.min(DISK);
+        }
         if let Some(at) = self.agenda.next() {
             let left = at.since(self.clock.now());
             wait = wait.min(Duration::from_millis(self.clock.wall_ms(left) + 1));

@@ -37,6 +37,13 @@ impl Intake {
         self.gangs.iter().map(|gang| &*gang.spec.name)
     }
 
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { levels, queues, pools, nodes, gangs } = self;
+        let others = queues.is_empty() && pools.is_empty() && nodes.is_empty();
+        others && gangs.is_empty() && *levels == Levels::default()
+    }
+
     /// What whoever checks the promises must know beforehand.
     pub fn terms(&self, policy: &Policy) -> Terms {
         let mut queues: Vec<QueueSpec> = vec![QueueSpec::open("default")];

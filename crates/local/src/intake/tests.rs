@@ -97,3 +97,25 @@ spec:
         assert!(findings[0].reason.contains("slotsPerWorker"), "{findings:?}");
     }
 }
+
+#[test]
+fn names_of_workloads_that_could_steer_a_terminal_or_a_path_are_refused() {
+    let job = |name: &str, namespace: &str| {
+        let object = serde_json::json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"template": {"spec": {"containers": [{"name": "a", "command": ["true"]}]}}},
+        });
+        read("jobs.json", &object.to_string())
+    };
+    assert!(job("good.name-1", "team-a").is_ok());
+    let long = "a".repeat(300);
+    for bad in ["", "../..", "a\nb", "\u{1b}[2J", "\0", "a/b", "A", "a b", &long] {
+        let findings = job(bad, "team-a").expect_err("no name");
+        assert_eq!(findings[0].field, "metadata.name", "{bad:?}");
+        assert!(!findings[0].reason.contains(char::is_control), "{findings:?}");
+        let findings = job("good", bad).expect_err("no namespace");
+        assert_eq!(findings[0].field, "metadata.namespace", "{bad:?}");
+    }
+}

@@ -4,7 +4,7 @@ use muster_api::assemble::assemble;
 use muster_api::dialects::{self, Dialect, Terms};
 use muster_api::pod::GpuNames;
 use muster_api::workloads::{self, WorkloadKind, WorkloadRole};
-use muster_api::{Care, Finding, RunSpec, Severity};
+use muster_api::{Care, Finding, RunSpec, Severity, label_fault, name_fault, role_fault};
 use muster_core::time::Span;
 use serde_json::Value;
 
@@ -32,9 +32,20 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
         let what = text("/kind").unwrap_or_default();
         return Err(finding(file, "metadata.name", format!("a {what} needs a name")));
     };
-    let name = full_name(text("/metadata/namespace").unwrap_or("default"), name);
+    let namespace = text("/metadata/namespace").unwrap_or("default");
+    // It becomes part of paths, of lines that other programs read, and of what is shown on terminals.
+    let fault = |field: &str, value: &str, fault: Option<&str>| match fault {
+        Some(rule) => Err(finding(file, field, format!("{:?} {rule}", shortened(value)))),
+        None => Ok(()),
+    };
+    fault("metadata.name", name, name_fault(name))?;
+    fault("metadata.namespace", namespace, label_fault(namespace))?;
+    let name = full_name(namespace, name);
     let wrong = |why: Vec<String>| finding(file, "spec", format!("{name}: {}", why.join("; ")));
     let roles = workloads::roles(&object).map_err(wrong)?;
+    for role in &roles {
+        fault("spec", &role.name, role_fault(&role.name))?;
+    }
     let mut terms = Terms::default();
     for role in &roles {
         let said = dialects::pod_terms(Dialect::Muster, &role.labels, &role.annotations);
@@ -120,6 +131,15 @@ fn mpi(kind: WorkloadKind, object: &Value) -> Result<Option<Mpi>, Vec<String>> {
     };
     let with_launcher = object.pointer("/spec/runLauncherAsWorker") == Some(&Value::Bool(true));
     Ok(Some(Mpi { slots, with_launcher }))
+}
+
+/// As much of a text as fits into a sentence.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 80;
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 fn finding(file: &str, field: &str, reason: String) -> Finding {

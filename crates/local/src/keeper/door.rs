@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use super::cgroup::groups_of;
 use super::journal::{Record, read};
 use super::left::MARK;
 use super::plan::{MemberPlan, RunPlan};
@@ -78,17 +79,7 @@ fn share_limits(directory: &Path, rank: u32) {
     });
     let Some(pid) = group else { return };
     let own = std::process::id().to_string();
-    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(kind), Some(path)) = (parts.next(), parts.next()) else { continue };
-        // In one tree groups have no kind before their path.
-        let root = Path::new(super::limits::ROOT).join(kind);
-        let group = root.join(path.trim_start_matches('/'));
-        let is_ours =
-            group.file_name().is_some_and(|name| name.to_string_lossy().starts_with("muster-"));
-        if is_ours {
-            let _ = std::fs::write(group.join("cgroup.procs"), &own);
-        }
+    for group in groups_of(pid) {
+        let _ = std::fs::write(group.join("cgroup.procs"), &own);
     }
 }

@@ -13,8 +13,8 @@ const CANNOT: u8 = 126;
 
 /// Waits at the gate, which is standard input, and becomes the program. Returns only when it does not.
 ///
-/// The first eight bytes on standard output are the instant it went through, in microseconds of Unix time; the rest is
-/// the program's.
+/// The first eight bytes on standard output are the instant it went through, in microseconds since the system was started;
+/// the rest is the program's.
 pub fn gate(command: &[String], as_whom: &AsWhom) -> ExitCode {
     if let Err(why) = as_whom.become_it() {
         eprintln!("{why}");
@@ -72,6 +72,5 @@ fn is_let_through() -> bool {
 }
 
 fn now_us() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_micros() as u64)
+    muster_clock::since_boot().as_micros() as u64
 }

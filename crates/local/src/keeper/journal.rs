@@ -1,7 +1,7 @@
 //! What became of a run, written down before anybody is told.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use muster_core::gang::Seat;
@@ -22,7 +22,19 @@ pub(crate) enum Record {
         /// Whether it can have other members while some go on. Those of older versions cannot.
         #[serde(default)]
         resizes: bool,
+        /// Whether it says every few seconds that it is alive. Those of older versions do not.
+        #[serde(default)]
+        beats: bool,
     },
+    /// The system has run out of something that members need to start; this keeper is gone, and another may try later.
+    Later {
+        /// When.
+        at: i64,
+        /// Out of what.
+        why: String,
+    },
+    /// The keeper is alive. Told, and never written.
+    Beat,
     /// All members wait at the gate; their process groups, by rank.
     Ready {
         /// When.
@@ -135,7 +147,9 @@ impl Record {
             | Self::Stopping { at, .. }
             | Self::Resized { at, .. }
             | Self::Warned { at, .. }
+            | Self::Later { at, .. }
             | Self::Ended { at, .. } => *at,
+            Self::Beat => 0,
             Self::Exited(exit) => exit.at,
         }
     }
@@ -190,16 +204,23 @@ pub(crate) fn last_alive(directory: &Path) -> i64 {
     touched.max(written).unwrap_or(0)
 }
 
+/// No journal is longer. Members run where it is, and may write to it.
+const LONGEST: u64 = 64 << 20;
+
 /// All that was written of a run.
 pub(crate) fn read(directory: &Path) -> std::io::Result<Vec<Record>> {
     Ok(records(&bytes(directory)?).0)
 }
 
 fn bytes(directory: &Path) -> std::io::Result<Vec<u8>> {
-    match std::fs::read(directory.join(super::JOURNAL)) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        read => read,
-    }
+    let file = match File::open(directory.join(super::JOURNAL)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The records at the beginning of a journal, and how many bytes they take up. What follows the first line that is not a whole

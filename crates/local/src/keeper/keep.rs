@@ -4,25 +4,27 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use muster_core::gang::Seat;
 use rustix::process::{Pid, Signal};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 
-use crate::clock::wall_now;
+use crate::clock::{agree_with, boot_id, wall_at, wall_now};
+use crate::scarcity::is_scarcity;
 
+use super::cgroup::{MemberGroup, RunGroup};
 use super::change::{Change, Changing};
-use super::journal::{Ending, Exit, Journal, Record, read};
-use super::left::end_children;
-use super::limits::Cage;
-use super::members::{Gate, Member, signal, spawn};
+use super::journal::{Ending, Exit, Journal, Record};
+use super::left::{end_children, note_descendants};
+use super::members::{Gate, Member, NoStart, signal, spawn};
 use super::plan::RunPlan;
 use super::print::{Page, keep_all, page_of, passed};
+use super::space::Space;
+use super::speak::listen;
 use super::talk::{Order, ShortPath};
 
 /// Where the first member may listen.
@@ -32,7 +34,7 @@ const KEPT: u8 = 75;
 /// How long pipes are read after the last member is gone: children that nobody waits for may hold them open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How often a keeper says that it is alive, and tries again to write what it could not.
-const BEAT: Duration = Duration::from_secs(2);
+pub(super) const BEAT: Duration = Duration::from_secs(2);
 
 /// Keeps the run in a directory: the whole life of a keeper's process.
 pub fn keep(directory: &Path) -> ExitCode {
@@ -47,7 +49,7 @@ pub fn keep(directory: &Path) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{}: {error}", directory.display());
-            ExitCode::FAILURE
+            if is_scarcity(&error) { ExitCode::from(super::LATER) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -71,6 +73,7 @@ async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let plan = RunPlan::read(directory)?;
+    plan.clock.iter().for_each(agree_with);
     let (journal, known) = Journal::open(directory)?;
     if known.iter().any(|record| matches!(record, Record::Opened { .. } | Record::Ended { .. })) {
         // Its members have run, or are done. Nothing is run twice.
@@ -83,14 +86,15 @@ async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
     let directory = directory.to_owned();
     let unwritten = VecDeque::new();
     let settled = (0, Vec::new());
+    let space = Arc::new(Space::of(&directory));
+    let said = Arc::new(Mutex::new(known));
     let mut keeper =
-        Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten, settled };
-    let pid = std::process::id();
-    keeper.write(Record::Begun { at: wall_now(), pid, boot: boot(), resizes: true })?;
+        Keeper { plan, directory, journal, news, said, lock, unwritten, settled, space };
+    let (pid, boot) = (std::process::id(), boot_id());
+    keeper.write(Record::Begun { at: wall_now(), pid, boot, resizes: true, beats: true })?;
     let (orders, heard) = mpsc::channel(16);
-    tokio::spawn(listen(listener, directory, keeper.news.clone(), orders));
-    keeper.run(heard).await?;
-    Ok(ExitCode::SUCCESS)
+    tokio::spawn(listen(listener, keeper.said.clone(), keeper.news.clone(), orders));
+    keeper.run(heard).await
 }
 
 struct Keeper {
@@ -98,12 +102,16 @@ struct Keeper {
     directory: PathBuf,
     journal: Journal,
     news: broadcast::Sender<Record>,
+    /// All that was written, as it is told to whoever connects: members may write to the journal, and not to this.
+    said: Arc<Mutex<Vec<Record>>>,
     /// Held while this process lives.
     lock: std::fs::File,
     /// What could not be written yet, and so was not told either.
     unwritten: VecDeque<Record>,
     /// When it was last resized, and whom it has since then.
     settled: (i64, Vec<(u32, Seat)>),
+    /// The room there is for what members print.
+    space: Arc<Space>,
 }
 
 /// What happens to a keeper.
@@ -122,8 +130,16 @@ struct Stop {
 impl Keeper {
     fn write(&mut self, record: Record) -> std::io::Result<()> {
         self.journal.write(&record)?;
-        let _ = self.news.send(record);
+        self.tell(record);
         Ok(())
+    }
+
+    /// Says what is written, in an order in which whoever connects meanwhile misses nothing.
+    fn tell(&self, record: Record) {
+        if let Ok(mut said) = self.said.lock() {
+            said.push(record.clone());
+        }
+        let _ = self.news.send(record);
     }
 
     /// Writes something down as soon as it can be. Members are not ended because a disk is full.
@@ -136,7 +152,7 @@ impl Keeper {
         while let Some(record) = self.unwritten.front() {
             self.journal.write(record)?;
             if let Some(record) = self.unwritten.pop_front() {
-                let _ = self.news.send(record);
+                self.tell(record);
             }
         }
         Ok(())
@@ -149,9 +165,37 @@ impl Keeper {
         }
     }
 
-    /// Kills whatever members left behind, and says how all of it ended, however long that takes to be written.
+    /// Kills whatever members left behind, however long that takes: as long as anything lives, so do its claims on what it
+    /// was given.
+    async fn clear(&mut self) {
+        let group = self.plan.group.clone();
+        let mut said = false;
+        loop {
+            let left = end_children(group.as_ref()).await;
+            if left == 0 {
+                break;
+            }
+            if !std::mem::replace(&mut said, true) {
+                self.warn(format!(
+                    "{left} of its processes cannot be killed, and keep what they hold"
+                ));
+            }
+            self.beat();
+        }
+        group.iter().for_each(RunGroup::remove);
+    }
+
+    /// Nothing could be started, because the system has run out of something. Another keeper may try later.
+    async fn give_way(&mut self, why: String) -> ExitCode {
+        self.clear().await;
+        eprintln!("{why}");
+        let _ = self.write(Record::Later { at: wall_now(), why });
+        ExitCode::from(super::LATER)
+    }
+
+    /// Kills whatever is left, and says how all of it ended, however long that takes to be written.
     async fn end(&mut self, ending: Ending) {
-        end_children().await;
+        self.clear().await;
         self.note(Record::Ended { at: wall_now(), ending });
         while self.catch_up().is_err() {
             tokio::time::sleep(BEAT).await;
@@ -160,17 +204,25 @@ impl Keeper {
     }
 
     fn beat(&self) {
-        let _ = self.lock.set_modified(std::time::SystemTime::now());
+        let since = Duration::from_millis(u64::try_from(wall_now()).unwrap_or_default());
+        let _ = self.lock.set_modified(std::time::UNIX_EPOCH + since);
+        if self.plan.group.is_none() {
+            note_descendants(&self.directory);
+        }
     }
 
-    async fn run(&mut self, mut orders: mpsc::Receiver<Order>) -> std::io::Result<()> {
+    async fn run(&mut self, mut orders: mpsc::Receiver<Order>) -> std::io::Result<ExitCode> {
+        let pids = pids_max(self.plan.members.len() as u64);
+        let lacking = self.plan.group.as_ref().map(|group| group.open(pids)).unwrap_or_default();
+        for what in lacking {
+            self.warn(what);
+        }
         let gate = match spawn(&self.plan) {
             Ok(gate) => gate,
-            // Nobody has run, and there may be room for all in a while: the control plane begins it once more.
-            Err(why) if crate::daemon::is_passing(&why) => return Err(std::io::Error::other(why)),
-            Err(why) => {
+            Err(NoStart { why, later: true }) => return Ok(self.give_way(why).await),
+            Err(NoStart { why, later: false }) => {
                 self.end(Ending::Failed(why)).await;
-                return Ok(());
+                return Ok(ExitCode::SUCCESS);
             }
         };
         let Gate { mut opener, mut members, unlimited } = gate;
@@ -193,7 +245,7 @@ impl Keeper {
                 let _ = member.child.wait().await;
             }
             self.end(ending).await;
-            return Ok(());
+            return Ok(ExitCode::SUCCESS);
         }
         let (tell, happenings) = mpsc::unbounded_channel();
         let mut cages = self.watch(members, &tell, true);
@@ -205,7 +257,7 @@ impl Keeper {
         groups.values().for_each(|group| signal(*group, Signal::KILL));
         self.end(ending).await;
         drop(cages);
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Has what members print kept, and their ends told.
@@ -214,7 +266,7 @@ impl Keeper {
         members: Vec<Member>,
         tell: &mpsc::UnboundedSender<Happening>,
         first: bool,
-    ) -> BTreeMap<u32, Cage> {
+    ) -> BTreeMap<u32, MemberGroup> {
         let mut cages = BTreeMap::new();
         let mut stamps = Vec::new();
         for mut member in members {
@@ -223,7 +275,10 @@ impl Keeper {
             let warned = tell.clone();
             let warn: Arc<dyn Fn(String) + Send + Sync> =
                 Arc::new(move |what| drop(warned.send(Happening::Warned(what))));
-            let page = |stderr| Page::new(page_of(&self.directory, rank, stderr), self.plan.limits);
+            let page = |stderr| {
+                let path = page_of(&self.directory, rank, stderr);
+                Page::new(path, self.plan.limits, self.space.clone())
+            };
             let mut printing = Vec::new();
             if let Some(mut out) = member.out.take() {
                 let (page, warn) = (page(false), warn.clone());
@@ -269,7 +324,7 @@ impl Keeper {
     async fn follow(
         &mut self,
         groups: &mut BTreeMap<u32, Pid>,
-        cages: &mut BTreeMap<u32, Cage>,
+        cages: &mut BTreeMap<u32, MemberGroup>,
         mut orders: mpsc::Receiver<Order>,
         (tell, mut happenings): (
             mpsc::UnboundedSender<Happening>,
@@ -293,9 +348,11 @@ impl Keeper {
                         groups.extend(&came);
                         left.extend(came);
                     }
-                    // The disk is full: the same is tried with the next beat.
-                    Ok(None) => changing = Some(Changing { change, kill_at: None }),
-                    Err(why) => {
+                    // The disk is full, or the system has run out of something: it is tried again with the next beat.
+                    Ok(None) | Err(NoStart { later: true, .. }) => {
+                        changing = Some(Changing { change, kill_at: None });
+                    }
+                    Err(NoStart { why, .. }) => {
                         let ending = Ending::Failed(why);
                         stop = Some(tell_all(&left, Signal::TERM, self.plan.grace_ms, ending));
                     }
@@ -325,7 +382,7 @@ impl Keeper {
                     }
                     Some(Happening::Warned(what)) => self.warn(what),
                     Some(Happening::Started(first, last)) => {
-                        let at = i64::try_from(last / 1_000).unwrap_or(i64::MAX);
+                        let at = wall_at(Duration::from_micros(last));
                         self.note(Record::Started { at, spread_us: last - first });
                     }
                     None => break,
@@ -397,34 +454,43 @@ impl Keeper {
         Changing { change, kill_at: Some(kill_at) }
     }
 
-    /// Whoever was to go is gone: writes that down, and lets those who come run, all together. `None` when it cannot be
-    /// written now; an error when they cannot be started.
+    /// Whoever was to go is gone, with all it has started: writes that down, and lets those who come run, all together.
+    /// `None` when that cannot be now; an error when they cannot be started.
     fn join(
         &mut self,
         change: &Change,
-        cages: &mut BTreeMap<u32, Cage>,
+        cages: &mut BTreeMap<u32, MemberGroup>,
         tell: &mpsc::UnboundedSender<Happening>,
-    ) -> Result<Option<BTreeMap<u32, Pid>>, String> {
+    ) -> Result<Option<BTreeMap<u32, Pid>>, NoStart> {
         let Change { members, next, join, .. } = change.clone();
-        let at = wall_now().max(self.settled.0 + 1);
-        let resized = Record::Resized { at, members: members.clone(), next };
-        if self.catch_up().is_err() || self.write(resized).is_err() {
-            return Ok(None);
-        }
-        self.settled = (at, members);
         let mut coming = RunPlan { members: join, ..self.plan.clone() };
         // The first of all listens, or listened, where the others look for it.
         let port = self.plan.members.first().and_then(|first| first.env.get(PORT)).cloned();
         for member in &mut coming.members {
             member.env.extend(port.clone().map(|port| (PORT.to_owned(), port)));
         }
-        self.plan.members.extend(coming.members.clone());
-        if let Err(error) = self.plan.replace(&self.directory) {
-            self.warn(format!("what new members print cannot be shown: {error}"));
+        // What was written and could not be done is not written again.
+        if self.settled.1 != members {
+            let stays = |rank: u32| members.iter().any(|(number, _)| *number == rank);
+            if !self.have_left(|rank| !stays(rank)) {
+                return Ok(None);
+            }
+            let at = wall_now().max(self.settled.0 + 1);
+            let resized = Record::Resized { at, members: members.clone(), next };
+            if self.catch_up().is_err() || self.write(resized).is_err() {
+                return Ok(None);
+            }
+            self.settled = (at, members);
+            self.plan.members.extend(coming.members.clone());
+            if let Err(error) = self.plan.replace(&self.directory) {
+                self.warn(format!("what new members print cannot be shown: {error}"));
+            }
         }
         if coming.members.is_empty() {
             return Ok(Some(BTreeMap::new()));
         }
+        let pids = pids_max(self.plan.members.len() as u64);
+        self.plan.group.iter().for_each(|group| drop(group.open(pids)));
         let Gate { mut opener, members, unlimited } = spawn(&coming)?;
         if let Some(what) = unlimited {
             self.warn(what);
@@ -432,8 +498,22 @@ impl Keeper {
         let groups: BTreeMap<u32, Pid> =
             members.iter().map(|member| (member.rank, member.group)).collect();
         cages.extend(self.watch(members, tell, false));
-        opener.write_all(&vec![1u8; groups.len()]).map_err(|error| format!("no gate: {error}"))?;
+        let opened = opener.write_all(&vec![1u8; groups.len()]);
+        opened.map_err(|error| NoStart { why: format!("no gate: {error}"), later: false })?;
         Ok(Some(groups))
+    }
+
+    /// Kills what members that have gone left behind, and says whether nothing of it is left.
+    fn have_left(&self, gone: impl Fn(u32) -> bool) -> bool {
+        const LOOKS: u32 = 40;
+        let Some(group) = &self.plan.group else { return true };
+        let ranks = self.plan.members.iter().map(|member| member.rank).filter(|rank| gone(*rank));
+        let ranks: Vec<u32> = ranks.collect();
+        (0..LOOKS).any(|look| {
+            // What was killed a moment ago is gone in a moment.
+            std::thread::sleep(Duration::from_millis(if look == 0 { 0 } else { 5 }));
+            ranks.iter().all(|rank| group.end_member(*rank))
+        })
     }
 
     /// How the gang ends with this exit, if it does before all are gone: a member that fails fails all of them.
@@ -470,78 +550,33 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-fn exit(rank: u32, status: std::io::Result<std::process::ExitStatus>, cage: Option<&Cage>) -> Exit {
+fn exit(
+    rank: u32,
+    status: std::io::Result<std::process::ExitStatus>,
+    cage: Option<&MemberGroup>,
+) -> Exit {
     use std::os::unix::process::ExitStatusExt;
     let status = status.ok();
     let code = status.and_then(|status| status.code());
     let signal = status.and_then(|status| status.signal());
     let bad = code != Some(0);
-    let out_of_memory = bad && cage.is_some_and(Cage::ran_out_of_memory);
+    let out_of_memory = bad && cage.is_some_and(MemberGroup::ran_out_of_memory);
     Exit { at: wall_now(), rank, code, signal, out_of_memory, leaving: false }
 }
 
-/// Lets the control plane in, whenever one comes.
-async fn listen(
-    listener: UnixListener,
-    directory: PathBuf,
-    news: broadcast::Sender<Record>,
-    orders: mpsc::Sender<Order>,
-) {
-    while let Ok((stream, _)) = listener.accept().await {
-        // What is written from here on comes as news; all before is in the journal. What is in both is said twice,
-        // which does no harm.
-        let following = news.subscribe();
-        let known = read(&directory).unwrap_or_default();
-        tokio::spawn(speak(stream, known, following, orders.clone()));
-    }
-}
-
-async fn speak(
-    stream: UnixStream,
-    known: Vec<Record>,
-    mut news: broadcast::Receiver<Record>,
-    orders: mpsc::Sender<Order>,
-) {
-    let (read, mut write) = stream.into_split();
-    let hears = async {
-        let mut lines = BufReader::new(read).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            if let Ok(order) = serde_json::from_str(&line)
-                && orders.send(order).await.is_err()
-            {
-                return;
-            }
-        }
-    };
-    let says = async {
-        for record in &known {
-            say(&mut write, record).await?;
-        }
-        while let Ok(record) = news.recv().await {
-            say(&mut write, &record).await?;
-        }
-        std::io::Result::Ok(())
-    };
-    tokio::select! {
-        () = hears => {}
-        _ = says => {}
-    }
-}
-
-async fn say(write: &mut (impl AsyncWriteExt + Unpin), record: &Record) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
-    line.push(b'\n');
-    write.write_all(&line).await
-}
-
-/// What tells this start of the system from others.
-pub(crate) fn boot() -> String {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
+/// How many processes and threads a run of so many members may have: enough for any that mean well, and never so many that
+/// the system has none left for others.
+fn pids_max(members: u64) -> u64 {
+    const EACH: u64 = 1_024;
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let paths = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
+    let all = paths.iter().filter_map(|path| number(path)).min().unwrap_or(32_768);
+    (members.max(1) * EACH).min(all / 2)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::journal::read;
     use super::super::plan::Limits;
     use super::*;
 
@@ -560,6 +595,8 @@ mod tests {
             limits: Limits::default(),
             run_as: None,
             umask: None,
+            group: None,
+            clock: None,
         };
         let (news, mut heard) = broadcast::channel(16);
         let lock = std::fs::File::create(directory.join(super::super::LOCK)).expect("a lock");
@@ -568,8 +605,10 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", full.join(super::super::JOURNAL)).expect("full");
         let (journal, unwritten) = (Journal::at_end_of(&full), VecDeque::new());
         let settled = (0, Vec::new());
+        let (said, space) = (Arc::default(), Arc::new(Space::of(&directory)));
+        let of = directory.clone();
         let mut keeper =
-            Keeper { plan, directory: directory.clone(), journal, news, lock, unwritten, settled };
+            Keeper { plan, directory: of, journal, news, said, lock, unwritten, settled, space };
         keeper.warn("nobody depends on this".to_owned());
         keeper.note(Record::Stopping { at: 1, why: "told to".to_owned() });
         assert!(heard.try_recv().is_err() && keeper.unwritten.len() == 1);

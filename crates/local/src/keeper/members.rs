@@ -7,8 +7,9 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
-use super::limits::Cage;
+use super::cgroup::MemberGroup;
 use super::plan::{MemberPlan, RunPlan};
+use crate::scarcity::is_scarcity;
 
 /// A process that waits at the gate, or is through it.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct Member {
     pub(super) rank: u32,
     pub(super) child: Child,
     pub(super) group: Pid,
-    pub(super) cage: Option<Cage>,
+    pub(super) cage: Option<MemberGroup>,
     pub(super) out: Option<ChildStdout>,
     pub(super) err: Option<ChildStderr>,
 }
@@ -31,15 +32,36 @@ pub(super) struct Gate {
     pub(super) unlimited: Option<String>,
 }
 
+/// Why members cannot be started.
+#[derive(Debug)]
+pub(super) struct NoStart {
+    /// In words.
+    pub(super) why: String,
+    /// Whether the system has only run out of something.
+    pub(super) later: bool,
+}
+
+impl NoStart {
+    fn of(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        Self { why: format!("{what}: {error}"), later: is_scarcity(error) }
+    }
+}
+
+impl From<String> for NoStart {
+    fn from(why: String) -> Self {
+        Self { why, later: false }
+    }
+}
+
 /// Spawns every member behind one gate, or says why that cannot be; nobody is let through then.
-pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, String> {
+pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
     for member in &plan.members {
         check(member)?;
     }
-    let (reader, opener) = std::io::pipe().map_err(|error| format!("no pipe: {error}"))?;
+    let (reader, opener) = std::io::pipe().map_err(|error| NoStart::of("no pipe", &error))?;
     let mut gate = Gate { opener, members: Vec::new(), unlimited: None };
     for member in &plan.members {
-        let waits = reader.try_clone().map_err(|error| format!("no pipe: {error}"))?;
+        let waits = reader.try_clone().map_err(|error| NoStart::of("no pipe", &error))?;
         let mut command = Command::new(super::PROGRAM);
         command.arg0("muster").arg("gate");
         if let Some(umask) = plan.umask {
@@ -62,18 +84,25 @@ pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, String> {
             command.current_dir(directory);
         }
         let mut child = command.spawn().map_err(|error| {
-            format!("member {} ({}) cannot be started: {error}", member.rank, member.role)
+            let what = format!("member {} ({}) cannot be started", member.rank, member.role);
+            NoStart::of(what, &error)
         })?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         let Some(group) = pid else {
-            return Err(format!("member {} ({}) was gone at once", member.rank, member.role));
+            return Err(format!("member {} ({}) was gone at once", member.rank, member.role).into());
         };
-        let cage = match Cage::new(plan, member, group) {
-            Ok(cage) => cage,
-            Err(why) => {
+        let cage = match plan.group.as_ref().map(|run| run.admit(member, group)) {
+            Some(Ok(cage)) => Some(cage),
+            Some(Err(why)) => {
                 gate.unlimited.get_or_insert(why);
                 None
             }
+            None if member.memory.is_some() => {
+                let why = "limits are not enforced: no control groups are granted";
+                gate.unlimited.get_or_insert(why.to_owned());
+                None
+            }
+            None => None,
         };
         let (out, err) = (child.stdout.take(), child.stderr.take());
         gate.members.push(Member { rank: member.rank, child, group, cage, out, err });

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::RunGroup;
+use crate::clock::Anchor;
+
 /// One run of a gang: all of its members, once.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct RunPlan {
@@ -32,6 +35,12 @@ pub(crate) struct RunPlan {
     /// What is taken from the rights of files they make; as the keeper has it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
+    /// The control group that all of them are in, where the system grants one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<RunGroup>,
+    /// What time is counted from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Anchor>,
 }
 
 /// What is kept of a stream that a member prints.
@@ -43,14 +52,30 @@ pub(crate) struct Limits {
     pub files: u32,
 }
 
+/// Bytes that are kept of all that the members of one run print.
+const RUN_BYTES: u64 = 1 << 30;
+/// No member's page is smaller than this.
+const PAGE_LEAST: u64 = 16 << 10;
+
 impl Default for Limits {
     fn default() -> Self {
         Self { file_bytes: 16 << 20, files: 3 }
     }
 }
 
+impl Limits {
+    /// What is kept of each of so many members: together not more than is kept of a run.
+    pub(crate) fn for_members(members: u64) -> Self {
+        let most = Self::default();
+        // Two streams each, of so many pages.
+        let pages = members.max(1).saturating_mul(2 * (u64::from(most.files) + 1));
+        Self { file_bytes: (RUN_BYTES / pages).clamp(PAGE_LEAST, most.file_bytes), ..most }
+    }
+}
+
 /// One process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(Default))]
 pub(crate) struct MemberPlan {
     /// Its rank among all members.
     pub rank: u32,
@@ -119,6 +144,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn members_of_any_number_together_print_no_more_than_a_run_may() {
+        for members in [1, 8, 64, 1_024] {
+            let Limits { file_bytes, files } = Limits::for_members(members);
+            let all = file_bytes * (u64::from(files) + 1) * 2 * members;
+            assert!(all <= RUN_BYTES && file_bytes >= PAGE_LEAST, "{members}: {all}");
+        }
+        assert_eq!(Limits::for_members(4), Limits::default(), "few keep what they always did");
+    }
+
+    #[test]
     fn a_directory_in_which_another_run_was_is_not_adopted() {
         let directory = std::env::temp_dir().join(format!("muster-plan-{}", std::process::id()));
         let plan = RunPlan {
@@ -132,6 +167,8 @@ mod tests {
             limits: Limits::default(),
             run_as: None,
             umask: None,
+            group: None,
+            clock: None,
         };
         plan.write(&directory).expect("written");
         plan.write(&directory).expect("it is there");

@@ -1,7 +1,7 @@
 //! What members print is kept: a file for each stream, turned over when it is full.
 //!
-//! Nobody waits for a disk: when it is full, what is printed is thrown away and that is said once, so that a worker is
-//! never held up by its own words.
+//! No worker waits for a disk: when it is full, or nearly, what is printed is thrown away and that is said once, so that a
+//! worker is never held up by its own words. A mark in the log says how much is missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::plan::Limits;
+use super::space::Space;
 
 /// How long after a failed write the next is tried.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
@@ -21,29 +22,49 @@ pub(super) struct Page {
     file: Option<std::fs::File>,
     written: u64,
     failed: Option<std::time::Instant>,
+    space: Arc<Space>,
+    /// Bytes that were thrown away since something was last kept.
+    dropped: u64,
 }
 
 impl Page {
-    pub(super) fn new(path: PathBuf, limits: Limits) -> Self {
-        Self { path, limits, file: None, written: 0, failed: None }
+    pub(super) fn new(path: PathBuf, limits: Limits, space: Arc<Space>) -> Self {
+        Self { path, limits, file: None, written: 0, failed: None, space, dropped: 0 }
     }
 
     /// Keeps some bytes, or says why not; the first time of several in a row only.
     fn keep(&mut self, bytes: &[u8]) -> Option<std::io::Error> {
         if self.failed.is_some_and(|at| at.elapsed() < AGAIN) {
+            self.dropped += bytes.len() as u64;
             return None;
         }
-        match self.try_keep(bytes) {
+        let kept = match self.space.takes(bytes.len() as u64) {
+            true => self.mark_gap().and_then(|()| self.try_keep(bytes)),
+            false => Err(std::io::Error::other("the disk is nearly full")),
+        };
+        match kept {
             Ok(()) => {
                 self.failed = None;
                 None
             }
             Err(error) => {
+                self.dropped += bytes.len() as u64;
                 self.file = None;
                 let first = self.failed.replace(std::time::Instant::now()).is_none();
                 first.then_some(error)
             }
         }
+    }
+
+    /// Says in the log how much is missing there.
+    fn mark_gap(&mut self) -> std::io::Result<()> {
+        if self.dropped == 0 {
+            return Ok(());
+        }
+        let mark = format!("\n[muster: {} bytes were not kept: the disk was full]\n", self.dropped);
+        self.try_keep(mark.as_bytes())?;
+        self.dropped = 0;
+        Ok(())
     }
 
     fn try_keep(&mut self, bytes: &[u8]) -> std::io::Result<()> {
@@ -108,7 +129,11 @@ pub(super) async fn keep_all(
     let mut buffer = vec![0u8; 16 << 10];
     loop {
         match stream.read(&mut buffer).await {
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => {
+                // What is missing at the end is said there, if there is room for that.
+                let _ = page.mark_gap();
+                return;
+            }
             Ok(read) => {
                 if let Some(error) = page.keep(&buffer[..read]) {
                     let path = page.path.display();
@@ -123,12 +148,16 @@ pub(super) async fn keep_all(
 mod tests {
     use super::*;
 
+    fn space() -> Arc<Space> {
+        Arc::new(Space::of(&std::env::temp_dir()))
+    }
+
     #[test]
     fn full_pages_are_turned_over_and_the_oldest_goes() {
         let directory = std::env::temp_dir().join(format!("muster-print-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("0.out");
-        let mut page = Page::new(path.clone(), Limits { file_bytes: 4, files: 2 });
+        let mut page = Page::new(path.clone(), Limits { file_bytes: 4, files: 2 }, space());
         for word in ["aaaa", "bbbb", "cccc", "dd"] {
             assert!(page.keep(word.as_bytes()).is_none());
         }
@@ -143,8 +172,24 @@ mod tests {
     #[test]
     fn a_disk_that_takes_nothing_is_mentioned_once() {
         let path = PathBuf::from("/dev/full");
-        let mut page = Page::new(path, Limits::default());
+        let mut page = Page::new(path, Limits::default(), space());
         assert!(page.keep(b"lost").is_some());
         assert!(page.keep(b"lost").is_none());
+    }
+
+    #[test]
+    fn a_log_says_how_much_of_it_is_missing() {
+        let directory = std::env::temp_dir().join(format!("muster-gap-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let path = directory.join("0.out");
+        std::os::unix::fs::symlink("/dev/full", &path).expect("a full device");
+        let mut page = Page::new(path.clone(), Limits::default(), space());
+        assert!(page.keep(b"lost").is_some());
+        std::fs::remove_file(&path).expect("removed");
+        page.failed = None;
+        assert!(page.keep(b"kept\n").is_none());
+        let text = std::fs::read_to_string(&path).expect("a log");
+        assert_eq!(text, "\n[muster: 4 bytes were not kept: the disk was full]\nkept\n");
+        std::fs::remove_dir_all(directory).expect("removed");
     }
 }

@@ -1,8 +1,9 @@
 //! The control plane and a keeper talk through a socket in the run's directory: orders one way, records the other.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -58,6 +59,8 @@ impl ShortPath {
 pub(crate) struct Keeping {
     records: tokio::io::Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
+    /// The process that listens, whatever becomes of its number.
+    keeper: Option<(u32, OwnedFd)>,
 }
 
 impl Keeping {
@@ -65,8 +68,34 @@ impl Keeping {
     pub(crate) async fn connect(directory: &Path) -> std::io::Result<Self> {
         let short = ShortPath::of(directory)?;
         let stream = UnixStream::connect(&short.path).await?;
+        let pid = stream.peer_cred().ok().and_then(|peer| Pid::from_raw(peer.pid()?));
+        let keeper = pid.and_then(|pid| {
+            let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+            Some((pid.as_raw_nonzero().get() as u32, handle))
+        });
         let (read, orders) = stream.into_split();
-        Ok(Self { records: BufReader::new(read).lines(), orders })
+        Ok(Self { records: BufReader::new(read).lines(), orders, keeper })
+    }
+
+    /// The number of the process that listens.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.keeper.as_ref().map(|(pid, _)| *pid)
+    }
+
+    /// Lets a keeper that was stopped go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Ends a keeper that does not answer.
+    pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some((_, handle)) = &self.keeper {
+            let _ = pidfd_send_signal(handle, signal);
+        }
     }
 
     /// What it says next; nothing any more when it is gone.

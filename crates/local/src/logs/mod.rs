@@ -47,8 +47,8 @@ pub(crate) async fn logs(
     which: WhichLogs,
 ) -> Result<Logs, Refused> {
     let name = gang.to_string();
-    let attempt = which.attempt;
-    let found = tokio::task::spawn_blocking(move || find(&data, &database, &name, attempt));
+    let (attempt, run) = (which.attempt, which.run);
+    let found = tokio::task::spawn_blocking(move || find(&data, &database, &name, (attempt, run)));
     let run = found.await.map_err(|error| Refused::Unavailable(error.to_string()))??;
     let members = run.plan.members.len();
     if let Some(rank) = which.member.filter(|rank| *rank as usize >= members) {
@@ -72,18 +72,30 @@ struct Run {
     database: PathBuf,
 }
 
-/// A gang's latest run, or its so-manieth.
-fn find(data: &Path, database: &Path, name: &str, attempt: Option<u32>) -> Result<Run, Refused> {
+/// A gang's latest run, or its so-manieth, or the one with this number of any gang of its name.
+fn find(
+    data: &Path,
+    database: &Path,
+    name: &str,
+    (attempt, asked): (Option<u32>, Option<u64>),
+) -> Result<Run, Refused> {
     let failed = |error: crate::StoreError| Refused::Unavailable(error.to_string());
     let store = Store::reader(database).map_err(failed)?;
     let missing = || Refused::NotFound(format!("gang {name} does not exist"));
     let uid = store.gang_called(name).map_err(failed)?.ok_or_else(missing)?;
     let runs = store.runs_of(uid).map_err(failed)?;
+    let all = store.runs_named(name).map_err(failed)?;
     let run = match attempt {
+        _ if asked.is_some() => all.iter().find(|run| Some(**run) == asked),
         Some(attempt) => (attempt as usize).checked_sub(1).and_then(|at| runs.get(at)),
         None => runs.last(),
     };
     let never = || match attempt {
+        _ if asked.is_some() => {
+            let kept: Vec<String> = all.iter().map(u64::to_string).collect();
+            let kept = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
+            format!("{name} has no such run; those that are kept: {kept}")
+        }
         Some(_) => format!("{name} was started {} times", runs.len()),
         None => format!("{name} has not started yet"),
     };

@@ -97,6 +97,15 @@ impl Store {
         })
     }
 
+    /// How many gangs are kept that are over.
+    pub(crate) fn count_over(&self) -> Result<usize, StoreError> {
+        self.run(|db| {
+            let mut count =
+                db.prepare_cached("SELECT count(*) FROM gangs WHERE over IS NOT NULL")?;
+            count.query_row([], |row| Ok(row.get::<_, i64>(0)? as usize))
+        })
+    }
+
     /// Gangs that were over before an instant, or before so many others; the latest of a name or not.
     pub(crate) fn gangs_to_forget(
         &self,

@@ -1,8 +1,8 @@
 //! The database: one file, one writer. What was committed survives a crash and a power cut.
 //!
 //! A turn of the control plane is one transaction: what it has heard, what it has decided, and what it is about to do.
-//! Only then does it act. A database that cannot be written ends the process: to go on would be to act on what nobody
-//! will remember.
+//! Only then does it act. When it cannot be written, what was not written is dropped and the control plane begins again from
+//! what was: to go on would be to act on what nobody will remember.
 
 mod answers;
 mod gangs;
@@ -63,6 +63,18 @@ pub enum StoreError {
         /// Why.
         error: rusqlite::Error,
     },
+}
+
+impl StoreError {
+    /// Whether the same may be tried again later: the disk is full, or something else the system has run out of.
+    pub(crate) fn may_pass(&self) -> bool {
+        use rusqlite::ErrorCode::{
+            CannotOpen, DatabaseBusy, DiskFull, OutOfMemory, SystemIoFailure,
+        };
+        let Self::Sqlite { error, .. } = self else { return false };
+        let passes = [CannotOpen, DatabaseBusy, DiskFull, OutOfMemory, SystemIoFailure];
+        error.sqlite_error_code().is_some_and(|code| passes.contains(&code))
+    }
 }
 
 /// "MUST" in a place where SQLite lets programs sign their files.

@@ -1,5 +1,8 @@
 //! Runs: every time a gang was started, and what it held. Accounting is a sum over these.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use rusqlite::OptionalExtension;
 
 use super::{Store, StoreError};
@@ -148,6 +151,31 @@ impl Store {
                 "SELECT run FROM runs WHERE gang = ?1 AND part_of IS NULL ORDER BY run",
             )?;
             let rows = all.query_map([gang], |row| Ok(row.get::<_, i64>(0)? as u64))?;
+            rows.collect()
+        })
+    }
+
+    /// The queue of each run whose gang is kept.
+    pub(crate) fn queues_of_runs(&self) -> Result<BTreeMap<u64, Arc<str>>, StoreError> {
+        self.run(|db| {
+            let mut all = db.prepare_cached(
+                "SELECT run, queue FROM runs WHERE part_of IS NULL AND gang IN (SELECT uid FROM gangs)",
+            )?;
+            let rows = all.query_map([], |row| {
+                Ok((row.get::<_, i64>(0)? as u64, row.get::<_, String>(1)?.into()))
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Runs of all gangs of a name that are kept, the first first.
+    pub(crate) fn runs_named(&self, name: &str) -> Result<Vec<u64>, StoreError> {
+        self.run(|db| {
+            let mut all = db.prepare_cached(
+                "SELECT run FROM runs JOIN gangs ON gangs.uid = runs.gang
+                 WHERE gangs.name = ?1 AND part_of IS NULL ORDER BY run",
+            )?;
+            let rows = all.query_map([name], |row| Ok(row.get::<_, i64>(0)? as u64))?;
             rows.collect()
         })
     }

@@ -139,6 +139,7 @@ impl Meter {
             | Fact::GangResized { .. }
             | Fact::ResizeDeclined { .. }
             | Fact::NodeNoticed { .. }
+            | Fact::GangFailed { .. }
             | Fact::Crashed => {}
         }
         None

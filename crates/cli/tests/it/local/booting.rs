@@ -48,7 +48,7 @@ fn a_gang_that_is_cancelled_while_its_nodes_boot_is_over_and_stays_over() {
     assert_eq!(orders["items"].as_array().map(Vec::len), Some(0), "{orders}");
     // The name is free again.
     let (code, answer) = up.apply(SLOW, None).expect("an answer");
-    assert_eq!((code, &answer["items"][1]["effect"]), (200, &"created".into()), "{answer}");
+    assert_eq!((code, &answer["items"][1]["effect"]), (200, &"replaced".into()), "{answer}");
 }
 
 #[test]

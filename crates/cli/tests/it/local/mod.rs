@@ -1,5 +1,6 @@
 //! The embedded control plane as its users meet it: the program, its database, real processes.
 
+mod again;
 mod booting;
 mod elastic;
 mod hostile;

@@ -1,8 +1,12 @@
-//! Attempts on a real control plane: by another local user, a viewer, a user, and clients without a token.
+//! Attempts on a real control plane: by another local user, a viewer, a user, clients without a token, jobs that mean harm,
+//! and accidents of the machine.
 //!
 //! Each is refused, or has no effect on others. docs/local.md has the same list.
 
+mod accident;
+mod job;
 mod network;
+mod processes;
 mod users;
 mod viewer;
 

@@ -1,0 +1,112 @@
+//! What the gangs of a queue have printed is kept up to a part of the disk: then the oldest of it goes, of runs that are over.
+//! So no queue's output leaves others without room, however many gangs it runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Daemon;
+use super::deeds::Deed;
+use super::hear::Input;
+use crate::keeper::LOGS;
+
+/// How often it is measured.
+const LOOK: Duration = Duration::from_secs(30);
+/// A queue keeps one in so many bytes of the disk, and not less than this.
+const PART: u64 = 10;
+const LEAST: u64 = 4 << 20;
+
+/// Bytes that runs have printed, by their number.
+pub(crate) type Printed = BTreeMap<u64, u64>;
+
+impl Daemon {
+    /// Has it measured how much is kept, aside.
+    pub(super) fn measure_output(&mut self) {
+        if self.measured.is_some_and(|at| at.elapsed() < LOOK) {
+            return;
+        }
+        self.measured = Some(Instant::now());
+        let (runs, inputs) = (self.directory.join("runs"), self.inputs.clone());
+        self.runtime.spawn_blocking(move || drop(inputs.send(Input::Printed(measure(&runs)))));
+    }
+
+    /// Removes the oldest output of queues that have too much.
+    pub(super) fn bound_output(&mut self, printed: &Printed) {
+        let Some(total) = disk_of(&self.directory) else { return };
+        let most = (total / PART).max(LEAST);
+        if printed.values().sum::<u64>() <= most {
+            return;
+        }
+        let queues = self.store.queues_of_runs();
+        let queues = self.keep(queues).unwrap_or_default();
+        let live: BTreeSet<u64> = self.runs.keys().copied().collect();
+        for (queue, runs) in surplus(printed, &queues, &live, most) {
+            tracing::warn!(
+                queue = &*queue,
+                ?runs,
+                "the queue has printed too much: the oldest output is removed"
+            );
+            for run in runs {
+                self.deeds.push(Deed::Remove(self.run_directory(run).join(LOGS)));
+            }
+        }
+    }
+}
+
+/// The oldest runs that are over whose output must go so that no queue keeps more than it may.
+fn surplus(
+    printed: &Printed,
+    queues: &BTreeMap<u64, Arc<str>>,
+    live: &BTreeSet<u64>,
+    most: u64,
+) -> BTreeMap<Arc<str>, Vec<u64>> {
+    let mut sums: BTreeMap<&Arc<str>, u64> = BTreeMap::new();
+    for (run, bytes) in printed {
+        if let Some(queue) = queues.get(run) {
+            *sums.entry(queue).or_default() += bytes;
+        }
+    }
+    let mut gone: BTreeMap<Arc<str>, Vec<u64>> = BTreeMap::new();
+    for (run, bytes) in printed.iter().filter(|(run, bytes)| !live.contains(run) && **bytes > 0) {
+        let Some(queue) = queues.get(run) else { continue };
+        let Some(sum) = sums.get_mut(queue).filter(|sum| **sum > most) else { continue };
+        *sum -= bytes;
+        gone.entry(queue.clone()).or_default().push(*run);
+    }
+    gone
+}
+
+fn measure(runs: &Path) -> Printed {
+    let mut printed = Printed::new();
+    for entry in std::fs::read_dir(runs).into_iter().flatten().flatten() {
+        let run = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+        let Some(run) = run else { continue };
+        let logs: PathBuf = entry.path().join(LOGS);
+        let files = std::fs::read_dir(logs).into_iter().flatten().flatten();
+        let bytes = files.filter_map(|file| Some(file.metadata().ok()?.len())).sum();
+        printed.insert(run, bytes);
+    }
+    printed
+}
+
+fn disk_of(directory: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(directory).ok()?;
+    Some(found.f_blocks.saturating_mul(found.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_output_of_a_queue_that_has_too_much_goes_and_no_other() {
+        let printed = Printed::from([(1, 40), (2, 40), (3, 40), (4, 90), (5, 30)]);
+        let of = |run: u64| -> Arc<str> { if run == 4 { "other" } else { "loud" }.into() };
+        let queues = (1..=5).map(|run| (run, of(run))).collect();
+        // The first still runs: what it prints is bounded by itself.
+        let gone = surplus(&printed, &queues, &BTreeSet::from([1]), 100);
+        assert_eq!(gone, BTreeMap::from([("loud".into(), vec![2, 3])]));
+        assert!(surplus(&printed, &queues, &BTreeSet::new(), 150).is_empty());
+    }
+}

@@ -1,0 +1,400 @@
+//! A control group for each run, so that nothing of a run can outlive it: what is in a group can be counted, limited and
+//! killed whole, whatever session, parent or environment it has given itself.
+//!
+//! Groups are made where the system has one tree (v2), also where that tree has no controllers because those are in trees
+//! of their own (v1 beside v2). Each member has a group of its own inside its run's, so that a member that leaves a run
+//! that goes on takes all of its processes with it. Where there is only v1, the run's group in the tree of `pids` is
+//! listed and killed one by one, after it may fork no more.
+//!
+//! Names begin with `muster-`, a number that is drawn once for a data directory, and the run's number, which is never given
+//! twice: no name comes again.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+use serde::{Deserialize, Serialize};
+
+use super::plan::MemberPlan;
+
+/// Where control groups are, unless `MUSTER_CGROUPS` says otherwise.
+const ROOT: &str = "/sys/fs/cgroup";
+/// Groups of other data directories are left alone for so long: their owner may be about to use them.
+const STRANGE_FOR: Duration = Duration::from_secs(3_600);
+
+/// Where groups can be made on this system.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Trees {
+    /// The one tree of v2, from the group of this process on.
+    unified: Option<PathBuf>,
+    /// Trees of v1 controllers, where controllers are not in the one tree.
+    pids: Option<PathBuf>,
+    memory: Option<PathBuf>,
+    cpu: Option<PathBuf>,
+}
+
+impl Trees {
+    /// Finds out what the system grants by making a group and removing it again; also, in words, what cannot be enforced.
+    pub(crate) fn granted() -> (Self, Vec<String>) {
+        let root = std::env::var_os("MUSTER_CGROUPS").map_or_else(|| ROOT.into(), PathBuf::from);
+        let one = root.join("cgroup.controllers").exists();
+        let unified = if one { root.clone() } else { root.join("unified") };
+        let usable = |tree: PathBuf| is_usable(&tree).then_some(tree);
+        let trees = Self {
+            unified: usable(own_group(&unified)),
+            pids: usable(root.join("pids")).filter(|_| !one),
+            memory: usable(root.join("memory")).filter(|_| !one),
+            cpu: usable(root.join("cpu")).filter(|_| !one),
+        };
+        let mut lacking = Vec::new();
+        if trees.unified.is_none() && trees.pids.is_none() {
+            let root = root.display();
+            lacking.push(format!(
+                "no control groups can be made in {root}: memory and CPU of workers and their number of processes are not \
+                 limited, and a worker that leaves its session and clears its environment is found only if it was seen \
+                 before its keeper died"
+            ));
+        } else if !one && trees.memory.is_none() {
+            lacking.push(
+                "memory of workers is not limited: the memory controller is not granted".to_owned(),
+            );
+        }
+        (trees, lacking)
+    }
+
+    /// The group of a run.
+    pub(crate) fn run(&self, owner: &str, run: u64) -> Option<RunGroup> {
+        let any = self.unified.is_some() || self.pids.is_some();
+        any.then(|| RunGroup { trees: self.clone(), name: format!("muster-{owner}-{run}") })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.unified, &self.pids, &self.memory, &self.cpu].into_iter().flatten()
+    }
+
+    /// Kills and removes what is left of runs of this owner that are not `live`, and removes groups of others that have
+    /// been empty for long.
+    pub(crate) fn sweep(&self, owner: &str, live: impl Fn(u64) -> bool) {
+        let prefix = format!("muster-{owner}-");
+        for tree in self.all() {
+            for name in groups_in(tree) {
+                match name.strip_prefix(&prefix).map(|rest| rest.split('-').next()) {
+                    Some(Some(run)) => {
+                        let run = run.parse::<u64>().ok();
+                        if let Some(group) =
+                            run.filter(|run| !live(*run)).and_then(|run| self.run(owner, run))
+                        {
+                            group.kill();
+                            group.remove();
+                        }
+                    }
+                    _ => remove_strange(&tree.join(&name)),
+                }
+            }
+        }
+    }
+}
+
+/// Removes a group of another owner that has been there for long. A group with processes cannot be removed.
+fn remove_strange(group: &Path) {
+    let made = group.metadata().and_then(|about| about.modified()).ok();
+    let age = made.and_then(|made| SystemTime::now().duration_since(made).ok());
+    if age.is_some_and(|age| age > STRANGE_FOR) {
+        remove(group);
+    }
+}
+
+fn groups_in(tree: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(tree).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("muster-")).collect()
+}
+
+/// The control group of one run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct RunGroup {
+    trees: Trees,
+    name: String,
+}
+
+impl RunGroup {
+    /// Makes the group, in which so many processes and threads may be. In words, what does not hold.
+    pub(super) fn open(&self, pids_max: u64) -> Vec<String> {
+        let mut lacking = Vec::new();
+        if let Some(tree) = &self.trees.unified {
+            // A parent that holds processes may not hand out controllers; what is missing then shows below.
+            hand_out(tree);
+            let group = tree.join(&self.name);
+            if let Err(error) = make(&group) {
+                lacking.push(format!("its processes are in no control group: {error}"));
+            }
+            hand_out(&group);
+        }
+        let (dir, file) = match &self.trees.pids {
+            Some(tree) => (Some(tree.join(&self.name)), "pids.max"),
+            None => (self.trees.unified.as_ref().map(|tree| tree.join(&self.name)), "pids.max"),
+        };
+        if let Some(dir) = dir {
+            let limited =
+                make(&dir).and_then(|()| std::fs::write(dir.join(file), pids_max.to_string()));
+            if let Err(error) = limited {
+                lacking.push(format!("its number of processes is not limited: {error}"));
+            }
+        }
+        lacking
+    }
+
+    /// Puts a member that has not run yet, and all that it will start, where its limits hold.
+    pub(super) fn admit(&self, member: &MemberPlan, pid: Pid) -> Result<MemberGroup, String> {
+        let name = format!("{}-{}", self.name, member.rank);
+        let mut group = MemberGroup { groups: Vec::new(), kills: None };
+        let placed = self.place(&mut group, &name, member, &pid.as_raw_nonzero().to_string());
+        placed.map_err(|error| format!("limits are not enforced: {error}"))?;
+        Ok(group)
+    }
+
+    fn place(
+        &self,
+        group: &mut MemberGroup,
+        name: &str,
+        member: &MemberPlan,
+        pid: &str,
+    ) -> std::io::Result<()> {
+        let Trees { unified, pids, memory, cpu } = &self.trees;
+        if let Some(tree) = pids {
+            std::fs::write(tree.join(&self.name).join("cgroup.procs"), pid)?;
+        }
+        if let Some(tree) = unified {
+            let own = tree.join(&self.name).join(name);
+            make(&own)?;
+            group.groups.push(own.clone());
+            std::fs::write(own.join("cgroup.procs"), pid)?;
+            if memory.is_none() && cpu.is_none() && pids.is_none() {
+                return limit_unified(group, &own, member);
+            }
+        }
+        if let (Some(tree), Some(bytes)) = (memory, member.memory) {
+            let own = tree.join(name);
+            make(&own)?;
+            group.groups.push(own.clone());
+            std::fs::write(own.join("memory.limit_in_bytes"), bytes.to_string())?;
+            let _ = std::fs::write(own.join("memory.memsw.limit_in_bytes"), bytes.to_string());
+            std::fs::write(own.join("cgroup.procs"), pid)?;
+            group.kills = Some(own.join("memory.oom_control"));
+        }
+        if let (Some(tree), Some(milli)) = (cpu, member.cpu_milli) {
+            let own = tree.join(name);
+            make(&own)?;
+            group.groups.push(own.clone());
+            let shares = (milli.saturating_mul(1_024) / 1_000).clamp(2, 262_144);
+            std::fs::write(own.join("cpu.shares"), shares.to_string())?;
+            std::fs::write(own.join("cgroup.procs"), pid)?;
+        }
+        Ok(())
+    }
+
+    /// Kills everything that is in the group now.
+    pub(crate) fn kill(&self) {
+        if let Some(tree) = &self.trees.unified {
+            kill_whole(&tree.join(&self.name));
+        } else if let Some(tree) = &self.trees.pids {
+            // What may not fork can be killed one by one.
+            let group = tree.join(&self.name);
+            let _ = std::fs::write(group.join("pids.max"), "0");
+            kill_listed(&group);
+        }
+    }
+
+    /// Kills everything that is left of one member, and says whether nothing is.
+    pub(super) fn end_member(&self, rank: u32) -> bool {
+        let Some(tree) = &self.trees.unified else { return true };
+        let group = tree.join(&self.name).join(format!("{}-{rank}", self.name));
+        kill_whole(&group);
+        is_empty(&group)
+    }
+
+    /// Whether no process is in the group.
+    pub(crate) fn is_empty(&self) -> bool {
+        let tree = self.trees.unified.as_ref().or(self.trees.pids.as_ref());
+        tree.is_none_or(|tree| is_empty(&tree.join(&self.name)))
+    }
+
+    /// Removes the group, and those of its members. It must be empty.
+    pub(crate) fn remove(&self) {
+        let members = format!("{}-", self.name);
+        for tree in self.trees.all() {
+            for name in groups_in(tree) {
+                if name == self.name || name.starts_with(&members) {
+                    remove(&tree.join(name));
+                }
+            }
+        }
+    }
+}
+
+fn limit_unified(group: &mut MemberGroup, own: &Path, member: &MemberPlan) -> std::io::Result<()> {
+    if let Some(memory) = member.memory {
+        std::fs::write(own.join("memory.max"), memory.to_string())?;
+        let _ = std::fs::write(own.join("memory.swap.max"), "0");
+        group.kills = Some(own.join("memory.events"));
+    }
+    if let Some(milli) = member.cpu_milli {
+        // One CPU is the weight that every group has by default.
+        let weight = (milli / 10).clamp(1, 10_000);
+        std::fs::write(own.join("cpu.weight"), weight.to_string())?;
+    }
+    Ok(())
+}
+
+/// The control groups of one member.
+#[derive(Debug)]
+pub(super) struct MemberGroup {
+    groups: Vec<PathBuf>,
+    /// Where kills for want of memory are counted.
+    kills: Option<PathBuf>,
+}
+
+impl MemberGroup {
+    /// Whether a process in it was killed for using too much memory.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        let text = self.kills.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+        let count = |text: &str| {
+            let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
+            kills.trim().parse::<u64>().ok()
+        };
+        text.as_deref().and_then(count).is_some_and(|kills| kills > 0)
+    }
+}
+
+impl Drop for MemberGroup {
+    fn drop(&mut self) {
+        self.groups.iter().for_each(|group| remove(group));
+    }
+}
+
+/// The groups of a process that Muster made, in every tree.
+pub(super) fn groups_of(pid: u32) -> Vec<PathBuf> {
+    let lines = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let root = Path::new(ROOT);
+    let one = root.join("cgroup.controllers").exists();
+    let group = |line: &str| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (kind, path) = (parts.next()?, parts.next()?);
+        let tree = match kind {
+            "" if one => root.to_owned(),
+            "" => root.join("unified"),
+            kind => root.join(kind),
+        };
+        let group = tree.join(path.trim_start_matches('/'));
+        let ours = group.file_name()?.to_str()?.starts_with("muster-");
+        ours.then_some(group)
+    };
+    lines.lines().filter_map(group).collect()
+}
+
+fn make(group: &Path) -> std::io::Result<()> {
+    match std::fs::create_dir(group) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// One by one: where one controller is not to be had, the others are.
+fn hand_out(group: &Path) {
+    for controller in ["+memory", "+cpu", "+pids"] {
+        let _ = std::fs::write(group.join("cgroup.subtree_control"), controller);
+    }
+}
+
+fn remove(group: &Path) {
+    for inner in groups_in(group) {
+        remove(&group.join(inner));
+    }
+    let _ = std::fs::remove_dir(group);
+}
+
+/// Kills all in a group of v2 at once; where the system cannot, one by one while they are frozen.
+fn kill_whole(group: &Path) {
+    if std::fs::write(group.join("cgroup.kill"), "1").is_err() {
+        let _ = std::fs::write(group.join("cgroup.freeze"), "1");
+        kill_listed(group);
+        groups_in(group).iter().for_each(|inner| kill_listed(&group.join(inner)));
+        let _ = std::fs::write(group.join("cgroup.freeze"), "0");
+    }
+}
+
+fn kill_listed(group: &Path) {
+    for pid in listed(group).filter(|pid| *pid != getpid()) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+fn listed(group: &Path) -> impl Iterator<Item = Pid> {
+    let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let pids: Vec<Pid> =
+        text.lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect();
+    pids.into_iter()
+}
+
+/// Whether no process that lives is in a group or below it.
+fn is_empty(group: &Path) -> bool {
+    match std::fs::read_to_string(group.join("cgroup.events")) {
+        Ok(events) => !events.lines().any(|line| line == "populated 1"),
+        Err(_) => listed(group).next().is_none(),
+    }
+}
+
+/// Whether groups can be made in a tree.
+fn is_usable(tree: &Path) -> bool {
+    if !tree.join("cgroup.procs").exists() {
+        return false;
+    }
+    let probe = tree.join(format!("muster-probe-{}", std::process::id()));
+    let made = make(&probe).is_ok();
+    let _ = std::fs::remove_dir(probe);
+    made
+}
+
+/// The group this process is in, where groups are one tree.
+fn own_group(root: &Path) -> PathBuf {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    root.join(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn everything_in_a_group_is_killed_and_the_group_is_empty_then() {
+        let (trees, lacking) = Trees::granted();
+        let owner = format!("test{}", std::process::id());
+        let Some(group) = trees.run(&owner, 7) else {
+            eprintln!("SKIPPED: {lacking:?}");
+            return;
+        };
+        assert_eq!(group.open(64), [""; 0]);
+        let mut command = Command::new("sh");
+        command.args(["-c", "read line; env -i setsid sleep 7373 & exec sleep 7373"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("sh");
+        let member = MemberPlan { rank: 0, ..MemberPlan::default() };
+        let pid = Pid::from_raw(child.id() as i32).expect("a number");
+        let own = group.admit(&member, pid).expect("admitted");
+        drop(child.stdin.take());
+        assert!(!group.is_empty());
+        group.kill();
+        child.wait().expect("killed");
+        let began = std::time::Instant::now();
+        while !group.is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(10), "something lives on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(own);
+        group.remove();
+        let left = trees.all().flat_map(|tree| groups_in(tree)).find(|name| name.contains(&owner));
+        assert_eq!(left, None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Lets the control plane in: tells it all that was written, what happens, and that the keeper is alive; hears its orders.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{broadcast, mpsc};
+
+use super::journal::Record;
+use super::keep::BEAT;
+use super::talk::Order;
+
+/// Lets the control plane in, whenever one comes.
+pub(super) async fn listen(
+    listener: UnixListener,
+    said: Arc<Mutex<Vec<Record>>>,
+    news: broadcast::Sender<Record>,
+    orders: mpsc::Sender<Order>,
+) {
+    while let Ok((stream, _)) = listener.accept().await {
+        // What is written from here on comes as news. What is in both is said twice, which does no harm.
+        let following = news.subscribe();
+        let known = said.lock().map(|said| said.clone()).unwrap_or_default();
+        tokio::spawn(speak(stream, known, following, orders.clone()));
+    }
+}
+
+async fn speak(
+    stream: UnixStream,
+    known: Vec<Record>,
+    mut news: broadcast::Receiver<Record>,
+    orders: mpsc::Sender<Order>,
+) {
+    let (read, mut write) = stream.into_split();
+    let hears = async {
+        let mut lines = BufReader::new(read).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            if let Ok(order) = serde_json::from_str(&line)
+                && orders.send(order).await.is_err()
+            {
+                return;
+            }
+        }
+    };
+    let says = async {
+        for record in &known {
+            say(&mut write, record).await?;
+        }
+        let mut beat = tokio::time::interval(BEAT);
+        loop {
+            tokio::select! {
+                biased;
+                record = news.recv() => match record {
+                    Ok(record) => say(&mut write, &record).await?,
+                    Err(_) => return std::io::Result::Ok(()),
+                },
+                _ = beat.tick() => say(&mut write, &Record::Beat).await?,
+            }
+        }
+    };
+    tokio::select! {
+        () = hears => {}
+        _ = says => {}
+    }
+}
+
+async fn say(write: &mut (impl AsyncWriteExt + Unpin), record: &Record) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
+    line.push(b'\n');
+    write.write_all(&line).await
+}
