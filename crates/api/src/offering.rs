@@ -71,7 +71,7 @@ fn read(fields: &Fields<'_>, boot_time: Span, tier: &str) -> OfferingSpec {
         instance_type: need("instanceType").unwrap_or_default().into(),
         zone: need("zone").unwrap_or_default().into(),
         region: value("region").unwrap_or_default().into(),
-        capacity_type: capacity_type.unwrap_or_else(|| paid_like(tier).into()).into(),
+        capacity_type: capacity_type.unwrap_or_else(|| paid_like(tier)).into(),
         price: fields.get("price").and_then(|value| value.money()).unwrap_or_default(),
         allocatable,
         gpu,

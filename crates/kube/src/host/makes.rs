@@ -251,7 +251,7 @@ impl Host {
             owners.any(|owner| gang.metadata.uid.as_deref() == Some(&*owner.uid))
         };
         let is_surplus = |key: &&Key| {
-            let pod = self.mirror.pods.get(*key).filter(|pod| !pod.is_over() && !pod.is_leaving());
+            let pod = self.mirror.pods.get(key).filter(|pod| !pod.is_over() && !pod.is_leaving());
             pod.is_some_and(|pod| is_made_of_it(pod)) && !wanted.contains(&***key)
         };
         let surplus: Vec<Key> = group.pods.iter().filter(is_surplus).cloned().collect();

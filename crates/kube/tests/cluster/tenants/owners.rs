@@ -30,6 +30,8 @@ async fn tenant_that_resizes_again_and_again_harms_no_member_of_another() {
     }
     tenancy.tenant_applies(&sized(1, 2)).await;
     tenancy.until_bound(TENANT, "yoyo", 2).await;
+    tenancy.until_event(TENANT, "Shrunk", "members").await;
+    tenancy.until_status(VICTIM, "train", |status| status["phase"] == "Running").await;
     // What the tenant gave up is there for others, and nobody was evicted for it.
     tenancy.victim_starts("next", 2, 8).await;
     let after: Vec<_> =
