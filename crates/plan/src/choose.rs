@@ -17,7 +17,7 @@ use crate::cycle::{Cycle, earliest};
 use crate::guard::latest_start;
 use crate::make_way::{Offer, Right, loss};
 use crate::provision::{Blockers, Quote, quote};
-use crate::share::within_guarantee;
+use crate::share::counts_on;
 
 /// What a gang that does not fit should do.
 pub(crate) enum Choice {
@@ -107,6 +107,12 @@ pub(crate) fn choose<'w>(
             let others = ways.iter().filter(|other| other.considered.way != Way::Wait);
             let least = others.map(|other| other.considered.cost).min();
             look_again(cycle, gang, rate, least);
+            // And when what was lent must be back, whatever was said of when others end.
+            let lender = &cycle.scratch.world.queue(gang.queue).spec;
+            let back_by = gang.submitted + lender.reclaims_within();
+            if least.is_some() && back_by >= cycle.now {
+                cycle.wake = earliest(cycle.wake, Some(back_by + Span(1)));
+            }
             let buy = ways.iter().find(|other| other.considered.way == Way::Buy);
             let cheaper = buy.map(|buy| Blocker::CheaperToWait {
                 start: ways[best].start,
@@ -134,7 +140,7 @@ fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[Figure], offer: Option<&Offer>) 
     let world = cycle.scratch.world;
     let foreign = |gang: &GangId, own| world.gang(*gang).is_some_and(|other| other.queue != own);
     let shrinks = |offer: &Offer| offer.ways.iter().any(|way| foreign(&way.gang, gang.queue));
-    let sure = within_guarantee(&cycle.scratch, gang.queue, &gang.wants);
+    let sure = counts_on(&cycle.scratch, gang.queue, gang);
     let lent = offer.is_some_and(|offer| {
         offer.rights.contains(&Right::Lent) || (sure && offer.rights.is_empty() && shrinks(offer))
     });
@@ -147,7 +153,9 @@ fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[Figure], offer: Option<&Offer>) 
     let key = |at: &usize| {
         let way = &ways[*at];
         let soonest = if late(way) && lent { way.start.0 } else { 0 };
-        (late(way), soonest, way.considered.cost, *at)
+        // When others end is their word; what is taken back is sure to come.
+        let hopes = late(way) && lent && way.considered.way == Way::Wait;
+        (late(way), hopes, soonest, way.considered.cost, *at)
     };
     (0..ways.len()).min_by_key(key).expect("at least one way")
 }

@@ -287,16 +287,35 @@ impl<'w> Scratch<'w> {
         self.sat_over.dedup();
     }
     /// Takes seats that were found free at another time. Where somebody is to sit over others since, nobody is known to
-    /// leave anything: what is there of them is taken.
+    /// leave anything: what is there of them is taken. The same where beliefs about gangs that last for no time at all,
+    /// or for ages, do not agree.
     pub fn sit_as_booked(&mut self, gang: &Gang, seats: &[Seat]) {
-        if !seats.iter().any(|seat| self.is_cramped(seat.node)) {
+        let mut taken: SmallVec<[NodeIdx; 4]> = SmallVec::new();
+        for on_node in seats.chunk_by(|a, b| a.node == b.node) {
+            if !self.has_all(gang, on_node) {
+                taken.push(on_node[0].node);
+            }
+        }
+        if taken.is_empty() && !seats.iter().any(|seat| self.is_cramped(seat.node)) {
             return self.sit(gang, seats);
         }
-        let is_cramped = |seat: &Seat| self.is_cramped(seat.node);
-        let (over, free): (Vec<Seat>, Vec<Seat>) = seats.iter().copied().partition(is_cramped);
+        let is_over = |seat: &Seat| self.is_cramped(seat.node) || taken.contains(&seat.node);
+        let (over, free): (Vec<Seat>, Vec<Seat>) = seats.iter().copied().partition(is_over);
         self.sit(gang, &free);
         self.change(gang, &over, NodeState::sit_over);
         self.join_company(gang, &over);
+    }
+    /// Whether all of these seats on one node are free together; nothing is looked at where the node cannot be used.
+    fn has_all(&self, gang: &Gang, on_node: &[Seat]) -> bool {
+        let Some(mut state) = self.node_state(on_node[0].node) else { return true };
+        on_node.iter().all(|seat| {
+            let signature = self.world.signature(gang.sigs[usize::from(seat.role)]);
+            let free = state.has_free(signature, seat);
+            if free {
+                state.sit(signature, seat);
+            }
+            free
+        })
     }
     /// Whether a node is too small for all that sit on it, or are to.
     pub fn is_cramped(&self, node: NodeIdx) -> bool {
