@@ -68,6 +68,17 @@ impl NodeState {
             && self.free.times_fits(&signature.key.amounts) >= u32::from(seat.members)
             && self.devices.clone().take_exactly(seat.devices, share)
     }
+    /// Whether all of these seats are free together, of members with these signatures.
+    pub fn has_free_all<'s>(&self, seats: &[Seat], sig: impl Fn(&Seat) -> &'s Signature) -> bool {
+        let mut left = self.clone();
+        seats.iter().all(|seat| {
+            let free = left.has_free(sig(seat), seat);
+            if free {
+                left.sit(sig(seat), seat);
+            }
+            free
+        })
+    }
     /// What is free in both: resource by resource, device by device.
     pub fn common(&self, other: &NodeState) -> NodeState {
         debug_assert_eq!(self.class, other.class, "one node, at two times");

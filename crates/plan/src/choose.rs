@@ -17,7 +17,7 @@ use crate::cycle::{Cycle, earliest};
 use crate::guard::latest_start;
 use crate::make_way::{Offer, Right, loss};
 use crate::provision::{Blockers, Quote, quote};
-use crate::share::within_guarantee;
+use crate::share::counts_on;
 
 /// What a gang that does not fit should do.
 pub(crate) enum Choice {
@@ -98,6 +98,7 @@ pub(crate) fn choose<'w>(
         option.considered.lost = Span(offer.lost);
         ways.push(option);
     }
+    let owed = offer.as_ref().is_some_and(|offer| is_lent(cycle, gang, offer));
     let told_only = usize::from(!minds && start.is_some());
     let best = told_only + best(cycle, gang, &ways[told_only..], offer.as_ref());
     ways[best].considered.chosen = true;
@@ -107,6 +108,12 @@ pub(crate) fn choose<'w>(
             let others = ways.iter().filter(|other| other.considered.way != Way::Wait);
             let least = others.map(|other| other.considered.cost).min();
             look_again(cycle, gang, rate, least);
+            // And when what was lent must be back, whatever was said of when others end.
+            let lender = &cycle.scratch.world.queue(gang.queue).spec;
+            let back_by = gang.submitted + lender.reclaims_within();
+            if owed && back_by >= cycle.now {
+                cycle.wake = earliest(cycle.wake, Some(back_by + Span(1)));
+            }
             let buy = ways.iter().find(|other| other.considered.way == Way::Buy);
             let cheaper = buy.map(|buy| Blocker::CheaperToWait {
                 start: ways[best].start,
@@ -127,17 +134,21 @@ fn way(now: Time, way: Way, start: Time, cost: Money) -> Figure {
     Figure { considered, start }
 }
 
+/// Whether others would give back what they have of the gang's guarantee. What they have grown onto of it was lent too,
+/// whatever they say a pause costs them.
+fn is_lent(cycle: &Cycle<'_>, gang: &Gang, offer: &Offer) -> bool {
+    let world = cycle.scratch.world;
+    let foreign = |id: GangId| world.gang(id).is_some_and(|other| other.queue != gang.queue);
+    let shrinks = || offer.rights.is_empty() && offer.ways.iter().any(|way| foreign(way.gang));
+    offer.rights.contains(&Right::Lent)
+        || (shrinks() && counts_on(&cycle.scratch, gang.queue, gang))
+}
+
 /// The cheapest of those that are in time; if none is, the cheapest of all, and where something was lent the
-/// soonest. What others gave up of a guarantee that is not theirs was lent too, whatever they say a pause costs them.
+/// soonest.
 fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[Figure], offer: Option<&Offer>) -> usize {
     let deadline = latest_start(gang);
-    let world = cycle.scratch.world;
-    let foreign = |gang: &GangId, own| world.gang(*gang).is_some_and(|other| other.queue != own);
-    let shrinks = |offer: &Offer| offer.ways.iter().any(|way| foreign(&way.gang, gang.queue));
-    let sure = within_guarantee(&cycle.scratch, gang.queue, &gang.wants);
-    let lent = offer.is_some_and(|offer| {
-        offer.rights.contains(&Right::Lent) || (sure && offer.rights.is_empty() && shrinks(offer))
-    });
+    let lent = offer.is_some_and(|offer| is_lent(cycle, gang, offer));
     let lender = &cycle.scratch.world.queue(gang.queue).spec;
     let back_by = lent.then(|| gang.submitted + lender.reclaims_within());
     let late = |way: &Figure| {
@@ -147,7 +158,9 @@ fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[Figure], offer: Option<&Offer>) 
     let key = |at: &usize| {
         let way = &ways[*at];
         let soonest = if late(way) && lent { way.start.0 } else { 0 };
-        (late(way), soonest, way.considered.cost, *at)
+        // When others end is their word; what is taken back is sure to come.
+        let hopes = late(way) && lent && way.considered.way == Way::Wait;
+        (late(way), hopes, soonest, way.considered.cost, *at)
     };
     (0..ways.len()).min_by_key(key).expect("at least one way")
 }

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::guard::Guard;
 use crate::policy::Discipline;
 use crate::scratch::Scratch;
-use crate::share::{Shares, within_guarantee};
+use crate::share::{Shares, counts_on};
 
 /// What a discipline looks at.
 pub(crate) struct View<'w> {
@@ -245,7 +245,7 @@ impl Shared {
         let gang = scratch.world.gang(id).expect("it waits");
         let (sure, share) = match branch {
             Some(queue) => {
-                let sure = within_guarantee(scratch, queue, &gang.wants);
+                let sure = counts_on(scratch, queue, gang);
                 (sure, self.shares.of(scratch, queue, id))
             }
             None => (false, self.shares.of_own(scratch, self.leaves[leaf].queue, id)),

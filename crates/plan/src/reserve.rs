@@ -19,6 +19,10 @@ use crate::predict::{self, Belief};
 use crate::quota;
 use crate::scratch::Scratch;
 
+/// What starts later than this is not promised. Time has an end, and who says that gangs last for ages must not get there:
+/// at the last instant of all everything starts and ends at once.
+const FOREVER: Span = Span::hours(24 * 365 * 100);
+
 /// A start time for one gang, and the world as it is believed to be then, with the gang in its seats.
 #[derive(Clone)]
 pub(crate) struct Booking<'w> {
@@ -74,6 +78,9 @@ impl<'w> Bookings<'w> {
             while let Some((_, change)) = coming.next_if(|(time, _)| *time == at) {
                 self.count(cycle, change, &mut free);
                 changes.push((at, change));
+            }
+            if at >= cycle.now + FOREVER {
+                return None;
             }
             if !covers(&free, &gang.wants) {
                 continue;

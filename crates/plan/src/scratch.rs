@@ -287,16 +287,26 @@ impl<'w> Scratch<'w> {
         self.sat_over.dedup();
     }
     /// Takes seats that were found free at another time. Where somebody is to sit over others since, nobody is known to
-    /// leave anything: what is there of them is taken.
+    /// leave anything: what is there of them is taken. The same where beliefs about gangs that last for no time at all,
+    /// or for ages, do not agree.
     pub fn sit_as_booked(&mut self, gang: &Gang, seats: &[Seat]) {
-        if !seats.iter().any(|seat| self.is_cramped(seat.node)) {
+        let on_nodes = seats.chunk_by(|a, b| a.node == b.node);
+        let taken = on_nodes.filter(|on_node| !self.has_all(gang, on_node)).map(|on| on[0].node);
+        let taken: SmallVec<[NodeIdx; 4]> = taken.collect();
+        let is_over = |seat: &Seat| self.is_cramped(seat.node) || taken.contains(&seat.node);
+        if !seats.iter().any(is_over) {
             return self.sit(gang, seats);
         }
-        let is_cramped = |seat: &Seat| self.is_cramped(seat.node);
-        let (over, free): (Vec<Seat>, Vec<Seat>) = seats.iter().copied().partition(is_cramped);
+        let (over, free): (Vec<Seat>, Vec<Seat>) = seats.iter().copied().partition(is_over);
         self.sit(gang, &free);
         self.change(gang, &over, NodeState::sit_over);
         self.join_company(gang, &over);
+    }
+    /// Whether all of these seats on one node are free together; nothing is looked at where the node cannot be used.
+    fn has_all(&self, gang: &Gang, on_node: &[Seat]) -> bool {
+        let sig = |seat: &Seat| self.world.signature(gang.sigs[usize::from(seat.role)]);
+        let state = self.node_state(on_node[0].node);
+        state.is_none_or(|state| state.has_free_all(on_node, sig))
     }
     /// Whether a node is too small for all that sit on it, or are to.
     pub fn is_cramped(&self, node: NodeIdx) -> bool {

@@ -6,6 +6,7 @@
 //! and without that a queue of small weight would get more than its part, or with all of it less. A queue that is within what it can count on goes before all that are not:
 //! so what was lent comes back as soon as something ends.
 
+use muster_core::gang::Gang;
 use muster_core::id::{GangId, Id, QueueIdx, ResourceIdx};
 use muster_core::queue::Usage;
 use muster_core::resource::TOKEN;
@@ -65,6 +66,37 @@ impl Shares {
 pub(crate) fn within_guarantee(scratch: &Scratch<'_>, queue: QueueIdx, wants: &Usage) -> bool {
     let sure = &scratch.world.queue(queue).guaranteed;
     sure.concerns(wants) && sure.exceeded(scratch.queue_usage(queue), wants).is_none()
+}
+
+/// Whether a branch of the tree can count on what a gang below it wants: it is within its guarantee with it, or the
+/// gang's own queue is, whose guarantee is a part of those above. What siblings have borrowed of that does not count
+/// against it.
+pub(crate) fn counts_on(scratch: &Scratch<'_>, branch: QueueIdx, gang: &Gang) -> bool {
+    let world = scratch.world;
+    let nested = || {
+        let path = world.queue_path(gang.queue);
+        let below = path.take_while(|queue| *queue != branch).skip(1);
+        let mut above = below.chain([branch].into_iter().filter(|branch| *branch != gang.queue));
+        above.all(|queue| covers_children(world, queue, &gang.wants))
+            && within_guarantee(scratch, gang.queue, &gang.wants)
+    };
+    within_guarantee(scratch, branch, &gang.wants) || nested()
+}
+
+/// Whether the guarantee of a queue is at least those of the queues right below it together, of what is wanted.
+fn covers_children(world: &World, queue: QueueIdx, wants: &Usage) -> bool {
+    let sure = &world.queue(queue).guaranteed;
+    let below = || world.queues().iter().filter(|(_, listed)| listed.parent == Some(queue));
+    let of_gpus = below().fold(0u64, |sum, (_, listed)| {
+        sum.saturating_add(listed.guaranteed.gpu_milli.unwrap_or(0))
+    });
+    let gpus = wants.gpu_milli == 0 || sure.gpu_milli.is_none_or(|sure| sure >= of_gpus);
+    gpus && sure.amounts.iter().all(|(resource, sure)| {
+        let below = below().fold(0u64, |sum, (_, listed)| {
+            sum.saturating_add(listed.guaranteed.amounts.get(resource).copied().unwrap_or(0))
+        });
+        wants.amounts.get(*resource) == 0 || *sure >= below
+    })
 }
 
 /// The largest part of any resource that is held now, was on average, or half of it will be, of all there is.

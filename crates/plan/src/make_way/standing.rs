@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use super::loss::{lost_time, ran};
 use crate::cycle::Cycle;
 use crate::scratch::Scratch;
+use crate::share::counts_on;
 
 /// By what right a gang is asked to stop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -185,7 +186,9 @@ fn is_sure(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
     let (own, _) = parting(scratch.world, gang.queue, other);
     let Some(own) = own.first() else { return false };
     let sure = guaranteed(scratch.world, *own);
-    sure.concerns(&gang.wants) && sure.exceeded(scratch.queue_usage(*own), &gang.wants).is_none()
+    let within = sure.concerns(&gang.wants)
+        && sure.exceeded(scratch.queue_usage(*own), &gang.wants).is_none();
+    within || counts_on(scratch, *own, gang)
 }
 
 /// Whether every queue of another's branch that has a guarantee holds more than that, of something the gang

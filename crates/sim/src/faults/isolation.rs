@@ -168,7 +168,9 @@ fn draw_queues(
     other.allowed.max_grace = Some(grace);
     let mut third = QueueSpec { weight: 1_000, ..QueueSpec::open("third") };
     third.allowed.max_grace = Some(grace);
-    let org = parent.map(|name| QueueSpec { guaranteed: gpus(sure), ..QueueSpec::open(&name) });
+    // A queue is guaranteed what those below it are.
+    let below = if other.parent.is_some() { sure + theirs } else { sure };
+    let org = parent.map(|name| QueueSpec { guaranteed: gpus(below), ..QueueSpec::open(&name) });
     org.into_iter().chain([tenant, other, third]).collect()
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind};
-use muster_testkit::cluster::Role;
+use muster_testkit::cluster::{Part, Role, Setup};
 use serde_json::Value;
 
 use super::tenancy::gang;
@@ -187,7 +187,6 @@ async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
     }
     tenancy.until_status(TENANT, "marked", is_told("NamespaceNotAllowed")).await;
     tenancy.until_status(TENANT, "stray.volcano", is_told("NamespaceNotAllowed")).await;
-    tenancy.until_event(TENANT, "NotHeard", "priority 1000 (priorityClassName high)").await;
     tenancy.until_status(TENANT, "named.volcano", |status| status["phase"] == "Waiting").await;
     until_request_fails(&tenancy, "its priority is 2147483647").await;
     let message = tenancy.status(TENANT, "loud").await["message"].to_string();
@@ -200,7 +199,9 @@ async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_tenant_borrows_comes_back_whatever_it_declares() {
-    let Some(tenancy) = Tenancy::start(3).await else { return };
+    // Pods go with the Gang that they were made for.
+    let setup = Setup::bare().with(Part::Kwok).with(Part::ControllerManager);
+    let Some(tenancy) = Tenancy::with(3, setup).await else { return };
     tenancy.apply(QUEUES).await.expect("queues");
     let _controller = Controller::start(&tenancy, &["--no-lease"]);
     let firm = "queue: team-a\n  disruption: {preemptible: false}";
