@@ -126,7 +126,10 @@ impl Host {
                 self.take_room(name);
             }
             Err(why) => {
-                self.groups.get_mut(name).expect("just seen").sized.clear();
+                let group = self.groups.get_mut(name).expect("just seen");
+                group.sized.clear();
+                // That members are missing helps their owner less than why they are.
+                let why = group.pace.refusal().map_or(why, str::to_owned);
                 if self.groups.trouble(name, Some(why.clone())) {
                     tracing::info!(gang = &**name, why, "not a whole gang");
                 }

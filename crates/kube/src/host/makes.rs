@@ -151,7 +151,7 @@ impl Host {
         let Some(group) = self.groups.get_mut(gang) else { return };
         group.making.remove(pod);
         group.unmade = true;
-        let pause = group.pace.refused(Instant::now());
+        let pause = group.pace.refused(why.clone(), Instant::now());
         pause.into_iter().for_each(|pause| self.look_after(gang, pause));
         self.groups.trouble(gang, Some(why));
         self.dirty.gangs.insert(gang.clone());

@@ -21,13 +21,15 @@ pub(super) struct Pace {
     /// Refusals in a row.
     refusals: u32,
     until: Option<Instant>,
+    /// What the server said.
+    why: Option<String>,
     /// The generation of the Gang that was refused.
     generation: Option<i64>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { width: 1, refusals: 0, until: None, generation: None }
+        Self { width: 1, refusals: 0, until: None, why: None, generation: None }
     }
 }
 
@@ -43,12 +45,12 @@ impl Pace {
     /// One was made.
     pub(super) fn made(&mut self) {
         self.width = (self.width + WIDER).min(MOST);
-        (self.refusals, self.until) = (0, None);
+        (self.refusals, self.until, self.why) = (0, None, None);
     }
 
     /// One was refused. How long none is made, if that is news: several may be refused that were under way together.
-    pub(super) fn refused(&mut self, now: Instant) -> Option<Duration> {
-        self.width = 1;
+    pub(super) fn refused(&mut self, why: String, now: Instant) -> Option<Duration> {
+        (self.width, self.why) = (1, Some(why));
         if self.until.is_some_and(|until| until > now) {
             return None;
         }
@@ -57,6 +59,11 @@ impl Pace {
         self.refusals = self.refusals.saturating_add(1);
         self.until = Some(now + pause);
         Some(pause)
+    }
+
+    /// Why none is made.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.why.as_deref()
     }
 
     /// The Gang was rewritten, perhaps so that its members are not refused any more: it need not wait for the end of a long
@@ -75,6 +82,10 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn no() -> String {
+        "no".to_owned()
+    }
 
     #[test]
     fn one_is_tried_first_and_all_are_made_in_a_few_rounds() {
@@ -95,16 +106,18 @@ mod tests {
         (0..100).for_each(|_| pace.made());
         let mut pauses = Vec::new();
         for _ in 0..10 {
-            let pause = pace.refused(now).expect("it is the first of those under way");
-            assert_eq!(pace.refused(now), None, "the others of them");
+            let pause = pace.refused(no(), now).expect("it is the first of those under way");
+            assert_eq!(pace.refused(no(), now), None, "the others of them");
             assert_eq!(pace.room(0, now), 0);
             now += pause;
             assert_eq!(pace.room(0, now), 1);
             pauses.push(pause.as_secs());
         }
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 600, 600, 600]);
+        assert_eq!(pace.refusal(), Some("no"));
         pace.made();
-        assert_eq!(pace.refused(now), Some(PAUSE));
+        assert_eq!(pace.refusal(), None);
+        assert_eq!(pace.refused(no(), now), Some(PAUSE));
     }
 
     #[test]
@@ -113,9 +126,9 @@ mod tests {
         assert_eq!(pace.rewritten(Some(1), now), None);
         let mut later = now;
         for _ in 0..4 {
-            later += pace.refused(later).expect("refused");
+            later += pace.refused(no(), later).expect("refused");
         }
-        let pause = pace.refused(later).expect("refused");
+        let pause = pace.refused(no(), later).expect("refused");
         assert!(pause > PAUSE);
         assert_eq!(pace.rewritten(Some(1), later), None);
         assert_eq!(pace.rewritten(Some(2), later), Some(PAUSE));

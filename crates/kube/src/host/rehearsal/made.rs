@@ -178,7 +178,7 @@ async fn members_that_are_refused_are_made_again_after_a_pause() {
     let group = stage.host.groups.get(TRAIN).expect("a gang");
     assert!(stage.host.has_none_made(group));
     let (why, _) = group.trouble.clone().expect("it is said");
-    assert!(!why.is_empty());
+    assert!(why.contains("cannot be made"), "{why}");
 }
 
 #[tokio::test]

@@ -282,6 +282,6 @@ async fn claim_label_that_no_node_claim_confirms_is_not_believed() {
     );
     stage.hear(Told::Recorded(VICTIM.into()));
     let (_, gang) = stage.gang(VICTIM).expect("it has seats");
-    let node = stage.host.world.node_name(gang.seats[0].node).map(|name| name.to_string());
+    let node = stage.host.world.node_name(gang.seats[0].node).map(ToString::to_string);
     assert_eq!(node, Some(format!("node-{id}")));
 }

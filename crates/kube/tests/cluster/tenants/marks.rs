@@ -189,8 +189,8 @@ async fn node_names_written_by_hand_stay_within_the_queue_and_members_are_not_le
     let free: Vec<String> =
         (0..4).map(|at| format!("n{at}")).filter(|node| Some(node) != on.as_ref()).collect();
     // Two gangs of one, put on nodes by their owner: its queue allows one of them.
-    for at in 0..2 {
-        let there = format!("{OWN}, nodeName: {}", free[at]);
+    for (at, node) in free.iter().take(2).enumerate() {
+        let there = format!("{OWN}, nodeName: {node}");
         tenancy.tenant_applies(&member(&format!("hand-{at}"), 1, 0, &there)).await;
     }
     tenancy.until_event(TENANT, "BoundOutsideQueue", "Muster did not bind").await;
