@@ -19,6 +19,7 @@ pub mod hands;
 mod host;
 mod intake;
 pub mod karpenter;
+pub mod leadership;
 pub mod lease;
 mod mirror;
 pub mod objects;

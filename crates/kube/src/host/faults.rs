@@ -44,8 +44,10 @@ pub(super) fn strike(faults: &[Fault], at: Spot, name: &str) {
         if fault.at == at {
             panic!("a fault was injected at {name}");
         }
-        while at == Spot::Gang && fault.at == Spot::Stall {
-            std::thread::sleep(Duration::from_secs(1));
+        if at == Spot::Gang && fault.at == Spot::Stall {
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
         }
     }
 }

@@ -89,13 +89,8 @@ impl Quarantine {
     }
 
     /// The planner panicked after it was shown these gangs. Whether there was a gang to suspect.
-    pub(super) fn plan_failed(
-        &mut self,
-        suspects: Vec<Arc<str>>,
-        panic: &str,
-        now: Instant,
-    ) -> bool {
-        match &*suspects {
+    pub(super) fn plan_failed(&mut self, suspects: &[Arc<str>], panic: &str, now: Instant) -> bool {
+        match suspects {
             [] => return false,
             [one] => self.leave_out(Subject::Gang(one.clone()), panic, now),
             all => {
@@ -159,7 +154,7 @@ mod tests {
             let seen: Vec<Arc<str>> = shown.iter().filter(visible).cloned().collect();
             if seen.iter().any(|gang| bad.contains(gang)) {
                 panics += 1;
-                assert!(quarantine.plan_failed(seen, "boom", now));
+                assert!(quarantine.plan_failed(&seen, "boom", now));
                 shown = all.iter().cloned().collect(); // all is counted anew
                 let bad_is_seen = |gang: &&Arc<str>| quarantine.why(gang, now).is_none();
                 shown.retain(|gang| bad_is_seen(&gang));
@@ -189,7 +184,7 @@ mod tests {
 
     #[test]
     fn planner_panic_without_suspects_is_not_survived() {
-        assert!(!Quarantine::default().plan_failed(Vec::new(), "boom", Instant::now()));
+        assert!(!Quarantine::default().plan_failed(&[], "boom", Instant::now()));
     }
 
     #[test]
@@ -202,7 +197,7 @@ mod tests {
             assert!(quarantine.has(&subject, now) && quarantine.due(now).is_empty());
             now += Duration::from_secs(1);
             assert!(!quarantine.has(&subject, now));
-            assert_eq!(quarantine.due(now), [subject.clone()]);
+            assert_eq!(quarantine.due(now), std::slice::from_ref(&subject));
             assert!(quarantine.due(now).is_empty());
         }
         // Good for long, it begins with a short pause again.

@@ -31,7 +31,7 @@ impl Host {
             None => false,
             Some(Subject::Planner) => {
                 let suspects = self.shown_to_the_planner();
-                self.quarantine.plan_failed(suspects, said, now)
+                self.quarantine.plan_failed(&suspects, said, now)
             }
             Some(subject) => {
                 self.quarantine.leave_out(subject, said, now);

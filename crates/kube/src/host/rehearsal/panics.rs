@@ -37,7 +37,7 @@ fn served(config: &Config, pods: &[&str]) -> (Rehearsal, u32) {
 fn admitted(stage: &Rehearsal, pods: &[&str]) -> Vec<String> {
     let name = |pod: &&str| format!("team/{pod}.pod");
     let is_in = |name: &String| matches!(stage.phase(name), Some(Phase::Admitted { .. }));
-    pods.iter().map(|pod| name(pod)).filter(is_in).collect()
+    pods.iter().map(name).filter(is_in).collect()
 }
 
 const PODS: [&str; 5] = ["a", "b", "c", "d", "e"];

@@ -170,9 +170,10 @@ async fn tenant_creates_nothing_with_marks_that_are_musters() {
     tenancy.refuses("no words", &pod("p", "annotations: {muster.sh/pinned: ''}"), "pinned").await;
     let managed = "labels: {app.kubernetes.io/managed-by: muster}";
     tenancy.refuses("a gang of Muster's", &marked_gang("g", managed, ""), "managed-by").await;
-    tenancy.takes("helm's", &marked_gang("g", &managed.replace("muster}", "Helm}"), "")).await;
+    tenancy.tenant_applies(&marked_gang("g", &managed.replace("muster}", "Helm}"), "")).await;
     let _controller = Controller::start(&tenancy, &["--no-lease"]);
     tenancy.victim_starts("train", 2, 8).await;
+    tenancy.until_status(TENANT, "g", |status| status["phase"].is_string()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
