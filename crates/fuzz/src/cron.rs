@@ -42,7 +42,7 @@ pub(crate) const TARGET: Target = Target {
         "24",
         "7",
     ],
-    rounds: 4_000,
+    rounds: 1_000,
 };
 
 /// A cron expression, a time zone and an instant in Unix milliseconds, each on a line.

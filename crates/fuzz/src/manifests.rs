@@ -76,7 +76,7 @@ pub(crate) const TARGET: Target = Target {
         "command: ",
         "env: ",
     ],
-    rounds: 3_000,
+    rounds: 2_000,
 };
 
 fn run(data: &[u8]) {
