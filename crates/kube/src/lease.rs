@@ -190,7 +190,10 @@ impl Candidate {
                 Ok(Ok(false)) => drop(self.told.send_replace(None)),
                 // Nothing is known: whoever held it holds it until its time is over.
                 Ok(Err(error)) => {
-                    tracing::debug!(error = with_causes(&error), "the lease could not be looked at")
+                    tracing::debug!(
+                        error = with_causes(&error),
+                        "the lease could not be looked at"
+                    );
                 }
                 Err(_) => tracing::debug!("nobody answered for the lease"),
             }
