@@ -217,7 +217,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let node = if kept.len() % PER_NODE == 0 { NODE } else { 0 };
+            let node = if kept.len().is_multiple_of(PER_NODE) { NODE } else { 0 };
             self.meter.add(name.len(), STRING + node)?;
             match map.next_value_seed(Seed { mask, meter: self.meter, depth }) {
                 Ok(value) => drop(kept.insert(name, value)),

@@ -69,7 +69,7 @@ enum Broke {
     #[error("the answer is not a change")]
     NotAChange,
     #[error("the answer broke off")]
-    BrokeOff(#[from] std::io::Error),
+    CutOff(#[from] std::io::Error),
     /// What came before is forgotten by the server.
     #[error("too old to go on from")]
     Expired,
@@ -428,7 +428,7 @@ mod tests {
         }
 
         async fn has_room(&self) {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

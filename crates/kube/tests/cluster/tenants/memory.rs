@@ -7,7 +7,8 @@ use kube::api::{Api, DynamicObject, PostParams};
 use muster_testkit::cluster::Role;
 use serde_json::json;
 
-use super::{TENANT, Tenancy};
+use super::tenancy::gang;
+use super::{TENANT, Tenancy, VICTIM};
 use crate::controller::Controller;
 use crate::observer::Kind;
 use crate::words::still_node;
@@ -21,18 +22,28 @@ async fn write(tenancy: &Tenancy, which: Range<usize>, junk: &serde_json::Value)
         Api::namespaced_with(tenancy.client(Role::Tenant).await, TENANT, &Kind::Gang.resource());
     let count = which.len();
     let written = stream::iter(which).map(|at| {
-        let gang = json!({
+        let object = json!({
             "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
             "metadata": {"name": format!("junk-{at}"), "namespace": TENANT},
             "spec": {"roles": [{"name": "worker", "min": 1, "resources": {"cpu": "9k"}, "template": {
                 "spec": {"junk": junk, "containers": [{"name": "a", "image": "none"}]}}}]},
         });
-        let gang: DynamicObject = serde_json::from_value(gang).expect("a gang");
+        let object: DynamicObject = serde_json::from_value(object).expect("a gang");
         let gangs = gangs.clone();
-        async move { gangs.create(&PostParams::default(), &gang).await.is_ok() }
+        async move {
+            // A server that is short of time takes it the next time.
+            for _ in 0..5 {
+                match gangs.create(&PostParams::default(), &object).await {
+                    Ok(_) => return true,
+                    Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => return true,
+                    Err(error) => eprintln!("{error}"),
+                }
+            }
+            false
+        }
     });
     let taken =
-        written.buffer_unordered(8).filter(|taken| std::future::ready(*taken)).count().await;
+        written.buffer_unordered(4).filter(|taken| std::future::ready(*taken)).count().await;
     assert_eq!(taken, count, "the server takes all of them");
 }
 
@@ -43,11 +54,12 @@ async fn gangs_of_540_kb_cost_next_to_nothing() {
     tenancy.victim_starts("before", 1, 8).await;
     let (before, _) = controller.memory_mib();
     // Small mappings take the most memory, and the API server the most time.
-    let junk: Vec<_> = (0..60_000).map(|_| json!({"a": {}})).collect();
-    write(&tenancy, 0..9, &json!(junk)).await;
-    write(&tenancy, 9..45, &json!("x".repeat(540_000))).await;
+    let maps: Vec<_> = (0..10_000).map(|_| json!({"a": {}})).collect();
+    write(&tenancy, 0..45, &json!({"maps": maps, "text": "x".repeat(450_000)})).await;
     tenancy.victim_starts("during", 1, 8).await;
     tenancy.until_event(TENANT, "InvalidSpec", "is the most that is kept of one object").await;
+    tenancy.tenant_applies(&gang(TENANT, "small", 1, 0, "")).await;
+    tenancy.until_status(VICTIM, "during", |status| status["nodes"] == 1).await;
     let (now, most) = controller.memory_mib();
     eprintln!(
         "memory: {before} MiB before, {now} MiB after 45 Gangs of 540 KB, {most} MiB at most"
