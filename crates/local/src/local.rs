@@ -352,7 +352,8 @@ impl Host for Local {
         let shared = self.shared.clone();
         Box::pin(async move {
             let intake = Box::new(read.await?);
-            ask(&inputs, &waiting, &shared, |reply| Input::Apply { by, intake, dry_run, reply }).await
+            ask(&inputs, &waiting, &shared, |reply| Input::Apply { by, intake, dry_run, reply })
+                .await
         })
     }
 

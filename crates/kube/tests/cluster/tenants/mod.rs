@@ -3,13 +3,13 @@
 //! Each file is one kind of harm. Every attempt is made as [`Role::Tenant`] in `team-a`; beside it a victim in `team-b`
 //! must start as if the tenant were not there, and the observer watches all of it.
 
-mod claims;
 mod admission;
+mod claims;
 mod floods;
 mod marks;
-mod owners;
 mod memory;
 mod objects;
+mod owners;
 mod reach;
 mod tenancy;
 
