@@ -88,7 +88,10 @@ impl Stretchy {
         let (code, answer) = up.apply(&format!("{NODE}---{gang}"), None).expect("an answer");
         assert_eq!(code, 200, "{answer}");
         let one = Self { place, up };
-        one.until("began 3 as 3/4 in 1");
+        // All four have set their traps: before that a signal ends a member.
+        for member in 0..4 {
+            one.until(&format!("began {member} as {member}/4 in 1"));
+        }
         one
     }
 
