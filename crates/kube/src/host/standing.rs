@@ -35,7 +35,7 @@ impl Host {
     /// A gang's priority: the lowest that admission wrote on its pods, or a lower one that its group says.
     pub(super) fn priority(&self, group: &Group, pods: &[&Key], terms: &Terms) -> Priority {
         let said = self.priority_of(terms);
-        let pods = pods.iter().filter_map(|key| self.mirror.pods.get(*key));
+        let pods = pods.iter().filter_map(|key| self.mirror.pods.get(key));
         let written = pods.map(|pod| pod.spec.priority.unwrap_or(0)).min();
         match written.filter(|_| self.templates_of(group).is_none()) {
             Some(written) => Priority {
