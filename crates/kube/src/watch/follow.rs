@@ -317,8 +317,7 @@ where
                 "ADDED" | "MODIFIED" => (object, false),
                 "DELETED" => (object, true),
                 "BOOKMARK" => {
-                    version.clone_from(&Named::of(object.get()).metadata.resource_version);
-                    newest.saw(version);
+                    goes_on(version, &Named::of(object.get()), newest);
                     continue;
                 }
                 _ => return Err(said(object)),
@@ -336,12 +335,19 @@ where
                 Err(left) => Seen::LeftOut(left),
             },
         };
-        version.clone_from(&named.metadata.resource_version);
-        newest.saw(version);
+        goes_on(version, &named, newest);
         any = true;
         send(sink, seen).await?;
     }
     Ok(any)
+}
+
+/// What was seen last. An object that does not say its version does not change from where a watch goes on.
+fn goes_on(version: &mut String, named: &Named, newest: &Newest) {
+    if !named.metadata.resource_version.is_empty() {
+        version.clone_from(&named.metadata.resource_version);
+        newest.saw(version);
+    }
 }
 
 async fn tell<K>(sink: &impl Sink<K>, event: Event<Taken<K>>) -> Result<(), Broke> {
