@@ -146,7 +146,7 @@ fn pools() {
         ),
         (
             "kind: Pool\nmetadata: {name: p}\nspec: {}\n",
-            &["3:1: spec.offerings: is missing", "3:1: spec.tier: is missing"],
+            &["3:1: spec.tier: is missing", "3:1: spec.offerings: is missing"],
         ),
     ]);
 }
@@ -223,6 +223,6 @@ fn an_offering_that_is_listed_twice() {
             ],
         ),
         // Paid for in another way it is another one.
-        (&format!("{offering}, capacityType: spot, allocatable: {{cpu: 1}}"), &[]),
+        (&format!("{offering}, capacityType: reserved, allocatable: {{cpu: 1}}"), &[]),
     ]);
 }

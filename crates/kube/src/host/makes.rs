@@ -62,10 +62,11 @@ impl Host {
             return self.end_members(name);
         }
         self.clear_away(name);
-        self.end_surplus(name, &gang);
+        // Of a gang that is too large no list of members is made.
         if self.too_many_templates(&gang).is_some() {
             return;
         }
+        self.end_surplus(name, &gang);
         let now = Instant::now();
         let group = self.groups.get_mut(name).expect("just seen");
         let soon = group.pace.rewritten(gang.metadata.generation, now);

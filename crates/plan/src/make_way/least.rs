@@ -57,11 +57,17 @@ impl Search<'_, '_, '_> {
         fits
     }
 
-    /// Whether the gang fits if these are kept, beside those that are.
+    /// Whether the gang fits if these are kept, beside those that are. A seat on a node that is too small for all that sit
+    /// there was never free, and is not kept.
     fn fits_beside(&mut self, kept: &[(usize, Seat)]) -> bool {
+        let world = self.scratch.world;
         let mut trial = self.scratch.trial();
         for (at, seat) in kept {
             let other = self.candidates[*at].gang;
+            let signature = world.signature(other.sigs[usize::from(seat.role)]);
+            if !trial.node_state(seat.node).is_some_and(|state| state.has_free(signature, seat)) {
+                return false;
+            }
             trial.sit(other, &[*seat]);
             quota::charge_seats(&mut trial, other, &[*seat]);
         }

@@ -131,7 +131,10 @@ fn a_tenant_that_comes_back_has_its_guarantee_within_one_run() {
 fn an_idle_guarantee_is_lent_and_the_books_say_so() {
     let sure = Quota { gpu_milli: Some(96_000), ..Quota::default() };
     let lender = QueueSpec { guaranteed: sure, ..queue("lender", 1) };
-    let setup = setup(vec![lender, queue("borrower", 1)], 24, flood("borrower", 100));
+    // What is lent must come back, so only gangs that may be stopped get it.
+    let mut jobs = flood("borrower", 100);
+    jobs.iter_mut().for_each(|job| job.gang.disruption.preemptible = true);
+    let setup = setup(vec![lender, queue("borrower", 1)], 24, jobs);
     let sim = play(setup, QueueOrder::Muster, Span::hours(5));
     let world = sim.world();
     let named = |name: &str| {

@@ -216,7 +216,7 @@ fn a_gang_that_finds_too_few_file_handles_waits_and_does_not_fail() {
     up.until("it is said", |up| {
         let (_, told) = up.ask("GET", &path, &[], "").expect("events");
         assert!(!told.contains("\"Failed\""), "{told}");
-        told.contains("its members are started later").then_some(())
+        told.contains("its members cannot be started now and are tried again").then_some(())
     });
     assert_eq!(up.apply(&gang("small", "default", "true"), None).expect("an answer").0, 200);
     assert_eq!(up.until_over("small")["status"]["phase"], "Succeeded");
