@@ -30,7 +30,12 @@ pub(crate) async fn small_cluster(nodes: u32) -> Option<Observed> {
 
 /// A cluster with nodes that are there, and these who make it move.
 pub(crate) async fn with_nodes(nodes: u32, setup: Setup) -> Option<Observed> {
-    let cluster = with_muster(setup).await?;
+    with_values(nodes, setup, &[]).await
+}
+
+/// The same with values of the chart that are not its own.
+pub(crate) async fn with_values(nodes: u32, setup: Setup, values: &[&str]) -> Option<Observed> {
+    let cluster = with_chart(setup, values).await?;
     for at in 0..nodes {
         cluster.apply(&node(&format!("n{at}"))).await.expect("a node");
     }
@@ -63,8 +68,13 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: user}]
 
 /// A cluster in which the chart is installed, under observation. No replica runs: tests start the controller themselves.
 async fn with_muster(setup: Setup) -> Option<Observed> {
+    with_chart(setup, &[]).await
+}
+
+async fn with_chart(setup: Setup, values: &[&str]) -> Option<Observed> {
     let cluster = Cluster::start_or_skip(setup.needing(Tool::Helm)).await?;
-    let objects = cluster.rendered(chart::RELEASE, &["--set", "replicas=0"]).expect("a chart");
+    let values = [["--set", "replicas=0"].as_slice(), values].concat();
+    let objects = cluster.rendered(chart::RELEASE, &values).expect("a chart");
     let objects = format!("{}\n---\n{objects}{USERS}", chart::NAMESPACE);
     cluster.apply(&objects).await.expect("the chart is good");
     Some(Observed::new(cluster).await)

@@ -161,7 +161,9 @@ async fn until_request_fails(tenancy: &Tenancy, words: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
-    let Some(tenancy) = Tenancy::start(3).await else { return };
+    let Some(tenancy) = Tenancy::without_policies(3, Setup::bare().with(Part::Kwok)).await else {
+        return;
+    };
     let Some(()) = tenancy.define_or_skip(&KINDS).await else { return };
     tenancy.apply(QUEUES).await.expect("queues");
     tenancy.apply(HIGH).await.expect("a class");
@@ -201,7 +203,7 @@ async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
 async fn what_a_tenant_borrows_comes_back_whatever_it_declares() {
     // Pods go with the Gang that they were made for.
     let setup = Setup::bare().with(Part::Kwok).with(Part::ControllerManager);
-    let Some(tenancy) = Tenancy::with(3, setup).await else { return };
+    let Some(tenancy) = Tenancy::without_policies(3, setup).await else { return };
     tenancy.apply(QUEUES).await.expect("queues");
     let _controller = Controller::start(&tenancy, &["--no-lease"]);
     let firm = "queue: team-a\n  disruption: {preemptible: false}";
@@ -229,7 +231,9 @@ async fn what_a_tenant_borrows_comes_back_whatever_it_declares() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn user_limit_is_neither_evaded_nor_used_up_for_others() {
-    let Some(tenancy) = Tenancy::start(3).await else { return };
+    let Some(tenancy) = Tenancy::without_policies(3, Setup::bare().with(Part::Kwok)).await else {
+        return;
+    };
     tenancy.apply(QUEUES).await.expect("queues");
     let _controller = Controller::start(&tenancy, &["--no-lease"]);
     // As the victim first, so that its share would be gone.

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
-use muster_testkit::cluster::Role;
+use muster_testkit::cluster::{Part, Role, Setup};
 
 use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
@@ -117,7 +117,9 @@ fn groups(name: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_marks_reserve_and_bind_nothing_before_and_after_a_change_of_leader() {
-    let Some(tenancy) = Tenancy::start(4).await else { return };
+    let Some(tenancy) = Tenancy::without_policies(4, Setup::bare().with(Part::Kwok)).await else {
+        return;
+    };
     tenancy.apply(&queue(1)).await.expect("a queue");
     // Before anything runs.
     for yaml in [
@@ -179,7 +181,9 @@ async fn end(tenancy: &Tenancy, namespace: &str, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_names_written_by_hand_stay_within_the_queue_and_members_are_not_lent() {
-    let Some(tenancy) = Tenancy::start(4).await else { return };
+    let Some(tenancy) = Tenancy::without_policies(4, Setup::bare().with(Part::Kwok)).await else {
+        return;
+    };
     tenancy.apply(&queue(8)).await.expect("a queue");
     // That they run beyond their queue is the tenant's doing, and not Muster's.
     tenancy.excuse("the queue team-a has");
@@ -236,7 +240,9 @@ fn grouped(namespace: &str, name: &str, groups: &str, spec: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_that_name_the_victims_group_join_nothing() {
-    let Some(tenancy) = Tenancy::start(3).await else { return };
+    let Some(tenancy) = Tenancy::without_policies(3, Setup::bare().with(Part::Kwok)).await else {
+        return;
+    };
     let both = format!(r#"["{TENANT}/left", "{VICTIM}/right"]"#);
     let controller = Controller::start(&tenancy, &ARGS);
     // One that waits, and one that its owner has put on a node so that it has started.

@@ -73,7 +73,18 @@ impl Tenancy {
 
     /// The same with more parts of Kubernetes.
     pub(crate) async fn with(nodes: u32, setup: Setup) -> Option<Self> {
-        let cluster = stage::with_nodes(nodes, setup).await?;
+        Self::with_values(nodes, setup, &[]).await
+    }
+
+    /// The same in a cluster without the chart's admission policies: what the controller itself refuses is seen there.
+    pub(crate) async fn without_policies(nodes: u32, setup: Setup) -> Option<Self> {
+        let off = "admission.protectMarks=false,admission.checkQueues=false,\
+                   admission.stampUsers=false,admission.scheduleNamespaces=false";
+        Self::with_values(nodes, setup, &["--set", off]).await
+    }
+
+    async fn with_values(nodes: u32, setup: Setup, values: &[&str]) -> Option<Self> {
+        let cluster = stage::with_values(nodes, setup, values).await?;
         cluster.apply(TENANTS).await.expect("two namespaces");
         Some(Self { cluster })
     }
