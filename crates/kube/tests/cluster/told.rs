@@ -180,9 +180,8 @@ async fn an_object_that_makes_no_sense_says_so_and_nobody_else_is_stopped() {
         "idleAfter: 10s\n  schedules: [{cron: '99 * * * *', duration: 1h, nodes: 1}]",
     );
     cluster.apply(&bad).await.expect("the server takes it");
-    let orphan = QUEUE
-        .replace("small", "orphan")
-        .replace("{limit: {nvidia.com/gpu: 8}}", "{parent: nobody}");
+    let orphan =
+        QUEUE.replace("small", "orphan").replace("limit: {nvidia.com/gpu: 8}", "parent: nobody");
     cluster.apply(&orphan).await.expect("the server takes it");
     let second = "apiVersion: muster.sh/v1alpha1\nkind: Topology\nmetadata: {name: NAME}\nspec: {levels: [{name: rack, label: example.com/rack}]}\n";
     for name in ["first", "second"] {
