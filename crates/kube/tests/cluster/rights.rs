@@ -32,10 +32,16 @@ const STORIES: [&str; 15] = [
 ];
 
 /// Rights that these stories need not use, and why they are granted.
-const ALLOWED: [(&str, &str, &[&str], &str); 7] = [
+const ALLOWED: [(&str, &str, &[&str], &str); 8] = [
     ("", "pods", &["get"], "a binding that conflicts is compared with the pod"),
     ("", "persistentvolumes", &["get"], "a volume that was changed meanwhile is read again"),
     ("batch", "jobs", &["get"], "a Job that was changed meanwhile is read again"),
+    (
+        "muster.sh",
+        "orders",
+        &["patch"],
+        "an Order is written again when one of its claims is replaced",
+    ),
     ("scheduling.k8s.io", "workloads", &["list", "watch"], "Kubernetes 1.35 has gangs in them"),
     ("scheduling.incubator.k8s.io", "queues", &["list", "watch"], "no story has kube-batch's"),
     ("scheduling.sigs.dev", "queues", &["list", "watch"], "nor those of its other group"),
