@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use muster_clock::since_boot;
 
 /// A moment on the boot-time clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -13,9 +13,7 @@ pub struct BootTime(Duration);
 
 impl BootTime {
     pub fn now() -> Self {
-        let now = clock_gettime(ClockId::Boottime);
-        let secs = u64::try_from(now.tv_sec).unwrap_or(0);
-        Self(Duration::new(secs, u32::try_from(now.tv_nsec).unwrap_or(0)))
+        Self(since_boot())
     }
 
     /// This long after; the end of time when there is no such moment.

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_on_20_000_nodes_fits_into_an_object_whatever_its_nodes_are_called() {
+    fn placement_on_20_000_nodes_of_any_names_fits_into_an_object() {
         let numbered = placed((0..20_000).map(|at| format!("gpu-{at:05}.cluster.example")));
         let folded = Placement::folded(numbered);
         assert_eq!(folded[0].nodes, ["gpu-[00000-19999].cluster.example"]);

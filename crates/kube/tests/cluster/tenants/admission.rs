@@ -57,21 +57,6 @@ fn marked_gang(name: &str, metadata: &str, of_template: &str) -> String {
     )
 }
 
-/// What `edit` is gathered from, in clusters without the controller that gathers it.
-const EDIT: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: edit-parts, namespace: team-a}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'system:aggregate-to-edit'}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: view-parts, namespace: team-a}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'system:aggregate-to-view'}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
-";
-
 /// What each policy refuses to everybody but Muster.
 const REFUSED_WHEN_IN_FORCE: [(&str, &str); 2] = [
     ("annotations: {muster.sh/seat: n0}", "Muster"),
@@ -81,7 +66,6 @@ const REFUSED_WHEN_IN_FORCE: [(&str, &str); 2] = [
 impl Tenancy {
     /// Waits until the policies of the chart are in force: the API server takes a moment to load them.
     async fn until_enforced(&self) {
-        self.apply(EDIT).await.expect("roles");
         for (metadata, words) in REFUSED_WHEN_IN_FORCE {
             self.until("the policies are in force", async || {
                 let refusal = self.attempt(&pod("probe", metadata)).await.err();

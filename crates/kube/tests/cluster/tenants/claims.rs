@@ -34,15 +34,6 @@ metadata: {name: shared}
 spec: {userLimit: {nvidia.com/gpu: 8}, namespaces: {names: [team-a], selector: {matchLabels: {kubernetes.io/metadata.name: team-b}}}}
 ";
 
-/// What `edit` holds where a controller aggregates roles.
-const EDIT: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: aggregated-edit, namespace: team-a}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:aggregate-to-edit}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
-";
-
 const VOLCANO: [&str; 5] =
     ["--no-lease", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
 const KINDS: [&str; 3] = [
@@ -167,7 +158,6 @@ async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
     let Some(()) = tenancy.define_or_skip(&KINDS).await else { return };
     tenancy.apply(QUEUES).await.expect("queues");
     tenancy.apply(HIGH).await.expect("a class");
-    tenancy.apply(EDIT).await.expect("a binding");
     let _controller = Controller::start(&tenancy, &VOLCANO);
     // In the queue of everybody, where a higher priority would stop it.
     tenancy.victim_starts("base", 3, 8).await;

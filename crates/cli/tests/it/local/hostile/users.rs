@@ -18,7 +18,7 @@ const NODE: &str =
 const QUEUE: &str = "kind: Queue\nmetadata: {name: evil}\nspec: {}\n";
 
 #[test]
-fn kinds_that_are_for_admins_are_refused_to_everybody_else_however_they_come() {
+fn kinds_for_admins_are_refused_to_users_in_every_form() {
     let cast = Cast::with("hostile-kinds", &["--no-local"]);
     let own = gang("own", "research", "true");
     for (kind, manifest) in
@@ -151,7 +151,7 @@ fn tokens_are_created_expired_and_revoked_without_a_restart_and_audited() {
 }
 
 #[test]
-fn workers_find_nothing_of_the_control_planes_environment_but_what_is_listed() {
+fn workers_get_only_the_allowed_variables_of_the_control_plane() {
     let place = Place::new("hostile-environment");
     let program =
         wrapped(&place, "export AWS_SECRET_ACCESS_KEY=hunter2 MUSTER_TOKEN=hunter3 PASSED=yes");
