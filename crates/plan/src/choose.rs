@@ -140,8 +140,7 @@ fn is_lent(cycle: &Cycle<'_>, gang: &Gang, offer: &Offer) -> bool {
     let world = cycle.scratch.world;
     let foreign = |id: GangId| world.gang(id).is_some_and(|other| other.queue != gang.queue);
     let shrinks = || offer.rights.is_empty() && offer.ways.iter().any(|way| foreign(way.gang));
-    offer.rights.contains(&Right::Lent)
-        || (shrinks() && counts_on(&cycle.scratch, gang.queue, gang))
+    offer.owed || (shrinks() && counts_on(&cycle.scratch, gang.queue, gang))
 }
 
 /// The cheapest of those that are in time; if none is, the cheapest of all, and where something was lent the
@@ -180,8 +179,13 @@ pub(crate) fn is_worth(
     nodes: Money,
 ) -> bool {
     let price = gpu_hour(cycle);
-    let rate = rate(cycle, gang, price, rights);
-    rate.per_hour_for(start.since(gang.submitted)) > nodes + price.per_hour_for(Span(lost))
+    let rights: Vec<Right> = rights.collect();
+    let rate = rate(cycle, gang, price, rights.iter().copied());
+    // What was lent comes back in time, whatever those that borrowed it say that they lose.
+    let back_by = gang.submitted + cycle.scratch.world.queue(gang.queue).spec.reclaims_within();
+    let is_owed = rights.contains(&Right::Lent) && start > back_by;
+    let lost = if is_owed { Money::ZERO } else { price.per_hour_for(Span(lost)) };
+    rate.per_hour_for(start.since(gang.submitted)) > nodes + lost
 }
 
 /// What an hour of delay costs.

@@ -70,6 +70,8 @@ pub(crate) struct Offer {
     pub(crate) counted: u64,
     /// How long the slowest has to leave.
     pub(crate) delay: Span,
+    /// What was lent to others could be reclaimed for the gang, by this offer or by a dearer one.
+    pub(crate) owed: bool,
 }
 
 /// Domains tried for a gang that must stay within one, at most.
@@ -98,7 +100,9 @@ pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -
     }
     let by_right = by_right(cycle, gang, booked).into_iter();
     let found: Vec<Offer> = by_right.filter_map(|all| search(cycle, id, gang, all)).collect();
-    let found = found.into_iter().min_by_key(|offer| offer.counted);
+    let mut found = found.into_iter().min_by_key(|offer| offer.counted);
+    let owed = found.as_ref().is_some_and(|offer| offer.rights.contains(&Right::Lent));
+    found.iter_mut().for_each(|offer| offer.owed = owed);
     if found.as_ref().is_some_and(|offer| offer.lost == 0) {
         return found;
     }
@@ -106,7 +110,8 @@ pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -
         let chance = standing::next_chance(cycle, gang);
         cycle.wake = earliest(cycle.wake, chance);
     }
-    let moved = move_others(cycle, id, gang, booked);
+    // A cheaper move does not take away the right to reclaim, whatever the moved gangs say that they lose.
+    let moved = move_others(cycle, id, gang, booked).map(|offer| Offer { owed, ..offer });
     [found, moved].into_iter().flatten().min_by_key(|offer| offer.counted)
 }
 

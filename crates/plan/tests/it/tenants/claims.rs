@@ -59,6 +59,58 @@ fn absurd_restart_and_min_runtime_do_not_keep_what_was_lent() {
     ");
 }
 
+/// Moving `wide` costs less than reclaiming from `wide` and `x`; a right to reclaim stays one when moving is cheaper.
+#[test]
+fn absurd_restart_of_a_movable_gang_does_not_keep_what_was_lent() {
+    assert_snapshot!(check("
+        policy muster
+        node a[1..5] gpus=8
+        queue lender sure=16 reclaim=10m
+        queue firm sure=6
+        queue borrower
+        gang x 1x8gpu queue=borrower for=20h if:hostname=a1 preemptible restart=100w
+        gang b1 1x3gpu queue=firm for=20h if:hostname=a4
+        gang b2 1x3gpu queue=firm for=20h if:hostname=a5
+        gang h1 1x5gpu queue=borrower for=9m if:hostname=a4 preemptible
+        gang h2 1x5gpu queue=borrower for=9m if:hostname=a5 preemptible
+        plan
+        gang wide 2x5gpu queue=borrower for=20m preemptible save=told restart=400w
+        plan
+        started x
+        started b1
+        started b2
+        started h1
+        started h2
+        started wide
+        +9m
+        end h1
+        end h2
+        gang mine 2x8gpu queue=lender for=1h
+        plan ways
+    "), @"
+    admit b1: a4[0-2]
+    admit b2: a5[0-2]
+    admit h1: a4[3-7]
+    admit h2: a5[3-7]
+    admit x: a1[0-7]
+    admit wide: a2[0-4] a3[0-4]
+    x runs
+    b1 runs
+    b2 runs
+    h1 runs
+    h2 runs
+    -- 9m
+    order o0 for mine:  by 11m after all 2 of wide: a2[0-7] a3[0-7]
+    stop wide: moves
+    x runs
+    b1 runs
+    b2 runs
+    wide is stopping
+      mine Wait in 11m for 2.93: 0 others lose 0s
+    * mine Move in 0s for 672000.00: 1 others lose 28000d
+    ");
+}
+
 #[test]
 fn near_deadline_goes_behind_those_that_were_due_before_it_came() {
     assert_snapshot!(check("
