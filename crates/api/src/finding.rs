@@ -109,17 +109,22 @@ impl fmt::Display for Mark {
     }
 }
 
+/// Findings kept of one file; a file of garbage has one for every value, and nobody mends more at a time.
+const MOST: usize = 1_000;
+
 /// Where the findings of one file go. Shared by all readers of the file, hence the cell.
 #[derive(Debug)]
 pub(crate) struct Sink {
     file: Arc<str>,
     findings: RefCell<Vec<Finding>>,
+    /// Findings beyond the first [`MOST`]: how many, and one that says so, as severe as the worst of them.
+    beyond: RefCell<Option<(usize, Finding)>>,
 }
 
 impl Sink {
     /// An empty one for this file.
     pub(crate) fn new(file: &str) -> Self {
-        Self { file: file.into(), findings: RefCell::default() }
+        Self { file: file.into(), findings: RefCell::default(), beyond: RefCell::default() }
     }
     /// A field of this file to complain about, now or later.
     pub(crate) fn mark(&self, at: Position, field: String) -> Mark {
@@ -131,10 +136,48 @@ impl Sink {
     }
     /// Records a finding.
     pub(crate) fn push(&self, finding: Finding) {
-        self.findings.borrow_mut().push(finding);
+        let mut findings = self.findings.borrow_mut();
+        if findings.len() < MOST {
+            return findings.push(finding);
+        }
+        let (count, worst) = match self.beyond.take() {
+            Some((count, known)) if known.severity >= finding.severity => (count, known),
+            Some((count, _)) => (count, finding),
+            None => (0, finding),
+        };
+        self.beyond.replace(Some((count + 1, worst)));
     }
-    /// Everything recorded.
+    /// Everything recorded, up to a bound; where there was more, the last one says how many.
     pub(crate) fn into_findings(self) -> Vec<Finding> {
-        self.findings.into_inner()
+        let mut findings = self.findings.into_inner();
+        if let Some((count, worst)) = self.beyond.into_inner() {
+            let reason = format!("{count} more findings of this file are not listed");
+            findings.push(Finding { field: "(file)".into(), reason, ..worst });
+        }
+        findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_beyond_the_bound_are_counted_and_an_error_among_them_still_refuses_the_file() {
+        let sink = Sink::new("a.yaml");
+        let mark = |line| sink.mark(Position { line, column: 1 }, "x".into());
+        for line in 1..=MOST + 5 {
+            sink.push(mark(line).warning("is odd"));
+        }
+        sink.push(mark(MOST + 6).error("is wrong"));
+        sink.push(mark(MOST + 7).warning("is odd"));
+        let findings = sink.into_findings();
+        assert_eq!(findings.len(), MOST + 1);
+        let last = findings.last().unwrap();
+        assert_eq!(
+            last.to_string(),
+            "a.yaml:1006:1: (file): 7 more findings of this file are not listed"
+        );
+        assert_eq!(last.severity, Severity::Error);
     }
 }

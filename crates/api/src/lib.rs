@@ -73,3 +73,4 @@ pub use read::{MAX_FILE_BYTES, Manifests, read_alone, read_files, read_texts};
 pub use simulated::{
     BootTimes, FailureOdds, Fault, InService, ScriptedFault, SimulatedCloud, StockOut,
 };
+pub use tree::count_values;

@@ -114,6 +114,24 @@ impl<'t> Iterator for Documents<'t> {
     }
 }
 
+/// Counts the values of a text (keys, scalars, lists and mappings) and keeps none of them. Counting stops above `most`,
+/// and at the first syntax error, which the reader will report.
+pub fn count_values(text: &str, most: usize) -> usize {
+    let mut documents = Documents::new(text);
+    let mut count = 0;
+    while count <= most {
+        match documents.parser.next_event() {
+            Some(Ok((event, _))) => count += usize::from(is_value(&event)),
+            _ => break,
+        }
+    }
+    count
+}
+
+fn is_value(event: &Event<'_>) -> bool {
+    matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..))
+}
+
 /// Grows a tree from events. An explicit stack: input decides the depth, and must not decide ours.
 #[derive(Default)]
 struct Builder<'t> {

@@ -18,6 +18,7 @@ use crate::caller::RequestKey;
 use crate::config::Server;
 use crate::connections::Connection;
 use crate::failure::{Code, Failure};
+use crate::linger::Lingering;
 use crate::once::{fingerprint, key, now};
 use crate::operation::Rules;
 use crate::seats::{Asker, Room};
@@ -32,6 +33,7 @@ pub(crate) async fn watch(
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let route = path.unwrap_or_else(|| "none".into());
     let (method, started) = (request.method().clone(), Instant::now());
+    let request = request.map(Lingering::over);
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);

@@ -33,6 +33,7 @@ mod once;
 
 mod config;
 mod guard;
+mod linger;
 mod operation;
 
 mod ask;

@@ -5,6 +5,7 @@
 //! the lines that the client sent.
 
 use axum::http::{HeaderMap, header};
+use muster_api::count_values;
 use serde_json::Value;
 
 use crate::failure::{Code, Failure};
@@ -19,9 +20,13 @@ pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
     Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
-/// The text of the manifests in a body. Without a type it is taken for YAML.
-pub(crate) fn manifests(headers: &HeaderMap, body: &[u8]) -> Result<String, Failure> {
+/// The text of the manifests in a body, if they hold no more than `most` values. Without a type it is taken for YAML.
+pub(crate) fn manifests(headers: &HeaderMap, body: &[u8], most: usize) -> Result<String, Failure> {
     let text = || match std::str::from_utf8(body) {
+        Ok(text) if count_values(text, most) > most => Err(Failure::new(
+            Code::TooLarge,
+            format!("the manifests hold more than {most} values: send them in parts"),
+        )),
         Ok(text) => Ok(text.to_owned()),
         Err(_) => Err(Failure::bad("the body is not UTF-8 text")),
     };
@@ -64,7 +69,7 @@ mod tests {
 
     fn read(kind: &str, body: &str) -> Result<String, Failure> {
         let headers = [(header::CONTENT_TYPE, kind.parse().unwrap())].into_iter().collect();
-        manifests(&headers, body.as_bytes())
+        manifests(&headers, body.as_bytes(), 100)
     }
 
     #[test]
@@ -88,12 +93,23 @@ mod tests {
     }
 
     #[test]
+    fn more_values_than_may_be_are_refused_in_yaml_and_in_json() {
+        for (kind, item) in [("text/yaml", "{a: b},"), ("application/json", "{\"a\":[]},")] {
+            let list = |times: usize| format!("[{}{{}}]", item.repeat(times));
+            assert!(read(kind, &list(32)).is_ok(), "{kind}: 98 values");
+            assert_eq!(read(kind, &list(33)).unwrap_err().code, Code::TooLarge, "{kind}: 101");
+        }
+        let documents = "--- {}\n".repeat(101);
+        assert_eq!(read("text/yaml", &documents).unwrap_err().code, Code::TooLarge);
+    }
+
+    #[test]
     fn what_is_no_manifest_by_its_type_is_refused() {
         let refused = |kind, body| read(kind, body).unwrap_err().code;
         assert_eq!(refused("application/x-www-form-urlencoded", "a"), Code::UnsupportedMediaType);
         assert_eq!(refused("application/json", "a: 1"), Code::BadRequest);
         assert_eq!(refused("application/json", r#"{"kind": "List"}"#), Code::BadRequest);
-        assert_eq!(manifests(&HeaderMap::new(), b"\xff").unwrap_err().code, Code::BadRequest);
+        assert_eq!(manifests(&HeaderMap::new(), b"\xff", 100).unwrap_err().code, Code::BadRequest);
         assert_eq!(read("text/yaml", "a: 1").unwrap(), "a: 1");
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn apply(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Failure> {
-    let text = read_off(headers, body).await?;
+    let text = read_off(&by, headers, body).await?;
     let dry_run = asked.dry_run.unwrap_or(false);
     tracing::info!(bytes = text.len(), dry_run, by = &*by.name, "apply");
     let items = server.host.apply(by, text, dry_run).await?;
@@ -74,11 +74,12 @@ fn named(items: &[Applied]) -> String {
 const SMALL: usize = 16 << 10;
 
 /// The text of manifests, read beside the threads that answer requests.
-async fn read_off(headers: HeaderMap, body: Bytes) -> Result<String, Failure> {
+async fn read_off(by: &Caller, headers: HeaderMap, body: Bytes) -> Result<String, Failure> {
+    let most = by.most_values();
     if body.len() <= SMALL {
-        return manifests(&headers, &body);
+        return manifests(&headers, &body, most);
     }
-    let read = tokio::task::spawn_blocking(move || manifests(&headers, &body));
+    let read = tokio::task::spawn_blocking(move || manifests(&headers, &body, most));
     let ended = |_| Failure::new(Code::Internal, "the manifests cannot be read");
     read.await.map_err(ended)?
 }
@@ -90,7 +91,8 @@ pub(crate) async fn what_if(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Failure> {
-    let items = server.host.what_if(by, read_off(headers, body).await?).await?;
+    let text = read_off(&by, headers, body).await?;
+    let items = server.host.what_if(by, text).await?;
     Ok(json(StatusCode::OK, &Items { items }))
 }
 

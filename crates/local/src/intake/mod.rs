@@ -169,13 +169,24 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Intake, Vec<Finding>> {
     let written = Written::of(&objects);
     let named = |kind: &str, name: &str| written.of_kind(kind, name);
     let queues = manifests.queues.into_iter().filter(|_| first.is_some());
-    let declared = |(spec, object): (QueueSpec, Option<Value>)| object.map(|object| (spec, object));
-    let mut findings = Vec::new();
-    let mut gangs: Vec<Record> = Vec::new();
-    for gang in manifests.gangs {
+    let queues = queues.filter_map(|queue| Some((queue.clone(), named("Queue", &queue.name)?)));
+    let queues = queues.collect();
+    let pool = |pool: PoolManifest| {
+        let object = named("Pool", &pool.spec.name).unwrap_or_default();
+        (pool, object)
+    };
+    let pools = manifests.pools.into_iter().map(pool).collect();
+    let node = |node: NodeSpec| {
+        let object = named("Node", &node.name).unwrap_or_default();
+        (node, object)
+    };
+    let nodes = manifests.nodes.into_iter().map(node).collect();
+    let gang = |gang: muster_api::GangManifest| {
         let object = named("Gang", &gang.spec.name).unwrap_or_default();
-        gangs.push(Record::of_gang(gang, object));
-    }
+        Record::of_gang(gang, object)
+    };
+    let mut gangs: Vec<Record> = manifests.gangs.into_iter().map(gang).collect();
+    let mut findings = Vec::new();
     for object in objects.into_iter().filter(is_workload) {
         match workload::record(file, object) {
             Ok(record) => gangs.push(record),
@@ -190,33 +201,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Intake, Vec<Finding>> {
             gang.warnings.push(warning.to_string());
         }
     }
-    Ok(Intake {
-        levels: manifests.levels,
-        queues: queues
-            .map(|queue| {
-                let object = named("Queue", &queue.name);
-                (queue, object)
-            })
-            .filter_map(declared)
-            .collect(),
-        pools: manifests
-            .pools
-            .into_iter()
-            .map(|pool| {
-                let object = named("Pool", &pool.spec.name).unwrap_or_default();
-                (pool, object)
-            })
-            .collect(),
-        nodes: manifests
-            .nodes
-            .into_iter()
-            .map(|node| {
-                let object = named("Node", &node.name).unwrap_or_default();
-                (node, object)
-            })
-            .collect(),
-        gangs,
-    })
+    Ok(Intake { levels: manifests.levels, queues, pools, nodes, gangs })
 }
 
 /// An object that says nothing, for a reader that wants one.
@@ -228,25 +213,25 @@ fn kind_of(object: &Value) -> Option<workloads::WorkloadKind> {
 }
 
 /// Objects as they were written, by kind and name.
-struct Written(BTreeMap<(String, String), Value>);
+struct Written<'o>(BTreeMap<(&'o str, String), &'o Value>);
 
-impl Written {
-    fn of(objects: &[Value]) -> Self {
-        let entry = |object: &Value| {
-            let kind = object.get("kind")?.as_str()?.to_owned();
+impl<'o> Written<'o> {
+    fn of(objects: &'o [Value]) -> Self {
+        let entry = |object: &'o Value| {
+            let kind = object.get("kind")?.as_str()?;
             let name = object.pointer("/metadata/name")?.as_str()?;
             let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
-            let name = match kind.as_str() {
+            let name = match kind {
                 "Gang" => format!("{}/{name}", namespace.unwrap_or("default")),
                 _ => name.to_owned(),
             };
-            Some(((kind, name), object.clone()))
+            Some(((kind, name), object))
         };
         Self(objects.iter().filter_map(entry).collect())
     }
 
     fn of_kind(&self, kind: &str, name: &str) -> Option<Value> {
-        self.0.get(&(kind.to_owned(), name.to_owned())).cloned()
+        self.0.get(&(kind, name.to_owned())).copied().cloned()
     }
 }
 

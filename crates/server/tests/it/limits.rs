@@ -29,6 +29,23 @@ async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
 }
 
 #[tokio::test]
+async fn client_that_is_still_sending_reads_why_its_body_was_refused() {
+    let server = start(|config| config.limits.body_bytes = 1000).await;
+    // More than the buffers of both sockets hold.
+    let long = "x".repeat(12 << 20);
+    let length = long.len();
+    for end in ["", "connection: close\r\n"] {
+        let head = format!("POST /v1/apply HTTP/1.1\r\nhost: localhost\r\n{end}");
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let request = format!("{head}content-length: {length}\r\n\r\n{long}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 413");
+    }
+}
+
+#[tokio::test]
 async fn bodies_together_have_a_limit_too() {
     let server = start(|config| config.limits.bodies_bytes = 10 << 10).await;
     let answered = server.apply(&format!("# {}\n", "x".repeat(20 << 10))).await;
