@@ -15,7 +15,7 @@ use muster_core::queue::{Bounds, Usage};
 use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
-use super::loss::{lost_time, ran};
+use super::loss::lost_time;
 use crate::cycle::Cycle;
 use crate::scratch::Scratch;
 use crate::share::counts_on;
@@ -88,12 +88,13 @@ impl<'c, 'w> Rights<'c, 'w> {
         }
         let (cycle, gang, to) = (self.cycle, self.gang, self.to(other));
         let (world, now) = (cycle.scratch.world, cycle.now);
-        let ran = ran(other, now);
-        let started = !matches!(other.phase, Phase::Admitted { .. });
-        let protected = started && ran < other.spec.disruption.min_runtime;
-        let lender = world.queue(gang.queue).spec.reclaims_within();
-        let long_enough = !started || ran >= other.spec.disruption.min_runtime.min(lender);
-        if long_enough && to.lent {
+        let running = match other.phase {
+            Phase::Running { at } => Some(at),
+            _ => None,
+        };
+        let protected = running.is_some_and(|at| now < at + other.spec.disruption.min_runtime);
+        let reclaimable = running.is_none_or(|at| now >= unprotected(world, gang, other, at));
+        if reclaimable && to.lent {
             return Some(Right::Lent);
         }
         if protected || !to.evictable {
@@ -123,15 +124,14 @@ impl<'c, 'w> Rights<'c, 'w> {
 /// When somebody may be asked to stop who may not yet: it has run long enough, had its slice, or its queue allows it.
 pub(super) fn next_chance(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     let (world, now) = (cycle.scratch.world, cycle.now);
-    let lender = world.queue(gang.queue).spec.reclaims_within();
     let chance = |other: &Gang| -> Option<Time> {
         let Phase::Running { at } = other.phase else { return None };
         if !other.spec.disruption.preemptible {
             return None;
         }
         let runs = other.spec.disruption.min_runtime;
-        let lent =
-            is_lent(&cycle.scratch, &cycle.leaving, gang, other).then(|| at + runs.min(lender));
+        let lent = is_lent(&cycle.scratch, &cycle.leaving, gang, other)
+            .then(|| unprotected(world, gang, other, at));
         let by_rank = || {
             let allowed = cycle.next_eviction(other.queue)?.max(at + runs);
             if is_lower(cycle, gang, other) {
@@ -143,6 +143,15 @@ pub(super) fn next_chance(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
         lent.into_iter().chain(by_rank()).filter(|at| *at > now).min()
     };
     world.gangs().filter_map(|(_, other)| chance(other)).min()
+}
+
+/// When a borrower that started at an instant can be asked for what a gang's queue lent: it has run for as long as it says it
+/// must, or the lender has waited for as long as it says it does. Those that start while the lender waits do not make it
+/// wait anew.
+fn unprotected(world: &World, gang: &Gang, other: &Gang, started: Time) -> Time {
+    let lender = world.queue(gang.queue).spec.reclaims_within();
+    let runs = other.spec.disruption.min_runtime.min(lender);
+    (started + runs).min(gang.submitted + lender)
 }
 
 /// Whether a gang that runs is of lower priority, where that counts.

@@ -125,11 +125,14 @@ fn unprotected(books: &Books, entry: &GangEntry, reason: StopReason) -> Option<&
     let mut protected = disruption.min_runtime;
     if let StopReason::Reclaimed(by) = reason
         && let Some(by) = books.gangs.get(&by)
+        && let Some(lender) = queue_path(&books.terms.queues, &by.spec.queue).next()
     {
-        // What was lent comes back in time, however long the borrower would like to run.
-        let lender = queue_path(&books.terms.queues, &by.spec.queue).next();
-        let within = lender.map(QueueSpec::reclaims_within);
-        protected = protected.min(within.unwrap_or(protected));
+        // What was lent comes back in time, however long the borrower would like to run, and whenever it has begun.
+        let within = lender.reclaims_within();
+        if books.now.since(by.submitted) >= within {
+            return None;
+        }
+        protected = protected.min(within);
     }
     (ran(books, entry) < protected).then_some("it has not run for as long as it may")
 }

@@ -111,6 +111,58 @@ fn absurd_restart_of_a_movable_gang_does_not_keep_what_was_lent() {
     ");
 }
 
+/// `late` starts beside `mine` that waits, and says that it must run for years.
+#[test]
+fn borrower_that_starts_while_a_lender_waits_does_not_make_it_wait_anew() {
+    assert_snapshot!(check("
+        policy muster
+        node a[1..2] gpus=8
+        queue lender sure=16 reclaim=10m
+        queue borrower
+        gang short 1x8gpu queue=borrower for=13m minrun=520w preemptible
+        plan
+        started short
+        +4m
+        gang stuck 1x8gpu queue=borrower for=3h minrun=520w preemptible
+        plan
+        started stuck
+        +1m
+        gang mine 2x8gpu queue=lender for=1h
+        gang late 1x8gpu queue=borrower for=1h minrun=520w preemptible
+        plan
+        +8m
+        end short
+        plan wake
+        started late
+        +2m
+        plan wake
+    "), @"
+    admit short: a1[0-7]
+    -- 4m
+    admit stuck: a2[0-7]
+    short runs
+    -- 5m
+    mine starts by 3h4m
+    short runs
+    stuck runs
+    mine waits #1: r0 fits 0 of 2, provisioning off
+    late waits #2: r0 fits 0 of 1, provisioning off
+    -- 13m
+    admit late: a1[0-7]
+    mine starts by 3h4m
+    stuck runs
+    mine waits #1: r0 fits 1 of 2, provisioning off
+    wake at 14m
+    -- 15m
+    order o0 for mine:  by 17m after all 1 of stuck, all 1 of late: a1[0-7] a2[0-7]
+    stop stuck: reclaimed by mine
+    stop late: reclaimed by mine
+    stuck is stopping
+    late is stopping
+    wake at 17m
+    ");
+}
+
 #[test]
 fn near_deadline_goes_behind_those_that_were_due_before_it_came() {
     assert_snapshot!(check("
