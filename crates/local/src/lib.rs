@@ -20,6 +20,7 @@ mod reading;
 mod scarcity;
 mod store;
 mod supervise;
+mod threads;
 mod user;
 
 pub mod why;

@@ -159,7 +159,9 @@ impl Local {
                 ended
             });
         let data = options.data.clone();
-        let thread = thread.map_err(|error| StartError::Directory { data: data.clone(), error })?;
+        let unstarted = |error| StartError::Directory { data: data.clone(), error };
+        let thread = thread.map_err(unstarted)?;
+        let readers = Readers::new().map_err(unstarted)?;
         let database = data.join(DATABASE);
         let thread = std::sync::Mutex::new(Some(thread));
         let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
@@ -169,7 +171,7 @@ impl Local {
             database,
             data,
             alive,
-            readers: Readers::default(),
+            readers,
             log_files: LogFiles::of(files.and_then(|files| files.try_into().ok()).unwrap_or(1_024)),
             summing: Arc::new(Semaphore::new(SUMMING)),
             waiting: Arc::new(Semaphore::new(WAITING)),
@@ -347,7 +349,7 @@ impl Host for Local {
         if let Err(refused) = self.check_root(&by) {
             return Box::pin(std::future::ready(Err(refused)));
         }
-        let read = self.readers.read(&by.name, manifests);
+        let read = self.readers.read(&by, manifests);
         let (inputs, waiting) = (self.inputs.clone(), self.waiting.clone());
         let shared = self.shared.clone();
         Box::pin(async move {
@@ -370,7 +372,7 @@ impl Host for Local {
     }
 
     fn what_if(&self, by: Caller, manifests: String) -> Answer<Vec<WhatIf>> {
-        let read = self.readers.read(&by.name, manifests);
+        let read = self.readers.read(&by, manifests);
         let (inputs, waiting) = (self.inputs.clone(), self.waiting.clone());
         let shared = self.shared.clone();
         Box::pin(async move {

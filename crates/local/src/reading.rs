@@ -1,90 +1,91 @@
 //! Reads manifests of requests: beside the threads that answer, a few at a time, and one at a time for each caller.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use muster_api::foreign;
-use muster_server::Refused;
+use muster_server::{Caller, Refused};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::intake::{self, Intake};
+use crate::threads::Threads;
 
 /// Manifests that are read at once, of all callers.
 const AT_ONCE: usize = 2;
 /// Manifests of so many bytes are read on the spot.
 const SMALL: usize = 4 << 10;
-/// Bytes of one object, at most.
+/// Bytes of one object of an admin, at most.
 const OBJECT_BYTES: usize = 1 << 20;
+/// Bytes of one object of anybody else, at most: it is read, written and sent whole whenever it changes.
+const OBJECT_BYTES_USER: usize = 256 << 10;
 /// Nodes in the manifests of one request, at most: one object may stand for many.
 const NODES: u64 = 10_000;
 
 /// Room to read manifests in.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    all: Arc<Semaphore>,
+    threads: Threads,
     /// There are as many callers as there are tokens, so this cannot grow without end.
     each: Mutex<BTreeMap<Arc<str>, Arc<Semaphore>>>,
 }
 
-impl Default for Readers {
-    fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(AT_ONCE)), each: Mutex::default() }
-    }
-}
-
 impl Readers {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { threads: Threads::new("manifests", AT_ONCE)?, each: Mutex::default() })
+    }
+
     /// Reads manifests, once there is room for that.
     pub(crate) fn read(
         &self,
-        caller: &Arc<str>,
+        caller: &Caller,
         text: String,
     ) -> impl Future<Output = Result<Intake, Refused>> + Send + use<> {
         let mine = {
             let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
-            each.entry(caller.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
+            each.entry(caller.name.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
         };
-        let all = self.all.clone();
+        let threads = self.threads.clone();
+        let most = if caller.is_admin() { OBJECT_BYTES } else { OBJECT_BYTES_USER };
         async move {
             if text.len() <= SMALL {
-                return read(&text);
+                return read(&text, most);
             }
-            let busy = |_| Refused::Unavailable("no manifests are read any more".to_owned());
-            let _mine = mine.acquire_owned().await.map_err(busy)?;
-            let held = all.acquire_owned().await.map_err(busy)?;
-            let task = tokio::task::spawn_blocking(move || {
-                let _held = held;
-                read(&text)
+            let ended = || Refused::Unavailable("the manifests cannot be read now".to_owned());
+            let mine = mine.acquire_owned().await.map_err(|_| ended())?;
+            let (told, heard) = oneshot::channel();
+            threads.run(move || {
+                let _mine = mine;
+                // A client that is gone wants no answer.
+                if !told.is_closed() {
+                    let _ = told.send(read(&text, most));
+                }
             });
-            let ended = |error: tokio::task::JoinError| Refused::Unavailable(error.to_string());
-            task.await.map_err(ended)?
+            heard.await.map_err(|_| ended())?
         }
     }
 }
 
-fn read(text: &str) -> Result<Intake, Refused> {
+/// Reads manifests whose objects have no more than so many bytes.
+fn read(text: &str, most: usize) -> Result<Intake, Refused> {
     let objects = foreign("manifests", text).map_err(Refused::Findings)?;
-    check(&objects)?;
-    drop(objects);
-    let mut intake = intake::read("manifests", text).map_err(Refused::Findings)?;
-    for gang in &mut intake.gangs {
-        gang.bytes = bytes(&gang.object);
-    }
-    Ok(intake)
+    check(&objects, most)?;
+    intake::read_objects("manifests", text, &objects).map_err(Refused::Findings)
 }
 
 /// Whether manifests are not too large once they are read: before anything is made of them.
-fn check(objects: &[Value]) -> Result<(), Refused> {
+fn check(objects: &[Value], most: usize) -> Result<(), Refused> {
     let mut nodes = 0u64;
     for object in objects {
         let text = |field: &str| object.pointer(field).and_then(Value::as_str).unwrap_or_default();
         let (kind, name) = (text("/kind"), text("/metadata/name"));
         let size = bytes(object);
-        if size > OBJECT_BYTES {
+        if size > most {
             let name: String = name.chars().filter(|sign| !sign.is_control()).take(80).collect();
             let kind: String = kind.chars().filter(|sign| !sign.is_control()).take(40).collect();
             return Err(Refused::Invalid(format!(
-                "{kind} {name}: the object has {size} bytes, and {OBJECT_BYTES} are taken at most"
+                "{kind} {name}: the object has {size} bytes, and {most} are taken at most"
             )));
         }
         if kind == "Node" {
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn objects_that_are_too_large_and_too_many_nodes_are_refused_before_they_are_made() {
-        let why = |text: &str| read(text).expect_err("too much").to_string();
+        let why = |text: &str| read(text, OBJECT_BYTES).expect_err("too much").to_string();
         let node = |name: &str, count: u32| {
             format!(
                 "---\nkind: Node\nmetadata: {{name: {name}}}\nspec: {{count: {count}, allocatable: {{cpu: 1}}}}\n"
@@ -118,12 +119,14 @@ mod tests {
         };
         let refused = why(&(node("a", 6_000) + &node("b", 6_000)));
         assert!(refused.contains("12000 nodes are too many"), "{refused}");
-        assert_eq!(read(&node("a", 10)).expect("few").nodes.len(), 10);
+        assert_eq!(read(&node("a", 10), OBJECT_BYTES).expect("few").nodes.len(), 10);
         let gang = format!(
             "kind: Gang\nmetadata: {{name: g}}\nspec: {{roles: [{{name: w, min: 1, run: {{command: [a], env: {{X: '{}'}}}}}}]}}\n",
             "x".repeat(OBJECT_BYTES)
         );
         let refused = why(&gang);
         assert!(refused.starts_with("Gang g: the object has 1048"), "{refused}");
+        let smaller = gang.replace(&"x".repeat(OBJECT_BYTES), &"x".repeat(OBJECT_BYTES_USER));
+        assert!(read(&smaller, OBJECT_BYTES).is_ok() && read(&smaller, OBJECT_BYTES_USER).is_err());
     }
 }

@@ -4,7 +4,7 @@
 //! next from a ring of bounded length. One that is too slow finds a gap, is told so, and holds nobody back.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use muster_api::crd::Stamp;
 use schemars::JsonSchema;
@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::news::{Line, Said, Told};
+
 /// So much of what happened can be read again, if it is small.
 const KEPT: usize = 16_384;
 /// What can be read again takes so many bytes of memory at most, counted generously. The newest is kept whatever it takes.
-const KEPT_BYTES: usize = 32 << 20;
+const KEPT_BYTES: usize = 24 << 20;
 
 /// A reader is given so many bytes at once, about, or one event: a client that does not read holds no more.
 const AT_ONCE_BYTES: usize = 512 << 10;
@@ -37,110 +39,6 @@ pub enum Kind {
     Order,
 }
 
-/// Something that happened, in the order it did.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct News {
-    /// Its number. Numbers have no gaps, and do not begin again with the process.
-    pub seq: u64,
-    /// When.
-    pub at: Stamp,
-    /// What.
-    #[serde(flatten)]
-    pub told: Told,
-    /// The same as text, made when the first reader wants it: all others get it for nothing.
-    #[serde(skip)]
-    pub(crate) text: OnceLock<String>,
-    /// The same for callers who may not see values of environment variables; nothing when there are none in it.
-    #[serde(skip)]
-    pub(crate) veiled: OnceLock<Option<String>>,
-    /// Bytes of memory it takes, about.
-    #[serde(skip)]
-    pub(crate) bytes: usize,
-}
-
-impl News {
-    /// As one line of JSON.
-    pub(crate) fn text(&self) -> &str {
-        self.text.get_or_init(|| serde_json::to_string(self).unwrap_or_default())
-    }
-
-    /// The same without values of environment variables.
-    pub(crate) fn veiled_text(&self) -> &str {
-        let veil = || {
-            let Told::Set { kind, name, object } = &self.told else { return None };
-            let object = Arc::new(crate::veil::veiled(object)?);
-            let told = Told::Set { kind: *kind, name: name.clone(), object };
-            let veiled = Self::new(self.seq, self.at, told);
-            Some(serde_json::to_string(&veiled).unwrap_or_default())
-        };
-        self.veiled.get_or_init(veil).as_deref().unwrap_or_else(|| self.text())
-    }
-
-    fn new(seq: u64, at: Stamp, told: Told) -> Self {
-        let bytes = match &told {
-            // As an object, and as text for two kinds of readers.
-            Told::Set { object, .. } => 512 + 2 * weight(object),
-            Told::Gone { .. } => 512,
-            Told::Said(said) => 512 + 3 * said.message.len(),
-        };
-        Self { seq, at, told, text: OnceLock::new(), veiled: OnceLock::new(), bytes }
-    }
-}
-
-/// Bytes of memory that a value takes, about.
-pub(crate) fn weight(value: &Value) -> usize {
-    const NODE: usize = 32;
-    NODE + match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| NODE + name.len() + weight(value)).sum()
-        }
-    }
-}
-
-/// What happened.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase", tag = "type")]
-pub enum Told {
-    /// An object is new or has changed; this is all of it.
-    Set {
-        /// Its kind.
-        kind: Kind,
-        /// Its name.
-        name: Arc<str>,
-        /// All of it.
-        object: Arc<Value>,
-    },
-    /// An object is no more.
-    Gone {
-        /// Its kind.
-        kind: Kind,
-        /// Its name.
-        name: Arc<str>,
-    },
-    /// Something worth telling about an object.
-    Said(Said),
-}
-
-/// A sentence about an object.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Said {
-    /// Its kind.
-    pub kind: Kind,
-    /// Its name.
-    pub name: Arc<str>,
-    /// One word for it, such as `Started`.
-    pub reason: Arc<str>,
-    /// In a sentence.
-    pub message: String,
-    /// Whether somebody should look.
-    pub warning: bool,
-}
-
 /// An object of a list, and its name.
 pub type Listed = (Arc<str>, Arc<Value>);
 
@@ -155,7 +53,7 @@ pub struct Board {
 #[derive(Debug, Default)]
 struct Inner {
     objects: BTreeMap<(Kind, Arc<str>), Arc<Value>>,
-    ring: VecDeque<Arc<News>>,
+    ring: VecDeque<Arc<Line>>,
     ring_bytes: usize,
     newest: u64,
 }
@@ -163,11 +61,11 @@ struct Inner {
 impl Inner {
     fn tell(&mut self, at: Stamp, told: Told) -> u64 {
         self.newest += 1;
-        let news = News::new(self.newest, at, told);
-        self.ring_bytes += news.bytes;
-        self.ring.push_back(Arc::new(news));
+        let line = Line::new(self.newest, at, told);
+        self.ring_bytes += line.bytes();
+        self.ring.push_back(Arc::new(line));
         while self.ring.len() > KEPT || (self.ring_bytes > KEPT_BYTES && self.ring.len() > 1) {
-            self.ring_bytes -= self.ring.pop_front().map_or(0, |oldest| oldest.bytes);
+            self.ring_bytes -= self.ring.pop_front().map_or(0, |oldest| oldest.bytes());
         }
         self.newest
     }
@@ -264,7 +162,7 @@ pub struct Reader {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Found {
     /// What happened next.
-    News(Vec<Arc<News>>),
+    News(Vec<Arc<Line>>),
     /// It was too slow, or asks for what is too long ago: it goes on after this one, and had better read all objects
     /// again.
     Gap(u64),
@@ -299,9 +197,9 @@ impl Reader {
             let skip = (after - oldest) as usize;
             // The first goes whatever its size; what is written at once stays small all the same.
             let mut bytes = 0;
-            let fits = |news: &&Arc<News>| {
+            let fits = |news: &&Arc<Line>| {
                 let first = bytes == 0;
-                bytes += news.bytes;
+                bytes += news.bytes();
                 first || bytes <= AT_ONCE_BYTES
             };
             let from = inner.ring.iter().skip(skip).take(most);

@@ -60,6 +60,6 @@ impl Caller {
     /// Values (keys, scalars, lists, mappings) in the manifests of one request, at most. A mapping of six bytes takes
     /// 700 in memory, so bytes alone bound nothing. An ordinary gang has about 25.
     pub(crate) fn most_values(&self) -> usize {
-        if self.is_admin() { 4_000_000 } else { 50_000 }
+        if self.is_admin() { 4_000_000 } else { 20_000 }
     }
 }

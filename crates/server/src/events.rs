@@ -3,6 +3,7 @@
 //! Each reader goes at its own pace through the board's ring. One that is too slow is told of the gap and goes on with the
 //! newest; nobody waits for it, and nothing is kept for it.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -13,19 +14,19 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use crate::ask::{Asked, Number, Word};
 use crate::config::Server;
 use crate::ending;
 use crate::failure::{Failure, typed};
+use crate::news::What;
 use crate::operation::Stream;
 use crate::seats::StreamSeat;
 use crate::streams::{Open, Source, body};
 use crate::tokens::Pass;
-use crate::veil::sees_all;
-use crate::{Board, Caller, Found, Kind, News, Reader, Told};
+use crate::veil::{queue_of, sees_all};
+use crate::{Board, Caller, Found, Kind, Line, Reader};
 
 /// So many at most are written at once.
 const BATCH: usize = 64;
@@ -55,30 +56,27 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    fn wants(&self, board: &Board, news: &News) -> bool {
-        let (kind, full) = match &news.told {
-            Told::Set { kind, name, .. } | Told::Gone { kind, name } => (*kind, name),
-            Told::Said(said) => (said.kind, &said.name),
-        };
-        let (namespace, name) = match (kind, full.split_once('/')) {
+    fn wants(&self, board: &Board, line: &Line) -> bool {
+        let (namespace, name) = match (line.kind, line.name.split_once('/')) {
             (Kind::Gang, Some((namespace, name))) => (Some(namespace), name),
-            _ => (None, &**full),
+            _ => (None, &*line.name),
         };
-        self.kind.is_none_or(|wanted| wanted == kind)
+        self.kind.is_none_or(|wanted| wanted == line.kind)
             && self.namespace.as_ref().is_none_or(|wanted| namespace == Some(&wanted.0))
             && self.name.as_ref().is_none_or(|wanted| wanted.0 == name)
-            && self.queue.as_ref().is_none_or(|wanted| in_queue(&wanted.0, board, kind, full, news))
+            && self.queue.as_ref().is_none_or(|wanted| in_queue(&wanted.0, board, line))
     }
 }
 
-fn in_queue(wanted: &str, board: &Board, kind: Kind, name: &str, news: &News) -> bool {
-    let queue_of =
-        |gang: &Value| gang.pointer("/spec/queue").and_then(Value::as_str) == Some(wanted);
-    match (kind, &news.told) {
-        (Kind::Queue, _) => name == wanted,
-        (Kind::Gang, Told::Set { object, .. }) => queue_of(object),
-        (Kind::Gang, Told::Said(_)) => board.get(kind, name).is_none_or(|gang| queue_of(&gang)),
-        (Kind::Gang, Told::Gone { .. }) => true,
+fn in_queue(wanted: &str, board: &Board, line: &Line) -> bool {
+    match (line.kind, &line.what) {
+        (Kind::Queue, _) => *line.name == *wanted,
+        (Kind::Gang, What::Set { queue }) => queue.as_deref() == Some(wanted),
+        (Kind::Gang, What::Said) => {
+            let gang = board.get(Kind::Gang, &line.name);
+            gang.is_none_or(|gang| queue_of(&gang) == Some(wanted))
+        }
+        (Kind::Gang, What::Gone) => true,
         _ => false,
     }
 }
@@ -106,6 +104,7 @@ pub(crate) async fn events(
         told: server.ending.told(),
         beat: Instant::now(),
         begun: false,
+        parts: VecDeque::new(),
         _open: Open::new(server.clone(), Stream::Events, seat),
         server,
     };
@@ -139,26 +138,31 @@ struct EventSource {
     /// When the next sign of life is due.
     beat: Instant,
     begun: bool,
+    /// Parts that are made and not taken yet.
+    parts: VecDeque<Bytes>,
     server: Arc<Server>,
     _open: Open,
 }
 
 impl Source for EventSource {
     async fn next(&mut self) -> Option<Bytes> {
-        let text = if self.begun { self.more().await? } else { self.begin() };
+        if self.parts.is_empty() {
+            let parts = if self.begun { self.more().await? } else { self.begin() };
+            self.parts = parts.done;
+        }
         self.beat = Instant::now() + self.server.limits.heartbeat;
-        Some(text.into())
+        self.parts.pop_front()
     }
 }
 
 impl EventSource {
     /// At once, so that the client knows it is heard, and after which number it listens.
-    fn begin(&mut self) -> String {
+    fn begin(&mut self) -> Parts {
         self.begun = true;
-        format!("retry: {RETRY_MS}\nid: {}\n\n", self.reader.after())
+        Parts::of(format!("retry: {RETRY_MS}\nid: {}\n\n", self.reader.after()))
     }
 
-    async fn more(&mut self) -> Option<String> {
+    async fn more(&mut self) -> Option<Parts> {
         loop {
             if self.until.is_some_and(|until| self.reader.after() == until) {
                 return None;
@@ -173,26 +177,26 @@ impl EventSource {
             if !self.server.is_still_known(self.pass) {
                 return None;
             }
-            let text = self.write(found);
-            if !text.is_empty() {
-                return Some(text);
+            let parts = self.write(found);
+            if !parts.done.is_empty() {
+                return Some(parts);
             }
         }
     }
 
     /// A comment, and how far was read: a reader of rare things that connects again does not begin in a gap.
-    fn sign_of_life(&self) -> String {
-        format!(": still here\nid: {}\n\n", self.reader.after())
+    fn sign_of_life(&self) -> Parts {
+        Parts::of(format!(": still here\nid: {}\n\n", self.reader.after()))
     }
 
-    fn write(&mut self, found: Found) -> String {
-        let mut text = String::new();
+    fn write(&mut self, found: Found) -> Parts {
+        let mut parts = Parts::default();
         match found {
             Found::Gap(newest) => {
                 // Nothing that is older can be had, so there is nothing left to wait for.
                 self.until = self.until.map(|_| newest);
                 let _ = write!(
-                    text,
+                    parts.open,
                     "event: gap\nid: {newest}\ndata: {{\"type\":\"gap\",\"seq\":{newest}}}\n\n"
                 );
             }
@@ -200,28 +204,61 @@ impl EventSource {
                 let until = self.until.unwrap_or(u64::MAX);
                 let wanted = news.iter().take_while(|news| news.seq <= until);
                 for news in wanted.filter(|news| self.asked.wants(&self.board, news)) {
-                    write_news(&mut text, news, &self.by);
+                    write_news(&mut parts, news, &self.by);
                 }
                 if self.reader.after() > until {
                     self.until = Some(self.reader.after());
                 }
             }
         }
-        text
+        parts.close();
+        parts
     }
 }
 
-fn write_news(text: &mut String, news: &News, by: &Caller) {
-    let event = match news.told {
-        Told::Set { .. } => "set",
-        Told::Gone { .. } => "gone",
-        Told::Said(_) => "said",
+/// Text of so many bytes is shared by all readers instead of being copied for each: one object of a mebibyte would
+/// otherwise take as many mebibytes as there are readers.
+const LARGE: usize = 16 << 10;
+
+/// What is written to one reader: small events together, large ones by themselves.
+#[derive(Default)]
+struct Parts {
+    done: VecDeque<Bytes>,
+    /// The part that small events are added to.
+    open: String,
+}
+
+impl Parts {
+    fn of(text: String) -> Self {
+        Self { done: VecDeque::from([text.into()]), open: String::new() }
+    }
+
+    fn add(&mut self, text: &Bytes) {
+        match std::str::from_utf8(text) {
+            Ok(text) if text.len() < LARGE => self.open.push_str(text),
+            _ => {
+                self.close();
+                self.done.push_back(text.clone());
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.done.push_back(std::mem::take(&mut self.open).into());
+        }
+    }
+}
+
+fn write_news(parts: &mut Parts, line: &Line, by: &Caller) {
+    let (event, all) = match &line.what {
+        What::Set { queue } => ("set", sees_all(by, line.kind, queue.as_deref())),
+        What::Gone => ("gone", true),
+        What::Said => ("said", true),
     };
-    let all = match &news.told {
-        Told::Set { kind, object, .. } => sees_all(by, *kind, object),
-        Told::Gone { .. } | Told::Said(_) => true,
-    };
-    let data = if all { news.text() } else { news.veiled_text() };
+    let data = if all { line.text() } else { line.veiled_text() };
     // JSON has no line breaks, so one `data` line is enough.
-    let _ = write!(text, "event: {event}\nid: {}\ndata: {data}\n\n", news.seq);
+    let _ = write!(parts.open, "event: {event}\nid: {}\ndata: ", line.seq);
+    parts.add(data);
+    parts.open.push_str("\n\n");
 }

@@ -14,6 +14,8 @@
 mod board;
 mod caller;
 mod host;
+mod news;
+mod weight;
 
 mod access;
 mod limits;
@@ -57,7 +59,7 @@ mod serve;
 mod tls;
 
 pub use audit::{AuditLog, AuditRecord};
-pub use board::{Board, Found, Kind, Listed, News, Reader, Said, Told};
+pub use board::{Board, Found, Kind, Listed, Reader};
 pub use caller::{Caller, RequestKey, Rights};
 pub use config::{Config, PORT, Tls};
 pub use ending::Ending;
@@ -68,6 +70,7 @@ pub use host::{
 };
 pub use limits::Limits;
 pub use memory::{Key, Memory, REMEMBERED_MS, Remembered, ShortMemory};
+pub use news::{Line, News, Said, Told};
 pub use openapi::openapi;
 pub use rights::{Needs, Subject, Verb, needs};
 pub use routes::router;
@@ -75,3 +78,4 @@ pub use serve::{Bound, ServeError, bind, serve};
 pub use tls::TlsError;
 pub use token_file::{Role, TokenEntry, TokenFile, TokensError};
 pub use tokens::Tokens;
+pub use weight::weight;

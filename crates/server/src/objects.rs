@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ask::{Asked, GoOn, Named, Number, Word};
-use crate::board::weight;
 use crate::config::Server;
 use crate::failure::{Code, Failure, json};
-use crate::veil::{sees_all, veiled};
+use crate::veil::{queue_of, sees_all, veiled};
+use crate::weight::text_bytes;
 use crate::{Caller, GangName, Kind, Listed};
 
 /// How many objects a page has at most.
@@ -156,7 +156,7 @@ pub(crate) async fn list<F: Filter>(
 fn fitting(found: &[Listed]) -> usize {
     let mut bytes = 0;
     let fit = found.iter().take_while(|(_, object)| {
-        bytes += weight(object);
+        bytes += text_bytes(object);
         bytes <= PAGE_BYTES
     });
     fit.count().max(1)
@@ -164,7 +164,7 @@ fn fitting(found: &[Listed]) -> usize {
 
 /// An object as a caller may see it.
 fn shown(by: &Caller, kind: Kind, object: Arc<Value>) -> Arc<Value> {
-    if sees_all(by, kind, &object) {
+    if sees_all(by, kind, queue_of(&object)) {
         return object;
     }
     veiled(&object).map_or(object, Arc::new)

@@ -10,9 +10,13 @@ use crate::{Caller, Kind, Subject, Verb};
 /// What stands in place of a value.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// Whether a caller sees all of an object.
-pub(crate) fn sees_all(by: &Caller, kind: Kind, object: &Value) -> bool {
-    let queue = object.pointer("/spec/queue").and_then(Value::as_str);
+/// The queue that a gang is in.
+pub(crate) fn queue_of(gang: &Value) -> Option<&str> {
+    gang.pointer("/spec/queue").and_then(Value::as_str)
+}
+
+/// Whether a caller sees all of an object, which may be in a queue.
+pub(crate) fn sees_all(by: &Caller, kind: Kind, queue: Option<&str>) -> bool {
     by.check(Verb::ReadValues, Subject::from(kind), queue).is_ok()
 }
 

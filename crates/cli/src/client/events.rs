@@ -254,8 +254,7 @@ mod tests {
         };
         board.say(Stamp(Time(0)), said);
         let Some(Found::News(written)) = reader.next(1).await else { panic!("no news") };
-        let text = serde_json::to_string(&*written[0]).unwrap();
-        let read: News = serde_json::from_str(&text).unwrap();
+        let read: News = serde_json::from_slice(written[0].text()).unwrap();
         assert!(matches!(&read, News::Said { seq: 9, warning: true, name, .. } if name == "a/b"));
         let gap: News = serde_json::from_str(r#"{"type":"gap","seq":3}"#).unwrap();
         assert_eq!(gap, News::Gap { seq: 3 });

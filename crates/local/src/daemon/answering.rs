@@ -4,8 +4,6 @@
 //! whose client is gone, or whose time is up, is given up between two gangs.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +11,7 @@ use muster_core::Event;
 use muster_server::{Kind, Refused};
 
 use super::hear::Reply;
+use crate::threads::Threads;
 
 /// Something that is not in the World yet: its kind, its name, and what the World is to be told.
 pub(super) type News = (Kind, Arc<str>, Event);
@@ -26,12 +25,10 @@ const MOST_EACH: usize = 4;
 /// How long an answer may take, from when it was asked for.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-type Job = Box<dyn FnOnce() + Send>;
-
 /// The threads that answer questions. They end with this.
 #[derive(Debug)]
 pub(super) struct Pool {
-    jobs: Sender<Job>,
+    threads: Threads,
     under_way: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
@@ -58,14 +55,7 @@ impl Asking<'_> {
 impl Pool {
     /// Starts the threads.
     pub(super) fn new() -> std::io::Result<Self> {
-        let (jobs, heard) = channel::<Job>();
-        let heard = Arc::new(Mutex::new(heard));
-        for number in 0..THREADS {
-            let heard = heard.clone();
-            let thread = std::thread::Builder::new().name(format!("questions-{number}"));
-            thread.spawn(move || work(&heard))?;
-        }
-        Ok(Self { jobs, under_way: Arc::default() })
+        Ok(Self { threads: Threads::new("questions", THREADS)?, under_way: Arc::default() })
     }
 
     /// Has a question answered, soon.
@@ -80,7 +70,7 @@ impl Pool {
             return drop(reply.send(Err(Refused::Unavailable(why))));
         };
         let until = Instant::now() + DEADLINE;
-        let job = move || {
+        self.threads.run(move || {
             let _counted = counted;
             let answered = {
                 let is_gone = || reply.is_closed();
@@ -88,19 +78,7 @@ impl Pool {
                 asking.go_on().and_then(|()| answer(&asking))
             };
             let _ = reply.send(answered);
-        };
-        let _ = self.jobs.send(Box::new(job));
-    }
-}
-
-fn work(heard: &Mutex<Receiver<Job>>) {
-    loop {
-        let job = heard.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else { return };
-        // A mistake in one answer is that answer's: its client is told that there is none.
-        if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("a question ended in a panic");
-        }
+        });
     }
 }
 
@@ -136,6 +114,8 @@ impl Drop for Counted {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     #[test]

@@ -330,8 +330,8 @@ impl Daemon {
     }
 }
 
-/// Bytes that the manifests of one user's gangs take together, at most: ten thousand ordinary ones.
-const USER_BYTES: usize = 8 << 20;
+/// Bytes of memory that one user's gangs take together, at most: about four thousand ordinary ones.
+const USER_BYTES: usize = 20 << 20;
 
 /// Members that a gang may have on this machine, at most: so many processes are started behind one gate, and one write
 /// of so many bytes opens it.

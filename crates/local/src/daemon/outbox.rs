@@ -9,6 +9,8 @@ use serde_json::Value;
 
 enum News {
     Set(Kind, Arc<str>, Arc<Value>),
+    /// A gang as it is when everything is written down: made then, so that thousands of them are not there at once.
+    Gang(Arc<str>),
     Remove(Kind, Arc<str>),
     Say(Said),
 }
@@ -34,6 +36,12 @@ impl Outbox {
     pub(super) fn set(&mut self, at: Stamp, kind: Kind, name: &Arc<str>, object: Value) {
         self.there.entry(kind).or_default().insert(name.clone());
         self.news.push((at, News::Set(kind, name.clone(), Arc::new(object))));
+    }
+
+    /// A gang is shown as it will be at the end of the turn.
+    pub(super) fn set_gang(&mut self, at: Stamp, name: &Arc<str>) {
+        self.there.entry(Kind::Gang).or_default().insert(name.clone());
+        self.news.push((at, News::Gang(name.clone())));
     }
 
     pub(super) fn remove(&mut self, at: Stamp, kind: Kind, name: &Arc<str>) {
@@ -67,10 +75,21 @@ impl Outbox {
         self.board.get(kind, name)
     }
 
-    /// Everything is written down: it may be shown.
-    pub(super) fn publish(&mut self) {
-        for (at, news) in self.news.drain(..) {
+    /// All of it, for whoever needs the rest of the control plane beside it. An empty one stays behind until it is back.
+    pub(super) fn take(&mut self) -> Self {
+        let Self { board, news, there } = self;
+        Self { board: board.clone(), news: std::mem::take(news), there: std::mem::take(there) }
+    }
+
+    /// Everything is written down: it may be shown. `gang` makes a gang as it is now.
+    pub(super) fn publish(&mut self, gang: impl Fn(&str) -> Option<Value>) {
+        for (at, news) in std::mem::take(&mut self.news) {
             match news {
+                News::Gang(name) => {
+                    if let Some(object) = gang(&name) {
+                        self.board.set(at, Kind::Gang, &name, object);
+                    }
+                }
                 News::Set(kind, name, object) => {
                     self.board.set(at, kind, &name, Arc::unwrap_or_clone(object));
                 }
@@ -96,11 +115,14 @@ mod tests {
         outbox.set(at, Kind::Node, &name, json!({"a": 1}));
         assert_eq!(board.get(Kind::Node, "a"), None);
         assert_eq!(outbox.latest(Kind::Node, "a").as_deref(), Some(&json!({"a": 1})));
-        outbox.publish();
+        outbox.publish(|_| None);
         assert_eq!(board.get(Kind::Node, "a").as_deref(), Some(&json!({"a": 1})));
         outbox.keep_only(at, Kind::Node, &BTreeSet::new());
         assert!(board.get(Kind::Node, "a").is_some() && outbox.latest(Kind::Node, "a").is_none());
-        outbox.publish();
+        outbox.publish(|_| None);
         assert_eq!(board.get(Kind::Node, "a"), None);
+        outbox.set_gang(at, &name);
+        outbox.publish(|name| Some(json!(name)));
+        assert_eq!(board.get(Kind::Gang, "a").as_deref(), Some(&json!("a")));
     }
 }

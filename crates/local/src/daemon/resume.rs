@@ -118,7 +118,7 @@ impl Daemon {
             return Err(error.into());
         }
         daemon.store.commit()?;
-        daemon.outbox.publish();
+        daemon.publish();
         daemon.sweep();
         Ok(daemon)
     }

@@ -75,7 +75,7 @@ impl Daemon {
             return;
         }
         let (uid, over) = (gang.uid, gang.over.as_ref().map(|over| over.at));
-        let object = self.object_of(gang, &shown);
+        let object = verdict.is_none().then(|| self.object_of(gang, &shown));
         // Words about who waits are made anew after a restart.
         if shown["phase"] != gang.status["phase"] || over.is_some() {
             let written = self.store.set_gang_status(uid, &shown, over);
@@ -84,16 +84,31 @@ impl Daemon {
         if let Some(gang) = self.gangs.get_mut(name) {
             gang.status = shown;
         }
-        self.outbox.set(self.clock.stamp(self.now), Kind::Gang, name, object);
+        let at = self.clock.stamp(self.now);
+        match object {
+            Some(object) => self.outbox.set(at, Kind::Gang, name, object),
+            None => self.outbox.set_gang(at, name),
+        }
+    }
+
+    /// Shows what is written down.
+    pub(super) fn publish(&mut self) {
+        let mut outbox = self.outbox.take();
+        outbox.publish(|name| {
+            let gang = self.gangs.get(name)?;
+            Some(self.object_of(gang, &gang.status))
+        });
+        self.outbox = outbox;
     }
 
     /// A gang as everybody sees it: what was submitted, and what became of it.
     pub(super) fn object_of(&self, gang: &Gang, status: &Value) -> Value {
         let (namespace, name) = gang.name().split_once('/').unwrap_or(("default", gang.name()));
         let record = &gang.record;
+        let mut object = record.object.value();
         let mut spec = match record.is_workload() {
-            true => json!({"madeOf": record.object.get("kind")}),
-            false => record.object.get("spec").cloned().unwrap_or_else(|| json!({})),
+            true => json!({"madeOf": object.get("kind")}),
+            false => object.get_mut("spec").map_or_else(|| json!({}), Value::take),
         };
         spec["queue"] = json!(record.spec.queue);
         spec["user"] = json!(record.spec.user);

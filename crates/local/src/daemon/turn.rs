@@ -86,7 +86,7 @@ impl Daemon {
             return Err(error);
         }
         self.store.commit()?;
-        self.outbox.publish();
+        self.publish();
         self.act();
         Ok(())
     }

@@ -5,9 +5,11 @@
 //! and whoever asks for one is told so.
 
 mod containers;
+mod object_text;
 mod record;
 mod workload;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -134,7 +136,7 @@ pub fn check_files(
         if own > 0 || objects.is_empty() {
             texts.push((file.clone(), without_documents(&file, &text, is_workload)));
         }
-        for object in objects.into_iter().filter(is_workload) {
+        for object in objects.iter().filter(|object| is_workload(object)) {
             workloads += 1;
             findings.extend(workload::record(&file, object).err());
         }
@@ -157,17 +159,28 @@ pub fn check_files(
 
 /// Reads manifests, all of them or none.
 pub(crate) fn read(file: &str, text: &str) -> Result<Intake, Vec<Finding>> {
-    let objects = foreign(file, text)?;
+    read_objects(file, text, &foreign(file, text)?)
+}
+
+/// The same where the objects of the text are known already.
+pub(crate) fn read_objects(
+    file: &str,
+    text: &str,
+    objects: &[Value],
+) -> Result<Intake, Vec<Finding>> {
     let is_workload = |object: &Value| kind_of(object).is_some();
-    let own = without_documents(file, text, is_workload);
+    let own = match objects.iter().any(is_workload) {
+        true => Cow::Owned(without_documents(file, text, is_workload)),
+        false => Cow::Borrowed(text),
+    };
     let nothing = objects.iter().all(is_workload) && !objects.is_empty();
     // A text of workloads only holds nothing that Muster's own reader would find.
     let (manifests, first) = match nothing {
         true => (read_alone(file, NOTHING)?, None),
         false => (read_alone(file, &own)?, Some(())),
     };
-    let written = Written::of(&objects);
-    let named = |kind: &str, name: &str| written.of_kind(kind, name);
+    let written = Written::of(objects);
+    let named = |kind: &str, name: &str| written.find(kind, name).cloned();
     let queues = manifests.queues.into_iter().filter(|_| first.is_some());
     let queues = queues.filter_map(|queue| Some((queue.clone(), named("Queue", &queue.name)?)));
     let queues = queues.collect();
@@ -182,12 +195,12 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Intake, Vec<Finding>> {
     };
     let nodes = manifests.nodes.into_iter().map(node).collect();
     let gang = |gang: muster_api::GangManifest| {
-        let object = named("Gang", &gang.spec.name).unwrap_or_default();
+        let object = written.find("Gang", &gang.spec.name).unwrap_or(&Value::Null);
         Record::of_gang(gang, object)
     };
     let mut gangs: Vec<Record> = manifests.gangs.into_iter().map(gang).collect();
     let mut findings = Vec::new();
-    for object in objects.into_iter().filter(is_workload) {
+    for object in objects.iter().filter(|object| is_workload(object)) {
         match workload::record(file, object) {
             Ok(record) => gangs.push(record),
             Err(finding) => findings.push(finding),
@@ -230,8 +243,8 @@ impl<'o> Written<'o> {
         Self(objects.iter().filter_map(entry).collect())
     }
 
-    fn of_kind(&self, kind: &str, name: &str) -> Option<Value> {
-        self.0.get(&(kind, name.to_owned())).copied().cloned()
+    fn find(&self, kind: &str, name: &str) -> Option<&'o Value> {
+        self.0.get(&(kind, name.to_owned())).copied()
     }
 }
 

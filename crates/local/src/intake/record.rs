@@ -5,10 +5,12 @@ use std::sync::Arc;
 use muster_api::{Care, GangManifest, RunSpec, workloads};
 use muster_core::gang::GangSpec;
 use muster_core::time::Span;
+use muster_server::weight;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::containers;
+use super::object_text::ObjectText;
 
 /// What a gang that says nothing about it is played for.
 const PLAYED: Span = Span::mins(10);
@@ -28,7 +30,7 @@ pub(crate) struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mpi: Option<Mpi>,
     /// The object it was made of, as it was written.
-    pub(crate) object: Value,
+    pub(crate) object: ObjectText,
     /// How long after it was applied it is submitted.
     pub(crate) submit_after: Span,
     /// Whether it must not start.
@@ -44,7 +46,7 @@ pub(crate) struct Record {
     /// The Unix user its members run as; that of the control plane when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run_as: Option<Arc<str>>,
-    /// Bytes of the object as it was written.
+    /// Bytes of memory that are kept of it, about: the object and the commands as text, and what is shown of the object.
     #[serde(default)]
     pub(crate) bytes: usize,
     /// What its owner should know.
@@ -72,7 +74,7 @@ pub(crate) enum Task {
 
 impl Record {
     /// A gang of Muster's own kind.
-    pub(crate) fn of_gang(manifest: GangManifest, object: Value) -> Self {
+    pub(crate) fn of_gang(manifest: GangManifest, object: &Value) -> Self {
         let GangManifest { spec, submit_after, run_time, runs, templates, care } = manifest;
         let passes = run_time.or(spec.expected_duration).unwrap_or(PLAYED);
         let mut warnings = Vec::new();
@@ -91,26 +93,28 @@ impl Record {
             };
             tasks.push(run.or_else(by_template).map_or(Task::Pass(passes), Task::Run));
         }
+        let text = ObjectText::from(object);
+        let bytes = 2 * text.bytes() + weight(object);
         Self {
             spec,
             tasks,
             care,
             ends_with: None,
             mpi: None,
-            object,
+            object: text,
             submit_after,
             held: false,
             retried: 0,
             cancelled: false,
             forget: false,
             run_as: None,
-            bytes: 0,
+            bytes,
             warnings,
         }
     }
 
     /// Whether it was made of another system's object.
     pub(crate) fn is_workload(&self) -> bool {
-        self.object.get("kind").and_then(Value::as_str) != Some("Gang")
+        !self.object.is_gang()
     }
 }

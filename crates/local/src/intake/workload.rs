@@ -8,6 +8,7 @@ use muster_api::{Care, Finding, RunSpec, Severity, label_fault, name_fault, role
 use muster_core::time::Span;
 use serde_json::Value;
 
+use super::object_text::ObjectText;
 use super::record::{Mpi, Record, Task};
 use super::{containers, full_name, kind_of};
 
@@ -25,8 +26,8 @@ fn ends_with(kind: WorkloadKind, roles: &[WorkloadRole]) -> Option<&str> {
 }
 
 /// The gang of a workload.
-pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
-    let kind = kind_of(&object).expect("a workload");
+pub(super) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
+    let kind = kind_of(object).expect("a workload");
     let text = |path: &str| object.pointer(path).and_then(Value::as_str);
     let Some(name) = text("/metadata/name") else {
         let what = text("/kind").unwrap_or_default();
@@ -42,7 +43,7 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
     fault("metadata.namespace", namespace, label_fault(namespace))?;
     let name = full_name(namespace, name);
     let wrong = |why: Vec<String>| finding(file, "spec", format!("{name}: {}", why.join("; ")));
-    let roles = workloads::roles(&object).map_err(wrong)?;
+    let roles = workloads::roles(object).map_err(wrong)?;
     for role in &roles {
         fault("spec", &role.name, role_fault(&role.name))?;
     }
@@ -71,7 +72,7 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
         };
         tasks.push(Task::Run(run));
     }
-    let mut warnings = containers::warnings(&object);
+    let mut warnings = containers::warnings(object);
     if warnings.is_empty() {
         warnings
             .push("images are not pulled: commands run as processes on this machine".to_owned());
@@ -85,22 +86,25 @@ pub(super) fn record(file: &str, object: Value) -> Result<Record, Finding> {
         time_limit: deadline.map(Span::secs),
         resize_signal: None,
     };
-    let mpi = mpi(kind, &object).map_err(wrong)?;
+    let mpi = mpi(kind, object).map_err(wrong)?;
     let ends_with = ends_with(kind, &roles).map(Into::into);
+    let text = ObjectText::from(object);
+    // Little of it is shown: its roles.
+    let bytes = 2 * text.bytes();
     Ok(Record {
         spec,
         tasks,
         care,
         ends_with,
         mpi,
-        object,
+        object: text,
         submit_after: Span::ZERO,
         held: false,
         retried: 0,
         cancelled: false,
         forget: false,
         run_as: None,
-        bytes: 0,
+        bytes,
         warnings,
     })
 }

@@ -169,6 +169,8 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
         std::thread::sleep(Duration::from_millis(50));
     }
     let lag = settled.elapsed().as_secs_f64();
+    // What is shown of so many is brought up to date a few seconds later.
+    std::thread::sleep(Duration::from_secs(if args.greedy { 20 } else { 0 }));
     let quiet = up.memory();
     let streams = if args.greedy { be_greedy(&up)? } else { Vec::new() };
     took.sort_unstable();
@@ -247,19 +249,42 @@ fn be_greedy(up: &Up) -> anyhow::Result<Vec<TcpStream>> {
         stream.write_all(head.as_bytes())?;
         streams.push(stream);
     }
+    let step = |what: &str| eprintln!("{what}: {} MiB at most", up.memory());
+    step("streams that are not read");
     let mut client = Client::new(&up.address, USER)?;
-    let large = "x".repeat(1_000_000);
-    for number in 0..12 {
+    let large = "x".repeat(260_000);
+    let mut taken = 0;
+    for number in 0..48 {
         let gang = format!(
             "kind: Gang\nmetadata: {{name: large{number}}}\nspec: {{roles: [{{name: w, min: 1, \
              resources: {{nvidia.com/gpu: 1}}, run: {{command: [sleep, '3600'], env: {{X: '{large}'}}}}}}]}}\n"
         );
-        client.apply(&gang)?;
+        taken += u32::from(client.apply(&gang)?.0 == 200);
     }
+    step(&format!("{taken} of 48 large gangs"));
+    // A map of six bytes takes a hundred times as much once it is read.
+    let mut taken = 0;
+    let maps = "{a: {}},".repeat(4_900);
+    for number in 0..40 {
+        let gang = format!(
+            "kind: Gang\nmetadata: {{name: maps{number}}}\nspec: {{roles: [{{name: w, min: 1, \
+             template: {{spec: {{containers: [{{name: a, image: a}}], x: [{maps}]}}}}}}]}}\n"
+        );
+        let job = format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: job{number}}}\nspec: {{template: \
+             {{spec: {{x: [{maps}], containers: [{{name: a, image: a, command: [sleep, '1']}}]}}}}}}\n"
+        );
+        for manifest in [gang, job] {
+            let (code, _) = client.apply(&manifest)?;
+            taken += u32::from(code == 200);
+        }
+    }
+    step(&format!("{taken} of 80 gangs of many maps"));
     for round in 0..400 {
         let change = if round % 2 == 0 { "hold" } else { "release" };
         client.send(&format!("/v1/namespaces/default/gangs/large0/{change}"), "")?;
     }
+    step("changes of a large gang");
     let hostile = format!("a: [{}]\n", "{a: b},".repeat(280_000));
     let all: Vec<_> = (0..4)
         .map(|_| {
@@ -272,6 +297,7 @@ fn be_greedy(up: &Up) -> anyhow::Result<Vec<TcpStream>> {
     for one in all {
         let _ = one.join();
     }
+    step("the largest bodies");
     Ok(streams)
 }
 

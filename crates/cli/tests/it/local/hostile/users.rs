@@ -59,9 +59,19 @@ fn a_user_takes_a_bounded_part_of_the_memory() {
     assert_eq!(cast.announce(ADA, "/v1/apply", 4 << 20), "413", "more than a user may send");
     let (code, body) = cast.apply(ROOT, &large("a", 4 << 20));
     assert!(code == 422 && body.contains("1048576 are taken at most"), "{code} {body}");
+    let (code, body) = cast.apply(ADA, &large("a", 300_000));
+    assert!(code == 422 && body.contains("262144 are taken at most"), "{code} {body}");
+    // A hundred times as much memory as text, in a template that nobody checks and in a workload's own fields.
+    let maps = "{a: {}},".repeat(6_000);
+    let template = format!("template: {{spec: {{containers: [], x: [{maps}]}}}}, run:");
+    let (code, body) =
+        cast.apply(ADA, &gang("maps", "research", "true").replace("run:", &template));
+    assert!(code == 200 || code == 422, "{code} {body}");
+    assert!(cast.memory() < 150, "{} MiB for one gang", cast.memory());
+    assert_eq!(cast.apply(ADA, &format!("a: [{}]", "{a: {}},".repeat(7_000))).0, 413);
     let mut refused = 0;
-    for round in 0..12 {
-        let (code, body) = cast.apply(ADA, &large(&format!("a{round}"), 1_000_000));
+    for round in 0..48 {
+        let (code, body) = cast.apply(ADA, &large(&format!("a{round}"), 250_000));
         assert!(matches!(code, 200 | 409), "{body}");
         refused += u32::from(code == 409);
     }
