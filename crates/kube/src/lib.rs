@@ -33,4 +33,4 @@ pub use cause::with_causes;
 pub use host::Fault;
 pub use host::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, run};
 pub use intake::kept_of;
-pub use watch::{Bounds, KindHealth, WatchHealth};
+pub use watch::{Bounds, KindHealth, WatchHealth, fuzzing};

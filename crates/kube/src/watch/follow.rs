@@ -59,7 +59,7 @@ pub(super) trait Sink<K> {
 
 /// Why a list or a watch did not work.
 #[derive(Debug, thiserror::Error)]
-enum Broke {
+pub(super) enum Broke {
     #[error(transparent)]
     Server(#[from] kube::Error),
     #[error("the server says {0:?}")]
@@ -91,16 +91,16 @@ pub(super) struct Kind<K: Kept> {
 
 /// A change as it arrives, one in a line.
 #[derive(Deserialize)]
-struct Line<'a> {
+pub(super) struct Line<'a> {
     #[serde(rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    object: &'a RawValue,
+    pub(super) object: &'a RawValue,
 }
 
 impl<'a> Line<'a> {
     /// Reads a line; none if it is cut off, which is where a watch ends.
-    fn of(line: &'a str) -> Result<Option<Self>, Broke> {
+    pub(super) fn of(line: &'a str) -> Result<Option<Self>, Broke> {
         match serde_json::from_str(line) {
             Ok(line) => Ok(Some(line)),
             Err(error) if error.is_eof() => Ok(None),

@@ -5,6 +5,7 @@
 
 mod channel;
 mod follow;
+pub mod fuzzing;
 mod health;
 mod ledger;
 mod newest;

@@ -14,6 +14,8 @@ pub(crate) struct Faults {
     pub(crate) broken: u64,
     /// A write that is refused as if somebody else had just written.
     pub(crate) conflict: u64,
+    /// The same for what pods are told alone.
+    pub(crate) pod_status_conflict: u64,
     /// A write that is carried out, and whose answer never comes.
     pub(crate) lost: u64,
     /// A list as it was some time ago.
@@ -30,8 +32,17 @@ impl Faults {
     /// Nothing but errors.
     pub(crate) const DOWN: Self = Self { busy: 300, broken: 1_000, ..Self::NONE };
 
-    pub(crate) const NONE: Self =
-        Self { busy: 0, broken: 0, conflict: 0, lost: 0, stale: 0, gone: 0, cut: 0, slow: 0 };
+    pub(crate) const NONE: Self = Self {
+        busy: 0,
+        broken: 0,
+        conflict: 0,
+        pod_status_conflict: 0,
+        lost: 0,
+        stale: 0,
+        gone: 0,
+        cut: 0,
+        slow: 0,
+    };
 }
 
 /// What is done with a request.
@@ -59,6 +70,13 @@ pub(crate) fn fate(faults: &Faults, asked: &Asked, chance: &mut Chance) -> (Fate
         Fate::Refused([500, 503][chance.below(2) as usize])
     } else {
         match asked.verb {
+            verb if verb.writes()
+                && faults.pod_status_conflict > 0
+                && asked.resource == "pods/status"
+                && chance.strikes(faults.pod_status_conflict) =>
+            {
+                Fate::Refused(409)
+            }
             verb if verb.writes() && chance.strikes(faults.conflict) => Fate::Refused(409),
             verb if verb.writes() && chance.strikes(faults.lost) => {
                 Fate::Unanswered { closed: chance.strikes(500) }

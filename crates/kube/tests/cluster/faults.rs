@@ -33,6 +33,7 @@ const KINDS: [(&str, Faults); 9] = [
             busy: 40,
             broken: 40,
             conflict: 60,
+            pod_status_conflict: 0,
             lost: 60,
             stale: 200,
             gone: 150,

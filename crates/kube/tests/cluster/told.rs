@@ -245,13 +245,14 @@ async fn are_told(cluster: &Cluster, begin: &str, count: usize) -> bool {
 async fn pods_whose_status_patch_loses_a_race_are_told_again() {
     let Some(cluster) = small_cluster(1).await else { return };
     let proxy = Proxy::start(&cluster, 1).await;
-    proxy.set(Faults { conflict: 1_000, ..Faults::NONE });
+    // What pods are told alone: their gang's own object is written before, and must not be what waits.
+    proxy.set(Faults { pod_status_conflict: 1_000, ..Faults::NONE });
+    let since = std::time::Instant::now();
     let _controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
     for name in ["wide-0", "wide-1"] {
         let marks = "muster.sh/gang: wide, muster.sh/gang-size: '2'";
         cluster.apply(&pod(name, 8, "", marks, "")).await.expect("a pod");
     }
-    let since = std::time::Instant::now();
     let lost = |proxy: &Proxy| {
         let asked = proxy.asked(since);
         asked.iter().filter(|one| one.resource == "pods/status").count()
