@@ -1,5 +1,6 @@
 //! Manifests are taken: all of them, or none.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muster_api::{PoolManifest, Provider};
@@ -200,13 +201,16 @@ impl Daemon {
         )))
     }
 
-    /// Whether it is one new gang and nothing else, for which no copy of the World is needed.
+    /// Whether it is new gangs and nothing else, each of which was checked by itself: no copy of the World is needed.
     fn is_simple(&self, intake: &Intake) -> bool {
         let Intake { levels, queues, pools, nodes, gangs } = intake;
-        let [gang] = gangs.as_slice() else { return false };
-        let new = self.gangs.get(&gang.spec.name).is_none_or(|known| known.over.is_some());
         let others = !queues.is_empty() || !pools.is_empty() || !nodes.is_empty();
-        new && !others && (*levels == self.levels || *levels == Levels::default())
+        let is_known = |name| self.gangs.get(name).is_some_and(|known| known.over.is_none());
+        let mut names = BTreeSet::new();
+        let are_new =
+            gangs.iter().all(|gang| names.insert(&gang.spec.name) && !is_known(&gang.spec.name));
+        let levels_stay = *levels == self.levels || *levels == Levels::default();
+        !gangs.is_empty() && are_new && !others && levels_stay
     }
 
     pub(super) fn has_queue(&self, name: &str) -> bool {
