@@ -334,7 +334,7 @@ impl Daemon {
     }
 }
 
-/// Bytes of memory that one user's gangs take together, at most: about four thousand ordinary ones.
+/// Bytes of memory that one user's gangs take together, at most. The smallest gang counts about 4.5 KB.
 const USER_BYTES: usize = 20 << 20;
 
 /// Members that a gang may have on this machine, at most: so many processes are started behind one gate, and one write
