@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_beyond_the_bound_are_counted_and_an_error_among_them_still_refuses_the_file() {
+    fn findings_beyond_the_bound_are_counted_and_the_worst_severity_kept() {
         let sink = Sink::new("a.yaml");
         let mark = |line| sink.mark(Position { line, column: 1 }, "x".into());
         for line in 1..=MOST + 5 {

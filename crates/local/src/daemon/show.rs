@@ -105,10 +105,9 @@ impl Daemon {
     pub(super) fn object_of(&self, gang: &Gang, status: &Value) -> Value {
         let (namespace, name) = gang.name().split_once('/').unwrap_or(("default", gang.name()));
         let record = &gang.record;
-        let mut object = record.object.value();
         let mut spec = match record.is_workload() {
-            true => json!({"madeOf": object.get("kind")}),
-            false => object.get_mut("spec").map_or_else(|| json!({}), Value::take),
+            true => json!({"madeOf": record.object.kind()}),
+            false => record.object.value().get_mut("spec").map_or_else(|| json!({}), Value::take),
         };
         spec["queue"] = json!(record.spec.queue);
         spec["user"] = json!(record.spec.user);

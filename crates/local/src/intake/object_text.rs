@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectText {
     json: Arc<RawValue>,
-    is_gang: bool,
+    /// Known without reading all of it again.
+    kind: Option<Arc<str>>,
 }
 
 impl ObjectText {
@@ -23,7 +24,12 @@ impl ObjectText {
 
     /// Whether it is of Muster's own kind.
     pub(crate) fn is_gang(&self) -> bool {
-        self.is_gang
+        self.kind() == Some("Gang")
+    }
+
+    /// What it says that it is.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        self.kind.as_deref()
     }
 
     /// The object, read.
@@ -34,9 +40,9 @@ impl ObjectText {
 
 impl From<&Value> for ObjectText {
     fn from(object: &Value) -> Self {
-        let is_gang = object.get("kind").and_then(Value::as_str) == Some("Gang");
+        let kind = object.get("kind").and_then(Value::as_str).map(Arc::from);
         let json = serde_json::value::to_raw_value(object).unwrap_or_default();
-        Self { json: json.into(), is_gang }
+        Self { json: json.into(), kind }
     }
 }
 
@@ -66,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_the_same_after_it_was_stored_whatever_the_order_of_its_fields() {
+    fn stored_object_is_the_same_whatever_the_order_of_its_fields() {
         let object = json!({"kind": "Gang", "spec": {"b": [1, 2.5, null], "a": "\u{1f600}"}});
         let text = ObjectText::from(&object);
         assert_eq!((text.value(), text.is_gang()), (object, true));
