@@ -11,7 +11,7 @@ use muster_core::resource::base_units;
 use muster_core::topology::HOSTNAME;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, served};
+use crate::objects::resource::{Condition, served};
 
 /// The gate by which pods of any scheduler are held until Muster has room for the whole gang.
 pub const GATE: &str = "muster.sh/gang";
@@ -29,7 +29,7 @@ pub const SENT_AWAY: &str = "Muster stops the whole gang";
 /// A pod, as far as scheduling goes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pod {
-    #[serde(deserialize_with = "super::meta::kept")]
+    #[serde(deserialize_with = "super::metadata::kept")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: PodSpec,
@@ -154,7 +154,7 @@ fn is_more(resource: &str, one: &Amount, other: &Amount) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::objects::pod::*;
 
     #[test]
     fn a_pod_that_is_to_have_less_has_what_it_was_given_until_it_is_taken_back() {

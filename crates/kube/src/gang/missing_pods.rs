@@ -1,0 +1,71 @@
+//! Gangs whose pods are away: stopped, and not made again yet, or fewer than they were.
+//!
+//! Whoever was stopped has its pods made again, and keeps its place for so long: it is known what was lost with it, how
+//! often it started over, and that it goes first if its node failed. Others may have the room meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_core::Event;
+use muster_core::gang::Phase;
+use muster_core::id::GangId;
+
+use crate::constraints::pod_constraints::nowhere;
+use crate::host::{Host, Told};
+use crate::schedule::reconcile::Standing;
+
+/// How long a gang without pods keeps its place.
+const WITHOUT_PODS: Duration = Duration::from_secs(60);
+
+impl Host {
+    /// Pods that are no gang now. One that waits and has had no pods for a while, or too few when there was room, waits for
+    /// nothing; until then it keeps its place. One whose owner makes none before it is let in, and says nothing of them
+    /// either, is let in.
+    pub(crate) fn is_no_gang(&mut self, name: &Arc<str>) {
+        let group = self.groups.get(name).expect("just seen");
+        if group.pods.is_empty() && self.comes_when_let_in(group) {
+            return self.let_in(name);
+        }
+        let Standing { bound, free } = self.standing(group);
+        let Some(id) = self.world.gang_named(name) else { return };
+        let phase = &self.world.gang(id).expect("named").phase;
+        let waits = matches!(phase, Phase::Waiting | Phase::Assembling(_));
+        if waits && bound.is_empty() && (free.is_empty() || group.is_held_back) {
+            let since = group.trouble.as_ref().map(|(_, since)| since.elapsed());
+            if let Some(left) = WITHOUT_PODS.checked_sub(since.unwrap_or_default()) {
+                let (told, name) = (self.told.clone(), name.clone());
+                tokio::spawn(async move {
+                    tokio::time::sleep(left + Duration::from_secs(1)).await;
+                    let _ = told.send(Told::Called(name));
+                });
+                return;
+            }
+            self.happened(&Event::GangCancelled(id));
+            self.groups.get_mut(name).expect("just seen").spec = None;
+        }
+    }
+
+    /// There is room for a gang, and its pods are away. It goes nowhere until they are back.
+    pub(crate) fn hold_back(&mut self, name: &Arc<str>, id: GangId) {
+        tracing::info!(gang = &**name, "its pods went away before it could start");
+        self.give_order_up(id);
+        let Some(gang) = self.world.gang(id).filter(|gang| gang.phase == Phase::Waiting) else {
+            return;
+        };
+        let mut spec = gang.spec.clone();
+        let group = self.groups.get(name).expect("just seen");
+        if self.job_of(&group.origin).is_some() {
+            // What another scheduler has to place will be seen when it has.
+            self.happened(&Event::GangCancelled(id));
+            self.groups.get_mut(name).expect("just seen").spec = None;
+            return;
+        }
+        spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
+        if self.happened(&Event::GangChanged(spec.clone())) {
+            let group = self.groups.get_mut(name).expect("just seen");
+            (group.spec, group.is_held_back) = (Some(spec), true);
+            group.waits = Some("its pods went away, and are waited for".to_owned());
+        }
+        self.dirty.gangs.insert(name.clone());
+    }
+}

@@ -1,0 +1,12 @@
+pub(crate) mod api_refusal;
+pub(crate) mod build;
+pub(crate) mod failed_indexes;
+pub(crate) mod merged_groups;
+pub(crate) mod missing_pods;
+pub(crate) mod pod_templates;
+pub(crate) mod recreated;
+pub(crate) mod registry;
+pub(crate) mod source;
+pub(crate) mod staged_pods;
+pub(crate) mod suspended_job;
+pub(crate) mod tenancy;

@@ -1,0 +1,82 @@
+//! Gangs of one name, one after the other: a workload that was deleted and made again.
+//!
+//! Its new pods are there while the old ones still end, and are called alike. They are another gang: they have none of its
+//! seats, and begin when nobody of it is left. Who made a pod is told by the UID of its owner, where it has one that
+//! stands for the gang.
+
+use std::sync::Arc;
+
+use kube::runtime::events::EventType;
+
+use crate::cache::kinds::Origin;
+use crate::cache::store::Key;
+use crate::gang::registry::Group;
+use crate::host::Host;
+use crate::objects::pod::Pod;
+
+impl Host {
+    /// A pod is part of the gang it says, or waits until those are gone who are called alike.
+    pub(crate) fn join(&mut self, key: &Key, pod: &Pod) -> Arc<str> {
+        let (origin, maker) = self.origin_and_maker(pod);
+        let name = origin.gang_name();
+        let group = self.groups.get(&name);
+        let is_anothers = |group: &Group| !group.pods.contains(key) && group.is_anothers(&maker);
+        if pod.is_over() && group.is_some_and(is_anothers) {
+            // What is left of one that is no more.
+            self.dirty.gangs.extend(self.groups.leave(key));
+            return name;
+        }
+        let waited = group.is_some_and(|group| !group.heirs.is_empty());
+        if let Origin::Group(of) = &origin {
+            // Who is to start together with it may learn now that it does not say so.
+            self.dirty.gangs.extend(self.groups.joined_with(of).cloned());
+        }
+        let before = self.groups.join(key, origin, maker);
+        self.dirty.gangs.extend(before);
+        let waits = self.groups.get(&name).is_some_and(|group| !group.heirs.is_empty());
+        if waits && !waited {
+            let words = "pods of one that was deleted have not ended: it begins when they have";
+            self.cry(&name, EventType::Normal, ("WaitingForOlder", "Wait"), words);
+        }
+        name
+    }
+
+    /// Whether a gang is only what is left of one that was deleted: there is another of its name.
+    pub(crate) fn is_succeeded(&self, group: &Group) -> bool {
+        if !group.heirs.is_empty() {
+            return true;
+        }
+        let Some(maker) = &group.maker else { return false };
+        let object = self.object_of(&group.origin);
+        let uid = object.and_then(|(_, object)| object.metadata.uid.as_deref());
+        uid.is_some_and(|uid| **maker != *uid)
+    }
+
+    /// Sees a gang to its end that there is another of, and lets that begin when nobody of it is left.
+    pub(crate) fn succeed(&mut self, name: &Arc<str>) {
+        let group = self.groups.get(name).expect("just seen");
+        let is_live = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| !pod.is_over());
+        if group.pods.iter().any(is_live) {
+            return self.follow(name);
+        }
+        let (origin, heirs) = (group.origin.clone(), group.heirs.clone());
+        self.gang_is_gone(name);
+        if self.groups.get(name).is_some() {
+            return; // its order is rolled back first
+        }
+        if !matches!(origin, Origin::Gang { .. }) {
+            // The server would remove it later, and with it what is written of the next.
+            self.remove_object(name);
+        }
+        for key in heirs {
+            if let Some(pod) = self.mirror.pods.get(&key).cloned() {
+                let name = self.join(&key, &pod);
+                self.dirty.gangs.insert(name);
+            }
+        }
+        if self.job_of(&origin).is_some() || self.made_of(&origin).is_some() {
+            self.groups.ensure(origin);
+            self.dirty.gangs.insert(name.clone());
+        }
+    }
+}

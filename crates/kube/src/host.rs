@@ -1,0 +1,224 @@
+//! The host: one task that holds the World against what is seen, asks the planner, and hands out what it decides.
+//!
+//! It never waits for a request. Whatever takes time is done by tasks of its own, and what comes of it is seen like
+//! everything else, or told through a channel when there is nothing to see.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use muster_core::id::{ClaimId, GangId, OrderId};
+use muster_core::node::NodeSpec;
+use muster_core::time::Time;
+use muster_core::topology::Levels;
+use muster_core::verdict::Verdict;
+use muster_core::{Event, World};
+use muster_forecast::Forecaster;
+use muster_plan::Policy;
+use rustc_hash::FxHashMap;
+use tokio::sync::{Notify, mpsc};
+
+use crate::api::writer::Hands;
+use crate::cache::cluster_cache::Mirror;
+use crate::cache::node_usage::Beyond;
+use crate::cache::store::Key;
+use crate::cache::watched_objects::{KnownPool, Sources};
+use crate::clock::Clock;
+use crate::constraints::index::Ties;
+use crate::effects::ordered::Lanes;
+use crate::gang::registry::Groups;
+use crate::gang::tenancy::namespace_limits::Crowds;
+use crate::provision::idle_nodes::Idle;
+use crate::provision::node_claim_create::Errands;
+use crate::provision::requests_issued::registry::Requisitions;
+use crate::provision::requests_served::registry::Requests;
+use crate::recover::learned::Memory;
+use crate::recover::quarantine::{Quarantine, Subject};
+use crate::run::Config;
+use crate::status::accepted::Refused;
+use crate::status::events::Crier;
+use crate::status::gang::Written;
+use crate::status::omitted_objects::Omitted;
+use crate::status::pools_and_queues::Tally;
+
+/// What a task has to say that nobody would see otherwise.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Where a gang's members go is written down.
+    Recorded(Arc<str>),
+    /// Where a gang's members go could not be written down, and what the server has against it if that is why.
+    NotRecorded { gang: Arc<str>, why: Option<String> },
+    /// The members that a gang's owner was asked for may have had time enough.
+    Called(Arc<str>),
+    /// A gang that nothing came of may be looked at again.
+    Later(Arc<str>),
+    /// What is said of a gang could not be written down.
+    Unwritten(Arc<str>),
+    /// A pod could not be bound as it was told, and what the server has against it if that is why.
+    NotBound { gang: Arc<str>, pod: Key, uid: String, why: Option<String> },
+    /// A volume could not be kept for a claim of a gang.
+    NotKept { gang: Arc<str>, claim: String },
+    /// A pod could not be told why it waits.
+    PodUntold(Key),
+    /// A member of a Gang with templates could not be made.
+    NotMade { gang: Arc<str>, pod: Key, why: String },
+    /// A pod could not be sent away.
+    NotSentAway { gang: Arc<str>, pod: Key, uid: String },
+    /// A Job could not be suspended, or let run.
+    JobDeaf(Arc<str>),
+    /// An order is written down: those who make way for it may be told.
+    OrderWritten(OrderId),
+    /// An order could not be written down, so these claims of it were not asked for.
+    OrderNotWritten { order: OrderId, claims: Vec<ClaimId>, why: String },
+    /// A claim was refused, or is gone already.
+    ClaimRefused(ClaimId, String),
+    /// There was nothing to release any more.
+    ClaimGone(ClaimId),
+    /// Whose a node is could not be written on it.
+    NotMarked(Arc<str>),
+    /// What became of a request could not be written down.
+    RequestUntold(Arc<str>),
+}
+
+/// What must be looked at again.
+#[derive(Debug, Default)]
+pub(crate) struct Dirty {
+    pub(crate) nodes: BTreeSet<Arc<str>>,
+    pub(crate) gangs: BTreeSet<Arc<str>>,
+}
+
+pub(crate) struct Host {
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) mirror: Mirror,
+    pub(crate) sources: Sources,
+    pub(crate) world: World,
+    pub(crate) policy: Policy,
+    pub(crate) pools: BTreeMap<Arc<str>, KnownPool>,
+    pub(crate) refused: Refused,
+    /// Objects that are left out.
+    pub(crate) omitted: Omitted,
+    pub(crate) groups: Groups,
+    pub(crate) ties: Ties,
+    pub(crate) requests: Requests,
+    pub(crate) requisitions: Requisitions,
+    /// The order that assembles for each gang.
+    pub(crate) orders_of: BTreeMap<Arc<str>, OrderId>,
+    /// Orders that others make way for and that are not written down yet.
+    pub(crate) unwritten_orders: BTreeSet<OrderId>,
+    pub(crate) errands: Errands,
+    pub(crate) verdicts: Vec<(GangId, Verdict)>,
+    /// When those that hold a start time are to start.
+    pub(crate) expected: BTreeMap<GangId, Time>,
+    pub(crate) written: Written,
+    /// Gangs that were taken in since objects were last made: theirs are made when it is known where they go, if it is.
+    pub(crate) unmade: BTreeSet<Arc<str>>,
+    /// Whether something was not written because it changes too often.
+    pub(crate) unwritten: bool,
+    /// Nodes as the World knows them: most changes of a node are heartbeats.
+    pub(crate) seen_nodes: FxHashMap<Arc<str>, NodeSpec>,
+    /// Nodes on which more is taken than seats stand for.
+    pub(crate) beyond: Beyond,
+    /// Gangs that have pods on nodes beyond what their queues allow, and when it was last looked whether they do by now.
+    pub(crate) outside: BTreeSet<Arc<str>>,
+    pub(crate) outside_at: Option<Instant>,
+    pub(crate) crowds: Crowds,
+    pub(crate) dirty: Dirty,
+    /// What is left out because it makes the host panic.
+    pub(crate) quarantine: Quarantine,
+    /// What is handled now: what a panic is blamed on.
+    pub(crate) subject: Option<Subject>,
+    /// Gangs that were looked at since the planner last returned.
+    pub(crate) unplanned: BTreeSet<Arc<str>>,
+    /// Gangs that were looked at too often, and are looked at again after a while.
+    pub(crate) later: BTreeSet<Arc<str>>,
+    pub(crate) hands: Hands,
+    pub(crate) crier: Crier,
+    pub(crate) lanes: Lanes,
+    pub(crate) tally: Tally,
+    pub(crate) idle: Idle,
+    pub(crate) memory: Memory,
+    pub(crate) forecaster: Forecaster,
+    pub(crate) told: mpsc::UnboundedSender<Told>,
+    /// Somebody needs a kind that is not watched yet.
+    pub(crate) look_around: Arc<Notify>,
+    /// Whether what everything is counted by has changed.
+    pub(crate) anew: bool,
+    /// Whether the World has changed since the planner was last asked.
+    pub(crate) changed: bool,
+    pub(crate) wake: Option<Time>,
+}
+
+impl Host {
+    /// A host that has seen nothing yet.
+    pub(crate) fn new(config: &Config, hands: Hands, told: mpsc::UnboundedSender<Told>) -> Self {
+        let identity = config.lease.as_ref().map(|lease| lease.identity.clone());
+        Self {
+            config: config.clone(),
+            clock: Clock::new(),
+            mirror: Mirror::default(),
+            sources: Sources::default(),
+            world: World::new(Levels::default()),
+            policy: config.policy.clone(),
+            pools: BTreeMap::new(),
+            refused: Refused::new(),
+            omitted: Omitted::default(),
+            groups: Groups::default(),
+            ties: Ties::default(),
+            requests: Requests::default(),
+            requisitions: Requisitions::default(),
+            orders_of: BTreeMap::new(),
+            unwritten_orders: BTreeSet::new(),
+            errands: Errands::default(),
+            verdicts: Vec::new(),
+            expected: BTreeMap::new(),
+            written: Written::default(),
+            unmade: BTreeSet::new(),
+            unwritten: false,
+            seen_nodes: FxHashMap::default(),
+            beyond: Beyond::new(),
+            outside: BTreeSet::new(),
+            outside_at: None,
+            crowds: Crowds::default(),
+            dirty: Dirty::default(),
+            quarantine: Quarantine::default(),
+            subject: None,
+            unplanned: BTreeSet::new(),
+            later: BTreeSet::new(),
+            crier: Crier::new(hands.client.clone(), identity),
+            hands,
+            lanes: Lanes::default(),
+            tally: Tally::default(),
+            idle: Idle::default(),
+            memory: Memory::default(),
+            forecaster: Forecaster::default(),
+            told,
+            look_around: Arc::default(),
+            anew: false,
+            changed: false,
+            wake: None,
+        }
+    }
+
+    /// Unix time.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Tells the World of something, and whether it took it.
+    pub(crate) fn happened(&mut self, event: &Event) -> bool {
+        match self.world.apply(self.now(), event) {
+            Ok(()) => {
+                self.changed = true;
+                if event.tells_of_offerings() {
+                    self.tally.is_news();
+                }
+                true
+            }
+            Err(refusal) => {
+                tracing::warn!(%refusal, ?event, "the World refuses an event");
+                false
+            }
+        }
+    }
+}

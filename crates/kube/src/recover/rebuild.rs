@@ -1,0 +1,491 @@
+//! The World from what is seen: after a start, after a change of leader, and whenever it must be counted anew.
+//!
+//! Everything that was decided and not yet done is in objects. Gangs that were given seats get them again, whether all
+//! their pods are bound by now or not; orders that were written down go on assembling; what cannot go on is undone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kube::ResourceExt;
+use muster_api::crd::{GangPhase, OrderSpec};
+use muster_api::dialects::Dialect;
+use muster_api::workloads::WorkloadKind;
+use muster_core::event::Sitting;
+use muster_core::gang::Phase;
+use muster_core::id::GangId;
+use muster_core::order::Order;
+use muster_core::plan::StopReason;
+use muster_core::queue::QueueSpec;
+use muster_core::time::Time;
+use muster_core::{Event, World};
+use muster_plan::world_for;
+
+use crate::cache::kinds::{Interest, Origin};
+use crate::cache::store::{Moved, Shelf};
+use crate::gang::registry::Group;
+use crate::gang::suspended_job::moved;
+use crate::host::Host;
+use crate::provision::karpenter::{MANAGED_BY, MUSTER, marks};
+use crate::provision::order_object::{order_name, read};
+use crate::recover::quarantine::Subject;
+use crate::recover::timestamps::{instant, made};
+use crate::schedule::placement::{is_said_to_run, placement_of};
+use crate::schedule::reconcile::Standing;
+
+/// Claims and orders are numbered by seconds since this instant, so that a process that has seen none of the old ones
+/// does not give their numbers again: the first of January 2025.
+const NUMBERS_SINCE: i64 = 1_735_689_600;
+
+impl Host {
+    /// Makes the World anew.
+    pub(crate) fn rebuild(&mut self) {
+        self.world = self.empty_world();
+        self.seen_nodes.clear();
+        self.beyond.clear();
+        self.orders_of.clear();
+        self.unwritten_orders.clear();
+        self.groups = crate::gang::registry::Groups::default();
+        self.ties = crate::constraints::index::Ties::default();
+        (self.outside, self.crowds) = Default::default();
+        self.verdicts.clear();
+        self.expected.clear();
+        self.find_queues_and_pools();
+        self.find_memory();
+        self.recall_offerings();
+        self.find_requests();
+        self.find_volumes();
+        let reopened = self.find_gangs();
+        self.remove_orphans();
+        self.tell_pools();
+        self.find_claims_and_nodes();
+        let parts = self.find_who_runs();
+        for queue in reopened {
+            self.happened(&Event::QueueGone(queue));
+        }
+        self.find_orders();
+        self.stop_parts(&parts);
+        self.follow_claims();
+        self.find_idle();
+        let number = u32::try_from(self.now().0 / 1_000 - NUMBERS_SINCE).unwrap_or(0);
+        self.happened(&Event::NumbersFrom(number));
+        self.happened(&Event::Synced);
+        self.look_where_gangs_are();
+        let all: Vec<Arc<str>> = self.groups.names().cloned().collect();
+        self.dirty.gangs.extend(all);
+    }
+
+    fn empty_world(&self) -> World {
+        world_for(&self.policy, self.levels())
+    }
+
+    fn find_queues_and_pools(&mut self) {
+        self.happened(&Event::Epoch(0));
+        self.happened(&Event::QueueSet(QueueSpec::open("default")));
+        self.set_queues();
+        for moved in self.all_of(Interest::Pool) {
+            self.subject = Some(Subject::Object(Interest::Pool, moved.key.clone()));
+            self.see_pool(&moved);
+        }
+        self.subject = None;
+    }
+
+    /// Everything on a shelf, as if it had just been seen.
+    pub(crate) fn all_of(&self, interest: Interest) -> Vec<Moved<kube::api::DynamicObject>> {
+        let shelf = self.sources.of(interest).and_then(|source| self.mirror.others.get(&source));
+        let objects = shelf.into_iter().flat_map(Shelf::iter);
+        let now = Instant::now();
+        let is_left_out =
+            |key: &Arc<str>| self.quarantine.has(&Subject::Object(interest, key.clone()), now);
+        objects
+            .filter(|(key, _)| !is_left_out(key))
+            .map(|(key, object)| Moved { key: key.clone(), was: None, is: Some(object.clone()) })
+            .collect()
+    }
+
+    /// Gangs in the order they were submitted, at the time they were. Says which queues are there only for those who run in
+    /// them, and take nobody else.
+    fn find_gangs(&mut self) -> BTreeSet<Arc<str>> {
+        self.find_joined();
+        let mut pods: Vec<_> =
+            self.mirror.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
+        // Of two gangs of one name the older comes first.
+        pods.sort_by_key(|(_, pod)| made(&pod.metadata));
+        for (key, pod) in pods {
+            if self.handles(Subject::Pod(key.clone())) && self.is_ours(&pod) {
+                self.join(&key, &pod);
+                self.seat_seen(&key, &pod);
+            }
+        }
+        self.subject = None;
+        for moved in self.all_of(Interest::Workload(WorkloadKind::Job)) {
+            if let Some(origin) = moved.is.and_then(|job| self.origin_of_job(&job)) {
+                self.groups.ensure(origin);
+            }
+        }
+        for moved in self.all_of(Interest::Gang) {
+            self.subject = Some(Subject::Object(Interest::Gang, moved.key.clone()));
+            self.see_templates(&moved);
+        }
+        for moved in self.all_of(Interest::Group(Dialect::Volcano, 0)) {
+            self.subject =
+                Some(Subject::Object(Interest::Group(Dialect::Volcano, 0), moved.key.clone()));
+            self.see_group_without_pods(&moved);
+        }
+        self.subject = None;
+        let mut found: Vec<(Time, Arc<str>)> = Vec::new();
+        for name in self.groups.names() {
+            let group = self.groups.get(name).expect("named");
+            found.push((self.made_at(group), name.clone()));
+        }
+        found.sort();
+        let mut reopened = BTreeSet::new();
+        for (at, name) in found {
+            if !self.handles(Subject::Gang(name.clone())) {
+                continue; // it is told when it is looked at
+            }
+            self.watch_stages(&name);
+            let group = self.groups.get(&name).expect("named");
+            if self.is_succeeded(group) {
+                continue;
+            }
+            // Those that are over are nobody's business any more.
+            let standing = self.standing(group);
+            let nobody = standing.bound.is_empty() && standing.free.is_empty();
+            let is_request = matches!(group.origin, Origin::Request { .. });
+            if nobody && !self.may_be_absent(group) && !self.is_to_go_on(group) && !is_request {
+                continue;
+            }
+            match self.gather_named(&name) {
+                Ok(gathered) => {
+                    let spec = gathered.spec.clone();
+                    let has_seats = !standing.bound.is_empty() || self.has_placement(&name);
+                    if has_seats && self.reopen_queue(&spec.queue) {
+                        reopened.insert(spec.queue.clone());
+                    }
+                    let crowded = if has_seats { None } else { self.is_crowded(&name) };
+                    if let Some(why) = crowded {
+                        self.groups.trouble(&name, Some(why));
+                        continue;
+                    }
+                    let taken = self.happened(&Event::GangSubmitted(spec.clone()));
+                    self.has_waited(&name, at);
+                    let group = self.groups.get_mut(&name).expect("named");
+                    (group.roles, group.ranks) = (gathered.roles, gathered.ranks);
+                    (group.tied, group.waits) = (gathered.tied, gathered.waits);
+                    (group.imagined, group.absent) = (gathered.imagined, gathered.absent);
+                    group.spec = taken.then_some(spec);
+                }
+                Err(why) => drop(self.groups.trouble(&name, Some(why))),
+            }
+        }
+        self.subject = None;
+        reopened
+    }
+
+    /// Objects that Muster made of gangs that are no more, and that nobody else will remove: whoever should have was
+    /// ended first.
+    fn remove_orphans(&mut self) {
+        for Moved { key, is, .. } in self.all_of(Interest::Gang) {
+            let Some(object) = is else { continue };
+            let own = object.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
+            if own && object.owner_references().is_empty() && self.groups.get(&key).is_none() {
+                self.remove_object(&key);
+            }
+        }
+    }
+
+    fn find_claims_and_nodes(&mut self) {
+        let claims: Vec<_> = self.mirror.claims.iter().map(|(_, claim)| claim.clone()).collect();
+        for claim in &claims {
+            if let Some(marks) = marks(claim) {
+                self.find_node_claim(&marks, claim);
+            }
+        }
+        self.find_requisitions();
+        let nodes: Vec<Arc<str>> = self.mirror.nodes.iter().map(|(key, _)| key.clone()).collect();
+        for node in &nodes {
+            if self.handles(Subject::Node(node.clone())) {
+                self.look_at_node(node);
+            }
+        }
+        self.subject = None;
+        self.follow_requisitions();
+    }
+
+    /// What has become of claims while nobody looked. Who is on a node whose claim is leaving is told so, and must be known.
+    fn follow_claims(&mut self) {
+        let claims: Vec<_> = self.mirror.claims.iter().map(|(_, claim)| claim.clone()).collect();
+        for claim in claims {
+            let key: Arc<str> = claim.metadata.name.clone().unwrap_or_default().into();
+            if !self.handles(Subject::Claim(key.clone())) {
+                continue;
+            }
+            self.see_claim(&Moved { key, was: None, is: Some(claim) });
+        }
+        self.subject = None;
+    }
+
+    /// A gang that is found keeps its place in line, and what it has waited counts.
+    pub(crate) fn has_waited(&mut self, name: &Arc<str>, submitted: Time) {
+        let Some(gang) = self.world.gang_named(name) else { return };
+        let told = self.gang_seen(name).and_then(|gang| {
+            let since = gang.data.pointer("/status/waitingSince")?.as_str()?;
+            muster_api::instant(since).ok()
+        });
+        // What is told may be of another that had its name.
+        let since = told.filter(|since| *since >= submitted).unwrap_or(submitted);
+        self.happened(&Event::GangWaits { gang, submitted, since });
+        self.recall_orders(name, gang, submitted);
+    }
+
+    /// Since when those of a gang run that are somewhere. Members that were replaced meanwhile do not make it younger.
+    fn runs_since(&self, standing: &Standing) -> Time {
+        let pods = standing.bound.iter().filter_map(|(key, _)| self.mirror.pods.get(key));
+        let began = pods.filter_map(|pod| {
+            pod.status.start_time.as_ref().map(instant).or_else(|| made(&pod.metadata))
+        });
+        began.min().unwrap_or_else(|| self.now())
+    }
+
+    /// Whether somebody was stopping a gang: too few of it would be left without those who are sent away.
+    fn was_being_stopped(&self, group: &Group, standing: &Standing) -> bool {
+        let pods =
+            standing.bound.iter().filter_map(|(key, _)| Some((key, self.mirror.pods.get(key)?)));
+        let (sent, stay): (Vec<_>, Vec<_>) = pods.partition(|(_, pod)| pod.is_sent_away());
+        let Some(spec) = group.spec.as_ref().filter(|_| !sent.is_empty()) else { return false };
+        let of = |at: usize| {
+            let mine = stay.iter().filter(move |(key, _)| {
+                group.roles.get(*key).is_some_and(|role| usize::from(*role) == at)
+            });
+            mine.count() as u32
+        };
+        spec.roles.iter().enumerate().any(|(at, role)| of(at) < role.min)
+    }
+
+    /// Gangs that have seats: where their placement says, or where their pods are. Says which cannot go on as they are.
+    /// Pods that no placement speaks of come last: what is left of their queue's limits is all they get.
+    fn find_who_runs(&mut self) -> Vec<GangId> {
+        let mut parts = Vec::new();
+        let unrecorded = self.count_unrecorded();
+        let mut names = self.who_is_seated_first();
+        names.retain(|name| !unrecorded.contains(name));
+        for name in names.into_iter().chain(unrecorded) {
+            self.subject = Some(Subject::Gang(name.clone()));
+            let Some(id) = self.world.gang_named(&name) else { continue };
+            let mut sitting = self.recorded(&name).unwrap_or_default();
+            let is_outdated = self.is_outdated(&name, id, &sitting);
+            if is_outdated {
+                tracing::info!(gang = &*name, "others have the room that was written down for it");
+                sitting = Vec::new();
+                self.say_over(&name, GangPhase::Waiting);
+            }
+            let reseated = self.reseated(&name, id).filter(|_| !is_outdated);
+            let is_reseated = reseated.is_some();
+            if let Some((spec, seats)) = reseated {
+                let full = self.world.gang(id).expect("named").spec.clone();
+                self.happened(&Event::GangChanged(spec));
+                self.keep_roles(&name, &full);
+                sitting = seats;
+            }
+            let group = self.groups.get(&name).expect("named");
+            let standing = self.standing(group);
+            let is_request = matches!(group.origin, Origin::Request { .. });
+            let was_recorded = !sitting.is_empty();
+            if is_request && was_recorded {
+                sitting = self.still_booked(&name, sitting);
+                if sitting.is_empty() {
+                    self.was_spent(&name, id);
+                    continue;
+                }
+                // Its templates may ask for more by now than it was given.
+                let is_allowed = self.world.is_within_limits(id, &sitting);
+                if !is_allowed || !self.world.is_room_for(id, &sitting) {
+                    let why = "what it asks for now is more than was kept for it";
+                    self.fail(&name, "Changed", why);
+                    continue;
+                }
+            }
+            if !was_recorded && !is_request {
+                sitting = self.sitting(group, &self.on_nodes(group));
+            }
+            if sitting.is_empty() {
+                continue;
+            }
+            let there = self.sitting(group, &self.on_nodes(group));
+            let gang = self.world.gang(id).expect("named");
+            let mins: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
+            let seats = members(&sitting);
+            let since = self.runs_since(&standing);
+            let stops = self.was_being_stopped(group, &standing);
+            match was_recorded {
+                // It was checked against limits and room: see `is_outdated`.
+                true => drop(self.happened(&Event::GangFound { gang: id, since, sitting })),
+                false if !self.find_seated(&name, id, since, sitting) => continue,
+                false => {}
+            }
+            // A pod that is on a node takes a place there, whatever was written down.
+            let gang = self.world.gang(id).expect("named");
+            let is_elsewhere = moved(&gang.seats, &there).filter(|_| !is_request);
+            let is_moved = is_elsewhere.is_some();
+            if let Some(sitting) = is_elsewhere {
+                self.find_seated(&name, id, since, sitting);
+            }
+            if was_recorded && seats < mins {
+                // Its submitter has thought again: what it is now counts when it starts anew.
+                let spec = self.world.gang(id).expect("named").spec.clone();
+                self.happened(&Event::GangChanged(spec));
+            }
+            let ran = self.gang_seen(&name).is_some_and(|gang| is_said_to_run(gang));
+            let group = self.groups.get_mut(&name).expect("named");
+            (group.recorded, group.was_whole) = (!is_reseated && !is_outdated, ran);
+            if is_reseated || is_outdated || is_moved {
+                self.record(&name, id);
+            }
+            let group = self.groups.get(&name).expect("named");
+            if group.pods.is_empty() && self.comes_when_let_in(group) {
+                self.keep_for_members(&name);
+                self.let_in(&name);
+            }
+            // Part of a gang and no record of where the rest was to go, or of whom some were sent away already.
+            let is_part = (stops || (seats < mins && !was_recorded)) && !is_request;
+            parts.extend(is_part.then_some(id));
+        }
+        self.subject = None;
+        parts
+    }
+
+    /// Who is seated before whom. What is written down may be out of date: whoever led before gave a gang's seats to another,
+    /// and was ended before it could say so. So those who are somewhere have their places first, all of them; then those
+    /// who were about to be put somewhere, and those last who are said to run and are nowhere. Of them all, those come later
+    /// who may have to be seated otherwise than it was written down: they see what the others leave.
+    fn who_is_seated_first(&mut self) -> Vec<Arc<str>> {
+        let mut names: Vec<(bool, u8, Arc<str>)> = Vec::new();
+        let mut in_part = Vec::new();
+        for name in self.groups.names() {
+            let group = self.groups.get(name).expect("named");
+            let told = members(&self.recorded(name).unwrap_or_default());
+            let standing = self.standing(group);
+            let there = self.sitting(group, &self.on_nodes(group));
+            let rank = match members(&there) {
+                there if there >= told => 0,
+                0 if self.gang_seen(name).is_some_and(|gang| is_said_to_run(gang)) => 3,
+                0 => 2,
+                _ => 1,
+            };
+            if rank == 1 {
+                in_part.push((name.clone(), self.runs_since(&standing), there));
+            }
+            names.push((self.may_be_absent(group), rank, name.clone()));
+        }
+        for (name, since, sitting) in in_part {
+            let Some(gang) = self.world.gang_named(&name) else { continue };
+            self.happened(&Event::GangFound { gang, since, sitting });
+        }
+        names.sort();
+        names.into_iter().map(|(_, _, name)| name).collect()
+    }
+
+    /// Whether a placement holds no more: others are by now where members were told to go, or members that are on no node yet
+    /// are more than the limits of their queue allow. Pods that were replaced since may ask for more than the placement was
+    /// made for.
+    fn is_outdated(&self, name: &str, id: GangId, told: &[Sitting]) -> bool {
+        let group = self.groups.get(name).expect("named");
+        if matches!(group.origin, Origin::Request { .. }) {
+            return false; // whoever took its room has it rightly
+        }
+        let there = self.sitting(group, &self.on_nodes(group));
+        let mut missing = told.to_vec();
+        for one in &mut missing {
+            let is_it = |other: &&Sitting| (other.role, other.node) == (one.role, one.node);
+            let here: u16 = there.iter().filter(is_it).map(|other| other.members).sum();
+            one.members = one.members.saturating_sub(here);
+        }
+        let is_whole = missing.iter().all(|one| one.members == 0);
+        let is_allowed = is_whole || self.world.is_within_limits(id, told);
+        !is_allowed || !self.world.is_room_for(id, &missing)
+    }
+
+    /// Gangs that cannot go on as they are start over as a whole, but for those who make way for an order: they are told
+    /// when it is time, and it was written down for whom.
+    fn stop_parts(&mut self, parts: &[GangId]) {
+        for id in parts {
+            let makes_way = |order: &Order| order.after.iter().any(|way| way.gang == *id);
+            let waits = self.world.gang(*id).is_none_or(|gang| gang.phase == Phase::Waiting);
+            if !waits && !self.world.orders().values().any(makes_way) {
+                self.stop(*id, StopReason::Moved);
+            }
+        }
+    }
+
+    /// The object of a gang, whoever made it.
+    pub(crate) fn gang_seen(&self, name: &str) -> Option<&Arc<kube::api::DynamicObject>> {
+        self.object_named(Interest::Gang, name)
+    }
+
+    /// Whether it was written down where a gang's members go.
+    pub(crate) fn has_placement(&self, name: &str) -> bool {
+        self.gang_seen(name).is_some_and(|gang| !placement_of(gang).is_empty())
+    }
+
+    /// Where a gang's members were told to go, if that was written down and all of it is still there.
+    pub(crate) fn recorded(&self, name: &str) -> Option<Vec<Sitting>> {
+        let placement = placement_of(self.gang_seen(name)?);
+        let gang = self.world.gang(self.world.gang_named(name)?)?;
+        let one = |placement: &muster_api::crd::Placement| {
+            let role = gang.spec.roles.iter().position(|role| *role.name == *placement.role)?;
+            let node = self.world.node_named(&placement.node)?;
+            let members = u16::try_from(placement.members).ok()?;
+            Some(Sitting { role: u16::try_from(role).ok()?, node, members })
+        };
+        placement.iter().map(one).collect()
+    }
+
+    fn remove_order(&mut self, name: &Arc<str>) {
+        let Some(orders) = self.api(Interest::Order) else { return };
+        let (hands, order) = (self.hands.clone(), name.clone());
+        self.lanes.write(name, async move {
+            let _ = hands.remove(&orders, &order).await;
+        });
+    }
+
+    /// Orders that were written down, in the order they were.
+    fn find_orders(&mut self) {
+        let mut found: Vec<(OrderSpec, Time)> = Vec::new();
+        for moved in self.all_of(Interest::Order) {
+            let Some(object) = moved.is else { continue };
+            let spec = object.data.get("spec").cloned().unwrap_or_default();
+            let placed = made(&object.metadata).unwrap_or_else(|| self.now());
+            match serde_json::from_value(spec) {
+                Ok(spec) => found.push((spec, placed)),
+                Err(why) => {
+                    // What it asked for is found by itself, and is nobody's.
+                    tracing::warn!(order = &*moved.key, %why, "an order cannot be understood: removed");
+                    self.remove_order(&moved.key);
+                }
+            }
+        }
+        found.sort_by_key(|(spec, _)| spec.number);
+        for (spec, placed) in found {
+            let id = muster_core::id::OrderId(spec.number);
+            let top_ups = spec.top_ups;
+            let order = read(&self.world, &spec);
+            let goes_on = order
+                .is_some_and(|order| self.happened(&Event::OrderFound { order, placed, top_ups }));
+            if goes_on {
+                let gang = format!("{}/{}", spec.gang.namespace, spec.gang.name);
+                self.orders_of.insert(gang.into(), id);
+                // Some of its claims may never have been asked for.
+                self.rewrite(id);
+            } else {
+                tracing::info!(order = order_name(id), "cannot go on");
+                self.close(id, "RolledBack");
+            }
+        }
+    }
+}
+
+/// How many sit there.
+fn members(sitting: &[Sitting]) -> u32 {
+    sitting.iter().map(|one| u32::from(one.members)).sum()
+}

@@ -1,0 +1,248 @@
+//! Seats become bindings, or gates are lifted: every pod of a gang is told its node, once that is written down.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod as AnyPod;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use muster_core::gang::Phase;
+use muster_core::id::GangId;
+use muster_core::plan::StopReason;
+use muster_core::time::Span;
+
+use crate::api::retry::{Pauses, Said};
+use crate::api::writer::Hands;
+use crate::cache::store::Key;
+use crate::constraints::volumes::binding::Pull;
+use crate::features::Feature;
+use crate::gang::api_refusal::refusal;
+use crate::host::{Host, Told};
+use crate::objects::pod::SENT_AWAY;
+use crate::provision::order_object::parts;
+use crate::schedule::placement::AGAIN;
+use crate::schedule::reconcile::Standing;
+
+impl Host {
+    /// Binds pods to seats that nobody has taken, on nodes that take somebody. Before a gang runs, nothing is bound unless
+    /// there are pods, and such seats, for the minimum of every role: who waits for members that do not exist holds seats,
+    /// and starts nobody.
+    pub(crate) fn fill_seats(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
+        let group = self.groups.get(name).expect("followed");
+        let gang = self.world.gang(id).expect("followed");
+        if !group.recorded || standing.free.is_empty() || self.is_ending(gang, standing) {
+            return;
+        }
+        let seats = self.seats(group, gang, standing);
+        let could_have = |role: u16, min: u32| seats.could_have(role) >= min;
+        let (mut open, mut there) = (seats.open.clone(), seats.there.clone());
+        for key in &standing.free {
+            *group.roles.get(key).map(|role| there.entry(*role).or_default()).unwrap_or(&mut 0) +=
+                1;
+        }
+        let enough = gang.spec.roles.iter().enumerate().all(|(at, role)| {
+            let there = there.get(&(at as u16)).copied().unwrap_or(0);
+            there >= role.min && could_have(at as u16, role.min)
+        });
+        let in_stages = self.comes_in_stages(group);
+        if !enough && !in_stages && standing.bound.is_empty() {
+            return;
+        }
+        // All seats are kept, so that those who are made first may go first, role by role.
+        let is_whole = |role: u16| {
+            let min = gang.spec.roles.get(usize::from(role)).map_or(0, |role| role.min);
+            there.get(&role).copied().unwrap_or(0) >= min && could_have(role, min)
+        };
+        let mut told = Vec::new();
+        // Those whose volumes are made for a node go there; the others take what is left.
+        let wishes = standing.free.iter().map(|key| (key, self.told_to(name, key)));
+        let mut wishes: Vec<(&Key, Option<Pull>)> = wishes.collect();
+        wishes.sort_by_key(|(key, wish)| (wish.is_none(), group.rank(key)));
+        for (key, wish) in wishes {
+            let Some(role) = group.roles.get(key) else { continue };
+            if in_stages && !enough && !is_whole(*role) {
+                continue;
+            }
+            let Some(seats) = open.get_mut(role).filter(|seats| !seats.is_empty()) else {
+                continue;
+            };
+            let there = |wish: &Pull| seats.iter().position(|seat| *seat == wish.node);
+            let at = match (wish.as_ref().and_then(there), wish) {
+                (Some(at), _) => at,
+                (None, Some(Pull { must: true, .. })) => continue, // elsewhere its volume is out of reach
+                (None, _) => 0,
+            };
+            told.push((key.clone(), seats.remove(at)));
+        }
+        if !self.volumes_are_there(name, &told) {
+            return;
+        }
+        for (key, node) in told {
+            match self.mirror.pods.get(&key).is_some_and(|pod| pod.has_gate()) {
+                true => self.let_go(name, &key, &node),
+                false => self.bind(name, &key, &node),
+            }
+        }
+    }
+
+    /// Looks whether a gang that has its seats is bound in part: it was never seen whole, or somebody who came back cannot
+    /// be put where its seat is. Those that another scheduler binds are waited for elsewhere, and members that come in
+    /// stages have no time to keep, unless the server refuses the first of them.
+    pub(crate) fn watch_binding(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
+        let Some(group) = self.groups.get(name) else { return };
+        let gang = self.world.gang(id).expect("followed");
+        let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
+        let is_mine = group.handed_over.is_none() && !self.comes_in_stages(group);
+        let is_whole = has_seats && self.is_whole(name, id);
+        let was_whole = group.was_whole && matches!(gang.phase, Phase::Running { .. });
+        let is_barred = has_seats && self.is_barred(group, gang, standing);
+        let is_there =
+            |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        let is_denied = group.denied.is_some() && !was_whole && !group.pods.iter().any(is_there);
+        let is_late = is_mine && (is_barred || !(is_whole || was_whole));
+        let waits = has_seats && (is_late || is_denied);
+        // Who could not be bound is bound nowhere for a while, and the time goes on.
+        let is_somewhere = is_barred || !standing.bound.is_empty();
+        let begun = group.binding.or_else(|| is_somewhere.then(Instant::now));
+        let group = self.groups.get_mut(name).expect("just seen");
+        group.was_whole = is_whole || (group.was_whole && has_seats);
+        group.binding = begun.filter(|_| waits);
+    }
+
+    /// Gangs that have their seats and are not bound, or bound in part, for too long start over as a whole: a member was
+    /// removed by hand and nobody makes another, its node does not come back, or the server refuses what is asked of it.
+    pub(crate) fn tire_of_binding(&mut self) {
+        let patience = Duration::from_millis(self.config.bind_patience.0);
+        let late = |name: &&Arc<str>| {
+            let since = self.groups.get(name).and_then(|group| group.binding);
+            since.is_some_and(|since| since.elapsed() >= patience)
+        };
+        let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
+        for name in late {
+            self.groups.get_mut(&name).expect("just seen").binding = None;
+            let Some(id) = self.world.gang_named(&name) else { continue };
+            tracing::warn!(gang = &*name, "not all of it could be bound: starts over");
+            self.put_off(&name);
+            self.stop(id, StopReason::Moved);
+        }
+    }
+
+    fn bind(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
+        let Some(pod) = self.mirror.pods.get(key) else { return };
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.groups.get_mut(gang).expect("followed").assigned.insert(key.clone(), node.clone());
+        let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
+        let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
+        tokio::spawn(async move {
+            if let Err(said) = bind(&hands, &key, &uid, &node).await {
+                tracing::info!(pod = &*key, node = &*node, %said, "not bound");
+                // What speaks against it will be seen; what will not be seen must not be tried in a loop.
+                tokio::time::sleep(AGAIN).await;
+                let why = refusal(&said);
+                let _ = told.send(Told::NotBound { gang, pod: key, uid, why });
+            }
+        });
+    }
+
+    /// Sends pods away, each with its time to end in order.
+    pub(crate) fn send_away(&mut self, name: &Arc<str>, pods: &[(Key, Arc<str>)], grace: Span) {
+        for (key, _) in pods {
+            let Some(pod) = self.mirror.pods.get(key).cloned() else { continue };
+            let group = self.groups.get_mut(name).expect("followed");
+            if !group.leaving.insert(key.clone()) || pod.is_leaving() {
+                continue;
+            }
+            let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
+            let (gang, key) = (name.clone(), key.clone());
+            let uid = pod.metadata.uid.clone().unwrap_or_default();
+            let finalizers = pod.metadata.finalizers.iter().flatten();
+            // Without the right to patch pods the Job counts them, unless its policy for failures ignores evictions.
+            let is_counted = finalizers.into_iter().any(|one| one == JOB_TRACKING)
+                && !self.config.disabled.has(Feature::Gates);
+            let grace = u32::try_from(grace.0 / 1_000).unwrap_or(u32::MAX);
+            tokio::spawn(async move {
+                match delete(&hands, &key, (&uid, is_counted), grace).await {
+                    Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
+                    Err(said) => {
+                        tracing::warn!(pod = &*key, %said, "not sent away");
+                        tokio::time::sleep(AGAIN).await;
+                        let _ = told.send(Told::NotSentAway { gang, pod: key, uid });
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// Binds a pod to a node, and only this pod: one of the same name that came later is another.
+pub(crate) async fn bind(hands: &Hands, key: &str, uid: &str, node: &str) -> Result<(), Said> {
+    let (namespace, name) = parts(key);
+    let body = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    let body = serde_json::to_vec(&body).expect("plain JSON");
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
+    let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
+    let mut pauses = Pauses::new();
+    loop {
+        let bound = hands
+            .ask(|| async {
+                let request = http::Request::post(&path).body(body.clone());
+                let request = request.map_err(kube::Error::HttpError)?;
+                hands.client.request::<serde_json::Value>(request).await
+            })
+            .await;
+        let why = match bound {
+            Ok(_) => return Ok(()),
+            Err(Said::Conflict(why)) => why,
+            Err(said) => return Err(said),
+        };
+        // Asked twice because the first answer was lost, perhaps: look where it is.
+        let pod = hands.ask(|| pods.get(name)).await?;
+        let same = pod.metadata.uid.as_deref() == Some(uid);
+        match pod.spec.and_then(|spec| spec.node_name) {
+            Some(there) if same && there == node => return Ok(()),
+            None if same && pod.metadata.deletion_timestamp.is_none() => {}
+            _ => return Err(Said::Conflict(why)),
+        }
+        tokio::time::sleep(pauses.next(None)).await;
+    }
+}
+
+/// By this a Job's controller counts the pods that ended. It takes it off itself from those that it sends away, so that
+/// they do not count as failures: after some of those the whole Job is given up, and a gang has more members than that.
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+async fn delete(
+    hands: &Hands,
+    key: &str,
+    (uid, is_counted): (&str, bool),
+    grace: u32,
+) -> Result<(), Said> {
+    let (namespace, name) = parts(key);
+    let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
+    let condition = serde_json::json!({"metadata": {"uid": uid}, "status": {"conditions": [{
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": SENT_AWAY,
+        "lastTransitionTime": jiff::Timestamp::now().to_string(),
+    }]}});
+    let (params, patch) = (PatchParams::default(), Patch::Strategic(condition));
+    hands.write_to_this(&pods, name, uid, || pods.patch_status(name, &params, &patch)).await?;
+    if is_counted {
+        let patch = serde_json::json!({"metadata": {
+            "uid": uid,
+            "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING],
+        }});
+        hands.patch_this(&pods, name, uid, &Patch::Strategic(patch)).await?;
+    }
+    let options = DeleteParams {
+        grace_period_seconds: Some(grace),
+        preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    hands.delete(&pods, name, &options).await
+}
