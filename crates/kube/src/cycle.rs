@@ -31,7 +31,7 @@ impl Host {
         let missing = self.sources.missing().into_iter();
         let mut sought: Vec<Sought> = missing.map(|(of, wanted)| (Some(of), wanted)).collect();
         let has_rights = !self.config.disabled.has(Feature::Karpenter);
-        sought.extend((!self.mirror.has_claims && has_rights).then_some((None, CLAIMS)));
+        sought.extend((!self.cache.has_claims && has_rights).then_some((None, CLAIMS)));
         sought
     }
 
@@ -41,11 +41,11 @@ impl Host {
                 Some(interest) => {
                     let source = self.sources.add(interest, kind, watches);
                     source.into_iter().for_each(|source| {
-                        self.mirror.add(source, !interest.is_needed_by_all());
+                        self.cache.add(source, !interest.is_needed_by_all());
                     });
                 }
                 None => {
-                    self.mirror.has_claims = true;
+                    self.cache.has_claims = true;
                     watches.claims();
                 }
             }
@@ -54,7 +54,7 @@ impl Host {
 
     /// Says which kinds cannot be listed: whoever waits for them would not know.
     pub(crate) fn warn_of_unlisted(&mut self) {
-        for source in self.mirror.overdue(Instant::now()) {
+        for source in self.cache.overdue(Instant::now()) {
             let interest = self.sources.interest(source);
             let Some(kind) = self.sources.resource(interest) else { continue };
             let all = interest.is_needed_by_all();
@@ -75,25 +75,25 @@ impl Host {
         touched
             .others
             .iter()
-            .for_each(|(of, moved)| self.omitted.forget(Which::Other(*of), &moved.key));
-        touched.pods.iter().for_each(|moved| self.omitted.forget(Which::Pod, &moved.key));
+            .for_each(|(of, moved)| self.omitted_objects.forget(Which::Other(*of), &moved.key));
+        touched.pods.iter().for_each(|moved| self.omitted_objects.forget(Which::Pod, &moved.key));
         if !self.world.is_synced() {
             return;
         }
         for (source, moved) in &touched.others {
             let interest = self.sources.interest(*source);
             if self.handles(Subject::Object(interest, moved.key.clone())) {
-                self.see_other(*source, moved);
+                self.observe_object(*source, moved);
             }
         }
         for moved in &touched.claims {
             if self.handles(Subject::Claim(moved.key.clone())) {
-                self.see_claim(moved);
+                self.observe_node_claim(moved);
             }
         }
         for moved in &touched.nodes {
             if self.handles(Subject::Node(moved.key.clone())) {
-                self.node_may_stir(moved);
+                self.node_may_invalidate(moved);
             }
         }
         self.subject = None;
@@ -102,7 +102,7 @@ impl Host {
         self.dirty.nodes.extend(touched.nodes.into_iter().map(|moved| moved.key));
         for moved in &touched.pods {
             if self.handles(Subject::Pod(moved.key.clone())) {
-                self.see_pod(moved);
+                self.observe_pod(moved);
             }
         }
         self.subject = None;
@@ -115,53 +115,53 @@ impl Host {
         }
         // However much there is to see, what was to be done by now is done.
         let now = self.now();
-        self.changed |= self.wake.is_some_and(|wake| wake <= now);
+        self.world_changed |= self.wake.is_some_and(|wake| wake <= now);
         self.retry_left_out();
-        self.tire_of_volumes();
-        self.tire_of_others();
-        self.tire_of_binding();
+        self.expire_volume_binding();
+        self.expire_handover();
+        self.expire_binding();
         self.expire_empty_seats();
-        self.tire_of_requests();
-        self.look_outside();
-        self.look_at_crowds();
-        let disturbed = self.ties.disturbed();
+        self.expire_requests();
+        self.reconcile_bound_elsewhere();
+        self.reconcile_gang_counts();
+        let disturbed = self.constraints.disturbed();
         self.dirty.gangs.extend(disturbed);
         let mut looks = BTreeMap::new();
-        self.look_at_all(&mut looks);
-        self.look_ahead();
-        if self.changed {
+        self.reconcile_dirty(&mut looks);
+        self.forecast_demand();
+        if self.world_changed {
             self.decide();
         }
-        self.settle_requisitions();
-        if self.changed {
+        self.clean_up_issued_requests();
+        if self.world_changed {
             self.decide();
         }
         self.settle_requests();
         // Who was told to go by now need not wait until something else happens.
-        self.look_at_all(&mut looks);
-        self.unwritten = false;
-        for gang in std::mem::take(&mut self.unmade) {
+        self.reconcile_dirty(&mut looks);
+        self.has_deferred_writes = false;
+        for gang in std::mem::take(&mut self.gangs_without_object) {
             self.ensure_object(&gang);
         }
         self.write_verdicts();
-        self.write_tally();
+        self.write_supply_status();
         self.write_idle();
-        self.write_memory();
-        self.anew |= self.is_worn() || self.clock.is_wrong();
+        self.write_learned_state();
+        self.must_rebuild |= self.is_worn() || self.clock.is_wrong();
     }
 
     /// Looks at everything that has changed, and at what that changes, until nothing does.
-    fn look_at_all(&mut self, looks: &mut BTreeMap<Arc<str>, u32>) {
+    fn reconcile_dirty(&mut self, looks: &mut BTreeMap<Arc<str>, u32>) {
         while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
             for node in std::mem::take(&mut self.dirty.nodes) {
                 if self.handles(Subject::Node(node.clone())) {
-                    self.look_at_node(&node);
+                    self.reconcile_node(&node);
                 }
             }
             self.subject = None;
             let gangs = std::mem::take(&mut self.dirty.gangs);
             if !gangs.is_empty() {
-                self.look_beyond();
+                self.reconcile_excess_usage();
             }
             for gang in gangs {
                 let seen = looks.entry(gang.clone()).or_default();
@@ -169,13 +169,13 @@ impl Host {
                 self.unplanned.insert(gang.clone());
                 self.subject = Some(Subject::Gang(gang.clone()));
                 match *seen {
-                    ..=LOOKS => self.look_at_gang(&gang),
-                    _ => self.look_later(&gang),
+                    ..=LOOKS => self.reconcile_gang(&gang),
+                    _ => self.requeue_after(&gang),
                 }
             }
             self.subject = None;
             self.settle_tokens();
-            if self.changed {
+            if self.world_changed {
                 self.decide();
             }
         }
@@ -184,17 +184,17 @@ impl Host {
     /// Whether the World knows of far more kinds of nodes and members than there can be.
     fn is_worn(&self) -> bool {
         let known = self.world.class_count() + self.world.signature_count();
-        let there = self.mirror.nodes.len() + self.mirror.pods.len();
+        let there = self.cache.nodes.len() + self.cache.pods.len();
         known > there + KINDS_BEYOND
     }
 
     /// A gang that comes to nothing however often it is looked at waits: it must not keep the others from being seen to.
-    pub(crate) fn look_later(&mut self, gang: &Arc<str>) {
-        if !self.later.insert(gang.clone()) {
+    pub(crate) fn requeue_after(&mut self, gang: &Arc<str>) {
+        if !self.requeued.insert(gang.clone()) {
             return;
         }
         tracing::warn!(gang = &**gang, "nothing comes of looking at it; it is looked at later");
-        let (told, gang) = (self.told.clone(), gang.clone());
+        let (told, gang) = (self.outcomes.clone(), gang.clone());
         tokio::spawn(async move {
             tokio::time::sleep(AGAIN).await;
             let _ = told.send(Told::Later(gang));
@@ -202,11 +202,11 @@ impl Host {
     }
 
     /// Has the forecaster look at what was asked for, when it wants to.
-    fn look_ahead(&mut self) {
+    fn forecast_demand(&mut self) {
         let now = self.now();
         if self.forecaster.due(&self.world, now).is_some_and(|due| due <= now) {
             for expected in self.forecaster.look(&self.world, now) {
-                self.happened(&expected);
+                self.apply_event(&expected);
             }
         }
     }
@@ -217,9 +217,9 @@ impl Host {
         let forecast = self.forecaster.due(&self.world, now);
         let wake = self.wake.into_iter().chain(forecast).min();
         let due = wake.map(|wake| Duration::from_millis(wake.since(now).0.max(1)));
-        let most = match self.written.put_off(Instant::now()) {
+        let most = match self.written_status.defer(Instant::now()) {
             Some(left) => left,
-            None if self.unwritten => AT_LEAST / 4,
+            None if self.has_deferred_writes => AT_LEAST / 4,
             None => AT_LEAST,
         };
         let retried = self.quarantine.wait(Instant::now()).unwrap_or(most);

@@ -18,28 +18,28 @@ use muster_plan::Policy;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, mpsc};
 
-use crate::api::writer::Hands;
-use crate::cache::cluster_cache::Mirror;
-use crate::cache::node_usage::Beyond;
+use crate::api::writer::ApiWriter;
+use crate::cache::cluster_cache::ClusterCache;
+use crate::cache::node_usage::ExcessUsage;
 use crate::cache::store::Key;
 use crate::cache::watched_objects::{KnownPool, Sources};
 use crate::clock::Clock;
-use crate::constraints::index::Ties;
-use crate::effects::ordered::Lanes;
-use crate::gang::registry::Groups;
-use crate::gang::tenancy::namespace_limits::Crowds;
-use crate::provision::idle_nodes::Idle;
-use crate::provision::node_claim_create::Errands;
-use crate::provision::requests_issued::registry::Requisitions;
-use crate::provision::requests_served::registry::Requests;
-use crate::recover::learned::Memory;
+use crate::constraints::index::ConstraintIndex;
+use crate::effects::ordered::OrderedWrites;
+use crate::gang::registry::GangRegistry;
+use crate::gang::tenancy::namespace_limits::NamespaceGangCounts;
+use crate::provision::idle_nodes::IdleNodes;
+use crate::provision::node_claim_create::PendingClaims;
+use crate::provision::requests_issued::registry::IssuedRequests;
+use crate::provision::requests_served::registry::ServedRequests;
+use crate::recover::learned::LearnedState;
 use crate::recover::quarantine::{Quarantine, Subject};
 use crate::run::Config;
 use crate::status::accepted::Refused;
-use crate::status::events::Crier;
-use crate::status::gang::Written;
-use crate::status::omitted_objects::Omitted;
-use crate::status::pools_and_queues::Tally;
+use crate::status::events::EventRecorder;
+use crate::status::gang::WrittenStatus;
+use crate::status::omitted_objects::OmittedObjects;
+use crate::status::pools_and_queues::SupplyStatus;
 
 /// What a task has to say that nobody would see otherwise.
 #[derive(Debug)]
@@ -90,39 +90,39 @@ pub(crate) struct Dirty {
 pub(crate) struct Host {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
-    pub(crate) mirror: Mirror,
+    pub(crate) cache: ClusterCache,
     pub(crate) sources: Sources,
     pub(crate) world: World,
     pub(crate) policy: Policy,
     pub(crate) pools: BTreeMap<Arc<str>, KnownPool>,
-    pub(crate) refused: Refused,
+    pub(crate) rejected_objects: Refused,
     /// Objects that are left out.
-    pub(crate) omitted: Omitted,
-    pub(crate) groups: Groups,
-    pub(crate) ties: Ties,
-    pub(crate) requests: Requests,
-    pub(crate) requisitions: Requisitions,
+    pub(crate) omitted_objects: OmittedObjects,
+    pub(crate) gangs: GangRegistry,
+    pub(crate) constraints: ConstraintIndex,
+    pub(crate) served_requests: ServedRequests,
+    pub(crate) issued_requests: IssuedRequests,
     /// The order that assembles for each gang.
-    pub(crate) orders_of: BTreeMap<Arc<str>, OrderId>,
+    pub(crate) order_by_gang: BTreeMap<Arc<str>, OrderId>,
     /// Orders that others make way for and that are not written down yet.
-    pub(crate) unwritten_orders: BTreeSet<OrderId>,
-    pub(crate) errands: Errands,
+    pub(crate) orders_not_written: BTreeSet<OrderId>,
+    pub(crate) pending_claims: PendingClaims,
     pub(crate) verdicts: Vec<(GangId, Verdict)>,
     /// When those that hold a start time are to start.
-    pub(crate) expected: BTreeMap<GangId, Time>,
-    pub(crate) written: Written,
+    pub(crate) expected_starts: BTreeMap<GangId, Time>,
+    pub(crate) written_status: WrittenStatus,
     /// Gangs that were taken in since objects were last made: theirs are made when it is known where they go, if it is.
-    pub(crate) unmade: BTreeSet<Arc<str>>,
+    pub(crate) gangs_without_object: BTreeSet<Arc<str>>,
     /// Whether something was not written because it changes too often.
-    pub(crate) unwritten: bool,
+    pub(crate) has_deferred_writes: bool,
     /// Nodes as the World knows them: most changes of a node are heartbeats.
     pub(crate) seen_nodes: FxHashMap<Arc<str>, NodeSpec>,
     /// Nodes on which more is taken than seats stand for.
-    pub(crate) beyond: Beyond,
+    pub(crate) excess_usage: ExcessUsage,
     /// Gangs that have pods on nodes beyond what their queues allow, and when it was last looked whether they do by now.
-    pub(crate) outside: BTreeSet<Arc<str>>,
-    pub(crate) outside_at: Option<Instant>,
-    pub(crate) crowds: Crowds,
+    pub(crate) bound_elsewhere: BTreeSet<Arc<str>>,
+    pub(crate) bound_elsewhere_checked_at: Option<Instant>,
+    pub(crate) gang_counts: NamespaceGangCounts,
     pub(crate) dirty: Dirty,
     /// What is left out because it makes the host panic.
     pub(crate) quarantine: Quarantine,
@@ -131,71 +131,75 @@ pub(crate) struct Host {
     /// Gangs that were looked at since the planner last returned.
     pub(crate) unplanned: BTreeSet<Arc<str>>,
     /// Gangs that were looked at too often, and are looked at again after a while.
-    pub(crate) later: BTreeSet<Arc<str>>,
-    pub(crate) hands: Hands,
-    pub(crate) crier: Crier,
-    pub(crate) lanes: Lanes,
-    pub(crate) tally: Tally,
-    pub(crate) idle: Idle,
-    pub(crate) memory: Memory,
+    pub(crate) requeued: BTreeSet<Arc<str>>,
+    pub(crate) writer: ApiWriter,
+    pub(crate) events: EventRecorder,
+    pub(crate) ordered_writes: OrderedWrites,
+    pub(crate) supply_status: SupplyStatus,
+    pub(crate) idle_nodes: IdleNodes,
+    pub(crate) learned: LearnedState,
     pub(crate) forecaster: Forecaster,
-    pub(crate) told: mpsc::UnboundedSender<Told>,
+    pub(crate) outcomes: mpsc::UnboundedSender<Told>,
     /// Somebody needs a kind that is not watched yet.
-    pub(crate) look_around: Arc<Notify>,
+    pub(crate) rediscover: Arc<Notify>,
     /// Whether what everything is counted by has changed.
-    pub(crate) anew: bool,
+    pub(crate) must_rebuild: bool,
     /// Whether the World has changed since the planner was last asked.
-    pub(crate) changed: bool,
+    pub(crate) world_changed: bool,
     pub(crate) wake: Option<Time>,
 }
 
 impl Host {
     /// A host that has seen nothing yet.
-    pub(crate) fn new(config: &Config, hands: Hands, told: mpsc::UnboundedSender<Told>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        hands: ApiWriter,
+        told: mpsc::UnboundedSender<Told>,
+    ) -> Self {
         let identity = config.lease.as_ref().map(|lease| lease.identity.clone());
         Self {
             config: config.clone(),
             clock: Clock::new(),
-            mirror: Mirror::default(),
+            cache: ClusterCache::default(),
             sources: Sources::default(),
             world: World::new(Levels::default()),
             policy: config.policy.clone(),
             pools: BTreeMap::new(),
-            refused: Refused::new(),
-            omitted: Omitted::default(),
-            groups: Groups::default(),
-            ties: Ties::default(),
-            requests: Requests::default(),
-            requisitions: Requisitions::default(),
-            orders_of: BTreeMap::new(),
-            unwritten_orders: BTreeSet::new(),
-            errands: Errands::default(),
+            rejected_objects: Refused::new(),
+            omitted_objects: OmittedObjects::default(),
+            gangs: GangRegistry::default(),
+            constraints: ConstraintIndex::default(),
+            served_requests: ServedRequests::default(),
+            issued_requests: IssuedRequests::default(),
+            order_by_gang: BTreeMap::new(),
+            orders_not_written: BTreeSet::new(),
+            pending_claims: PendingClaims::default(),
             verdicts: Vec::new(),
-            expected: BTreeMap::new(),
-            written: Written::default(),
-            unmade: BTreeSet::new(),
-            unwritten: false,
+            expected_starts: BTreeMap::new(),
+            written_status: WrittenStatus::default(),
+            gangs_without_object: BTreeSet::new(),
+            has_deferred_writes: false,
             seen_nodes: FxHashMap::default(),
-            beyond: Beyond::new(),
-            outside: BTreeSet::new(),
-            outside_at: None,
-            crowds: Crowds::default(),
+            excess_usage: ExcessUsage::new(),
+            bound_elsewhere: BTreeSet::new(),
+            bound_elsewhere_checked_at: None,
+            gang_counts: NamespaceGangCounts::default(),
             dirty: Dirty::default(),
             quarantine: Quarantine::default(),
             subject: None,
             unplanned: BTreeSet::new(),
-            later: BTreeSet::new(),
-            crier: Crier::new(hands.client.clone(), identity),
-            hands,
-            lanes: Lanes::default(),
-            tally: Tally::default(),
-            idle: Idle::default(),
-            memory: Memory::default(),
+            requeued: BTreeSet::new(),
+            events: EventRecorder::new(hands.client.clone(), identity),
+            writer: hands,
+            ordered_writes: OrderedWrites::default(),
+            supply_status: SupplyStatus::default(),
+            idle_nodes: IdleNodes::default(),
+            learned: LearnedState::default(),
             forecaster: Forecaster::default(),
-            told,
-            look_around: Arc::default(),
-            anew: false,
-            changed: false,
+            outcomes: told,
+            rediscover: Arc::default(),
+            must_rebuild: false,
+            world_changed: false,
             wake: None,
         }
     }
@@ -206,12 +210,12 @@ impl Host {
     }
 
     /// Tells the World of something, and whether it took it.
-    pub(crate) fn happened(&mut self, event: &Event) -> bool {
+    pub(crate) fn apply_event(&mut self, event: &Event) -> bool {
         match self.world.apply(self.now(), event) {
             Ok(()) => {
-                self.changed = true;
+                self.world_changed = true;
                 if event.tells_of_offerings() {
-                    self.tally.is_news();
+                    self.supply_status.is_news();
                 }
                 true
             }

@@ -178,7 +178,7 @@ fn config(args: &Args) -> Result<Config, Failed> {
     let mut policy = Policy { order, ..Config::policy() };
     args.set.iter().try_for_each(|setting| policy.set(setting)).map_err(Failed::Setting)?;
     let identity = lease::unique(args.identity.as_deref());
-    let mut terms = lease::Terms::new(&args.namespace, identity);
+    let mut terms = lease::LeaseConfig::new(&args.namespace, identity);
     terms.stall = Duration::from_secs(args.stall_seconds.into());
     terms.duration = Duration::from_secs(args.lease_seconds.into());
     terms.every = terms.duration / 5;

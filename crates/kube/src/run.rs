@@ -13,24 +13,24 @@ use muster_plan::Policy;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::api::discovery::{Heard, Wanted, served};
+use crate::api::discovery::{Heard, WatchedKind, served};
 use crate::api::error_chain::with_causes;
 use crate::api::leader_client;
-use crate::api::resource_versions::Newest;
-use crate::api::retry::Pauses;
+use crate::api::resource_versions::ResourceVersions;
+use crate::api::retry::Backoff;
 use crate::api::watch::channel::Delivered;
 use crate::api::watch::health::WatchHealth;
 use crate::api::watch::watches::{Bounds, Watches};
-use crate::api::writer::Hands;
+use crate::api::writer::ApiWriter;
 use crate::cache::cluster_cache::Touched;
 use crate::cache::kinds;
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::features::Disabled;
 use crate::gang::tenancy::queue_access::unsaid;
 use crate::host::{Host, Told};
 use crate::lease::election;
-use crate::lease::election::{Campaign, CampaignError};
-use crate::lease::heartbeat::Pulse;
+use crate::lease::election::{LeaderElection, LeaderElectionError};
+use crate::lease::heartbeat::Heartbeat;
 use crate::lease::leadership::Leadership;
 use crate::objects::pod::Pod;
 use crate::recover::panic::Panicked;
@@ -62,7 +62,7 @@ pub struct Config {
     /// Where Muster's own objects are that have a namespace.
     pub namespace: String,
     /// The lease that says who acts; none when there is only one replica.
-    pub lease: Option<election::Terms>,
+    pub lease: Option<election::LeaseConfig>,
     /// How long a gang that has seats waits for volumes that are made where its pods go.
     pub volume_patience: Span,
     /// How long a gang may be bound in part.
@@ -155,7 +155,7 @@ pub enum HostError {
     Stalled,
     /// No certificate can be read, or no thread be started.
     #[error("the cluster cannot be spoken to: {0}")]
-    NoCluster(#[from] CampaignError),
+    NoCluster(#[from] LeaderElectionError),
     /// The host panicked, and nothing could be left out to prevent that.
     #[error("internal error: {0}")]
     Panicked(String),
@@ -187,23 +187,24 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), HostError> {
     tokio::pin!(shutdown);
-    let client = Client::try_from(cluster.clone()).map_err(CampaignError::from)?;
+    let client = Client::try_from(cluster.clone()).map_err(LeaderElectionError::from)?;
     let own = own_kinds();
     tokio::select! {
         () = &mut shutdown => return Ok(()),
         served = discover(&client, &own) => has_own_kinds(&served)?,
     }
-    let pulse = Pulse::default();
+    let pulse = Heartbeat::default();
     let (campaign, leadership) = match config.lease.clone() {
         Some(terms) => {
-            let (campaign, leadership) = Campaign::start(cluster.clone(), terms, pulse.clone())?;
+            let (campaign, leadership) =
+                LeaderElection::start(cluster.clone(), terms, pulse.clone())?;
             (Some(campaign), leadership)
         }
         None => (None, Leadership::forever()),
     };
-    let margin = config.lease.as_ref().map_or(UNACKNOWLEDGED, election::Terms::margin);
+    let margin = config.lease.as_ref().map_or(UNACKNOWLEDGED, election::LeaseConfig::margin);
     let writer =
-        leader_client::client(&cluster, &leadership, margin).map_err(CampaignError::from)?;
+        leader_client::client(&cluster, &leadership, margin).map_err(LeaderElectionError::from)?;
     let mut winning = leadership.clone();
     let mut drained = true;
     let mut quarantine = Quarantine::default();
@@ -213,7 +214,7 @@ pub async fn run(
             () = &mut shutdown => break Ok(()),
             () = winning.won() => tracing::info!("this replica acts now"),
         }
-        let hands = Hands::new(writer.clone(), leadership.clone());
+        let hands = ApiWriter::new(writer.clone(), leadership.clone());
         let acting = Acting {
             client: client.clone(),
             config: config.clone(),
@@ -269,8 +270,8 @@ async fn end(task: JoinHandle<Result<End, HostError>>) {
 struct Acting {
     client: Client,
     config: Config,
-    hands: Hands,
-    pulse: Pulse,
+    hands: ApiWriter,
+    pulse: Heartbeat,
 }
 
 /// What a pass begins with.
@@ -280,7 +281,7 @@ enum Step {
     /// More kinds are watched.
     Watches,
     /// Nothing was seen for long enough.
-    Idle,
+    IdleNodes,
 }
 
 /// How a pass ended.
@@ -295,7 +296,7 @@ async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
     let Acting { client, config, hands, pulse } = &acting;
     let (changes, mut seen) = mpsc::channel(CHANGES);
     let (told, mut heard) = mpsc::unbounded_channel();
-    let newest = Newest::default();
+    let newest = ResourceVersions::default();
     let mut watches = Watches::new(
         client.clone(),
         changes,
@@ -306,7 +307,7 @@ async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
     let mut host = Host::new(config, hands.clone(), told);
     host.quarantine = quarantine;
     pulse.keep(look_around_first(client, &newest, &mut host, &mut watches)).await?;
-    let wanted = host.look_around.clone();
+    let wanted = host.rediscover.clone();
     let mut looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
     loop {
         pulse.beat();
@@ -321,7 +322,7 @@ async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
                 Step::Watches
             }
             Some(change) = seen.recv() => Step::Seen(change),
-            () = tokio::time::sleep(wait) => Step::Idle,
+            () = tokio::time::sleep(wait) => Step::IdleNodes,
         };
         match host.survive(|host| host.pass(step, &mut seen, &mut heard)) {
             Ok(Pass::Decided) => {}
@@ -335,11 +336,11 @@ async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
 /// Asks how far the server is, what was learnt, and what it serves; and begins to watch it.
 async fn look_around_first(
     client: &Client,
-    newest: &Newest,
+    newest: &ResourceVersions,
     host: &mut Host,
     watches: &mut Watches,
 ) -> Result<(), HostError> {
-    let mut pauses = Pauses::new();
+    let mut pauses = Backoff::new();
     while let Err(error) = newest.ask(client).await {
         tracing::warn!(error = with_causes(&error), "the API server does not say how far it is");
         tokio::time::sleep(pauses.next(None)).await;
@@ -369,23 +370,23 @@ impl Host {
                 let mut next = Some(first);
                 // What was there before is dropped with the rest: until then it takes its room.
                 while let Some(one) = next {
-                    self.mirror.take(one.change, &mut touched);
+                    self.cache.take(one.change, &mut touched);
                     held.push(one.room);
                     next = if held.len() < CHANGES { seen.try_recv().ok() } else { None };
                 }
                 self.take(touched);
             }
             Step::Watches => {}
-            Step::Idle => self.changed = true,
+            Step::IdleNodes => self.world_changed = true,
         }
         while let Ok(told) = heard.try_recv() {
             self.hear(told);
         }
         self.warn_of_unlisted();
-        if self.anew {
+        if self.must_rebuild {
             return Pass::Anew;
         }
-        if self.mirror.is_complete() {
+        if self.cache.is_complete() {
             self.turn();
         }
         Pass::Decided
@@ -394,20 +395,20 @@ impl Host {
 
 /// Muster's own kinds, without which nothing can be done.
 fn own_kinds() -> Vec<Sought> {
-    let own = |(interest, _): &(Interest, Wanted)| OWN.iter().any(|(own, _)| own == interest);
+    let own = |(interest, _): &(KindRole, WatchedKind)| OWN.iter().any(|(own, _)| own == interest);
     let wanted = kinds::wanted().into_iter().filter(own);
     wanted.map(|(interest, wanted)| (Some(interest), wanted)).collect()
 }
 
-const OWN: [(Interest, &str); 4] = [
-    (Interest::Gang, "Gang"),
-    (Interest::Queue, "Queue"),
-    (Interest::Pool, "Pool"),
-    (Interest::Order, "Order"),
+const OWN: [(KindRole, &str); 4] = [
+    (KindRole::Gang, "Gang"),
+    (KindRole::Queue, "Queue"),
+    (KindRole::Pool, "Pool"),
+    (KindRole::Order, "Order"),
 ];
 
 fn has_own_kinds(served: &Served) -> Result<(), HostError> {
-    let is_served = |own: &Interest| served.iter().any(|(of, _)| of.as_ref() == Some(own));
+    let is_served = |own: &KindRole| served.iter().any(|(of, _)| of.as_ref() == Some(own));
     match OWN.iter().find(|(own, _)| !is_served(own)) {
         Some((_, kind)) => Err(HostError::NoCrds(kind)),
         None => Ok(()),
@@ -416,7 +417,7 @@ fn has_own_kinds(served: &Served) -> Result<(), HostError> {
 
 /// Which kinds are served, asked until the server has said.
 async fn discover(client: &Client, sought: &[Sought]) -> Served {
-    let (mut pauses, mut heard) = (Pauses::new(), Heard::default());
+    let (mut pauses, mut heard) = (Backoff::new(), Heard::default());
     loop {
         match served(client, sought, &mut heard).await {
             Ok(served) => return served,
@@ -430,8 +431,8 @@ async fn discover(client: &Client, sought: &[Sought]) -> Served {
 }
 
 /// A kind that is looked for, and where it is served if it is: one that is of interest, or claims.
-pub(crate) type Sought = (Option<Interest>, Wanted);
-pub(crate) type Served = Vec<(Option<Interest>, ApiResource)>;
+pub(crate) type Sought = (Option<KindRole>, WatchedKind);
+pub(crate) type Served = Vec<(Option<KindRole>, ApiResource)>;
 
 /// Looks for kinds that were not served before, after a while or when somebody needs one, again and again until the
 /// server has said.

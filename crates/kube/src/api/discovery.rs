@@ -9,7 +9,7 @@ use kube::api::ApiResource;
 
 /// A kind that would be looked at if it were there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WatchedKind {
     pub(crate) group: &'static str,
     /// Those that are understood, the best first.
     pub(crate) versions: &'static [&'static str],
@@ -17,7 +17,7 @@ pub(crate) struct Wanted {
     pub(crate) plural: &'static str,
 }
 
-impl Wanted {
+impl WatchedKind {
     /// Where it is served in its best version.
     pub(crate) fn resource(&self) -> ApiResource {
         self.in_version(self.versions[0])
@@ -53,7 +53,7 @@ pub(crate) struct Heard {
 /// When the server does not answer for one of them: that is not to say that it does not serve it.
 pub(crate) async fn served<T: Copy>(
     client: &Client,
-    wanted: &[(T, Wanted)],
+    wanted: &[(T, WatchedKind)],
     heard: &mut Heard,
 ) -> kube::Result<Vec<(T, ApiResource)>> {
     let groups = match heard.groups.take() {
@@ -85,7 +85,7 @@ pub(crate) async fn served<T: Copy>(
 /// What a group has in a version; nothing if it went away meanwhile.
 async fn list(
     client: &Client,
-    wanted: &Wanted,
+    wanted: &WatchedKind,
     resource: &ApiResource,
 ) -> kube::Result<Vec<APIResource>> {
     let listed = match wanted.group {

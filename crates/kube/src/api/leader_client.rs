@@ -38,7 +38,7 @@ pub(crate) fn client(
     sockets.set_nodelay(true);
     sockets.set_connect_timeout(Some(CONNECTED_WITHIN));
     sockets.set_tcp_user_timeout(Some(unacknowledged));
-    let fenced = FencedConnector { sockets, leadership: leadership.clone() };
+    let fenced = LeaderOnlyConnector { sockets, leadership: leadership.clone() };
     let connector = cluster.rustls_https_connector_with_connector(fenced)?;
     let wire = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
     let service = ServiceBuilder::new()
@@ -52,15 +52,15 @@ pub(crate) fn client(
 
 /// Opens connections that are fenced.
 #[derive(Clone)]
-struct FencedConnector {
+struct LeaderOnlyConnector {
     sockets: HttpConnector,
     leadership: Leadership,
 }
 
 type Socket = <HttpConnector as Service<http::Uri>>::Response;
 
-impl Service<http::Uri> for FencedConnector {
-    type Response = Fenced<Socket>;
+impl Service<http::Uri> for LeaderOnlyConnector {
+    type Response = LeaderOnly<Socket>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -70,17 +70,17 @@ impl Service<http::Uri> for FencedConnector {
 
     fn call(&mut self, to: http::Uri) -> Self::Future {
         let (opening, leadership) = (self.sockets.call(to), self.leadership.clone());
-        Box::pin(async move { Ok(Fenced { socket: opening.await?, leadership }) })
+        Box::pin(async move { Ok(LeaderOnly { socket: opening.await?, leadership }) })
     }
 }
 
 /// A connection that takes nothing to send once the lease could have run out. What arrives is read all the same.
-struct Fenced<S> {
+struct LeaderOnly<S> {
     socket: S,
     leadership: Leadership,
 }
 
-impl<S> Fenced<S> {
+impl<S> LeaderOnly<S> {
     fn check(&self) -> io::Result<()> {
         match self.leadership.holds() {
             true => Ok(()),
@@ -89,7 +89,7 @@ impl<S> Fenced<S> {
     }
 }
 
-impl<S: Read + Unpin> Read for Fenced<S> {
+impl<S: Read + Unpin> Read for LeaderOnly<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -99,7 +99,7 @@ impl<S: Read + Unpin> Read for Fenced<S> {
     }
 }
 
-impl<S: Write + Unpin> Write for Fenced<S> {
+impl<S: Write + Unpin> Write for LeaderOnly<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -131,7 +131,7 @@ impl<S: Write + Unpin> Write for Fenced<S> {
     }
 }
 
-impl<S: Connection> Connection for Fenced<S> {
+impl<S: Connection> Connection for LeaderOnly<S> {
     fn connected(&self) -> Connected {
         self.socket.connected()
     }

@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_millis(500);
 const SWEEP_AT: usize = 1_024;
 
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<BTreeMap<Arc<str>, Debt>>);
+pub(crate) struct RefusalBackoff(Mutex<BTreeMap<Arc<str>, Debt>>);
 
 /// How much a namespace was refused.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Debt {
     }
 }
 
-impl Refusals {
+impl RefusalBackoff {
     fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Debt>> {
         // Nothing in it is ever half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_always_refused_asks_twice_a_second() {
-        let refusals = Refusals::default();
+        let refusals = RefusalBackoff::default();
         let (of, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let began = Instant::now();
         let mut sent = 0;
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_allowed_again_is_as_fast_as_any() {
-        let (refusals, now) = (Refusals::default(), Instant::now());
+        let (refusals, now) = (RefusalBackoff::default(), Instant::now());
         let of: Arc<str> = "a".into();
         (0..10 * BURST).for_each(|_| refusals.refused(&of, now));
         assert_eq!(refusals.may_send(&of, now), Ok(()));

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 /// All turns there are.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct RequestSlots {
     state: Mutex<State>,
     all: usize,
     /// What one namespace may have of them.
@@ -32,11 +32,11 @@ struct State {
 /// One turn, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    turns: Arc<Turns>,
+    turns: Arc<RequestSlots>,
     of: Arc<str>,
 }
 
-impl Turns {
+impl RequestSlots {
     pub(crate) fn new(all: usize, each: usize) -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), all, each })
     }
@@ -136,7 +136,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_of_one_namespace_holds_no_other_back() {
-        let turns = Turns::new(4, 3);
+        let turns = RequestSlots::new(4, 3);
         let mut held = Vec::new();
         for _ in 0..3 {
             held.push(turns.acquire(&name("flood")).now_or_never().flatten().expect("free"));
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_that_are_given_up_lose_no_turn_for_others() {
-        let turns = Turns::new(1, 1);
+        let turns = RequestSlots::new(1, 1);
         let of = name("a");
         let held = turns.acquire(&of).await.expect("free");
         let mut given_up: Vec<_> = (0..10).map(|_| Box::pin(turns.acquire(&of))).collect();

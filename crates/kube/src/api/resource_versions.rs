@@ -12,9 +12,9 @@ use crate::objects::node::Node;
 
 /// The newest version seen so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Newest(Arc<AtomicU64>);
+pub(crate) struct ResourceVersions(Arc<AtomicU64>);
 
-impl Newest {
+impl ResourceVersions {
     /// Asks for the newest version there is: before anything was seen, any list would do.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_once_is_not_forgotten() {
-        let newest = Newest::default();
+        let newest = ResourceVersions::default();
         assert!(!is_older("1", newest.now()));
         newest.saw("7");
         newest.saw("5");

@@ -56,13 +56,13 @@ pub(crate) fn judge(error: kube::Error) -> Result<Said, Option<Duration>> {
 
 /// Pauses that grow, with some chance in them so that many who wait do not come back at once.
 #[derive(Debug)]
-pub(crate) struct Pauses {
+pub(crate) struct Backoff {
     next: Duration,
     /// No generator of its own is worth it: the address of a stack slot and the clock differ enough.
     chance: u32,
 }
 
-impl Pauses {
+impl Backoff {
     pub(crate) fn new() -> Self {
         Self::from(PAUSE)
     }
@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn pauses_grow_up_to_a_limit_and_never_below_what_the_server_asks() {
-        let mut pauses = Pauses::new();
+        let mut pauses = Backoff::new();
         let all: Vec<Duration> = (0..20).map(|_| pauses.next(None)).collect();
         assert!(all[0] >= PAUSE / 2 && all[0] <= PAUSE, "{all:?}");
         assert!(all.iter().all(|pause| *pause <= PAUSE_MAX), "{all:?}");
         assert!(all[19] >= PAUSE_MAX / 2, "{all:?}");
-        assert_eq!(Pauses::new().next(Some(Duration::from_secs(3))), Duration::from_secs(3));
+        assert_eq!(Backoff::new().next(Some(Duration::from_secs(3))), Duration::from_secs(3));
     }
 }

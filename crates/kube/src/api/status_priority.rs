@@ -14,15 +14,15 @@ pub(crate) const MOST: Duration = Duration::from_secs(10);
 
 /// Requests that are under way, or wait for their turn.
 #[derive(Debug, Default)]
-pub(crate) struct Haste {
+pub(crate) struct StatusPriority {
     under_way: AtomicUsize,
     quiet: Notify,
 }
 
 /// One request, for as long as it lives.
-pub(crate) struct Deed(Arc<Haste>);
+pub(crate) struct Deed(Arc<StatusPriority>);
 
-impl Haste {
+impl StatusPriority {
     pub(crate) fn begin(self: &Arc<Self>) -> Deed {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         Deed(self.clone())
@@ -57,7 +57,7 @@ mod tests {
 
     #[tokio::test]
     async fn words_wait_for_the_last_deed_and_not_for_ever() {
-        let haste = Arc::new(Haste::default());
+        let haste = Arc::new(StatusPriority::default());
         haste.quiet(Duration::MAX).await; // nothing is under way
         let (one, other) = (haste.begin(), haste.begin());
         let waits = tokio::spawn({

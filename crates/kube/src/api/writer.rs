@@ -12,11 +12,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::error_chain::with_causes;
-use crate::api::refusal_backoff::Refusals;
-use crate::api::request_slots::Turns;
+use crate::api::refusal_backoff::RefusalBackoff;
+use crate::api::request_slots::RequestSlots;
 use crate::api::retry::Said;
-use crate::api::retry::{PAUSE_MAX, Pauses};
-use crate::api::status_priority::Haste;
+use crate::api::retry::{Backoff, PAUSE_MAX};
+use crate::api::status_priority::StatusPriority;
 use crate::lease::leadership::Leadership;
 
 /// Requests under way at one time. The server's own limit is 400 by default; others want some of it.
@@ -33,28 +33,28 @@ const RESTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Talks to the API server for everybody who acts.
 #[derive(Clone)]
-pub struct Hands {
+pub struct ApiWriter {
     pub(crate) client: Client,
     leadership: Leadership,
-    turns: Arc<Turns>,
-    /// Those of the other kind: see [`Hands::buying`].
-    others: Arc<Turns>,
-    refusals: Arc<Refusals>,
-    /// The namespace on whose behalf it asks: see [`Hands::within`]. None for what is Muster's own.
+    turns: Arc<RequestSlots>,
+    /// Those of the other kind: see [`ApiWriter::buying`].
+    others: Arc<RequestSlots>,
+    refusals: Arc<RefusalBackoff>,
+    /// The namespace on whose behalf it asks: see [`ApiWriter::within`]. None for what is Muster's own.
     of: Arc<str>,
-    haste: Arc<Haste>,
+    haste: Arc<StatusPriority>,
 }
 
-impl std::fmt::Debug for Hands {
+impl std::fmt::Debug for ApiWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hands").finish_non_exhaustive()
     }
 }
 
-impl Hands {
+impl ApiWriter {
     pub fn new(client: Client, leadership: Leadership) -> Self {
-        let turns = Turns::new(AT_ONCE, OF_NAMESPACE);
-        let others = Turns::new(BUYING_AT_ONCE, BUYING_AT_ONCE);
+        let turns = RequestSlots::new(AT_ONCE, OF_NAMESPACE);
+        let others = RequestSlots::new(BUYING_AT_ONCE, BUYING_AT_ONCE);
         let (refusals, haste) = (Arc::default(), Arc::default());
         Self { client, leadership, turns, others, refusals, of: "".into(), haste }
     }
@@ -71,12 +71,12 @@ impl Hands {
     }
 
     /// Waits until nothing is under way, or has been for too long: what is only told need not be in the way.
-    pub(crate) async fn when_quiet(&self) {
+    pub(crate) async fn when_bindings_are_done(&self) {
         self.haste.quiet(crate::api::status_priority::MOST).await;
     }
 
     /// Whether this process is the leader.
-    pub fn may_act(&self) -> bool {
+    pub fn is_leader(&self) -> bool {
         self.leadership.holds()
     }
 
@@ -88,7 +88,7 @@ impl Hands {
     where
         F: Future<Output = kube::Result<T>>,
     {
-        let mut pauses = Pauses::new();
+        let mut pauses = Backoff::new();
         loop {
             self.refusals.pace(&self.of).await;
             if !self.leadership.holds() {
@@ -140,7 +140,7 @@ impl Hands {
     where
         F: Future<Output = kube::Result<T>>,
     {
-        let mut pauses = Pauses::new();
+        let mut pauses = Backoff::new();
         loop {
             match self.ask(&request).await {
                 Err(Said::Conflict(_)) => tokio::time::sleep(pauses.next(None)).await,
@@ -219,7 +219,7 @@ impl Hands {
         K: Clone + Debug + DeserializeOwned + Resource,
         F: Future<Output = kube::Result<K>>,
     {
-        let mut pauses = Pauses::new();
+        let mut pauses = Backoff::new();
         loop {
             let why = match self.ask(async || is_done(request().await)).await {
                 Ok(()) => return Ok(()),
@@ -298,7 +298,7 @@ mod tests {
     async fn machines_that_nobody_answers_for_hold_nobody_else_back() {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
         let client = Client::try_from(nowhere).expect("a client");
-        let hands = Hands::new(client, Leadership::forever());
+        let hands = ApiWriter::new(client, Leadership::forever());
         let buying = hands.buying();
         for _ in 0..10 * AT_ONCE {
             let buying = buying.clone();

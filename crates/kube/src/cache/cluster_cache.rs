@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use kube::api::DynamicObject;
 use rustc_hash::FxHashMap;
 
-use crate::api::watch::decode::LeftOut;
+use crate::api::watch::decode::Omission;
 use crate::api::watch::watches::{Change, Source, Which};
-use crate::cache::store::{Key, Moved, Shelf};
+use crate::cache::store::{Key, Moved, Store};
 use crate::objects::node::Node;
 use crate::objects::node_claim::NodeClaim;
 use crate::objects::pod::Pod;
@@ -22,7 +22,7 @@ pub(crate) struct Touched {
     pub(crate) claims: Vec<Moved<NodeClaim>>,
     pub(crate) others: Vec<(Source, Moved<DynamicObject>)>,
     /// Objects that are not taken in as they are now.
-    pub(crate) left_out: Vec<(Which, LeftOut)>,
+    pub(crate) left_out: Vec<(Which, Omission)>,
 }
 
 /// How long a kind may take to be listed before it is said, and before those go on that can do without it.
@@ -46,18 +46,18 @@ impl Awaited {
 
 /// Everything that was seen.
 #[derive(Debug, Default)]
-pub(crate) struct Mirror {
-    pub(crate) pods: Shelf<Pod>,
-    pub(crate) nodes: Shelf<Node>,
-    pub(crate) claims: Shelf<NodeClaim>,
-    pub(crate) others: BTreeMap<Source, Shelf<DynamicObject>>,
+pub(crate) struct ClusterCache {
+    pub(crate) pods: Store<Pod>,
+    pub(crate) nodes: Store<Node>,
+    pub(crate) claims: Store<NodeClaim>,
+    pub(crate) others: BTreeMap<Source, Store<DynamicObject>>,
     /// Whether claims are watched at all.
     pub(crate) has_claims: bool,
     /// Since when kinds are watched that were not listed when last looked at.
     awaited: BTreeMap<Source, Awaited>,
     by_node: FxHashMap<Arc<str>, BTreeSet<Key>>,
     /// Pods that others must keep away from.
-    shy: BTreeSet<Key>,
+    with_anti_affinity: BTreeSet<Key>,
     /// Pods by namespace and each of their labels.
     by_mark: FxHashMap<Mark, BTreeSet<Key>>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Mirror {
 /// A namespace, and a label with its value.
 type Mark = (String, String, String);
 
-impl Mirror {
+impl ClusterCache {
     /// Another kind is watched from now on. Whether the others can do without it.
     pub(crate) fn add(&mut self, source: Source, is_optional: bool) {
         self.others.entry(source).or_default();
@@ -76,7 +76,7 @@ impl Mirror {
     /// Kinds that are not listed although they were given time, each of them once.
     pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Source> {
         let others = &self.others;
-        let is_open = |source: &Source| !others.get(source).is_some_and(Shelf::is_complete);
+        let is_open = |source: &Source| !others.get(source).is_some_and(Store::is_complete);
         self.awaited.retain(|source, _| is_open(source));
         let late = self.awaited.iter_mut().filter(|(_, one)| !one.is_told && one.is_late(now));
         late.map(|(source, one)| {
@@ -116,7 +116,7 @@ impl Mirror {
                 let moved = self.others.entry(source).or_default().take(*event);
                 touched.others.extend(moved.into_iter().map(|one| (source, one)));
             }
-            Change::LeftOut(which, left) => {
+            Change::Omission(which, left) => {
                 self.stays(which, &left.key());
                 touched.left_out.push((which, *left));
             }
@@ -166,10 +166,10 @@ impl Mirror {
     }
 
     fn index(&mut self, moved: &Moved<Pod>) {
-        if moved.is.as_deref().is_some_and(Pod::is_shy) {
-            self.shy.insert(moved.key.clone());
+        if moved.is.as_deref().is_some_and(Pod::has_anti_affinity) {
+            self.with_anti_affinity.insert(moved.key.clone());
         } else {
-            self.shy.remove(&moved.key);
+            self.with_anti_affinity.remove(&moved.key);
         }
         self.index_marks(moved);
         let was = moved.was.as_deref().and_then(Pod::node);
@@ -225,8 +225,8 @@ impl Mirror {
     }
 
     /// Pods that others must keep away from, wherever they are.
-    pub(crate) fn shy(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
-        self.shy.iter().filter_map(|key| Some((key, self.pods.get(key)?)))
+    pub(crate) fn with_anti_affinity(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.with_anti_affinity.iter().filter_map(|key| Some((key, self.pods.get(key)?)))
     }
 
     /// Pods that were put on a node.
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_cannot_be_listed_stops_nobody_for_ever_unless_all_need_it() {
-        let mut mirror = Mirror::default();
+        let mut mirror = ClusterCache::default();
         let mut touched = Touched::default();
         mirror.take(Change::Pod(Box::new(Event::InitDone)), &mut touched);
         mirror.take(Change::Node(Box::new(Event::InitDone)), &mut touched);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_nodes_and_labels_that_nobody_has() {
-        let mut mirror = Mirror::default();
+        let mut mirror = ClusterCache::default();
         let pod = |node: Option<&str>| -> Pod {
             let json = json!({"metadata": {"name": "a", "namespace": "n", "labels": {"app": "a"}},
                 "spec": {"nodeName": node}});

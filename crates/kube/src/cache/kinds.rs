@@ -9,13 +9,13 @@ use muster_api::spell_name;
 use muster_api::workloads::{self, WorkloadKind};
 use muster_core::gang::GangSpec;
 
-use crate::api::discovery::Wanted;
+use crate::api::discovery::WatchedKind;
 use crate::cache::store::Key;
-use crate::constraints::pod_constraints::Tied;
+use crate::constraints::pod_constraints::PodConstraints;
 
 /// Why a kind is watched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Interest {
+pub(crate) enum KindRole {
     Topology,
     Queue,
     Pool,
@@ -41,7 +41,7 @@ pub(crate) enum Interest {
     Workload(WorkloadKind),
 }
 
-impl Interest {
+impl KindRole {
     /// Whether nobody can be decided about before everything of the kind was seen. What other systems bring matters to
     /// those who use them alone.
     pub(crate) fn is_needed_by_all(self) -> bool {
@@ -69,41 +69,41 @@ const MUSTER: &str = "muster.sh";
 /// How names of gangs end that are made of requests.
 pub(crate) const REQUEST: &str = ".request";
 
-const fn own(kind: &'static str, plural: &'static str) -> Wanted {
-    Wanted { group: MUSTER, versions: &["v1alpha1"], kind, plural }
+const fn own(kind: &'static str, plural: &'static str) -> WatchedKind {
+    WatchedKind { group: MUSTER, versions: &["v1alpha1"], kind, plural }
 }
 
-const fn core(kind: &'static str, plural: &'static str) -> Wanted {
-    Wanted { group: "", versions: &["v1"], kind, plural }
+const fn core(kind: &'static str, plural: &'static str) -> WatchedKind {
+    WatchedKind { group: "", versions: &["v1"], kind, plural }
 }
 
-const fn as_wanted(kind: &GroupKind) -> Wanted {
-    Wanted { group: kind.group, versions: kind.versions, kind: kind.kind, plural: kind.plural }
+const fn as_wanted(kind: &GroupKind) -> WatchedKind {
+    WatchedKind { group: kind.group, versions: kind.versions, kind: kind.kind, plural: kind.plural }
 }
 
 /// Every kind that is watched where it is served.
-pub(crate) fn wanted() -> Vec<(Interest, Wanted)> {
+pub(crate) fn wanted() -> Vec<(KindRole, WatchedKind)> {
     let mut wanted = vec![
-        (Interest::Topology, own("Topology", "topologies")),
-        (Interest::Queue, own("Queue", "queues")),
-        (Interest::Pool, own("Pool", "pools")),
-        (Interest::Order, own("Order", "orders")),
-        (Interest::Gang, own("Gang", "gangs")),
+        (KindRole::Topology, own("Topology", "topologies")),
+        (KindRole::Queue, own("Queue", "queues")),
+        (KindRole::Pool, own("Pool", "pools")),
+        (KindRole::Order, own("Order", "orders")),
+        (KindRole::Gang, own("Gang", "gangs")),
         (
-            Interest::PriorityClass,
-            Wanted {
+            KindRole::PriorityClass,
+            WatchedKind {
                 group: "scheduling.k8s.io",
                 versions: &["v1"],
                 kind: "PriorityClass",
                 plural: "priorityclasses",
             },
         ),
-        (Interest::Namespace, core("Namespace", "namespaces")),
-        (Interest::VolumeClaim, core("PersistentVolumeClaim", "persistentvolumeclaims")),
-        (Interest::Volume, core("PersistentVolume", "persistentvolumes")),
+        (KindRole::Namespace, core("Namespace", "namespaces")),
+        (KindRole::VolumeClaim, core("PersistentVolumeClaim", "persistentvolumeclaims")),
+        (KindRole::Volume, core("PersistentVolume", "persistentvolumes")),
         (
-            Interest::StorageClass,
-            Wanted {
+            KindRole::StorageClass,
+            WatchedKind {
                 group: "storage.k8s.io",
                 versions: &["v1"],
                 kind: "StorageClass",
@@ -111,8 +111,8 @@ pub(crate) fn wanted() -> Vec<(Interest, Wanted)> {
             },
         ),
         (
-            Interest::CsiNode,
-            Wanted {
+            KindRole::CsiNode,
+            WatchedKind {
                 group: "storage.k8s.io",
                 versions: &["v1"],
                 kind: "CSINode",
@@ -120,30 +120,30 @@ pub(crate) fn wanted() -> Vec<(Interest, Wanted)> {
             },
         ),
         (
-            Interest::Request,
-            Wanted {
+            KindRole::Request,
+            WatchedKind {
                 group: "autoscaling.x-k8s.io",
                 versions: &["v1"],
                 kind: "ProvisioningRequest",
                 plural: "provisioningrequests",
             },
         ),
-        (Interest::PodTemplate, core("PodTemplate", "podtemplates")),
+        (KindRole::PodTemplate, core("PodTemplate", "podtemplates")),
     ];
     let queues = dialects::QUEUES.iter().enumerate();
-    wanted.extend(queues.map(|(at, kind)| (Interest::ForeignQueue(at), as_wanted(kind))));
+    wanted.extend(queues.map(|(at, kind)| (KindRole::ForeignQueue(at), as_wanted(kind))));
     for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Muster) {
         let kinds = dialects::kinds(dialect).iter().enumerate();
-        wanted.extend(kinds.map(|(at, kind)| (Interest::Group(dialect, at), as_wanted(kind))));
+        wanted.extend(kinds.map(|(at, kind)| (KindRole::Group(dialect, at), as_wanted(kind))));
     }
     let workloads = workloads::kinds().iter().filter(|(kind, _)| *kind != WorkloadKind::Pod);
-    wanted.extend(workloads.map(|(kind, at)| (Interest::Workload(*kind), as_wanted(at))));
+    wanted.extend(workloads.map(|(kind, at)| (KindRole::Workload(*kind), as_wanted(at))));
     wanted
 }
 
 /// Why pods are one gang.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum GangSource {
     /// They name a Gang, which may or may not be there.
     Gang { namespace: Arc<str>, name: Arc<str> },
     /// They name a group of another dialect.
@@ -167,7 +167,7 @@ pub(crate) enum Origin {
     Pod { namespace: Arc<str>, name: Arc<str> },
 }
 
-impl Origin {
+impl GangSource {
     /// What the gang is called: as the Gang, or else so that no two kinds of origin can meet. What other systems take for
     /// a name need not be one here, and the gang's object must have one.
     pub(crate) fn gang_name(&self) -> Arc<str> {
@@ -227,7 +227,7 @@ fn dialect_name(dialect: Dialect) -> &'static str {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for GangSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gang { name, .. } => write!(f, "gang/{name}"),
@@ -245,13 +245,13 @@ impl fmt::Display for Origin {
 
 /// A gang, and the role of each of its pods.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct BuiltGang {
     pub(crate) spec: GangSpec,
     pub(crate) roles: BTreeMap<Key, u16>,
     /// Which one of its role each pod is.
     pub(crate) ranks: BTreeMap<Key, u32>,
     /// What the ties of each pod come to.
-    pub(crate) tied: BTreeMap<Key, Tied>,
+    pub(crate) tied: BTreeMap<Key, PodConstraints>,
     /// Why it cannot go anywhere now.
     pub(crate) waits: Option<String>,
     /// Whether some of its pods are yet to come, and only their template was seen.

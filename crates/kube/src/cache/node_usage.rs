@@ -17,15 +17,15 @@ use crate::objects::pod::Pod;
 use crate::provision::node_spec::Foreign;
 
 /// Nodes on which members of gangs take more than their gangs have seats for.
-pub(crate) type Beyond = BTreeSet<Arc<str>>;
+pub(crate) type ExcessUsage = BTreeSet<Arc<str>>;
 
 impl Host {
     /// What is taken of a node besides the seats that gangs have there.
     pub(crate) fn foreign_on(&self, name: &str) -> Foreign {
         let mut foreign = Foreign::default();
         let mut own: BTreeMap<GangId, Foreign> = BTreeMap::new();
-        for (key, pod) in self.mirror.pods_on(name).filter(|(_, pod)| !pod.is_over()) {
-            let group = self.groups.of(key).filter(|(_, group)| group.pods.contains(key));
+        for (key, pod) in self.cache.pods_on(name).filter(|(_, pod)| !pod.is_over()) {
+            let group = self.gangs.of(key).filter(|(_, group)| group.pods.contains(key));
             let is_outside = group.is_some_and(|(_, group)| group.is_outside);
             match group.and_then(|(gang, _)| self.world.gang_named(gang)) {
                 // While all is counted anew no gang has seats yet.
@@ -47,10 +47,10 @@ impl Host {
     /// Pods on a node that are of no gang.
     pub(crate) fn foreign_pods(&self, name: &str) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
         let is_foreign = |key: &Key| {
-            let group = self.groups.of(key).filter(|(_, group)| group.pods.contains(key));
+            let group = self.gangs.of(key).filter(|(_, group)| group.pods.contains(key));
             group.is_none_or(|(gang, _)| self.world.gang_named(gang).is_none())
         };
-        self.mirror.pods_on(name).filter(move |(key, pod)| !pod.is_over() && is_foreign(key))
+        self.cache.pods_on(name).filter(move |(key, pod)| !pod.is_over() && is_foreign(key))
     }
 
     /// What a gang has seats for on a node.
@@ -77,21 +77,21 @@ impl Host {
     }
 
     /// Notes whether members take more of a node than they have seats for.
-    pub(crate) fn note_beyond(&mut self, name: &Arc<str>, foreign: &Foreign) {
+    pub(crate) fn record_excess_usage(&mut self, name: &Arc<str>, foreign: &Foreign) {
         match foreign.is_beyond() {
-            true => drop(self.beyond.insert(name.clone())),
-            false => drop(self.beyond.remove(name)),
+            true => drop(self.excess_usage.insert(name.clone())),
+            false => drop(self.excess_usage.remove(name)),
         }
     }
 
     /// Seats of gangs may have changed: what is beyond them is counted again.
-    pub(crate) fn look_beyond(&mut self) {
-        self.dirty.nodes.extend(self.beyond.iter().cloned());
+    pub(crate) fn reconcile_excess_usage(&mut self) {
+        self.dirty.nodes.extend(self.excess_usage.iter().cloned());
     }
 
     /// Nodes on which pods are that gangs have: those have their seats now.
-    pub(crate) fn look_where_gangs_are(&mut self) {
-        let pods = self.mirror.pods.iter().filter(|(key, _)| self.groups.of(key).is_some());
+    pub(crate) fn reconcile_nodes_of_gangs(&mut self) {
+        let pods = self.cache.pods.iter().filter(|(key, _)| self.gangs.of(key).is_some());
         let nodes = pods.filter_map(|(_, pod)| pod.node()).map(Arc::from);
         self.dirty.nodes.extend(nodes);
     }

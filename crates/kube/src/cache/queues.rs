@@ -9,7 +9,7 @@ use muster_api::pod::Totals;
 use muster_core::Event;
 use muster_core::queue::{Queue, QueueSpec, Quota};
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::cache::store::Moved;
 use crate::cache::watched_objects::read;
 use crate::host::Host;
@@ -21,9 +21,9 @@ pub(crate) const DEFAULT: &str = "default";
 
 impl Host {
     /// Takes in a change of a queue.
-    pub(crate) fn see_queue(&mut self, name: &str) {
+    pub(crate) fn observe_queue(&mut self, name: &str) {
         let known = matches!(self.queue_named(name), Ok(Some(queue)) if self.knows_queue(&queue));
-        if known && !self.is_refused(Interest::Queue, name) {
+        if known && !self.is_refused(KindRole::Queue, name) {
             return; // how it stands was written on it
         }
         self.set_queues();
@@ -34,8 +34,8 @@ impl Host {
     /// may be written before the one above it, so they are gone through until nothing new comes of it.
     pub(crate) fn set_queues(&mut self) {
         let mut names: Vec<Arc<str>> = Vec::new();
-        let foreign = (0..dialects::QUEUES.len()).map(Interest::ForeignQueue);
-        for interest in foreign.chain([Interest::Queue]) {
+        let foreign = (0..dialects::QUEUES.len()).map(KindRole::ForeignQueue);
+        for interest in foreign.chain([KindRole::Queue]) {
             names.extend(self.all_of(interest).into_iter().map(|Moved { key, .. }| key));
         }
         names.sort();
@@ -59,15 +59,15 @@ impl Host {
                 }
                 told.is_err()
             });
-            self.changed |= left.len() < before;
+            self.world_changed |= left.len() < before;
             if left.is_empty() || left.len() == before {
                 break;
             }
         }
         for name in &names {
             let why = refused.remove(name);
-            match self.object_named(Interest::Queue, name).is_some() {
-                true => self.judge(Interest::Queue, name, why),
+            match self.object_named(KindRole::Queue, name).is_some() {
+                true => self.judge(KindRole::Queue, name, why),
                 false => {
                     let Some(why) = why else { continue };
                     tracing::warn!(queue = &**name, why, "another system's queue has no place");
@@ -78,14 +78,14 @@ impl Host {
 
     /// Queues that nobody declares any more take nobody; whoever runs in one goes on.
     fn forget_queues(&mut self, declared: &[Arc<str>]) {
-        self.refused
-            .retain(|(interest, name), _| *interest != Interest::Queue || declared.contains(name));
+        self.rejected_objects
+            .retain(|(interest, name), _| *interest != KindRole::Queue || declared.contains(name));
         let known = self.world.queues().iter().filter(|(_, queue)| !queue.gone);
         let known: Vec<QueueSpec> = known.map(|(_, queue)| queue.spec.clone()).collect();
         for queue in known {
             let open = QueueSpec::open(&queue.name);
             if !declared.contains(&queue.name) && (*queue.name != *DEFAULT || queue != open) {
-                self.happened(&Event::QueueGone(queue.name));
+                self.apply_event(&Event::QueueGone(queue.name));
             }
         }
     }
@@ -96,7 +96,7 @@ impl Host {
         let is_open = |queue: &Queue| queue.spec.name == *name && !queue.gone;
         let is_open = self.world.queues().iter().any(|(_, queue)| is_open(queue));
         let opened = Event::QueueSet(self.with_namespaces(QueueSpec::open(name)));
-        !is_open && self.happened(&opened)
+        !is_open && self.apply_event(&opened)
     }
 
     /// Whether the World knows a queue as it is: how it stands is written on it, and seen again.
@@ -106,13 +106,13 @@ impl Host {
 
     /// What a queue is, if there is one of that name.
     fn queue_named(&self, name: &str) -> Result<Option<QueueSpec>, String> {
-        let object = |interest: Interest| self.object_named(interest, name);
-        if let Some(own) = object(Interest::Queue) {
+        let object = |interest: KindRole| self.object_named(interest, name);
+        if let Some(own) = object(KindRole::Queue) {
             let mut queues = read("Queue", own)?.queues.into_iter();
             let queue = queues.find(|queue| *queue.name == *own.name_any());
             return Ok(queue.map(|queue| self.with_namespaces(queue)));
         }
-        let foreign = (0..dialects::QUEUES.len()).map(Interest::ForeignQueue).find_map(object);
+        let foreign = (0..dialects::QUEUES.len()).map(KindRole::ForeignQueue).find_map(object);
         let Some(foreign) = foreign else { return Ok(None) };
         let terms = dialects::queue(&foreign.data, &self.config.gpus);
         let queue = foreign_queue(name, &terms.map_err(|why| why.join("; "))?);

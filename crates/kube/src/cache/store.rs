@@ -24,20 +24,20 @@ pub(crate) struct Moved<T> {
 
 /// Objects by key. Complete once a list has ended.
 #[derive(Debug)]
-pub(crate) struct Shelf<T> {
+pub(crate) struct Store<T> {
     items: BTreeMap<Key, Arc<T>>,
     /// What a list has brought so far.
     listing: Option<FxHashSet<Key>>,
     is_complete: bool,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for Store<T> {
     fn default() -> Self {
         Self { items: BTreeMap::new(), listing: None, is_complete: false }
     }
 }
 
-impl<T: ResourceExt> Shelf<T> {
+impl<T: ResourceExt> Store<T> {
     /// Whether everything was listed once.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
@@ -125,13 +125,13 @@ mod tests {
         serde_json::from_value(json).expect("a node")
     }
 
-    fn names(shelf: &Shelf<Node>) -> Vec<&str> {
+    fn names(shelf: &Store<Node>) -> Vec<&str> {
         shelf.iter().map(|(key, _)| &**key).collect()
     }
 
     #[test]
     fn what_a_second_list_does_not_bring_is_gone() {
-        let mut shelf = Shelf::default();
+        let mut shelf = Store::default();
         shelf.take(Event::Init);
         shelf.take(Event::InitApply(node("a")));
         shelf.take(Event::InitApply(node("b")));
@@ -153,7 +153,7 @@ mod tests {
             let json = serde_json::json!({"metadata": {"name": "a", "uid": uid}});
             serde_json::from_value(json).expect("a node")
         };
-        let mut shelf = Shelf::default();
+        let mut shelf = Store::default();
         shelf.take(Event::Apply(is("1")));
         assert_eq!(shelf.take(Event::Apply(is("1"))).len(), 1);
         shelf.take(Event::Init);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_end_of_what_was_never_seen_changes_nothing() {
-        let mut shelf = Shelf::default();
+        let mut shelf = Store::default();
         assert!(shelf.take(Event::Delete(node("a"))).is_empty());
     }
 }

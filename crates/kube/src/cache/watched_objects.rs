@@ -19,11 +19,11 @@ use muster_core::time::Span;
 use muster_core::topology::Levels;
 use serde_json::{Value, json};
 
-use crate::api::discovery::Wanted;
+use crate::api::discovery::WatchedKind;
 use crate::api::watch::watches::{Source, Watches};
 use crate::cache::kinds;
-use crate::cache::kinds::Interest;
-use crate::cache::store::{Moved, Shelf};
+use crate::cache::kinds::KindRole;
+use crate::cache::store::{Moved, Store};
 use crate::host::Host;
 
 /// A pool, and what requests for its nodes name as their owner.
@@ -36,23 +36,23 @@ pub(crate) struct KnownPool {
 /// The kinds that are watched besides pods, nodes and claims.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    kinds: Vec<(Interest, ApiResource)>,
-    by_interest: BTreeMap<Interest, Source>,
+    kinds: Vec<(KindRole, ApiResource)>,
+    by_interest: BTreeMap<KindRole, Source>,
 }
 
 impl Sources {
-    pub(crate) fn interest(&self, source: Source) -> Interest {
+    pub(crate) fn interest(&self, source: Source) -> KindRole {
         self.kinds[source.0].0
     }
-    pub(crate) fn of(&self, interest: Interest) -> Option<Source> {
+    pub(crate) fn of(&self, interest: KindRole) -> Option<Source> {
         self.by_interest.get(&interest).copied()
     }
-    pub(crate) fn resource(&self, interest: Interest) -> Option<&ApiResource> {
+    pub(crate) fn resource(&self, interest: KindRole) -> Option<&ApiResource> {
         Some(&self.kinds[self.of(interest)?.0].1)
     }
 
     /// Kinds that are not watched yet.
-    pub(crate) fn missing(&self) -> Vec<(Interest, Wanted)> {
+    pub(crate) fn missing(&self) -> Vec<(KindRole, WatchedKind)> {
         let mut wanted = kinds::wanted();
         wanted.retain(|(interest, _)| !self.by_interest.contains_key(interest));
         wanted
@@ -61,7 +61,7 @@ impl Sources {
     /// Watches a kind that is served.
     pub(crate) fn add(
         &mut self,
-        interest: Interest,
+        interest: KindRole,
         kind: ApiResource,
         watches: &mut Watches,
     ) -> Option<Source> {
@@ -78,8 +78,12 @@ impl Sources {
 }
 
 /// Where Karpenter's claims are served.
-pub(crate) const CLAIMS: Wanted =
-    Wanted { group: "karpenter.sh", versions: &["v1"], kind: "NodeClaim", plural: "nodeclaims" };
+pub(crate) const CLAIMS: WatchedKind = WatchedKind {
+    group: "karpenter.sh",
+    versions: &["v1"],
+    kind: "NodeClaim",
+    plural: "nodeclaims",
+};
 
 /// An object of Muster's, read as a manifest is: findings speak of its fields.
 pub(crate) fn read(kind: &str, object: &DynamicObject) -> Result<Manifests, String> {
@@ -109,51 +113,51 @@ pub(crate) fn read(kind: &str, object: &DynamicObject) -> Result<Manifests, Stri
 
 impl Host {
     /// Takes in a change of any kind that is not a pod, a node or a claim.
-    pub(crate) fn see_other(&mut self, source: Source, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_object(&mut self, source: Source, moved: &Moved<DynamicObject>) {
         match self.sources.interest(source) {
-            Interest::Queue | Interest::ForeignQueue(_) => self.see_queue(&moved.key),
-            Interest::Pool => self.see_pool(moved),
-            Interest::Topology => self.levels_changed(),
-            Interest::Order => self.see_order(moved),
-            Interest::Request => {
-                self.see_requisition(moved);
-                self.see_request(moved);
+            KindRole::Queue | KindRole::ForeignQueue(_) => self.observe_queue(&moved.key),
+            KindRole::Pool => self.observe_pool(moved),
+            KindRole::Topology => self.levels_changed(),
+            KindRole::Order => self.observe_order(moved),
+            KindRole::Request => {
+                self.observe_issued_request(moved);
+                self.observe_request(moved);
             }
-            Interest::PodTemplate => {
-                self.see_own_template(moved);
-                self.see_template();
+            KindRole::PodTemplate => {
+                self.observe_own_template(moved);
+                self.observe_template();
             }
-            Interest::Namespace => {
-                self.ties.stir();
+            KindRole::Namespace => {
+                self.constraints.stir();
                 self.namespaces_changed();
             }
-            Interest::StorageClass => self.ties.stir(),
-            Interest::Volume => self.see_volume(moved),
-            Interest::CsiNode => self.see_attach_limits(moved),
-            Interest::VolumeClaim => {
-                self.ties.stir();
+            KindRole::StorageClass => self.constraints.stir(),
+            KindRole::Volume => self.observe_volume(moved),
+            KindRole::CsiNode => self.observe_attach_limits(moved),
+            KindRole::VolumeClaim => {
+                self.constraints.stir();
                 self.look_for_volumes();
             }
             interest => {
-                if let Interest::Group(Dialect::Volcano, _) = interest {
-                    self.see_group_without_pods(moved);
+                if let KindRole::Group(Dialect::Volcano, _) = interest {
+                    self.observe_group_without_pods(moved);
                 }
-                if interest == Interest::Gang {
-                    self.see_templates(moved);
+                if interest == KindRole::Gang {
+                    self.observe_templates(moved);
                 }
-                self.see_group(interest, moved);
+                self.observe_group(interest, moved);
             }
         }
     }
 
-    pub(crate) fn see_pool(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_pool(&mut self, moved: &Moved<DynamicObject>) {
         let Some(object) = &moved.is else {
-            self.judge(Interest::Pool, &moved.key, None);
+            self.judge(KindRole::Pool, &moved.key, None);
             return self.pool_is_gone(&moved.key);
         };
         let manifests = match read("Pool", object) {
             Ok(manifests) => manifests,
-            Err(why) => return self.judge(Interest::Pool, &moved.key, Some(why)),
+            Err(why) => return self.judge(KindRole::Pool, &moved.key, Some(why)),
         };
         for mut manifest in manifests.pools {
             manifest.spec.offerings.iter_mut().for_each(say_pods);
@@ -161,7 +165,7 @@ impl Host {
             let pool: Arc<str> = manifest.spec.name.clone();
             let known = self.pools.get(&pool).map(|known| &known.manifest);
             if known == Some(&manifest) && moved.was.is_some() {
-                self.judge(Interest::Pool, &pool, None);
+                self.judge(KindRole::Pool, &pool, None);
                 continue; // how it stands was written on it
             }
             if is_deaf {
@@ -182,7 +186,7 @@ impl Host {
                 let known = KnownPool { manifest, owner: owner("Pool", object) };
                 self.pools.insert(pool.clone(), known);
             }
-            self.judge(Interest::Pool, &pool, refused);
+            self.judge(KindRole::Pool, &pool, refused);
         }
     }
 
@@ -207,7 +211,7 @@ impl Host {
             ..PoolSpec::default()
         });
         spec.offerings.push(offering);
-        self.happened(&Event::PoolSet(spec))
+        self.apply_event(&Event::PoolSet(spec))
     }
 
     /// Tells the World of a pool. Its nodes will have every token, as all nodes have.
@@ -216,14 +220,14 @@ impl Host {
     /// When the World does not take it.
     fn tell_pool(&mut self, manifest: &PoolManifest) -> Result<(), Refusal> {
         let mut spec = manifest.spec.clone();
-        let tokens = self.ties.on_every_node();
+        let tokens = self.constraints.on_every_node();
         for offering in &mut spec.offerings {
             // What is called GPUs here a node shows as such, and not among its amounts: it would be waited for in vain.
             offering.allocatable.retain(|name, _| !self.config.gpus.is_gpu(name));
             offering.allocatable.extend(tokens.clone());
         }
         self.world.apply(self.now(), &Event::PoolSet(spec))?;
-        self.changed = true;
+        self.world_changed = true;
         Ok(())
     }
 
@@ -236,16 +240,16 @@ impl Host {
 
     /// The levels that the cluster's Topology names, or those there are when nobody says.
     pub(crate) fn levels(&self) -> Levels {
-        let shelf = self.sources.of(Interest::Topology).and_then(|of| self.mirror.others.get(&of));
-        let mut read = shelf.into_iter().flat_map(Shelf::iter).map(|(_, it)| read("Topology", it));
+        let shelf = self.sources.of(KindRole::Topology).and_then(|of| self.cache.others.get(&of));
+        let mut read = shelf.into_iter().flat_map(Store::iter).map(|(_, it)| read("Topology", it));
         read.find_map(Result::ok).map_or_else(Levels::default, |manifests| manifests.levels)
     }
 
     fn levels_changed(&mut self) {
-        self.tally.is_news();
+        self.supply_status.is_news();
         if self.world.is_synced() && self.levels() != *self.world.topology().levels() {
             tracing::info!("the topology was rewritten: everything is counted anew");
-            self.anew = true;
+            self.must_rebuild = true;
         }
     }
 }

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use muster_core::constraint::Constraints;
 use muster_core::topology::HOSTNAME;
 
-use crate::cache::kinds::Interest;
-use crate::cache::store::{Key, Shelf};
-use crate::constraints::pod_constraints::Tied;
-use crate::constraints::selector::{Marks, Scope, Spaces};
-use crate::gang::registry::Group;
+use crate::cache::kinds::KindRole;
+use crate::cache::store::{Key, Store};
+use crate::constraints::pod_constraints::PodConstraints;
+use crate::constraints::selector::{Marks, PodSelector, Spaces};
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::node::Node;
 use crate::objects::pod::Pod;
 
 /// A pod that is somewhere.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Neighbour<'a> {
+pub(crate) struct PlacedPod<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) node: &'a Node,
     /// What its own ties came to, when it is one of Muster's.
-    pub(crate) tied: Option<&'a Tied>,
+    pub(crate) tied: Option<&'a PodConstraints>,
 }
 
 /// A member of the gang whose ties are looked at.
@@ -34,9 +34,9 @@ pub(crate) struct Member<'a> {
 
 /// Everybody else, and where they are.
 #[derive(Debug, Default)]
-pub(crate) struct Around<'a> {
+pub(crate) struct ClusterView<'a> {
     pub(crate) nodes: Vec<&'a Node>,
-    pub(crate) pods: Vec<Neighbour<'a>>,
+    pub(crate) pods: Vec<PlacedPod<'a>>,
     pub(crate) spaces: Spaces<'a>,
 }
 
@@ -67,16 +67,16 @@ pub(crate) fn suits(constraints: &Constraints, node: &Node) -> bool {
 }
 
 impl Host {
-    /// Everybody but a gang, and where they are. With `shy`, only those pods that keep others away: all that matters to
+    /// Everybody but a gang, and where they are. With `with_anti_affinity`, only those pods that keep others away: all that matters to
     /// who has no ties of its own.
-    pub(crate) fn around(&self, gang: &str, shy: bool) -> Around<'_> {
-        let mut around = Around { spaces: self.spaces(), ..Around::default() };
-        if !shy {
-            around.nodes = self.mirror.nodes.iter().map(|(_, node)| &**node).collect();
+    pub(crate) fn around(&self, gang: &str, with_anti_affinity: bool) -> ClusterView<'_> {
+        let mut around = ClusterView { spaces: self.spaces(), ..ClusterView::default() };
+        if !with_anti_affinity {
+            around.nodes = self.cache.nodes.iter().map(|(_, node)| &**node).collect();
         }
-        around.pods = match shy {
-            true => self.neighbours(gang, self.mirror.shy()),
-            false => self.neighbours(gang, self.mirror.pods.iter()),
+        around.pods = match with_anti_affinity {
+            true => self.neighbours(gang, self.cache.with_anti_affinity()),
+            false => self.neighbours(gang, self.cache.pods.iter()),
         };
         around
     }
@@ -86,20 +86,19 @@ impl Host {
     pub(crate) fn around_those<'a>(
         &'a self,
         gang: &str,
-        scopes: &[&Scope],
+        scopes: &[&PodSelector],
         spaces: Spaces<'a>,
-    ) -> Around<'a> {
-        let nodes = self.mirror.nodes.iter().map(|(_, node)| &**node).collect();
+    ) -> ClusterView<'a> {
+        let nodes = self.cache.nodes.iter().map(|(_, node)| &**node).collect();
         let narrow: Option<Vec<_>> = scopes.iter().map(|scope| scope.narrow()).collect();
         let pods = match narrow {
-            None => self.neighbours(gang, self.mirror.pods.iter()),
+            None => self.neighbours(gang, self.cache.pods.iter()),
             Some(narrow) => {
                 let mut keys = BTreeSet::new();
                 for (namespaces, marks) in narrow {
                     for space in namespaces {
-                        let marked = |(key, value): (&String, &String)| {
-                            self.mirror.marked(space, key, value)
-                        };
+                        let marked =
+                            |(key, value): (&String, &String)| self.cache.marked(space, key, value);
                         // The label that fewest have; none where one of them is nobody's.
                         let fewest: Option<Vec<_>> = marks.iter().map(marked).collect();
                         let fewest = fewest.into_iter().flatten().min_by_key(|keys| keys.len());
@@ -107,11 +106,11 @@ impl Host {
                     }
                 }
                 let pods =
-                    keys.into_iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+                    keys.into_iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
                 self.neighbours(gang, pods)
             }
         };
-        Around { nodes, pods, spaces }
+        ClusterView { nodes, pods, spaces }
     }
 
     /// Those of these pods that are somewhere, but for a gang's own.
@@ -119,10 +118,10 @@ impl Host {
         &'a self,
         gang: &str,
         pods: impl Iterator<Item = (&'a Key, &'a Arc<Pod>)>,
-    ) -> Vec<Neighbour<'a>> {
+    ) -> Vec<PlacedPod<'a>> {
         let mut neighbours = Vec::new();
         for (key, pod) in pods {
-            let group = self.groups.of(key);
+            let group = self.gangs.of(key);
             if pod.is_over() || group.is_some_and(|(name, _)| **name == *gang) {
                 continue;
             }
@@ -132,15 +131,15 @@ impl Host {
                 (None, Some((name, group))) => self.heads_for(name, group, key),
                 (None, None) => Vec::new(),
             };
-            let nodes = nodes.into_iter().filter_map(|name| self.mirror.nodes.get(name));
-            neighbours.extend(nodes.map(|node| Neighbour { pod, node, tied }));
+            let nodes = nodes.into_iter().filter_map(|name| self.cache.nodes.get(name));
+            neighbours.extend(nodes.map(|node| PlacedPod { pod, node, tied }));
         }
         neighbours
     }
 
     /// Where a pod goes that is nowhere yet. Which of a role's pods will be where is not known before they are told, so it
     /// may be any node where its gang has a seat for one like it.
-    fn heads_for<'a>(&'a self, gang: &str, group: &'a Group, key: &str) -> Vec<&'a str> {
+    fn heads_for<'a>(&'a self, gang: &str, group: &'a GangRecord, key: &str) -> Vec<&'a str> {
         if let Some(node) = group.assigned.get(key) {
             return vec![node];
         }
@@ -156,8 +155,8 @@ impl Host {
 
     pub(crate) fn spaces(&self) -> Spaces<'_> {
         static NONE: Marks = Marks::new();
-        let shelf = self.sources.of(Interest::Namespace).and_then(|of| self.mirror.others.get(&of));
-        let all = shelf.into_iter().flat_map(Shelf::iter);
+        let shelf = self.sources.of(KindRole::Namespace).and_then(|of| self.cache.others.get(&of));
+        let all = shelf.into_iter().flat_map(Store::iter);
         all.map(|(name, space)| (&**name, space.metadata.labels.as_ref().unwrap_or(&NONE)))
             .collect()
     }
@@ -196,16 +195,16 @@ pub(crate) mod play {
         text.split_whitespace().map(one).collect()
     }
 
-    pub(crate) fn around<'a>(nodes: &'a [Node], pods: &'a [(Pod, Node)]) -> Around<'a> {
-        Around {
+    pub(crate) fn around<'a>(nodes: &'a [Node], pods: &'a [(Pod, Node)]) -> ClusterView<'a> {
+        ClusterView {
             nodes: nodes.iter().collect(),
-            pods: pods.iter().map(|(pod, node)| Neighbour { pod, node, tied: None }).collect(),
+            pods: pods.iter().map(|(pod, node)| PlacedPod { pod, node, tied: None }).collect(),
             spaces: Spaces::new(),
         }
     }
 
     /// What must hold of a node, as text.
-    pub(crate) fn text(tied: &Tied) -> String {
+    pub(crate) fn text(tied: &PodConstraints) -> String {
         let mut constraints = Constraints::default();
         let mut tied = tied.clone();
         let (waits, near) = (tied.waits.take(), tied.near.clone());

@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 use crate::constraints::tokens::Tokens;
 use crate::constraints::volumes::attach_limits::Limits;
-use crate::constraints::volumes::index::Disks;
+use crate::constraints::volumes::index::VolumeIndex;
 
 /// What is known of ties between gangs.
 #[derive(Debug, Default)]
-pub(crate) struct Ties {
+pub(crate) struct ConstraintIndex {
     pub(crate) tokens: Tokens,
     /// Gangs that wait, and whose ties may come to something else when somebody else moves.
     pub(crate) minding: BTreeSet<Arc<str>>,
     /// Whether somebody has moved.
     pub(crate) stirred: bool,
-    pub(crate) disks: Disks,
+    pub(crate) disks: VolumeIndex,
     pub(crate) limits: Limits,
     /// Gangs with volumes that are looked for or counted.
     pub(crate) volumes: BTreeSet<Arc<str>>,
@@ -34,7 +34,7 @@ pub(crate) struct Ties {
     pub(crate) recount: bool,
 }
 
-impl Ties {
+impl ConstraintIndex {
     /// Somebody has come, gone or changed: whoever has ties is looked at again.
     pub(crate) fn stir(&mut self) {
         self.stirred = true;

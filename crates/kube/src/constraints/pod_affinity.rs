@@ -3,13 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::constraints::cluster_view::{Around, Member, domain, labels, namespace};
-use crate::constraints::pod_constraints::Tied;
-use crate::constraints::selector::Scope;
+use crate::constraints::cluster_view::{ClusterView, Member, domain, labels, namespace};
+use crate::constraints::pod_constraints::PodConstraints;
+use crate::constraints::selector::PodSelector;
 
 /// Puts a member near those it must be near. Where there are none yet, the first of a kind may begin anywhere, as long as
 /// they are those it waits for: members of a gang begin together, and so in one place.
-pub(crate) fn near(member: &Member<'_>, gang: &[Member<'_>], around: &Around<'_>, tied: &mut Tied) {
+pub(crate) fn near(
+    member: &Member<'_>,
+    gang: &[Member<'_>],
+    around: &ClusterView<'_>,
+    tied: &mut PodConstraints,
+) {
     let affinity = member.pod.spec.affinity.as_ref();
     let terms = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
     let terms = terms.map_or(&[][..], |near| &near.required[..]);
@@ -17,7 +22,8 @@ pub(crate) fn near(member: &Member<'_>, gang: &[Member<'_>], around: &Around<'_>
         return;
     }
     let (here, own) = (namespace(member.pod), labels(member.pod));
-    let scopes: Option<Vec<Scope>> = terms.iter().map(|term| Scope::of(term, here, own)).collect();
+    let scopes: Option<Vec<PodSelector>> =
+        terms.iter().map(|term| PodSelector::of(term, here, own)).collect();
     let Some(scopes) = scopes else {
         return tied.wait("must be near pods that it does not name".to_owned());
     };
@@ -87,7 +93,7 @@ mod tests {
             let constraints = Constraints::default();
             let gang = vec![Member { pod: &pod, constraints: &constraints }; count];
             let pods = apps(there, &nodes, &json!({}));
-            let mut tied = Tied::default();
+            let mut tied = PodConstraints::default();
             near(&gang[0], &gang, &around(&nodes, &pods), &mut tied);
             assert_eq!(text(&tied), expected, "{count} {app} beside {there}");
         }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use muster_api::pod::PodTerm;
 use muster_core::topology::HOSTNAME;
 
-use crate::constraints::cluster_view::{Around, Member, domain, labels, namespace};
-use crate::constraints::pod_constraints::Tied;
-use crate::constraints::selector::{Scope, Spaces};
+use crate::constraints::cluster_view::{ClusterView, Member, domain, labels, namespace};
+use crate::constraints::pod_constraints::PodConstraints;
+use crate::constraints::selector::{PodSelector, Spaces};
 use crate::constraints::tokens::{Meaning, WHOLE};
 use crate::objects::pod::Pod;
 
@@ -18,12 +18,12 @@ pub(crate) fn terms(pod: &Pod) -> &[PodTerm] {
     away.map_or(&[], |away| &away.required)
 }
 
-fn scopes(pod: &Pod) -> impl Iterator<Item = (&str, Scope)> {
-    let with_key = |term: &'_ PodTerm| Scope::of(term, namespace(pod), labels(pod));
+fn scopes(pod: &Pod) -> impl Iterator<Item = (&str, PodSelector)> {
+    let with_key = |term: &'_ PodTerm| PodSelector::of(term, namespace(pod), labels(pod));
     terms(pod).iter().filter_map(move |term| Some((term.topology_key.as_str(), with_key(term)?)))
 }
 
-fn has(scope: &Scope, pod: &Pod, spaces: &Spaces<'_>) -> bool {
+fn has(scope: &PodSelector, pod: &Pod, spaces: &Spaces<'_>) -> bool {
     scope.has(namespace(pod), labels(pod), spaces)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn tokens(
     member: &Member<'_>,
     gang: &[Member<'_>],
     spaces: &Spaces<'_>,
-    tied: &mut Tied,
+    tied: &mut PodConstraints,
 ) {
     for (_, scope) in scopes(member.pod).filter(|(key, _)| *key == HOSTNAME) {
         if gang.iter().any(|other| has(&scope, other.pod, spaces)) {
@@ -54,18 +54,19 @@ pub(crate) fn tokens(
 pub(crate) fn away(
     member: &Member<'_>,
     gang: &[Member<'_>],
-    around: &Around<'_>,
-    tied: &mut Tied,
+    around: &ClusterView<'_>,
+    tied: &mut PodConstraints,
 ) -> BTreeSet<Arc<str>> {
     let mut closed: BTreeMap<&str, BTreeSet<Arc<str>>> = BTreeMap::new();
     let mut one_each = BTreeSet::new();
     // Who holds the same token is kept away by it.
-    let same = |key: &str, scope: &Scope, other: Option<&Tied>, tied: &Tied| {
-        let token = Meaning::Apart(scope.to_string());
-        key == HOSTNAME
-            && tied.takes.contains_key(&token)
-            && other.is_some_and(|other| other.takes.contains_key(&token))
-    };
+    let same =
+        |key: &str, scope: &PodSelector, other: Option<&PodConstraints>, tied: &PodConstraints| {
+            let token = Meaning::Apart(scope.to_string());
+            key == HOSTNAME
+                && tied.takes.contains_key(&token)
+                && other.is_some_and(|other| other.takes.contains_key(&token))
+        };
     for (key, scope) in scopes(member.pod) {
         for other in around.pods.iter().filter(|other| has(&scope, other.pod, &around.spaces)) {
             if !same(key, &scope, other.tied, tied) {
@@ -153,7 +154,7 @@ mod tests {
                 pods.iter().map(|pod| Member { pod, constraints: &constraints }).collect();
             let others = apps(there, &nodes, &theirs);
             let around = around(&nodes, &others);
-            let mut tied = Tied::default();
+            let mut tied = PodConstraints::default();
             tokens(&gang[0], &gang, &around.spaces, &mut tied);
             away(&gang[0], &gang, &around, &mut tied);
             assert_eq!(text(&tied), expected, "{members:?} beside {there}");
@@ -168,7 +169,7 @@ mod tests {
         let gang = [Member { pod: &one, constraints: &constraints }];
         let others = apps("db@b", &nodes, &minds("db", HOSTNAME));
         let mut around = around(&nodes, &others);
-        let mut tied = Tied::default();
+        let mut tied = PodConstraints::default();
         tokens(&gang[0], &gang, &around.spaces, &mut tied);
         let holder = tied.clone();
         around.pods[0].tied = Some(&holder);

@@ -26,7 +26,7 @@ pub(crate) struct Attaches {
 
 /// What the ties of one pod come to, in words the planner knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tied {
+pub(crate) struct PodConstraints {
     /// What it takes of tokens.
     pub(crate) takes: BTreeMap<Meaning, u64>,
     /// What must hold of its node.
@@ -55,7 +55,7 @@ pub(crate) struct Tied {
     pub(crate) close: Option<Arc<str>>,
 }
 
-impl Tied {
+impl PodConstraints {
     pub(crate) fn take(&mut self, meaning: Meaning, amount: u64) {
         let taken = self.takes.entry(meaning).or_default();
         *taken = amount.max(*taken);
@@ -128,7 +128,7 @@ impl Tied {
     }
 
     /// Takes over what another has come to wish.
-    pub(crate) fn take_wishes(&mut self, heard: &Tied) {
+    pub(crate) fn take_wishes(&mut self, heard: &PodConstraints) {
         self.prefer.clone_from(&heard.prefer);
         self.spread.clone_from(&heard.spread);
         self.close.clone_from(&heard.close);
@@ -169,7 +169,7 @@ mod tests {
     fn alternatives_are_paired_and_who_waits_goes_nowhere() {
         let own = vec![vec![is("gpu", "a")], vec![is("gpu", "b")]];
         let mut constraints = Constraints { any: own, ..Constraints::default() };
-        let mut tied = Tied::default();
+        let mut tied = PodConstraints::default();
         tied.one_of(vec![vec![is("zone", "1")], vec![is("zone", "2")]]);
         tied.constrain(&mut constraints);
         assert_eq!(constraints.any.len(), 4);

@@ -17,9 +17,9 @@ use muster_core::constraint::{Constraints, Preference, Requirement, Test};
 use muster_core::gang::{GangSpec, Spread};
 use muster_core::topology::Levels;
 
-use crate::constraints::cluster_view::{Around, Member, domain, labels, namespace, suits};
-use crate::constraints::pod_constraints::Tied;
-use crate::constraints::selector::{Scope, Spaces};
+use crate::constraints::cluster_view::{ClusterView, Member, domain, labels, namespace, suits};
+use crate::constraints::pod_constraints::PodConstraints;
+use crate::constraints::selector::{PodSelector, Spaces};
 use crate::objects::pod::Pod;
 
 /// How finely it counts that there are more pods in one domain than in another.
@@ -29,7 +29,7 @@ const SPREADING: u8 = 100;
 
 /// What a wish is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wish {
+enum SoftRule {
     Near,
     Away,
     Even,
@@ -37,20 +37,20 @@ enum Wish {
 
 /// One wish of a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Wished {
-    wish: Wish,
+pub(crate) struct PreferredTerms {
+    wish: SoftRule,
     key: Arc<str>,
     weight: u8,
     /// Whom it is about.
-    pub(crate) scope: Scope,
+    pub(crate) scope: PodSelector,
     /// Whether that is itself as well.
     is_own: bool,
 }
 
-impl Wished {
+impl PreferredTerms {
     /// How the planner is told to spread pods, if it can.
     fn spread(&self, levels: &Levels) -> Option<Spread> {
-        let spreads = self.is_own && self.wish != Wish::Near && levels.is_place(&self.key);
+        let spreads = self.is_own && self.wish != SoftRule::Near && levels.is_place(&self.key);
         spreads.then(|| Spread { over: self.key.clone(), among: self.scope.to_string().into() })
     }
 }
@@ -73,25 +73,25 @@ pub(crate) fn has_wishes(pod: &Pod) -> bool {
 }
 
 /// The wishes of a pod, whoever else is where.
-pub(crate) fn wishes(member: &Member<'_>, spaces: &Spaces<'_>) -> Vec<Wished> {
+pub(crate) fn wishes(member: &Member<'_>, spaces: &Spaces<'_>) -> Vec<PreferredTerms> {
     let (pod, mut all) = (member.pod, Vec::new());
     let (here, own) = (namespace(pod), labels(pod));
     let affinity = pod.spec.affinity.as_ref();
     let sides = [
-        (Wish::Near, affinity.and_then(|affinity| affinity.pod_affinity.as_ref())),
-        (Wish::Away, affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref())),
+        (SoftRule::Near, affinity.and_then(|affinity| affinity.pod_affinity.as_ref())),
+        (SoftRule::Away, affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref())),
     ];
-    let mut add = |wish, key: &str, weight, scope: Option<Scope>| {
+    let mut add = |wish, key: &str, weight, scope: Option<PodSelector>| {
         if let Some(scope) = scope.filter(|_| weight > 0 && !key.is_empty()) {
             let is_own = scope.has(here, own, spaces);
-            all.push(Wished { wish, key: key.into(), weight, scope, is_own });
+            all.push(PreferredTerms { wish, key: key.into(), weight, scope, is_own });
         }
     };
     for (wish, side) in sides {
         for one in side.map_or(&[][..], |side| &side.preferred) {
             let weight = u8::try_from(one.weight.clamp(0, 100)).unwrap_or(0);
             let term = &one.pod_affinity_term;
-            add(wish, &term.topology_key, weight, Scope::of(term, here, own));
+            add(wish, &term.topology_key, weight, PodSelector::of(term, here, own));
         }
     }
     // As much as all that it wishes of nodes: so it is in Kubernetes.
@@ -99,13 +99,13 @@ pub(crate) fn wishes(member: &Member<'_>, spaces: &Spaces<'_>) -> Vec<Wished> {
     let of_nodes = nodes.iter().fold(0u8, |sum, one| sum.saturating_add(one.weight)).min(100);
     let weight = if of_nodes == 0 { SPREADING } else { of_nodes };
     for rule in rules(pod) {
-        add(Wish::Even, &rule.topology_key, weight, Scope::of_rule(rule, here, own));
+        add(SoftRule::Even, &rule.topology_key, weight, PodSelector::of_rule(rule, here, own));
     }
     all
 }
 
 /// The words in which members should be spread, whoever else is where.
-pub(crate) fn spread(wished: &[Wished], levels: &Levels, tied: &mut Tied) {
+pub(crate) fn spread(wished: &[PreferredTerms], levels: &Levels, tied: &mut PodConstraints) {
     for spread in wished.iter().filter_map(|one| one.spread(levels)) {
         if !tied.spread.contains(&spread) {
             tied.spread.push(spread);
@@ -115,32 +115,33 @@ pub(crate) fn spread(wished: &[Wished], levels: &Levels, tied: &mut Tied) {
 
 /// What a member's wishes come to now.
 pub(crate) fn hear(
-    wished: &[Wished],
+    wished: &[PreferredTerms],
     member: &Member<'_>,
     gang: &[Member<'_>],
-    around: &Around<'_>,
+    around: &ClusterView<'_>,
     levels: &Levels,
-    tied: &mut Tied,
+    tied: &mut PodConstraints,
 ) {
     for one in wished {
         let means = |pod: &Pod| one.scope.has(namespace(pod), labels(pod), &around.spaces);
         let word = one.spread(levels);
         // Whom the planner counts is not counted here.
-        let counted = |other: Option<&Tied>| {
+        let counted = |other: Option<&PodConstraints>| {
             let says_so = |word| other.is_some_and(|other| other.spread.contains(word));
             word.as_ref().is_some_and(says_so)
         };
         let theirs = around.pods.iter().filter(|other| means(other.pod) && !counted(other.tied));
-        let theirs = theirs.filter(|other| one.wish != Wish::Even || !other.pod.is_leaving());
+        let theirs = theirs.filter(|other| one.wish != SoftRule::Even || !other.pod.is_leaving());
         let mut there: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         for name in theirs.filter_map(|other| domain(other.node, &one.key)) {
             *there.entry(name.into()).or_default() += 1;
         }
-        if one.wish != Wish::Near {
+        if one.wish != SoftRule::Near {
             only_more_than_least(&mut there, &one.key, member.constraints, around);
         }
         tied.prefer.extend(preferences(&there, one));
-        if one.wish == Wish::Near && gang.len() > 1 && gang.iter().any(|other| means(other.pod)) {
+        if one.wish == SoftRule::Near && gang.len() > 1 && gang.iter().any(|other| means(other.pod))
+        {
             tied.close.get_or_insert_with(|| one.key.clone());
         }
     }
@@ -151,7 +152,7 @@ fn only_more_than_least(
     there: &mut BTreeMap<Arc<str>, u32>,
     key: &str,
     constraints: &Constraints,
-    around: &Around<'_>,
+    around: &ClusterView<'_>,
 ) {
     if there.is_empty() {
         return;
@@ -166,7 +167,7 @@ fn only_more_than_least(
 }
 
 /// A wish about domains with so many pods in each: the fullest counts all of its weight, others their part of it.
-fn preferences(there: &BTreeMap<Arc<str>, u32>, wished: &Wished) -> Vec<Preference> {
+fn preferences(there: &BTreeMap<Arc<str>, u32>, wished: &PreferredTerms) -> Vec<Preference> {
     let Some(most) = there.values().copied().max() else { return Vec::new() };
     let steps = STEPS.min(wished.weight.into());
     let mut all: Vec<(u8, Vec<Arc<str>>)> = Vec::new();
@@ -182,7 +183,8 @@ fn preferences(there: &BTreeMap<Arc<str>, u32>, wished: &Wished) -> Vec<Preferen
         }
     }
     let term = |values| {
-        let test = if wished.wish == Wish::Near { Test::In(values) } else { Test::NotIn(values) };
+        let test =
+            if wished.wish == SoftRule::Near { Test::In(values) } else { Test::NotIn(values) };
         vec![Requirement { key: wished.key.clone(), test }]
     };
     all.into_iter().map(|(weight, full)| Preference { weight, term: term(full) }).collect()
@@ -234,14 +236,14 @@ mod tests {
             "labelSelector": {"matchLabels": {"app": app}}}]})
     }
 
-    fn heard(app: &str, spec: &Value, members: usize, there: &str) -> Tied {
+    fn heard(app: &str, spec: &Value, members: usize, there: &str) -> PodConstraints {
         let nodes = [node("a", "1"), node("b", "2"), node("c", "2"), node("d", "")];
         let pod = pod(app, spec);
         let constraints = Constraints::default();
         let gang = vec![Member { pod: &pod, constraints: &constraints }; members];
         let others = apps(there, &nodes, &json!({}));
         let around = around(&nodes, &others);
-        let mut tied = Tied::default();
+        let mut tied = PodConstraints::default();
         let wished = wishes(&gang[0], &around.spaces);
         spread(&wished, &levels(), &mut tied);
         hear(&wished, &gang[0], &gang, &around, &levels(), &mut tied);
@@ -329,7 +331,7 @@ mod tests {
         let gang = [Member { pod: &one, constraints: &constraints }];
         let others = apps("db@a db@b db@b", &nodes, &json!({}));
         let mut around = around(&nodes, &others);
-        let mut tied = Tied::default();
+        let mut tied = PodConstraints::default();
         let wished = wishes(&gang[0], &around.spaces);
         spread(&wished, &levels(), &mut tied);
         let said = tied.clone();

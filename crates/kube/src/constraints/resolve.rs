@@ -6,19 +6,19 @@ use std::sync::Arc;
 use muster_core::constraint::Constraints;
 use muster_core::gang::{Closeness, GangSpec, Phase};
 
-use crate::cache::kinds::Gathered;
+use crate::cache::kinds::BuiltGang;
 use crate::cache::store::Key;
-use crate::constraints::cluster_view::{Around, Member, domain};
-use crate::constraints::pod_constraints::Tied;
-use crate::constraints::preferred::Wished;
-use crate::constraints::selector::Scope;
+use crate::constraints::cluster_view::{ClusterView, Member, domain};
+use crate::constraints::pod_constraints::PodConstraints;
+use crate::constraints::preferred::PreferredTerms;
+use crate::constraints::selector::PodSelector;
 use crate::constraints::topology_spread::distribute::{Domain, deal};
 use crate::constraints::topology_spread::rule;
 use crate::constraints::volumes::claims::Store;
 use crate::constraints::volumes::lister::Shop;
 use crate::constraints::volumes::{attach_limits, claims, static_volumes};
 use crate::constraints::{host_ports, pod_affinity, pod_anti_affinity, preferred};
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
@@ -34,8 +34,8 @@ fn is_tied(pod: &Pod) -> bool {
 }
 
 /// What is true of a gang's members whoever else is where.
-fn fixed(gang: &[Member<'_>], around: &Around<'_>) -> Vec<Tied> {
-    let mut all = vec![Tied::default(); gang.len()];
+fn fixed(gang: &[Member<'_>], around: &ClusterView<'_>) -> Vec<PodConstraints> {
+    let mut all = vec![PodConstraints::default(); gang.len()];
     for (member, tied) in gang.iter().zip(&mut all) {
         for (meaning, amount) in host_ports::takes(&member.pod.spec) {
             tied.take(meaning, amount);
@@ -49,9 +49,9 @@ fn fixed(gang: &[Member<'_>], around: &Around<'_>) -> Vec<Tied> {
 fn resolve(
     name: &Arc<str>,
     gang: &[Member<'_>],
-    around: &Around<'_>,
+    around: &ClusterView<'_>,
     store: &impl Store,
-) -> Vec<Tied> {
+) -> Vec<PodConstraints> {
     let mut all = fixed(gang, around);
     let mut one_each = std::collections::BTreeSet::new();
     for (at, member) in gang.iter().enumerate() {
@@ -77,7 +77,12 @@ fn resolve(
 }
 
 /// Members that must not meet, each in a domain of its own where nobody is that they must not meet either.
-fn deal_one_each(key: &Arc<str>, gang: &[Member<'_>], around: &Around<'_>, all: &mut [Tied]) {
+fn deal_one_each(
+    key: &Arc<str>,
+    gang: &[Member<'_>],
+    around: &ClusterView<'_>,
+    all: &mut [PodConstraints],
+) {
     let mut domains: BTreeMap<Arc<str>, Domain> = BTreeMap::new();
     for (member, tied) in gang.iter().zip(all.iter()).take(1) {
         let mut constraints: Constraints = member.constraints.clone();
@@ -111,19 +116,20 @@ impl Host {
     pub(crate) fn tie(
         &self,
         name: &Arc<str>,
-        group: &Group,
+        group: &GangRecord,
         pods: &[(&Key, &Arc<Pod>, &Constraints)],
-    ) -> Vec<Tied> {
+    ) -> Vec<PodConstraints> {
         let members: Vec<Member<'_>> =
             pods.iter().map(|(_, pod, constraints)| Member { pod, constraints }).collect();
         if self.is_settled(name, group) {
             return self.as_placed(name, group, pods, &members);
         }
-        let shy = !members.iter().any(|member| is_tied(member.pod));
-        let mut tied = match shy && self.mirror.shy().next().is_none() {
-            true => fixed(&members, &Around::default()),
+        let with_anti_affinity = !members.iter().any(|member| is_tied(member.pod));
+        let mut tied = match with_anti_affinity && self.cache.with_anti_affinity().next().is_none()
+        {
+            true => fixed(&members, &ClusterView::default()),
             false => {
-                let around = self.around(name, shy);
+                let around = self.around(name, with_anti_affinity);
                 resolve(name, &members, &around, &Shop { host: self, gang: name })
             }
         };
@@ -133,12 +139,12 @@ impl Host {
 
     /// Adds what the wishes of a gang's members come to now. Members are mostly alike, and those that wish the same are
     /// looked at once.
-    fn hear_wishes(&self, name: &Arc<str>, members: &[Member<'_>], tied: &mut [Tied]) {
+    fn hear_wishes(&self, name: &Arc<str>, members: &[Member<'_>], tied: &mut [PodConstraints]) {
         if !members.iter().any(|member| preferred::has_wishes(member.pod)) {
             return;
         }
         let (spaces, levels) = (self.spaces(), self.world.topology().levels());
-        let mut known: Vec<(Vec<Wished>, &Constraints)> = Vec::new();
+        let mut known: Vec<(Vec<PreferredTerms>, &Constraints)> = Vec::new();
         let mut which: Vec<usize> = Vec::with_capacity(members.len());
         for member in members {
             let one = (preferred::wishes(member, &spaces), member.constraints);
@@ -148,16 +154,16 @@ impl Host {
                 known.len() - 1
             }));
         }
-        let scopes: Vec<&Scope> =
+        let scopes: Vec<&PodSelector> =
             known.iter().flat_map(|(wished, _)| wished).map(|one| &one.scope).collect();
         let around = self.around_those(name, &scopes, spaces);
-        let heard: Vec<Tied> = known
+        let heard: Vec<PodConstraints> = known
             .iter()
             .enumerate()
             .map(|(at, (wished, constraints))| {
                 let first = which.iter().position(|of| *of == at).expect("somebody wishes it");
                 let member = Member { pod: members[first].pod, constraints };
-                let mut heard = Tied::default();
+                let mut heard = PodConstraints::default();
                 preferred::spread(wished, levels, &mut heard);
                 preferred::hear(wished, &member, members, &around, levels, &mut heard);
                 heard
@@ -169,8 +175,8 @@ impl Host {
     }
 
     /// Whether a gang has wishes that may come to something else by now.
-    pub(crate) fn wishes(&self, group: &Group) -> bool {
-        let mut pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+    pub(crate) fn wishes(&self, group: &GangRecord) -> bool {
+        let mut pods = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         pods.any(|pod| preferred::has_wishes(pod))
     }
 
@@ -180,7 +186,7 @@ impl Host {
     }
 
     /// Whether a gang has been placed.
-    pub(crate) fn is_settled(&self, name: &str, group: &Group) -> bool {
+    pub(crate) fn is_settled(&self, name: &str, group: &GangRecord) -> bool {
         match self.world.gang_named(name).and_then(|id| self.world.gang(id)) {
             Some(gang) => !matches!(gang.phase, Phase::Waiting | Phase::Assembling(_)),
             None => !self.standing(group).bound.is_empty() || self.has_placement(name),
@@ -192,11 +198,11 @@ impl Host {
     fn as_placed(
         &self,
         name: &Arc<str>,
-        group: &Group,
+        group: &GangRecord,
         pods: &[(&Key, &Arc<Pod>, &Constraints)],
         members: &[Member<'_>],
-    ) -> Vec<Tied> {
-        let spaces = Around { spaces: self.around("", true).spaces, ..Around::default() };
+    ) -> Vec<PodConstraints> {
+        let spaces = ClusterView { spaces: self.around("", true).spaces, ..ClusterView::default() };
         let mut fixed = fixed(members, &spaces);
         let is_found = pods.iter().any(|(key, _, _)| !group.tied.contains_key(*key));
         if is_found && members.iter().any(|member| !claims::claims(member.pod).is_empty()) {
@@ -211,58 +217,59 @@ impl Host {
         }
         // Who takes the place of one that is gone is tied as that one was.
         let is_here = |key: &Key| pods.iter().any(|(here, _, _)| *here == key);
-        let mut left: Vec<&Tied> =
+        let mut left: Vec<&PodConstraints> =
             group.tied.iter().filter(|(key, _)| !is_here(key)).map(|(_, tied)| tied).collect();
-        let one = |((key, _, constraints), fixed): (&(&Key, &Arc<Pod>, &Constraints), Tied)| {
-            let alike = || {
-                let alike = pods.iter().filter(|(_, _, theirs)| theirs == constraints);
-                alike.filter_map(|(key, _, _)| group.tied.get(*key)).next()
+        let one =
+            |((key, _, constraints), fixed): (&(&Key, &Arc<Pod>, &Constraints), PodConstraints)| {
+                let alike = || {
+                    let alike = pods.iter().filter(|(_, _, theirs)| theirs == constraints);
+                    alike.filter_map(|(key, _, _)| group.tied.get(*key)).next()
+                };
+                let same = alike().filter(|tied| tied.dealt.is_none());
+                let known = group.tied.get(*key).or(same).or_else(|| left.pop()).or_else(alike);
+                let mut tied = known.cloned().unwrap_or(fixed);
+                tied.waits = None;
+                tied
             };
-            let same = alike().filter(|tied| tied.dealt.is_none());
-            let known = group.tied.get(*key).or(same).or_else(|| left.pop()).or_else(alike);
-            let mut tied = known.cloned().unwrap_or(fixed);
-            tied.waits = None;
-            tied
-        };
         pods.iter().zip(fixed).map(one).collect()
     }
 
     /// Whether what a gang is tied to must be looked at again before it is admitted.
-    pub(crate) fn minds(&self, group: &Group) -> bool {
-        let pods = || group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
-        self.mirror.shy().next().is_some()
+    pub(crate) fn minds(&self, group: &GangRecord) -> bool {
+        let pods = || group.pods.iter().filter_map(|key| self.cache.pods.get(key));
+        self.cache.with_anti_affinity().next().is_some()
             || group.tied.values().any(|tied| !tied.is_fixed())
             || pods().any(|pod| is_tied(pod))
     }
 
     /// Asks for a gang's tokens by name, and notes whether it must be looked at when others move.
-    pub(crate) fn name_tokens(&mut self, name: &Arc<str>, gathered: &mut Gathered) {
+    pub(crate) fn name_tokens(&mut self, name: &Arc<str>, gathered: &mut BuiltGang) {
         let meanings = gathered.tied.values().flat_map(|tied| tied.takes.keys().cloned());
         let known = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         let asked = known.into_iter().flat_map(|gang| &gang.spec.roles);
         let asked = asked.flat_map(|role| role.request.amounts.clone()).collect();
-        self.ties.tokens.want(name, meanings.collect::<Vec<_>>(), &asked);
+        self.constraints.tokens.want(name, meanings.collect::<Vec<_>>(), &asked);
         for (key, role) in &gathered.roles {
             let Some(tied) = gathered.tied.get(key) else { continue };
             let amounts = &mut gathered.spec.roles[usize::from(*role)].request.amounts;
             for (meaning, amount) in &tied.takes {
-                let token = self.ties.tokens.of(meaning).expect("just wanted");
+                let token = self.constraints.tokens.of(meaning).expect("just wanted");
                 let taken = amounts.entry(token).or_default();
                 *taken = (*amount).max(*taken);
             }
         }
-        if gathered.tied.values().any(Tied::uses_volumes) {
-            self.ties.volumes.insert(name.clone());
+        if gathered.tied.values().any(PodConstraints::uses_volumes) {
+            self.constraints.volumes.insert(name.clone());
         } else {
-            self.ties.volumes.remove(name);
+            self.constraints.volumes.remove(name);
         }
-        let pods = gathered.roles.keys().filter_map(|key| self.mirror.pods.get(key));
+        let pods = gathered.roles.keys().filter_map(|key| self.cache.pods.get(key));
         let minds = pods.into_iter().any(|pod| is_tied(pod))
             || gathered.tied.values().any(|tied| !tied.is_fixed());
         if minds {
-            self.ties.minding.insert(name.clone());
+            self.constraints.minding.insert(name.clone());
         } else {
-            self.ties.minding.remove(name);
+            self.constraints.minding.remove(name);
         }
     }
 
@@ -270,7 +277,7 @@ impl Host {
     pub(crate) fn foreign_tokens(&self, pod: &Pod) -> Vec<(Arc<str>, u64)> {
         let takes = host_ports::takes(&pod.spec).into_iter();
         takes
-            .filter_map(|(meaning, amount)| Some((self.ties.tokens.of(&meaning)?, amount)))
+            .filter_map(|(meaning, amount)| Some((self.constraints.tokens.of(&meaning)?, amount)))
             .collect()
     }
 
@@ -281,7 +288,7 @@ impl Host {
     pub(crate) fn gather_close(
         &self,
         spec: &mut GangSpec,
-        tied: &BTreeMap<Key, Tied>,
+        tied: &BTreeMap<Key, PodConstraints>,
     ) -> Result<(), String> {
         let levels = self.world.topology().levels();
         for key in tied.values().filter_map(|tied| tied.near.as_ref()) {

@@ -12,14 +12,14 @@ pub(crate) type Spaces<'a> = BTreeMap<&'a str, &'a Marks>;
 
 /// Pods by their labels and where they live.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Scope {
+pub(crate) struct PodSelector {
     selector: LabelSelector,
     namespaces: BTreeSet<String>,
     /// Namespaces by their labels, besides those that are named.
     by_labels: Option<LabelSelector>,
 }
 
-impl Scope {
+impl PodSelector {
     /// Whom a term of a pod is about; nobody when it has no selector.
     pub(crate) fn of(term: &PodTerm, namespace: &str, labels: &Marks) -> Option<Self> {
         let mut selector = term.label_selector.clone()?;
@@ -82,7 +82,7 @@ pub(crate) fn add_keys(
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for PodSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pods with {}", in_words(&self.selector))?;
         let named: Vec<&str> = self.namespaces.iter().map(String::as_str).collect();
@@ -163,7 +163,7 @@ mod tests {
         let other = marks(&[("app", "db"), ("hash", "2")]);
         for (term, about, words) in cases {
             let read: PodTerm = serde_json::from_value(term.clone()).expect("a term");
-            let scope = Scope::of(&read, "here", &own);
+            let scope = PodSelector::of(&read, "here", &own);
             let has = |namespace: &str, labels: &Marks| {
                 scope.as_ref().is_some_and(|scope| scope.has(namespace, labels, &spaces))
             };

@@ -27,7 +27,7 @@ pub(crate) enum Meaning {
     /// A gang's evenness over nodes, by one of its rules.
     Even { gang: Arc<str>, rule: String },
     /// A volume that somebody has made on the node: a node has as many as it has.
-    Disk(Shape),
+    StoredVolume(Shape),
     /// Being attached to the node by this driver: a node takes so many.
     Attached(Arc<str>),
     /// The same for a gang whose members share volumes, besides these.
@@ -45,7 +45,7 @@ impl fmt::Display for Meaning {
             }
             Self::Apart(scope) => write!(f, "a node without {scope}"),
             Self::Even { rule, .. } => write!(f, "a node with few {rule}"),
-            Self::Disk(shape) => write!(f, "{shape} on the node"),
+            Self::StoredVolume(shape) => write!(f, "{shape} on the node"),
             Self::Attached(driver) | Self::AttachedTo { driver, .. } => {
                 write!(f, "a node that can attach their volumes of {driver}")
             }
@@ -126,7 +126,8 @@ impl Tokens {
 
     /// What a node has of which nothing is known yet. Nobody has made a volume on it.
     pub(crate) fn on_every_node(&self) -> NamedAmounts {
-        let others = self.by_meaning.iter().filter(|(of, _)| !matches!(of, Meaning::Disk(_)));
+        let others =
+            self.by_meaning.iter().filter(|(of, _)| !matches!(of, Meaning::StoredVolume(_)));
         let amount = |of: &Meaning| match of {
             Meaning::AttachedTo { .. } => WHOLE * MEMBERS,
             _ => WHOLE,
@@ -137,7 +138,7 @@ impl Tokens {
     /// Tokens of which nodes do not have the same amount.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (Arc<str>, &Meaning)> {
         let is_counted = |meaning: &Meaning| match meaning {
-            Meaning::Disk(_) | Meaning::Attached(_) | Meaning::AttachedTo { .. } => true,
+            Meaning::StoredVolume(_) | Meaning::Attached(_) | Meaning::AttachedTo { .. } => true,
             Meaning::Port { .. } | Meaning::Apart(_) | Meaning::Even { .. } => false,
         };
         let counted = self.by_meaning.iter().filter(move |(meaning, _)| is_counted(meaning));

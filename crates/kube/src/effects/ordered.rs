@@ -14,12 +14,12 @@ const SWEEP_AT: usize = 256;
 
 /// The last write about each thing.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes {
+pub(crate) struct OrderedWrites {
     last: FxHashMap<Arc<str>, JoinHandle<()>>,
     sweep_at: usize,
 }
 
-impl Lanes {
+impl OrderedWrites {
     /// Whether a write about it is still under way.
     pub(crate) fn is_busy(&self, of: &str) -> bool {
         self.last.get(of).is_some_and(|last| !last.is_finished())
@@ -56,7 +56,7 @@ mod tests {
     async fn a_write_that_takes_long_is_not_overtaken() {
         let (said, mut heard) = mpsc::unbounded_channel();
         let (open, gate) = oneshot::channel::<()>();
-        let mut lanes = Lanes::default();
+        let mut lanes = OrderedWrites::default();
         let slow = said.clone();
         lanes.write(&"a".into(), async move {
             let _ = gate.await;

@@ -11,7 +11,7 @@ use kube::runtime::events::EventType;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::retry::Said;
-use crate::cache::kinds::Gathered;
+use crate::cache::kinds::BuiltGang;
 use crate::constraints::pod_constraints::nowhere;
 use crate::host::{Host, Told};
 
@@ -27,7 +27,7 @@ const UNANSWERED: &str = "the server does not take down where it goes";
 
 /// What the server has against a gang.
 #[derive(Debug, Default)]
-pub(crate) struct Denied {
+pub(crate) struct ApiRefusal {
     why: String,
     /// How often it gave its seats back for it.
     times: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Denied {
     pub(crate) until: Option<Instant>,
 }
 
-impl Denied {
+impl ApiRefusal {
     /// How long it is left alone when it gave its seats back so often.
     fn pause(&self) -> Duration {
         let doubled = 1_u32.checked_shl(self.times.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -53,33 +53,34 @@ pub(crate) fn refusal(said: &Said) -> Option<String> {
 
 impl Host {
     /// The server has said no to a gang that has its seats. Its time runs from the first no.
-    pub(crate) fn was_denied(&mut self, name: &Arc<str>, why: Option<String>) {
-        let (Some(group), Some(why)) = (self.groups.get_mut(name), why) else { return };
+    pub(crate) fn was_refused_by_api(&mut self, name: &Arc<str>, why: Option<String>) {
+        let (Some(group), Some(why)) = (self.gangs.get_mut(name), why) else { return };
         group.binding.get_or_insert_with(Instant::now);
         let denied = group.denied.get_or_insert_default();
         if denied.why != why {
             denied.why.clone_from(&why);
             let why = format!("it has its seats and cannot be bound: {why}");
-            self.cry(name, EventType::Warning, ("Refused", "Bind"), &why);
+            self.record_event(name, EventType::Warning, ("Refused", "Bind"), &why);
         }
     }
 
     /// A gang whose time to be bound is over is left alone for a while if it was the server that kept it from it.
-    pub(crate) fn put_off(&mut self, name: &Arc<str>) {
-        let Some(group) = self.groups.get_mut(name) else { return };
+    pub(crate) fn defer(&mut self, name: &Arc<str>) {
+        let Some(group) = self.gangs.get_mut(name) else { return };
         if group.denied.is_none() && group.recording == 0 {
             return; // some of it is bound, and others are missing
         }
-        let denied = group
-            .denied
-            .get_or_insert_with(|| Denied { why: UNANSWERED.to_owned(), ..Denied::default() });
-        Self::leave_for_a_while(&self.told, denied, name);
+        let denied = group.denied.get_or_insert_with(|| ApiRefusal {
+            why: UNANSWERED.to_owned(),
+            ..ApiRefusal::default()
+        });
+        Self::back_off(&self.outcomes, denied, name);
     }
 
     /// A gang that had its seats for nothing is left alone for a while, whatever kept it from using them: its volumes were not
     /// made, its scheduler did not bind it, or its Job was suspended again. Others have its seats meanwhile.
-    pub(crate) fn put_off_because(&mut self, name: &Arc<str>, why: &str) {
-        let Some(group) = self.groups.get_mut(name) else { return };
+    pub(crate) fn defer_because(&mut self, name: &Arc<str>, why: &str) {
+        let Some(group) = self.gangs.get_mut(name) else { return };
         let now = Instant::now();
         let (times, last) = group.for_nothing.unwrap_or((0, now));
         let is_forgotten = now.saturating_duration_since(last) > FORGOTTEN;
@@ -90,10 +91,10 @@ impl Host {
         }
         let denied = group.denied.get_or_insert_default();
         why.clone_into(&mut denied.why);
-        Self::leave_for_a_while(&self.told, denied, name);
+        Self::back_off(&self.outcomes, denied, name);
     }
 
-    fn leave_for_a_while(told: &UnboundedSender<Told>, denied: &mut Denied, name: &Arc<str>) {
+    fn back_off(told: &UnboundedSender<Told>, denied: &mut ApiRefusal, name: &Arc<str>) {
         denied.times += 1;
         let pause = denied.pause();
         denied.until = Some(Instant::now() + pause);
@@ -105,26 +106,26 @@ impl Host {
     }
 
     /// Why a gang is left alone now, if it is.
-    pub(crate) fn left_alone(&self, name: &str) -> Option<String> {
-        let denied = self.groups.get(name)?.denied.as_ref()?;
+    pub(crate) fn deferred(&self, name: &str) -> Option<String> {
+        let denied = self.gangs.get(name)?.denied.as_ref()?;
         let is_over = denied.until.is_none_or(|until| until <= Instant::now());
         (!is_over).then(|| format!("could not be bound and is tried again later: {}", denied.why))
     }
 
     /// Whoever is left alone goes nowhere, and says why.
-    pub(crate) fn leave_alone(&self, name: &str, gathered: &mut Gathered) {
-        if let Some(why) = self.left_alone(name) {
+    pub(crate) fn defer_until(&self, name: &str, gathered: &mut BuiltGang) {
+        if let Some(why) = self.deferred(name) {
             gathered.spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
             gathered.waits = Some(why);
         }
     }
 
     /// A gang has its seats no more. If it is to be left alone it is so from now on, and not only when it is looked at next.
-    pub(crate) fn may_be_left_alone(&mut self, name: &Arc<str>) {
-        if self.left_alone(name).is_some()
+    pub(crate) fn may_be_deferred(&mut self, name: &Arc<str>) {
+        if self.deferred(name).is_some()
             && let Ok(gathered) = self.gather_named(name)
         {
-            self.gang_is(name, gathered);
+            self.submit_or_update(name, gathered);
         }
     }
 }
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_end() {
-        let pause = |times| Denied { times, ..Denied::default() }.pause().as_secs() / 60;
+        let pause = |times| ApiRefusal { times, ..ApiRefusal::default() }.pause().as_secs() / 60;
         assert_eq!([1, 2, 3, 5, 6, 40, 400].map(pause), [1, 2, 4, 16, 30, 30, 30]);
     }
 }

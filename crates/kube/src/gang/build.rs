@@ -14,13 +14,13 @@ use muster_core::gang::{Disruption, Request};
 use muster_core::time::Span;
 use serde_json::{Value, json};
 
-use crate::cache::kinds::{Gathered, Interest, JOINED, Origin};
+use crate::cache::kinds::{BuiltGang, GangSource, JOINED, KindRole};
 use crate::cache::store::Key;
 use crate::cache::watched_objects::read;
-use crate::constraints::pod_constraints::{Tied, nowhere};
+use crate::constraints::pod_constraints::{PodConstraints, nowhere};
 use crate::gang::merged_groups::group_of;
 use crate::gang::pod_templates::create::INDEX;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::gang::tenancy::priority::Priority;
 use crate::host::Host;
 use crate::objects::pod::Pod;
@@ -60,25 +60,25 @@ impl Said {
 impl Host {
     /// A gang of pods, or why they are none. Those that are leaving are not counted: who made them makes others, and may
     /// have done so already. Where too few are left without them they are, since nobody may sit where they still are.
-    pub(crate) fn gather(&self, group: &Group) -> Result<Gathered, String> {
-        if let Origin::Request { .. } = group.origin {
-            return self.gather_request(&group.origin).map_err(|why| why.to_string());
+    pub(crate) fn gather(&self, group: &GangRecord) -> Result<BuiltGang, String> {
+        if let GangSource::Request { .. } = group.origin {
+            return self.build_request(&group.origin).map_err(|why| why.to_string());
         }
         let (here, leaving) = self.here_and_leaving(group);
-        match self.gather_of(group, &here, &leaving) {
+        match self.build_from(group, &here, &leaving) {
             Err(why) if !leaving.is_empty() => {
                 let all: Vec<Key> = here.into_iter().chain(leaving).collect();
-                self.gather_of(group, &all, &[]).map_err(|_| why)
+                self.build_from(group, &all, &[]).map_err(|_| why)
             }
             gathered => gathered,
         }
     }
 
     /// The pods of a gang that are there to stay, and those that are on a node and leaving it.
-    fn here_and_leaving(&self, group: &Group) -> (Vec<Key>, Vec<Key>) {
+    fn here_and_leaving(&self, group: &GangRecord) -> (Vec<Key>, Vec<Key>) {
         let (mut here, mut leaving) = (Vec::new(), Vec::new());
         for key in &group.pods {
-            let Some(pod) = self.mirror.pods.get(key) else { continue };
+            let Some(pod) = self.cache.pods.get(key) else { continue };
             match (pod.is_leaving() && !pod.is_over(), pod.node()) {
                 (false, _) => here.push(key.clone()),
                 (true, Some(_)) => leaving.push(key.clone()),
@@ -88,7 +88,12 @@ impl Host {
         (here, leaving)
     }
 
-    fn gather_of(&self, group: &Group, here: &[Key], leaving: &[Key]) -> Result<Gathered, String> {
+    fn build_from(
+        &self,
+        group: &GangRecord,
+        here: &[Key],
+        leaving: &[Key],
+    ) -> Result<BuiltGang, String> {
         self.has_its_features(group)?;
         self.is_listed(group)?;
         self.has_own_name(group)?;
@@ -106,7 +111,7 @@ impl Host {
         let is_somewhere = |part: &Part| !part.done && part.pod.node().is_some();
         let runs = !leaving.is_empty() || parts.iter().any(is_somewhere);
         let (mut assembled, said) = match &group.origin {
-            Origin::Joined(groups) => self.unite(group, groups, &mut parts, runs)?,
+            GangSource::Joined(groups) => self.unite(group, groups, &mut parts, runs)?,
             _ => self.assemble(group, &parts)?,
         };
         let members = assembled.spec.roles.iter().map(|role| u64::from(role.max.max(role.min)));
@@ -149,13 +154,13 @@ impl Host {
         let Assembled { spec, absent, wanted, .. } = assembled;
         let mut unheard = said.unheard;
         unheard.extend(self.unheard_user(group, &spec.user));
-        Ok(Gathered { spec, roles, ranks, tied, waits, imagined, absent, wanted, unheard })
+        Ok(BuiltGang { spec, roles, ranks, tied, waits, imagined, absent, wanted, unheard })
     }
 
     /// Whether a Gang is called as no gang of several groups can be: each has its record under its name.
-    fn has_own_name(&self, group: &Group) -> Result<(), String> {
+    fn has_own_name(&self, group: &GangRecord) -> Result<(), String> {
         match &group.origin {
-            Origin::Gang { name, .. } if name.ends_with(JOINED) => Err(format!(
+            GangSource::Gang { name, .. } if name.ends_with(JOINED) => Err(format!(
                 "{}: names that end in {JOINED} are those of gangs of several groups",
                 group.origin
             )),
@@ -164,7 +169,7 @@ impl Host {
     }
 
     /// One gang of the parts of one group.
-    fn assemble(&self, group: &Group, parts: &[Part]) -> Result<(Assembled, Said), String> {
+    fn assemble(&self, group: &GangRecord, parts: &[Part]) -> Result<(Assembled, Said), String> {
         let pods: Vec<&Key> = group.pods.iter().collect();
         let terms = self.terms(&group.origin, group, &pods)?;
         if let Some(why) = unheard(&terms) {
@@ -175,7 +180,7 @@ impl Host {
         let name = group.origin.gang_name();
         let gpus = &self.config.gpus;
         let assembled = assemble(&name, &terms, &members, templates.as_deref(), gpus);
-        let gentle = self.is_gentle(&pods, &terms);
+        let gentle = self.never_preempts(&pods, &terms);
         let priority = self.priority(group, &pods, &terms);
         let mut unheard = terms.unheard.clone();
         unheard.extend(self.unheard_priority(&terms, priority));
@@ -186,31 +191,31 @@ impl Host {
     /// Adds what the ties of pods come to, and says why they cannot go anywhere now, if that is so.
     fn tie_parts(
         &self,
-        group: &Group,
+        group: &GangRecord,
         parts: &mut [Part],
-    ) -> (BTreeMap<Key, Tied>, Option<String>) {
+    ) -> (BTreeMap<Key, PodConstraints>, Option<String>) {
         let live = parts.iter().filter(|part| !part.done);
         let pods = live.map(|part| (&part.key, &part.pod, &part.constraints));
         let pods: Vec<_> = pods.collect();
         let tied = self.tie(&group.origin.gang_name(), group, &pods);
         let keys: Vec<Key> = pods.iter().map(|(key, _, _)| (*key).clone()).collect();
-        let mut tied: BTreeMap<Key, Tied> = keys.into_iter().zip(tied).collect();
+        let mut tied: BTreeMap<Key, PodConstraints> = keys.into_iter().zip(tied).collect();
         for part in parts {
             if let Some(tied) = tied.get_mut(&part.key) {
                 tied.constrain(&mut part.constraints);
             }
         }
-        let waits = tied.values().find_map(Tied::waits).map(str::to_owned);
+        let waits = tied.values().find_map(PodConstraints::waits).map(str::to_owned);
         (tied, waits)
     }
 
     /// These pods of a gang, and whether others are yet to come.
-    fn parts(&self, group: &Group, pods: &[Key]) -> Result<(Vec<Part>, bool), String> {
+    fn parts(&self, group: &GangRecord, pods: &[Key]) -> Result<(Vec<Part>, bool), String> {
         let mut parts = Vec::with_capacity(pods.len());
         let settled = self.is_settled(&group.origin.gang_name(), group);
         let mut given_up = BTreeSet::new();
         for key in pods {
-            let Some(pod) = self.mirror.pods.get(key) else { continue };
+            let Some(pod) = self.cache.pods.get(key) else { continue };
             if let Some(over) = self.part_given_up(pod)
                 && given_up.insert(over)
             {
@@ -240,18 +245,18 @@ impl Host {
         Ok((parts, imagined))
     }
 
-    fn part(&self, group: &Group, key: &Key, pod: &Arc<Pod>) -> Result<Part, String> {
+    fn part(&self, group: &GangRecord, key: &Key, pod: &Arc<Pod>) -> Result<Part, String> {
         let pod = &self.as_made(key, pod);
         let (labels, annotations) = marks(pod);
         let wrong = |why: Vec<String>| format!("pod {key}: {}", why.join("; "));
         let by_owner = match &group.origin {
-            Origin::Owner { kind, .. } => workloads::role_of_pod(*kind, labels),
+            GangSource::Owner { kind, .. } => workloads::role_of_pod(*kind, labels),
             _ => self.workload_of(group).and_then(|(kind, _)| workloads::role_of_pod(kind, labels)),
         };
         let role = dialects::role_of(labels, annotations).or(by_owner).map(str::to_owned);
         let index = match &group.origin {
-            Origin::Owner { kind, .. } => workloads::index_of_pod(*kind, labels),
-            Origin::Gang { .. } => labels.get(INDEX).and_then(|index| index.parse().ok()),
+            GangSource::Owner { kind, .. } => workloads::index_of_pod(*kind, labels),
+            GangSource::Gang { .. } => labels.get(INDEX).and_then(|index| index.parse().ok()),
             _ => None,
         };
         Ok(Part {
@@ -268,26 +273,26 @@ impl Host {
     /// What a group says of itself, on its object and on its pods. It may be one of several that are a gang.
     pub(crate) fn terms(
         &self,
-        origin: &Origin,
-        group: &Group,
+        origin: &GangSource,
+        group: &GangRecord,
         pods: &[&Key],
     ) -> Result<Terms, String> {
         let wrong = |why: Vec<String>| format!("{origin}: {}", why.join("; "));
         let mut is_said = true;
         let (dialect, by_object) = match origin {
             // What groups say that start together, each says for itself.
-            Origin::Joined(_) | Origin::Pod { .. } | Origin::Request { .. } => {
+            GangSource::Joined(_) | GangSource::Pod { .. } | GangSource::Request { .. } => {
                 return Ok(Terms::default());
             }
-            Origin::Owner { .. } => (Dialect::Muster, self.terms_of_job(group).map_err(wrong)?),
-            Origin::Gang { .. } => {
+            GangSource::Owner { .. } => (Dialect::Muster, self.terms_of_job(group).map_err(wrong)?),
+            GangSource::Gang { .. } => {
                 let object = self.object_of(origin).map(|(_, object)| &object.data);
                 is_said = object.is_some();
                 let terms =
                     object.map(|data| dialects::terms(Dialect::Muster, data, &self.config.gpus));
                 (Dialect::Muster, terms.transpose().map_err(wrong)?.unwrap_or_default())
             }
-            Origin::Group(of) => match self.object_of(origin) {
+            GangSource::Group(of) => match self.object_of(origin) {
                 Some((_, object)) => {
                     let terms = dialects::terms_of(of, &whole(object), &self.config.gpus);
                     (of.dialect, terms.map_err(wrong)?)
@@ -303,7 +308,7 @@ impl Host {
         };
         let mut terms = by_object;
         for key in pods.iter().take(1) {
-            let Some(pod) = self.mirror.pods.get(key) else { continue };
+            let Some(pod) = self.cache.pods.get(key) else { continue };
             let (labels, annotations) = marks(pod);
             let said = dialects::pod_terms(dialect, labels, annotations).map_err(wrong)?;
             terms = match dialect {
@@ -312,7 +317,7 @@ impl Host {
             };
         }
         // Who runs already is a gang, whoever has removed what said so.
-        let runs = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        let runs = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
         if !is_said && !is_sized(&terms) && !group.pods.iter().any(runs) {
             return Err(format!(
                 "{origin} does not exist, and its pods do not say how many they are"
@@ -322,9 +327,12 @@ impl Host {
     }
 
     /// The templates of a gang's workload.
-    pub(crate) fn templates(&self, group: &Group) -> Result<Option<Vec<WorkloadRole>>, String> {
+    pub(crate) fn templates(
+        &self,
+        group: &GangRecord,
+    ) -> Result<Option<Vec<WorkloadRole>>, String> {
         let Some((kind, object)) = self.workload_of(group) else { return Ok(None) };
-        let Some(served) = self.sources.resource(Interest::Workload(kind)) else {
+        let Some(served) = self.sources.resource(KindRole::Workload(kind)) else {
             return Ok(None);
         };
         let mut object = whole(object);
@@ -337,11 +345,11 @@ impl Host {
     /// What only a Gang can say: how long it lasts, until when it should be done, what may be done to it.
     fn with_manifest(
         &self,
-        group: &Group,
+        group: &GangRecord,
         parts: &[Part],
         assembled: &mut Assembled,
     ) -> Result<(), String> {
-        let Origin::Gang { .. } = group.origin else { return Ok(()) };
+        let GangSource::Gang { .. } = group.origin else { return Ok(()) };
         let Some((_, object)) = self.object_of(&group.origin) else { return Ok(()) };
         let Some(manifest) = read("Gang", object)?.gangs.pop() else { return Ok(()) };
         let said = manifest.spec;
@@ -375,15 +383,15 @@ impl Host {
         for (at, words) in unheard.iter().enumerate() {
             tracing::info!(gang = &**name, words = &**words, "not heard");
             let action = format!("TakeIn{at}");
-            self.cry(name, EventType::Warning, ("NotHeard", &action), words);
+            self.record_event(name, EventType::Warning, ("NotHeard", &action), words);
         }
     }
 
     /// Whether nobody is to be stopped for a gang's priority: its group says so, or the class that its group names, or one of
     /// its pods, on which the API server writes what their own class says.
-    pub(crate) fn is_gentle(&self, pods: &[&Key], terms: &Terms) -> bool {
+    pub(crate) fn never_preempts(&self, pods: &[&Key], terms: &Terms) -> bool {
         let policy = self.class_of(terms).and_then(|class| class.data.get("preemptionPolicy"));
-        let mut pods = pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        let mut pods = pods.iter().filter_map(|key| self.cache.pods.get(key));
         terms.gentle
             || policy.and_then(Value::as_str) == Some(NEVER)
             || pods.any(|pod| pod.spec.is_gentle())
@@ -391,7 +399,7 @@ impl Host {
 
     /// The priority class that terms name, if it is there.
     pub(crate) fn class_of(&self, terms: &Terms) -> Option<&DynamicObject> {
-        let shelf = self.mirror.others.get(&self.sources.of(Interest::PriorityClass)?)?;
+        let shelf = self.cache.others.get(&self.sources.of(KindRole::PriorityClass)?)?;
         shelf.get(terms.priority_class.as_deref()?).map(|class| &**class)
     }
 }

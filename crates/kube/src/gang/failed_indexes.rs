@@ -10,7 +10,7 @@ use kube::api::DynamicObject;
 use muster_api::workloads::{self, WorkloadKind};
 use serde_json::Value;
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::cache::store::Moved;
 use crate::gang::build::marks;
 use crate::gang::source::controller;
@@ -32,13 +32,13 @@ impl Host {
         }
         let index = workloads::index_of_pod(WorkloadKind::Job, marks(pod).0)?;
         let namespace = pod.metadata.namespace.as_deref()?;
-        let job = self.object(Interest::Workload(WorkloadKind::Job), namespace, &owner.name)?;
+        let job = self.object(KindRole::Workload(WorkloadKind::Job), namespace, &owner.name)?;
         let is_its = job.metadata.uid.as_deref() == Some(&*owner.uid);
         (is_its && is_among(failed(job), index)).then(|| (owner.name.into(), index))
     }
 
     /// A Job that stands below another workload has given up indexes: the gang is that workload's.
-    pub(crate) fn see_failed_indexes(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_failed_indexes(&mut self, moved: &Moved<DynamicObject>) {
         let Some(job) = &moved.is else { return };
         let before = moved.was.as_deref().map_or("", failed);
         if before == failed(job) {
@@ -48,7 +48,7 @@ impl Host {
         let above = self.owners(namespace, job.metadata.owner_references.as_deref());
         for owner in above {
             if let Some(kind) = workloads::kind_of(&owner.api_version, &owner.kind) {
-                self.stir_gangs_of(Interest::Workload(kind), namespace, &owner.name);
+                self.requeue_gangs_of(KindRole::Workload(kind), namespace, &owner.name);
             }
         }
     }

@@ -18,10 +18,10 @@ use muster_api::dialects::{self, Dialect, GroupRef, State, Terms};
 use muster_core::gang::Phase;
 use serde_json::Value;
 
-use crate::cache::kinds::{Interest, Origin};
+use crate::cache::kinds::{GangSource, KindRole};
 use crate::cache::store::{Key, Moved};
 use crate::gang::build::{Marks, Part, Said, marks, unheard};
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::status::gang::counted;
@@ -56,34 +56,34 @@ pub(crate) fn group_of(pod: &Pod) -> Option<GroupRef> {
 impl Host {
     /// Whether the pods of a group are a gang, or those of several groups are: as the pod says, or else the group's
     /// object. Where either has seats it stays what it is.
-    pub(crate) fn alone_or_joined(&self, of: GroupRef, annotations: &Marks) -> Origin {
+    pub(crate) fn alone_or_joined(&self, of: GroupRef, annotations: &Marks) -> GangSource {
         if of.dialect != Dialect::Koordinator {
-            return Origin::Group(of);
+            return GangSource::Group(of);
         }
         if let Some(held) = self.held_with(&of) {
             return held;
         }
         let said = dialects::joined(&of, annotations).or_else(|| self.object_says(&of));
         match said {
-            Some(groups) if groups.len() > 1 => Origin::Joined(groups.into()),
-            _ => Origin::Group(of),
+            Some(groups) if groups.len() > 1 => GangSource::Joined(groups.into()),
+            _ => GangSource::Group(of),
         }
     }
 
     /// The groups that the object of a group says start together.
     pub(crate) fn object_says(&self, of: &GroupRef) -> Option<Vec<GroupRef>> {
-        let (_, object) = self.object_of(&Origin::Group(of.clone()))?;
+        let (_, object) = self.object_of(&GangSource::Group(of.clone()))?;
         dialects::joined(of, object.annotations())
     }
 
     /// What a group is part of that has seats.
-    fn held_with(&self, of: &GroupRef) -> Option<Origin> {
-        let alone = Origin::Group(of.clone());
+    fn held_with(&self, of: &GroupRef) -> Option<GangSource> {
+        let alone = GangSource::Group(of.clone());
         if self.holds_seats(&alone.gang_name()) {
             return Some(alone);
         }
-        let name = self.groups.joined_with(of).find(|name| self.holds_seats(name))?;
-        self.groups.get(name).map(|group| group.origin.clone())
+        let name = self.gangs.joined_with(of).find(|name| self.holds_seats(name))?;
+        self.gangs.get(name).map(|group| group.origin.clone())
     }
 
     /// Whether a gang has seats, or is known to while the World is being made.
@@ -97,16 +97,16 @@ impl Host {
 
     /// Pods of a gang that has no seats go with those they name now. Whether nobody of it is left.
     pub(crate) fn regroup(&mut self, name: &Arc<str>) -> bool {
-        let Some(group) = self.groups.get(name) else { return true };
+        let Some(group) = self.gangs.get(name) else { return true };
         let may_differ = match &group.origin {
-            Origin::Joined(_) => true,
-            Origin::Group(of) => of.dialect == Dialect::Koordinator,
+            GangSource::Joined(_) => true,
+            GangSource::Group(of) => of.dialect == Dialect::Koordinator,
             _ => false,
         };
         if !may_differ || self.holds_seats(name) {
             return false;
         }
-        let pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+        let pods = group.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
         let astray = pods.filter(|(_, pod)| self.origin_of(pod) != group.origin);
         let astray: Vec<(Key, Arc<Pod>)> =
             astray.map(|(key, pod)| (key.clone(), pod.clone())).collect();
@@ -117,31 +117,31 @@ impl Host {
             let with = self.join(&key, &pod);
             self.dirty.gangs.insert(with);
         }
-        let is_left = self.groups.get(name).is_some_and(|group| !group.pods.is_empty());
+        let is_left = self.gangs.get(name).is_some_and(|group| !group.pods.is_empty());
         if !is_left {
-            self.gang_is_gone(name);
+            self.remove_gang(name);
         }
         !is_left
     }
 
     /// Gangs of several groups that have seats are known before their pods are: what these say may have changed since.
     pub(crate) fn find_joined(&mut self) {
-        for Moved { key, is, .. } in self.all_of(Interest::Gang) {
+        for Moved { key, is, .. } in self.all_of(KindRole::Gang) {
             let Some(object) = is else { continue };
             let groups = recorded_groups(&object);
             if groups.len() < 2 {
                 continue;
             }
-            let origin = Origin::Joined(groups.into());
+            let origin = GangSource::Joined(groups.into());
             if origin.gang_name() == key && self.has_placement(&key) {
-                self.groups.ensure(origin);
+                self.gangs.ensure(origin);
             }
         }
     }
 
     /// Whether a gang of these groups has started, so that each of them has agreed to it. That some of its pods are on nodes
     /// proves nothing: their owner may have written that.
-    fn has_started(&self, group: &Group, groups: &[GroupRef]) -> bool {
+    fn has_started(&self, group: &GangRecord, groups: &[GroupRef]) -> bool {
         let name = group.origin.gang_name();
         let is_recorded = |object: &Arc<DynamicObject>| recorded_groups(object) == groups;
         match self.world.is_synced() {
@@ -154,7 +154,7 @@ impl Host {
     /// is there are left out: they were there when it did.
     pub(crate) fn unite(
         &self,
-        group: &Group,
+        group: &GangRecord,
         groups: &[GroupRef],
         parts: &mut Vec<Part>,
         runs: bool,
@@ -178,14 +178,15 @@ impl Host {
             }
             let keys: Vec<&Key> = mine.iter().map(|part| &part.key).collect();
             let prefixed = |why: String| format!("{}: {why}", of.full_name());
-            let terms = self.terms(&Origin::Group(of.clone()), group, &keys).map_err(prefixed)?;
+            let terms =
+                self.terms(&GangSource::Group(of.clone()), group, &keys).map_err(prefixed)?;
             if let Some(why) = unheard(&terms) {
                 return Err(prefixed(why));
             }
             let priority = self.priority(group, &keys, &terms);
             priorities.push(priority);
             let unheard = self.unheard_priority(&terms, priority);
-            said.gentle |= self.is_gentle(&keys, &terms);
+            said.gentle |= self.never_preempts(&keys, &terms);
             for words in terms.unheard.iter().chain(&unheard) {
                 if !said.unheard.contains(words) {
                     said.unheard.push(words.clone());
@@ -225,15 +226,15 @@ impl Host {
     fn says_so_too(&self, groups: &[GroupRef], of: &GroupRef) -> Result<(), String> {
         let name = of.full_name();
         let others = || {
-            let others = self.groups.joined_with(of).filter_map(|name| self.groups.get(name));
+            let others = self.gangs.joined_with(of).filter_map(|name| self.gangs.get(name));
             let mut pods = others.flat_map(|group| &group.pods);
-            pods.any(|key| self.mirror.pods.get(key).is_some_and(|pod| self.is_of(pod, of)))
+            pods.any(|key| self.cache.pods.get(key).is_some_and(|pod| self.is_of(pod, of)))
         };
         let alone = || {
-            let alone = self.groups.get(&Origin::Group(of.clone()).gang_name());
+            let alone = self.gangs.get(&GangSource::Group(of.clone()).gang_name());
             alone.is_some_and(|group| !group.pods.is_empty())
         };
-        match (self.object_says(of), self.object_of(&Origin::Group(of.clone())).is_some()) {
+        match (self.object_says(of), self.object_of(&GangSource::Group(of.clone())).is_some()) {
             (Some(said), _) if *said == *groups => Ok(()),
             (Some(said), _) if said.len() > 1 => Err(format!(
                 "it is to start together with {name}, which names other groups: {}",
@@ -252,8 +253,8 @@ impl Host {
 
     /// Whether one of the groups that a gang names is of it: it may be somebody who does not say so, and what becomes of
     /// that one is not for this gang to tell.
-    pub(crate) fn is_part(&self, group: &Group, groups: &[GroupRef], of: &GroupRef) -> bool {
-        let mut pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+    pub(crate) fn is_part(&self, group: &GangRecord, groups: &[GroupRef], of: &GroupRef) -> bool {
+        let mut pods = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         pods.any(|pod| self.is_of(pod, of))
             || self.object_says(of).is_some_and(|said| *said == *groups)
     }
@@ -265,14 +266,14 @@ impl Host {
 
     /// Where one group of a gang stands: as the gang, but for how many of its own members run. It may be done before others.
     pub(crate) fn state_for(&self, name: &str, of: &GroupRef, state: &State) -> State {
-        let group = self.groups.get(name);
-        let (State::Running { .. }, Some(Group { origin: Origin::Joined(_), pods, .. })) =
+        let group = self.gangs.get(name);
+        let (State::Running { .. }, Some(GangRecord { origin: GangSource::Joined(_), pods, .. })) =
             (state, group)
         else {
             return state.clone();
         };
         let pods = || {
-            let pods = pods.iter().filter_map(|key| self.mirror.pods.get(key));
+            let pods = pods.iter().filter_map(|key| self.cache.pods.get(key));
             pods.filter(|pod| self.is_of(pod, of))
         };
         match counted(pods()) {

@@ -22,9 +22,9 @@ impl Host {
     /// nothing; until then it keeps its place. One whose owner makes none before it is let in, and says nothing of them
     /// either, is let in.
     pub(crate) fn is_no_gang(&mut self, name: &Arc<str>) {
-        let group = self.groups.get(name).expect("just seen");
+        let group = self.gangs.get(name).expect("just seen");
         if group.pods.is_empty() && self.comes_when_let_in(group) {
-            return self.let_in(name);
+            return self.admit_staged(name);
         }
         let Standing { bound, free } = self.standing(group);
         let Some(id) = self.world.gang_named(name) else { return };
@@ -33,36 +33,36 @@ impl Host {
         if waits && bound.is_empty() && (free.is_empty() || group.is_held_back) {
             let since = group.trouble.as_ref().map(|(_, since)| since.elapsed());
             if let Some(left) = WITHOUT_PODS.checked_sub(since.unwrap_or_default()) {
-                let (told, name) = (self.told.clone(), name.clone());
+                let (told, name) = (self.outcomes.clone(), name.clone());
                 tokio::spawn(async move {
                     tokio::time::sleep(left + Duration::from_secs(1)).await;
                     let _ = told.send(Told::Called(name));
                 });
                 return;
             }
-            self.happened(&Event::GangCancelled(id));
-            self.groups.get_mut(name).expect("just seen").spec = None;
+            self.apply_event(&Event::GangCancelled(id));
+            self.gangs.get_mut(name).expect("just seen").spec = None;
         }
     }
 
     /// There is room for a gang, and its pods are away. It goes nowhere until they are back.
-    pub(crate) fn hold_back(&mut self, name: &Arc<str>, id: GangId) {
+    pub(crate) fn withhold_admission(&mut self, name: &Arc<str>, id: GangId) {
         tracing::info!(gang = &**name, "its pods went away before it could start");
         self.give_order_up(id);
         let Some(gang) = self.world.gang(id).filter(|gang| gang.phase == Phase::Waiting) else {
             return;
         };
         let mut spec = gang.spec.clone();
-        let group = self.groups.get(name).expect("just seen");
+        let group = self.gangs.get(name).expect("just seen");
         if self.job_of(&group.origin).is_some() {
             // What another scheduler has to place will be seen when it has.
-            self.happened(&Event::GangCancelled(id));
-            self.groups.get_mut(name).expect("just seen").spec = None;
+            self.apply_event(&Event::GangCancelled(id));
+            self.gangs.get_mut(name).expect("just seen").spec = None;
             return;
         }
         spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
-        if self.happened(&Event::GangChanged(spec.clone())) {
-            let group = self.groups.get_mut(name).expect("just seen");
+        if self.apply_event(&Event::GangChanged(spec.clone())) {
+            let group = self.gangs.get_mut(name).expect("just seen");
             (group.spec, group.is_held_back) = (Some(spec), true);
             group.waits = Some("its pods went away, and are waited for".to_owned());
         }

@@ -9,26 +9,26 @@ use muster_core::event::Refusal;
 use muster_core::gang::GangSpec;
 use rustc_hash::FxHashMap;
 
-use crate::cache::kinds::Origin;
+use crate::cache::kinds::GangSource;
 use crate::cache::store::Key;
-use crate::constraints::pod_constraints::Tied;
-use crate::constraints::volumes::binding::Choosing;
-use crate::gang::api_refusal::Denied;
-use crate::gang::pod_templates::create_backoff::Pace;
+use crate::constraints::pod_constraints::PodConstraints;
+use crate::constraints::volumes::binding::VolumeBinding;
+use crate::gang::api_refusal::ApiRefusal;
+use crate::gang::pod_templates::create_backoff::CreateBackoff;
 use crate::gang::tenancy::trusted_annotations::Released;
 use crate::schedule::owner_resize::Size;
 
 /// The pods of one gang.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct GangRecord {
     /// Why they are one.
-    pub(crate) origin: Origin,
+    pub(crate) origin: GangSource,
     /// All of them, also those that are over.
     pub(crate) pods: BTreeSet<Key>,
     /// The UID of what made them, where something did that stands for the gang.
     pub(crate) maker: Option<Arc<str>>,
     /// Pods of another gang of this name, that begins when nobody of this one is left.
-    pub(crate) heirs: BTreeSet<Key>,
+    pub(crate) successors: BTreeSet<Key>,
     /// What the World was last told of it.
     pub(crate) spec: Option<GangSpec>,
     /// The role each pod plays, by place in the gang's list.
@@ -56,9 +56,9 @@ pub(crate) struct Group {
     /// Pods that are being made of its templates.
     pub(crate) making: BTreeSet<Key>,
     /// How fast they are made.
-    pub(crate) pace: Pace,
+    pub(crate) pace: CreateBackoff,
     /// Whether one of them could not be made.
-    pub(crate) unmade: bool,
+    pub(crate) gangs_without_object: bool,
     /// Pods that were told to go.
     pub(crate) leaving: BTreeSet<Key>,
     /// Why it cannot be taken in, and since when something is in the way.
@@ -66,13 +66,13 @@ pub(crate) struct Group {
     /// What the World has against it, if that is why.
     pub(crate) refused: Option<Refusal>,
     /// What the ties of each pod come to, or came to when it was placed.
-    pub(crate) tied: BTreeMap<Key, Tied>,
+    pub(crate) tied: BTreeMap<Key, PodConstraints>,
     /// Whether its wishes were looked at again since it was.
     pub(crate) wished: bool,
     /// Why it cannot go anywhere now, although it was taken in.
     pub(crate) waits: Option<String>,
     /// The volumes it waits for before its pods are bound.
-    pub(crate) choosing: Option<Choosing>,
+    pub(crate) choosing: Option<VolumeBinding>,
     /// Since when its owner is asked to make its pods, for which there is room now.
     pub(crate) called: Option<Instant>,
     /// Since when pods of it that were let go are waited for to be put on their nodes by another scheduler.
@@ -84,7 +84,7 @@ pub(crate) struct Group {
     /// Since when it is being bound and not whole.
     pub(crate) binding: Option<Instant>,
     /// What the server has against it being bound.
-    pub(crate) denied: Option<Denied>,
+    pub(crate) denied: Option<ApiRefusal>,
     /// How often it had its seats for nothing, and when it last had.
     pub(crate) for_nothing: Option<(u32, Instant)>,
     /// Whether it was whole since it has its seats.
@@ -101,13 +101,13 @@ pub(crate) struct Group {
     pub(crate) told_suspend: Option<bool>,
 }
 
-impl Group {
-    fn new(origin: Origin) -> Self {
+impl GangRecord {
+    fn new(origin: GangSource) -> Self {
         Self {
             origin,
             pods: BTreeSet::new(),
             maker: None,
-            heirs: BTreeSet::new(),
+            successors: BTreeSet::new(),
             spec: None,
             roles: BTreeMap::new(),
             sized: BTreeMap::new(),
@@ -121,8 +121,8 @@ impl Group {
             recording: 0,
             written: false,
             making: BTreeSet::new(),
-            pace: Pace::default(),
-            unmade: false,
+            pace: CreateBackoff::default(),
+            gangs_without_object: false,
             leaving: BTreeSet::new(),
             trouble: None,
             refused: None,
@@ -159,8 +159,8 @@ impl Group {
 
 /// All gangs by name, and the gang of each pod.
 #[derive(Debug, Default)]
-pub(crate) struct Groups {
-    by_name: BTreeMap<Arc<str>, Group>,
+pub(crate) struct GangRegistry {
+    by_name: BTreeMap<Arc<str>, GangRecord>,
     /// Those that cannot be taken in.
     troubled: BTreeSet<Arc<str>>,
     of_pod: FxHashMap<Key, Arc<str>>,
@@ -168,16 +168,16 @@ pub(crate) struct Groups {
     joined: BTreeMap<GroupRef, BTreeSet<Arc<str>>>,
 }
 
-impl Groups {
+impl GangRegistry {
     /// The gang of a pod.
-    pub(crate) fn of(&self, pod: &str) -> Option<(&Arc<str>, &Group)> {
+    pub(crate) fn of(&self, pod: &str) -> Option<(&Arc<str>, &GangRecord)> {
         let name = self.of_pod.get(pod)?;
         Some((name, self.by_name.get(name)?))
     }
-    pub(crate) fn get(&self, name: &str) -> Option<&Group> {
+    pub(crate) fn get(&self, name: &str) -> Option<&GangRecord> {
         self.by_name.get(name)
     }
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Group> {
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut GangRecord> {
         self.by_name.get_mut(name)
     }
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
@@ -185,14 +185,14 @@ impl Groups {
     }
 
     /// A gang there is, with or without pods.
-    pub(crate) fn ensure(&mut self, origin: Origin) -> &mut Group {
+    pub(crate) fn ensure(&mut self, origin: GangSource) -> &mut GangRecord {
         let name = origin.gang_name();
-        if let Origin::Joined(groups) = &origin {
+        if let GangSource::Joined(groups) = &origin {
             for group in groups.iter() {
                 self.joined.entry(group.clone()).or_default().insert(name.clone());
             }
         }
-        self.by_name.entry(name).or_insert_with(|| Group::new(origin))
+        self.by_name.entry(name).or_insert_with(|| GangRecord::new(origin))
     }
 
     /// Gangs of several groups of which this is one, by what some pod says.
@@ -204,26 +204,26 @@ impl Groups {
     pub(crate) fn join(
         &mut self,
         pod: &Key,
-        origin: Origin,
+        origin: GangSource,
         maker: Option<Arc<str>>,
     ) -> Option<Arc<str>> {
         let name = origin.gang_name();
         let before = self.of_pod.insert(pod.clone(), name.clone()).filter(|before| *before != name);
         if let Some(group) = before.as_deref().and_then(|before| self.by_name.get_mut(before)) {
             group.pods.remove(pod);
-            group.heirs.remove(pod);
+            group.successors.remove(pod);
             group.released.remove(pod);
         }
         let group = self.ensure(origin);
         if group.making.remove(pod) {
             group.pace.made();
         }
-        group.unmade &= !group.making.is_empty();
+        group.gangs_without_object &= !group.making.is_empty();
         if group.pods.contains(pod) {
             return before; // whoever is found above what made it, it is of those it came with
         }
         if group.is_anothers(&maker) && !group.pods.is_empty() {
-            group.heirs.insert(pod.clone());
+            group.successors.insert(pod.clone());
             return before;
         }
         if group.pods.is_empty() || group.maker.is_none() {
@@ -238,7 +238,7 @@ impl Groups {
         let name = self.of_pod.remove(pod)?;
         if let Some(group) = self.by_name.get_mut(&name) {
             group.pods.remove(pod);
-            group.heirs.remove(pod);
+            group.successors.remove(pod);
             group.assigned.remove(pod);
             group.released.remove(pod);
             group.leaving.remove(pod);
@@ -284,7 +284,7 @@ impl Groups {
     pub(crate) fn forget(&mut self, name: &str) {
         self.troubled.remove(name);
         if let Some(group) = self.by_name.remove(name) {
-            if let Origin::Joined(groups) = &group.origin {
+            if let GangSource::Joined(groups) = &group.origin {
                 for of in groups.iter() {
                     let names = self.joined.entry(of.clone()).or_default();
                     names.remove(name);
@@ -293,7 +293,7 @@ impl Groups {
                     }
                 }
             }
-            for pod in group.pods.into_iter().chain(group.heirs) {
+            for pod in group.pods.into_iter().chain(group.successors) {
                 self.of_pod.remove(&pod);
             }
         }

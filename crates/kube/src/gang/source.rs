@@ -8,10 +8,10 @@ use kube::api::DynamicObject;
 use muster_api::dialects::{self, Dialect, GroupRef};
 use muster_api::workloads::{self, OwnerRef, WorkloadKind, gang_owner};
 
-use crate::cache::kinds::{Interest, Origin};
-use crate::cache::store::{Key, Moved, Shelf};
+use crate::cache::kinds::{GangSource, KindRole};
+use crate::cache::store::{Key, Moved, Store};
 use crate::gang::build::marks;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
@@ -24,20 +24,20 @@ const SPELLED: usize = 200;
 
 impl Host {
     /// Why a pod is part of a gang.
-    pub(crate) fn origin_of(&self, pod: &Pod) -> Origin {
+    pub(crate) fn origin_of(&self, pod: &Pod) -> GangSource {
         self.origin_and_maker(pod).0
     }
 
     /// Why a pod is part of a gang, and the UID of what made it, if that stands for the gang: another of the same name is
     /// another gang.
-    pub(crate) fn origin_and_maker(&self, pod: &Pod) -> (Origin, Option<Arc<str>>) {
+    pub(crate) fn origin_and_maker(&self, pod: &Pod) -> (GangSource, Option<Arc<str>>) {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
         let (labels, annotations) = marks(pod);
         match dialects::group_of(labels, annotations, &pod.spec, namespace) {
             Some(GroupRef { dialect: Dialect::Muster, namespace, name }) => {
                 let made = pod.metadata.owner_references.as_deref().and_then(controller);
                 let made = made.filter(|by| by.kind == "Gang" && by.name == name);
-                let origin = Origin::Gang { namespace: namespace.into(), name: name.into() };
+                let origin = GangSource::Gang { namespace: namespace.into(), name: name.into() };
                 return (origin, made.and_then(|by| uid(&by)));
             }
             Some(group) => return (self.alone_or_joined(group, annotations), None),
@@ -53,7 +53,7 @@ impl Host {
                 (workloads::kind_of(&owner.api_version, &owner.kind), Arc::from(&*owner.name))
             };
             let (templates, name) = at(found.templates);
-            let origin = Origin::Owner {
+            let origin = GangSource::Owner {
                 kind: found.kind,
                 namespace: namespace.into(),
                 gang: found.gang.into(),
@@ -63,7 +63,7 @@ impl Host {
             return (origin, uid(&chain[found.at]));
         }
         let name = pod.metadata.name.as_deref().unwrap_or_default();
-        (Origin::Pod { namespace: namespace.into(), name: name.into() }, None)
+        (GangSource::Pod { namespace: namespace.into(), name: name.into() }, None)
     }
 
     /// The owners of an object, each the controller of the one before, as far as they are watched.
@@ -76,7 +76,7 @@ impl Host {
         let mut next = first.and_then(controller);
         while let Some(owner) = next.take().filter(|_| chain.len() < CHAIN_MAX) {
             if let Some(kind) = workloads::kind_of(&owner.api_version, &owner.kind) {
-                let object = self.object(Interest::Workload(kind), namespace, &owner.name);
+                let object = self.object(KindRole::Workload(kind), namespace, &owner.name);
                 let above = object.and_then(|object| object.metadata.owner_references.as_deref());
                 next = above.and_then(controller);
             }
@@ -87,17 +87,17 @@ impl Host {
 
     /// Whether the workload that made a gang's pods has been seen, where it can be: pods and workloads are watched apart,
     /// and what stands above the workload decides whose its pods are.
-    pub(crate) fn owner_is_seen(&self, group: &Group) -> Result<(), String> {
-        let Origin::Owner { kind, namespace, owner, .. } = &group.origin else {
+    pub(crate) fn owner_is_seen(&self, group: &GangRecord) -> Result<(), String> {
+        let GangSource::Owner { kind, namespace, owner, .. } = &group.origin else {
             return match self.is_deleted(group) {
                 true => Err(format!("{} was deleted", group.origin)),
                 false => Ok(()),
             };
         };
-        let interest = Interest::Workload(*kind);
+        let interest = KindRole::Workload(*kind);
         if self.sources.of(interest).is_none() {
             // Its kind was made known to the server a moment ago: what it says of its members is not seen yet.
-            self.look_around.notify_one();
+            self.rediscover.notify_one();
             return Err(format!("{} is of a kind that is not watched yet", group.origin));
         }
         match self.object(interest, namespace, owner) {
@@ -108,26 +108,26 @@ impl Host {
 
     /// Whether everything was listed that may say what a gang is. A kind that cannot be listed holds back those that it may
     /// say something of, and nobody else.
-    pub(crate) fn is_listed(&self, group: &Group) -> Result<(), String> {
-        let interests: Vec<Interest> = match &group.origin {
-            Origin::Owner { kind, templates, .. } => {
-                vec![Interest::Workload(*kind), Interest::Workload(templates.0)]
+    pub(crate) fn is_listed(&self, group: &GangRecord) -> Result<(), String> {
+        let interests: Vec<KindRole> = match &group.origin {
+            GangSource::Owner { kind, templates, .. } => {
+                vec![KindRole::Workload(*kind), KindRole::Workload(templates.0)]
             }
-            Origin::Group(of) => {
+            GangSource::Group(of) => {
                 let kinds = 0..dialects::kinds(of.dialect).len();
-                kinds.map(|at| Interest::Group(of.dialect, at)).collect()
+                kinds.map(|at| KindRole::Group(of.dialect, at)).collect()
             }
-            Origin::Joined(groups) => {
+            GangSource::Joined(groups) => {
                 let first = groups.first().expect("some start together");
                 let kinds = 0..dialects::kinds(first.dialect).len();
-                kinds.map(|at| Interest::Group(first.dialect, at)).collect()
+                kinds.map(|at| KindRole::Group(first.dialect, at)).collect()
             }
-            Origin::Request { .. } => vec![Interest::Request],
-            Origin::Gang { .. } | Origin::Pod { .. } => Vec::new(),
+            GangSource::Request { .. } => vec![KindRole::Request],
+            GangSource::Gang { .. } | GangSource::Pod { .. } => Vec::new(),
         };
-        let unlisted = |interest: &Interest| {
+        let unlisted = |interest: &KindRole| {
             let source = self.sources.of(*interest)?;
-            let is_listed = self.mirror.others.get(&source).is_some_and(Shelf::is_complete);
+            let is_listed = self.cache.others.get(&source).is_some_and(Store::is_complete);
             self.sources.resource(*interest).filter(|_| !is_listed)
         };
         match interests.iter().find_map(unlisted) {
@@ -140,11 +140,11 @@ impl Host {
     fn find_owners(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
         let (namespace, name): (Arc<str>, Arc<str>) = (namespace.into(), name.into());
         let (gang, owner) = (name.clone(), name.clone());
-        let alone = Origin::Owner { kind, namespace, gang, owner, templates: (kind, name) };
-        let Some(group) = self.groups.get(&alone.gang_name()) else { return };
-        let pods: Vec<Key> = group.pods.iter().chain(&group.heirs).cloned().collect();
+        let alone = GangSource::Owner { kind, namespace, gang, owner, templates: (kind, name) };
+        let Some(group) = self.gangs.get(&alone.gang_name()) else { return };
+        let pods: Vec<Key> = group.pods.iter().chain(&group.successors).cloned().collect();
         for key in pods {
-            let Some(pod) = self.mirror.pods.get(&key).cloned() else { continue };
+            let Some(pod) = self.cache.pods.get(&key).cloned() else { continue };
             let name = self.join(&key, &pod);
             self.dirty.gangs.insert(name);
         }
@@ -152,50 +152,50 @@ impl Host {
 
     pub(crate) fn object(
         &self,
-        interest: Interest,
+        interest: KindRole,
         namespace: &str,
         name: &str,
     ) -> Option<&Arc<DynamicObject>> {
-        let shelf = self.mirror.others.get(&self.sources.of(interest)?)?;
+        let shelf = self.cache.others.get(&self.sources.of(interest)?)?;
         shelf.get(&format!("{namespace}/{name}"))
     }
 
     /// The object that stands for a gang, if there is one: not the one that Muster makes of it.
-    pub(crate) fn object_of(&self, origin: &Origin) -> Option<(Interest, &Arc<DynamicObject>)> {
+    pub(crate) fn object_of(&self, origin: &GangSource) -> Option<(KindRole, &Arc<DynamicObject>)> {
         match origin {
-            Origin::Gang { namespace, name } => {
-                let object = self.object(Interest::Gang, namespace, name)?;
+            GangSource::Gang { namespace, name } => {
+                let object = self.object(KindRole::Gang, namespace, name)?;
                 let labels = object.metadata.labels.as_ref();
                 let own = labels.and_then(|labels| labels.get(MANAGED_BY));
-                (own.is_none_or(|by| by != MUSTER)).then_some((Interest::Gang, object))
+                (own.is_none_or(|by| by != MUSTER)).then_some((KindRole::Gang, object))
             }
-            Origin::Group(group) => (0..dialects::kinds(group.dialect).len()).find_map(|at| {
-                let interest = Interest::Group(group.dialect, at);
+            GangSource::Group(group) => (0..dialects::kinds(group.dialect).len()).find_map(|at| {
+                let interest = KindRole::Group(group.dialect, at);
                 Some((interest, self.object(interest, &group.namespace, group.object())?))
             }),
-            Origin::Owner { kind, namespace, owner, .. } => {
-                let interest = Interest::Workload(*kind);
+            GangSource::Owner { kind, namespace, owner, .. } => {
+                let interest = KindRole::Workload(*kind);
                 Some((interest, self.object(interest, namespace, owner)?))
             }
-            Origin::Request { namespace, name } => {
-                let interest = Interest::Request;
+            GangSource::Request { namespace, name } => {
+                let interest = KindRole::Request;
                 Some((interest, self.object(interest, namespace, name)?))
             }
             // Each of its groups has its own, and none stands for all.
-            Origin::Joined(_) | Origin::Pod { .. } => None,
+            GangSource::Joined(_) | GangSource::Pod { .. } => None,
         }
     }
 
     /// Whether what stands for a gang is there, with or without pods. A Gang that is being deleted is not: nobody is made of
     /// it any more.
-    pub(crate) fn is_there(&self, origin: &Origin) -> bool {
+    pub(crate) fn is_there(&self, origin: &GangSource) -> bool {
         match origin {
-            Origin::Request { .. } => self.is_wanted(origin),
-            Origin::Gang { .. } => {
+            GangSource::Request { .. } => self.is_wanted(origin),
+            GangSource::Gang { .. } => {
                 let object = self.object_of(origin).map(|(_, object)| object);
                 object.is_some_and(|object| object.metadata.deletion_timestamp.is_none())
             }
-            Origin::Joined(groups) => {
+            GangSource::Joined(groups) => {
                 groups.iter().any(|of| self.object_says(of).is_some_and(|said| *said == **groups))
             }
             _ => self.object_of(origin).is_some(),
@@ -203,7 +203,7 @@ impl Host {
     }
 
     /// What the object that Muster makes of a gang names as its owner.
-    pub(crate) fn owner_of(&self, origin: &Origin) -> Option<OwnerReference> {
+    pub(crate) fn owner_of(&self, origin: &GangSource) -> Option<OwnerReference> {
         let (interest, object) = self.object_of(origin)?;
         let kind = self.sources.resource(interest)?;
         Some(OwnerReference {
@@ -217,72 +217,72 @@ impl Host {
     }
 
     /// Something that stands for gangs has changed.
-    pub(crate) fn see_group(&mut self, interest: Interest, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_group(&mut self, interest: KindRole, moved: &Moved<DynamicObject>) {
         let (namespace, name) = crate::provision::order_object::parts(&moved.key);
-        let job = moved.is.as_ref().filter(|_| interest == Interest::Workload(WorkloadKind::Job));
+        let job = moved.is.as_ref().filter(|_| interest == KindRole::Workload(WorkloadKind::Job));
         if let Some(origin) = job.and_then(|job| self.origin_of_job(job)) {
-            self.groups.ensure(origin);
+            self.gangs.ensure(origin);
         }
         match interest {
             // Its gang has its name.
-            Interest::Gang => {
-                let is_it = |group: &Group| matches!(group.origin, Origin::Gang { .. });
-                if self.groups.get(&moved.key).is_some_and(is_it) {
+            KindRole::Gang => {
+                let is_it = |group: &GangRecord| matches!(group.origin, GangSource::Gang { .. });
+                if self.gangs.get(&moved.key).is_some_and(is_it) {
                     self.dirty.gangs.insert(moved.key.clone());
                 }
                 return;
             }
-            Interest::PriorityClass => {
+            KindRole::PriorityClass => {
                 // Whoever names it may have been taken in without.
-                let all: Vec<Arc<str>> = self.groups.names().cloned().collect();
+                let all: Vec<Arc<str>> = self.gangs.names().cloned().collect();
                 return self.dirty.gangs.extend(all);
             }
-            Interest::Workload(kind) => {
+            KindRole::Workload(kind) => {
                 if moved.was.is_none() {
                     self.find_owners(kind, namespace, name);
                 }
                 if kind == WorkloadKind::Job {
-                    self.see_failed_indexes(moved);
+                    self.observe_failed_indexes(moved);
                 }
             }
             _ => {}
         }
-        self.stir_gangs_of(interest, namespace, name);
+        self.requeue_gangs_of(interest, namespace, name);
     }
 
     /// Gangs that are made of an object are looked at again.
-    pub(crate) fn stir_gangs_of(&mut self, interest: Interest, namespace: &str, name: &str) {
+    pub(crate) fn requeue_gangs_of(&mut self, interest: KindRole, namespace: &str, name: &str) {
         // Few gangs are made of one object, and most have its name in theirs.
         let touched: Vec<Arc<str>> = self
-            .groups
+            .gangs
             .names()
             .filter(|gang| gang.starts_with(namespace))
             .filter(|gang| name.len() > SPELLED || gang.contains(name))
             .filter(|gang| {
-                self.groups.get(gang).is_some_and(|group| concerns(group, interest, name))
+                self.gangs.get(gang).is_some_and(|group| concerns(group, interest, name))
             })
             .cloned()
             .collect();
         self.dirty.gangs.extend(touched);
-        if let Interest::Group(dialect, _) = interest {
+        if let KindRole::Group(dialect, _) = interest {
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
             let of = GroupRef { dialect, namespace, name };
-            self.dirty.gangs.extend(self.groups.joined_with(&of).cloned());
+            self.dirty.gangs.extend(self.gangs.joined_with(&of).cloned());
         }
     }
 }
 
 /// Whether a gang is made of an object of that name.
-fn concerns(group: &Group, interest: Interest, name: &str) -> bool {
+fn concerns(group: &GangRecord, interest: KindRole, name: &str) -> bool {
     match (&group.origin, interest) {
-        (Origin::Group(group), Interest::Group(dialect, _)) => {
+        (GangSource::Group(group), KindRole::Group(dialect, _)) => {
             group.dialect == dialect && group.object() == name
         }
-        (Origin::Owner { kind, owner, templates, .. }, Interest::Workload(of)) => {
+        (GangSource::Owner { kind, owner, templates, .. }, KindRole::Workload(of)) => {
             (*kind == of && **owner == *name) || (templates.0 == of && *templates.1 == *name)
         }
         // An operator's group is about as its workload is called; what the workload says of its pods is asked of it.
-        (Origin::Group(group), Interest::Workload(_)) => {
+        (GangSource::Group(group), KindRole::Workload(_)) => {
             crate::gang::staged_pods::is_of_operators(group)
         }
         _ => false,

@@ -23,10 +23,10 @@ use muster_core::plan::StopReason;
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::{Interest, Origin};
+use crate::cache::kinds::{GangSource, KindRole};
 use crate::cache::store::Key;
 use crate::features::Feature;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::{Host, Told};
 use crate::objects::pod::{Pod, PodStatus};
 use crate::schedule::placement::AGAIN;
@@ -35,7 +35,7 @@ use crate::schedule::reconcile::Standing;
 /// How a Job asks to be let run when there is room for all of it. A label of this name does as well.
 const ADMIT: &str = "muster.sh/admit";
 const UNSUSPEND: &str = "unsuspend";
-const JOBS: Interest = Interest::Workload(WorkloadKind::Job);
+const JOBS: KindRole = KindRole::Workload(WorkloadKind::Job);
 
 /// Whether a Job asks for it.
 fn asks(job: &DynamicObject) -> bool {
@@ -62,15 +62,15 @@ fn is_over(job: &DynamicObject) -> bool {
 
 impl Host {
     /// The Job that a gang is, if Muster lets it run and stops it.
-    pub(crate) fn job_of(&self, origin: &Origin) -> Option<&Arc<DynamicObject>> {
-        let Origin::Owner { kind: WorkloadKind::Job, namespace, owner, .. } = origin else {
+    pub(crate) fn job_of(&self, origin: &GangSource) -> Option<&Arc<DynamicObject>> {
+        let GangSource::Owner { kind: WorkloadKind::Job, namespace, owner, .. } = origin else {
             return None;
         };
         self.object(JOBS, namespace, owner).filter(|job| asks(job))
     }
 
     /// What a Job is as a gang, if it asks to be let run and nothing above it is one.
-    pub(crate) fn origin_of_job(&self, job: &DynamicObject) -> Option<Origin> {
+    pub(crate) fn origin_of_job(&self, job: &DynamicObject) -> Option<GangSource> {
         let namespace: Arc<str> = job.namespace()?.into();
         let above = self.owners(&namespace, job.metadata.owner_references.as_deref());
         if !asks(job) || gang_owner(&above, job.labels()).is_some() {
@@ -90,7 +90,7 @@ impl Host {
         }
         let (kind, name): (_, Arc<str>) = (WorkloadKind::Job, job.name_any().into());
         let (gang, owner) = (name.clone(), name.clone());
-        Some(Origin::Owner { kind, namespace, gang, owner, templates: (kind, name) })
+        Some(GangSource::Owner { kind, namespace, gang, owner, templates: (kind, name) })
     }
 
     /// Whether a pod is Muster's: by what it says itself, or because Muster has let its Job run.
@@ -106,24 +106,26 @@ impl Host {
     }
 
     /// Whether a gang is a Job that waits to be let run.
-    pub(crate) fn is_to_run(&self, group: &Group) -> bool {
+    pub(crate) fn is_to_run(&self, group: &GangRecord) -> bool {
         self.job_of(&group.origin).is_some_and(|job| is_held(job) && !is_over(job))
     }
 
     /// Whether a gang is a Job that is not over, so that its pods may be yet to come.
-    pub(crate) fn is_to_go_on(&self, group: &Group) -> bool {
-        self.job_of(&group.origin).is_some_and(|job| !is_over(job)) && !self.is_succeeded(group)
+    pub(crate) fn is_to_go_on(&self, group: &GangRecord) -> bool {
+        self.job_of(&group.origin).is_some_and(|job| !is_over(job)) && !self.is_superseded(group)
     }
 
     /// The pods that a Job will have besides so many that it has: one that waits to be let run, or one that has its seats
     /// and was, and whose controller has not made them yet.
     pub(crate) fn imagined(
         &self,
-        group: &Group,
+        group: &GangRecord,
         settled: bool,
         has: usize,
     ) -> Result<Vec<(Key, Arc<Pod>)>, String> {
-        let Origin::Owner { namespace, owner, .. } = &group.origin else { return Ok(Vec::new()) };
+        let GangSource::Owner { namespace, owner, .. } = &group.origin else {
+            return Ok(Vec::new());
+        };
         let comes = self.is_to_run(group) || (settled && self.is_to_go_on(group));
         if !comes {
             return Ok(Vec::new());
@@ -142,7 +144,7 @@ impl Host {
     }
 
     /// What a Job says of its gang, on its template and on itself.
-    pub(crate) fn terms_of_job(&self, group: &Group) -> Result<Terms, Vec<String>> {
+    pub(crate) fn terms_of_job(&self, group: &GangRecord) -> Result<Terms, Vec<String>> {
         let Some(job) = self.job_of(&group.origin) else { return Ok(Terms::default()) };
         let said = |labels, annotations| dialects::pod_terms(Dialect::Muster, labels, annotations);
         let mut terms = Terms::default();
@@ -166,7 +168,7 @@ impl Host {
     /// A gang that was planned by what its Job would be is none any more: it was let run by somebody else, or is over, or
     /// does not ask for it. It is taken back before anything is bought for it.
     pub(crate) fn withdraw(&mut self, name: &Arc<str>) {
-        let Some(group) = self.groups.get(name).filter(|group| group.imagined) else { return };
+        let Some(group) = self.gangs.get(name).filter(|group| group.imagined) else { return };
         if self.is_to_run(group) {
             return;
         }
@@ -176,8 +178,8 @@ impl Host {
             Phase::Waiting | Phase::Assembling(_)
         ) {
             tracing::info!(gang = &**name, "not to be let run any more");
-            self.happened(&Event::GangCancelled(id));
-            let group = self.groups.get_mut(name).expect("just seen");
+            self.apply_event(&Event::GangCancelled(id));
+            let group = self.gangs.get_mut(name).expect("just seen");
             (group.spec, group.imagined) = (None, false);
             self.dirty.gangs.insert(name.clone());
         }
@@ -185,18 +187,18 @@ impl Host {
 
     /// Lets the Job of a gang that has its seats run. When somebody holds it back again the gang stops, and goes on no
     /// more.
-    pub(crate) fn run_job(&mut self, name: &Arc<str>, id: GangId) -> bool {
-        let Some(group) = self.groups.get(name) else { return true };
-        if self.is_succeeded(group) {
+    pub(crate) fn resume_job(&mut self, name: &Arc<str>, id: GangId) -> bool {
+        let Some(group) = self.gangs.get(name) else { return true };
+        if self.is_superseded(group) {
             return true; // that Job is another's
         }
         let Some(job) = self.job_of(&group.origin).cloned() else { return true };
         let (recorded, runs) = (group.recorded, group.let_run);
         match is_held(&job) {
-            false => self.groups.get_mut(name).expect("just seen").let_run = true,
+            false => self.gangs.get_mut(name).expect("just seen").let_run = true,
             true if runs => {
                 tracing::info!(gang = &**name, "its Job was suspended");
-                self.put_off_because(name, "its Job was suspended while it ran");
+                self.defer_because(name, "its Job was suspended while it ran");
                 self.stop(id, StopReason::Moved);
                 return false;
             }
@@ -207,8 +209,8 @@ impl Host {
     }
 
     /// Holds the Job of a gang that stops back. `None` if it has none; else whether that is seen to be done.
-    pub(crate) fn hold_job(&mut self, name: &Arc<str>) -> Option<bool> {
-        let group = self.groups.get(name).filter(|group| !self.is_succeeded(group))?;
+    pub(crate) fn suspend_job(&mut self, name: &Arc<str>) -> Option<bool> {
+        let group = self.gangs.get(name).filter(|group| !self.is_superseded(group))?;
         let job = self.job_of(&group.origin).filter(|job| !is_over(job))?.clone();
         if is_held(&job) {
             return Some(true);
@@ -218,8 +220,8 @@ impl Host {
     }
 
     /// Whether a Job was let run and has not had all its pods on nodes at some time.
-    pub(crate) fn waits_for_job(&self, group: &Group, spec: &GangSpec) -> bool {
-        let placed = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+    pub(crate) fn waits_for_job(&self, group: &GangRecord, spec: &GangSpec) -> bool {
+        let placed = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         let placed = placed.filter(|pod| pod.node().is_some()).count();
         let needs: u32 = spec.roles.iter().map(|role| role.min).sum();
         let runs = self.job_of(&group.origin).is_some_and(|job| !is_held(job) && !is_over(job));
@@ -227,7 +229,7 @@ impl Host {
     }
 
     fn suspend(&mut self, name: &Arc<str>, job: &DynamicObject, suspend: bool) {
-        let group = self.groups.get_mut(name).expect("just seen");
+        let group = self.gangs.get_mut(name).expect("just seen");
         if group.told_suspend == Some(suspend) || self.config.disabled.has(Feature::SuspendedJobs) {
             return;
         }
@@ -235,11 +237,11 @@ impl Host {
         let Some(kind) = self.sources.resource(JOBS) else { return };
         let (namespace, job_name) = (job.namespace().unwrap_or_default(), job.name_any());
         let jobs: Api<DynamicObject> =
-            Api::namespaced_with(self.hands.client.clone(), &namespace, kind);
+            Api::namespaced_with(self.writer.client.clone(), &namespace, kind);
         let uid = job.metadata.uid.clone().unwrap_or_default();
-        let hands = self.hands.within(&namespace);
-        let (told, gang) = (self.told.clone(), name.clone());
-        self.lanes.write(&format!("{name}#job").into(), async move {
+        let hands = self.writer.within(&namespace);
+        let (told, gang) = (self.outcomes.clone(), name.clone());
+        self.ordered_writes.write(&format!("{name}#job").into(), async move {
             let patch =
                 Patch::Merge(json!({"metadata": {"uid": uid}, "spec": {"suspend": suspend}}));
             match hands.patch_this(&jobs, &job_name, &uid, &patch).await {
@@ -255,7 +257,7 @@ impl Host {
 
     /// Counts the pods of a Job where another scheduler has put them. Their seats were only where they might have gone.
     pub(crate) fn seat_as_seen(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        let Some(group) = self.groups.get(name) else { return };
+        let Some(group) = self.gangs.get(name) else { return };
         if self.job_of(&group.origin).is_none() {
             return;
         }

@@ -4,7 +4,7 @@
 //! gets it. A leader stops acting by its own clock, which counts through suspend, before another replica may begin.
 //!
 //! The lease is renewed by a thread with a runtime and a connection of its own, so that neither a flood of other requests
-//! nor a busy runtime delays it; and it is renewed only while the decision loop makes progress (see [`Pulse`]).
+//! nor a busy runtime delays it; and it is renewed only while the decision loop makes progress (see [`Heartbeat`]).
 
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
@@ -17,14 +17,14 @@ use kube::{Client, ResourceExt};
 use tokio::sync::{oneshot, watch};
 
 use crate::lease::boot_clock::BootTime;
-use crate::lease::heartbeat::Pulse;
+use crate::lease::heartbeat::Heartbeat;
 pub(crate) use crate::lease::leadership::{Leadership, Term};
 
 use crate::api::error_chain::with_causes;
 
 /// How a lease is held.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct LeaseConfig {
     /// The namespace of the lease.
     pub namespace: String,
     /// Its name.
@@ -39,7 +39,7 @@ pub struct Terms {
     pub stall: Duration,
 }
 
-impl Terms {
+impl LeaseConfig {
     /// Fifteen seconds, renewed every three: a crash costs that long, a hand-over nothing.
     pub fn new(namespace: impl Into<String>, identity: impl Into<String>) -> Self {
         Self {
@@ -109,24 +109,24 @@ pub(crate) fn judge(lease: Option<&LeaseSpec>, me: &str, unchanged: Duration) ->
     if holder.is_empty() || unchanged >= lasts { Move::Take } else { Move::Wait }
 }
 
-/// Keeps trying to hold a lease. Dropping it lets the lease run out; [`Campaign::resign`] gives it up at once.
+/// Keeps trying to hold a lease. Dropping it lets the lease run out; [`LeaderElection::resign`] gives it up at once.
 #[derive(Debug)]
-pub(crate) struct Campaign {
+pub(crate) struct LeaderElection {
     /// Sent to give the lease up, dropped to let it run out.
     resign: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
 }
 
-impl Campaign {
+impl LeaderElection {
     /// Starts to campaign, on a thread and a connection of its own.
     ///
     /// # Errors
     /// When the cluster's certificates cannot be read, or no thread can be started.
     pub(crate) fn start(
         cluster: kube::Config,
-        terms: Terms,
-        pulse: Pulse,
-    ) -> Result<(Self, Leadership), CampaignError> {
+        terms: LeaseConfig,
+        pulse: Heartbeat,
+    ) -> Result<(Self, Leadership), LeaderElectionError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = {
             let _within = runtime.enter();
@@ -160,7 +160,7 @@ impl Campaign {
 
 /// Why no campaign can be started.
 #[derive(Debug, thiserror::Error)]
-pub enum CampaignError {
+pub enum LeaderElectionError {
     #[error(transparent)]
     Client(#[from] kube::Error),
     #[error(transparent)]
@@ -169,10 +169,10 @@ pub enum CampaignError {
 
 struct Candidate {
     leases: Api<Lease>,
-    terms: Terms,
+    terms: LeaseConfig,
     seen: Option<Sight>,
     told: watch::Sender<Term>,
-    pulse: Pulse,
+    pulse: Heartbeat,
 }
 
 impl Candidate {

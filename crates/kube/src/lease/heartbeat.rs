@@ -15,15 +15,15 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// When the decision loop last made progress.
 #[derive(Clone, Debug)]
-pub(crate) struct Pulse(Arc<AtomicU64>);
+pub(crate) struct Heartbeat(Arc<AtomicU64>);
 
-impl Default for Pulse {
+impl Default for Heartbeat {
     fn default() -> Self {
         Self(Arc::new(AtomicU64::new(BootTime::now().as_millis())))
     }
 }
 
-impl Pulse {
+impl Heartbeat {
     /// The loop made progress.
     pub(crate) fn beat(&self) {
         self.0.store(BootTime::now().as_millis(), Ordering::Release);
@@ -54,7 +54,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_beats_and_blocking_does_not() {
-        let pulse = Pulse::default();
+        let pulse = Heartbeat::default();
         pulse.keep(tokio::time::sleep(Duration::from_millis(1_500))).await;
         assert!(pulse.silent_for() < Duration::from_millis(1_200), "{:?}", pulse.silent_for());
         let blocks = async { std::thread::sleep(Duration::from_millis(1_300)) };

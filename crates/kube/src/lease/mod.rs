@@ -5,4 +5,4 @@ pub(crate) mod election;
 pub(crate) mod heartbeat;
 pub(crate) mod leadership;
 
-pub use election::{STALL, Terms, unique};
+pub use election::{LeaseConfig, STALL, unique};

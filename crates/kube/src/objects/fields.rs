@@ -7,12 +7,12 @@ use kube::api::DynamicObject;
 use muster_api::workloads::WorkloadKind;
 
 use crate::api::watch::watches::Bounds;
-use crate::cache::kinds::{Interest, wanted};
+use crate::cache::kinds::{KindRole, wanted};
 use crate::objects::field_mask::Mask;
 use crate::objects::projection::project;
 
 /// The fields of a kind that are read.
-pub(crate) fn mask_of(interest: Interest) -> Mask {
+pub(crate) fn mask_of(interest: KindRole) -> Mask {
     Mask::of(paths(interest))
 }
 
@@ -28,7 +28,7 @@ pub fn kept_of(
     bounds: &Bounds,
 ) -> Result<(DynamicObject, usize), String> {
     let mut all = wanted().into_iter().map(|(interest, wanted)| (interest, wanted.resource()));
-    let is_it = |(_, of): &(Interest, kube::api::ApiResource)| {
+    let is_it = |(_, of): &(KindRole, kube::api::ApiResource)| {
         of.api_version == api_version && of.kind == kind
     };
     let (interest, _) = all.find(is_it).ok_or_else(|| "not a kind that is watched".to_owned())?;
@@ -176,21 +176,21 @@ const VOLUME: &[&str] = &[
 const REQUEST: &[&str] =
     &["spec.provisioningClassName", "spec.podSets", "spec.parameters", "status"];
 
-fn paths(interest: Interest) -> &'static [&'static str] {
+fn paths(interest: KindRole) -> &'static [&'static str] {
     match interest {
-        Interest::Topology | Interest::Queue | Interest::Pool | Interest::Order => OWN,
-        Interest::Gang => GANG,
-        Interest::PriorityClass => &["value", "globalDefault", "preemptionPolicy"],
-        Interest::ForeignQueue(_) => &["spec", "status.state"],
-        Interest::Namespace => &[],
-        Interest::VolumeClaim => VOLUME_CLAIM,
-        Interest::Volume => VOLUME,
-        Interest::StorageClass => &["provisioner", "volumeBindingMode", "allowedTopologies"],
-        Interest::CsiNode => &["spec.drivers.name", "spec.drivers.allocatable"],
-        Interest::Request => REQUEST,
-        Interest::PodTemplate => &["template.@pod"],
-        Interest::Group(..) => GROUP,
-        Interest::Workload(kind) => match kind {
+        KindRole::Topology | KindRole::Queue | KindRole::Pool | KindRole::Order => OWN,
+        KindRole::Gang => GANG,
+        KindRole::PriorityClass => &["value", "globalDefault", "preemptionPolicy"],
+        KindRole::ForeignQueue(_) => &["spec", "status.state"],
+        KindRole::Namespace => &[],
+        KindRole::VolumeClaim => VOLUME_CLAIM,
+        KindRole::Volume => VOLUME,
+        KindRole::StorageClass => &["provisioner", "volumeBindingMode", "allowedTopologies"],
+        KindRole::CsiNode => &["spec.drivers.name", "spec.drivers.allocatable"],
+        KindRole::Request => REQUEST,
+        KindRole::PodTemplate => &["template.@pod"],
+        KindRole::Group(..) => GROUP,
+        KindRole::Workload(kind) => match kind {
             WorkloadKind::Job => JOB,
             WorkloadKind::JobSet => JOB_SET,
             WorkloadKind::PyTorchJob
@@ -315,7 +315,7 @@ mod tests {
     }
 
     /// An object as it is kept, the way its reader wants it.
-    fn kept(interest: Interest, object: &Value) -> Value {
+    fn kept(interest: KindRole, object: &Value) -> Value {
         let taken = project(&object.to_string(), &mask_of(interest), 128 << 10);
         let taken = taken.expect("it can be read").object;
         serde_json::to_value(taken).expect("JSON")
@@ -328,7 +328,7 @@ mod tests {
                 json!({"conditions": [{"type": "Complete", "status": "True", "message": "junk"}]});
             let object = json!({"apiVersion": version, "kind": name, "metadata": {"name": "a", "namespace": "n"},
                 "spec": spec, "status": status});
-            let kept = kept(Interest::Workload(kind), &object);
+            let kept = kept(KindRole::Workload(kind), &object);
             let roles = |object: &Value| {
                 let mut roles = workloads::roles(object).expect("roles");
                 roles.iter_mut().for_each(|role| role.run = None);
@@ -380,7 +380,7 @@ mod tests {
             let object = json!({"metadata": {"name": "a", "namespace": "n", "annotations": {
                 "gang.scheduling.koordinator.sh/total-number": "5", "junk": "x"}}, "spec": spec});
             let terms = |object: &Value| dialects::terms(dialect, object, &GpuNames::default());
-            let kept = kept(Interest::Group(dialect, 0), &object);
+            let kept = kept(KindRole::Group(dialect, 0), &object);
             assert!(terms(&object).is_ok(), "{dialect:?}");
             assert_eq!(terms(&kept), terms(&object), "{dialect:?}");
             assert!(!kept.to_string().contains("junk"), "{dialect:?}: {kept}");
@@ -391,7 +391,7 @@ mod tests {
     fn a_gang_is_kept_whole_and_its_template_as_text() {
         let object = json!({"metadata": {"name": "a", "managedFields": [{}]}, "spec": {"queue": "q", "any": {"thing": 1},
             "roles": [{"name": "w", "min": 2, "template": template()}]}, "status": {"phase": "Waiting"}});
-        let kept = kept(Interest::Gang, &object);
+        let kept = kept(KindRole::Gang, &object);
         assert_eq!(kept.pointer("/spec/any/thing"), Some(&json!(1)));
         assert_eq!(kept.pointer("/status/phase"), Some(&json!("Waiting")));
         let text = kept.pointer("/spec/roles/0/template").and_then(Value::as_str).expect("text");

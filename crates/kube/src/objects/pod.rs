@@ -84,7 +84,7 @@ impl Pod {
         self.status.conditions.iter().any(told)
     }
     /// Whether it must not meet certain others, and so they must not meet it.
-    pub fn is_shy(&self) -> bool {
+    pub fn has_anti_affinity(&self) -> bool {
         let affinity = self.spec.affinity.as_ref();
         let away = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
         away.is_some_and(|away| !away.required.is_empty())

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is written on nodes, or is being written.
 #[derive(Debug, Default)]
-pub(crate) struct Idle {
+pub(crate) struct IdleNodes {
     written: FxHashMap<Arc<str>, Option<Time>>,
     at: Option<Instant>,
 }
@@ -34,38 +34,38 @@ pub(crate) struct Idle {
 impl Host {
     /// Takes up counting where whoever led before has left off.
     pub(crate) fn find_idle(&mut self) {
-        self.idle = Idle::default();
+        self.idle_nodes = IdleNodes::default();
         let bought: Vec<Arc<str>> = self.bought().map(|(_, name)| name).collect();
         for name in bought {
-            let since = self.mirror.nodes.get(&name).and_then(|node| written(node));
+            let since = self.cache.nodes.get(&name).and_then(|node| written(node));
             if let Some(since) = since {
-                self.happened(&Event::NodeIdle { name: name.clone(), since });
+                self.apply_event(&Event::NodeIdle { name: name.clone(), since });
             }
-            self.idle.written.insert(name, since);
+            self.idle_nodes.written.insert(name, since);
         }
     }
 
     /// Writes down since when nodes are idle, or that they are not, where that has changed.
     pub(crate) fn write_idle(&mut self) {
-        if self.idle.at.is_some_and(|at| at.elapsed() < PAUSE) {
-            self.unwritten |= !self.world.claims().is_empty();
+        if self.idle_nodes.at.is_some_and(|at| at.elapsed() < PAUSE) {
+            self.has_deferred_writes |= !self.world.claims().is_empty();
             return;
         }
-        self.idle.at = Some(Instant::now());
+        self.idle_nodes.at = Some(Instant::now());
         let mut changed: Vec<(Arc<str>, Option<Time>)> = Vec::new();
         for (idx, name) in self.bought() {
             let node = self.world.node(idx).expect("it is there");
             let since = (!node.is_used()).then_some(node.idle_since);
-            if self.idle.written.get(&name).copied().flatten() != since {
+            if self.idle_nodes.written.get(&name).copied().flatten() != since {
                 changed.push((name, since));
             }
         }
         for (name, since) in changed {
             self.mark_idle(&name, since);
-            self.idle.written.insert(name, since);
+            self.idle_nodes.written.insert(name, since);
         }
-        let known = &self.mirror.nodes;
-        self.idle.written.retain(|name, _| known.get(name).is_some());
+        let known = &self.cache.nodes;
+        self.idle_nodes.written.retain(|name, _| known.get(name).is_some());
     }
 
     /// Nodes that were bought and are there.
@@ -82,9 +82,9 @@ impl Host {
         let since = since.map(|since| since.to_string());
         let patch = json!({"metadata": {"annotations": {IDLE_SINCE: since}}});
         let lane: Arc<str> = format!("idle {name}").into();
-        let (hands, name) = (self.hands.clone(), name.clone());
-        self.lanes.write(&lane, async move {
-            hands.when_quiet().await;
+        let (hands, name) = (self.writer.clone(), name.clone());
+        self.ordered_writes.write(&lane, async move {
+            hands.when_bindings_are_done().await;
             let nodes: Api<Node> = Api::all(hands.client.clone());
             match hands.patch(&nodes, &name, &patch).await {
                 Ok(_) | Err(Said::Gone | Said::NotLeader) => {}

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::retry::Said;
-use crate::api::writer::Hands;
+use crate::api::writer::ApiWriter;
 use crate::cache::watched_objects::CLAIMS;
 use crate::host::Told;
 use crate::objects::node_claim::NodeClaim;
@@ -24,7 +24,7 @@ use crate::provision::karpenter::claim_name;
 
 /// One NodeClaim that is asked for, or was.
 #[derive(Debug, Default)]
-pub(crate) struct Errand {
+pub(crate) struct PendingClaim {
     /// It is not wanted any more.
     off: AtomicBool,
     /// Held by whoever makes or removes it.
@@ -33,11 +33,11 @@ pub(crate) struct Errand {
 
 /// All of them, by claim.
 #[derive(Debug, Default)]
-pub(crate) struct Errands(FxHashMap<ClaimId, Arc<Errand>>);
+pub(crate) struct PendingClaims(FxHashMap<ClaimId, Arc<PendingClaim>>);
 
-impl Errands {
+impl PendingClaims {
     /// The errand of a claim that is to be asked for.
-    pub(crate) fn of(&mut self, id: ClaimId) -> Arc<Errand> {
+    pub(crate) fn of(&mut self, id: ClaimId) -> Arc<PendingClaim> {
         self.0.entry(id).or_default().clone()
     }
 
@@ -47,7 +47,7 @@ impl Errands {
     }
 
     /// A claim is not wanted any more, from now on.
-    pub(crate) fn call_off(&mut self, id: ClaimId) -> Arc<Errand> {
+    pub(crate) fn call_off(&mut self, id: ClaimId) -> Arc<PendingClaim> {
         let errand = self.0.remove(&id).unwrap_or_default();
         errand.off.store(true, Ordering::Relaxed);
         errand
@@ -64,12 +64,12 @@ impl Errands {
 pub(crate) struct Asking {
     pub(crate) id: ClaimId,
     pub(crate) object: Value,
-    pub(crate) errand: Arc<Errand>,
+    pub(crate) errand: Arc<PendingClaim>,
 }
 
 impl Asking {
     /// Makes the NodeClaim, unless it is called off before. One that is there already was asked for before.
-    pub(crate) async fn ask(self, hands: &Hands, told: &UnboundedSender<Told>) {
+    pub(crate) async fn ask(self, hands: &ApiWriter, told: &UnboundedSender<Told>) {
         let Self { id, object, errand } = self;
         let hands = hands.buying();
         let claims: Api<DynamicObject> = Api::all_with(hands.client.clone(), &CLAIMS.resource());
@@ -97,10 +97,10 @@ impl Asking {
 
 /// Removes the NodeClaim of a claim that was called off, when nobody is about to make it any more.
 pub(crate) async fn remove(
-    hands: &Hands,
+    hands: &ApiWriter,
     told: &UnboundedSender<Told>,
     id: ClaimId,
-    errand: &Errand,
+    errand: &PendingClaim,
 ) {
     let _busy = errand.busy.lock().await;
     let hands = hands.buying();
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn who_is_called_off_is_so_for_those_who_are_about_to_ask() {
-        let mut errands = Errands::default();
+        let mut errands = PendingClaims::default();
         let asked = errands.of(ClaimId(1));
         assert!(errands.knows(ClaimId(1)) && !asked.off.load(Ordering::Relaxed));
         let given_up = errands.call_off(ClaimId(1));

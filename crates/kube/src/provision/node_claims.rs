@@ -15,7 +15,7 @@ use crate::recover::timestamps::{instant, made};
 
 impl Host {
     /// Takes in what became of a NodeClaim.
-    pub(crate) fn see_claim(&mut self, moved: &Moved<NodeClaim>) {
+    pub(crate) fn observe_node_claim(&mut self, moved: &Moved<NodeClaim>) {
         match &moved.is {
             Some(claim) => self.claim_is(claim),
             None => self.claim_is_gone(moved),
@@ -29,7 +29,7 @@ impl Host {
         }
         let state = self.world.claims()[&marks.id].state;
         if claim.is_launched() && state == ClaimState::Requested {
-            self.happened(&Event::ClaimLaunched(marks.id));
+            self.apply_event(&Event::ClaimLaunched(marks.id));
         }
         if claim.is_leaving() {
             self.claim_leaves(marks.id, claim);
@@ -63,7 +63,7 @@ impl Host {
                 self.retire_offering(&marks.pool, &marks.offering).then(|| find(self)).flatten();
         }
         let Some(offering) = found else { return false };
-        self.happened(&Event::ClaimFound { claim: marks.id, offering, asked, launched })
+        self.apply_event(&Event::ClaimFound { claim: marks.id, offering, asked, launched })
     }
 
     /// Somebody has asked for the end of a claim. If it was not Muster, whoever is on its node has until it is gone.
@@ -80,7 +80,7 @@ impl Host {
             Some(node) => Event::NodeNotice { name: node.name.clone(), by: self.now() },
             None => Event::ClaimFailed(id, lost(claim.is_launched())),
         };
-        self.happened(&event);
+        self.apply_event(&event);
     }
 
     fn claim_is_gone(&mut self, moved: &Moved<NodeClaim>) {
@@ -93,9 +93,9 @@ impl Host {
     pub(crate) fn end_claim(&mut self, id: ClaimId, launched: bool) {
         let Some(known) = self.world.claims().get(&id) else { return };
         if known.releasing {
-            self.happened(&Event::ClaimGone(id));
+            self.apply_event(&Event::ClaimGone(id));
         } else if !matches!(known.state, ClaimState::Failed(_)) {
-            self.happened(&Event::ClaimFailed(id, lost(launched)));
+            self.apply_event(&Event::ClaimFailed(id, lost(launched)));
         }
     }
 }

@@ -16,13 +16,13 @@ use crate::provision::node_spec::node_spec;
 
 impl Host {
     /// Looks at a node again: it has changed, or what others have on it has.
-    pub(crate) fn look_at_node(&mut self, name: &Arc<str>) {
-        let Some(node) = self.mirror.nodes.get(name).cloned() else {
+    pub(crate) fn reconcile_node(&mut self, name: &Arc<str>) {
+        let Some(node) = self.cache.nodes.get(name).cloned() else {
             if self.world.node_named(name).is_some() {
-                self.happened(&Event::NodeGone(name.clone()));
+                self.apply_event(&Event::NodeGone(name.clone()));
             }
             self.seen_nodes.remove(name);
-            self.beyond.remove(name);
+            self.excess_usage.remove(name);
             self.taken_node_is_gone(name);
             return;
         };
@@ -36,7 +36,7 @@ impl Host {
             self.world.offering(claim.offering).spec.gpu.clone()
         });
         let foreign = self.foreign_on(name);
-        self.note_beyond(name, &foreign);
+        self.record_excess_usage(name, &foreign);
         let tokens = self.tokens_on(name, &node);
         let claimed = claim.map(|id| (id, gpu.as_ref()));
         let mut spec = node_spec(&node, tokens, &foreign, claimed, &self.config.gpus);
@@ -48,7 +48,7 @@ impl Host {
         let was = self.seen_nodes.insert(spec.name.clone(), spec.clone());
         let takes = |was: &NodeSpec| (was.ready, &was.taints) == (spec.ready, &spec.taints);
         let is_news = !was.as_ref().is_some_and(takes);
-        self.happened(&Event::NodeSeen(spec));
+        self.apply_event(&Event::NodeSeen(spec));
         if is_news {
             self.look_at_gangs_on(name);
         }
@@ -57,14 +57,14 @@ impl Host {
     /// A node was replaced by another of its name while nobody looked. If it was bought, or is, that is another machine: whoever
     /// was on the first has lost it, and it must not be taken for what the second was bought for.
     pub(crate) fn node_is_replaced(&mut self, moved: &Moved<Node>) {
-        let (Some(was), Some(is)) = (&moved.was, self.mirror.nodes.get(&moved.key).cloned()) else {
+        let (Some(was), Some(is)) = (&moved.was, self.cache.nodes.get(&moved.key).cloned()) else {
             return;
         };
         let known = self.world.node_named(&moved.key).and_then(|node| self.world.node(node));
         let had = known.and_then(|known| known.claim).or_else(|| self.claim_of(was));
         if had != self.claim_of(&is) && self.world.node_named(&moved.key).is_some() {
             tracing::info!(node = &*moved.key, "it is another machine");
-            self.happened(&Event::NodeGone(moved.key.clone()));
+            self.apply_event(&Event::NodeGone(moved.key.clone()));
             self.seen_nodes.remove(&moved.key);
             self.taken_node_is_gone(&moved.key);
         }
@@ -100,7 +100,7 @@ impl Host {
     fn claim_of(&self, node: &Node) -> Option<ClaimId> {
         let labelled = || {
             let id = self.labelled(node)?;
-            let claim = self.mirror.claims.get(&claim_name(id))?;
+            let claim = self.cache.claims.get(&claim_name(id))?;
             let name = node.metadata.name.as_deref();
             (name.is_some() && claim.status.node_name.as_deref() == name).then_some(id)
         };
@@ -118,7 +118,7 @@ impl Host {
     fn may_be_claimed(&self, name: &str, node: &Node) -> bool {
         let Some(id) = self.labelled(node) else { return false };
         let is_open =
-            self.mirror.claims.get(&claim_name(id)).is_none_or(|claim| {
+            self.cache.claims.get(&claim_name(id)).is_none_or(|claim| {
                 claim.status.node_name.as_deref().unwrap_or_default().is_empty()
             });
         let known = self.seen_nodes.get(name);

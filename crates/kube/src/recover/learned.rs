@@ -21,7 +21,7 @@ use muster_core::time::{Span, Time};
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::Host;
 
 /// How often it is written at most.
@@ -37,7 +37,7 @@ const USERS_MAX: usize = 1_000;
 
 /// What is remembered, and what of it is written.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct LearnedState {
     /// What whoever led before knew, until the World is told.
     recalled: Option<Remembered>,
     written: BTreeMap<Arc<str>, BTreeMap<String, String>>,
@@ -56,13 +56,13 @@ impl Host {
     pub(crate) async fn recall(&mut self) {
         let notes = self.notes();
         let about = ListParams::default().labels(ABOUT);
-        match self.hands.ask(|| notes.list(&about)).await {
+        match self.writer.ask(|| notes.list(&about)).await {
             Ok(found) => {
                 for note in &found.items {
                     let data = note.data.clone().unwrap_or_default();
-                    self.memory.written.insert(note.name_any().into(), data);
+                    self.learned.written.insert(note.name_any().into(), data);
                 }
-                self.memory.recalled = Some(read(&found.items));
+                self.learned.recalled = Some(read(&found.items));
             }
             Err(Said::NotLeader) => {}
             Err(said) => tracing::warn!(%said, "what was learnt before cannot be read"),
@@ -70,20 +70,20 @@ impl Host {
     }
 
     /// Tells the World what the one before it knew.
-    pub(crate) fn find_memory(&mut self) {
-        if let Some(recalled) = self.memory.recalled.take() {
-            self.happened(&Event::Remembered(Box::new(recalled)));
+    pub(crate) fn recover_learned_state(&mut self) {
+        if let Some(recalled) = self.learned.recalled.take() {
+            self.apply_event(&Event::Remembered(Box::new(recalled)));
         }
     }
 
     /// Writes down what the World knows, where that has changed.
-    pub(crate) fn write_memory(&mut self) {
-        if self.memory.at.is_some_and(|at| at.elapsed() < PAUSE) {
+    pub(crate) fn write_learned_state(&mut self) {
+        if self.learned.at.is_some_and(|at| at.elapsed() < PAUSE) {
             return;
         }
-        self.memory.at = Some(Instant::now());
+        self.learned.at = Some(Instant::now());
         for note in notes(&self.world.remembered()) {
-            if self.memory.written.get(&note.name) != Some(&note.data) {
+            if self.learned.written.get(&note.name) != Some(&note.data) {
                 self.write_note(note);
             }
         }
@@ -91,19 +91,19 @@ impl Host {
 
     fn write_note(&mut self, note: Note) {
         let lane: Arc<str> = format!("memory {}", note.name).into();
-        if self.lanes.is_busy(&lane) {
+        if self.ordered_writes.is_busy(&lane) {
             return;
         }
-        let owner = note.pool.as_ref().and_then(|pool| self.object_named(Interest::Pool, pool));
+        let owner = note.pool.as_ref().and_then(|pool| self.object_named(KindRole::Pool, pool));
         let owner = owner.and_then(|pool| {
             let uid = pool.metadata.uid.clone()?;
             Some(json!([{"apiVersion": "muster.sh/v1alpha1", "kind": "Pool", "name": pool.name_any(), "uid": uid}]))
         });
         let object = written(&note, owner.as_ref());
-        self.memory.written.insert(note.name.clone(), note.data);
-        let (hands, notes, name) = (self.hands.clone(), self.notes(), note.name);
-        self.lanes.write(&lane, async move {
-            hands.when_quiet().await;
+        self.learned.written.insert(note.name.clone(), note.data);
+        let (hands, notes, name) = (self.writer.clone(), self.notes(), note.name);
+        self.ordered_writes.write(&lane, async move {
+            hands.when_bindings_are_done().await;
             let mut said = hands.patch(&notes, &name, &object).await.map(drop);
             if let Err(Said::Gone) = said
                 && let Ok(new) = serde_json::from_value::<ConfigMap>(object)
@@ -120,7 +120,7 @@ impl Host {
     }
 
     fn notes(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.hands.client.clone(), &self.config.namespace)
+        Api::namespaced(self.writer.client.clone(), &self.config.namespace)
     }
 }
 

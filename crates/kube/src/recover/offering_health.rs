@@ -11,14 +11,14 @@ use muster_core::id::GangId;
 use muster_core::time::Time;
 use serde::Deserialize;
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::Host;
 use crate::provision::order_object::find_offering;
 
 impl Host {
     /// Offerings are avoided as they were.
     pub(crate) fn recall_offerings(&mut self) {
-        for moved in self.all_of(Interest::Pool) {
+        for moved in self.all_of(KindRole::Pool) {
             let status = moved.is.as_ref().and_then(|pool| pool.data.get("status"));
             // What cannot be understood was not written by Muster.
             let status = status.and_then(|status| PoolStatus::deserialize(status).ok());
@@ -26,7 +26,7 @@ impl Host {
                 let Some(offering) = find_offering(&self.world, &moved.key, &told.name) else {
                     continue;
                 };
-                self.happened(&Event::OfferingFound { offering, was: told.remembered() });
+                self.apply_event(&Event::OfferingFound { offering, was: told.remembered() });
             }
         }
     }
@@ -41,7 +41,7 @@ impl Host {
         let last = status.last_failed_order.map(|stamp| stamp.0);
         // What is told may be of another that had its name.
         if let (Some(orders @ 1..), Some(last)) = (orders, last.filter(|last| *last >= submitted)) {
-            self.happened(&Event::OrdersFailed { gang, orders, last });
+            self.apply_event(&Event::OrdersFailed { gang, orders, last });
         }
     }
 }

@@ -75,7 +75,7 @@ impl Host {
             match subject {
                 Subject::Gang(name) => drop(self.dirty.gangs.insert(name)),
                 // What was not taken in is seen with the next list.
-                _ => self.anew = true,
+                _ => self.must_rebuild = true,
             }
         }
     }

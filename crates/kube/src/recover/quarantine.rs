@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::cache::store::Key;
 
 /// How long a subject is left out at first.
@@ -28,7 +28,7 @@ pub(crate) enum Subject {
     Pod(Key),
     Node(Key),
     Claim(Key),
-    Object(Interest, Key),
+    Object(KindRole, Key),
     /// No object by itself: all gangs that the planner was shown.
     Planner,
 }

@@ -21,9 +21,9 @@ use muster_core::time::Time;
 use muster_core::{Event, World};
 use muster_plan::world_for;
 
-use crate::cache::kinds::{Interest, Origin};
-use crate::cache::store::{Moved, Shelf};
-use crate::gang::registry::Group;
+use crate::cache::kinds::{GangSource, KindRole};
+use crate::cache::store::{Moved, Store};
+use crate::gang::registry::GangRecord;
 use crate::gang::suspended_job::moved;
 use crate::host::Host;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER, marks};
@@ -42,36 +42,36 @@ impl Host {
     pub(crate) fn rebuild(&mut self) {
         self.world = self.empty_world();
         self.seen_nodes.clear();
-        self.beyond.clear();
-        self.orders_of.clear();
-        self.unwritten_orders.clear();
-        self.groups = crate::gang::registry::Groups::default();
-        self.ties = crate::constraints::index::Ties::default();
-        (self.outside, self.crowds) = Default::default();
+        self.excess_usage.clear();
+        self.order_by_gang.clear();
+        self.orders_not_written.clear();
+        self.gangs = crate::gang::registry::GangRegistry::default();
+        self.constraints = crate::constraints::index::ConstraintIndex::default();
+        (self.bound_elsewhere, self.gang_counts) = Default::default();
         self.verdicts.clear();
-        self.expected.clear();
+        self.expected_starts.clear();
         self.find_queues_and_pools();
-        self.find_memory();
+        self.recover_learned_state();
         self.recall_offerings();
-        self.find_requests();
+        self.recover_requests();
         self.find_volumes();
         let reopened = self.find_gangs();
         self.remove_orphans();
         self.tell_pools();
         self.find_claims_and_nodes();
-        let parts = self.find_who_runs();
+        let parts = self.recover_running_members();
         for queue in reopened {
-            self.happened(&Event::QueueGone(queue));
+            self.apply_event(&Event::QueueGone(queue));
         }
         self.find_orders();
         self.stop_parts(&parts);
         self.follow_claims();
         self.find_idle();
         let number = u32::try_from(self.now().0 / 1_000 - NUMBERS_SINCE).unwrap_or(0);
-        self.happened(&Event::NumbersFrom(number));
-        self.happened(&Event::Synced);
-        self.look_where_gangs_are();
-        let all: Vec<Arc<str>> = self.groups.names().cloned().collect();
+        self.apply_event(&Event::NumbersFrom(number));
+        self.apply_event(&Event::Synced);
+        self.reconcile_nodes_of_gangs();
+        let all: Vec<Arc<str>> = self.gangs.names().cloned().collect();
         self.dirty.gangs.extend(all);
     }
 
@@ -80,20 +80,20 @@ impl Host {
     }
 
     fn find_queues_and_pools(&mut self) {
-        self.happened(&Event::Epoch(0));
-        self.happened(&Event::QueueSet(QueueSpec::open("default")));
+        self.apply_event(&Event::Epoch(0));
+        self.apply_event(&Event::QueueSet(QueueSpec::open("default")));
         self.set_queues();
-        for moved in self.all_of(Interest::Pool) {
-            self.subject = Some(Subject::Object(Interest::Pool, moved.key.clone()));
-            self.see_pool(&moved);
+        for moved in self.all_of(KindRole::Pool) {
+            self.subject = Some(Subject::Object(KindRole::Pool, moved.key.clone()));
+            self.observe_pool(&moved);
         }
         self.subject = None;
     }
 
     /// Everything on a shelf, as if it had just been seen.
-    pub(crate) fn all_of(&self, interest: Interest) -> Vec<Moved<kube::api::DynamicObject>> {
-        let shelf = self.sources.of(interest).and_then(|source| self.mirror.others.get(&source));
-        let objects = shelf.into_iter().flat_map(Shelf::iter);
+    pub(crate) fn all_of(&self, interest: KindRole) -> Vec<Moved<kube::api::DynamicObject>> {
+        let shelf = self.sources.of(interest).and_then(|source| self.cache.others.get(&source));
+        let objects = shelf.into_iter().flat_map(Store::iter);
         let now = Instant::now();
         let is_left_out =
             |key: &Arc<str>| self.quarantine.has(&Subject::Object(interest, key.clone()), now);
@@ -108,7 +108,7 @@ impl Host {
     fn find_gangs(&mut self) -> BTreeSet<Arc<str>> {
         self.find_joined();
         let mut pods: Vec<_> =
-            self.mirror.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
+            self.cache.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
         // Of two gangs of one name the older comes first.
         pods.sort_by_key(|(_, pod)| made(&pod.metadata));
         for (key, pod) in pods {
@@ -118,24 +118,24 @@ impl Host {
             }
         }
         self.subject = None;
-        for moved in self.all_of(Interest::Workload(WorkloadKind::Job)) {
+        for moved in self.all_of(KindRole::Workload(WorkloadKind::Job)) {
             if let Some(origin) = moved.is.and_then(|job| self.origin_of_job(&job)) {
-                self.groups.ensure(origin);
+                self.gangs.ensure(origin);
             }
         }
-        for moved in self.all_of(Interest::Gang) {
-            self.subject = Some(Subject::Object(Interest::Gang, moved.key.clone()));
-            self.see_templates(&moved);
+        for moved in self.all_of(KindRole::Gang) {
+            self.subject = Some(Subject::Object(KindRole::Gang, moved.key.clone()));
+            self.observe_templates(&moved);
         }
-        for moved in self.all_of(Interest::Group(Dialect::Volcano, 0)) {
+        for moved in self.all_of(KindRole::Group(Dialect::Volcano, 0)) {
             self.subject =
-                Some(Subject::Object(Interest::Group(Dialect::Volcano, 0), moved.key.clone()));
-            self.see_group_without_pods(&moved);
+                Some(Subject::Object(KindRole::Group(Dialect::Volcano, 0), moved.key.clone()));
+            self.observe_group_without_pods(&moved);
         }
         self.subject = None;
         let mut found: Vec<(Time, Arc<str>)> = Vec::new();
-        for name in self.groups.names() {
-            let group = self.groups.get(name).expect("named");
+        for name in self.gangs.names() {
+            let group = self.gangs.get(name).expect("named");
             found.push((self.made_at(group), name.clone()));
         }
         found.sort();
@@ -145,14 +145,14 @@ impl Host {
                 continue; // it is told when it is looked at
             }
             self.watch_stages(&name);
-            let group = self.groups.get(&name).expect("named");
-            if self.is_succeeded(group) {
+            let group = self.gangs.get(&name).expect("named");
+            if self.is_superseded(group) {
                 continue;
             }
             // Those that are over are nobody's business any more.
             let standing = self.standing(group);
             let nobody = standing.bound.is_empty() && standing.free.is_empty();
-            let is_request = matches!(group.origin, Origin::Request { .. });
+            let is_request = matches!(group.origin, GangSource::Request { .. });
             if nobody && !self.may_be_absent(group) && !self.is_to_go_on(group) && !is_request {
                 continue;
             }
@@ -163,20 +163,20 @@ impl Host {
                     if has_seats && self.reopen_queue(&spec.queue) {
                         reopened.insert(spec.queue.clone());
                     }
-                    let crowded = if has_seats { None } else { self.is_crowded(&name) };
+                    let crowded = if has_seats { None } else { self.is_over_gang_limit(&name) };
                     if let Some(why) = crowded {
-                        self.groups.trouble(&name, Some(why));
+                        self.gangs.trouble(&name, Some(why));
                         continue;
                     }
-                    let taken = self.happened(&Event::GangSubmitted(spec.clone()));
+                    let taken = self.apply_event(&Event::GangSubmitted(spec.clone()));
                     self.has_waited(&name, at);
-                    let group = self.groups.get_mut(&name).expect("named");
+                    let group = self.gangs.get_mut(&name).expect("named");
                     (group.roles, group.ranks) = (gathered.roles, gathered.ranks);
                     (group.tied, group.waits) = (gathered.tied, gathered.waits);
                     (group.imagined, group.absent) = (gathered.imagined, gathered.absent);
                     group.spec = taken.then_some(spec);
                 }
-                Err(why) => drop(self.groups.trouble(&name, Some(why))),
+                Err(why) => drop(self.gangs.trouble(&name, Some(why))),
             }
         }
         self.subject = None;
@@ -186,42 +186,42 @@ impl Host {
     /// Objects that Muster made of gangs that are no more, and that nobody else will remove: whoever should have was
     /// ended first.
     fn remove_orphans(&mut self) {
-        for Moved { key, is, .. } in self.all_of(Interest::Gang) {
+        for Moved { key, is, .. } in self.all_of(KindRole::Gang) {
             let Some(object) = is else { continue };
             let own = object.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
-            if own && object.owner_references().is_empty() && self.groups.get(&key).is_none() {
+            if own && object.owner_references().is_empty() && self.gangs.get(&key).is_none() {
                 self.remove_object(&key);
             }
         }
     }
 
     fn find_claims_and_nodes(&mut self) {
-        let claims: Vec<_> = self.mirror.claims.iter().map(|(_, claim)| claim.clone()).collect();
+        let claims: Vec<_> = self.cache.claims.iter().map(|(_, claim)| claim.clone()).collect();
         for claim in &claims {
             if let Some(marks) = marks(claim) {
                 self.find_node_claim(&marks, claim);
             }
         }
-        self.find_requisitions();
-        let nodes: Vec<Arc<str>> = self.mirror.nodes.iter().map(|(key, _)| key.clone()).collect();
+        self.recover_issued_requests();
+        let nodes: Vec<Arc<str>> = self.cache.nodes.iter().map(|(key, _)| key.clone()).collect();
         for node in &nodes {
             if self.handles(Subject::Node(node.clone())) {
-                self.look_at_node(node);
+                self.reconcile_node(node);
             }
         }
         self.subject = None;
-        self.follow_requisitions();
+        self.reconcile_issued_requests();
     }
 
     /// What has become of claims while nobody looked. Who is on a node whose claim is leaving is told so, and must be known.
     fn follow_claims(&mut self) {
-        let claims: Vec<_> = self.mirror.claims.iter().map(|(_, claim)| claim.clone()).collect();
+        let claims: Vec<_> = self.cache.claims.iter().map(|(_, claim)| claim.clone()).collect();
         for claim in claims {
             let key: Arc<str> = claim.metadata.name.clone().unwrap_or_default().into();
             if !self.handles(Subject::Claim(key.clone())) {
                 continue;
             }
-            self.see_claim(&Moved { key, was: None, is: Some(claim) });
+            self.observe_node_claim(&Moved { key, was: None, is: Some(claim) });
         }
         self.subject = None;
     }
@@ -235,13 +235,13 @@ impl Host {
         });
         // What is told may be of another that had its name.
         let since = told.filter(|since| *since >= submitted).unwrap_or(submitted);
-        self.happened(&Event::GangWaits { gang, submitted, since });
+        self.apply_event(&Event::GangWaits { gang, submitted, since });
         self.recall_orders(name, gang, submitted);
     }
 
     /// Since when those of a gang run that are somewhere. Members that were replaced meanwhile do not make it younger.
     fn runs_since(&self, standing: &Standing) -> Time {
-        let pods = standing.bound.iter().filter_map(|(key, _)| self.mirror.pods.get(key));
+        let pods = standing.bound.iter().filter_map(|(key, _)| self.cache.pods.get(key));
         let began = pods.filter_map(|pod| {
             pod.status.start_time.as_ref().map(instant).or_else(|| made(&pod.metadata))
         });
@@ -249,9 +249,9 @@ impl Host {
     }
 
     /// Whether somebody was stopping a gang: too few of it would be left without those who are sent away.
-    fn was_being_stopped(&self, group: &Group, standing: &Standing) -> bool {
+    fn was_being_stopped(&self, group: &GangRecord, standing: &Standing) -> bool {
         let pods =
-            standing.bound.iter().filter_map(|(key, _)| Some((key, self.mirror.pods.get(key)?)));
+            standing.bound.iter().filter_map(|(key, _)| Some((key, self.cache.pods.get(key)?)));
         let (sent, stay): (Vec<_>, Vec<_>) = pods.partition(|(_, pod)| pod.is_sent_away());
         let Some(spec) = group.spec.as_ref().filter(|_| !sent.is_empty()) else { return false };
         let of = |at: usize| {
@@ -265,10 +265,10 @@ impl Host {
 
     /// Gangs that have seats: where their placement says, or where their pods are. Says which cannot go on as they are.
     /// Pods that no placement speaks of come last: what is left of their queue's limits is all they get.
-    fn find_who_runs(&mut self) -> Vec<GangId> {
+    fn recover_running_members(&mut self) -> Vec<GangId> {
         let mut parts = Vec::new();
         let unrecorded = self.count_unrecorded();
-        let mut names = self.who_is_seated_first();
+        let mut names = self.seated_members_first();
         names.retain(|name| !unrecorded.contains(name));
         for name in names.into_iter().chain(unrecorded) {
             self.subject = Some(Subject::Gang(name.clone()));
@@ -278,19 +278,19 @@ impl Host {
             if is_outdated {
                 tracing::info!(gang = &*name, "others have the room that was written down for it");
                 sitting = Vec::new();
-                self.say_over(&name, GangPhase::Waiting);
+                self.write_final_status(&name, GangPhase::Waiting);
             }
-            let reseated = self.reseated(&name, id).filter(|_| !is_outdated);
-            let is_reseated = reseated.is_some();
-            if let Some((spec, seats)) = reseated {
+            let reassigned_seats = self.reassigned_seats(&name, id).filter(|_| !is_outdated);
+            let is_reseated = reassigned_seats.is_some();
+            if let Some((spec, seats)) = reassigned_seats {
                 let full = self.world.gang(id).expect("named").spec.clone();
-                self.happened(&Event::GangChanged(spec));
+                self.apply_event(&Event::GangChanged(spec));
                 self.keep_roles(&name, &full);
                 sitting = seats;
             }
-            let group = self.groups.get(&name).expect("named");
+            let group = self.gangs.get(&name).expect("named");
             let standing = self.standing(group);
-            let is_request = matches!(group.origin, Origin::Request { .. });
+            let is_request = matches!(group.origin, GangSource::Request { .. });
             let was_recorded = !sitting.is_empty();
             if is_request && was_recorded {
                 sitting = self.still_booked(&name, sitting);
@@ -320,7 +320,7 @@ impl Host {
             let stops = self.was_being_stopped(group, &standing);
             match was_recorded {
                 // It was checked against limits and room: see `is_outdated`.
-                true => drop(self.happened(&Event::GangFound { gang: id, since, sitting })),
+                true => drop(self.apply_event(&Event::GangFound { gang: id, since, sitting })),
                 false if !self.find_seated(&name, id, since, sitting) => continue,
                 false => {}
             }
@@ -334,18 +334,18 @@ impl Host {
             if was_recorded && seats < mins {
                 // Its submitter has thought again: what it is now counts when it starts anew.
                 let spec = self.world.gang(id).expect("named").spec.clone();
-                self.happened(&Event::GangChanged(spec));
+                self.apply_event(&Event::GangChanged(spec));
             }
             let ran = self.gang_seen(&name).is_some_and(|gang| is_said_to_run(gang));
-            let group = self.groups.get_mut(&name).expect("named");
+            let group = self.gangs.get_mut(&name).expect("named");
             (group.recorded, group.was_whole) = (!is_reseated && !is_outdated, ran);
             if is_reseated || is_outdated || is_moved {
                 self.record(&name, id);
             }
-            let group = self.groups.get(&name).expect("named");
+            let group = self.gangs.get(&name).expect("named");
             if group.pods.is_empty() && self.comes_when_let_in(group) {
                 self.keep_for_members(&name);
-                self.let_in(&name);
+                self.admit_staged(&name);
             }
             // Part of a gang and no record of where the rest was to go, or of whom some were sent away already.
             let is_part = (stops || (seats < mins && !was_recorded)) && !is_request;
@@ -359,11 +359,11 @@ impl Host {
     /// and was ended before it could say so. So those who are somewhere have their places first, all of them; then those
     /// who were about to be put somewhere, and those last who are said to run and are nowhere. Of them all, those come later
     /// who may have to be seated otherwise than it was written down: they see what the others leave.
-    fn who_is_seated_first(&mut self) -> Vec<Arc<str>> {
+    fn seated_members_first(&mut self) -> Vec<Arc<str>> {
         let mut names: Vec<(bool, u8, Arc<str>)> = Vec::new();
         let mut in_part = Vec::new();
-        for name in self.groups.names() {
-            let group = self.groups.get(name).expect("named");
+        for name in self.gangs.names() {
+            let group = self.gangs.get(name).expect("named");
             let told = members(&self.recorded(name).unwrap_or_default());
             let standing = self.standing(group);
             let there = self.sitting(group, &self.on_nodes(group));
@@ -380,7 +380,7 @@ impl Host {
         }
         for (name, since, sitting) in in_part {
             let Some(gang) = self.world.gang_named(&name) else { continue };
-            self.happened(&Event::GangFound { gang, since, sitting });
+            self.apply_event(&Event::GangFound { gang, since, sitting });
         }
         names.sort();
         names.into_iter().map(|(_, _, name)| name).collect()
@@ -390,8 +390,8 @@ impl Host {
     /// are more than the limits of their queue allow. Pods that were replaced since may ask for more than the placement was
     /// made for.
     fn is_outdated(&self, name: &str, id: GangId, told: &[Sitting]) -> bool {
-        let group = self.groups.get(name).expect("named");
-        if matches!(group.origin, Origin::Request { .. }) {
+        let group = self.gangs.get(name).expect("named");
+        if matches!(group.origin, GangSource::Request { .. }) {
             return false; // whoever took its room has it rightly
         }
         let there = self.sitting(group, &self.on_nodes(group));
@@ -420,7 +420,7 @@ impl Host {
 
     /// The object of a gang, whoever made it.
     pub(crate) fn gang_seen(&self, name: &str) -> Option<&Arc<kube::api::DynamicObject>> {
-        self.object_named(Interest::Gang, name)
+        self.object_named(KindRole::Gang, name)
     }
 
     /// Whether it was written down where a gang's members go.
@@ -442,9 +442,9 @@ impl Host {
     }
 
     fn remove_order(&mut self, name: &Arc<str>) {
-        let Some(orders) = self.api(Interest::Order) else { return };
-        let (hands, order) = (self.hands.clone(), name.clone());
-        self.lanes.write(name, async move {
+        let Some(orders) = self.api(KindRole::Order) else { return };
+        let (hands, order) = (self.writer.clone(), name.clone());
+        self.ordered_writes.write(name, async move {
             let _ = hands.remove(&orders, &order).await;
         });
     }
@@ -452,7 +452,7 @@ impl Host {
     /// Orders that were written down, in the order they were.
     fn find_orders(&mut self) {
         let mut found: Vec<(OrderSpec, Time)> = Vec::new();
-        for moved in self.all_of(Interest::Order) {
+        for moved in self.all_of(KindRole::Order) {
             let Some(object) = moved.is else { continue };
             let spec = object.data.get("spec").cloned().unwrap_or_default();
             let placed = made(&object.metadata).unwrap_or_else(|| self.now());
@@ -470,11 +470,12 @@ impl Host {
             let id = muster_core::id::OrderId(spec.number);
             let top_ups = spec.top_ups;
             let order = read(&self.world, &spec);
-            let goes_on = order
-                .is_some_and(|order| self.happened(&Event::OrderFound { order, placed, top_ups }));
+            let goes_on = order.is_some_and(|order| {
+                self.apply_event(&Event::OrderFound { order, placed, top_ups })
+            });
             if goes_on {
                 let gang = format!("{}/{}", spec.gang.namespace, spec.gang.name);
-                self.orders_of.insert(gang.into(), id);
+                self.order_by_gang.insert(gang.into(), id);
                 // Some of its claims may never have been asked for.
                 self.rewrite(id);
             } else {

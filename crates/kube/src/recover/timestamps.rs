@@ -8,8 +8,8 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use muster_core::time::Time;
 
-use crate::cache::kinds::Origin;
-use crate::gang::registry::Group;
+use crate::cache::kinds::GangSource;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
 
@@ -25,30 +25,30 @@ pub(crate) fn made(metadata: &ObjectMeta) -> Option<Time> {
 
 impl Host {
     /// When a group was made: it keeps its place in line, also when its pods were made again and somebody else leads.
-    pub(crate) fn made_at(&self, group: &Group) -> Time {
+    pub(crate) fn made_at(&self, group: &GangRecord) -> Time {
         if let Some(at) = self.stands_since(group).and_then(|object| made(&object.metadata)) {
             return at;
         }
-        let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        let pods = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         let first = pods.filter_map(|pod| made(&pod.metadata)).min();
         first.or_else(|| self.request_made(&group.origin)).unwrap_or_else(|| self.now())
     }
 
     /// What has been there for as long as a gang waits: the workload that makes its pods, or the object that Muster wrote
     /// when it was taken in. A group that somebody wrote may have been there long before its pods.
-    fn stands_since(&self, group: &Group) -> Option<&Arc<DynamicObject>> {
+    fn stands_since(&self, group: &GangRecord) -> Option<&Arc<DynamicObject>> {
         match &group.origin {
-            Origin::Owner { .. } => Some(self.object_of(&group.origin)?.1),
-            Origin::Gang { .. } if self.templates_of(group).is_some() => {
+            GangSource::Owner { .. } => Some(self.object_of(&group.origin)?.1),
+            GangSource::Gang { .. } if self.templates_of(group).is_some() => {
                 Some(self.object_of(&group.origin)?.1)
             }
-            Origin::Gang { .. } | Origin::Group(_) | Origin::Joined(_) => {
+            GangSource::Gang { .. } | GangSource::Group(_) | GangSource::Joined(_) => {
                 let own = |gang: &&Arc<DynamicObject>| {
                     gang.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER)
                 };
                 self.gang_seen(&group.origin.gang_name()).filter(own)
             }
-            Origin::Request { .. } | Origin::Pod { .. } => None,
+            GangSource::Request { .. } | GangSource::Pod { .. } => None,
         }
     }
 }

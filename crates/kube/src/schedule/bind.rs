@@ -10,8 +10,8 @@ use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 use muster_core::time::Span;
 
-use crate::api::retry::{Pauses, Said};
-use crate::api::writer::Hands;
+use crate::api::retry::{Backoff, Said};
+use crate::api::writer::ApiWriter;
 use crate::cache::store::Key;
 use crate::constraints::volumes::binding::Pull;
 use crate::features::Feature;
@@ -26,8 +26,8 @@ impl Host {
     /// Binds pods to seats that nobody has taken, on nodes that take somebody. Before a gang runs, nothing is bound unless
     /// there are pods, and such seats, for the minimum of every role: who waits for members that do not exist holds seats,
     /// and starts nobody.
-    pub(crate) fn fill_seats(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        let group = self.groups.get(name).expect("followed");
+    pub(crate) fn bind_members(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
+        let group = self.gangs.get(name).expect("followed");
         let gang = self.world.gang(id).expect("followed");
         if !group.recorded || standing.free.is_empty() || self.is_ending(gang, standing) {
             return;
@@ -77,7 +77,7 @@ impl Host {
             return;
         }
         for (key, node) in told {
-            match self.mirror.pods.get(&key).is_some_and(|pod| pod.has_gate()) {
+            match self.cache.pods.get(&key).is_some_and(|pod| pod.has_gate()) {
                 true => self.let_go(name, &key, &node),
                 false => self.bind(name, &key, &node),
             }
@@ -88,49 +88,48 @@ impl Host {
     /// be put where its seat is. Those that another scheduler binds are waited for elsewhere, and members that come in
     /// stages have no time to keep, unless the server refuses the first of them.
     pub(crate) fn watch_binding(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        let Some(group) = self.groups.get(name) else { return };
+        let Some(group) = self.gangs.get(name) else { return };
         let gang = self.world.gang(id).expect("followed");
         let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
         let is_mine = group.handed_over.is_none() && !self.comes_in_stages(group);
         let is_whole = has_seats && self.is_whole(name, id);
         let was_whole = group.was_whole && matches!(gang.phase, Phase::Running { .. });
         let is_barred = has_seats && self.is_barred(group, gang, standing);
-        let is_there =
-            |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        let is_there = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
         let is_denied = group.denied.is_some() && !was_whole && !group.pods.iter().any(is_there);
         let is_late = is_mine && (is_barred || !(is_whole || was_whole));
         let waits = has_seats && (is_late || is_denied);
         // Who could not be bound is bound nowhere for a while, and the time goes on.
         let is_somewhere = is_barred || !standing.bound.is_empty();
         let begun = group.binding.or_else(|| is_somewhere.then(Instant::now));
-        let group = self.groups.get_mut(name).expect("just seen");
+        let group = self.gangs.get_mut(name).expect("just seen");
         group.was_whole = is_whole || (group.was_whole && has_seats);
         group.binding = begun.filter(|_| waits);
     }
 
     /// Gangs that have their seats and are not bound, or bound in part, for too long start over as a whole: a member was
     /// removed by hand and nobody makes another, its node does not come back, or the server refuses what is asked of it.
-    pub(crate) fn tire_of_binding(&mut self) {
+    pub(crate) fn expire_binding(&mut self) {
         let patience = Duration::from_millis(self.config.bind_patience.0);
         let late = |name: &&Arc<str>| {
-            let since = self.groups.get(name).and_then(|group| group.binding);
+            let since = self.gangs.get(name).and_then(|group| group.binding);
             since.is_some_and(|since| since.elapsed() >= patience)
         };
-        let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
+        let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            self.groups.get_mut(&name).expect("just seen").binding = None;
+            self.gangs.get_mut(&name).expect("just seen").binding = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
             tracing::warn!(gang = &*name, "not all of it could be bound: starts over");
-            self.put_off(&name);
+            self.defer(&name);
             self.stop(id, StopReason::Moved);
         }
     }
 
     fn bind(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
-        let Some(pod) = self.mirror.pods.get(key) else { return };
+        let Some(pod) = self.cache.pods.get(key) else { return };
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        self.groups.get_mut(gang).expect("followed").assigned.insert(key.clone(), node.clone());
-        let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
+        self.gangs.get_mut(gang).expect("followed").assigned.insert(key.clone(), node.clone());
+        let (hands, told) = (self.writer.within(parts(key).0), self.outcomes.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
             if let Err(said) = bind(&hands, &key, &uid, &node).await {
@@ -144,14 +143,14 @@ impl Host {
     }
 
     /// Sends pods away, each with its time to end in order.
-    pub(crate) fn send_away(&mut self, name: &Arc<str>, pods: &[(Key, Arc<str>)], grace: Span) {
+    pub(crate) fn evict_pods(&mut self, name: &Arc<str>, pods: &[(Key, Arc<str>)], grace: Span) {
         for (key, _) in pods {
-            let Some(pod) = self.mirror.pods.get(key).cloned() else { continue };
-            let group = self.groups.get_mut(name).expect("followed");
+            let Some(pod) = self.cache.pods.get(key).cloned() else { continue };
+            let group = self.gangs.get_mut(name).expect("followed");
             if !group.leaving.insert(key.clone()) || pod.is_leaving() {
                 continue;
             }
-            let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
+            let (hands, told) = (self.writer.within(parts(key).0), self.outcomes.clone());
             let (gang, key) = (name.clone(), key.clone());
             let uid = pod.metadata.uid.clone().unwrap_or_default();
             let finalizers = pod.metadata.finalizers.iter().flatten();
@@ -174,7 +173,7 @@ impl Host {
 }
 
 /// Binds a pod to a node, and only this pod: one of the same name that came later is another.
-pub(crate) async fn bind(hands: &Hands, key: &str, uid: &str, node: &str) -> Result<(), Said> {
+pub(crate) async fn bind(hands: &ApiWriter, key: &str, uid: &str, node: &str) -> Result<(), Said> {
     let (namespace, name) = parts(key);
     let body = serde_json::json!({
         "apiVersion": "v1",
@@ -185,7 +184,7 @@ pub(crate) async fn bind(hands: &Hands, key: &str, uid: &str, node: &str) -> Res
     let body = serde_json::to_vec(&body).expect("plain JSON");
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
     let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
-    let mut pauses = Pauses::new();
+    let mut pauses = Backoff::new();
     loop {
         let bound = hands
             .ask(|| async {
@@ -216,7 +215,7 @@ pub(crate) async fn bind(hands: &Hands, key: &str, uid: &str, node: &str) -> Res
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 async fn delete(
-    hands: &Hands,
+    hands: &ApiWriter,
     key: &str,
     (uid, is_counted): (&str, bool),
     grace: u32,

@@ -15,10 +15,10 @@ use muster_core::gang::Phase;
 use muster_core::id::GangId;
 use muster_core::time::Time;
 
-use crate::cache::kinds::Gathered;
+use crate::cache::kinds::BuiltGang;
 use crate::cache::store::Key;
 use crate::constraints::pod_constraints::nowhere;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 
 /// How often it is looked whether a limit allows by now what it did not.
@@ -26,8 +26,8 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 impl Host {
     /// The pods of a group that are on a node, and not only told to go there.
-    pub(crate) fn on_nodes(&self, group: &Group) -> Vec<(Key, Arc<str>)> {
-        let pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+    pub(crate) fn on_nodes(&self, group: &GangRecord) -> Vec<(Key, Arc<str>)> {
+        let pods = group.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
         pods.filter(|(_, pod)| !pod.is_over())
             .filter_map(|(key, pod)| Some((key.clone(), pod.node()?.into())))
             .collect()
@@ -45,11 +45,11 @@ impl Host {
             self.is_beyond_limits(name, gang);
             return false;
         }
-        if self.groups.get(name).is_some_and(|group| group.is_outside) {
+        if self.gangs.get(name).is_some_and(|group| group.is_outside) {
             self.set_outside(name, false);
             self.place_anywhere(name);
         }
-        self.happened(&Event::GangFound { gang, since, sitting })
+        self.apply_event(&Event::GangFound { gang, since, sitting })
     }
 
     /// The World knows a gang as one that is placed nowhere: it is told what the gang really is.
@@ -57,40 +57,40 @@ impl Host {
         if self.world.is_synced()
             && let Ok(gathered) = self.gather_named(name)
         {
-            self.gang_is(name, gathered);
+            self.submit_or_update(name, gathered);
         }
     }
 
     /// Pods of a gang are on nodes that its queue does not allow it. Said once.
     fn is_beyond_limits(&mut self, name: &Arc<str>, gang: GangId) {
         let queue = self.world.gang(gang).map(|gang| gang.spec.queue.clone()).unwrap_or_default();
-        let was_said = self.groups.get(name).is_none_or(|group| group.is_said_outside);
+        let was_said = self.gangs.get(name).is_none_or(|group| group.is_said_outside);
         if self.world.gang(gang).is_some_and(|gang| gang.phase == Phase::Waiting) {
             self.set_outside(name, true);
         }
-        if let Some(group) = self.groups.get_mut(name).filter(|_| !was_said) {
+        if let Some(group) = self.gangs.get_mut(name).filter(|_| !was_said) {
             group.is_said_outside = true;
             let words =
                 format!("{OUTSIDE} and the limits of queue {queue} do not allow: {COUNTED}");
             tracing::info!(gang = &**name, "{words}");
-            self.cry(name, EventType::Warning, ("BoundOutsideQueue", "Admit"), &words);
+            self.record_event(name, EventType::Warning, ("BoundOutsideQueue", "Admit"), &words);
         }
     }
 
     /// Marks a gang as one whose pods are usage of their nodes and nothing else, or as an ordinary one, and counts their nodes
     /// again.
     pub(crate) fn set_outside(&mut self, name: &Arc<str>, is_outside: bool) {
-        let Some(group) = self.groups.get_mut(name) else { return };
+        let Some(group) = self.gangs.get_mut(name) else { return };
         if group.is_outside == is_outside {
             return;
         }
         group.is_outside = is_outside;
         group.is_said_outside &= is_outside;
         match is_outside {
-            true => drop(self.outside.insert(name.clone())),
-            false => drop(self.outside.remove(name)),
+            true => drop(self.bound_elsewhere.insert(name.clone())),
+            false => drop(self.bound_elsewhere.remove(name)),
         }
-        let group = self.groups.get(name).expect("just seen");
+        let group = self.gangs.get(name).expect("just seen");
         let nodes: Vec<Arc<str>> = self.on_nodes(group).into_iter().map(|(_, node)| node).collect();
         match self.world.is_synced() {
             true => {
@@ -98,15 +98,15 @@ impl Host {
                 self.dirty.gangs.insert(name.clone());
             }
             // What is found next must see what is left of them.
-            false => nodes.iter().for_each(|node| self.look_at_node(node)),
+            false => nodes.iter().for_each(|node| self.reconcile_node(node)),
         }
     }
 
     /// Before the World is told who sits where, pods that no record speaks of are usage of their nodes.
     pub(crate) fn count_unrecorded(&mut self) -> Vec<Arc<str>> {
         let mut found: Vec<(Time, Arc<str>)> = Vec::new();
-        for name in self.groups.names() {
-            let group = self.groups.get(name).expect("named");
+        for name in self.gangs.names() {
+            let group = self.gangs.get(name).expect("named");
             let is_unknown = self.world.gang_named(name).is_some() && !self.has_placement(name);
             if is_unknown && !self.on_nodes(group).is_empty() {
                 found.push((self.made_at(group), name.clone()));
@@ -119,20 +119,22 @@ impl Host {
     }
 
     /// A gang some of whose pods are on nodes that its queue does not allow it is placed nowhere.
-    pub(crate) fn keep_outside(&self, name: &str, gathered: &mut Gathered) {
-        if self.groups.get(name).is_some_and(|group| group.is_outside) {
+    pub(crate) fn retry_bound_elsewhere(&self, name: &str, gathered: &mut BuiltGang) {
+        if self.gangs.get(name).is_some_and(|group| group.is_outside) {
             gathered.spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
             gathered.waits = Some(format!("{OUTSIDE} beyond the limits of its queue: {COUNTED}"));
         }
     }
 
     /// Limits may allow by now what they did not.
-    pub(crate) fn look_outside(&mut self) {
-        if self.outside.is_empty() || self.outside_at.is_some_and(|at| at.elapsed() < AGAIN) {
+    pub(crate) fn reconcile_bound_elsewhere(&mut self) {
+        if self.bound_elsewhere.is_empty()
+            || self.bound_elsewhere_checked_at.is_some_and(|at| at.elapsed() < AGAIN)
+        {
             return;
         }
-        self.outside_at = Some(Instant::now());
-        self.dirty.gangs.extend(self.outside.iter().cloned());
+        self.bound_elsewhere_checked_at = Some(Instant::now());
+        self.dirty.gangs.extend(self.bound_elsewhere.iter().cloned());
     }
 }
 

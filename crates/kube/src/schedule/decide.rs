@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::retry::Said;
-use crate::api::writer::Hands;
-use crate::cache::kinds::{Interest, Origin};
+use crate::api::writer::ApiWriter;
+use crate::cache::kinds::{GangSource, KindRole};
 use crate::cache::store::Moved;
 use crate::host::{Host, Told};
 use crate::provision::karpenter::{claim_name, node_claim};
@@ -37,7 +37,7 @@ impl Host {
     /// Asks the planner and does what it says, until it has nothing to say.
     pub(crate) fn decide(&mut self) {
         for _ in 0..ROUNDS {
-            self.changed = false;
+            self.world_changed = false;
             self.subject = Some(Subject::Planner);
             #[cfg(any(test, feature = "cluster"))]
             self.strike_planner();
@@ -57,7 +57,7 @@ impl Host {
             self.subject = None;
             self.tell(&decided);
             // What was seen to stand in the way of an action is news to the planner.
-            if !acts && !self.changed {
+            if !acts && !self.world_changed {
                 return;
             }
         }
@@ -86,8 +86,8 @@ impl Host {
                 told.into_iter().for_each(|(_, verdict)| verdict.clone_from(&is));
             }
         }
-        self.expected = plan.reservations.iter().copied().collect();
-        self.tally.targets = plan.targets.iter().copied().collect();
+        self.expected_starts = plan.reservations.iter().copied().collect();
+        self.supply_status.targets = plan.targets.iter().copied().collect();
     }
 
     /// Does everything in a group, or nothing of it, but for what waits for its order to be written: the planner says that
@@ -102,7 +102,7 @@ impl Host {
             if self.waits_for_its_order(action) {
                 continue;
             }
-            if !self.happened(&Event::Decided(action.clone())) {
+            if !self.apply_event(&Event::Decided(action.clone())) {
                 return done;
             }
             done = true;
@@ -126,8 +126,8 @@ impl Host {
         let Action::Admit { gang: id, seats } = action else { return true };
         let Some(gang) = self.world.gang(*id) else { return false };
         let name = gang.spec.name.clone();
-        let Some(group) = self.groups.get(&name) else { return false };
-        if self.may_be_absent(group) || matches!(group.origin, Origin::Request { .. }) {
+        let Some(group) = self.gangs.get(&name) else { return false };
+        if self.may_be_absent(group) || matches!(group.origin, GangSource::Request { .. }) {
             return true; // its members are nobody yet, or never
         }
         let standing = self.standing(group);
@@ -141,7 +141,7 @@ impl Host {
         let mut roles = gang.spec.roles.iter().enumerate();
         let whole = to_come || roles.all(|(at, role)| is_there(at, role.min));
         if !whole {
-            self.hold_back(&name, *id);
+            self.withhold_admission(&name, *id);
             return false;
         }
         let nodes = seats.iter().filter_map(|seat| self.world.node_name(seat.node).cloned());
@@ -164,7 +164,7 @@ impl Host {
             return false;
         };
         let order = self.world.makes_way_for(*gang);
-        order.is_some_and(|order| self.unwritten_orders.contains(&order))
+        order.is_some_and(|order| self.orders_not_written.contains(&order))
     }
 
     /// Whether what a gang is tied to is still as the planner was told. If not it is told now, and decides again: others
@@ -179,7 +179,7 @@ impl Host {
         if gathered.spec == gang.spec {
             return true;
         }
-        let group = self.groups.get_mut(name).expect("just seen");
+        let group = self.gangs.get_mut(name).expect("just seen");
         let was_heard = std::mem::replace(&mut group.wished, true);
         if (was_heard || gang.phase != Phase::Waiting)
             && Self::only_wishes_differ(&gang.spec, &gathered.spec)
@@ -188,7 +188,7 @@ impl Host {
         }
         tracing::debug!(gang = &**name, "what it is tied to has changed");
         self.give_order_up(id);
-        self.gang_is(name, gathered);
+        self.submit_or_update(name, gathered);
         self.settle_tokens();
         false
     }
@@ -201,7 +201,7 @@ impl Host {
             return;
         };
         let reason = RollbackReason::NotNeeded;
-        if self.happened(&Event::Decided(Action::RollBack { order, reason })) {
+        if self.apply_event(&Event::Decided(Action::RollBack { order, reason })) {
             self.close(order, "RolledBack");
         }
     }
@@ -234,20 +234,20 @@ impl Host {
 
     /// Why an order was given up, which its object does not live to say, and what the server said of it if it did.
     fn tell_of_rollback(&mut self, order: OrderId, reason: RollbackReason, said: &str) {
-        let whose = self.orders_of.iter().find(|(_, of)| **of == order);
+        let whose = self.order_by_gang.iter().find(|(_, of)| **of == order);
         let Some(name) = whose.map(|(name, _)| name.clone()) else { return };
         let mut why = words::rollback(&self.world, reason);
         if !said.is_empty() {
             why = format!("{why}: {said}");
         }
         let action = format!("RollBack{}", order.0);
-        self.cry(&name, EventType::Warning, ("OrderRolledBack", &action), &why);
+        self.record_event(&name, EventType::Warning, ("OrderRolledBack", &action), &why);
     }
 
     /// Asks for claims that need not be written down before.
     fn ask_at_once(&mut self, claims: &[ClaimId]) {
         let asked = self.what_to_ask(claims, None);
-        let (hands, told) = (self.hands.clone(), self.told.clone());
+        let (hands, told) = (self.writer.clone(), self.outcomes.clone());
         tokio::spawn(async move { asked.ask(&hands, &told).await });
     }
 
@@ -256,15 +256,15 @@ impl Host {
         let Some(gang) = self.world.gang(id) else { return };
         let name = gang.spec.name.clone();
         let single =
-            self.groups.get(&name).is_some_and(|group| is_single(&gang.spec, &group.origin));
+            self.gangs.get(&name).is_some_and(|group| is_single(&gang.spec, &group.origin));
         if single {
             // One binding is whole by itself.
-            self.groups.get_mut(&name).expect("just seen").recorded = true;
+            self.gangs.get_mut(&name).expect("just seen").recorded = true;
             self.follow(&name);
         } else {
             self.record(&name, id);
         }
-        if let Some(order) = self.orders_of.remove(&name) {
+        if let Some(order) = self.order_by_gang.remove(&name) {
             self.close(order, "Complete");
         }
     }
@@ -275,21 +275,21 @@ impl Host {
         let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
         let claims: Vec<ClaimId> = order.spec.claims.iter().map(|(claim, _)| *claim).collect();
         if !order.after.is_empty() {
-            self.unwritten_orders.insert(id);
+            self.orders_not_written.insert(id);
         }
         let asked = self.what_to_ask(&claims, Some(id));
         if let Some(gang) = self.world.gang(gang) {
-            self.orders_of.insert(gang.spec.name.clone(), id);
+            self.order_by_gang.insert(gang.spec.name.clone(), id);
         }
-        let Some(orders) = self.api(Interest::Order) else { return };
+        let Some(orders) = self.api(KindRole::Order) else { return };
         let object = json!({
             "apiVersion": "muster.sh/v1alpha1",
             "kind": "Order",
             "metadata": {"name": order_name(id)},
             "spec": spec,
         });
-        let (hands, told) = (self.hands.clone(), self.told.clone());
-        self.lanes.write(&order_name(id).into(), async move {
+        let (hands, told) = (self.writer.clone(), self.outcomes.clone());
+        self.ordered_writes.write(&order_name(id).into(), async move {
             let object: DynamicObject = serde_json::from_value(object).expect("an object");
             let written = hands.create(&orders, &object).await;
             match written {
@@ -312,9 +312,9 @@ impl Host {
     /// An order that the server does not take is none: nothing was asked for, and nobody was told to make way. The gang
     /// tries again as after any order that failed.
     fn was_not_written(&mut self, id: OrderId, claims: &[ClaimId], why: &str) {
-        self.unwritten_orders.remove(&id);
+        self.orders_not_written.remove(&id);
         let reason = RollbackReason::NotWritten;
-        if self.happened(&Event::Decided(Action::RollBack { order: id, reason })) {
+        if self.apply_event(&Event::Decided(Action::RollBack { order: id, reason })) {
             self.tell_of_rollback(id, reason, why);
             self.close(id, "RolledBack");
         }
@@ -322,7 +322,7 @@ impl Host {
         let is_nobodys =
             |id: &&ClaimId| known.get(id).is_some_and(|one| one.order.is_none() && !one.releasing);
         for id in claims.iter().filter(is_nobodys).copied().collect::<Vec<_>>() {
-            self.happened(&Event::ClaimGone(id));
+            self.apply_event(&Event::ClaimGone(id));
         }
     }
 
@@ -332,10 +332,10 @@ impl Host {
         let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
         let claims: Vec<ClaimId> = order.spec.claims.iter().map(|(claim, _)| *claim).collect();
         let asked = self.what_to_ask(&claims, Some(id));
-        let Some(orders) = self.api(Interest::Order) else { return };
-        let (hands, told) = (self.hands.clone(), self.told.clone());
+        let Some(orders) = self.api(KindRole::Order) else { return };
+        let (hands, told) = (self.writer.clone(), self.outcomes.clone());
         let name = order_name(id);
-        self.lanes.write(&name.as_str().into(), async move {
+        self.ordered_writes.write(&name.as_str().into(), async move {
             match hands.patch(&orders, &name, &json!({"spec": spec})).await {
                 Ok(_) => drop(tokio::spawn(async move { asked.ask(&hands, &told).await })),
                 Err(Said::NotLeader) => {}
@@ -351,11 +351,11 @@ impl Host {
     }
 
     /// An order is seen that is not known: whoever led before wrote it too late, and nobody goes on with it.
-    pub(crate) fn see_order(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_order(&mut self, moved: &Moved<DynamicObject>) {
         let number = |object: &DynamicObject| object.data.pointer("/spec/number")?.as_u64();
         let number = moved.is.as_deref().and_then(number).and_then(|id| u32::try_from(id).ok());
         let Some(id) = number.map(OrderId) else { return };
-        if !self.world.orders().contains_key(&id) && !self.lanes.is_busy(&order_name(id)) {
+        if !self.world.orders().contains_key(&id) && !self.ordered_writes.is_busy(&order_name(id)) {
             self.close(id, "Unknown");
         }
     }
@@ -364,7 +364,7 @@ impl Host {
     pub(crate) fn close(&mut self, id: OrderId, how: &'static str) {
         // Who is not wanted any more waits for this to be gone.
         let looked_at = &mut self.dirty.gangs;
-        self.orders_of.retain(|gang, order| {
+        self.order_by_gang.retain(|gang, order| {
             if *order == id {
                 looked_at.insert(gang.clone());
             }
@@ -372,12 +372,12 @@ impl Host {
         });
         if self.world.is_synced() {
             // What was asked of an autoscaler for it is not waited for. At a start it may still be of use to somebody.
-            self.settle_requisitions();
+            self.clean_up_issued_requests();
         }
-        let Some(orders) = self.api(Interest::Order) else { return };
-        let (hands, name) = (self.hands.clone(), order_name(id));
-        self.tally.forget_order(&name);
-        self.lanes.write(&name.as_str().into(), async move {
+        let Some(orders) = self.api(KindRole::Order) else { return };
+        let (hands, name) = (self.writer.clone(), order_name(id));
+        self.supply_status.forget_order(&name);
+        self.ordered_writes.write(&name.as_str().into(), async move {
             if hands.remove(&orders, &name).await.is_ok() {
                 tracing::debug!(order = name, how, "closed");
             }
@@ -393,17 +393,17 @@ impl Host {
     /// The NodeClaims of those claims that nobody has asked for yet.
     fn claims_to_ask(&mut self, claims: &[ClaimId]) -> Vec<Asking> {
         let known = self.world.claims();
-        self.errands.keep(|id| known.contains_key(id));
+        self.pending_claims.keep(|id| known.contains_key(id));
         let objects: Vec<(ClaimId, Value)> =
             claims.iter().filter_map(|id| Some((*id, self.claim_object(*id)?))).collect();
-        let asking = |(id, object)| Asking { id, object, errand: self.errands.of(id) };
+        let asking = |(id, object)| Asking { id, object, errand: self.pending_claims.of(id) };
         objects.into_iter().map(asking).collect()
     }
 
     /// The NodeClaim of a claim, if it is one that nobody has made yet.
     fn claim_object(&self, id: ClaimId) -> Option<Value> {
         let claim = self.world.claims().get(&id)?;
-        if self.mirror.claims.get(&claim_name(id)).is_some() {
+        if self.cache.claims.get(&claim_name(id)).is_some() {
             return None;
         }
         let pool = &self.world.pools()[claim.offering.pool].spec.name;
@@ -419,15 +419,15 @@ impl Host {
         if self.is_of_autoscaler(id) {
             return self.give_up_node(id);
         }
-        let errand = self.errands.call_off(id);
-        let (hands, told) = (self.hands.clone(), self.told.clone());
+        let errand = self.pending_claims.call_off(id);
+        let (hands, told) = (self.writer.clone(), self.outcomes.clone());
         tokio::spawn(async move { node_claim_create::remove(&hands, &told, id, &errand).await });
     }
 
     /// Where objects of a kind are, if the server has any.
-    pub(crate) fn api(&self, interest: Interest) -> Option<Api<DynamicObject>> {
+    pub(crate) fn api(&self, interest: KindRole) -> Option<Api<DynamicObject>> {
         let kind = self.sources.resource(interest)?;
-        Some(Api::all_with(self.hands.client.clone(), kind))
+        Some(Api::all_with(self.writer.client.clone(), kind))
     }
 
     /// Takes in what a task has to say.
@@ -439,17 +439,17 @@ impl Host {
                 // What was written for seats that are given up since says nothing of those it may get next.
                 let has_seats =
                     matches!(phase, Some(Phase::Admitted { .. } | Phase::Running { .. }));
-                if let Some(group) = self.groups.get_mut(&gang) {
+                if let Some(group) = self.gangs.get_mut(&gang) {
                     group.recording = group.recording.saturating_sub(1);
                     group.recorded |= group.recording == 0 && has_seats;
                     group.binding = None;
-                    self.call_members(&gang);
+                    self.ask_owner_for_members(&gang);
                     self.follow(&gang);
                 }
             }
             Told::NotRecorded { gang, why } => {
-                self.was_denied(&gang, why);
-                if let Some(group) = self.groups.get_mut(&gang) {
+                self.was_refused_by_api(&gang, why);
+                if let Some(group) = self.gangs.get_mut(&gang) {
                     group.recording = group.recording.saturating_sub(1);
                 }
                 if let Some(id) = self.world.gang_named(&gang) {
@@ -461,29 +461,29 @@ impl Host {
             }
             Told::Called(gang) => drop(self.dirty.gangs.insert(gang)),
             Told::Later(gang) => {
-                self.later.remove(&gang);
+                self.requeued.remove(&gang);
                 self.dirty.gangs.insert(gang);
             }
             Told::Unwritten(gang) => self.unwrite(&gang),
             Told::PodUntold(pod) => {
                 self.unwrite_pod(&pod);
-                if let Some(gang) = self.groups.of(&pod).map(|(gang, _)| gang.clone()) {
-                    self.written.is_untold(&gang);
-                    self.unwritten = true;
+                if let Some(gang) = self.gangs.of(&pod).map(|(gang, _)| gang.clone()) {
+                    self.written_status.is_untold(&gang);
+                    self.has_deferred_writes = true;
                 }
             }
             Told::NotMade { gang, pod, why } => self.was_not_made(&gang, &pod, why),
             // Of one that came later and has its name nothing is known.
             Told::NotSentAway { gang, pod, uid } => {
-                let group = self.groups.get_mut(&gang).filter(|_| self.mirror.is_pod(&pod, &uid));
+                let group = self.gangs.get_mut(&gang).filter(|_| self.cache.is_pod(&pod, &uid));
                 if let Some(group) = group {
                     group.leaving.remove(&pod);
                     self.dirty.gangs.insert(gang);
                 }
             }
             Told::NotBound { gang, pod, uid, why } => {
-                self.was_denied(&gang, why);
-                let group = self.groups.get_mut(&gang).filter(|_| self.mirror.is_pod(&pod, &uid));
+                self.was_refused_by_api(&gang, why);
+                let group = self.gangs.get_mut(&gang).filter(|_| self.cache.is_pod(&pod, &uid));
                 if let Some(group) = group {
                     group.assigned.remove(&pod);
                     self.dirty.gangs.insert(gang);
@@ -491,14 +491,14 @@ impl Host {
             }
             Told::NotKept { gang, claim } => self.was_not_kept(gang, &claim),
             Told::JobDeaf(gang) => {
-                if let Some(group) = self.groups.get_mut(&gang) {
+                if let Some(group) = self.gangs.get_mut(&gang) {
                     group.told_suspend = None;
                     self.dirty.gangs.insert(gang);
                 }
             }
             Told::OrderWritten(order) => {
                 // Those who make way for it can be told now.
-                self.changed |= self.unwritten_orders.remove(&order);
+                self.world_changed |= self.orders_not_written.remove(&order);
             }
             Told::OrderNotWritten { order, claims, why } => {
                 self.was_not_written(order, &claims, &why);
@@ -527,7 +527,7 @@ impl ToAsk {
         self.claims.iter().map(|asking| &asking.id).chain(requests).copied().collect()
     }
 
-    async fn ask(self, hands: &Hands, told: &UnboundedSender<Told>) {
+    async fn ask(self, hands: &ApiWriter, told: &UnboundedSender<Told>) {
         let Self { claims, requests } = self;
         // All of them at once.
         let claims = claims.into_iter().map(|asking| asking.ask(hands, told));

@@ -18,7 +18,7 @@ impl Host {
     pub(crate) fn stop(&mut self, id: GangId, reason: StopReason) -> bool {
         let phase = self.world.gang(id).map(|gang| &gang.phase);
         let is_told = phase == Some(&Phase::Stopping);
-        if !self.happened(&Event::Decided(Action::Stop { gang: id, reason })) {
+        if !self.apply_event(&Event::Decided(Action::Stop { gang: id, reason })) {
             return false;
         }
         if !is_told {

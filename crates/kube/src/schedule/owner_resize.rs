@@ -18,7 +18,7 @@ use muster_core::gang::{Gang, GangSpec, Phase, members_of};
 use muster_core::id::GangId;
 
 use crate::cache::store::Key;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::schedule::reconcile::Standing;
 use crate::schedule::seats::Seats;
@@ -62,7 +62,7 @@ impl Host {
         id: GangId,
         standing: &Standing,
     ) -> bool {
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         // Members that come in stages are wanted before they exist.
         if group.absent > 0 && self.may_be_absent(group) {
             return false;
@@ -89,7 +89,7 @@ impl Host {
         standing: &Standing,
         keeps: impl Fn(Option<&Size>, u32) -> Option<u32>,
     ) -> bool {
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         let gang = self.world.gang(id).expect("followed");
         let is_known = standing.bound.iter().all(|(key, _)| group.roles.contains_key(key));
         if gang.resize.is_some() || group.sized.is_empty() || !is_known || !group.recorded {
@@ -123,13 +123,13 @@ impl Host {
             return self.leave_roles(name, id, &gone);
         }
         let from = members_of(&gang.seats);
-        if eased != gang.spec && !self.happened(&Event::GangChanged(eased)) {
+        if eased != gang.spec && !self.apply_event(&Event::GangChanged(eased)) {
             return false;
         }
-        if !self.happened(&Event::SeatsGivenBack { gang: id, seats: back }) {
+        if !self.apply_event(&Event::SeatsGivenBack { gang: id, seats: back }) {
             return false;
         }
-        self.happened(&Event::GangChanged(settled));
+        self.apply_event(&Event::GangChanged(settled));
         self.has_shrunk(name, id, from);
         true
     }
@@ -149,7 +149,7 @@ impl Host {
     /// A gang goes on without roles that its owner has removed, all of whose members are gone.
     fn leave_roles(&mut self, name: &Arc<str>, id: GangId, gone: &[u16]) -> bool {
         let gang = self.world.gang(id).expect("followed");
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         let is_removed = |role: &u16| group.sized.get(role) == Some(&Size::UNWANTED);
         if gone.len() >= gang.spec.roles.len() || !gone.iter().all(is_removed) {
             return false;
@@ -171,7 +171,7 @@ impl Host {
                 None => sitting.push(Sitting { role, node: seat.node, members: seat.members }),
             }
         }
-        if !self.happened(&Event::GangTurnedOut { spec, sitting }) {
+        if !self.apply_event(&Event::GangTurnedOut { spec, sitting }) {
             return false;
         }
         self.has_shrunk(name, id, from);
@@ -183,8 +183,8 @@ impl Host {
         let to = self.world.gang(id).map_or(0, |gang| members_of(&gang.seats));
         let words = format!("from {from} to {to} members, the size that is asked for now");
         let action = format!("FollowOwnerTo{to}");
-        self.cry(name, EventType::Normal, ("Shrunk", &action), &words);
-        let group = self.groups.get_mut(name).expect("followed");
+        self.record_event(name, EventType::Normal, ("Shrunk", &action), &words);
+        let group = self.gangs.get_mut(name).expect("followed");
         (group.spec, group.vacant) = (None, None);
         self.record(name, id);
         self.dirty.gangs.insert(name.clone());
@@ -194,7 +194,7 @@ impl Host {
     /// of members beyond what its owner wants, which the owner removes next. Notes since when some are empty.
     pub(crate) fn tell_spare_seats(&mut self, name: &Arc<str>, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         if !matches!(gang.phase, Phase::Running { .. }) || gang.resize.is_some() {
             return;
         }
@@ -207,29 +207,29 @@ impl Host {
         }
         spare.sort_unstable_by_key(|one| (one.role, one.node));
         if spare != gang.spare {
-            self.happened(&Event::SeatsSpare { gang: id, seats: spare });
+            self.apply_event(&Event::SeatsSpare { gang: id, seats: spare });
         }
-        let group = self.groups.get_mut(name).expect("followed");
+        let group = self.gangs.get_mut(name).expect("followed");
         group.vacant = is_vacant.then(|| group.vacant.unwrap_or_else(Instant::now));
     }
 
     /// The members of a gang that are on nodes and stay there.
-    fn staying(&self, group: &Group, standing: &Standing) -> Standing {
+    fn staying(&self, group: &GangRecord, standing: &Standing) -> Standing {
         let stays = |(key, _): &&(Key, Arc<str>)| {
             let role = group.roles.get(key);
             let wanted = role.and_then(|role| group.sized.get(role)).and_then(|size| size.wanted);
             let is_wanted = wanted.is_none_or(|wanted| group.rank(key) < wanted);
-            is_wanted && self.mirror.pods.get(key).is_none_or(|pod| !pod.is_leaving())
+            is_wanted && self.cache.pods.get(key).is_none_or(|pod| !pod.is_leaving())
         };
         let bound = standing.bound.iter().filter(stays).cloned().collect();
         Standing { bound, free: standing.free.clone() }
     }
 
     /// Whether a gang has seats above its minimum for which no member exists.
-    fn is_vacant(&self, gang: &Gang, group: &Group) -> bool {
+    fn is_vacant(&self, gang: &Gang, group: &GangRecord) -> bool {
         let exist = |at: u16| {
             let mine = group.roles.iter().filter(|(_, role)| **role == at);
-            let live = mine.filter_map(|(key, _)| self.mirror.pods.get(key));
+            let live = mine.filter_map(|(key, _)| self.cache.pods.get(key));
             live.filter(|pod| !pod.is_over()).count() as u32
         };
         let mut roles = (0..).zip(&gang.spec.roles);
@@ -240,14 +240,14 @@ impl Host {
     pub(crate) fn expire_empty_seats(&mut self) {
         let patience = Duration::from_millis(self.config.bind_patience.0);
         let late = |name: &&Arc<str>| {
-            let since = self.groups.get(name).and_then(|group| group.vacant);
+            let since = self.gangs.get(name).and_then(|group| group.vacant);
             since.is_some_and(|since| since.elapsed() >= patience)
         };
-        let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
+        let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            self.groups.get_mut(&name).expect("just seen").vacant = None;
+            self.gangs.get_mut(&name).expect("just seen").vacant = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
-            let standing = self.standing(self.groups.get(&name).expect("just seen"));
+            let standing = self.standing(self.gangs.get(&name).expect("just seen"));
             let free = standing.free.len() as u32;
             self.give_back_above(&name, id, &standing, |size, min| {
                 Some(size.map_or(min, |size| size.min).saturating_add(free))
@@ -263,7 +263,7 @@ impl Host {
         spec: &mut GangSpec,
         roles: &BTreeMap<Key, u16>,
     ) {
-        let Some(group) = self.groups.get(name).filter(|group| !self.may_be_absent(group)) else {
+        let Some(group) = self.gangs.get(name).filter(|group| !self.may_be_absent(group)) else {
             return;
         };
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));

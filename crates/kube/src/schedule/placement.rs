@@ -21,9 +21,9 @@ use muster_core::resource::{TOKEN, display_amount};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::api::retry::{Pauses, Said};
-use crate::api::writer::Hands;
-use crate::cache::kinds::{Interest, Origin};
+use crate::api::retry::{Backoff, Said};
+use crate::api::writer::ApiWriter;
+use crate::cache::kinds::{GangSource, KindRole};
 use crate::gang::api_refusal::refusal;
 use crate::gang::merged_groups::{GROUPS, listed, names_of};
 use crate::host::{Host, Told};
@@ -49,8 +49,8 @@ impl Host {
             Phase::Running { .. } => GangPhase::Running,
             _ => GangPhase::Admitted,
         };
-        let groups = match self.groups.get(name).map(|group| &group.origin) {
-            Some(Origin::Joined(groups)) => json!(names_of(groups)),
+        let groups = match self.gangs.get(name).map(|group| &group.origin) {
+            Some(GangSource::Joined(groups)) => json!(names_of(groups)),
             _ => Value::Null,
         };
         let status = json!({"status": {
@@ -61,16 +61,16 @@ impl Host {
         }});
         let Some(objects) = self.gang_objects(name) else { return };
         let object = self.gang_object(name);
-        let is_new = self.unmade.remove(name);
+        let is_new = self.gangs_without_object.remove(name);
         let made_first = object.clone().filter(|_| is_new);
-        if let Some(group) = self.groups.get_mut(name) {
+        if let Some(group) = self.gangs.get_mut(name) {
             group.recording += 1;
             // It has so long from here, also if the server never answers.
             group.binding.get_or_insert_with(Instant::now);
         }
-        let hands = self.hands.within(parts(name).0);
-        let (told, gang) = (self.told.clone(), name.clone());
-        self.lanes.write(name, async move {
+        let hands = self.writer.within(parts(name).0);
+        let (told, gang) = (self.outcomes.clone(), name.clone());
+        self.ordered_writes.write(name, async move {
             let made = match made_first {
                 Some(object) => hands.create(&objects, &object).await.map(drop),
                 None => Ok(()),
@@ -117,8 +117,8 @@ impl Host {
         else {
             return;
         };
-        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
-        self.lanes.write(name, async move {
+        let (hands, gang) = (self.writer.within(parts(name).0), name.clone());
+        self.ordered_writes.write(name, async move {
             match hands.create(&objects, &object).await {
                 Ok(_) | Err(Said::Exists | Said::NotLeader) => {}
                 Err(said) => tracing::warn!(gang = &*gang, %said, "its object was not made"),
@@ -127,9 +127,9 @@ impl Host {
     }
 
     /// A gang holds nothing any more. Its object goes if Muster made it and nothing is left of the gang.
-    pub(crate) fn write_off(&mut self, name: &Arc<str>) {
-        let Some(group) = self.groups.get(name) else { return };
-        if matches!(group.origin, Origin::Pod { .. }) {
+    pub(crate) fn clear_placement(&mut self, name: &Arc<str>) {
+        let Some(group) = self.gangs.get(name) else { return };
+        if matches!(group.origin, GangSource::Pod { .. }) {
             return;
         }
         // The object of a Gang that is gone is gone, or was Muster's.
@@ -142,9 +142,9 @@ impl Host {
             (true, true) => GangPhase::Failed,
         };
         for (objects, object, patch) in self.over_in_their_words(name) {
-            let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
-            self.lanes.write(&group_lane(name), async move {
-                let said = tell_group(&hands, &objects, &object, &patch).await.err();
+            let (hands, gang) = (self.writer.within(parts(name).0), name.clone());
+            self.ordered_writes.write(&group_lane(name), async move {
+                let said = write_group_status(&hands, &objects, &object, &patch).await.err();
                 if let Some(said) =
                     said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader))
                 {
@@ -152,7 +152,7 @@ impl Host {
                 }
             });
         }
-        self.say_over(name, phase);
+        self.write_final_status(name, phase);
     }
 
     /// What the objects of another dialect are told when their gang has come to its end: some of its pods have, and nobody
@@ -161,10 +161,10 @@ impl Host {
         &self,
         name: &Arc<str>,
     ) -> Vec<(Api<DynamicObject>, String, StatusPatch)> {
-        let group = self.groups.get(name).filter(|group| group.spec.is_none());
+        let group = self.gangs.get(name).filter(|group| group.spec.is_none());
         let pods: Vec<&Arc<Pod>> = group
             .into_iter()
-            .flat_map(|group| group.pods.iter().filter_map(|key| self.mirror.pods.get(key)))
+            .flat_map(|group| group.pods.iter().filter_map(|key| self.cache.pods.get(key)))
             .collect();
         if !pods.iter().all(|pod| pod.is_over()) {
             return Vec::new();
@@ -179,10 +179,10 @@ impl Host {
     }
 
     /// Says that a gang holds nothing, and where it stands.
-    pub(crate) fn say_over(&mut self, name: &Arc<str>, phase: GangPhase) {
+    pub(crate) fn write_final_status(&mut self, name: &Arc<str>, phase: GangPhase) {
         let Some(objects) = self.gang_objects(name) else { return };
-        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
-        self.lanes.write(name, async move {
+        let (hands, gang) = (self.writer.within(parts(name).0), name.clone());
+        self.ordered_writes.write(name, async move {
             let (_, object) = parts(&gang);
             let nothing = json!({"phase": phase, "placement": null, "nodes": null, "groups": null});
             let patch = json!({"status": nothing});
@@ -196,8 +196,8 @@ impl Host {
     /// Removes the object of a gang that is no more, if it is Muster's.
     pub(crate) fn remove_object(&mut self, name: &Arc<str>) {
         let Some(objects) = self.gang_objects(name) else { return };
-        let (hands, gang) = (self.hands.within(parts(name).0), name.clone());
-        self.lanes.write(name, async move {
+        let (hands, gang) = (self.writer.within(parts(name).0), name.clone());
+        self.ordered_writes.write(name, async move {
             match remove_own(&hands, &objects, parts(&gang).1).await {
                 Ok(true) => tracing::debug!(gang = &*gang, "its object was removed"),
                 Ok(false) => tracing::debug!(gang = &*gang, "its object is somebody's, and stays"),
@@ -208,17 +208,17 @@ impl Host {
     }
 
     pub(crate) fn gang_objects(&self, name: &str) -> Option<Api<DynamicObject>> {
-        let kind = self.sources.resource(Interest::Gang)?;
-        Some(Api::namespaced_with(self.hands.client.clone(), parts(name).0, kind))
+        let kind = self.sources.resource(KindRole::Gang)?;
+        Some(Api::namespaced_with(self.writer.client.clone(), parts(name).0, kind))
     }
 
     /// The object that Muster makes for a gang, if it is Muster's to make.
     pub(crate) fn gang_object(&self, name: &str) -> Option<DynamicObject> {
-        let group = self.groups.get(name)?;
+        let group = self.gangs.get(name)?;
         let spec = group.spec.as_ref()?;
         let is_written =
-            matches!(group.origin, Origin::Gang { .. }) && self.is_there(&group.origin);
-        if is_written || matches!(group.origin, Origin::Pod { .. }) || self.is_deleted(group) {
+            matches!(group.origin, GangSource::Gang { .. }) && self.is_there(&group.origin);
+        if is_written || matches!(group.origin, GangSource::Pod { .. }) || self.is_deleted(group) {
             return None;
         }
         let mut object = json!({
@@ -233,7 +233,7 @@ impl Host {
             },
             "spec": spoken(spec),
         });
-        if let Origin::Joined(groups) = &group.origin {
+        if let GangSource::Joined(groups) = &group.origin {
             object["metadata"]["annotations"][GROUPS] = json!(listed(groups));
         }
         serde_json::from_value(object).ok()
@@ -247,8 +247,8 @@ pub(crate) fn group_lane(name: &str) -> Arc<str> {
 }
 
 /// Tells the object of another dialect how its gang is.
-pub(crate) async fn tell_group(
-    hands: &Hands,
+pub(crate) async fn write_group_status(
+    hands: &ApiWriter,
     objects: &Api<DynamicObject>,
     object: &str,
     patch: &StatusPatch,
@@ -310,7 +310,7 @@ fn spoken(spec: &GangSpec) -> Value {
 
 /// Writes a gang's status, and the gang itself if it is not there.
 pub(crate) async fn write(
-    hands: &Hands,
+    hands: &ApiWriter,
     objects: &Api<DynamicObject>,
     name: &str,
     object: Option<DynamicObject>,
@@ -333,8 +333,12 @@ pub(crate) async fn write(
 
 /// Removes an object that Muster made, and none that somebody else has written or has applied to since: whatever it says
 /// then is theirs. Whether it was removed.
-async fn remove_own(hands: &Hands, objects: &Api<DynamicObject>, name: &str) -> Result<bool, Said> {
-    let mut pauses = Pauses::new();
+async fn remove_own(
+    hands: &ApiWriter,
+    objects: &Api<DynamicObject>,
+    name: &str,
+) -> Result<bool, Said> {
+    let mut pauses = Backoff::new();
     loop {
         let seen = hands.ask(|| objects.get(name)).await?;
         if !is_own(&seen) {

@@ -27,7 +27,7 @@ use crate::schedule::reconcile::are_such_members;
 impl Host {
     /// Whether a gang has seats that were taken for other members than it has now, before it had them.
     pub(crate) fn has_seats_for_others(&self, name: &str, now: &GangSpec) -> bool {
-        let Some(group) = self.groups.get(name) else { return false };
+        let Some(group) = self.gangs.get(name) else { return false };
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         gang.is_some_and(|gang| {
             let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
@@ -40,7 +40,7 @@ impl Host {
     pub(crate) fn turn_out(&mut self, name: &Arc<str>, spec: GangSpec) {
         let id = self.world.gang_named(name).expect("it has seats");
         let gang = self.world.gang(id).expect("it has seats");
-        let group = self.groups.get(name).expect("just seen");
+        let group = self.gangs.get(name).expect("just seen");
         let bound = self.standing(group).bound;
         let here = self.spots(name, &bound);
         let mut nodes: Vec<NodeIdx> = gang.seats.iter().map(|seat| seat.node).collect();
@@ -51,7 +51,7 @@ impl Host {
             return self.is_other_than_said(name, id, spec);
         }
         let (with, sitting) = room.settled(&spec);
-        if !self.happened(&Event::GangTurnedOut { spec: with, sitting }) {
+        if !self.apply_event(&Event::GangTurnedOut { spec: with, sitting }) {
             if here.is_empty() {
                 self.is_other_than_said(name, id, spec);
             } else {
@@ -61,7 +61,7 @@ impl Host {
         }
         tracing::debug!(gang = &**name, all, "its members have the seats that were kept for them");
         self.keep_roles(name, &spec);
-        let group = self.groups.get_mut(name).expect("just seen");
+        let group = self.gangs.get_mut(name).expect("just seen");
         if !all {
             group.waits.get_or_insert_with(|| NO_ROOM.to_owned());
         }
@@ -71,7 +71,7 @@ impl Host {
 
     /// Where members sit that are somewhere, by the role that each plays now.
     fn spots(&self, name: &str, bound: &[(Key, Arc<str>)]) -> Vec<Spot> {
-        let Some(group) = self.groups.get(name) else { return Vec::new() };
+        let Some(group) = self.gangs.get(name) else { return Vec::new() };
         let spot = |(key, node): &(Key, Arc<str>)| {
             Some((*group.roles.get(key)?, self.world.node_named(node)?))
         };
@@ -86,20 +86,24 @@ impl Host {
             return;
         }
         for event in [Event::GangStopped(id), Event::GangChanged(spec.clone())] {
-            if !self.happened(&event) {
+            if !self.apply_event(&event) {
                 return;
             }
         }
-        let group = self.groups.get_mut(name).expect("just seen");
+        let group = self.gangs.get_mut(name).expect("just seen");
         (group.recorded, group.called, group.spec) = (false, None, Some(spec));
-        self.write_off(name);
+        self.clear_placement(name);
     }
 
     /// Where the members of a gang that comes in stages sit and will sit, on the nodes that were written down for it: it
     /// may have other members since, which nobody has written down. And what it goes on as, without those for whom there is no
     /// room. `None` where what was written down holds.
-    pub(crate) fn reseated(&self, name: &str, id: GangId) -> Option<(GangSpec, Vec<Sitting>)> {
-        let group = self.groups.get(name).filter(|group| self.may_be_absent(group))?;
+    pub(crate) fn reassigned_seats(
+        &self,
+        name: &str,
+        id: GangId,
+    ) -> Option<(GangSpec, Vec<Sitting>)> {
+        let group = self.gangs.get(name).filter(|group| self.may_be_absent(group))?;
         let gang = self.world.gang(id)?;
         let mut nodes = self.recorded_nodes(name);
         let here = self.spots(name, &self.standing(group).bound);

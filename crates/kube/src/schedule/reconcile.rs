@@ -11,10 +11,10 @@ use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 use muster_core::resource::TOKEN;
 
-use crate::cache::kinds::{Gathered, Origin};
+use crate::cache::kinds::{BuiltGang, GangSource};
 use crate::cache::node_usage::takes_otherwise;
 use crate::cache::store::{Key, Moved};
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::gang::tenancy::trusted_annotations::Released;
 use crate::host::Host;
 use crate::objects::pod::Pod;
@@ -33,7 +33,7 @@ pub(crate) struct Standing {
 
 impl Host {
     /// Takes in a change of a pod.
-    pub(crate) fn see_pod(&mut self, moved: &Moved<Pod>) {
+    pub(crate) fn observe_pod(&mut self, moved: &Moved<Pod>) {
         #[cfg(any(test, feature = "cluster"))]
         crate::recover::injected_faults::strike(
             &self.config.faults,
@@ -41,12 +41,12 @@ impl Host {
             &moved.key,
         );
         let nodes = [&moved.was, &moved.is].map(|pod| pod.as_deref().and_then(Pod::node));
-        self.pod_may_stir(moved);
+        self.pod_may_invalidate(moved);
         let Some(pod) = &moved.is else {
             self.unwrite_pod(&moved.key);
-            let gang = self.groups.leave(&moved.key);
+            let gang = self.gangs.leave(&moved.key);
             let is_known = gang.as_ref().is_some_and(|gang| self.world.gang_named(gang).is_some());
-            if !is_known || nodes.iter().flatten().any(|node| self.beyond.contains(*node)) {
+            if !is_known || nodes.iter().flatten().any(|node| self.excess_usage.contains(*node)) {
                 self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
             }
             self.dirty.gangs.extend(gang);
@@ -54,7 +54,7 @@ impl Host {
         };
         if !self.is_ours(pod) {
             // Somebody else's: what counts is what it takes. Who lifts Muster's gate by hand makes it so.
-            if let Some(gang) = self.groups.leave(&moved.key) {
+            if let Some(gang) = self.gangs.leave(&moved.key) {
                 self.dirty.gangs.insert(gang);
             }
             if takes_otherwise(moved) {
@@ -64,16 +64,16 @@ impl Host {
         }
         let name = self.join(&moved.key, pod);
         // Who goes where it was told takes what there is a seat for.
-        let told = self.groups.get(&name).and_then(|group| group.assigned.get(&moved.key));
+        let told = self.gangs.get(&name).and_then(|group| group.assigned.get(&moved.key));
         let is_told = told.is_some_and(|told| nodes[0].is_none() && nodes[1] == Some(&**told));
         self.seat_seen(&moved.key, pod);
-        let is_beyond = nodes.iter().flatten().any(|node| self.beyond.contains(*node));
+        let is_beyond = nodes.iter().flatten().any(|node| self.excess_usage.contains(*node));
         let is_elsewhere = takes_otherwise(moved) && !is_told && !pod.is_over();
         if is_elsewhere || is_beyond || self.world.gang_named(&name).is_none() {
             self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
         }
         if moved.was.is_none() && pod.node().is_none() {
-            self.written.is_untold(&name);
+            self.written_status.is_untold(&name);
         }
         self.dirty.gangs.insert(name);
     }
@@ -81,8 +81,8 @@ impl Host {
     /// Where a pod is, or will be: it was told so, and here it can be seen.
     pub(crate) fn seat_seen(&mut self, key: &Key, pod: &Pod) {
         let seat: Option<Arc<str>> = self.seat_of(key, pod).map(Arc::from);
-        let Some(name) = self.groups.of(key).map(|(name, _)| name.clone()) else { return };
-        let group = self.groups.get_mut(&name).expect("just seen");
+        let Some(name) = self.gangs.of(key).map(|(name, _)| name.clone()) else { return };
+        let group = self.gangs.get_mut(&name).expect("just seen");
         if let Some(node) = &seat {
             let uid = pod.metadata.uid.clone().unwrap_or_default();
             group.released.insert(key.clone(), Released { uid, node: node.clone() });
@@ -98,7 +98,7 @@ impl Host {
     }
 
     /// Looks at a gang again: some of its pods have changed, or what says what it is has.
-    pub(crate) fn look_at_gang(&mut self, name: &Arc<str>) {
+    pub(crate) fn reconcile_gang(&mut self, name: &Arc<str>) {
         #[cfg(any(test, feature = "cluster"))]
         if self.left_out(name).is_none() {
             crate::recover::injected_faults::strike(
@@ -110,35 +110,35 @@ impl Host {
         if self.left_out(name).is_none() && self.regroup(name) {
             return;
         }
-        let Some(group) = self.groups.get(name) else { return };
-        let nobody = group.pods.is_empty() && group.heirs.is_empty();
+        let Some(group) = self.gangs.get(name) else { return };
+        let nobody = group.pods.is_empty() && group.successors.is_empty();
         if nobody && !self.is_there(&group.origin) {
-            return self.gang_is_gone(name);
+            return self.remove_gang(name);
         }
         if let Some(why) = self.left_out(name) {
             return self.withhold(name, &why);
         }
-        if let Origin::Request { .. } = group.origin {
-            return self.look_at_request(name);
+        if let GangSource::Request { .. } = group.origin {
+            return self.reconcile_request(name);
         }
-        if self.is_succeeded(group) {
-            return self.succeed(name);
+        if self.is_superseded(group) {
+            return self.start_successor(name);
         }
         self.withdraw(name);
         self.watch_stages(name);
         self.make_members(name);
         match self.gather_named(name) {
             Ok(gathered) => {
-                self.groups.get_mut(name).expect("just seen").wished = false;
-                self.gang_is(name, gathered);
+                self.gangs.get_mut(name).expect("just seen").wished = false;
+                self.submit_or_update(name, gathered);
                 self.take_room(name);
             }
             Err(why) => {
-                let group = self.groups.get_mut(name).expect("just seen");
+                let group = self.gangs.get_mut(name).expect("just seen");
                 group.sized.clear();
                 // That members are missing helps their owner less than why they are.
                 let why = group.pace.refusal().map_or(why, str::to_owned);
-                if self.groups.trouble(name, Some(why.clone())) {
+                if self.gangs.trouble(name, Some(why.clone())) {
                     tracing::info!(gang = &**name, why, "not a whole gang");
                 }
                 self.is_no_gang(name);
@@ -149,14 +149,14 @@ impl Host {
 
     /// A gang whose handling caused a panic is not planned, bound or evicted; its pods are told why.
     fn withhold(&mut self, name: &Arc<str>, why: &str) {
-        if self.groups.trouble(name, Some(why.to_owned())) {
-            self.cry(name, EventType::Warning, (LEFT_OUT, "Schedule"), why);
+        if self.gangs.trouble(name, Some(why.to_owned())) {
+            self.record_event(name, EventType::Warning, (LEFT_OUT, "Schedule"), why);
         }
     }
 
     /// A gang of pods that asks for its tokens by name, or why they are none. Whoever named room that is not there yet
     /// does not stand in line for other room.
-    pub(crate) fn gather_named(&mut self, name: &Arc<str>) -> Result<Gathered, String> {
+    pub(crate) fn gather_named(&mut self, name: &Arc<str>) -> Result<BuiltGang, String> {
         if let Some(why) = self.left_out(name) {
             return Err(why);
         }
@@ -164,33 +164,33 @@ impl Host {
             self.await_room(name, booking);
             return Err(why);
         }
-        let group = self.groups.get(name).expect("just seen");
+        let group = self.gangs.get(name).expect("just seen");
         let mut gathered = self.gather(group)?;
         self.name_tokens(name, &mut gathered);
-        self.leave_alone(name, &mut gathered);
-        self.keep_outside(name, &mut gathered);
+        self.defer_until(name, &mut gathered);
+        self.retry_bound_elsewhere(name, &mut gathered);
         Ok(gathered)
     }
 
     /// Tells the World what a gang is, if it does not know.
-    pub(crate) fn gang_is(&mut self, name: &Arc<str>, gathered: Gathered) {
-        let Gathered { mut spec, roles, ranks, tied, waits, imagined, absent, wanted, unheard } =
+    pub(crate) fn submit_or_update(&mut self, name: &Arc<str>, gathered: BuiltGang) {
+        let BuiltGang { mut spec, roles, ranks, tied, waits, imagined, absent, wanted, unheard } =
             gathered;
         self.no_larger_than_exists(name, &mut spec, &roles);
-        let group = self.groups.get_mut(name).expect("just seen");
+        let group = self.gangs.get_mut(name).expect("just seen");
         (group.imagined, group.absent) = (imagined, absent);
         group.sized = Size::of_roles(&spec, &wanted);
         (group.roles, group.ranks, group.tied, group.waits) = (roles, ranks, tied, waits);
         let same = group.spec.as_ref() == Some(&spec);
         let was_refused = group.refused.is_some();
         (group.is_unlike, group.is_held_back) = (false, false);
-        self.groups.trouble(name, None);
+        self.gangs.trouble(name, None);
         if same {
             return;
         }
         let known = self.world.gang_named(name).is_some();
-        if !known && let Some(why) = self.is_crowded(name) {
-            self.groups.trouble(name, Some(why));
+        if !known && let Some(why) = self.is_over_gang_limit(name) {
+            self.gangs.trouble(name, Some(why));
             return;
         }
         let event = match known {
@@ -200,23 +200,23 @@ impl Host {
         let now = self.now();
         match self.world.apply(now, &event) {
             Ok(()) => {
-                self.changed = true;
-                self.groups.get_mut(name).expect("just seen").spec = Some(spec);
+                self.world_changed = true;
+                self.gangs.get_mut(name).expect("just seen").spec = Some(spec);
                 if !known && was_refused {
                     // It has stood in line for as long as what it lacked was not there.
-                    let since = self.made_at(self.groups.get(name).expect("just seen"));
+                    let since = self.made_at(self.gangs.get(name).expect("just seen"));
                     self.has_waited(name, since);
                 }
                 if !known {
                     self.say_unheard(name, &unheard);
-                    self.unmade.insert(name.clone());
+                    self.gangs_without_object.insert(name.clone());
                     self.look_where_it_is(name);
                 }
             }
             // Nobody can be what it would be now: as what it was nobody wants it any more.
             Err(refusal) if known && self.is_wrong(name, &refusal) => {
                 self.take_out(name);
-                self.groups.refuse(name, refusal);
+                self.gangs.refuse(name, refusal);
             }
             // Seats that were taken for members nobody had seen are for what they turn out to be.
             Err(_) if known && self.has_seats_for_others(name, &spec) => {
@@ -231,16 +231,16 @@ impl Host {
             Err(refusal) if known => {
                 tracing::debug!(gang = &**name, %refusal, "not changed");
                 self.keep_roles(name, &spec);
-                let group = self.groups.get(name).expect("just seen");
+                let group = self.gangs.get(name).expect("just seen");
                 let waits = |key: &Key| {
-                    let pod = self.mirror.pods.get(key);
+                    let pod = self.cache.pods.get(key);
                     pod.is_some_and(|pod| !pod.is_over() && pod.node().is_none())
                 };
                 let has_no_seat = |key: &Key| waits(key) && !group.roles.contains_key(key);
                 let is_unlike = group.pods.iter().any(has_no_seat);
-                self.groups.get_mut(name).expect("just seen").is_unlike = is_unlike;
+                self.gangs.get_mut(name).expect("just seen").is_unlike = is_unlike;
             }
-            Err(refusal) => self.groups.refuse(name, refusal),
+            Err(refusal) => self.gangs.refuse(name, refusal),
         }
     }
 
@@ -255,8 +255,8 @@ impl Host {
     fn take_out(&mut self, name: &Arc<str>) {
         let Some(id) = self.world.gang_named(name) else { return };
         self.give_order_up(id);
-        self.happened(&Event::GangCancelled(id));
-        self.groups.get_mut(name).expect("just seen").spec = None;
+        self.apply_event(&Event::GangCancelled(id));
+        self.gangs.get_mut(name).expect("just seen").spec = None;
     }
 
     /// Whether an order assembles for other members than a gang has now, or in another queue's name. Where they may go is
@@ -273,16 +273,16 @@ impl Host {
     fn change_anew(&mut self, name: &Arc<str>, spec: GangSpec) {
         let Some(id) = self.world.gang_named(name) else { return };
         self.give_order_up(id);
-        if self.happened(&Event::GangChanged(spec.clone())) {
-            self.groups.get_mut(name).expect("just seen").spec = Some(spec);
+        if self.apply_event(&Event::GangChanged(spec.clone())) {
+            self.gangs.get_mut(name).expect("just seen").spec = Some(spec);
         }
     }
 
     /// Nodes on which pods of a gang are that was not known are looked at again: what they take was counted as a
     /// stranger's.
     fn look_where_it_is(&mut self, name: &Arc<str>) {
-        let group = self.groups.get(name).expect("just seen");
-        let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        let group = self.gangs.get(name).expect("just seen");
+        let pods = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         self.dirty.nodes.extend(pods.filter_map(|pod| pod.node()).map(Arc::from));
     }
 
@@ -299,7 +299,7 @@ impl Host {
             let found = roles.iter().find(named).or_else(|| roles.iter().find(alike))?;
             u16::try_from(roles.iter().position(|role| role.name == found.name)?).ok()
         };
-        let group = self.groups.get_mut(name).expect("just seen");
+        let group = self.gangs.get_mut(name).expect("just seen");
         let played = std::mem::take(&mut group.roles);
         group.roles = played.into_iter().filter_map(|(pod, at)| Some((pod, place(&at)?))).collect();
         let mut sized: BTreeMap<u16, Size> = BTreeMap::new();
@@ -320,36 +320,36 @@ impl Host {
 
     /// Gangs that could not be taken in are tried again when what they name may be there.
     pub(crate) fn try_troubled(&mut self) {
-        let names: Vec<Arc<str>> = self.groups.troubled().cloned().collect();
+        let names: Vec<Arc<str>> = self.gangs.troubled().cloned().collect();
         self.dirty.gangs.extend(names);
     }
 
-    pub(crate) fn gang_is_gone(&mut self, name: &Arc<str>) {
+    pub(crate) fn remove_gang(&mut self, name: &Arc<str>) {
         if let Some(id) = self.world.gang_named(name) {
             match self.world.gang(id).expect("named").phase {
                 Phase::Waiting | Phase::Assembling(_) => {
-                    self.happened(&Event::GangCancelled(id));
+                    self.apply_event(&Event::GangCancelled(id));
                     if self.world.gang(id).is_some() {
                         return; // its order is rolled back first
                     }
                 }
                 Phase::Admitted { .. } | Phase::Running { .. } | Phase::Stopping => {
-                    self.happened(&Event::GangEnded(id));
+                    self.apply_event(&Event::GangEnded(id));
                 }
             }
         }
-        self.write_off(name);
+        self.clear_placement(name);
         self.unwrite(name);
-        self.groups.forget(name);
-        self.requests.waits_no_more(name);
-        self.ties.forget(name);
+        self.gangs.forget(name);
+        self.served_requests.waits_no_more(name);
+        self.constraints.forget(name);
     }
 
     /// The pods of a group by what they do now.
-    pub(crate) fn standing(&self, group: &Group) -> Standing {
+    pub(crate) fn standing(&self, group: &GangRecord) -> Standing {
         let mut standing = Standing::default();
         for key in &group.pods {
-            let Some(pod) = self.mirror.pods.get(key) else { continue };
+            let Some(pod) = self.cache.pods.get(key) else { continue };
             if pod.is_over() {
                 continue;
             }
@@ -370,9 +370,9 @@ impl Host {
     /// Holds what the World thinks of a gang against what its pods do.
     pub(crate) fn follow(&mut self, name: &Arc<str>) {
         let Some(id) = self.world.gang_named(name) else { return };
-        let Some(group) = self.groups.get(name) else { return };
-        if let Origin::Request { .. } = group.origin {
-            return self.follow_request(name, id);
+        let Some(group) = self.gangs.get(name) else { return };
+        if let GangSource::Request { .. } = group.origin {
+            return self.reconcile_request_phase(name, id);
         }
         let standing = self.standing(group);
         let goes_on =
@@ -382,24 +382,24 @@ impl Host {
         match self.world.gang(id).expect("named").phase {
             Phase::Waiting => {
                 self.seat_as_seen(name, id, &standing);
-                self.seat_who_is_there(name, id);
+                self.seat_bound_pods(name, id);
             }
             Phase::Assembling(_) => {}
             Phase::Admitted { .. } | Phase::Running { .. }
                 if standing.bound.is_empty() && standing.free.is_empty() && !goes_on =>
             {
                 // Done, or removed: nobody is left to hold seats for.
-                self.happened(&Event::GangEnded(id));
-                let group = self.groups.get_mut(name).expect("just seen");
+                self.apply_event(&Event::GangEnded(id));
+                let group = self.gangs.get_mut(name).expect("just seen");
                 (group.spec, group.recorded, group.choosing) = (None, false, None);
                 group.called = None;
                 (group.let_run, group.told_suspend) = (false, None);
-                self.ties.forget(name);
+                self.constraints.forget(name);
                 self.unwrite(name);
-                self.write_off(name);
+                self.clear_placement(name);
             }
             Phase::Admitted { .. } => {
-                if !self.run_job(name, id) {
+                if !self.resume_job(name, id) {
                     return;
                 }
                 self.seat_as_seen(name, id, &standing);
@@ -410,11 +410,11 @@ impl Host {
                 if self.give_back_unwanted(name, id, &standing) {
                     return;
                 }
-                self.fill_seats(name, id, &standing);
+                self.bind_members(name, id, &standing);
                 self.may_have_started(name, id);
             }
             Phase::Running { .. } => {
-                if !self.run_job(name, id) {
+                if !self.resume_job(name, id) {
                     return;
                 }
                 self.seat_as_seen(name, id, &standing);
@@ -425,7 +425,7 @@ impl Host {
                 if self.give_back_unwanted(name, id, &standing) {
                     return;
                 }
-                self.fill_seats(name, id, &standing);
+                self.bind_members(name, id, &standing);
                 self.resize(name, id, &standing);
                 self.let_go_of_those_done(name, id, &standing);
                 self.tell_spare_seats(name, id);
@@ -436,8 +436,8 @@ impl Host {
 
     /// A gang that waits and has members on nodes: it was not understood when they were found. They have their seats; if
     /// they are too few it starts over as a whole.
-    fn seat_who_is_there(&mut self, name: &Arc<str>, id: GangId) {
-        let group = self.groups.get(name).expect("followed");
+    fn seat_bound_pods(&mut self, name: &Arc<str>, id: GangId) {
+        let group = self.gangs.get(name).expect("followed");
         let sitting = self.sitting(group, &self.on_nodes(group));
         let waits = matches!(self.world.gang(id).expect("followed").phase, Phase::Waiting);
         if waits && sitting.is_empty() {
@@ -457,16 +457,16 @@ impl Host {
     /// A gang has started when it is whole.
     fn may_have_started(&mut self, name: &Arc<str>, id: GangId) {
         if self.is_whole(name, id) {
-            self.happened(&Event::GangStarted(id));
-            self.groups.get_mut(name).expect("followed").denied = None;
+            self.apply_event(&Event::GangStarted(id));
+            self.gangs.get_mut(name).expect("followed").denied = None;
         }
     }
 
     /// Whether every role has its minimum bound, and has been seen to.
     pub(crate) fn is_whole(&self, name: &str, id: GangId) -> bool {
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         let gang = self.world.gang(id).expect("followed");
-        let seen = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        let seen = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
         gang.spec.roles.iter().enumerate().all(|(at, role)| {
             let mine = group.roles.iter().filter(|(_, of)| usize::from(**of) == at);
             mine.filter(|(key, _)| seen(key)).count() >= role.min as usize
@@ -474,7 +474,7 @@ impl Host {
     }
 
     /// Where pods sit, by role and node, on nodes that are known.
-    pub(crate) fn sitting(&self, group: &Group, bound: &[(Key, Arc<str>)]) -> Vec<Sitting> {
+    pub(crate) fn sitting(&self, group: &GangRecord, bound: &[(Key, Arc<str>)]) -> Vec<Sitting> {
         let mut sitting: Vec<Sitting> = Vec::new();
         for (key, node) in bound {
             let (Some(role), Some(node)) = (group.roles.get(key), self.world.node_named(node))
@@ -492,28 +492,28 @@ impl Host {
 
     /// A gang has stopped when none of its pods is on a node any more.
     fn may_have_stopped(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        let held = self.hold_job(name);
+        let held = self.suspend_job(name);
         if standing.bound.is_empty() && held != Some(false) {
-            self.happened(&Event::GangStopped(id));
-            let group = self.groups.get_mut(name).expect("followed");
+            self.apply_event(&Event::GangStopped(id));
+            let group = self.gangs.get_mut(name).expect("followed");
             (group.recorded, group.choosing) = (false, None);
             (group.let_run, group.told_suspend) = (false, None);
             group.leaving.clear();
             // What it is tied to may have become something else while it ran.
             self.dirty.gangs.insert(name.clone());
-            let group = self.groups.get_mut(name).expect("followed");
+            let group = self.gangs.get_mut(name).expect("followed");
             if self.world.gang(id).is_none() {
                 group.spec = None;
             }
-            self.write_off(name);
-            self.may_be_left_alone(name);
+            self.clear_placement(name);
+            self.may_be_deferred(name);
             return;
         }
         if held.is_some() {
             return; // the Job's controller sends them away
         }
         let grace = self.world.gang(id).expect("followed").spec.disruption.grace;
-        self.send_away(name, &standing.bound, grace);
+        self.evict_pods(name, &standing.bound, grace);
     }
 }
 
@@ -547,6 +547,6 @@ fn has_room_for(seat: &RoleSpec, member: &RoleSpec) -> bool {
 }
 
 /// Whether a gang is one pod that stands for itself.
-pub(crate) fn is_single(spec: &GangSpec, origin: &Origin) -> bool {
-    matches!(origin, Origin::Pod { .. }) && spec.roles.len() == 1 && spec.roles[0].max == 1
+pub(crate) fn is_single(spec: &GangSpec, origin: &GangSource) -> bool {
+    matches!(origin, GangSource::Pod { .. }) && spec.roles.len() == 1 && spec.roles[0].max == 1
 }

@@ -24,8 +24,8 @@ impl Host {
         let (name, grows) = (gang.spec.name.clone(), !resize.added.is_empty());
         let (reason, words) = self.resize_in_words(id, gang);
         let action = format!("ResizeTo{}", members_of(&resize.to));
-        self.cry(&name, EventType::Normal, (reason, &action), &words);
-        if grows && let Some(group) = self.groups.get_mut(&name) {
+        self.record_event(&name, EventType::Normal, (reason, &action), &words);
+        if grows && let Some(group) = self.gangs.get_mut(&name) {
             group.recorded = false;
             self.record(&name, id);
         }
@@ -51,14 +51,14 @@ impl Host {
     pub(crate) fn resize(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
         let gang = self.world.gang(id).expect("followed");
         let Some(resize) = &gang.resize else { return };
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         let mut seats: Vec<(u16, Arc<str>)> = Vec::new();
         for Seat { role, node, members, .. } in &resize.to {
             let Some(node) = self.world.node_name(*node) else { continue };
             seats.extend((0..*members).map(|_| (*role, node.clone())));
         }
         let mut bound: Vec<&(Key, Arc<str>)> = standing.bound.iter().collect();
-        let is_leaving = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.is_leaving());
+        let is_leaving = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.is_leaving());
         bound.sort_by_key(|(key, _)| (is_leaving(key), group.rank(key)));
         let mut surplus: Vec<(Key, Arc<str>)> = Vec::new();
         for (key, node) in bound {
@@ -70,9 +70,9 @@ impl Host {
         }
         let grace = gang.spec.disruption.grace;
         if !surplus.is_empty() {
-            self.send_away(name, &surplus, grace);
+            self.evict_pods(name, &surplus, grace);
         } else if seats.is_empty() || (standing.free.is_empty() && group.making.is_empty()) {
-            self.happened(&Event::GangResized(id));
+            self.apply_event(&Event::GangResized(id));
             if !seats.is_empty() {
                 self.give_back_empty(name, id, standing);
             }

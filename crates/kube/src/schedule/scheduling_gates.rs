@@ -20,8 +20,8 @@ use muster_core::topology::HOSTNAME;
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::api::writer::Hands;
-use crate::cache::kinds::Origin;
+use crate::api::writer::ApiWriter;
+use crate::cache::kinds::GangSource;
 use crate::cache::store::Key;
 use crate::features::Feature;
 use crate::gang::api_refusal::refusal;
@@ -35,7 +35,7 @@ use crate::schedule::placement::AGAIN;
 impl Host {
     /// Lifts the gate of a pod. One that names Muster as its scheduler is bound then; the others' schedulers do that.
     pub(crate) fn let_go(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
-        let Some(pod) = self.mirror.pods.get(key).cloned() else { return };
+        let Some(pod) = self.cache.pods.get(key).cloned() else { return };
         if self.config.disabled.has(Feature::Gates) {
             return;
         }
@@ -45,7 +45,7 @@ impl Host {
             true => lifted(&uid),
             false => lifted_to(&uid, &pod, node, &self.hostname(node)),
         };
-        let group = self.groups.get_mut(gang).expect("followed");
+        let group = self.gangs.get_mut(gang).expect("followed");
         group.assigned.insert(key.clone(), node.clone());
         if !binds {
             let released = Released { uid: uid.clone(), node: node.clone() };
@@ -53,8 +53,8 @@ impl Host {
         }
         // Where it goes is recorded first. A gang has its Gang for that; a pod that stands for itself has its own status.
         let seated =
-            (!binds && matches!(group.origin, Origin::Pod { .. })).then(|| seated(&uid, node));
-        let (hands, told) = (self.hands.within(parts(key).0), self.told.clone());
+            (!binds && matches!(group.origin, GangSource::Pod { .. })).then(|| seated(&uid, node));
+        let (hands, told) = (self.writer.within(parts(key).0), self.outcomes.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
             let (namespace, name) = parts(&key);
@@ -80,41 +80,41 @@ impl Host {
 
     /// What a node is called by its label: most often, but not always, its name.
     fn hostname(&self, node: &str) -> String {
-        let labels = self.mirror.nodes.get(node).and_then(|node| node.metadata.labels.as_ref());
+        let labels = self.cache.nodes.get(node).and_then(|node| node.metadata.labels.as_ref());
         labels.and_then(|labels| labels.get(HOSTNAME)).map_or(node, |label| label).to_owned()
     }
 
     /// Gangs that were let go and that another scheduler leaves standing in part start over as a whole: half a gang is
     /// of no use to anybody, and holds room that is.
-    pub(crate) fn tire_of_others(&mut self) {
+    pub(crate) fn expire_handover(&mut self) {
         let patience = Duration::from_millis(self.config.hand_over_patience.0);
         let late = |name: &&Arc<str>| {
-            let since = self.groups.get(name).and_then(|group| group.handed_over);
+            let since = self.gangs.get(name).and_then(|group| group.handed_over);
             since.is_some_and(|since| since.elapsed() >= patience)
         };
-        let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
+        let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            self.groups.get_mut(&name).expect("just seen").handed_over = None;
+            self.gangs.get_mut(&name).expect("just seen").handed_over = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
             tracing::info!(gang = &*name, "not put on its nodes by its scheduler: starts over");
-            self.put_off_because(&name, "its scheduler did not bind all of it in time");
+            self.defer_because(&name, "its scheduler did not bind all of it in time");
             self.stop(id, StopReason::Moved);
         }
     }
 
     /// Looks whether a gang that has its seats stands in part because of another scheduler.
     pub(crate) fn watch_hand_over(&mut self, name: &Arc<str>, id: GangId) {
-        let Some(group) = self.groups.get(name) else { return };
+        let Some(group) = self.gangs.get(name) else { return };
         let gang = self.world.gang(id).expect("followed");
         let theirs = |key: &Key| {
-            let pod = self.mirror.pods.get(key);
+            let pod = self.cache.pods.get(key);
             pod.is_some_and(|pod| pod.node().is_none() && !self.config.binds(pod))
         };
         let let_go = group.assigned.keys().any(theirs) && !self.is_whole(name, id);
         let waits = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. })
             && (let_go || self.waits_for_job(group, &gang.spec));
         let since = waits.then(|| group.handed_over.unwrap_or_else(Instant::now));
-        self.groups.get_mut(name).expect("just seen").handed_over = since;
+        self.gangs.get_mut(name).expect("just seen").handed_over = since;
     }
 }
 
@@ -127,7 +127,7 @@ fn seated(uid: &str, node: &str) -> Value {
 }
 
 async fn record_seat(
-    hands: &Hands,
+    hands: &ApiWriter,
     pods: &Api<AnyPod>,
     name: &str,
     uid: &str,

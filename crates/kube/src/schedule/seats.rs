@@ -13,7 +13,7 @@ use muster_core::id::{GangId, NodeIdx};
 use muster_core::plan::StopReason;
 
 use crate::cache::store::Key;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::schedule::reconcile::Standing;
@@ -43,7 +43,7 @@ impl Seats {
 impl Host {
     /// Who is on which seat of a gang, and which are left. Pods that play none of its roles any more are where they are
     /// all the same: no two share a seat.
-    pub(crate) fn seats(&self, group: &Group, gang: &Gang, standing: &Standing) -> Seats {
+    pub(crate) fn seats(&self, group: &GangRecord, gang: &Gang, standing: &Standing) -> Seats {
         let mut left: BTreeMap<u16, Vec<Arc<str>>> = BTreeMap::new();
         // Who is being resized fills the seats it will have.
         let seats = gang.resize.as_ref().map_or(&gang.seats, |resize| &resize.to);
@@ -88,7 +88,7 @@ impl Host {
     /// Whether everybody who is somewhere is leaving, and none of it is to go on: who comes now is no replacement, but one
     /// of those who will begin together when they are gone.
     pub(crate) fn is_ending(&self, gang: &Gang, standing: &Standing) -> bool {
-        let leaves = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.is_leaving());
+        let leaves = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.is_leaving());
         let mut bound = standing.bound.iter();
         gang.resize.is_none() && !standing.bound.is_empty() && bound.all(|(key, _)| leaves(key))
     }
@@ -97,7 +97,7 @@ impl Host {
     /// as what it is.
     pub(crate) fn starts_anew(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) -> bool {
         let gang = self.world.gang(id).expect("followed");
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         let is_another = group.is_unlike || gang.next.is_some();
         if !is_another || !group.recorded || !standing.bound.is_empty() || standing.free.is_empty()
         {
@@ -110,7 +110,7 @@ impl Host {
 
     /// Whether a node is to be empty: somebody keeps others off it, or it is going.
     fn is_given_up(&self, node: &str) -> bool {
-        let node = self.mirror.nodes.get(node);
+        let node = self.cache.nodes.get(node);
         node.is_some_and(|node| {
             node.spec.unschedulable || node.metadata.deletion_timestamp.is_some()
         })
@@ -119,7 +119,7 @@ impl Host {
     /// Seats of a gang for members that are there and cannot be put on them, by role, and whether it needs them.
     fn barred(
         &self,
-        group: &Group,
+        group: &GangRecord,
         gang: &Gang,
         standing: &Standing,
     ) -> Vec<(u16, Vec<Arc<str>>, bool)> {
@@ -141,13 +141,13 @@ impl Host {
     }
 
     /// Whether a gang lacks a member that is there, because its node takes nobody now.
-    pub(crate) fn is_barred(&self, group: &Group, gang: &Gang, standing: &Standing) -> bool {
+    pub(crate) fn is_barred(&self, group: &GangRecord, gang: &Gang, standing: &Standing) -> bool {
         self.barred(group, gang, standing).iter().any(|(_, _, is_short)| *is_short)
     }
 
     /// A gang whose members would go back to a node that is to be empty starts over as a whole, elsewhere; it goes on
     /// without those seats if it can. Whether it starts over. A node that is only not ready may come back: see
-    /// [`Self::tire_of_binding`].
+    /// [`Self::expire_binding`].
     pub(crate) fn leave_given_up(
         &mut self,
         name: &Arc<str>,
@@ -155,7 +155,7 @@ impl Host {
         standing: &Standing,
     ) -> bool {
         let gang = self.world.gang(id).expect("followed");
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         if !group.recorded || gang.resize.is_some() {
             return false;
         }
@@ -190,7 +190,7 @@ impl Host {
         mut given_up: Vec<(u16, Arc<str>)>,
     ) {
         let gang = self.world.gang(id).expect("followed");
-        let group = self.groups.get(name).expect("followed");
+        let group = self.gangs.get(name).expect("followed");
         if !standing.bound.iter().all(|(key, _)| group.roles.contains_key(key)) {
             return;
         }
@@ -205,7 +205,7 @@ impl Host {
             }
             self.sit(&mut sitting, role, &left);
         }
-        self.keep_seats(name, id, sitting);
+        self.reserve_seats(name, id, sitting);
     }
 
     /// Members that are done leave their seats for good, unless somebody is there to take them, and so do those that are
@@ -217,8 +217,8 @@ impl Host {
         standing: &Standing,
     ) {
         let gang = self.world.gang(id).expect("followed");
-        let group = self.groups.get(name).expect("followed");
-        let pods = group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        let group = self.gangs.get(name).expect("followed");
+        let pods = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         let is_done = |pod: &Pod| pod.has_succeeded() || self.part_given_up(pod).is_some();
         let done: Vec<&Arc<Pod>> = pods.filter(|pod| is_done(pod)).collect();
         // Who ends well because it was told to end may be made again.
@@ -250,7 +250,7 @@ impl Host {
             self.sit(&mut sitting, role, &left);
         }
         if gives_up {
-            self.keep_seats(name, id, sitting);
+            self.reserve_seats(name, id, sitting);
         }
     }
 
@@ -265,7 +265,7 @@ impl Host {
     }
 
     /// A gang goes on with these seats. What is written down must not promise the others to it.
-    fn keep_seats(&mut self, name: &Arc<str>, id: GangId, sitting: Vec<Sitting>) {
+    fn reserve_seats(&mut self, name: &Arc<str>, id: GangId, sitting: Vec<Sitting>) {
         if !sitting.is_empty() && self.find_seated(name, id, self.now(), sitting) {
             self.record(name, id);
             self.dirty.gangs.insert(name.clone());

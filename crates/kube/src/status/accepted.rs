@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::api::crd_version::older;
 use crate::api::error_chain::with_causes;
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::cache::watched_objects::read;
 use crate::host::Host;
 
@@ -21,19 +21,19 @@ const ACCEPTED: &str = "Accepted";
 const NOT_UNDERSTOOD: &str = "NotUnderstood";
 
 /// Objects that were not understood, and why.
-pub(crate) type Refused = BTreeMap<(Interest, Arc<str>), String>;
+pub(crate) type Refused = BTreeMap<(KindRole, Arc<str>), String>;
 
 impl Host {
     /// An object was understood, or why it was not: its owner is told when that is news.
-    pub(crate) fn judge(&mut self, interest: Interest, name: &str, why: Option<String>) {
+    pub(crate) fn judge(&mut self, interest: KindRole, name: &str, why: Option<String>) {
         let key = (interest, Arc::from(name));
-        if self.refused.get(&key) == why.as_ref() {
+        if self.rejected_objects.get(&key) == why.as_ref() {
             return;
         }
-        self.tally.is_news();
-        let Some(why) = why else { return drop(self.refused.remove(&key)) };
+        self.supply_status.is_news();
+        let Some(why) = why else { return drop(self.rejected_objects.remove(&key)) };
         tracing::warn!(kind = ?interest, name, why, "cannot be understood");
-        self.refused.insert(key, why.clone());
+        self.rejected_objects.insert(key, why.clone());
         if let Some(about) = self.object_named(interest, name) {
             let kind = self.sources.resource(interest).map(|kind| kind.kind.clone());
             let about = ObjectReference {
@@ -43,7 +43,7 @@ impl Host {
                 uid: about.metadata.uid.clone(),
                 ..ObjectReference::default()
             };
-            self.cry_about(about, EventType::Warning, (NOT_UNDERSTOOD, "Read"), &why);
+            self.record_event_about(about, EventType::Warning, (NOT_UNDERSTOOD, "Read"), &why);
         }
     }
 
@@ -70,24 +70,24 @@ impl Host {
     }
 
     /// Whether an object is there that was not understood.
-    pub(crate) fn is_refused(&self, interest: Interest, name: &str) -> bool {
-        self.refused.contains_key(&(interest, Arc::from(name)))
+    pub(crate) fn is_refused(&self, interest: KindRole, name: &str) -> bool {
+        self.rejected_objects.contains_key(&(interest, Arc::from(name)))
     }
 
     pub(crate) fn object_named(
         &self,
-        interest: Interest,
+        interest: KindRole,
         name: &str,
     ) -> Option<&Arc<DynamicObject>> {
-        self.mirror.others.get(&self.sources.of(interest)?)?.get(name)
+        self.cache.others.get(&self.sources.of(interest)?)?.get(name)
     }
 
     /// A cluster has one topology: the first by name that can be understood.
     pub(crate) fn judge_topologies(&mut self) {
         let mut first: Option<String> = None;
-        let all = self.all_of(Interest::Topology);
+        let all = self.all_of(KindRole::Topology);
         let is_there = |name: &Arc<str>| all.iter().any(|moved| moved.key == *name);
-        self.refused.retain(|(of, name), _| *of != Interest::Topology || is_there(name));
+        self.rejected_objects.retain(|(of, name), _| *of != KindRole::Topology || is_there(name));
         for moved in all {
             let Some(object) = &moved.is else { continue };
             let why = match (read("Topology", object), &first) {
@@ -100,13 +100,13 @@ impl Host {
                     None
                 }
             };
-            self.judge(Interest::Topology, &moved.key, why);
+            self.judge(KindRole::Topology, &moved.key, why);
         }
     }
 
     /// What is said of an object, and whether that is so: without since when, which follows from what it says already.
-    pub(crate) fn judgement(&self, interest: Interest, object: &DynamicObject) -> Value {
-        let why = self.refused.get(&(interest, Arc::from(object.name_any())));
+    pub(crate) fn judgement(&self, interest: KindRole, object: &DynamicObject) -> Value {
+        let why = self.rejected_objects.get(&(interest, Arc::from(object.name_any())));
         json!({
             "type": ACCEPTED,
             "status": if why.is_none() { "True" } else { "False" },

@@ -3,7 +3,7 @@
 use muster_api::Provider;
 
 use crate::features::Feature;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
@@ -13,9 +13,9 @@ impl Host {
     ///
     /// # Errors
     /// With what is off.
-    pub(crate) fn has_its_features(&self, group: &Group) -> Result<(), String> {
+    pub(crate) fn has_its_features(&self, group: &GangRecord) -> Result<(), String> {
         let disabled = &self.config.disabled;
-        let pods = || group.pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        let pods = || group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         if *disabled == Default::default() || pods().any(|pod| pod.node().is_some()) {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl Host {
         off.or_else(volumes).map_or(Ok(()), Err)
     }
 
-    fn claim_without_volume(&self, group: &Group, pod: &Pod) -> Option<String> {
+    fn claim_without_volume(&self, group: &GangRecord, pod: &Pod) -> Option<String> {
         self.config.disabled.has(Feature::Volumes).then_some(())?;
         self.waiting_claim(&group.origin.gang_name(), pod)
     }

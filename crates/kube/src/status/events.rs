@@ -31,7 +31,7 @@ const EVERY_OF_ALL: Duration = Duration::from_millis(50);
 const SWEEP_AT: usize = 1_024;
 
 /// Writes events, as many as can be read.
-pub(crate) struct Crier {
+pub(crate) struct EventRecorder {
     recorder: Recorder,
     all: Share,
     of: BTreeMap<String, Share>,
@@ -55,7 +55,7 @@ impl Share {
     }
 }
 
-impl Crier {
+impl EventRecorder {
     pub(crate) fn new(client: Client, identity: Option<String>) -> Self {
         let reporter =
             Reporter { controller: "muster.sh/controller".to_owned(), instance: identity };
@@ -101,25 +101,25 @@ impl Host {
         if phase == GangPhase::Running {
             return self.announce_start(name, message);
         }
-        self.cry(name, type_, (reason, "Schedule"), message);
+        self.record_event(name, type_, (reason, "Schedule"), message);
     }
 
     /// A gang runs: its pods say where, in the words of every scheduler.
     fn announce_start(&mut self, name: &Arc<str>, message: &str) {
         if let Some(about) = self.gang_reference(name) {
-            self.cry_about(about, EventType::Normal, ("Running", "Schedule"), message);
+            self.record_event_about(about, EventType::Normal, ("Running", "Schedule"), message);
         }
         let told = self.first_pods(name, |pod| pod.node().is_some());
         for (about, node) in told {
             let note = format!("assigned to {node} together with all of gang {name}");
-            self.cry_about(about, EventType::Normal, ("Scheduled", "Binding"), &note);
+            self.record_event_about(about, EventType::Normal, ("Scheduled", "Binding"), &note);
         }
     }
 
     /// Tells of something that has happened to a gang: on its object, or on what it is made of while it has none, and on the
     /// first of its pods, where its owner may look first. Events that differ in their words alone are counted as one, and
     /// the first words stay: those that say something else each time need another action.
-    pub(crate) fn cry(
+    pub(crate) fn record_event(
         &mut self,
         name: &Arc<str>,
         type_: EventType,
@@ -127,15 +127,15 @@ impl Host {
         note: &str,
     ) {
         if let Some(about) = self.gang_reference(name) {
-            self.cry_about(about, type_, (reason, action), note);
+            self.record_event_about(about, type_, (reason, action), note);
         }
         for (about, _) in self.first_pods(name, |_| true) {
-            self.cry_about(about, type_, (reason, action), note);
+            self.record_event_about(about, type_, (reason, action), note);
         }
     }
 
     /// Tells of something that has happened to an object.
-    pub(crate) fn cry_about(
+    pub(crate) fn record_event_about(
         &mut self,
         about: ObjectReference,
         type_: EventType,
@@ -143,7 +143,7 @@ impl Host {
         note: &str,
     ) {
         let namespace = about.namespace.as_deref().unwrap_or_default();
-        if self.hands.may_act() && self.crier.may_speak(namespace, Instant::now()) {
+        if self.writer.is_leader() && self.events.may_speak(namespace, Instant::now()) {
             self.publish(about, type_, (reason, action), note);
         }
     }
@@ -163,9 +163,9 @@ impl Host {
             action: action.to_owned(),
             secondary: None,
         };
-        let (recorder, hands) = (self.crier.recorder.clone(), self.hands.clone());
+        let (recorder, hands) = (self.events.recorder.clone(), self.writer.clone());
         tokio::spawn(async move {
-            hands.when_quiet().await;
+            hands.when_bindings_are_done().await;
             // Who misses an event still has the status.
             match tokio::time::timeout(MOST, recorder.publish(&event, &about)).await {
                 Ok(Ok(())) => {}
@@ -188,7 +188,7 @@ impl Host {
                 ..ObjectReference::default()
             });
         }
-        let made_of = self.owner_of(&self.groups.get(name)?.origin)?;
+        let made_of = self.owner_of(&self.gangs.get(name)?.origin)?;
         Some(ObjectReference {
             api_version: Some(made_of.api_version),
             kind: Some(made_of.kind),
@@ -205,8 +205,8 @@ impl Host {
         name: &str,
         is_so: impl Fn(&Pod) -> bool,
     ) -> Vec<(ObjectReference, String)> {
-        let pods = self.groups.get(name).into_iter().flat_map(|group| &group.pods);
-        let pods = pods.filter_map(|key| self.mirror.pods.get(key)).filter(|pod| is_so(pod));
+        let pods = self.gangs.get(name).into_iter().flat_map(|group| &group.pods);
+        let pods = pods.filter_map(|key| self.cache.pods.get(key)).filter(|pod| is_so(pod));
         let told = pods.take(PODS).map(|pod| {
             let about = ObjectReference {
                 api_version: Some("v1".to_owned()),
@@ -229,9 +229,9 @@ mod tests {
     #[tokio::test]
     async fn a_crowd_is_told_of_in_part() {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
-        let mut crier = Crier::new(Client::try_from(nowhere).expect("a client"), None);
+        let mut crier = EventRecorder::new(Client::try_from(nowhere).expect("a client"), None);
         let start = crier.all.filled;
-        let said = |crier: &mut Crier, at: Instant| {
+        let said = |crier: &mut EventRecorder, at: Instant| {
             (0..100).filter(|_| crier.may_speak("loud", at)).count()
         };
         assert_eq!(said(&mut crier, start), 25);

@@ -23,15 +23,15 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::Origin;
+use crate::cache::kinds::GangSource;
 use crate::cache::store::Key;
-use crate::constraints::pod_constraints::Tied;
+use crate::constraints::pod_constraints::PodConstraints;
 use crate::gang::build::whole;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::order_object::order_name;
-use crate::schedule::placement::{AGAIN, group_lane, tell_group, write};
+use crate::schedule::placement::{AGAIN, group_lane, write, write_group_status};
 
 /// How long the same phase may be told in old words.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ const WORDS_MAX: usize = 1_000;
 
 /// What was last written of each gang.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct WrittenStatus {
     /// When it was last looked what there is to write. That goes through all gangs.
     looked: Option<Instant>,
     /// Whether it was too early to look again.
@@ -71,7 +71,7 @@ pub(crate) struct Written {
     untold: BTreeSet<Arc<str>>,
 }
 
-impl Written {
+impl WrittenStatus {
     /// A pod of a gang was not told what was said last.
     pub(crate) fn is_untold(&mut self, gang: &Arc<str>) {
         self.untold.insert(gang.clone());
@@ -93,7 +93,7 @@ impl Written {
     }
 
     /// How long until it is looked again, if that was put off.
-    pub(crate) fn put_off(&self, now: Instant) -> Option<Duration> {
+    pub(crate) fn defer(&self, now: Instant) -> Option<Duration> {
         let due = self.looked.filter(|_| self.is_put_off)? + LOOK_EVERY;
         Some(due.saturating_duration_since(now))
     }
@@ -152,7 +152,7 @@ impl Told {
 impl Host {
     /// Writes down what has changed in what the planner says, if it is time to look.
     pub(crate) fn write_verdicts(&mut self) {
-        if !self.written.may_look(Instant::now()) {
+        if !self.written_status.may_look(Instant::now()) {
             return;
         }
         let verdicts = std::mem::take(&mut self.verdicts);
@@ -160,22 +160,22 @@ impl Host {
             let Some(gang) = self.world.gang(*id) else { continue };
             let name = gang.spec.name.clone();
             let waits_for_volumes =
-                self.groups.get(&name).is_some_and(|group| group.choosing.is_some());
+                self.gangs.get(&name).is_some_and(|group| group.choosing.is_some());
             if matches!(gang.phase, Phase::Admitted { .. }) && !waits_for_volumes {
                 continue; // its placement is in its status, and says so
             }
-            let is_being_bound = |group: &Group| group.binding.is_some() && !group.was_whole;
-            if *verdict == Verdict::Running && self.groups.get(&name).is_some_and(is_being_bound) {
-                self.unwritten = true; // found in part: how many run is told when the last is there
+            let is_being_bound = |group: &GangRecord| group.binding.is_some() && !group.was_whole;
+            if *verdict == Verdict::Running && self.gangs.get(&name).is_some_and(is_being_bound) {
+                self.has_deferred_writes = true; // found in part: how many run is told when the last is there
                 continue;
             }
             let waits = matches!(verdict, Verdict::Waiting { .. } | Verdict::Provisioning { .. });
             if waits && self.now().since(gang.waits_since) < FIRST {
-                self.unwritten = true;
+                self.has_deferred_writes = true;
                 continue;
             }
             let told = self.told_of(*id, verdict);
-            let known = self.written.gangs.get(&name);
+            let known = self.written_status.gangs.get(&name);
             if known.is_some_and(|known| known.told == told) {
                 self.tell_untold(&name, verdict, &told);
                 continue;
@@ -183,21 +183,22 @@ impl Host {
             let is_new = known.is_none_or(|known| known.told.phase != told.phase);
             let pods: Arc<str> = format!("{name}#pods").into();
             // What was to be written before comes first, and may be out of date by then.
-            let busy = self.lanes.is_busy(&name) || self.lanes.is_busy(&pods);
+            let busy = self.ordered_writes.is_busy(&name) || self.ordered_writes.is_busy(&pods);
             if busy || (!is_new && known.is_some_and(|known| known.at.elapsed() < PAUSE)) {
-                self.unwritten = true;
+                self.has_deferred_writes = true;
                 continue;
             }
-            let is_said = self.written.stops.remove(&name) && told.phase == GangPhase::Stopping;
+            let is_said =
+                self.written_status.stops.remove(&name) && told.phase == GangPhase::Stopping;
             if is_new && !is_said {
                 self.announce(&name, told.phase, &told.message);
             }
-            self.written.untold.remove(&name);
+            self.written_status.untold.remove(&name);
             self.write_pods(&name, &pods, verdict, &told);
             let state = self.state_of(&name, verdict, &told);
             self.write_gang(&name, &state, &told);
             self.say_verdict(&name, verdict, told.reason, &told.message);
-            self.written.gangs.insert(name, Last { told, at: Instant::now() });
+            self.written_status.gangs.insert(name, Last { told, at: Instant::now() });
         }
         self.verdicts = verdicts;
         self.write_troubles();
@@ -205,23 +206,23 @@ impl Host {
 
     /// Pods that were not told what their gang was are told now: nothing new is to be said of the gang itself.
     fn tell_untold(&mut self, name: &Arc<str>, verdict: &Verdict, told: &Told) {
-        if !self.written.untold.contains(name) {
+        if !self.written_status.untold.contains(name) {
             return;
         }
         let pods: Arc<str> = format!("{name}#pods").into();
-        if self.lanes.is_busy(&pods) {
-            self.unwritten = true;
+        if self.ordered_writes.is_busy(&pods) {
+            self.has_deferred_writes = true;
             return;
         }
-        self.written.untold.remove(name);
+        self.written_status.untold.remove(name);
         self.write_pods(name, &pods, verdict, told);
     }
 
     /// Pods that are no gang are told why, after a moment: most are one as soon as the last of them is made.
     fn write_troubles(&mut self) {
-        let troubled: Vec<Arc<str>> = self.groups.troubled().cloned().collect();
+        let troubled: Vec<Arc<str>> = self.gangs.troubled().cloned().collect();
         for name in troubled {
-            let Some(group) = self.groups.get(&name) else { continue };
+            let Some(group) = self.gangs.get(&name) else { continue };
             let Some((why, since)) = &group.trouble else { continue };
             let is_left_out = self.left_out(&name).is_some();
             let reason = match &group.refused {
@@ -231,32 +232,32 @@ impl Host {
             };
             let told = Told::no_gang(reason, why.clone());
             let is_known = self.world.gang_named(&name).is_some();
-            let before = self.written.gangs.get(&name).map(|known| &known.told);
+            let before = self.written_status.gangs.get(&name).map(|known| &known.told);
             let is_told = before == Some(&told);
             let is_news = before.is_none_or(|before| before.reason != told.reason);
-            let is_untold = self.written.untold.contains(&name);
+            let is_untold = self.written_status.untold.contains(&name);
             let is_heard = !self.standing(group).free.is_empty() || self.has_none_made(group);
             if is_known || (is_told && !is_untold) || !is_heard {
                 continue;
             }
             let pods: Arc<str> = format!("{name}#pods").into();
             let early = since.elapsed().as_millis() < u128::from(FIRST.0);
-            if early || self.lanes.is_busy(&name) || self.lanes.is_busy(&pods) {
-                self.unwritten = true;
+            if early || self.ordered_writes.is_busy(&name) || self.ordered_writes.is_busy(&pods) {
+                self.has_deferred_writes = true;
                 continue;
             }
             if is_news && !is_left_out {
                 // How many are missing changes with each that comes; that some are is told once.
-                self.cry(&name, EventType::Normal, (reason, "Schedule"), &told.message);
+                self.record_event(&name, EventType::Normal, (reason, "Schedule"), &told.message);
             }
-            self.written.untold.remove(&name);
-            self.tell_pods(&name, &pods, reason, &told.message);
+            self.written_status.untold.remove(&name);
+            self.write_pod_conditions(&name, &pods, reason, &told.message);
             if is_told {
                 continue;
             }
             let state = State::Waiting { why: told.message.clone(), node_would_help: false };
             self.write_gang(&name, &state, &told);
-            self.written.gangs.insert(name, Last { told, at: Instant::now() });
+            self.written_status.gangs.insert(name, Last { told, at: Instant::now() });
         }
     }
 
@@ -264,7 +265,7 @@ impl Host {
     pub(crate) fn announce_stop(&mut self, name: &Arc<str>, id: GangId) {
         let message = self.told_of(id, &Verdict::Stopping).message;
         self.announce(name, GangPhase::Stopping, &message);
-        self.written.stops.insert(name.clone());
+        self.written_status.stops.insert(name.clone());
     }
 
     pub(crate) fn told_of(&self, id: GangId, verdict: &Verdict) -> Told {
@@ -297,13 +298,15 @@ impl Host {
         };
         let (phase, reason, mut message) = match self.ties_in_words(&gang.spec.name, &phase) {
             Some(words) if waits(&phase) => {
-                let is_alone = self.left_alone(&gang.spec.name).is_some();
+                let is_alone = self.deferred(&gang.spec.name).is_some();
                 (GangPhase::Waiting, if is_alone { REFUSED } else { TIED }, words)
             }
             Some(words) => (GangPhase::Admitted, "WaitsForVolumes", words),
             None => {
                 let mut words = words::verdict(&self.world, id, verdict);
-                if let (true, Some(needs)) = (waits(&phase), self.ties.in_words(&gang.spec.name)) {
+                if let (true, Some(needs)) =
+                    (waits(&phase), self.constraints.in_words(&gang.spec.name))
+                {
                     words = format!("{words}; {needs}");
                 }
                 match self.is_kept_by_others(&gang.spec.name) {
@@ -339,7 +342,7 @@ impl Host {
             order,
             position,
             waits_since: waits.then_some(gang.waits_since),
-            expected: self.expected.get(&id).map(|at| Time(at.0 - at.0 % 60_000)),
+            expected: self.expected_starts.get(&id).map(|at| Time(at.0 - at.0 % 60_000)),
             admitted: match gang.phase {
                 Phase::Admitted { at } => Some(at),
                 _ => None,
@@ -362,8 +365,8 @@ impl Host {
 
     /// Tells a gang's object, and that of another dialect in its own words.
     fn write_gang(&mut self, name: &Arc<str>, state: &State, told: &Told) {
-        let Some(group) = self.groups.get(name) else { return };
-        if matches!(group.origin, Origin::Pod { .. }) {
+        let Some(group) = self.gangs.get(name) else { return };
+        if matches!(group.origin, GangSource::Pod { .. }) {
             return;
         }
         // Its object may not be there yet: it came while nobody looked, or a moment ago.
@@ -376,18 +379,18 @@ impl Host {
             (objects, self.gang_object(name), status)
         });
         let theirs = self.group_patches(name, |of| Some(self.state_for(name, of, state)));
-        let hands = self.hands.within(crate::provision::order_object::parts(name).0);
-        let (heard, gang) = (self.told.clone(), name.clone());
+        let hands = self.writer.within(crate::provision::order_object::parts(name).0);
+        let (heard, gang) = (self.outcomes.clone(), name.clone());
         let may_wait = told.phase == GangPhase::Running;
         if !theirs.is_empty() {
             let (hands, heard, gang) = (hands.clone(), heard.clone(), gang.clone());
-            self.lanes.write(&group_lane(name), async move {
+            self.ordered_writes.write(&group_lane(name), async move {
                 if may_wait {
-                    hands.when_quiet().await;
+                    hands.when_bindings_are_done().await;
                 }
                 let mut failed = false;
                 for (objects, object, patch) in theirs {
-                    let said = tell_group(&hands, &objects, &object, &patch).await.err();
+                    let said = write_group_status(&hands, &objects, &object, &patch).await.err();
                     failed |= is_failure(&gang, said);
                 }
                 if failed {
@@ -397,9 +400,9 @@ impl Host {
             });
         }
         let Some((objects, object, status)) = own else { return };
-        self.lanes.write(name, async move {
+        self.ordered_writes.write(name, async move {
             if may_wait {
-                hands.when_quiet().await;
+                hands.when_bindings_are_done().await;
             }
             let said = write(&hands, &objects, &gang, object, status).await.err();
             if is_failure(&gang, said) {
@@ -415,20 +418,20 @@ impl Host {
         name: &Arc<str>,
         state: impl Fn(&GroupRef) -> Option<State>,
     ) -> Vec<(Api<DynamicObject>, String, StatusPatch)> {
-        let groups = match self.groups.get(name).map(|group| (&group.origin, group)) {
-            Some((Origin::Group(of), _)) => vec![of],
-            Some((Origin::Joined(groups), group)) => {
+        let groups = match self.gangs.get(name).map(|group| (&group.origin, group)) {
+            Some((GangSource::Group(of), _)) => vec![of],
+            Some((GangSource::Joined(groups), group)) => {
                 groups.iter().filter(|of| self.is_part(group, groups, of)).collect()
             }
             _ => Vec::new(),
         };
         let patch = |of: &GroupRef| {
-            let (interest, object) = self.object_of(&Origin::Group(of.clone()))?;
+            let (interest, object) = self.object_of(&GangSource::Group(of.clone()))?;
             let kind = self.sources.resource(interest)?;
             let mut object = whole(object);
             object["apiVersion"] = json!(kind.api_version);
             let patch = dialects::status(of.dialect, &object, &state(of)?, self.now())?;
-            let objects = Api::namespaced_with(self.hands.client.clone(), &of.namespace, kind);
+            let objects = Api::namespaced_with(self.writer.client.clone(), &of.namespace, kind);
             Some((objects, of.object().to_owned(), patch))
         };
         groups.into_iter().filter_map(patch).collect()
@@ -456,13 +459,13 @@ impl Host {
 
     /// How many of a gang's pods run, are done and failed.
     fn counts(&self, name: &str) -> State {
-        let pods = self.groups.get(name).map(|group| &group.pods).into_iter().flatten();
-        counted(pods.filter_map(|key| self.mirror.pods.get(key)))
+        let pods = self.gangs.get(name).map(|group| &group.pods).into_iter().flatten();
+        counted(pods.filter_map(|key| self.cache.pods.get(key)))
     }
 
     /// What keeps a gang besides the planner: what it is tied to, or volumes that are being made.
     fn ties_in_words(&self, name: &str, phase: &GangPhase) -> Option<String> {
-        let group = self.groups.get(name)?;
+        let group = self.gangs.get(name)?;
         match phase {
             phase if waits(phase) => group.waits.as_ref().map(|why| format!("waits: {why}")),
             GangPhase::Admitted | GangPhase::Running => {
@@ -475,18 +478,18 @@ impl Host {
 
     /// Whether where a gang may go depends on where others are.
     fn is_kept_by_others(&self, name: &str) -> bool {
-        self.groups.get(name).is_some_and(|group| !group.tied.values().all(Tied::is_fixed))
+        self.gangs.get(name).is_some_and(|group| !group.tied.values().all(PodConstraints::is_fixed))
     }
 
     /// A gang or a pod is no more.
     pub(crate) fn unwrite(&mut self, name: &str) {
-        self.written.gangs.remove(name);
-        self.written.stops.remove(name);
-        self.written.untold.remove(name);
+        self.written_status.gangs.remove(name);
+        self.written_status.stops.remove(name);
+        self.written_status.untold.remove(name);
     }
 
     pub(crate) fn unwrite_pod(&mut self, key: &str) {
-        self.written.pods.remove(key);
+        self.written_status.pods.remove(key);
     }
 }
 

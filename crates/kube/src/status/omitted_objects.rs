@@ -14,9 +14,9 @@ use muster_api::crd::{GangPhase, Stamp};
 use serde_json::json;
 
 use crate::api::retry::Said;
-use crate::api::watch::decode::{LeftOut, Reason};
+use crate::api::watch::decode::{Omission, Reason};
 use crate::api::watch::watches::Which;
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::Host;
 
 /// Objects that are remembered, so that each is told of once.
@@ -30,7 +30,7 @@ const NOTE: usize = 1_000;
 
 /// Objects that are left out, and what was told of them.
 #[derive(Debug, Default)]
-pub(crate) struct Omitted {
+pub(crate) struct OmittedObjects {
     known: BTreeMap<(Which, Arc<str>), String>,
     told: BTreeMap<String, Told>,
 }
@@ -43,7 +43,7 @@ struct Told {
     statuses: u32,
 }
 
-impl Omitted {
+impl OmittedObjects {
     /// Whether it is news that an object is left out for this reason.
     fn is_news(&mut self, which: Which, key: &str, why: &str) -> bool {
         let at = (which, Arc::from(key));
@@ -79,13 +79,13 @@ impl Omitted {
 
 impl Host {
     /// An object is not taken in as it is.
-    pub(crate) fn leave_out(&mut self, which: Which, left: &LeftOut) {
+    pub(crate) fn leave_out(&mut self, which: Which, left: &Omission) {
         let key = left.key();
-        if !self.omitted.is_news(which, &key, &left.why) {
+        if !self.omitted_objects.is_news(which, &key, &left.why) {
             return;
         }
         let (api_version, kind) = self.kind_of(which);
-        let was = if self.mirror.has(which, &key) { "it counts as it was" } else { "left out" };
+        let was = if self.cache.has(which, &key) { "it counts as it was" } else { "left out" };
         tracing::warn!(kind, object = key, why = left.why, "{was}");
         let reason = match left.reason {
             Reason::Invalid => "InvalidSpec",
@@ -97,8 +97,12 @@ impl Host {
             note = format!("{note} (the object has {stored} bytes)");
         }
         // A crowd of gangs that has used up what is told to people must not keep this from its owner: it is told once.
-        if self.hands.may_act()
-            && self.omitted.may_tell(&left.namespace, now, (EVENTS, |told| &mut told.events))
+        if self.writer.is_leader()
+            && self.omitted_objects.may_tell(
+                &left.namespace,
+                now,
+                (EVENTS, |told| &mut told.events),
+            )
         {
             let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let about = ObjectReference {
@@ -111,12 +115,16 @@ impl Host {
             };
             self.publish(about, EventType::Warning, (reason, "Read"), &note);
         }
-        let is_gang = self.sources.of(Interest::Gang).map(Which::Other) == Some(which);
+        let is_gang = self.sources.of(KindRole::Gang).map(Which::Other) == Some(which);
         if is_gang
-            && !self.mirror.has(which, &key)
-            && self.omitted.may_tell(&left.namespace, now, (STATUSES, |told| &mut told.statuses))
+            && !self.cache.has(which, &key)
+            && self.omitted_objects.may_tell(
+                &left.namespace,
+                now,
+                (STATUSES, |told| &mut told.statuses),
+            )
         {
-            self.say_left_out(&key.into(), reason, &note);
+            self.report_omitted(&key.into(), reason, &note);
         }
     }
 
@@ -133,7 +141,7 @@ impl Host {
     }
 
     /// A Gang is told why it is not taken in.
-    fn say_left_out(&mut self, name: &Arc<str>, reason: &str, why: &str) {
+    fn report_omitted(&mut self, name: &Arc<str>, reason: &str, why: &str) {
         let Some(gangs) = self.gang_objects(name) else { return };
         let since = Stamp(self.now());
         let patch = json!({"status": {
@@ -143,9 +151,9 @@ impl Host {
                 "lastTransitionTime": since,
             }],
         }});
-        let (hands, gang) = (self.hands.clone(), name.clone());
-        self.lanes.write(name, async move {
-            hands.when_quiet().await;
+        let (hands, gang) = (self.writer.clone(), name.clone());
+        self.ordered_writes.write(name, async move {
+            hands.when_bindings_are_done().await;
             let said = hands
                 .patch_status(&gangs, crate::provision::order_object::parts(&gang).1, &patch)
                 .await
@@ -163,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_object_is_told_of_once_and_again_when_the_reason_changes() {
-        let mut omitted = Omitted::default();
+        let mut omitted = OmittedObjects::default();
         assert!(omitted.is_news(Which::Pod, "a/b", "too large"));
         assert!(!omitted.is_news(Which::Pod, "a/b", "too large"));
         assert!(omitted.is_news(Which::Pod, "a/b", "too deep"));
@@ -173,7 +181,7 @@ mod tests {
 
     #[test]
     fn one_namespace_does_not_use_up_the_words_of_others() {
-        let (mut omitted, now) = (Omitted::default(), Instant::now());
+        let (mut omitted, now) = (OmittedObjects::default(), Instant::now());
         let mut events = |space: &str, at: Instant| {
             let told = |_: &u32| omitted.may_tell(space, at, (EVENTS, |told| &mut told.events));
             (0..100).filter(told).count()

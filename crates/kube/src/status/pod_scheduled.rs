@@ -9,8 +9,8 @@ use muster_core::gang::ProvisioningMode;
 use muster_core::verdict::Verdict;
 use serde_json::{Value, json};
 
-use crate::api::retry::{Pauses, Said};
-use crate::api::writer::Hands;
+use crate::api::retry::{Backoff, Said};
+use crate::api::writer::ApiWriter;
 use crate::host::Host;
 use crate::provision::order_object::parts;
 use crate::schedule::placement::AGAIN;
@@ -55,31 +55,31 @@ impl Host {
         told: &Told,
     ) {
         if let Some(reason) = self.reason_for_pods(name, verdict, told) {
-            self.tell_pods(name, lane, reason, &told.message);
+            self.write_pod_conditions(name, lane, reason, &told.message);
         }
     }
 
     /// Tells the pods of a gang that are nowhere why that is so.
-    pub(crate) fn tell_pods(
+    pub(crate) fn write_pod_conditions(
         &mut self,
         name: &Arc<str>,
         lane: &Arc<str>,
         reason: &'static str,
         message: &str,
     ) {
-        let Some(group) = self.groups.get(name) else { return };
+        let Some(group) = self.gangs.get(name) else { return };
         let mut writes = Vec::new();
         for key in self.standing(group).free {
             // To others a pod with a gate is not there yet, and that is the word they know for it.
-            let gated = self.mirror.pods.get(&key).is_some_and(|pod| pod.has_gate());
+            let gated = self.cache.pods.get(&key).is_some_and(|pod| pod.has_gate());
             let reason = if gated { "SchedulingGated" } else { reason };
             let same = |(was, said): &(&str, String)| *was == reason && said == message;
-            if self.written.pods.get(&key).is_some_and(same) {
+            if self.written_status.pods.get(&key).is_some_and(same) {
                 continue;
             }
-            self.written.pods.insert(key.clone(), (reason, message.to_owned()));
+            self.written_status.pods.insert(key.clone(), (reason, message.to_owned()));
             // Of this pod, and as it was seen: one that was bound meanwhile, or is another, needs no reason any more.
-            let Some(pod) = self.mirror.pods.get(&key) else { continue };
+            let Some(pod) = self.cache.pods.get(&key) else { continue };
             let is = (&pod.metadata.uid, &pod.metadata.resource_version);
             let patch = json!({"metadata": {"uid": is.0, "resourceVersion": is.1}, "status": {"conditions": [{
                 "type": "PodScheduled",
@@ -88,7 +88,7 @@ impl Host {
                 "message": message,
                 "lastTransitionTime": jiff::Timestamp::now().round(jiff::Unit::Second).map(|at| at.to_string()).unwrap_or_default(),
             }]}});
-            let (hands, told) = (self.hands.within(parts(&key).0), self.told.clone());
+            let (hands, told) = (self.writer.within(parts(&key).0), self.outcomes.clone());
             writes.push(async move {
                 let (namespace, pod) = parts(&key);
                 let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
@@ -103,7 +103,7 @@ impl Host {
             });
         }
         if !writes.is_empty() {
-            self.lanes.write(lane, async move { drop(join_all(writes).await) });
+            self.ordered_writes.write(lane, async move { drop(join_all(writes).await) });
         }
     }
 }
@@ -113,8 +113,13 @@ const RACES: u32 = 8;
 
 /// Tells a pod why it waits. A patch that loses a race is sent again for the pod as it is then, until it is written or the
 /// pod waits no more.
-async fn tell(hands: &Hands, pods: &Api<AnyPod>, name: &str, mut patch: Value) -> Result<(), Said> {
-    let (params, mut pauses, mut races) = (PatchParams::default(), Pauses::new(), 0);
+async fn tell(
+    hands: &ApiWriter,
+    pods: &Api<AnyPod>,
+    name: &str,
+    mut patch: Value,
+) -> Result<(), Said> {
+    let (params, mut pauses, mut races) = (PatchParams::default(), Backoff::new(), 0);
     loop {
         let sent = Patch::Strategic(patch.clone());
         let why = match hands.ask(|| pods.patch_status(name, &params, &sent)).await {

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::Host;
 use crate::provision::order_object::order_name;
 
@@ -24,13 +24,13 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// What was last written of each pool and queue.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct SupplyStatus {
     pub(crate) targets: BTreeMap<PoolIdx, muster_core::plan::Target>,
-    written: FxHashMap<(Interest, String), (Option<String>, Value)>,
+    written: FxHashMap<(KindRole, String), (Option<String>, Value)>,
     at: Option<Instant>,
 }
 
-impl Tally {
+impl SupplyStatus {
     /// There is something to tell that nobody should wait for.
     pub(crate) fn is_news(&mut self) {
         self.at = None;
@@ -38,7 +38,7 @@ impl Tally {
 
     /// Of how many objects of a kind it is known what was written.
     #[cfg(test)]
-    pub(crate) fn remembers(&self, interest: Interest) -> usize {
+    pub(crate) fn remembers(&self, interest: KindRole) -> usize {
         self.written.keys().filter(|(of, _)| *of == interest).count()
     }
 
@@ -50,33 +50,33 @@ impl Tally {
 
     /// An order is over, and nothing more is said of it.
     pub(crate) fn forget_order(&mut self, name: &str) {
-        self.written.remove(&(Interest::Order, name.to_owned()));
+        self.written.remove(&(KindRole::Order, name.to_owned()));
     }
 }
 
 impl Host {
     /// Writes down how pools and queues stand, where that has changed.
-    pub(crate) fn write_tally(&mut self) {
-        if self.tally.at.is_some_and(|at| at.elapsed() < PAUSE) {
-            self.unwritten = true;
+    pub(crate) fn write_supply_status(&mut self) {
+        if self.supply_status.at.is_some_and(|at| at.elapsed() < PAUSE) {
+            self.has_deferred_writes = true;
             return;
         }
-        self.tally.at = Some(Instant::now());
+        self.supply_status.at = Some(Instant::now());
         // Of what is gone nothing is kept.
-        let (sources, others) = (&self.sources, &self.mirror.others);
-        self.tally.written.retain(|(interest, name), _| {
+        let (sources, others) = (&self.sources, &self.cache.others);
+        self.supply_status.written.retain(|(interest, name), _| {
             let shelf = sources.of(*interest).and_then(|source| others.get(&source));
             shelf.is_some_and(|shelf| shelf.get(name).is_some())
         });
         self.judge_topologies();
         let queues = self.queue_statuses();
-        for interest in [Interest::Pool, Interest::Queue, Interest::Topology] {
+        for interest in [KindRole::Pool, KindRole::Queue, KindRole::Topology] {
             for moved in self.all_of(interest) {
                 let status = match interest {
-                    Interest::Pool => {
+                    KindRole::Pool => {
                         self.world.pool_named(&moved.key).map(|at| self.pool_status(at))
                     }
-                    _ => queues.get(&*moved.key).filter(|_| interest == Interest::Queue).cloned(),
+                    _ => queues.get(&*moved.key).filter(|_| interest == KindRole::Queue).cloned(),
                 };
                 let mut status = status.unwrap_or_else(|| json!({}));
                 let Some(object) = &moved.is else { continue };
@@ -87,7 +87,7 @@ impl Host {
         }
         let orders: Vec<(String, Value)> =
             self.world.orders().values().map(|order| self.order_status(order)).collect();
-        orders.into_iter().for_each(|(name, status)| self.write_one(Interest::Order, name, status));
+        orders.into_iter().for_each(|(name, status)| self.write_one(KindRole::Order, name, status));
     }
 
     /// How far an order is. One that is over has no object any more: what became of it is told of its gang.
@@ -108,7 +108,7 @@ impl Host {
     }
 
     pub(crate) fn pool_status(&self, at: PoolIdx) -> Value {
-        let target = self.tally.targets.get(&at).copied();
+        let target = self.supply_status.targets.get(&at).copied();
         let status = PoolStatus::of(&self.world, at, target);
         let none_avoided = status.offerings.is_empty();
         let mut status = serde_json::to_value(status).unwrap_or_default();
@@ -146,12 +146,12 @@ impl Host {
         queues.collect()
     }
 
-    fn write_one(&mut self, interest: Interest, name: String, mut status: Value) {
+    fn write_one(&mut self, interest: KindRole, name: String, mut status: Value) {
         let Some(object) = self.object_named(interest, &name).cloned() else { return };
         let key = (interest, name);
         // One of the same name that was made anew says nothing yet.
         let about = (object.metadata.uid.clone(), status.clone());
-        if self.tally.written.get(&key) == Some(&about) {
+        if self.supply_status.written.get(&key) == Some(&about) {
             return;
         }
         if let Some(judgement) = status["conditions"].get_mut(0) {
@@ -159,13 +159,13 @@ impl Host {
         }
         let Some(objects): Option<Api<DynamicObject>> = self.api(interest) else { return };
         let lane: Arc<str> = format!("{interest:?} {}", key.1).into();
-        if self.lanes.is_busy(&lane) {
-            self.unwritten = true;
+        if self.ordered_writes.is_busy(&lane) {
+            self.has_deferred_writes = true;
             return;
         }
-        let (hands, name) = (self.hands.clone(), key.1.clone());
-        self.tally.written.insert(key, about);
-        self.lanes.write(&lane, async move {
+        let (hands, name) = (self.writer.clone(), key.1.clone());
+        self.supply_status.written.insert(key, about);
+        self.ordered_writes.write(&lane, async move {
             let said = hands.patch_status(&objects, &name, &json!({"status": status})).await.err();
             if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
                 tracing::debug!(name, %said, "how it stands was not written");

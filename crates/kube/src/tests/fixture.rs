@@ -13,12 +13,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::api::resource_versions::Newest;
+use crate::api::resource_versions::ResourceVersions;
 use crate::api::watch::watches::{Change, Watches};
-use crate::api::writer::Hands;
+use crate::api::writer::ApiWriter;
 use crate::cache::cluster_cache::Touched;
 use crate::cache::kinds;
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::{Host, Told};
 use crate::lease::leadership::Leadership;
 use crate::run::Config;
@@ -26,34 +26,34 @@ use crate::run::Config;
 /// Where nobody listens.
 pub(crate) const NOWHERE: &str = "http://127.0.0.1:1";
 
-pub(crate) struct Rehearsal {
+pub(crate) struct HostFixture {
     pub(crate) host: Host,
     pub(crate) _heard: mpsc::UnboundedReceiver<Told>,
     pub(crate) _watches: Watches,
 }
 
-impl Rehearsal {
+impl HostFixture {
     /// A host that watches every kind there is, and has seen nothing of any.
     pub(crate) fn new() -> Self {
         Self::with(&Config::default())
     }
 
     pub(crate) fn with(config: &Config) -> Self {
-        let kinds: Vec<Interest> = kinds::wanted().iter().map(|(interest, _)| *interest).collect();
+        let kinds: Vec<KindRole> = kinds::wanted().iter().map(|(interest, _)| *interest).collect();
         Self::watching(config, |interest| kinds.contains(&interest))
     }
 
     /// A host that watches these kinds.
-    pub(crate) fn watching(config: &Config, watched: impl Fn(Interest) -> bool) -> Self {
+    pub(crate) fn watching(config: &Config, watched: impl Fn(KindRole) -> bool) -> Self {
         let nowhere = kube::Config::new(NOWHERE.parse().expect("an address"));
         let client = Client::try_from(nowhere).expect("a client");
-        let hands = Hands::new(client.clone(), Leadership::forever());
+        let hands = ApiWriter::new(client.clone(), Leadership::forever());
         let (told, heard) = mpsc::unbounded_channel();
         let (changes, _) = mpsc::channel(1);
         let mut watches = Watches::new(
             client.clone(),
             changes,
-            Newest::default(),
+            ResourceVersions::default(),
             config.bounds,
             config.watches.clone(),
         );
@@ -68,7 +68,7 @@ impl Rehearsal {
         rehearsal.change(|_| Change::Pod(Box::new(Event::InitDone)));
         rehearsal.change(|_| Change::Node(Box::new(Event::InitDone)));
         rehearsal.change(|_| Change::Claim(Box::new(Event::InitDone)));
-        let sources: Vec<_> = rehearsal.host.mirror.others.keys().copied().collect();
+        let sources: Vec<_> = rehearsal.host.cache.others.keys().copied().collect();
         for source in sources {
             rehearsal.change(|_| Change::Other(source, Box::new(Event::InitDone)));
         }
@@ -78,7 +78,7 @@ impl Rehearsal {
     pub(crate) fn change(&mut self, change: impl FnOnce(&Host) -> Change) {
         let mut touched = Touched::default();
         let change = change(&self.host);
-        self.host.mirror.take(change, &mut touched);
+        self.host.cache.take(change, &mut touched);
         self.host.take(touched);
     }
 
@@ -108,7 +108,7 @@ impl Rehearsal {
         let label = node.pointer("/metadata/labels/muster.sh~1claim").and_then(Value::as_str);
         let Some(id) = label.and_then(|id| id.parse().ok()) else { return };
         let name = &node["metadata"]["name"];
-        let seen = self.host.mirror.claims.get(&format!("muster-{id}"));
+        let seen = self.host.cache.claims.get(&format!("muster-{id}"));
         if seen.is_none_or(|seen| seen.status.node_name.as_deref() != name.as_str()) {
             let mut claim = crate::tests::objects::claim(id);
             claim["status"]["nodeName"] = name.clone();
@@ -157,7 +157,7 @@ impl Rehearsal {
 
     /// The order that assembles for a gang.
     pub(crate) fn order(&self, name: &str) -> Option<muster_core::id::OrderId> {
-        self.host.orders_of.get(&Arc::<str>::from(name)).copied()
+        self.host.order_by_gang.get(&Arc::<str>::from(name)).copied()
     }
 }
 

@@ -8,9 +8,9 @@ use kube::ResourceExt;
 use kube::runtime::watcher::Event;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::api::watch::decode::{Kept, LeftOut, Reason};
+use crate::api::watch::decode::{Kept, Omission, Reason};
 use crate::api::watch::list_watch::{Seen, Sink};
-use crate::api::watch::namespace_budget::{Asking, Ledger, Verdict};
+use crate::api::watch::namespace_budget::{Asking, NamespaceBudget, Verdict};
 use crate::api::watch::watches::{Change, Which, key_of};
 use crate::cache::store::Key;
 use crate::objects::projection::Taken;
@@ -39,7 +39,7 @@ pub(crate) struct Delivered {
 pub(crate) struct Channel<F> {
     which: Which,
     changes: mpsc::Sender<Delivered>,
-    ledger: Ledger,
+    ledger: NamespaceBudget,
     room: Room,
     /// Called when there is room for what was left out.
     again: Arc<Notify>,
@@ -52,7 +52,7 @@ impl<F> Channel<F> {
     pub(crate) fn new(
         which: Which,
         changes: mpsc::Sender<Delivered>,
-        ledger: Ledger,
+        ledger: NamespaceBudget,
         room: Room,
         change: F,
     ) -> Self {
@@ -85,7 +85,7 @@ impl<F> Channel<F> {
             must: false,
         };
         let mut verdict = self.ledger.keep(asking.clone(), &self.again);
-        if verdict == Verdict::LeftOut
+        if verdict == Verdict::Omission
             && let Some(outline) = taken.object.outline()
         {
             (taken.object, taken.cost) = (outline, OUTLINE);
@@ -95,7 +95,7 @@ impl<F> Channel<F> {
         let Verdict::Kept(newer) = verdict else {
             let uid = taken.object.uid().unwrap_or_default();
             let left = self.full(&asking.namespace, &asking.key, uid);
-            return self.deliver(Change::LeftOut(self.which, Box::new(left)), 0).await;
+            return self.deliver(Change::Omission(self.which, Box::new(left)), 0).await;
         };
         for (which, key) in newer {
             let left = self.full(&asking.namespace, &key, String::new());
@@ -106,14 +106,14 @@ impl<F> Channel<F> {
         self.deliver((self.change)(wrap(taken.object)), taken.cost).await
     }
 
-    fn full(&self, namespace: &str, key: &Key, uid: String) -> LeftOut {
+    fn full(&self, namespace: &str, key: &Key, uid: String) -> Omission {
         let name = key.split_once('/').map_or(&**key, |(_, name)| name).to_owned();
         let mib = self.ledger.bound() >> 20;
         let why = format!(
             "namespace {namespace} has more objects than fit into {mib} MiB of memory: the newest are left out until older ones are deleted"
         );
         let namespace = namespace.to_owned();
-        LeftOut { name, namespace, uid, reason: Reason::NamespaceFull, why, stored: None }
+        Omission { name, namespace, uid, reason: Reason::NamespaceFull, why, stored: None }
     }
 }
 
@@ -125,10 +125,10 @@ impl<K: Kept + ResourceExt, F: Fn(Event<K>) -> Change> Sink<K> for Channel<F> {
         let which = self.which;
         let event = match seen {
             Seen::Event(event) => event,
-            Seen::LeftOut(left) => {
+            Seen::Omission(left) => {
                 let (namespace, key) = (left.namespace.as_str().into(), left.key().into());
                 self.ledger.touch(which, &namespace, &key, self.list.load(Ordering::Relaxed));
-                return self.deliver(Change::LeftOut(which, Box::new(left)), 0).await;
+                return self.deliver(Change::Omission(which, Box::new(left)), 0).await;
             }
         };
         let change = match event {

@@ -13,7 +13,7 @@ use crate::objects::projection::project;
 
 /// An object that is left out, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct LeftOut {
+pub(crate) struct Omission {
     pub(crate) name: String,
     /// Empty when the kind has none.
     pub(crate) namespace: String,
@@ -34,7 +34,7 @@ pub(crate) enum Reason {
     NamespaceFull,
 }
 
-impl LeftOut {
+impl Omission {
     /// What the object is called among its kind.
     pub(crate) fn key(&self) -> String {
         match &*self.namespace {
@@ -66,9 +66,9 @@ impl Named {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    pub(crate) fn left_out(self, why: String, stored: usize) -> LeftOut {
+    pub(crate) fn left_out(self, why: String, stored: usize) -> Omission {
         let NamedMeta { name, namespace, uid, .. } = self.metadata;
-        LeftOut { name, namespace, uid, reason: Reason::Invalid, why, stored: Some(stored) }
+        Omission { name, namespace, uid, reason: Reason::Invalid, why, stored: Some(stored) }
     }
 
     /// An object of which nothing but this is known, for those who look for it by name.

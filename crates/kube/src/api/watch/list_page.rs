@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
     /// Around the items.
-    Around,
+    ClusterView,
     /// Between items.
     Between,
     /// In an item, this many levels deep.
@@ -47,7 +47,7 @@ const AROUND: usize = 1 << 20;
 impl Items {
     pub(crate) fn new() -> Self {
         Self {
-            at: At::Around,
+            at: At::ClusterView,
             depth: 0,
             in_string: false,
             is_escaped: false,
@@ -64,7 +64,7 @@ impl Items {
         let mut complete = Vec::new();
         for byte in bytes {
             match self.at {
-                At::Around => self.around(*byte)?,
+                At::ClusterView => self.around(*byte)?,
                 At::Between => self.between(*byte)?,
                 At::Item(depth) => {
                     self.item.push(*byte);
@@ -122,7 +122,7 @@ impl Items {
             b']' => {
                 self.depth = self.step(byte, self.depth);
                 self.around.push(byte);
-                self.at = At::Around;
+                self.at = At::ClusterView;
             }
             b',' => {}
             byte if byte.is_ascii_whitespace() => {}
@@ -137,11 +137,11 @@ impl Items {
     /// When it has not.
     pub(crate) fn end(self) -> Result<ListMeta, NotAList> {
         #[derive(Deserialize)]
-        struct Around {
+        struct ClusterView {
             #[serde(default)]
             metadata: ListMeta,
         }
-        let read: Result<Around, _> = serde_json::from_slice(&self.around);
+        let read: Result<ClusterView, _> = serde_json::from_slice(&self.around);
         read.map(|around| around.metadata).map_err(|_| NotAList("it ends too early"))
     }
 }

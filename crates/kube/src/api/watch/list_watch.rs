@@ -21,9 +21,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::api::error_chain::with_causes;
-use crate::api::resource_versions::{Newest, is_older};
-use crate::api::retry::Pauses;
-use crate::api::watch::decode::{Kept, LeftOut, Named};
+use crate::api::resource_versions::{ResourceVersions, is_older};
+use crate::api::retry::Backoff;
+use crate::api::watch::decode::{Kept, Named, Omission};
 use crate::api::watch::health::WatchHealth;
 use crate::api::watch::list_page::{Items, ListMeta, NotAList};
 use crate::objects::projection::Taken;
@@ -46,7 +46,7 @@ const LIST_EVERY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) enum Seen<K> {
     Event(Event<Taken<K>>),
-    LeftOut(LeftOut),
+    Omission(Omission),
 }
 
 /// Where what is seen goes.
@@ -120,7 +120,7 @@ fn said(object: &RawValue) -> Broke {
 
 /// How far a kind is followed.
 struct Way<'a> {
-    newest: &'a Newest,
+    newest: &'a ResourceVersions,
     /// What was seen last; nothing before the first list.
     version: Option<String>,
     /// Lists from the past, one after another.
@@ -131,11 +131,11 @@ struct Way<'a> {
 }
 
 /// Follows a kind until nobody listens any more.
-pub(crate) async fn follow<K>(kind: &Kind<K>, newest: &Newest, sink: &impl Sink<K>)
+pub(crate) async fn follow<K>(kind: &Kind<K>, newest: &ResourceVersions, sink: &impl Sink<K>)
 where
     K: Kept + ResourceExt + DeserializeOwned,
 {
-    let mut pauses = Pauses::from(PAUSE);
+    let mut pauses = Backoff::from(PAUSE);
     let mut way = Way { newest, version: None, past: 0, listed: Instant::now(), has_room: false };
     loop {
         let began = Instant::now();
@@ -163,7 +163,7 @@ where
             }
         }
         if works {
-            pauses = Pauses::from(PAUSE);
+            pauses = Backoff::from(PAUSE);
             kind.health.note(&kind.url, |health| health.failures_in_a_row = 0);
         } else {
             tokio::time::sleep(pauses.next(None)).await;
@@ -200,7 +200,7 @@ impl<K: Kept> Kind<K> {
     }
 
     /// Reads an object, or says why it is left out.
-    fn read(&self, json: &str) -> Result<Taken<K>, LeftOut> {
+    fn read(&self, json: &str) -> Result<Taken<K>, Omission> {
         K::read(json, &self.fields, self.bytes).map_err(|why| {
             self.health.note(&self.url, |health| health.left_out += 1);
             Named::of(json).left_out(why, json.len())
@@ -233,7 +233,7 @@ impl Way<'_> {
 /// from the past. All further pages are of the same version.
 async fn list<K: Kept, S: Sink<K>>(
     kind: &Kind<K>,
-    newest: &Newest,
+    newest: &ResourceVersions,
     must_be_new: bool,
     sink: &S,
 ) -> Result<String, Broke> {
@@ -282,7 +282,7 @@ async fn page<K: Kept, S: Sink<K>>(
         for item in complete {
             let seen = match kind.read(&String::from_utf8_lossy(&item)) {
                 Ok(taken) => Seen::Event(Event::InitApply(taken)),
-                Err(left) => Seen::LeftOut(left),
+                Err(left) => Seen::Omission(left),
             };
             match sink {
                 Some(sink) => send(sink, seen).await?,
@@ -295,7 +295,7 @@ async fn page<K: Kept, S: Sink<K>>(
 /// Follows changes from a version until the watch ends, and says whether there were any.
 async fn watch<K>(
     kind: &Kind<K>,
-    newest: &Newest,
+    newest: &ResourceVersions,
     version: &mut String,
     sink: &impl Sink<K>,
 ) -> Result<bool, Broke>
@@ -332,7 +332,7 @@ where
             }
             false => match kind.read(raw.get()) {
                 Ok(taken) => Seen::Event(Event::Apply(taken)),
-                Err(left) => Seen::LeftOut(left),
+                Err(left) => Seen::Omission(left),
             },
         };
         goes_on(version, &named, newest);
@@ -343,7 +343,7 @@ where
 }
 
 /// What was seen last. An object that does not say its version does not change from where a watch goes on.
-fn goes_on(version: &mut String, named: &Named, newest: &Newest) {
+fn goes_on(version: &mut String, named: &Named, newest: &ResourceVersions) {
     if !named.metadata.resource_version.is_empty() {
         version.clone_from(&named.metadata.resource_version);
         newest.saw(version);
@@ -421,7 +421,7 @@ mod tests {
                 Seen::Event(Event::InitDone) => "end".to_owned(),
                 Seen::Event(Event::Apply(node)) => format!("{} is", name(node)),
                 Seen::Event(Event::Delete(node)) => format!("{} was", name(node)),
-                Seen::LeftOut(left) => format!("{} left out", left.key()),
+                Seen::Omission(left) => format!("{} left out", left.key()),
             };
             self.seen.borrow_mut().push(seen);
             self.seen.borrow().len() < self.most
@@ -434,7 +434,7 @@ mod tests {
 
     /// What is seen of a kind until so much was.
     async fn all_of(kind: &Kind<Node>, most: usize) -> Vec<String> {
-        let (sink, newest) = (Told { seen: RefCell::default(), most }, Newest::default());
+        let (sink, newest) = (Told { seen: RefCell::default(), most }, ResourceVersions::default());
         let all = follow(kind, &newest, &sink);
         tokio::time::timeout(Duration::from_secs(30), all).await.expect("all of it is seen");
         sink.seen.into_inner()

@@ -15,7 +15,7 @@ use crate::cache::store::Key;
 
 /// Objects of all kinds, by namespace.
 #[derive(Clone, Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct NamespaceBudget {
     /// Bytes of memory that the objects of one namespace may take.
     bound: usize,
     books: Arc<Mutex<FxHashMap<Arc<str>, Book>>>,
@@ -60,10 +60,10 @@ pub(crate) struct Asking {
 pub(crate) enum Verdict {
     /// It is, and these are not any more.
     Kept(Vec<(Which, Key)>),
-    LeftOut,
+    Omission,
 }
 
-impl Ledger {
+impl NamespaceBudget {
     pub(crate) fn new(bound: usize) -> Self {
         Self { bound, books: Arc::default() }
     }
@@ -149,7 +149,7 @@ impl Book {
                 if let Some(entry) = self.entries.get_mut(&(which, key)) {
                     entry.list = list;
                 }
-                return Verdict::LeftOut;
+                return Verdict::Omission;
             }
         }
         self.remove(which, &key);
@@ -184,27 +184,27 @@ mod tests {
         Asking { which: POD, namespace, key, made, cost, list: 1, must: false }
     }
 
-    fn total(ledger: &Ledger, namespace: &str) -> usize {
+    fn total(ledger: &NamespaceBudget, namespace: &str) -> usize {
         ledger.books.lock().expect("books").get(namespace).map_or(0, |book| book.total)
     }
 
     #[test]
     fn a_full_namespace_takes_in_nothing_newer_and_no_other_namespace_notices() {
-        let (ledger, again) = (Ledger::new(100), Arc::default());
+        let (ledger, again) = (NamespaceBudget::new(100), Arc::default());
         let keep = |asking| ledger.keep(asking, &again);
         assert_eq!(keep(asking("a", "old", 1, 60)), Verdict::Kept(vec![]));
-        assert_eq!(keep(asking("a", "new", 2, 60)), Verdict::LeftOut);
+        assert_eq!(keep(asking("a", "new", 2, 60)), Verdict::Omission);
         assert_eq!(keep(asking("b", "new", 3, 100)), Verdict::Kept(vec![]));
         assert_eq!(total(&ledger, "a"), 60);
         // It may change as long as there is room for what it has become.
         assert_eq!(keep(asking("a", "old", 1, 100)), Verdict::Kept(vec![]));
-        assert_eq!(keep(asking("a", "old", 1, 101)), Verdict::LeftOut);
+        assert_eq!(keep(asking("a", "old", 1, 101)), Verdict::Omission);
         assert_eq!(total(&ledger, "a"), 100);
     }
 
     #[test]
     fn an_older_object_takes_the_place_of_the_newest() {
-        let (ledger, again) = (Ledger::new(100), Arc::default());
+        let (ledger, again) = (NamespaceBudget::new(100), Arc::default());
         for (name, made) in [("second", 2), ("third", 3), ("fourth", 4)] {
             assert_eq!(ledger.keep(asking("a", name, made, 30), &again), Verdict::Kept(vec![]));
         }
@@ -215,20 +215,20 @@ mod tests {
 
     #[test]
     fn what_must_be_kept_is_kept_and_counts() {
-        let (ledger, again) = (Ledger::new(100), Arc::default());
+        let (ledger, again) = (NamespaceBudget::new(100), Arc::default());
         for name in ["a", "b"] {
             let must = Asking { must: true, ..asking("a", name, 1, 80) };
             assert_eq!(ledger.keep(must, &again), Verdict::Kept(vec![]));
         }
-        assert_eq!(ledger.keep(asking("a", "c", 0, 1), &again), Verdict::LeftOut);
+        assert_eq!(ledger.keep(asking("a", "c", 0, 1), &again), Verdict::Omission);
         assert_eq!(total(&ledger, "a"), 160);
     }
 
     #[tokio::test]
     async fn what_was_left_out_is_listed_again_when_there_is_room() {
-        let (ledger, again) = (Ledger::new(100), Arc::new(Notify::new()));
+        let (ledger, again) = (NamespaceBudget::new(100), Arc::new(Notify::new()));
         ledger.keep(asking("a", "old", 1, 100), &again);
-        assert_eq!(ledger.keep(asking("a", "new", 2, 10), &again), Verdict::LeftOut);
+        assert_eq!(ledger.keep(asking("a", "new", 2, 10), &again), Verdict::Omission);
         ledger.forget(POD, &"a".into(), &"a/old".into());
         tokio::time::timeout(std::time::Duration::from_secs(5), again.notified())
             .await
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_a_list_does_not_bring_costs_nothing_any_more() {
-        let (ledger, again) = (Ledger::new(100), Arc::default());
+        let (ledger, again) = (NamespaceBudget::new(100), Arc::default());
         ledger.keep(asking("a", "gone", 1, 50), &again);
         ledger.keep(Asking { list: 2, ..asking("a", "there", 1, 50) }, &again);
         ledger.end_list(POD, 2);

@@ -10,14 +10,14 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::api::resource_versions::Newest;
+use crate::api::resource_versions::ResourceVersions;
 use crate::api::watch::channel::Channel;
 use crate::api::watch::channel::Delivered;
 use crate::api::watch::decode::Kept;
-use crate::api::watch::decode::LeftOut;
+use crate::api::watch::decode::Omission;
 use crate::api::watch::health::WatchHealth;
 use crate::api::watch::list_watch::{Kind, follow};
-use crate::api::watch::namespace_budget::Ledger;
+use crate::api::watch::namespace_budget::NamespaceBudget;
 use crate::objects::field_mask::Mask;
 use crate::objects::node::Node;
 use crate::objects::node_claim::NodeClaim;
@@ -44,9 +44,9 @@ pub(crate) enum Change {
     Claim(Box<Event<NodeClaim>>),
     Other(Source, Box<Event<DynamicObject>>),
     /// An object was left out. If it was taken in before, it counts as it was.
-    LeftOut(Which, Box<LeftOut>),
+    Omission(Which, Box<Omission>),
     /// An object that was taken in is left out from now on.
-    Dropped(Which, Box<LeftOut>),
+    Dropped(Which, Box<Omission>),
 }
 
 /// How much of what others write is kept.
@@ -69,9 +69,9 @@ impl Default for Bounds {
 pub(crate) struct Watches {
     client: Client,
     changes: mpsc::Sender<Delivered>,
-    newest: Newest,
+    newest: ResourceVersions,
     bounds: Bounds,
-    ledger: Ledger,
+    ledger: NamespaceBudget,
     room: crate::api::watch::channel::Room,
     health: WatchHealth,
     tasks: JoinSet<()>,
@@ -81,12 +81,12 @@ impl Watches {
     pub(crate) fn new(
         client: Client,
         changes: mpsc::Sender<Delivered>,
-        newest: Newest,
+        newest: ResourceVersions,
         bounds: Bounds,
         health: WatchHealth,
     ) -> Self {
         let (ledger, room) =
-            (Ledger::new(bounds.namespace), crate::api::watch::channel::Room::default());
+            (NamespaceBudget::new(bounds.namespace), crate::api::watch::channel::Room::default());
         Self { client, changes, newest, bounds, ledger, room, health, tasks: JoinSet::new() }
     }
 

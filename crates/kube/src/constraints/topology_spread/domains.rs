@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_api::pod::SpreadConstraint;
 use muster_core::constraint::Constraints;
 
-use crate::constraints::cluster_view::{Around, Member, domain, suits};
+use crate::constraints::cluster_view::{ClusterView, Member, domain, suits};
 use crate::constraints::topology_spread::distribute::Domain;
 use crate::constraints::topology_spread::rule::rules;
 use crate::objects::node::Node;
@@ -26,7 +26,7 @@ impl Counted {
     pub(crate) fn new(
         rule: &SpreadConstraint,
         member: &Member<'_>,
-        around: &Around<'_>,
+        around: &ClusterView<'_>,
         counts: impl Fn(&Pod) -> bool,
     ) -> Self {
         let mut counted = Self::default();

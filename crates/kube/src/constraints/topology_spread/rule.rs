@@ -9,8 +9,8 @@ use std::sync::Arc;
 use muster_api::pod::{LabelSelector, SpreadConstraint};
 use muster_core::topology::HOSTNAME;
 
-use crate::constraints::cluster_view::{Around, Member, labels, namespace};
-use crate::constraints::pod_constraints::Tied;
+use crate::constraints::cluster_view::{ClusterView, Member, labels, namespace};
+use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::selector::{add_keys, in_words};
 use crate::constraints::tokens::{Meaning, WHOLE};
 use crate::constraints::topology_spread::distribute::{Domain, deal};
@@ -24,7 +24,12 @@ pub(crate) fn rules(pod: &Pod) -> impl Iterator<Item = &SpreadConstraint> {
 }
 
 /// Spreads members that have the same rules.
-pub(crate) fn spread(name: &Arc<str>, gang: &[Member<'_>], around: &Around<'_>, tied: &mut [Tied]) {
+pub(crate) fn spread(
+    name: &Arc<str>,
+    gang: &[Member<'_>],
+    around: &ClusterView<'_>,
+    tied: &mut [PodConstraints],
+) {
     let mut done: Vec<&SpreadConstraint> = Vec::new();
     for member in gang {
         for rule in rules(member.pod) {
@@ -59,8 +64,8 @@ fn spread_by(
     name: &Arc<str>,
     rule: &SpreadConstraint,
     gang: &[Member<'_>],
-    around: &Around<'_>,
-    tied: &mut [Tied],
+    around: &ClusterView<'_>,
+    tied: &mut [PodConstraints],
 ) {
     // Whom it counts may depend on the member's own labels.
     let mut bound: Vec<(LabelSelector, Vec<usize>)> = Vec::new();
@@ -119,7 +124,7 @@ fn spread_by(
 
 impl Rule<'_> {
     /// One member goes where it may go now, whether it is counted or not.
-    fn keep_alone(&self, at: &Counted, own: u32, tied: &mut Tied) {
+    fn keep_alone(&self, at: &Counted, own: u32, tied: &mut PodConstraints) {
         let top = least(self.rule, &at.domains) + self.skew;
         let full = at.domains.iter().filter(|(_, here)| here.pods + own > top);
         tied.not(self.key, full.map(|(name, _)| name.clone()).collect());
@@ -131,7 +136,7 @@ impl Rule<'_> {
         &self,
         gang: &Arc<str>,
         alike: &[Alike],
-        tied: &mut [Tied],
+        tied: &mut [PodConstraints],
     ) -> Result<(), String> {
         let bounds: Option<Vec<Even>> = alike
             .iter()
@@ -160,7 +165,7 @@ impl Rule<'_> {
     }
 
     /// Each member is told its domain; those first that have least choice.
-    fn deal_out(&self, alike: &mut [Alike], tied: &mut [Tied]) -> Result<(), String> {
+    fn deal_out(&self, alike: &mut [Alike], tied: &mut [PodConstraints]) -> Result<(), String> {
         alike.sort_by_key(|one| one.at.open().len());
         let mut all = Vec::new();
         for turn in 0..alike.len() {
@@ -197,7 +202,12 @@ impl Rule<'_> {
 }
 
 /// Tells members their domains. Two rules that deal the same members out would have to know of each other.
-pub(crate) fn give(key: &str, members: &[usize], dealt: Vec<Arc<str>>, tied: &mut [Tied]) {
+pub(crate) fn give(
+    key: &str,
+    members: &[usize],
+    dealt: Vec<Arc<str>>,
+    tied: &mut [PodConstraints],
+) {
     for (at, domain) in members.iter().zip(dealt) {
         if let Some(other) = tied[*at].dealt.clone() {
             let why = format!("topology spread over both {other} and {key} is not understood");
@@ -339,7 +349,7 @@ mod tests {
             let constraints = Constraints::default();
             let gang = vec![Member { pod: &pod, constraints: &constraints }; count];
             let pods = apps(there, &nodes, &json!({}));
-            let mut tied = vec![Tied::default(); count];
+            let mut tied = vec![PodConstraints::default(); count];
             spread(&"gang".into(), &gang, &around(&nodes, &pods), &mut tied);
             let all: Vec<String> = tied.iter().map(text).collect();
             let all = all.join(" | ");
@@ -413,7 +423,7 @@ mod tests {
             let gang = pods.iter().zip(&constraints);
             let gang: Vec<_> = gang.map(|(pod, constraints)| Member { pod, constraints }).collect();
             let others = apps(there, &nodes, &json!({}));
-            let mut tied = vec![Tied::default(); gang.len()];
+            let mut tied = vec![PodConstraints::default(); gang.len()];
             spread(&"gang".into(), &gang, &around(&nodes, &others), &mut tied);
             let all: Vec<String> = tied.iter().map(text).collect();
             assert_eq!(all.join(" | "), expected, "{members:?} beside {there}");

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::cache::store::Key;
 use crate::constraints::cluster_view::namespace;
-use crate::constraints::pod_constraints::{Attaches, Tied};
+use crate::constraints::pod_constraints::{Attaches, PodConstraints};
 use crate::constraints::tokens::Meaning;
 use crate::constraints::volumes::claims::{
     Claim, Store, claims, class_of, is_by_hand, stands, text,
@@ -93,7 +93,7 @@ pub(crate) fn attach(
     members: &[&Pod],
     others: &[&Pod],
     store: &impl Store,
-    tied: &mut [Tied],
+    tied: &mut [PodConstraints],
 ) {
     let each: Vec<_> = members.iter().map(|pod| attached(pod, store)).collect();
     let mut users: BTreeMap<&String, u32> = BTreeMap::new();
@@ -206,9 +206,9 @@ mod tests {
             let members: Vec<Pod> = members.split('|').map(uses).collect();
             let members: Vec<&Pod> = members.iter().collect();
             let others = uses(others);
-            let mut tied = vec![Tied::default(); members.len()];
+            let mut tied = vec![PodConstraints::default(); members.len()];
             attach(&"gang".into(), &members, &[&others], &shop(), &mut tied);
-            let short = |tied: &Tied| {
+            let short = |tied: &PodConstraints| {
                 let one = |(meaning, amount): (&Meaning, &u64)| match meaning {
                     Meaning::AttachedTo { .. } => format!("shares {amount}"),
                     _ => amount.to_string(),

@@ -11,7 +11,7 @@ use muster_core::time::Time;
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::cache::store::Key;
 use crate::constraints::cluster_view::namespace;
 use crate::constraints::volumes::claims::{
@@ -19,14 +19,14 @@ use crate::constraints::volumes::claims::{
 };
 use crate::constraints::volumes::index::give_out;
 use crate::constraints::volumes::lister::Shop;
-use crate::constraints::volumes::volume::{Disk, Shape};
+use crate::constraints::volumes::volume::{Shape, StoredVolume};
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::order_object::parts;
 
 /// A gang that waits for its volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Choosing {
+pub(crate) struct VolumeBinding {
     /// Since when.
     since: Time,
     /// Where its pods will be bound.
@@ -39,7 +39,7 @@ pub(crate) struct Choosing {
     pub(crate) chosen: BTreeMap<String, Arc<str>>,
 }
 
-impl Choosing {
+impl VolumeBinding {
     /// What a person is told meanwhile.
     pub(crate) fn in_words(&self) -> String {
         let names: Vec<&str> = self.open.keys().map(|key| parts(key).1).collect();
@@ -63,7 +63,7 @@ pub(crate) struct Pull {
 }
 
 /// A claim that waits for its pod, whose node is known.
-struct Wish {
+struct OpenClaim {
     claim: String,
     node: Arc<str>,
     /// What it asks for, if it may be given a volume that is there.
@@ -76,22 +76,22 @@ struct Wish {
 struct Claims {
     /// Those that have no volume yet, and the nodes of their pods.
     open: BTreeMap<String, Arc<str>>,
-    wishes: Vec<Wish>,
+    wishes: Vec<OpenClaim>,
 }
 
 impl Host {
     /// The node that a pod's volumes are on, or are made for, if that is one.
     pub(crate) fn told_to(&self, gang: &str, key: &str) -> Option<Pull> {
-        let chosen = self.groups.get(gang).and_then(|group| group.choosing.as_ref());
+        let chosen = self.gangs.get(gang).and_then(|group| group.choosing.as_ref());
         if let Some(node) = chosen.and_then(|chosen| chosen.pods.get(key)) {
             return Some(Pull { node: node.clone(), must: false });
         }
-        let pod = self.mirror.pods.get(key)?;
+        let pod = self.cache.pods.get(key)?;
         let shop = Shop { host: self, gang };
         let told = |name: &String| {
             let claim = shop.claim(namespace(pod), name)?;
             if let Claim::Has(volume) | Claim::Keeps(volume) = stands(claim, &shop) {
-                let home = self.ties.disks.get(volume)?.home.as_ref()?;
+                let home = self.constraints.disks.get(volume)?.home.as_ref()?;
                 let node = shop.nodes_called(home).into_iter().next();
                 return Some(Pull { node: node.unwrap_or_else(|| home.clone()), must: true });
             }
@@ -106,11 +106,11 @@ impl Host {
     pub(crate) fn volumes_are_there(&mut self, gang: &Arc<str>, pods: &[(Key, Arc<str>)]) -> bool {
         let Claims { open, wishes } = self.open_claims(gang, pods);
         if open.is_empty() {
-            self.groups.get_mut(gang).expect("followed").choosing = None;
+            self.gangs.get_mut(gang).expect("followed").choosing = None;
             return true;
         }
-        let before = self.groups.get_mut(gang).expect("followed").choosing.take();
-        let mut choosing = before.unwrap_or_else(|| Choosing {
+        let before = self.gangs.get_mut(gang).expect("followed").choosing.take();
+        let mut choosing = before.unwrap_or_else(|| VolumeBinding {
             since: self.now(),
             pods: BTreeMap::new(),
             open: BTreeMap::new(),
@@ -122,14 +122,14 @@ impl Host {
         choosing.chosen.retain(|claim, _| open.contains_key(claim));
         choosing.open = open;
         let chosen = self.choose(gang, &wishes, &choosing.chosen);
-        let lacks = |wish: &Wish| wish.is_by_hand && !chosen.contains_key(&wish.claim);
+        let lacks = |wish: &OpenClaim| wish.is_by_hand && !chosen.contains_key(&wish.claim);
         if !wishes.iter().any(lacks) {
-            for Wish { claim, node, .. } in wishes {
+            for OpenClaim { claim, node, .. } in wishes {
                 match chosen.get(&claim) {
                     Some(disk) if choosing.chosen.get(&claim) != Some(disk) => {
                         choosing.chosen.insert(claim.clone(), disk.clone());
                         self.keep(gang, claim, disk);
-                        self.ties.recount = true;
+                        self.constraints.recount = true;
                     }
                     None if choosing.told.get(&claim) != Some(&node) => {
                         choosing.told.insert(claim.clone(), node.clone());
@@ -139,7 +139,7 @@ impl Host {
                 }
             }
         }
-        self.groups.get_mut(gang).expect("followed").choosing = Some(choosing);
+        self.gangs.get_mut(gang).expect("followed").choosing = Some(choosing);
         false
     }
 
@@ -148,7 +148,7 @@ impl Host {
         let shop = Shop { host: self, gang };
         let mut all = Claims::default();
         for (key, node) in pods {
-            let Some(pod) = self.mirror.pods.get(key) else { continue };
+            let Some(pod) = self.cache.pods.get(key) else { continue };
             for name in claims(pod) {
                 let at = format!("{}/{name}", namespace(pod));
                 let claim = shop.claim(namespace(pod), &name);
@@ -164,7 +164,7 @@ impl Host {
                 let Some((claim, Claim::WaitsForPod(class))) = stands else { continue };
                 let selected = annotation(claim, SELECTED_NODE);
                 if selected != Some(&**node) {
-                    all.wishes.push(Wish {
+                    all.wishes.push(OpenClaim {
                         claim: at,
                         node: node.clone(),
                         shape: Shape::of(claim).filter(|_| selected.is_none()),
@@ -192,7 +192,7 @@ impl Host {
     fn choose(
         &self,
         gang: &Arc<str>,
-        wishes: &[Wish],
+        wishes: &[OpenClaim],
         before: &BTreeMap<String, Arc<str>>,
     ) -> BTreeMap<String, Arc<str>> {
         if wishes.iter().all(|wish| wish.shape.is_none()) {
@@ -200,13 +200,13 @@ impl Host {
         }
         let shop = Shop { host: self, gang };
         let market = shop.market();
-        let tied = self.groups.get(gang).into_iter().flat_map(|group| group.tied.values());
+        let tied = self.gangs.get(gang).into_iter().flat_map(|group| group.tied.values());
         let dealt: BTreeMap<&String, &Arc<str>> = tied.flat_map(|tied| &tied.given).collect();
-        let could_have = |wish: &Wish| {
-            let (Some(shape), Some(node)) = (&wish.shape, self.mirror.nodes.get(&wish.node)) else {
+        let could_have = |wish: &OpenClaim| {
+            let (Some(shape), Some(node)) = (&wish.shape, self.cache.nodes.get(&wish.node)) else {
                 return Vec::new();
             };
-            let reached = |(name, disk): &(&Arc<str>, &Disk)| {
+            let reached = |(name, disk): &(&Arc<str>, &StoredVolume)| {
                 market.is_free(name, disk) && disk.is_reached_from(node)
             };
             let mut disks: Vec<_> = market.disks.like(shape).filter(reached).collect();
@@ -224,25 +224,25 @@ impl Host {
 
     /// Gangs whose volumes did not come in time start over. What was said to their claims is taken back, and what was kept
     /// for them let go, so that they may be made elsewhere.
-    pub(crate) fn tire_of_volumes(&mut self) {
+    pub(crate) fn expire_volume_binding(&mut self) {
         let now = self.now();
         let patience = self.config.volume_patience;
         let late = |name: &&Arc<str>| {
-            let group = self.groups.get(name);
+            let group = self.gangs.get(name);
             let chosen = group.and_then(|group| group.choosing.as_ref());
             chosen.is_some_and(|chosen| now.since(chosen.since) >= patience)
         };
-        let late: Vec<Arc<str>> = self.groups.names().filter(late).cloned().collect();
+        let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            let group = self.groups.get_mut(&name).expect("just seen");
+            let group = self.gangs.get_mut(&name).expect("just seen");
             let chosen = group.choosing.take().expect("just seen");
             let words = chosen.in_words();
             tracing::info!(gang = &*name, "{words}, and starts over");
             self.take_back(&name, chosen);
-            let group = self.groups.get(&name).expect("just seen");
+            let group = self.gangs.get(&name).expect("just seen");
             let nobody = self.standing(group).bound.is_empty();
             if let Some(id) = self.world.gang_named(&name).filter(|_| nobody) {
-                self.put_off_because(&name, &words);
+                self.defer_because(&name, &words);
                 // Those that are bound already keep their seats, and the one that came later tries again.
                 self.stop(id, StopReason::Moved);
             }
@@ -251,14 +251,14 @@ impl Host {
     }
 
     /// Claims that have no volume are as if nobody had said anything, whoever led when it was said.
-    fn take_back(&self, gang: &str, choosing: Choosing) {
+    fn take_back(&self, gang: &str, choosing: VolumeBinding) {
         let shop = Shop { host: self, gang };
         for claim in choosing.open.into_keys() {
             let (namespace, name) = parts(&claim);
             let seen = shop.claim(namespace, name);
             let kept = seen.and_then(|seen| shop.kept_for(seen)).map(Arc::from);
             if let Some(disk) = choosing.chosen.get(&claim).cloned().or(kept) {
-                self.let_volume_go(claim.clone(), &disk);
+                self.release_claim_ref(claim.clone(), &disk);
             }
             let is_told = seen.is_some_and(|seen| annotation(seen, SELECTED_NODE).is_some());
             if is_told || choosing.told.contains_key(&claim) {
@@ -270,15 +270,15 @@ impl Host {
     /// Gangs that wait for volumes look again: some may be there.
     pub(crate) fn look_for_volumes(&mut self) {
         let waits =
-            |name: &&Arc<str>| self.groups.get(name).is_some_and(|group| group.choosing.is_some());
-        let names: Vec<Arc<str>> = self.groups.names().filter(waits).cloned().collect();
+            |name: &&Arc<str>| self.gangs.get(name).is_some_and(|group| group.choosing.is_some());
+        let names: Vec<Arc<str>> = self.gangs.names().filter(waits).cloned().collect();
         self.dirty.gangs.extend(names);
     }
 
     fn annotate(&self, claim: String, node: Value) {
-        let Some(kind) = self.sources.resource(Interest::VolumeClaim) else { return };
+        let Some(kind) = self.sources.resource(KindRole::VolumeClaim) else { return };
         let (namespace, _) = parts(&claim);
-        let hands = self.hands.within(namespace);
+        let hands = self.writer.within(namespace);
         let claims: Api<DynamicObject> =
             Api::namespaced_with(hands.client.clone(), namespace, kind);
         tokio::spawn(async move {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::api::retry::{Pauses, Said};
-use crate::api::writer::Hands;
-use crate::cache::kinds::Interest;
+use crate::api::retry::{Backoff, Said};
+use crate::api::writer::ApiWriter;
+use crate::cache::kinds::KindRole;
 use crate::constraints::volumes::claims::{annotation, text};
 use crate::host::{Host, Told};
 use crate::provision::order_object::parts;
@@ -20,13 +20,13 @@ use crate::schedule::placement::AGAIN;
 const BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
 /// A claim that a volume is kept for.
-struct Keeper {
+struct ClaimRefWriter {
     claim: String,
     uid: String,
     version: String,
 }
 
-impl Keeper {
+impl ClaimRefWriter {
     fn reference(&self) -> Value {
         let (namespace, name) = parts(&self.claim);
         json!({
@@ -45,7 +45,7 @@ impl Host {
     /// Has a volume kept for a claim of a gang.
     pub(crate) fn keep(&self, gang: &Arc<str>, claim: String, volume: &Arc<str>) {
         let Some((volumes, seen, keeper)) = self.keeper(claim.clone(), volume) else { return };
-        let (hands, told) = (self.hands.within(parts(&claim).0), self.told.clone());
+        let (hands, told) = (self.writer.within(parts(&claim).0), self.outcomes.clone());
         let (gang, volume) = (gang.clone(), volume.clone());
         tokio::spawn(async move {
             match keep(&hands, &volumes, seen, &keeper).await {
@@ -61,9 +61,9 @@ impl Host {
     }
 
     /// Lets a volume go that is kept for a claim, unless the claim has it by now or somebody bound it by hand.
-    pub(crate) fn let_volume_go(&self, claim: String, volume: &Arc<str>) {
+    pub(crate) fn release_claim_ref(&self, claim: String, volume: &Arc<str>) {
         let Some((volumes, seen, keeper)) = self.keeper(claim, volume) else { return };
-        let hands = self.hands.within(parts(&keeper.claim).0);
+        let hands = self.writer.within(parts(&keeper.claim).0);
         tokio::spawn(async move {
             match let_go(&hands, &volumes, seen, &keeper).await {
                 Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
@@ -78,16 +78,20 @@ impl Host {
         &self,
         claim: String,
         volume: &str,
-    ) -> Option<(Api<DynamicObject>, DynamicObject, Keeper)> {
-        let seen = self.object_named(Interest::Volume, volume)?;
-        let meta = &self.object_named(Interest::VolumeClaim, &claim)?.metadata;
+    ) -> Option<(Api<DynamicObject>, DynamicObject, ClaimRefWriter)> {
+        let seen = self.object_named(KindRole::Volume, volume)?;
+        let meta = &self.object_named(KindRole::VolumeClaim, &claim)?.metadata;
         let (uid, version) = (meta.uid.clone()?, meta.resource_version.clone().unwrap_or_default());
-        Some((self.api(Interest::Volume)?, (**seen).clone(), Keeper { claim, uid, version }))
+        Some((
+            self.api(KindRole::Volume)?,
+            (**seen).clone(),
+            ClaimRefWriter { claim, uid, version },
+        ))
     }
 
     /// A volume could not be kept for a claim: another is looked for.
     pub(crate) fn was_not_kept(&mut self, gang: Arc<str>, claim: &str) {
-        if let Some(group) = self.groups.get_mut(&gang) {
+        if let Some(group) = self.gangs.get_mut(&gang) {
             if let Some(choosing) = &mut group.choosing {
                 choosing.chosen.remove(claim);
             }
@@ -97,16 +101,16 @@ impl Host {
 }
 
 async fn keep(
-    hands: &Hands,
+    hands: &ApiWriter,
     volumes: &Api<DynamicObject>,
     mut seen: DynamicObject,
-    keeper: &Keeper,
+    keeper: &ClaimRefWriter,
 ) -> Result<(), Said> {
     let patch = json!({
         "metadata": {"annotations": {BY_CONTROLLER: "yes"}},
         "spec": {"claimRef": keeper.reference()},
     });
-    let mut pauses = Pauses::new();
+    let mut pauses = Backoff::new();
     loop {
         if keeper.has(&seen) {
             return Ok(());
@@ -124,16 +128,16 @@ async fn keep(
 }
 
 async fn let_go(
-    hands: &Hands,
+    hands: &ApiWriter,
     volumes: &Api<DynamicObject>,
     mut seen: DynamicObject,
-    keeper: &Keeper,
+    keeper: &ClaimRefWriter,
 ) -> Result<(), Said> {
     let patch = json!({
         "metadata": {"annotations": {BY_CONTROLLER: null}},
         "spec": {"claimRef": null},
     });
-    let mut pauses = Pauses::new();
+    let mut pauses = Backoff::new();
     loop {
         // The controller calls a volume bound before its claim, so that what is not called so is nobody's yet.
         let is_bound = text(&seen.data, "/status/phase") == Some("Bound");
@@ -152,7 +156,7 @@ async fn let_go(
 
 /// Merges something into a volume as it was seen.
 async fn write(
-    hands: &Hands,
+    hands: &ApiWriter,
     volumes: &Api<DynamicObject>,
     seen: &DynamicObject,
     patch: &Value,
@@ -165,7 +169,7 @@ async fn write(
 }
 
 async fn look(
-    hands: &Hands,
+    hands: &ApiWriter,
     volumes: &Api<DynamicObject>,
     seen: &DynamicObject,
 ) -> Result<DynamicObject, Said> {

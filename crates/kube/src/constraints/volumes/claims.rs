@@ -14,8 +14,8 @@ use muster_core::topology::HOSTNAME;
 use serde_json::Value;
 
 use crate::constraints::cluster_view::namespace;
-use crate::constraints::pod_constraints::Tied;
-use crate::constraints::volumes::static_volumes::Market;
+use crate::constraints::pod_constraints::PodConstraints;
+use crate::constraints::volumes::static_volumes::StaticVolumes;
 use crate::constraints::volumes::volume::Shape;
 use crate::objects::pod::Pod;
 
@@ -49,7 +49,7 @@ pub(crate) trait Store {
     /// The volume that is kept for a claim which does not have it yet.
     fn kept_for(&self, claim: &DynamicObject) -> Option<&str>;
     /// Volumes that could be had.
-    fn market(&self) -> Market<'_>;
+    fn market(&self) -> StaticVolumes<'_>;
     /// Whether nodes attach only so many volumes of a driver.
     fn is_limited(&self, driver: &str) -> bool;
 }
@@ -101,7 +101,7 @@ pub(crate) fn is_by_hand(class: &DynamicObject) -> bool {
 }
 
 /// Ties a pod to where its volumes are or may be made.
-pub(crate) fn volumes(pod: &Pod, others: &[&Pod], store: &impl Store, tied: &mut Tied) {
+pub(crate) fn volumes(pod: &Pod, others: &[&Pod], store: &impl Store, tied: &mut PodConstraints) {
     let here = namespace(pod);
     for name in claims(pod) {
         let Some(claim) = store.claim(here, &name) else {
@@ -143,7 +143,7 @@ fn is_for_one(claim: &DynamicObject) -> bool {
 }
 
 /// Only nodes that reach a volume will do.
-pub(crate) fn is_there(volume: &DynamicObject, store: &impl Store, tied: &mut Tied) {
+pub(crate) fn is_there(volume: &DynamicObject, store: &impl Store, tied: &mut PodConstraints) {
     let name = volume.metadata.name.as_deref().unwrap_or_default();
     if let Some(nodes) = volume.data.pointer("/spec/nodeAffinity/required") {
         match terms(nodes) {
@@ -165,7 +165,7 @@ fn may_be_made(
     claim: &DynamicObject,
     class: &DynamicObject,
     store: &impl Store,
-    tied: &mut Tied,
+    tied: &mut PodConstraints,
 ) {
     if is_by_hand(class) {
         let space = claim.metadata.namespace.as_deref().unwrap_or("default");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     fn outcome(claim: &str, others: &[&Pod], shop: &Shop) -> String {
-        let mut tied = Tied::default();
+        let mut tied = PodConstraints::default();
         volumes(&pod(claim), others, shop, &mut tied);
         if let Some(why) = &tied.waits {
             return format!("waits: {why}");
@@ -328,7 +328,7 @@ mod tests {
         ] {
             assert_eq!(outcome(claim, &[], &shop), expected, "{claim}");
         }
-        let mut tied = Tied::default();
+        let mut tied = PodConstraints::default();
         volumes(&pod("hand"), &[], &shop, &mut tied);
         assert_eq!(tied.wants.keys().collect::<Vec<_>>(), ["default/hand"]);
     }

@@ -8,22 +8,22 @@ use kube::api::DynamicObject;
 use muster_core::topology::HOSTNAME;
 
 use crate::cache::store::Moved;
-use crate::constraints::volumes::volume::{Disk, Shape};
+use crate::constraints::volumes::volume::{Shape, StoredVolume};
 use crate::objects::node::Node;
 
 /// Volumes by name, and by what they are looked for by.
 #[derive(Debug, Default)]
-pub(crate) struct Disks {
-    all: BTreeMap<Arc<str>, Disk>,
+pub(crate) struct VolumeIndex {
+    all: BTreeMap<Arc<str>, StoredVolume>,
     by_class: BTreeMap<String, BTreeSet<Arc<str>>>,
     by_home: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     by_claim: BTreeMap<String, BTreeSet<Arc<str>>>,
 }
 
-impl Disks {
+impl VolumeIndex {
     /// Takes a change in, and says on which nodes volumes are others now, as their labels call them.
     pub(crate) fn take(&mut self, moved: &Moved<DynamicObject>) -> BTreeSet<Arc<str>> {
-        let is = moved.is.as_deref().and_then(Disk::read);
+        let is = moved.is.as_deref().and_then(StoredVolume::read);
         let was = self.all.remove(&moved.key);
         if was == is {
             self.all.extend(is.map(|disk| (moved.key.clone(), disk)));
@@ -41,7 +41,7 @@ impl Disks {
         homes
     }
 
-    fn index(&mut self, name: &Arc<str>, disk: &Disk, is_there: bool) {
+    fn index(&mut self, name: &Arc<str>, disk: &StoredVolume, is_there: bool) {
         list(&mut self.by_class, disk.class().to_owned(), name, is_there);
         if let Some(home) = &disk.home {
             list(&mut self.by_home, home.clone(), name, is_there);
@@ -54,11 +54,11 @@ impl Disks {
     fn named<'a>(
         &'a self,
         names: Option<&'a BTreeSet<Arc<str>>>,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Disk)> {
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a StoredVolume)> {
         names.into_iter().flatten().filter_map(|name| self.all.get_key_value(name))
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Disk> {
+    pub(crate) fn get(&self, name: &str) -> Option<&StoredVolume> {
         self.all.get(name)
     }
 
@@ -66,7 +66,7 @@ impl Disks {
     pub(crate) fn like<'a>(
         &'a self,
         shape: &'a Shape,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Disk)> {
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a StoredVolume)> {
         self.named(self.by_class.get(shape.class())).filter(|(_, disk)| disk.suits(shape))
     }
 
@@ -77,7 +77,7 @@ impl Disks {
     }
 
     /// Volumes that only this node reaches.
-    pub(crate) fn only_on(&self, node: &Node) -> impl Iterator<Item = (&Arc<str>, &Disk)> {
+    pub(crate) fn only_on(&self, node: &Node) -> impl Iterator<Item = (&Arc<str>, &StoredVolume)> {
         self.named(self.by_home.get(called(node)))
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 use muster_core::topology::HOSTNAME;
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::constraints::cluster_view::namespace;
 use crate::constraints::volumes::claims;
 use crate::constraints::volumes::claims::Store;
-use crate::constraints::volumes::static_volumes::Market;
+use crate::constraints::volumes::static_volumes::StaticVolumes;
 use crate::constraints::volumes::volume::Shape;
 use crate::host::Host;
 use crate::objects::node::Node;
@@ -23,28 +23,28 @@ pub(crate) struct Shop<'a> {
 }
 
 impl Shop<'_> {
-    fn object(&self, interest: Interest, key: &str) -> Option<&DynamicObject> {
-        let shelf = self.host.mirror.others.get(&self.host.sources.of(interest)?)?;
+    fn object(&self, interest: KindRole, key: &str) -> Option<&DynamicObject> {
+        let shelf = self.host.cache.others.get(&self.host.sources.of(interest)?)?;
         shelf.get(key).map(|object| &**object)
     }
 }
 
 impl Store for Shop<'_> {
     fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
-        self.object(Interest::VolumeClaim, &format!("{namespace}/{name}"))
+        self.object(KindRole::VolumeClaim, &format!("{namespace}/{name}"))
     }
     fn volume(&self, name: &str) -> Option<&DynamicObject> {
-        self.object(Interest::Volume, name)
+        self.object(KindRole::Volume, name)
     }
     fn class(&self, name: &str) -> Option<&DynamicObject> {
-        self.object(Interest::StorageClass, name)
+        self.object(KindRole::StorageClass, name)
     }
     fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
         let called = |node: &Node| {
             let labels = node.metadata.labels.as_ref();
             labels.and_then(|labels| labels.get(HOSTNAME)).is_some_and(|label| label == hostname)
         };
-        let nodes = self.host.mirror.nodes.iter().filter(|(_, node)| called(node));
+        let nodes = self.host.cache.nodes.iter().filter(|(_, node)| called(node));
         nodes.map(|(name, _)| name.clone()).collect()
     }
     fn user(&self, of: &str, claim: &str) -> Option<String> {
@@ -59,14 +59,14 @@ impl Store for Shop<'_> {
         let meta = &claim.metadata;
         let space = meta.namespace.as_deref().unwrap_or("default");
         let key = format!("{space}/{}", meta.name.as_deref().unwrap_or_default());
-        let disks = &self.host.ties.disks;
+        let disks = &self.host.constraints.disks;
         let disk = disks.kept_for(&key, meta.uid.as_deref())?;
         // One that is not what the claim asks for is never given to it.
         let suits = disks.get(disk)?.suits(&Shape::of(claim)?);
         suits.then_some(disk)
     }
-    fn market(&self) -> Market<'_> {
-        let Host { ties, groups, .. } = self.host;
+    fn market(&self) -> StaticVolumes<'_> {
+        let Host { constraints: ties, gangs: groups, .. } = self.host;
         let (mut shapes, mut promised) = (BTreeSet::new(), BTreeSet::new());
         let others = ties.volumes.iter().filter(|name| ***name != *self.gang);
         for (name, group) in others.filter_map(|name| Some((name, groups.get(name)?))) {
@@ -81,10 +81,10 @@ impl Store for Shop<'_> {
                 promised.extend(given.chain(chosen).map(|disk| &**disk));
             }
         }
-        Market { disks: &ties.disks, others: shapes, promised }
+        StaticVolumes { disks: &ties.disks, others: shapes, promised }
     }
     fn is_limited(&self, driver: &str) -> bool {
-        self.host.ties.limits.is_limited(driver)
+        self.host.constraints.limits.is_limited(driver)
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) mod play {
     use std::collections::BTreeMap;
 
     use crate::cache::store::Moved;
-    use crate::constraints::volumes::index::Disks;
+    use crate::constraints::volumes::index::VolumeIndex;
     use crate::constraints::volumes::lister::*;
 
     #[derive(Default)]
@@ -105,7 +105,7 @@ pub(crate) mod play {
         pub(crate) used: bool,
         /// Volumes that are kept for claims.
         pub(crate) kept: BTreeMap<String, String>,
-        pub(crate) disks: Disks,
+        pub(crate) disks: VolumeIndex,
         /// What claims of others ask for.
         pub(crate) others: Vec<Shape>,
         pub(crate) limited: BTreeSet<String>,
@@ -139,9 +139,9 @@ pub(crate) mod play {
         fn kept_for(&self, claim: &DynamicObject) -> Option<&str> {
             self.kept.get(claim.metadata.name.as_deref()?).map(String::as_str)
         }
-        fn market(&self) -> Market<'_> {
+        fn market(&self) -> StaticVolumes<'_> {
             let others = self.others.iter().collect();
-            Market { disks: &self.disks, others, promised: BTreeSet::new() }
+            StaticVolumes { disks: &self.disks, others, promised: BTreeSet::new() }
         }
         fn is_limited(&self, driver: &str) -> bool {
             self.limited.contains(driver)

@@ -14,8 +14,8 @@ use crate::constraints::pod_constraints::Attaches;
 use crate::constraints::tokens::Meaning;
 use crate::constraints::volumes::attach_limits::{attached, left_for_sharers};
 use crate::constraints::volumes::lister::Shop;
-use crate::constraints::volumes::volume::{Disk, Shape};
-use crate::gang::registry::Group;
+use crate::constraints::volumes::volume::{Shape, StoredVolume};
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::node::Node;
 
@@ -57,20 +57,22 @@ impl OnNode {
 impl Host {
     /// What a node has of each token.
     pub(crate) fn tokens_on(&self, name: &Key, node: &Node) -> NamedAmounts {
-        let mut amounts = self.ties.on_every_node();
+        let mut amounts = self.constraints.on_every_node();
         let mut books = None;
-        for (token, meaning) in self.ties.tokens.counted() {
+        for (token, meaning) in self.constraints.tokens.counted() {
             let amount = match meaning {
-                Meaning::Disk(shape) => {
+                Meaning::StoredVolume(shape) => {
                     let books = books.get_or_insert_with(|| self.books());
                     Some(self.disks_on(node, shape, meaning, books))
                 }
-                Meaning::Attached(driver) => self.ties.limits.of(name, driver).map(|limit| {
-                    let there = self.attached_on(name, driver, None, Some(&token));
-                    limit.saturating_sub(there.untaken())
-                }),
+                Meaning::Attached(driver) => {
+                    self.constraints.limits.of(name, driver).map(|limit| {
+                        let there = self.attached_on(name, driver, None, Some(&token));
+                        limit.saturating_sub(there.untaken())
+                    })
+                }
                 Meaning::AttachedTo { gang, driver } => {
-                    self.ties.limits.of(name, driver).map(|limit| {
+                    self.constraints.limits.of(name, driver).map(|limit| {
                         let there = self.attached_on(name, driver, Some(gang), None);
                         let all = there.with(self.shared_by(gang, driver));
                         left_for_sharers(limit.checked_sub(all))
@@ -84,8 +86,9 @@ impl Host {
     }
 
     /// Gangs that have seats and volumes that are looked for or counted.
-    fn seated_with_volumes(&self) -> impl Iterator<Item = (&Arc<str>, &Group)> {
-        let all = self.ties.volumes.iter().filter_map(|name| Some((name, self.groups.get(name)?)));
+    fn seated_with_volumes(&self) -> impl Iterator<Item = (&Arc<str>, &GangRecord)> {
+        let all =
+            self.constraints.volumes.iter().filter_map(|name| Some((name, self.gangs.get(name)?)));
         all.filter(|(name, group)| self.is_settled(name, group))
     }
 
@@ -104,16 +107,16 @@ impl Host {
     }
 
     fn disks_on(&self, node: &Node, shape: &Shape, token: &Meaning, books: &Books<'_>) -> u64 {
-        let counts = |(name, disk): &(&Arc<str>, &Disk)| {
+        let counts = |(name, disk): &(&Arc<str>, &StoredVolume)| {
             let owner = disk.owner.as_ref().map(|owner| &*owner.claim);
             let Some(claim) = owner.or_else(|| books.promised.get(&***name).copied()) else {
                 return disk.is_open;
             };
             books.holders.get(claim).is_some_and(|(gang, own)| {
-                self.ties.tokens.is_used_by(gang, token) && !shape.is_narrower_than(own)
+                self.constraints.tokens.is_used_by(gang, token) && !shape.is_narrower_than(own)
             })
         };
-        let disks = self.ties.disks.only_on(node).filter(|(_, disk)| disk.suits(shape));
+        let disks = self.constraints.disks.only_on(node).filter(|(_, disk)| disk.suits(shape));
         disks.filter(counts).count() as u64
     }
 
@@ -136,7 +139,7 @@ impl Host {
             else {
                 continue;
             };
-            let Some(group) = self.groups.get(&gang.spec.name) else { continue };
+            let Some(group) = self.gangs.get(&gang.spec.name) else { continue };
             let mut seats: BTreeMap<u16, usize> = BTreeMap::new();
             for seat in gang.seats.iter().filter(|seat| seat.node == node) {
                 *seats.entry(seat.role).or_default() += usize::from(seat.members);
@@ -163,13 +166,13 @@ impl Host {
     /// whom it is not known which of them come. What they share is added to the rest.
     fn attached_by(
         &self,
-        group: &Group,
+        group: &GangRecord,
         (role, members): (u16, usize),
         (node, driver): (&str, &str),
         shared: &mut BTreeSet<String>,
     ) -> (BTreeSet<String>, u64) {
         let place = |key: &Key| {
-            let there = self.mirror.pods.get(key).and_then(|pod| pod.node());
+            let there = self.cache.pods.get(key).and_then(|pod| pod.node());
             there.or(group.assigned.get(key).map(|node| &**node))
         };
         let is_mine = |key: &Key| group.roles.get(key) == Some(&role);
@@ -202,7 +205,7 @@ impl Host {
 
     /// Volumes of a driver that members of a gang share.
     fn shared_by(&self, gang: &str, driver: &str) -> BTreeSet<String> {
-        let tied = self.groups.get(gang).into_iter().flat_map(|group| group.tied.values());
+        let tied = self.gangs.get(gang).into_iter().flat_map(|group| group.tied.values());
         let attaches = tied.filter_map(|tied| tied.attaches.get(driver));
         attaches.flat_map(|one| one.shared.iter().cloned()).collect()
     }
@@ -211,32 +214,33 @@ impl Host {
     /// many when others have seats than before.
     pub(crate) fn settle_tokens(&mut self) {
         let seated = self.seated_with_volumes().map(|(name, _)| name.clone()).collect();
-        let is_news = std::mem::replace(&mut self.ties.seated, seated) != self.ties.seated;
-        let is_news = std::mem::take(&mut self.ties.recount) | is_news;
-        let everywhere = self.ties.tokens.have_changed();
+        let is_news =
+            std::mem::replace(&mut self.constraints.seated, seated) != self.constraints.seated;
+        let is_news = std::mem::take(&mut self.constraints.recount) | is_news;
+        let everywhere = self.constraints.tokens.have_changed();
         if everywhere {
             self.tell_pools();
         } else if !is_news {
             return;
         }
         let counts = |(name, node): &(&Key, &Arc<Node>)| {
-            everywhere || self.ties.disks.is_home(node) || self.ties.limits.has(name)
+            everywhere || self.constraints.disks.is_home(node) || self.constraints.limits.has(name)
         };
         let nodes: Vec<Key> =
-            self.mirror.nodes.iter().filter(counts).map(|(name, _)| name.clone()).collect();
-        nodes.iter().for_each(|node| self.look_at_node(node));
+            self.cache.nodes.iter().filter(counts).map(|(name, _)| name.clone()).collect();
+        nodes.iter().for_each(|node| self.reconcile_node(node));
     }
 
     /// Whether nodes have what a gang that is to be admitted needs of their volumes: others may have been given seats a
     /// moment ago. If not the planner is told.
     pub(crate) fn volumes_are_left(&mut self, name: &str, nodes: &[Key]) -> bool {
-        if !self.ties.volumes.contains(name) {
+        if !self.constraints.volumes.contains(name) {
             return true;
         }
-        let was = std::mem::take(&mut self.changed);
-        nodes.iter().for_each(|node| self.look_at_node(node));
-        let is_news = self.changed;
-        self.changed |= was;
+        let was = std::mem::take(&mut self.world_changed);
+        nodes.iter().for_each(|node| self.reconcile_node(node));
+        let is_news = self.world_changed;
+        self.world_changed |= was;
         !is_news
     }
 }

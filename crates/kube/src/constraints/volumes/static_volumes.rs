@@ -15,30 +15,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::constraints::cluster_view::{Around, Member, namespace, suits};
-use crate::constraints::pod_constraints::Tied;
+use crate::constraints::cluster_view::{ClusterView, Member, namespace, suits};
+use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::tokens::Meaning;
 use crate::constraints::volumes::claims::{Store, claims, class_of, is_by_hand, is_there};
-use crate::constraints::volumes::index::{Disks, give_out};
-use crate::constraints::volumes::volume::{Disk, Shape};
+use crate::constraints::volumes::index::{VolumeIndex, give_out};
+use crate::constraints::volumes::volume::{Shape, StoredVolume};
 
 /// Who wants volumes, and what is not to be had.
 #[derive(Debug)]
-pub(crate) struct Market<'a> {
-    pub(crate) disks: &'a Disks,
+pub(crate) struct StaticVolumes<'a> {
+    pub(crate) disks: &'a VolumeIndex,
     /// What claims of others ask for that are counted by tokens.
     pub(crate) others: BTreeSet<&'a Shape>,
     /// Volumes that were promised to others.
     pub(crate) promised: BTreeSet<&'a str>,
 }
 
-impl Market<'_> {
+impl StaticVolumes<'_> {
     /// Whether a claim could be given a volume now.
-    pub(crate) fn is_free(&self, name: &str, disk: &Disk) -> bool {
+    pub(crate) fn is_free(&self, name: &str, disk: &StoredVolume) -> bool {
         disk.is_open && disk.owner.is_none() && !self.promised.contains(name)
     }
 
-    fn free<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = (&'a Arc<str>, &'a Disk)> {
+    fn free<'a>(
+        &'a self,
+        shape: &'a Shape,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a StoredVolume)> {
         self.disks.like(shape).filter(|(name, disk)| self.is_free(name, disk))
     }
 
@@ -49,16 +52,16 @@ impl Market<'_> {
 }
 
 /// What claims of a gang that want a volume made by hand ask for, and which members use them.
-type Wanted = BTreeMap<String, (Shape, Vec<usize>)>;
+type WatchedKind = BTreeMap<String, (Shape, Vec<usize>)>;
 
 /// Sees to it that members go where their claims can be given volumes.
 pub(crate) fn by_hand(
     gang: &[Member<'_>],
-    around: &Around<'_>,
+    around: &ClusterView<'_>,
     store: &impl Store,
-    tied: &mut [Tied],
+    tied: &mut [PodConstraints],
 ) {
-    let mut wanted = Wanted::new();
+    let mut wanted = WatchedKind::new();
     for (at, one) in tied.iter().enumerate() {
         for (claim, shape) in &one.wants {
             let (_, users) =
@@ -76,7 +79,7 @@ pub(crate) fn by_hand(
         let look = || market.free(shape).all(|(_, disk)| disk.home.is_some());
         *at_home.entry(shape.clone()).or_insert_with(look)
     };
-    let (counted, dealt): (Wanted, Wanted) =
+    let (counted, dealt): (WatchedKind, WatchedKind) =
         wanted.into_iter().partition(|(_, (shape, users))| users.len() == 1 && is_at_home(shape));
     for claim in dealt.keys() {
         tied.iter_mut().for_each(|one| drop(one.wants.remove(claim)));
@@ -87,8 +90,8 @@ pub(crate) fn by_hand(
 
 /// What members of a gang hold that was found with its seats, as far as it is known: as many tokens as it was placed by,
 /// whether its claims have their volumes by now or not.
-pub(crate) fn found(gang: &[Member<'_>], store: &impl Store, tied: &mut [Tied]) {
-    let mut wanted = Wanted::new();
+pub(crate) fn found(gang: &[Member<'_>], store: &impl Store, tied: &mut [PodConstraints]) {
+    let mut wanted = WatchedKind::new();
     for (at, member) in gang.iter().enumerate() {
         for name in claims(member.pod) {
             let Some(claim) = store.claim(namespace(member.pod), &name) else { continue };
@@ -114,7 +117,7 @@ pub(crate) fn found(gang: &[Member<'_>], store: &impl Store, tied: &mut [Tied]) 
 }
 
 /// Counts the claims of each member in every token that they could be in each other's way by.
-fn count(counted: &Wanted, market: &Market<'_>, tied: &mut [Tied]) {
+fn count(counted: &WatchedKind, market: &StaticVolumes<'_>, tied: &mut [PodConstraints]) {
     let own: BTreeSet<&Shape> = counted.values().map(|(shape, _)| shape).collect();
     let all: BTreeSet<&Shape> = market.others.iter().chain(&own).copied().collect();
     let counts_in = |own: &Shape| -> Vec<&Shape> {
@@ -132,22 +135,22 @@ fn count(counted: &Wanted, market: &Market<'_>, tied: &mut [Tied]) {
         for shape in one.wants.values().filter_map(|own| counts_in.get(own)).flatten() {
             *takes.entry(shape).or_default() += 1;
         }
-        takes.into_iter().for_each(|(shape, n)| one.take(Meaning::Disk(shape.clone()), n));
+        takes.into_iter().for_each(|(shape, n)| one.take(Meaning::StoredVolume(shape.clone()), n));
     }
 }
 
 /// Gives each claim a volume, and puts those who use it where that can be reached.
 fn deal(
-    dealt: &Wanted,
+    dealt: &WatchedKind,
     gang: &[Member<'_>],
-    around: &Around<'_>,
-    (market, store): (&Market<'_>, &impl Store),
-    tied: &mut [Tied],
+    around: &ClusterView<'_>,
+    (market, store): (&StaticVolumes<'_>, &impl Store),
+    tied: &mut [PodConstraints],
 ) {
     let mut claims: Vec<(&String, &(Shape, Vec<usize>))> = dealt.iter().collect();
     claims.sort_by_key(|(claim, (shape, _))| (shape.bytes(), *claim));
     let could_have = |(_, (shape, users)): &(&String, &(Shape, Vec<usize>))| {
-        let will_do = |disk: &Disk| {
+        let will_do = |disk: &StoredVolume| {
             let mut nodes = around.nodes.iter().filter(|node| disk.is_reached_from(node));
             nodes.any(|node| users.iter().all(|at| suits(gang[*at].constraints, node)))
         };
@@ -204,11 +207,11 @@ mod tests {
                 let (name, size) = claim.split_once('=').expect("name=size");
                 (format!("here/{name}"), shape(size))
             };
-            let mut tied = Tied::default();
+            let mut tied = PodConstraints::default();
             tied.wants = claims.split_whitespace().map(one).collect();
             tied
         };
-        let mut tied: Vec<Tied> = members.split('|').map(member).collect();
+        let mut tied: Vec<PodConstraints> = members.split('|').map(member).collect();
         let (pod, constraints) = (pod("db", &json!({})), Constraints::default());
         let gang = vec![Member { pod: &pod, constraints: &constraints }; tied.len()];
         by_hand(&gang, &around(&nodes, &[]), &shop, &mut tied);

@@ -91,7 +91,7 @@ pub(crate) struct Owner {
 
 /// A volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Disk {
+pub(crate) struct StoredVolume {
     class: String,
     pub(crate) bytes: u64,
     modes: BTreeSet<String>,
@@ -109,7 +109,7 @@ pub(crate) struct Disk {
     pub(crate) is_open: bool,
 }
 
-impl Disk {
+impl StoredVolume {
     /// A volume; none if it cannot be understood.
     pub(crate) fn read(volume: &DynamicObject) -> Option<Self> {
         let data = &volume.data;
@@ -260,7 +260,7 @@ mod tests {
     fn a_volume_suits_a_claim_by_class_room_modes_and_labels() {
         let mut volume = disk("local 10Gi on a");
         volume.metadata.labels = Some([("kind".to_owned(), "nvme".to_owned())].into());
-        let volume = Disk::read(&volume).expect("a volume");
+        let volume = StoredVolume::read(&volume).expect("a volume");
         for (class, size, more, suits) in [
             ("local", "10Gi", json!({}), true),
             ("local", "1Gi", json!({}), true),
@@ -289,7 +289,7 @@ mod tests {
             ("local 1Gi in 1", None, "a a-by-name b"),
             ("local 1Gi", None, "a a-by-name b c"),
         ] {
-            let disk = Disk::read(&disk(volume)).expect("a volume");
+            let disk = StoredVolume::read(&disk(volume)).expect("a volume");
             assert_eq!(disk.home.as_deref(), home, "{volume}");
             let from = nodes.iter().filter(|node| disk.is_reached_from(node));
             let from: Vec<&str> = from.filter_map(|node| node.metadata.name.as_deref()).collect();

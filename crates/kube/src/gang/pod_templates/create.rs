@@ -18,10 +18,10 @@ use muster_core::gang::Phase;
 use serde_json::{Map, Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::{Interest, Origin};
+use crate::cache::kinds::{GangSource, KindRole};
 use crate::cache::store::{Key, Moved};
 use crate::features::Feature;
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::{Host, Told};
 use crate::objects::pod::Pod;
 use crate::objects::resource::is_true;
@@ -35,21 +35,21 @@ pub(crate) const INDEX: &str = "muster.sh/index";
 
 impl Host {
     /// A Gang was written that has its members made.
-    pub(crate) fn see_templates(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_templates(&mut self, moved: &Moved<DynamicObject>) {
         let Some(gang) = moved.is.as_ref().filter(|gang| has_templates(gang)) else { return };
         let (namespace, name) = parts(&moved.key);
-        let origin = Origin::Gang { namespace: namespace.into(), name: name.into() };
-        if is_over(gang) && self.groups.get(&moved.key).is_none() {
+        let origin = GangSource::Gang { namespace: namespace.into(), name: name.into() };
+        if is_over(gang) && self.gangs.get(&moved.key).is_none() {
             return;
         }
-        self.groups.ensure(origin);
+        self.gangs.ensure(origin);
         self.dirty.gangs.insert(moved.key.clone());
     }
 
     /// Makes the members that a Gang has templates for and that are not there.
     pub(crate) fn make_members(&mut self, name: &Arc<str>) {
         self.withdraw_deleted(name);
-        let Some(group) = self.groups.get(name) else { return };
+        let Some(group) = self.gangs.get(name) else { return };
         if self.config.disabled.has(Feature::Templates) {
             return;
         }
@@ -69,11 +69,11 @@ impl Host {
         }
         self.end_surplus(name, &gang);
         let now = Instant::now();
-        let group = self.groups.get_mut(name).expect("just seen");
+        let group = self.gangs.get_mut(name).expect("just seen");
         let soon = group.pace.rewritten(gang.metadata.generation, now);
         let room = group.pace.room(group.making.len(), now);
         soon.into_iter().for_each(|pause| self.look_after(name, pause));
-        let group = self.groups.get(name).expect("just seen");
+        let group = self.gangs.get(name).expect("just seen");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
         let namespace = parts(name).0;
         let mut templates = Templates::default();
@@ -85,17 +85,17 @@ impl Host {
         });
         let missing: Vec<(Key, Value)> = missing.take(room).collect();
         for (key, object) in missing {
-            self.groups.get_mut(name).expect("just seen").making.insert(key.clone());
+            self.gangs.get_mut(name).expect("just seen").making.insert(key.clone());
             self.make(name, key, object);
         }
     }
 
     /// Whether somebody wrote a gang as a Gang and has deleted it. What is left of its members is nobody's to start, and
     /// Muster makes no object of its own in the place of theirs: who writes theirs again would write into it.
-    pub(crate) fn is_deleted(&self, group: &Group) -> bool {
-        let is_gang = matches!(group.origin, Origin::Gang { .. });
+    pub(crate) fn is_deleted(&self, group: &GangRecord) -> bool {
+        let is_gang = matches!(group.origin, GangSource::Gang { .. });
         let of_gang = |key: &Key| {
-            let pod = self.mirror.pods.get(key);
+            let pod = self.cache.pods.get(key);
             let owners = pod.into_iter().flat_map(|pod| pod.metadata.owner_references.iter());
             owners
                 .flatten()
@@ -108,9 +108,9 @@ impl Host {
 
     /// A gang that waits and whose Gang was deleted waits no more.
     fn withdraw_deleted(&mut self, name: &Arc<str>) {
-        let Some(group) = self.groups.get(name) else { return };
-        if matches!(group.origin, Origin::Gang { .. }) && self.is_there(&group.origin) {
-            self.groups.get_mut(name).expect("just seen").written = true;
+        let Some(group) = self.gangs.get(name) else { return };
+        if matches!(group.origin, GangSource::Gang { .. }) && self.is_there(&group.origin) {
+            self.gangs.get_mut(name).expect("just seen").written = true;
             return;
         }
         let Some(id) = self.world.gang_named(name).filter(|_| self.is_deleted(group)) else {
@@ -119,14 +119,14 @@ impl Host {
         let phase = &self.world.gang(id).expect("named").phase;
         if matches!(phase, Phase::Waiting | Phase::Assembling(_)) {
             tracing::info!(gang = &**name, "its Gang was deleted");
-            self.happened(&Event::GangCancelled(id));
-            self.groups.get_mut(name).expect("just seen").spec = None;
+            self.apply_event(&Event::GangCancelled(id));
+            self.gangs.get_mut(name).expect("just seen").spec = None;
         }
     }
 
     fn make(&self, name: &Arc<str>, key: Key, object: Value) {
-        let hands = self.hands.within(parts(name).0);
-        let (told, gang) = (self.told.clone(), name.clone());
+        let hands = self.writer.within(parts(name).0);
+        let (told, gang) = (self.outcomes.clone(), name.clone());
         let pods = self.pods_of(&key);
         tokio::spawn(async move {
             let object: DynamicObject = match serde_json::from_value(object) {
@@ -150,18 +150,18 @@ impl Host {
 
     /// A member was not made; it is tried again after a pause.
     pub(crate) fn was_not_made(&mut self, gang: &Arc<str>, pod: &Key, why: String) {
-        let Some(group) = self.groups.get_mut(gang) else { return };
+        let Some(group) = self.gangs.get_mut(gang) else { return };
         group.making.remove(pod);
-        group.unmade = true;
+        group.gangs_without_object = true;
         let pause = group.pace.refused(why.clone(), Instant::now());
         pause.into_iter().for_each(|pause| self.look_after(gang, pause));
-        self.groups.trouble(gang, Some(why));
+        self.gangs.trouble(gang, Some(why));
         self.dirty.gangs.insert(gang.clone());
     }
 
     /// Looks at a gang again after a while.
     fn look_after(&self, gang: &Arc<str>, pause: Duration) {
-        let (told, gang) = (self.told.clone(), gang.clone());
+        let (told, gang) = (self.outcomes.clone(), gang.clone());
         tokio::spawn(async move {
             tokio::time::sleep(pause).await;
             let _ = told.send(Told::Called(gang));
@@ -169,7 +169,7 @@ impl Host {
     }
 
     /// Whether a Gang that has its members made has none yet, and is to have some.
-    pub(crate) fn has_none_made(&self, group: &Group) -> bool {
+    pub(crate) fn has_none_made(&self, group: &GangRecord) -> bool {
         group.pods.is_empty() && self.templates_of(group).is_some_and(|gang| !is_over(&gang))
     }
 
@@ -182,49 +182,49 @@ impl Host {
 
     /// Whether members are being made of whom nobody runs yet: who is made first is not who comes first. Where some
     /// cannot be made, the others do not wait for them.
-    pub(crate) fn is_being_made(&self, group: &Group) -> bool {
-        let runs = |key: &Key| self.mirror.pods.get(key).is_some_and(|pod| pod.node().is_some());
-        !group.making.is_empty() && !group.unmade && !group.pods.iter().any(runs)
+    pub(crate) fn is_being_made(&self, group: &GangRecord) -> bool {
+        let runs = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        !group.making.is_empty() && !group.gangs_without_object && !group.pods.iter().any(runs)
     }
 
     /// One failed: the others go, and nobody is made again.
     fn end_members(&mut self, name: &Arc<str>) {
-        let Some(group) = self.groups.get(name) else { return };
+        let Some(group) = self.gangs.get(name) else { return };
         let live = |key: &&Key| {
-            self.mirror.pods.get(key).is_some_and(|pod| !pod.is_over() && !pod.is_leaving())
+            self.cache.pods.get(key).is_some_and(|pod| !pod.is_over() && !pod.is_leaving())
         };
         let left: Vec<Key> = group.pods.iter().filter(live).cloned().collect();
         let known = self.world.gang_named(name).is_some();
         if left.is_empty() && !known {
-            self.say_over(name, GangPhase::Failed);
+            self.write_final_status(name, GangPhase::Failed);
         }
         left.iter().for_each(|key| self.end(name, key));
     }
 
     fn pods_of(&self, key: &Key) -> Api<DynamicObject> {
         let kind = kube::api::ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
-        Api::namespaced_with(self.hands.client.clone(), parts(key).0, &kind)
+        Api::namespaced_with(self.writer.client.clone(), parts(key).0, &kind)
     }
 
     /// Whether a member of a gang has failed.
-    pub(crate) fn has_failed(&self, group: &Group) -> bool {
-        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+    pub(crate) fn has_failed(&self, group: &GangRecord) -> bool {
+        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
         pods.any(|(key, pod)| pod.status.phase == "Failed" && !self.is_made_after(group, key, pod))
     }
 
     /// Whether a pod that is over was told to go, so that another is made in its place: it has neither failed nor is its
     /// work done.
-    pub(crate) fn is_made_after(&self, group: &Group, key: &Key, pod: &Pod) -> bool {
+    pub(crate) fn is_made_after(&self, group: &GangRecord, key: &Key, pod: &Pod) -> bool {
         let told = pod.is_leaving() || group.leaving.contains(key) || was_disrupted(pod);
         told && pod.is_over() && self.templates_of(group).is_some()
     }
 
     /// Whether a gang that has nobody now will have its members made again.
-    pub(crate) fn is_made_again(&self, group: &Group) -> bool {
+    pub(crate) fn is_made_again(&self, group: &GangRecord) -> bool {
         if self.templates_of(group).is_none_or(|gang| is_over(&gang)) {
             return false;
         }
-        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
         let is_to_come =
             !group.making.is_empty() || pods.any(|(key, pod)| self.is_made_after(group, key, pod));
         is_to_come && !self.has_failed(group)
@@ -233,9 +233,9 @@ impl Host {
     /// Removes pods that were ended from outside and that nobody removes, as a kubelet leaves them that is short of
     /// something or shut down: they are in the way of those that are made in their place.
     fn clear_away(&mut self, name: &Arc<str>) {
-        let Some(group) = self.groups.get(name) else { return };
+        let Some(group) = self.gangs.get(name) else { return };
         let is_left = |key: &&Key| {
-            let pod = self.mirror.pods.get(key).filter(|pod| !pod.is_leaving());
+            let pod = self.cache.pods.get(key).filter(|pod| !pod.is_leaving());
             pod.is_some_and(|pod| pod.status.phase == "Failed" && was_disrupted(pod))
         };
         let left: Vec<Key> = group.pods.iter().filter(is_left).cloned().collect();
@@ -244,7 +244,7 @@ impl Host {
 
     /// Members that a Gang was written for and is no longer go: its `max` was lowered, or a role removed.
     fn end_surplus(&mut self, name: &Arc<str>, gang: &DynamicObject) {
-        let Some(group) = self.groups.get(name) else { return };
+        let Some(group) = self.gangs.get(name) else { return };
         let namespace = parts(name).0;
         let wanted: BTreeSet<String> =
             members(gang).map(|member| format!("{namespace}/{}", member.name)).collect();
@@ -253,7 +253,7 @@ impl Host {
             owners.any(|owner| gang.metadata.uid.as_deref() == Some(&*owner.uid))
         };
         let is_surplus = |key: &&Key| {
-            let pod = self.mirror.pods.get(key).filter(|pod| !pod.is_over() && !pod.is_leaving());
+            let pod = self.cache.pods.get(key).filter(|pod| !pod.is_over() && !pod.is_leaving());
             pod.is_some_and(|pod| is_made_of_it(pod)) && !wanted.contains(&***key)
         };
         let surplus: Vec<Key> = group.pods.iter().filter(is_surplus).cloned().collect();
@@ -262,14 +262,14 @@ impl Host {
 
     /// Removes a pod that was made, once, and no other that has its name by then.
     fn end(&mut self, name: &Arc<str>, key: &Key) {
-        let Some(pod) = self.mirror.pods.get(key) else { return };
+        let Some(pod) = self.cache.pods.get(key) else { return };
         let uid = pod.metadata.uid.clone();
-        let Some(group) = self.groups.get_mut(name) else { return };
+        let Some(group) = self.gangs.get_mut(name) else { return };
         if !group.leaving.insert(key.clone()) {
             return;
         }
-        let hands = self.hands.within(parts(key).0);
-        let (told, pods) = (self.told.clone(), self.pods_of(key));
+        let hands = self.writer.within(parts(key).0);
+        let (told, pods) = (self.outcomes.clone(), self.pods_of(key));
         let (gang, pod) = (name.clone(), key.clone());
         tokio::spawn(async move {
             let this = Preconditions { uid: uid.clone(), resource_version: None };
@@ -287,14 +287,14 @@ impl Host {
     }
 
     /// The Gang whose members Muster makes.
-    pub(crate) fn templates_of(&self, group: &Group) -> Option<Arc<DynamicObject>> {
+    pub(crate) fn templates_of(&self, group: &GangRecord) -> Option<Arc<DynamicObject>> {
         self.made_of(&group.origin)
     }
 
     /// The Gang that an origin is, if Muster makes its members.
-    pub(crate) fn made_of(&self, origin: &Origin) -> Option<Arc<DynamicObject>> {
-        let Origin::Gang { namespace, name } = origin else { return None };
-        let gang = self.object(Interest::Gang, namespace, name)?;
+    pub(crate) fn made_of(&self, origin: &GangSource) -> Option<Arc<DynamicObject>> {
+        let GangSource::Gang { namespace, name } = origin else { return None };
+        let gang = self.object(KindRole::Gang, namespace, name)?;
         // Whoever is being deleted is not there: its members would be made and removed in turn, for as long as that takes.
         let is_there = has_templates(gang) && gang.metadata.deletion_timestamp.is_none();
         is_there.then(|| gang.clone())

@@ -16,7 +16,7 @@ pub(crate) const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct CreateBackoff {
     width: usize,
     /// Refusals in a row.
     refusals: u32,
@@ -27,13 +27,13 @@ pub(crate) struct Pace {
     generation: Option<i64>,
 }
 
-impl Default for Pace {
+impl Default for CreateBackoff {
     fn default() -> Self {
         Self { width: 1, refusals: 0, until: None, why: None, generation: None }
     }
 }
 
-impl Pace {
+impl CreateBackoff {
     /// How many more may be made while so many are.
     pub(crate) fn room(&self, under_way: usize, now: Instant) -> usize {
         match self.until.is_some_and(|until| until > now) {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn one_is_tried_first_and_all_are_made_in_a_few_rounds() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut pace, now) = (CreateBackoff::default(), Instant::now());
         let mut rounds = Vec::new();
         for _ in 0..6 {
             let made = pace.room(0, now);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn refusals_are_tried_again_one_at_a_time_after_pauses_that_grow_and_end() {
-        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let (mut pace, mut now) = (CreateBackoff::default(), Instant::now());
         (0..100).for_each(|_| pace.made());
         let mut pauses = Vec::new();
         for _ in 0..10 {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_gang_that_is_rewritten_is_tried_soon_and_not_at_once() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut pace, now) = (CreateBackoff::default(), Instant::now());
         assert_eq!(pace.rewritten(Some(1), now), None);
         let mut later = now;
         for _ in 0..4 {

@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Gangs that were left out, and how many of each namespace are planned.
 #[derive(Debug, Default)]
-pub(crate) struct Crowds {
+pub(crate) struct NamespaceGangCounts {
     left_out: BTreeMap<Arc<str>, Arc<str>>,
     /// Counted once a turn, when somebody asks.
     planned: Option<BTreeMap<Arc<str>, u32>>,
@@ -35,26 +35,26 @@ impl Config {
 
 impl Host {
     /// Why one more gang of a namespace is not planned now, if it is not. Counts it otherwise.
-    pub(crate) fn is_crowded(&mut self, name: &Arc<str>) -> Option<String> {
+    pub(crate) fn is_over_gang_limit(&mut self, name: &Arc<str>) -> Option<String> {
         let most = self.config.max_gangs_per_namespace;
         let namespace = parts(name).0;
         let planned = self.planned_in(namespace);
         if *planned >= most {
-            self.crowds.left_out.insert(name.clone(), namespace.into());
+            self.gang_counts.left_out.insert(name.clone(), namespace.into());
             return Some(format!(
                 "{most} gangs of namespace {namespace} are planned, which is the most \
                  (--max-gangs-per-namespace): it waits until one of them is over"
             ));
         }
         *planned += 1;
-        self.crowds.left_out.remove(name);
+        self.gang_counts.left_out.remove(name);
         None
     }
 
     /// How many gangs of a namespace are planned.
     fn planned_in(&mut self, namespace: &str) -> &mut u32 {
-        let (groups, world) = (&self.groups, &self.world);
-        let planned = self.crowds.planned.get_or_insert_with(|| {
+        let (groups, world) = (&self.gangs, &self.world);
+        let planned = self.gang_counts.planned.get_or_insert_with(|| {
             let mut planned: BTreeMap<Arc<str>, u32> = BTreeMap::new();
             for name in groups.names().filter(|name| world.gang_named(name).is_some()) {
                 let namespace = parts(name).0;
@@ -69,18 +69,18 @@ impl Host {
     }
 
     /// A turn begins: what was counted may be otherwise by now, and gangs that were left out may have room.
-    pub(crate) fn look_at_crowds(&mut self) {
-        self.crowds.planned = None;
-        let is_early = self.crowds.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY);
-        if self.crowds.left_out.is_empty() || is_early {
+    pub(crate) fn reconcile_gang_counts(&mut self) {
+        self.gang_counts.planned = None;
+        let is_early = self.gang_counts.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY);
+        if self.gang_counts.left_out.is_empty() || is_early {
             return;
         }
-        self.crowds.looked = Some(Instant::now());
-        let groups = &self.groups;
-        self.crowds.left_out.retain(|name, _| groups.get(name).is_some());
+        self.gang_counts.looked = Some(Instant::now());
+        let groups = &self.gangs;
+        self.gang_counts.left_out.retain(|name, _| groups.get(name).is_some());
         let most = self.config.max_gangs_per_namespace;
         let mut room: BTreeMap<Arc<str>, u32> = BTreeMap::new();
-        for (name, namespace) in self.crowds.left_out.clone() {
+        for (name, namespace) in self.gang_counts.left_out.clone() {
             let planned = *self.planned_in(&namespace);
             let left = room.entry(namespace).or_insert_with(|| most.saturating_sub(planned));
             if *left > 0 {

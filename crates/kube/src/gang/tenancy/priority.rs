@@ -12,10 +12,10 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use muster_api::dialects::Terms;
 
-use crate::cache::kinds::Origin;
+use crate::cache::kinds::GangSource;
 use crate::cache::store::Key;
 use crate::gang::build::{Marks, marks};
-use crate::gang::registry::Group;
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
@@ -33,9 +33,9 @@ pub(crate) struct Priority {
 
 impl Host {
     /// A gang's priority: the lowest that admission wrote on its pods, or a lower one that its group says.
-    pub(crate) fn priority(&self, group: &Group, pods: &[&Key], terms: &Terms) -> Priority {
+    pub(crate) fn priority(&self, group: &GangRecord, pods: &[&Key], terms: &Terms) -> Priority {
         let said = self.priority_of(terms);
-        let pods = pods.iter().filter_map(|key| self.mirror.pods.get(key));
+        let pods = pods.iter().filter_map(|key| self.cache.pods.get(key));
         let written = pods.map(|pod| pod.spec.priority.unwrap_or(0)).min();
         match written.filter(|_| self.templates_of(group).is_none()) {
             Some(written) => Priority {
@@ -70,7 +70,7 @@ impl Host {
     /// The user that a gang counts for in a queue's `userLimit`: who created its object, or its pods, as admission saw
     /// it. Without a stamp that can be trusted it is the namespace itself, so that what is written in one namespace never
     /// counts against the user of another.
-    pub(crate) fn user_of(&self, origin: &Origin, pod: Option<&Pod>) -> Arc<str> {
+    pub(crate) fn user_of(&self, origin: &GangSource, pod: Option<&Pod>) -> Arc<str> {
         let gang = origin.gang_name();
         let namespace = gang.split_once('/').map_or("default", |(namespace, _)| namespace);
         let object = self.object_of(origin).map(|(_, object)| &**object);
@@ -82,8 +82,8 @@ impl Host {
     }
 
     /// Words for a Gang that names another user than the one it counts for.
-    pub(crate) fn unheard_user(&self, group: &Group, user: &str) -> Option<Arc<str>> {
-        let Origin::Gang { .. } = group.origin else { return None };
+    pub(crate) fn unheard_user(&self, group: &GangRecord, user: &str) -> Option<Arc<str>> {
+        let GangSource::Gang { .. } = group.origin else { return None };
         let (_, object) = self.object_of(&group.origin)?;
         let said = object.data.get("spec")?.get("user")?.as_str()?;
         (said != user).then(|| {

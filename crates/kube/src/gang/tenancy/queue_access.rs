@@ -11,7 +11,7 @@ use muster_core::constraint::Requirement;
 use muster_core::queue::{Allowed, Namespaces, QueueSpec};
 use muster_core::time::Span;
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::cache::queues::DEFAULT;
 use crate::host::Host;
 
@@ -76,7 +76,7 @@ impl Host {
     pub(crate) fn namespaces_changed(&mut self) {
         let selects =
             |object: &DynamicObject| !object.data["spec"]["namespaces"]["selector"].is_null();
-        let queues = self.all_of(Interest::Queue);
+        let queues = self.all_of(KindRole::Queue);
         if queues.iter().any(|moved| moved.is.as_ref().is_some_and(|object| selects(object))) {
             self.set_queues();
             self.try_troubled();

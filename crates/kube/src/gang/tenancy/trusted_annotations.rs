@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::cache::kinds::Origin;
+use crate::cache::kinds::GangSource;
 use crate::cache::store::Key;
 use crate::host::Host;
 use crate::objects::pod::Pod;
@@ -32,7 +32,7 @@ impl Host {
     /// recorded so. The annotation alone proves nothing.
     pub(crate) fn seat_of<'a>(&self, key: &Key, pod: &'a Pod) -> Option<&'a str> {
         let seat = pod.seat().filter(|_| !pod.has_gate() && !self.config.binds(pod))?;
-        let known = self.groups.of(key).and_then(|(_, group)| group.released.get(key));
+        let known = self.gangs.of(key).and_then(|(_, group)| group.released.get(key));
         let is_known = known.is_some_and(|known| {
             *known.node == *seat && pod.metadata.uid.as_deref() == Some(&*known.uid)
         });
@@ -43,7 +43,7 @@ impl Host {
     /// itself has no Gang; its own status says it.
     fn is_seat_recorded(&self, key: &Key, pod: &Pod, seat: &str) -> bool {
         let origin = self.origin_of(pod);
-        if let Origin::Pod { .. } = origin {
+        if let GangSource::Pod { .. } = origin {
             return pod.is_said_to_sit_on(seat);
         }
         let name = origin.gang_name();
@@ -51,7 +51,7 @@ impl Host {
         let placement = placement_of(object);
         let here = placement.iter().filter(|one| one.node == seat);
         let seats: i64 = here.map(|one| i64::from(one.members)).sum();
-        let others = self.groups.get(&name).map_or(0, |group| {
+        let others = self.gangs.get(&name).map_or(0, |group| {
             let released = group.released.iter();
             released.filter(|(other, one)| *other != key && *one.node == *seat).count()
         });

@@ -22,21 +22,22 @@ impl Host {
     /// Settles whose a node is that an autoscaler may have made. The World is not told of it while that is being written.
     pub(crate) fn is_being_taken(&mut self, name: &Arc<str>, node: &Node) -> bool {
         if let Some(marks) = marks(node) {
-            self.requisitions.taking.remove(name);
-            if !self.is_node_of(marks.id, name) && !self.requisitions.leaving.contains_key(name) {
+            self.issued_requests.taking.remove(name);
+            if !self.is_node_of(marks.id, name) && !self.issued_requests.leaving.contains_key(name)
+            {
                 // Its claim is over, or has another node.
                 self.mark(name, letting_go());
             }
             return false;
         }
-        if let Some(claim) = self.requisitions.leaving.remove(name) {
+        if let Some(claim) = self.issued_requests.leaving.remove(name) {
             self.is_let_go(name, claim);
         }
-        if let Some(claim) = self.requisitions.taking.get(name).copied() {
+        if let Some(claim) = self.issued_requests.taking.get(name).copied() {
             if self.world.claims().get(&claim).is_some_and(waits) {
                 return true;
             }
-            self.requisitions.taking.remove(name);
+            self.issued_requests.taking.remove(name);
         }
         let Some(claim) = self.claim_for(name, node) else { return false };
         self.take_for(name, claim)
@@ -71,13 +72,13 @@ impl Host {
         if is_used || !is_new(node) {
             return None;
         }
-        let open = self.requisitions.known.values().filter(|one| {
+        let open = self.issued_requests.known.values().filter(|one| {
             let offering = find_offering(&self.world, &one.asked.pool, &one.asked.offering);
             one.standing.brings_nodes()
                 && one.made.is_some_and(|made| came_since(node, made))
                 && offering.is_some_and(|at| is_of(node, &self.world.offering(at).spec))
         });
-        let taken: BTreeSet<ClaimId> = self.requisitions.taking.values().copied().collect();
+        let taken: BTreeSet<ClaimId> = self.issued_requests.taking.values().copied().collect();
         let free =
             |id: &&ClaimId| self.world.claims().get(*id).is_some_and(waits) && !taken.contains(*id);
         open.flat_map(|one| &one.asked.claims).filter(free).min().copied()
@@ -91,7 +92,7 @@ impl Host {
         let patch = taking(id, pool, &self.world.offering(claim.offering).spec);
         if waits {
             tracing::info!(node = &**name, claim = id.0, "taken for a claim");
-            self.requisitions.taking.insert(name.clone(), id);
+            self.issued_requests.taking.insert(name.clone(), id);
         }
         self.mark(name, patch);
         waits
@@ -102,11 +103,11 @@ impl Host {
         let node = self.world.claims().get(&id).and_then(|claim| claim.joined);
         match node.and_then(|node| self.world.node_name(node)).cloned() {
             Some(name) => {
-                self.requisitions.leaving.insert(name.clone(), id);
+                self.issued_requests.leaving.insert(name.clone(), id);
                 self.mark(&name, letting_go());
             }
             None => {
-                self.happened(&Event::ClaimGone(id));
+                self.apply_event(&Event::ClaimGone(id));
             }
         }
     }
@@ -116,28 +117,28 @@ impl Host {
     fn is_let_go(&mut self, name: &Arc<str>, claim: ClaimId) {
         tracing::info!(node = &**name, claim = claim.0, "let go");
         if self.world.claims().contains_key(&claim) {
-            self.happened(&Event::ClaimGone(claim));
+            self.apply_event(&Event::ClaimGone(claim));
         }
         let here = self.world.node_named(name).and_then(|node| self.world.node(node));
         if here.is_some_and(|here| here.notice.is_none()) {
-            self.happened(&Event::NodeGone(name.clone()));
+            self.apply_event(&Event::NodeGone(name.clone()));
         }
     }
 
     /// A node is gone. If it was being let go, so is its claim.
     pub(crate) fn taken_node_is_gone(&mut self, name: &str) {
-        self.requisitions.taking.remove(name);
-        if let Some(claim) = self.requisitions.leaving.remove(name)
+        self.issued_requests.taking.remove(name);
+        if let Some(claim) = self.issued_requests.leaving.remove(name)
             && self.world.claims().contains_key(&claim)
         {
-            self.happened(&Event::ClaimGone(claim));
+            self.apply_event(&Event::ClaimGone(claim));
         }
     }
 
     fn mark(&mut self, name: &Arc<str>, patch: Value) {
         let lane: Arc<str> = format!("node {name}").into();
-        let (hands, told, name) = (self.hands.clone(), self.told.clone(), name.clone());
-        self.lanes.write(&lane, async move {
+        let (hands, told, name) = (self.writer.clone(), self.outcomes.clone(), name.clone());
+        self.ordered_writes.write(&lane, async move {
             let nodes: Api<Node> = Api::all(hands.client.clone());
             match hands.patch(&nodes, &name, &patch).await {
                 Ok(_) | Err(Said::Gone | Said::NotLeader) => {}
@@ -152,8 +153,8 @@ impl Host {
 
     /// Whose a node is could not be written on it: that is tried again, and decided anew.
     pub(crate) fn was_not_marked(&mut self, name: Arc<str>) {
-        self.requisitions.taking.remove(&name);
-        if self.requisitions.leaving.contains_key(&name) {
+        self.issued_requests.taking.remove(&name);
+        if self.issued_requests.leaving.contains_key(&name) {
             self.mark(&name, letting_go());
         }
         self.dirty.nodes.insert(name);

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use muster_core::Event;
 use muster_core::id::ClaimId;
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::Host;
 use crate::provision::requests_issued::registry::waits;
 
 impl Host {
     /// Removes requests that nobody wants, with their templates, and claims that will not come of them.
-    pub(crate) fn settle_requisitions(&mut self) {
+    pub(crate) fn clean_up_issued_requests(&mut self) {
         let (mut over, mut unwanted) = (Vec::<ClaimId>::new(), Vec::<Arc<str>>::new());
-        for (name, one) in &self.requisitions.known {
+        for (name, one) in &self.issued_requests.known {
             let order = one.asked.order;
             let is_closed = order.is_some_and(|order| !self.world.orders().contains_key(&order));
             let mut wanted = false;
@@ -34,34 +34,34 @@ impl Host {
             }
         }
         let lost = self
-            .requisitions
+            .issued_requests
             .templates
             .iter()
-            .filter(|name| !self.requisitions.known.contains_key(*name));
+            .filter(|name| !self.issued_requests.known.contains_key(*name));
         unwanted.extend(lost.cloned());
         for id in over {
-            self.happened(&Event::ClaimGone(id));
+            self.apply_event(&Event::ClaimGone(id));
         }
-        unwanted.iter().for_each(|name| self.remove_requisition(name));
+        unwanted.iter().for_each(|name| self.delete_issued_request(name));
     }
 
-    fn remove_requisition(&mut self, name: &Arc<str>) {
+    fn delete_issued_request(&mut self, name: &Arc<str>) {
         // One that was not seen yet is removed when it is.
-        if self.requisitions.known.get(name).is_some_and(|one| one.made.is_none()) {
-            self.requisitions.known.remove(name);
+        if self.issued_requests.known.get(name).is_some_and(|one| one.made.is_none()) {
+            self.issued_requests.known.remove(name);
             return;
         }
         let lane: Arc<str> = format!("request {name}").into();
         let (Some(requests), Some(templates)) =
-            (self.own(Interest::Request), self.own(Interest::PodTemplate))
+            (self.own(KindRole::Request), self.own(KindRole::PodTemplate))
         else {
             return;
         };
-        if self.lanes.is_busy(&lane) {
+        if self.ordered_writes.is_busy(&lane) {
             return;
         }
-        let (hands, name) = (self.hands.clone(), name.clone());
-        self.lanes.write(&lane, async move {
+        let (hands, name) = (self.writer.clone(), name.clone());
+        self.ordered_writes.write(&lane, async move {
             for objects in [requests, templates] {
                 if hands.remove(&objects, &name).await.is_err() {
                     return;

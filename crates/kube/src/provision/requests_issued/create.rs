@@ -9,15 +9,15 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::retry::Said;
-use crate::api::writer::Hands;
-use crate::cache::kinds::Interest;
+use crate::api::writer::ApiWriter;
+use crate::cache::kinds::KindRole;
 use crate::host::{Host, Told};
 use crate::objects::node::Node;
 use crate::provision::karpenter::offering_name;
 use crate::provision::requests_issued::node_marks::is_of;
 use crate::provision::requests_issued::progress::Standing;
 use crate::provision::requests_issued::registry::{Known, waits};
-use crate::provision::requests_issued::request_object::{Asked, Requisition};
+use crate::provision::requests_issued::request_object::{Asked, IssuedRequest};
 
 /// A request that is to be written.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Host {
                 continue;
             };
             let is_asked =
-                self.requisitions.known.values().any(|one| one.asked.claims.contains(id));
+                self.issued_requests.known.values().any(|one| one.asked.claims.contains(id));
             if !is_asked && self.autoscaler_of(claim.offering).is_some() {
                 wanted.entry(claim.offering).or_default().push(*id);
             }
@@ -58,9 +58,9 @@ impl Host {
     ) -> Option<Writing> {
         let offering = &self.world.offering(at).spec;
         let pool = self.world.pools()[at.pool].spec.name.clone();
-        let there = self.mirror.nodes.iter().filter(|(_, node)| is_of(node, offering));
+        let there = self.cache.nodes.iter().filter(|(_, node)| is_of(node, offering));
         let there = there.map(|(name, node)| host_name(name, node)).collect();
-        let requisition = Requisition {
+        let requisition = IssuedRequest {
             namespace: &self.config.namespace,
             claims: claims.clone(),
             order,
@@ -74,13 +74,13 @@ impl Host {
             claims: claims.clone(),
             template: requisition.template(),
             request: requisition.request(),
-            templates: self.own(Interest::PodTemplate),
-            requests: self.own(Interest::Request),
+            templates: self.own(KindRole::PodTemplate),
+            requests: self.own(KindRole::Request),
         };
         let (name, offering) = (requisition.name().into(), offering_name(offering).as_str().into());
         let asked = Asked { pool, offering, claims, order };
         let known = Known { asked, made: None, standing: Standing::Unheard };
-        self.requisitions.known.insert(name, known);
+        self.issued_requests.known.insert(name, known);
         Some(writing)
     }
 }
@@ -93,7 +93,7 @@ fn host_name(name: &str, node: &Node) -> String {
 
 /// Writes requests, all of them at once. What is there already was written before.
 pub(crate) async fn ask_autoscaler(
-    hands: &Hands,
+    hands: &ApiWriter,
     told: &UnboundedSender<Told>,
     asked: Vec<Writing>,
 ) {
@@ -108,7 +108,7 @@ pub(crate) async fn ask_autoscaler(
     futures::future::join_all(all).await;
 }
 
-async fn write(hands: &Hands, writing: &Writing) -> Result<(), String> {
+async fn write(hands: &ApiWriter, writing: &Writing) -> Result<(), String> {
     let Writing { templates: Some(templates), requests: Some(requests), .. } = writing else {
         return Err("the API server does not know ProvisioningRequests".to_owned());
     };

@@ -19,7 +19,7 @@ use crate::recover::timestamps::made;
 
 impl Host {
     /// Takes in a change of a request, if Muster wrote it.
-    pub(crate) fn see_requisition(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_issued_request(&mut self, moved: &Moved<DynamicObject>) {
         let (namespace, name) = parts(&moved.key);
         if *namespace != *self.config.namespace {
             return;
@@ -27,35 +27,35 @@ impl Host {
         let name: Arc<str> = name.into();
         match moved.is.as_deref() {
             Some(request) => {
-                self.know_requisition(&name, request);
-                self.follow_requisition(&name);
+                self.track_issued_request(&name, request);
+                self.reconcile_issued_request(&name);
             }
-            None => self.requisition_is_gone(&name),
+            None => self.issued_request_deleted(&name),
         }
     }
 
     /// Takes in a change of a template, if Muster wrote it.
-    pub(crate) fn see_own_template(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_own_template(&mut self, moved: &Moved<DynamicObject>) {
         let (namespace, name) = parts(&moved.key);
         if *namespace != *self.config.namespace {
             return;
         }
         match moved.is.as_deref().and_then(asked) {
-            Some(_) => self.requisitions.templates.insert(name.into()),
-            None => self.requisitions.templates.remove(name),
+            Some(_) => self.issued_requests.templates.insert(name.into()),
+            None => self.issued_requests.templates.remove(name),
         };
     }
 
-    pub(crate) fn know_requisition(&mut self, name: &Arc<str>, request: &DynamicObject) {
+    pub(crate) fn track_issued_request(&mut self, name: &Arc<str>, request: &DynamicObject) {
         let Some(asked) = asked(request) else { return };
         let made = made(&request.metadata);
         let standing = Standing::of(&Conditions::of(request));
-        self.requisitions.known.insert(name.clone(), Known { asked, made, standing });
+        self.issued_requests.known.insert(name.clone(), Known { asked, made, standing });
     }
 
     /// Tells the claims of a request what has become of it.
-    pub(crate) fn follow_requisition(&mut self, name: &Arc<str>) {
-        let Some(one) = self.requisitions.known.get(name) else { return };
+    pub(crate) fn reconcile_issued_request(&mut self, name: &Arc<str>) {
+        let Some(one) = self.issued_requests.known.get(name) else { return };
         let (standing, made) = (one.standing, one.made);
         for id in one.asked.claims.clone() {
             let Some(claim) = self.world.claims().get(&id) else { continue };
@@ -69,29 +69,29 @@ impl Host {
                     let node = claim.joined.and_then(|node| self.world.node_name(node)).cloned();
                     node.map(|name| Event::NodeNotice { name, by: self.now() })
                 }
-                _ if !waits(claim) || self.requisitions.is_taken_for(id) => None,
+                _ if !waits(claim) || self.issued_requests.is_taken_for(id) => None,
                 Standing::Refused => Some(Event::ClaimFailed(id, ClaimFailure::StockOut)),
                 Standing::Lapsed | Standing::Revoked => {
                     Some(Event::ClaimFailed(id, ClaimFailure::BootFailed))
                 }
             };
             if let Some(event) = event {
-                self.happened(&event);
+                self.apply_event(&event);
             }
         }
         if standing.brings_nodes() {
             let came = |node: &Node| made.is_some_and(|made| came_since(node, made));
-            let nodes = self.mirror.nodes.iter().filter(|(_, node)| came(node));
+            let nodes = self.cache.nodes.iter().filter(|(_, node)| came(node));
             self.dirty.nodes.extend(nodes.map(|(name, _)| name.clone()));
         }
     }
 
     /// Somebody removed a request. Unless it was Muster, its nodes will not come.
-    fn requisition_is_gone(&mut self, name: &Arc<str>) {
-        let Some(one) = self.requisitions.known.remove(name) else { return };
+    fn issued_request_deleted(&mut self, name: &Arc<str>) {
+        let Some(one) = self.issued_requests.known.remove(name) else { return };
         for id in one.asked.claims {
             let is_waiting = self.world.claims().get(&id).is_some_and(waits);
-            if is_waiting && !self.requisitions.is_taken_for(id) {
+            if is_waiting && !self.issued_requests.is_taken_for(id) {
                 self.end_claim(id, one.standing == Standing::Provisioned);
             }
         }

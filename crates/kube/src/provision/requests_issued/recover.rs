@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_core::time::Time;
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::Host;
 use crate::provision::karpenter::Marks;
 use crate::provision::order_object::parts;
@@ -13,25 +13,25 @@ use crate::recover::timestamps::made;
 
 impl Host {
     /// Claims there are: those whose nodes say so, and those that a request was made for.
-    pub(crate) fn find_requisitions(&mut self) {
-        self.requisitions.known.clear();
-        self.requisitions.templates.clear();
-        let held = self.mirror.nodes.iter();
+    pub(crate) fn recover_issued_requests(&mut self) {
+        self.issued_requests.known.clear();
+        self.issued_requests.templates.clear();
+        let held = self.cache.nodes.iter();
         let held = held.filter_map(|(_, node)| Some((marks(node)?, made(&node.metadata))));
         for (marks, came) in held.collect::<Vec<_>>() {
             let came = came.unwrap_or_else(|| self.now());
             self.find_claim(&marks, came, Some(came));
         }
-        for moved in self.all_of(Interest::PodTemplate) {
-            self.see_own_template(&moved);
+        for moved in self.all_of(KindRole::PodTemplate) {
+            self.observe_own_template(&moved);
         }
-        for moved in self.all_of(Interest::Request) {
+        for moved in self.all_of(KindRole::Request) {
             let (namespace, name) = parts(&moved.key);
             if let Some(request) = moved.is.filter(|_| *namespace == *self.config.namespace) {
-                self.know_requisition(&name.into(), &request);
+                self.track_issued_request(&name.into(), &request);
             }
         }
-        let asked: Vec<(Marks, Option<Time>)> = (self.requisitions.known.values())
+        let asked: Vec<(Marks, Option<Time>)> = (self.issued_requests.known.values())
             .flat_map(|one| {
                 let (pool, offering) = (&one.asked.pool, &one.asked.offering);
                 let claims = one.asked.claims.iter();
@@ -48,8 +48,8 @@ impl Host {
     }
 
     /// What was said of requests while nobody listened.
-    pub(crate) fn follow_requisitions(&mut self) {
-        let names: Vec<Arc<str>> = self.requisitions.known.keys().cloned().collect();
-        names.iter().for_each(|name| self.follow_requisition(name));
+    pub(crate) fn reconcile_issued_requests(&mut self) {
+        let names: Vec<Arc<str>> = self.issued_requests.known.keys().cloned().collect();
+        names.iter().for_each(|name| self.reconcile_issued_request(name));
     }
 }

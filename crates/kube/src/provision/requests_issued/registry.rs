@@ -17,7 +17,7 @@ use muster_core::id::{ClaimId, OfferingRef};
 use muster_core::order::{Claim, ClaimState};
 use muster_core::time::Time;
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::Host;
 use crate::provision::karpenter::claim_name;
 use crate::provision::requests_issued::node_marks::marks;
@@ -26,7 +26,7 @@ use crate::provision::requests_issued::request_object::Asked;
 
 /// Requests that Muster has written, and nodes that came of them.
 #[derive(Debug, Default)]
-pub(crate) struct Requisitions {
+pub(crate) struct IssuedRequests {
     /// By name. Those that are being written are among them.
     pub(crate) known: BTreeMap<Arc<str>, Known>,
     /// Templates there are.
@@ -46,7 +46,7 @@ pub(crate) struct Known {
     pub(crate) standing: Standing,
 }
 
-impl Requisitions {
+impl IssuedRequests {
     /// Whether a node is being taken for this claim.
     pub(crate) fn is_taken_for(&self, id: ClaimId) -> bool {
         self.taking.values().any(|claim| *claim == id)
@@ -73,19 +73,19 @@ impl Host {
     /// NodeClaim, what is written on its node, or a request. Where there is nothing yet its pool says it.
     pub(crate) fn is_of_autoscaler(&self, id: ClaimId) -> bool {
         let Some(claim) = self.world.claims().get(&id) else { return false };
-        if self.errands.knows(id) || self.mirror.claims.get(&claim_name(id)).is_some() {
+        if self.pending_claims.knows(id) || self.cache.claims.get(&claim_name(id)).is_some() {
             return false;
         }
         let name = claim.joined.and_then(|node| self.world.node_name(node));
-        let node = name.and_then(|name| self.mirror.nodes.get(name));
+        let node = name.and_then(|name| self.cache.nodes.get(name));
         node.is_some_and(|node| marks(node).is_some_and(|marks| marks.id == id))
-            || self.requisitions.known.values().any(|one| one.asked.claims.contains(&id))
+            || self.issued_requests.known.values().any(|one| one.asked.claims.contains(&id))
             || self.autoscaler_of(claim.offering).is_some()
     }
 
     /// Where Muster's own objects of a kind that has namespaces are.
-    pub(crate) fn own(&self, interest: Interest) -> Option<Api<DynamicObject>> {
+    pub(crate) fn own(&self, interest: KindRole) -> Option<Api<DynamicObject>> {
         let kind = self.sources.resource(interest)?;
-        Some(Api::namespaced_with(self.hands.client.clone(), &self.config.namespace, kind))
+        Some(Api::namespaced_with(self.writer.client.clone(), &self.config.namespace, kind))
     }
 }

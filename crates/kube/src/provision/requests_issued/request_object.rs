@@ -25,7 +25,7 @@ const IMAGE: &str = "registry.k8s.io/pause:3.10";
 
 /// All nodes of one offering that are asked for together.
 #[derive(Debug)]
-pub(crate) struct Requisition<'a> {
+pub(crate) struct IssuedRequest<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) claims: Vec<ClaimId>,
     pub(crate) order: Option<OrderId>,
@@ -37,7 +37,7 @@ pub(crate) struct Requisition<'a> {
     pub(crate) there: Vec<String>,
 }
 
-impl Requisition<'_> {
+impl IssuedRequest<'_> {
     /// What its request is called, and its template: as its first claim would be. The same whenever it is made.
     pub(crate) fn name(&self) -> String {
         claim_name(self.claims.first().copied().unwrap_or(ClaimId(0)))

@@ -36,8 +36,8 @@ fn offering(gpus: u16) -> OfferingSpec {
     }
 }
 
-fn requisition<'a>(offering: &'a OfferingSpec, autoscaler: &'a Autoscaler) -> Requisition<'a> {
-    Requisition {
+fn requisition<'a>(offering: &'a OfferingSpec, autoscaler: &'a Autoscaler) -> IssuedRequest<'a> {
+    IssuedRequest {
         namespace: "muster-system",
         claims: vec![ClaimId(7), ClaimId(8)],
         order: Some(OrderId(3)),

@@ -9,7 +9,7 @@ use muster_api::provisioning::{self, Asked};
 use muster_core::gang::GangSpec;
 use serde_json::{Value, json};
 
-use crate::cache::kinds::{Gathered, Interest, Origin};
+use crate::cache::kinds::{BuiltGang, GangSource, KindRole};
 use crate::host::Host;
 use crate::provision::requests_issued::request_object::asked;
 
@@ -26,16 +26,16 @@ pub(crate) enum Unread {
 
 impl Host {
     /// The gang of a request.
-    pub(crate) fn gather_request(&self, origin: &Origin) -> Result<Gathered, Unread> {
+    pub(crate) fn build_request(&self, origin: &GangSource) -> Result<BuiltGang, Unread> {
         let wrong = |why: Vec<String>| Unread::Wrong(why.join("; "));
-        let Origin::Request { namespace, .. } = origin else {
+        let GangSource::Request { namespace, .. } = origin else {
             return Err(Unread::Wrong(format!("{origin} is no request")));
         };
         let asked = self.asked_by(origin).map_err(wrong)?;
         let mut terms = Terms::default();
         let mut roles = Vec::with_capacity(asked.pod_sets.len());
         for set in &asked.pod_sets {
-            let template = self.object(Interest::PodTemplate, namespace, &set.template);
+            let template = self.object(KindRole::PodTemplate, namespace, &set.template);
             let template = template.ok_or_else(|| Unread::NoTemplate(set.template.clone()))?;
             let named = |why: Vec<String>| {
                 Unread::Wrong(format!("PodTemplate {}: {}", set.template, why.join("; ")))
@@ -64,7 +64,7 @@ impl Host {
         spec.user = self.user_of(origin, None);
         let (roles, tied) = (BTreeMap::new(), BTreeMap::new());
         let ranks = BTreeMap::new();
-        Ok(Gathered {
+        Ok(BuiltGang {
             spec,
             roles,
             ranks,
@@ -83,19 +83,19 @@ impl Host {
         // No admission has seen the template's pods, so its priority is what its writer says.
         spec.priority = self.priority_of(terms).unwrap_or_default();
         spec.priority_is_declared = true;
-        spec.disruption.gentle |= self.is_gentle(&[], terms);
+        spec.disruption.gentle |= self.never_preempts(&[], terms);
     }
 
     /// What a request asks for.
-    pub(crate) fn asked_by(&self, origin: &Origin) -> Result<Asked, Vec<String>> {
+    pub(crate) fn asked_by(&self, origin: &GangSource) -> Result<Asked, Vec<String>> {
         let object = self.request(origin).map(whole);
         provisioning::asked(&object.unwrap_or_default())
     }
 
     /// The object of a request, if it is Muster's to serve.
-    pub(crate) fn request(&self, origin: &Origin) -> Option<&DynamicObject> {
-        let Origin::Request { namespace, name } = origin else { return None };
-        let object = self.object(Interest::Request, namespace, name)?;
+    pub(crate) fn request(&self, origin: &GangSource) -> Option<&DynamicObject> {
+        let GangSource::Request { namespace, name } = origin else { return None };
+        let object = self.object(KindRole::Request, namespace, name)?;
         is_served(object).then_some(&**object)
     }
 }

@@ -20,8 +20,8 @@ use muster_core::state::NodeState;
 use muster_core::{Event, World};
 use rustc_hash::FxHashMap;
 
-use crate::cache::kinds::{Interest, Origin};
-use crate::gang::registry::Group;
+use crate::cache::kinds::{GangSource, KindRole};
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::provision::order_object::parts;
 use crate::provision::requests_served::build::is_served;
@@ -42,34 +42,34 @@ pub(crate) enum Room {
 impl Host {
     /// The gang of the request whose room the pods of a group come to take. Some may not say so: those who hand out the
     /// annotation do not always give it to all.
-    pub(crate) fn consumes(&self, group: &Group) -> Option<Arc<str>> {
-        let pods = group.pods.iter().filter_map(|key| Some((key, self.mirror.pods.get(key)?)));
+    pub(crate) fn consumes(&self, group: &GangRecord) -> Option<Arc<str>> {
+        let pods = group.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
         let mut named = pods.filter_map(|(key, pod)| {
             let request = provisioning::consumes(pod.metadata.annotations.as_ref()?)?;
             let (namespace, name) = (parts(key).0.into(), request.into());
-            Some(Origin::Request { namespace, name }.gang_name())
+            Some(GangSource::Request { namespace, name }.gang_name())
         });
         named.next()
     }
 
     /// What a gang's pods say of room that was booked for them.
     pub(crate) fn room_of(&self, name: &Arc<str>) -> Room {
-        let Some(group) = self.groups.get(name) else { return Room::Unasked };
+        let Some(group) = self.gangs.get(name) else { return Room::Unasked };
         let Some(booking) = self.consumes(group) else { return Room::Unasked };
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         let has_seats = match gang {
             Some(gang) => gang.phase != Phase::Waiting,
             None => !self.standing(group).bound.is_empty() || self.has_placement(name),
         };
-        if has_seats || self.sources.of(Interest::Request).is_none() {
+        if has_seats || self.sources.of(KindRole::Request).is_none() {
             return Room::Unasked;
         }
-        let Origin::Request { namespace, name: request } = origin_of_gang(&booking) else {
+        let GangSource::Request { namespace, name: request } = origin_of_gang(&booking) else {
             return Room::Unasked;
         };
-        let why = match self.object(Interest::Request, &namespace, &request) {
+        let why = match self.object(KindRole::Request, &namespace, &request) {
             None => format!("ProvisioningRequest {request} does not exist"),
-            Some(object) if is_served(object) && self.requests.is_open(&booking) => {
+            Some(object) if is_served(object) && self.served_requests.is_open(&booking) => {
                 if self.has_room(&booking) {
                     return Room::Booked(booking);
                 }
@@ -87,12 +87,12 @@ impl Host {
         let sits = gang.is_some_and(|gang| {
             matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. })
         });
-        sits && self.groups.get(booking).is_some_and(|group| group.recorded)
+        sits && self.gangs.get(booking).is_some_and(|group| group.recorded)
     }
 
     /// Notes that a gang waits until a request has its room.
     pub(crate) fn await_room(&mut self, name: &Arc<str>, booking: Arc<str>) {
-        self.requests.awaited_by.entry(booking).or_default().insert(name.clone());
+        self.served_requests.awaited_by.entry(booking).or_default().insert(name.clone());
     }
 
     /// A gang that waits takes the room that was booked for it, if there is any.
@@ -109,30 +109,31 @@ impl Host {
         let (spec, all) = (held.spec.clone(), sittings(&places(held)));
         let (since, left) = (self.now(), share.left.clone());
         match left.is_empty() {
-            true => self.happened(&Event::GangEnded(from)),
-            false => self.happened(&Event::GangFound { gang: from, since, sitting: left }),
+            true => self.apply_event(&Event::GangEnded(from)),
+            false => self.apply_event(&Event::GangFound { gang: from, since, sitting: left }),
         };
         let seats = seats(&self.world, to, &share.taken);
-        let admitted = seats
-            .is_some_and(|seats| self.happened(&Event::Decided(Action::Admit { gang: to, seats })));
+        let admitted = seats.is_some_and(|seats| {
+            self.apply_event(&Event::Decided(Action::Admit { gang: to, seats }))
+        });
         if !admitted {
             // As if nothing had been: a node may not be ready now, or the queue's limit is in the way.
             if share.left.is_empty() {
-                self.happened(&Event::GangSubmitted(spec));
+                self.apply_event(&Event::GangSubmitted(spec));
             }
             if let Some(gang) = self.world.gang_named(&booking) {
-                self.happened(&Event::GangFound { gang, since, sitting: all });
+                self.apply_event(&Event::GangFound { gang, since, sitting: all });
             }
             return;
         }
         tracing::info!(gang = &**name, request = &*booking, "takes the room that was booked");
-        if let Some(known) = self.requests.known.get_mut(&booking) {
+        if let Some(known) = self.served_requests.known.get_mut(&booking) {
             known.takers.insert(name.clone());
             known.is_spent = share.left.is_empty();
         }
         if share.left.is_empty() {
             self.unwrite(&booking);
-            self.groups.forget(&booking);
+            self.gangs.forget(&booking);
         }
         self.admit(to);
     }
@@ -140,24 +141,29 @@ impl Host {
     /// Pods cannot use the room that was booked for them. That is said, and the room is free for them like any other: kept for
     /// nobody, it would be bought twice.
     fn refuse_room(&mut self, name: &Arc<str>, booking: &Arc<str>, why: &str) {
-        let Origin::Request { name: request, .. } = origin_of_gang(booking) else { return };
+        let GangSource::Request { name: request, .. } = origin_of_gang(booking) else { return };
         let message =
             format!("the room that ProvisioningRequest {request} booked is released: {why}");
         let reason = (MISMATCH, "TakeRoom");
-        self.cry(name, EventType::Warning, reason, &message);
-        self.cry(booking, EventType::Warning, reason, &format!("gang {name}: {why}"));
+        self.record_event(name, EventType::Warning, reason, &message);
+        self.record_event(booking, EventType::Warning, reason, &format!("gang {name}: {why}"));
         if let Some(about) = self.request_reference(booking) {
-            self.cry_about(about, EventType::Warning, reason, &format!("gang {name}: {why}"));
+            self.record_event_about(
+                about,
+                EventType::Warning,
+                reason,
+                &format!("gang {name}: {why}"),
+            );
         }
         self.say_last(booking, BOOKING_EXPIRED, MISMATCH, &format!("gang {name}: {why}"));
-        self.look_at_gang(booking);
+        self.reconcile_gang(booking);
         self.remove_object(booking);
     }
 
     /// The request that a booking was made of, as events name it.
     fn request_reference(&self, booking: &str) -> Option<ObjectReference> {
         let object = self.request(&origin_of_gang(booking))?;
-        let kind = self.sources.resource(Interest::Request)?;
+        let kind = self.sources.resource(KindRole::Request)?;
         Some(ObjectReference {
             api_version: Some(kind.api_version.clone()),
             kind: Some(kind.kind.clone()),

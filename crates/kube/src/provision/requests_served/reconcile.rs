@@ -9,41 +9,44 @@ use muster_core::id::GangId;
 use muster_core::verdict::Verdict;
 
 use crate::api::retry::Said;
-use crate::cache::kinds::{Interest, Origin};
+use crate::cache::kinds::{GangSource, KindRole};
 use crate::cache::store::Moved;
 use crate::host::{Host, Told};
 use crate::provision::requests_served::build::{Unread, is_served};
 use crate::provision::requests_served::conditions::{
     ACCEPTED, BOOKING_EXPIRED, CAPACITY_REVOKED, Conditions, FAILED, PROVISIONED, Word,
 };
-use crate::provision::requests_served::registry::{Known, Requests};
+use crate::provision::requests_served::registry::{Known, ServedRequests};
 use crate::schedule::placement::AGAIN;
 
 impl Host {
     /// Takes in a change of a request.
-    pub(crate) fn see_request(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_request(&mut self, moved: &Moved<DynamicObject>) {
         let origin = origin_of(&moved.key);
         let gang = origin.gang_name();
         match moved.is.as_deref().filter(|object| is_served(object)) {
-            Some(object) => self.know_request(origin, object),
+            Some(object) => self.track_request(origin, object),
             None => {
-                self.requests.known.remove(&gang);
-                self.stir_awaiting(&gang);
+                self.served_requests.known.remove(&gang);
+                self.requeue_awaiting(&gang);
             }
         }
-        if self.requests.awaited_by.contains_key(&gang) && !self.requests.is_open(&gang) {
-            self.stir_awaiting(&gang);
+        if self.served_requests.awaited_by.contains_key(&gang)
+            && !self.served_requests.is_open(&gang)
+        {
+            self.requeue_awaiting(&gang);
         }
         self.dirty.gangs.insert(gang);
     }
 
     /// A request there is. What was said of it stays said.
-    pub(crate) fn know_request(&mut self, origin: Origin, object: &DynamicObject) {
+    pub(crate) fn track_request(&mut self, origin: GangSource, object: &DynamicObject) {
         let gang = origin.gang_name();
-        if !self.requests.known.contains_key(&gang) && self.world.gang_named(&gang).is_some() {
+        if !self.served_requests.known.contains_key(&gang) && self.world.gang_named(&gang).is_some()
+        {
             // One of its name went before anybody looked: what that had, and asked for, is not this one's.
             self.remove_object(&gang);
-            self.gang_is_gone(&gang);
+            self.remove_gang(&gang);
         }
         let new = || Known {
             conditions: Conditions::of(object),
@@ -51,33 +54,33 @@ impl Host {
             is_spent: false,
             impossible: None,
         };
-        self.requests.known.entry(gang.clone()).or_insert_with(new);
-        if self.requests.is_open(&gang) {
-            self.groups.ensure(origin);
+        self.served_requests.known.entry(gang.clone()).or_insert_with(new);
+        if self.served_requests.is_open(&gang) {
+            self.gangs.ensure(origin);
         }
     }
 
     /// A template has come or changed: requests that could not be understood may be now.
-    pub(crate) fn see_template(&mut self) {
+    pub(crate) fn observe_template(&mut self) {
         self.try_troubled();
     }
 
     /// Whether a request wants its room, or has it.
-    pub(crate) fn is_wanted(&self, origin: &Origin) -> bool {
-        self.request(origin).is_some() && self.requests.is_open(&origin.gang_name())
+    pub(crate) fn is_wanted(&self, origin: &GangSource) -> bool {
+        self.request(origin).is_some() && self.served_requests.is_open(&origin.gang_name())
     }
 
     /// Looks at a request again. What it asks for is read once: it cannot change.
-    pub(crate) fn look_at_request(&mut self, name: &Arc<str>) {
+    pub(crate) fn reconcile_request(&mut self, name: &Arc<str>) {
         if self.world.gang_named(name).is_none() {
-            let origin = &self.groups.get(name).expect("just seen").origin;
-            match self.gather_request(origin) {
-                Ok(gathered) => self.gang_is(name, gathered),
+            let origin = &self.gangs.get(name).expect("just seen").origin;
+            match self.build_request(origin) {
+                Ok(gathered) => self.submit_or_update(name, gathered),
                 Err(Unread::Wrong(why)) => return self.fail(name, "Invalid", &why),
-                Err(why) => drop(self.groups.trouble(name, Some(why.to_string()))),
+                Err(why) => drop(self.gangs.trouble(name, Some(why.to_string()))),
             }
         }
-        let trouble = self.groups.get(name).and_then(|group| group.trouble.clone());
+        let trouble = self.gangs.get(name).and_then(|group| group.trouble.clone());
         let trouble = trouble.map(|(why, _)| why);
         let (is, reason, message) = match trouble {
             None => (true, ACCEPTED, "it is understood".to_owned()),
@@ -88,9 +91,9 @@ impl Host {
     }
 
     /// Holds what is said of a request against what the World has for it.
-    pub(crate) fn follow_request(&mut self, name: &Arc<str>, id: GangId) {
-        let was_there = self.requests.is(name, PROVISIONED);
-        let is_recorded = self.groups.get(name).is_some_and(|group| group.recorded);
+    pub(crate) fn reconcile_request_phase(&mut self, name: &Arc<str>, id: GangId) {
+        let was_there = self.served_requests.is(name, PROVISIONED);
+        let is_recorded = self.gangs.get(name).is_some_and(|group| group.recorded);
         match self.world.gang(id).expect("followed").phase {
             Phase::Waiting | Phase::Assembling(_) | Phase::Stopping if was_there => {
                 let message = "a node under it is lost";
@@ -99,13 +102,13 @@ impl Host {
             Phase::Waiting | Phase::Assembling(_) => {}
             Phase::Stopping => {
                 // Nobody was told that it is there: it is got anew.
-                self.happened(&Event::GangStopped(id));
-                self.groups.get_mut(name).expect("followed").recorded = false;
-                self.write_off(name);
+                self.apply_event(&Event::GangStopped(id));
+                self.gangs.get_mut(name).expect("followed").recorded = false;
+                self.clear_placement(name);
             }
             Phase::Admitted { .. } if !is_recorded => {}
             Phase::Admitted { .. } => {
-                self.happened(&Event::GangStarted(id));
+                self.apply_event(&Event::GangStarted(id));
                 self.is_provisioned(name, id);
             }
             Phase::Running { .. } => self.is_provisioned(name, id),
@@ -114,7 +117,7 @@ impl Host {
 
     /// All of its room is there, and it is written down where.
     fn is_provisioned(&mut self, name: &Arc<str>, id: GangId) {
-        if !self.requests.is(name, PROVISIONED) {
+        if !self.served_requests.is(name, PROVISIONED) {
             let seats = &self.world.gang(id).expect("followed").seats;
             let nodes: std::collections::BTreeSet<_> = seats.iter().map(|seat| seat.node).collect();
             let message =
@@ -122,7 +125,7 @@ impl Host {
             let reason = "CapacityIsProvisioned";
             self.say(name, &Word { kind: PROVISIONED, is: true, reason, message: &message });
         }
-        self.stir_awaiting(name);
+        self.requeue_awaiting(name);
     }
 
     /// What the planner says of a request that has no room yet.
@@ -134,14 +137,14 @@ impl Host {
         message: &str,
     ) {
         let waits = matches!(verdict, Verdict::Waiting { .. } | Verdict::Provisioning { .. });
-        if waits && !self.requests.is(name, PROVISIONED) {
+        if waits && !self.served_requests.is(name, PROVISIONED) {
             self.say(name, &Word { kind: PROVISIONED, is: false, reason, message });
         }
     }
 
     /// A request will not be served. One that had its room has lost it.
     pub(crate) fn fail(&mut self, name: &Arc<str>, reason: &'static str, message: &str) {
-        let had = self.requests.is(name, PROVISIONED);
+        let had = self.served_requests.is(name, PROVISIONED);
         self.say_last(name, if had { CAPACITY_REVOKED } else { FAILED }, reason, message);
     }
 
@@ -156,7 +159,7 @@ impl Host {
         tracing::info!(request = &**name, kind, reason, message, "a request is over");
         self.say(name, &Word { kind, is: true, reason, message });
         self.dirty.gangs.insert(name.clone());
-        self.stir_awaiting(name);
+        self.requeue_awaiting(name);
     }
 
     /// All of a request's room was taken, by gangs that have started.
@@ -169,13 +172,13 @@ impl Host {
 
     /// Says something of a request, if it is news.
     fn say(&mut self, name: &Arc<str>, word: &Word<'_>) {
-        if !self.requests.known.contains_key(name) {
+        if !self.served_requests.known.contains_key(name) {
             return;
         }
         let now = self.now();
         let origin = origin_of_gang(name);
         let generation = self.request(&origin).and_then(|object| object.metadata.generation);
-        let Some(known) = self.requests.known.get_mut(name) else { return };
+        let Some(known) = self.served_requests.known.get_mut(name) else { return };
         if known.conditions.say(now, generation, word) {
             self.write_request(name);
         }
@@ -183,17 +186,17 @@ impl Host {
 
     /// Writes down all that is said of a request.
     pub(crate) fn write_request(&mut self, name: &Arc<str>) {
-        let Requests { known, .. } = &self.requests;
+        let ServedRequests { known, .. } = &self.served_requests;
         let Some(status) = known.get(name).map(|known| known.conditions.as_status()) else {
             return;
         };
-        let Some(kind) = self.sources.resource(Interest::Request) else { return };
-        let Origin::Request { namespace, name: object } = origin_of_gang(name) else { return };
+        let Some(kind) = self.sources.resource(KindRole::Request) else { return };
+        let GangSource::Request { namespace, name: object } = origin_of_gang(name) else { return };
         let requests: Api<DynamicObject> =
-            Api::namespaced_with(self.hands.client.clone(), &namespace, kind);
-        let hands = self.hands.within(&namespace);
-        let (told, gang) = (self.told.clone(), name.clone());
-        self.lanes.write(name, async move {
+            Api::namespaced_with(self.writer.client.clone(), &namespace, kind);
+        let hands = self.writer.within(&namespace);
+        let (told, gang) = (self.outcomes.clone(), name.clone());
+        self.ordered_writes.write(name, async move {
             match hands.patch_status(&requests, &object, &status).await {
                 Ok(_) | Err(Said::Gone | Said::NotLeader) => {}
                 Err(said) => {
@@ -206,19 +209,19 @@ impl Host {
     }
 
     /// Whoever waits for a request looks again.
-    fn stir_awaiting(&mut self, name: &str) {
-        let awaiting = self.requests.awaiting(name);
+    fn requeue_awaiting(&mut self, name: &str) {
+        let awaiting = self.served_requests.awaiting(name);
         self.dirty.gangs.extend(awaiting);
     }
 }
 
 /// Why a request is a gang.
-pub(crate) fn origin_of(key: &str) -> Origin {
+pub(crate) fn origin_of(key: &str) -> GangSource {
     let (namespace, name) = crate::provision::order_object::parts(key);
-    Origin::Request { namespace: namespace.into(), name: name.into() }
+    GangSource::Request { namespace: namespace.into(), name: name.into() }
 }
 
 /// The request that a gang was made of, by the gang's name.
-pub(crate) fn origin_of_gang(gang: &str) -> Origin {
+pub(crate) fn origin_of_gang(gang: &str) -> GangSource {
     origin_of(gang.strip_suffix(crate::cache::kinds::REQUEST).unwrap_or(gang))
 }

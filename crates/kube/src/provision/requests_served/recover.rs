@@ -8,8 +8,8 @@ use muster_core::event::Sitting;
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::time::Time;
 
-use crate::cache::kinds::{Interest, Origin};
-use crate::gang::registry::Group;
+use crate::cache::kinds::{GangSource, KindRole};
+use crate::gang::registry::GangRecord;
 use crate::host::Host;
 use crate::provision::requests_served::build::is_served;
 use crate::provision::requests_served::reconcile::origin_of;
@@ -17,28 +17,28 @@ use crate::recover::timestamps::made;
 
 impl Host {
     /// Requests there are. Of those that are over nothing is left but what was said of them.
-    pub(crate) fn find_requests(&mut self) {
-        for moved in self.all_of(Interest::Request) {
+    pub(crate) fn recover_requests(&mut self) {
+        for moved in self.all_of(KindRole::Request) {
             let Some(object) = moved.is.filter(|object| is_served(object)) else { continue };
             let origin = origin_of(&moved.key);
             let gang = origin.gang_name();
-            self.know_request(origin, &object);
-            if !self.requests.is_open(&gang) && self.gang_seen(&gang).is_some() {
+            self.track_request(origin, &object);
+            if !self.served_requests.is_open(&gang) && self.gang_seen(&gang).is_some() {
                 self.remove_object(&gang);
             }
         }
     }
 
     /// When a request was made.
-    pub(crate) fn request_made(&self, origin: &Origin) -> Option<Time> {
+    pub(crate) fn request_made(&self, origin: &GangSource) -> Option<Time> {
         made(&self.request(origin)?.metadata)
     }
 
     /// What is left of booked room by those who have taken some of it. It is told apart by nodes only: those who took it
     /// may call their roles otherwise.
     pub(crate) fn still_booked(&self, name: &str, mut booked: Vec<Sitting>) -> Vec<Sitting> {
-        for taker in self.groups.names() {
-            let group = self.groups.get(taker).expect("named");
+        for taker in self.gangs.names() {
+            let group = self.gangs.get(taker).expect("named");
             if self.consumes(group).as_deref() != Some(name) {
                 continue;
             }
@@ -55,10 +55,10 @@ impl Host {
 
     /// Where a gang's members are, were, or were told to go. Those that are done have used their room, and a placement may
     /// have been written anew without them.
-    fn was_taken(&self, taker: &str, group: &Group) -> BTreeMap<NodeIdx, u16> {
+    fn was_taken(&self, taker: &str, group: &GangRecord) -> BTreeMap<NodeIdx, u16> {
         let mut seen: BTreeMap<NodeIdx, u16> = BTreeMap::new();
         for key in &group.pods {
-            let node = self.mirror.pods.get(key).and_then(|pod| self.world.node_named(pod.node()?));
+            let node = self.cache.pods.get(key).and_then(|pod| self.world.node_named(pod.node()?));
             if let Some(node) = node {
                 *seen.entry(node).or_default() += 1;
             }
@@ -76,9 +76,9 @@ impl Host {
 
     /// All room of a request was taken before the restart.
     pub(crate) fn was_spent(&mut self, name: &Arc<str>, id: GangId) {
-        self.happened(&Event::GangCancelled(id));
-        self.groups.forget(name);
-        if let Some(known) = self.requests.known.get_mut(name) {
+        self.apply_event(&Event::GangCancelled(id));
+        self.gangs.forget(name);
+        if let Some(known) = self.served_requests.known.get_mut(name) {
             known.is_spent = true;
         }
     }

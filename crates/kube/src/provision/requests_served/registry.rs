@@ -17,7 +17,7 @@ use crate::provision::requests_served::conditions::Conditions;
 
 /// All requests of Muster's class, by the name of their gang.
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
+pub(crate) struct ServedRequests {
     pub(crate) known: BTreeMap<Arc<str>, Known>,
     /// Gangs that wait until the request they name has its room.
     pub(crate) awaited_by: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
@@ -36,7 +36,7 @@ pub(crate) struct Known {
     pub(crate) impossible: Option<Instant>,
 }
 
-impl Requests {
+impl ServedRequests {
     /// Whether a request wants its room, or has it.
     pub(crate) fn is_open(&self, gang: &str) -> bool {
         self.known.get(gang).is_some_and(|known| !known.is_spent && !known.conditions.are_final())

@@ -19,12 +19,12 @@ const SURE: Duration = Duration::from_secs(5);
 
 impl Host {
     /// Requests whose time is over are.
-    pub(crate) fn tire_of_requests(&mut self) {
+    pub(crate) fn expire_requests(&mut self) {
         let now = self.now();
-        let open = |name: &&Arc<str>| self.requests.is_open(name);
-        let open: Vec<Arc<str>> = self.requests.known.keys().filter(open).cloned().collect();
+        let open = |name: &&Arc<str>| self.served_requests.is_open(name);
+        let open: Vec<Arc<str>> = self.served_requests.known.keys().filter(open).cloned().collect();
         for name in open {
-            match self.requests.known[&name].conditions.since(PROVISIONED) {
+            match self.served_requests.known[&name].conditions.since(PROVISIONED) {
                 Some(since) if now.since(since) >= self.config.booking => {
                     let message = "nobody came for all of its room in time";
                     self.say_last(
@@ -35,17 +35,17 @@ impl Host {
                     );
                 }
                 Some(_) => {}
-                None => self.tire_of(&name, now),
+                None => self.expire(&name, now),
             }
         }
     }
 
     /// Gives up a request that has waited too long for what it lacks.
-    fn tire_of(&mut self, name: &Arc<str>, now: Time) {
+    fn expire(&mut self, name: &Arc<str>, now: Time) {
         let origin = origin_of_gang(name);
         let Some(made) = self.request_made(&origin) else { return };
         let age = now.since(made);
-        let trouble = self.groups.get(name).and_then(|group| group.trouble.clone());
+        let trouble = self.gangs.get(name).and_then(|group| group.trouble.clone());
         if let Some((trouble, _)) = trouble.filter(|_| age >= PATIENCE) {
             return self.fail(name, "Invalid", &trouble);
         }
@@ -57,7 +57,7 @@ impl Host {
         let verdict = gang.and_then(|id| self.verdicts.iter().find(|(of, _)| *of == id));
         let verdict = verdict.filter(|(_, verdict)| matches!(verdict, Verdict::Impossible { .. }));
         let message = verdict.map(|(id, verdict)| words::verdict(&self.world, *id, verdict));
-        let Some(known) = self.requests.known.get_mut(name) else { return };
+        let Some(known) = self.served_requests.known.get_mut(name) else { return };
         let Some(message) = message else {
             known.impossible = None;
             return;
@@ -75,7 +75,7 @@ impl Host {
             let gang = world.gang_named(taker).and_then(|id| world.gang(id));
             gang.is_some_and(|gang| matches!(gang.phase, Phase::Admitted { .. }))
         };
-        for (name, known) in &mut self.requests.known {
+        for (name, known) in &mut self.served_requests.known {
             known.takers.retain(starts);
             if known.is_spent && known.takers.is_empty() && !known.conditions.are_final() {
                 consumed.push(name.clone());
@@ -90,7 +90,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::provision::requests_served::timeouts::*;
-    use crate::tests::fixture::Rehearsal;
+    use crate::tests::fixture::HostFixture;
 
     fn node(is_ready: bool) -> Value {
         json!({
@@ -104,7 +104,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_was_impossible_for_a_moment_is_not_given_up() {
-        let mut stage = Rehearsal::new();
+        let mut stage = HostFixture::new();
         let metadata = json!({
             "name": "room", "namespace": "team", "creationTimestamp": "2026-01-01T00:00:00Z",
         });
@@ -119,18 +119,22 @@ mod tests {
                 "podSets": [{"podTemplateRef": {"name": "room"}, "count": 1}]},
         }), false);
         stage.see(node(false));
-        let name = stage.host.requests.known.keys().next().expect("a request").clone();
-        let is_open = |stage: &Rehearsal| stage.host.requests.is_open(&name);
+        let name = stage.host.served_requests.known.keys().next().expect("a request").clone();
+        let is_open = |stage: &HostFixture| stage.host.served_requests.is_open(&name);
         stage.host.turn();
-        assert!(stage.host.requests.known[&name].impossible.is_some(), "{:?}", stage.host.verdicts);
+        assert!(
+            stage.host.served_requests.known[&name].impossible.is_some(),
+            "{:?}",
+            stage.host.verdicts
+        );
         assert!(is_open(&stage), "it was given up in an instant");
         // It has been so for long: there is nothing to wait for.
         let long_ago = Instant::now().checked_sub(Duration::from_secs(60));
-        let known = stage.host.requests.known.get_mut(&name).expect("a request");
+        let known = stage.host.served_requests.known.get_mut(&name).expect("a request");
         known.impossible = long_ago;
         assert!(known.impossible.is_some());
         let mut other = stage;
         other.host.turn();
-        assert!(!other.host.requests.is_open(&name));
+        assert!(!other.host.served_requests.is_open(&name));
     }
 }

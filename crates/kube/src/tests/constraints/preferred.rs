@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_core::gang::{Closeness, Phase};
 use serde_json::{Value, json};
 
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, on};
 
@@ -45,7 +45,7 @@ fn in_zone(mut node: Value, zone: &str) -> Value {
 }
 
 /// How many members sit on each node, of gangs whose name begins so.
-fn seats(stage: &Rehearsal, begin: &str) -> BTreeMap<String, u32> {
+fn seats(stage: &HostFixture, begin: &str) -> BTreeMap<String, u32> {
     let mut seats = BTreeMap::new();
     let world = &stage.host.world;
     for (_, gang) in world.gangs().filter(|(_, gang)| gang.spec.name.starts_with(begin)) {
@@ -57,8 +57,8 @@ fn seats(stage: &Rehearsal, begin: &str) -> BTreeMap<String, u32> {
     seats
 }
 
-fn stage(nodes: u32) -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn stage(nodes: u32) -> HostFixture {
+    let mut stage = HostFixture::new();
     for at in 0..nodes {
         stage.show(in_zone(node(&format!("n{at}")), &format!("z{}", at % 2)), false);
     }
@@ -146,8 +146,8 @@ async fn nobody_is_looked_at_again_for_a_wish_when_others_move() {
     let wish = |name: &str| wishing(of_app(alone(name), "db", 1), "podAffinity", "web", HOST);
     stage.see(spread(wish("db"), "db", ZONE));
     assert_eq!(stage.phase("team/db.pod"), Some(&Phase::Waiting));
-    stage.host.ties.stir();
-    assert_eq!(stage.host.ties.disturbed(), Vec::<std::sync::Arc<str>>::new());
+    stage.host.constraints.stir();
+    assert_eq!(stage.host.constraints.disturbed(), Vec::<std::sync::Arc<str>>::new());
     // It waits for room; who it wishes to be near has come meanwhile, and counts when there is some.
     stage.show(on(of_app(alone("web"), "web", 1), "n2"), false);
     (0..4).for_each(|at| stage.show(node(&format!("n{at}")), false));

@@ -6,10 +6,10 @@ use muster_core::gang::Phase;
 use muster_core::time::Span;
 use serde_json::{Value, json};
 
-use crate::constraints::volumes::binding::Choosing;
+use crate::constraints::volumes::binding::VolumeBinding;
 use crate::host::Told;
 use crate::run::Config;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 use crate::tests::schedule::seats::{seats, told};
@@ -72,12 +72,12 @@ fn using(mut pod: Value, claims: &[&str]) -> Value {
 }
 
 /// A cluster of so many nodes with these volumes: name, node and size.
-fn cluster(nodes: u32, volumes: &[(&str, &str, u32)]) -> Rehearsal {
+fn cluster(nodes: u32, volumes: &[(&str, &str, u32)]) -> HostFixture {
     cluster_with(&Config::default(), nodes, volumes)
 }
 
-fn cluster_with(config: &Config, nodes: u32, volumes: &[(&str, &str, u32)]) -> Rehearsal {
-    let mut stage = Rehearsal::with(config);
+fn cluster_with(config: &Config, nodes: u32, volumes: &[(&str, &str, u32)]) -> HostFixture {
+    let mut stage = HostFixture::with(config);
     stage.show(class(), false);
     (0..nodes).for_each(|at| stage.show(node(&format!("n{at}")), false));
     for (name, on, size) in volumes {
@@ -87,7 +87,7 @@ fn cluster_with(config: &Config, nodes: u32, volumes: &[(&str, &str, u32)]) -> R
 }
 
 /// The Job `train` of so many pods, each with a claim of its own for ten gigabytes: `train-0`, ...
-fn train(stage: &mut Rehearsal, pods: u32) {
+fn train(stage: &mut HostFixture, pods: u32) {
     stage.show(job("train", pods), false);
     for at in 0..pods {
         let name = format!("train-{at}");
@@ -98,7 +98,7 @@ fn train(stage: &mut Rehearsal, pods: u32) {
 }
 
 /// The nodes that a gang has seats on, one for each member.
-fn places(stage: &Rehearsal, gang: &str) -> Vec<String> {
+fn places(stage: &HostFixture, gang: &str) -> Vec<String> {
     let Some((_, gang)) = stage.gang(gang) else { return Vec::new() };
     let on = |seat: &muster_core::gang::Seat| {
         let name = stage.host.world.node_name(seat.node).expect("seen").to_string();
@@ -110,9 +110,9 @@ fn places(stage: &Rehearsal, gang: &str) -> Vec<String> {
 }
 
 /// The volumes that were chosen for claims.
-fn chosen(stage: &Rehearsal, gang: &str) -> BTreeMap<String, String> {
-    let choosing = stage.host.groups.get(gang).and_then(|group| group.choosing.as_ref());
-    choosing.map(Choosing::chosen).unwrap_or_default()
+fn chosen(stage: &HostFixture, gang: &str) -> BTreeMap<String, String> {
+    let choosing = stage.host.gangs.get(gang).and_then(|group| group.choosing.as_ref());
+    choosing.map(VolumeBinding::chosen).unwrap_or_default()
 }
 
 #[tokio::test]
@@ -203,12 +203,12 @@ async fn volumes_that_do_not_come_are_let_go_and_the_gang_starts_over() {
     stage.hear(Told::Recorded(TRAIN.into()));
     stage.host.turn();
     assert_eq!(stage.phase(TRAIN).map(|phase| matches!(phase, Phase::Running { .. })), Some(false));
-    assert!(stage.host.groups.get(TRAIN).expect("a gang").choosing.is_none(), "it still waits");
+    assert!(stage.host.gangs.get(TRAIN).expect("a gang").choosing.is_none(), "it still waits");
     // Somebody else has one of them by the time it is written down where it goes next: then it takes neither.
     stage.see(kept(volume("b", "n1", 10), "other"));
     stage.host.config.volume_patience = Span::mins(1);
     stage.hear(Told::Recorded(TRAIN.into()));
-    let choosing = stage.host.groups.get(TRAIN).and_then(|group| group.choosing.as_ref());
+    let choosing = stage.host.gangs.get(TRAIN).and_then(|group| group.choosing.as_ref());
     assert!(choosing.is_some_and(|choosing| choosing.chosen().is_empty()), "{choosing:?}");
     stage.host.config.volume_patience = Span::ZERO;
     stage.host.turn();
@@ -263,7 +263,7 @@ async fn a_volume_that_several_nodes_reach_is_given_once_too() {
         stage.show(using(alone(name), &[name]), false);
     }
     stage.host.turn();
-    let count = |stage: &Rehearsal| seats(stage, "team/one.pod") + seats(stage, "team/two.pod");
+    let count = |stage: &HostFixture| seats(stage, "team/one.pod") + seats(stage, "team/two.pod");
     assert_eq!(count(&stage), 1, "one volume, two claims");
     stage.see(wide("b"));
     assert_eq!(count(&stage), 2);
@@ -285,7 +285,7 @@ async fn a_claim_that_would_be_made_is_given_a_volume_that_is_there_first() {
 }
 
 /// A claim that has a volume which a driver attaches.
-fn attached(stage: &mut Rehearsal, name: &str) {
+fn attached(stage: &mut HostFixture, name: &str) {
     let mut volume = kept(volume(&format!("pv-{name}"), "n0", 10), name);
     volume["spec"]["nodeAffinity"] = Value::Null;
     volume["spec"]["csi"] = json!({"driver": "example.com", "volumeHandle": name});

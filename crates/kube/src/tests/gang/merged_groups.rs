@@ -6,9 +6,9 @@ use muster_api::dialects::{Dialect, GroupRef, State};
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
-use crate::cache::kinds::Origin;
+use crate::cache::kinds::GangSource;
 use crate::host::Told;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, node, pool};
 use crate::tests::schedule::cases::on;
 use crate::tests::schedule::seats::{ended, leaving, seats};
@@ -27,7 +27,7 @@ fn reference(name: &str) -> GroupRef {
 fn joint(groups: &[&str]) -> Arc<str> {
     let mut groups: Vec<GroupRef> = groups.iter().map(|name| reference(name)).collect();
     groups.sort();
-    Origin::Joined(groups.into()).gang_name()
+    GangSource::Joined(groups.into()).gang_name()
 }
 
 fn listed(groups: &[&str]) -> Value {
@@ -66,14 +66,14 @@ fn marked(of: &str, at: u32, min: u32, groups: &[&str]) -> Value {
     pod
 }
 
-fn with_nodes(count: u32) -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn with_nodes(count: u32) -> HostFixture {
+    let mut stage = HostFixture::new();
     (0..count).for_each(|at| stage.show(node(&format!("n{at}")), false));
     stage
 }
 
 /// Two members on the left and one on the right, which name each other.
-fn show_all(stage: &mut Rehearsal) {
+fn show_all(stage: &mut HostFixture) {
     stage.show(group(LEFT, 2, BOTH), false);
     stage.show(group(RIGHT, 1, BOTH), false);
     for pod in [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)] {
@@ -81,9 +81,9 @@ fn show_all(stage: &mut Rehearsal) {
     }
 }
 
-impl Rehearsal {
+impl HostFixture {
     fn trouble(&self, name: &str) -> String {
-        let group = self.host.groups.get(name).unwrap_or_else(|| panic!("no {name}"));
+        let group = self.host.gangs.get(name).unwrap_or_else(|| panic!("no {name}"));
         group.trouble.clone().map_or(String::new(), |(why, _)| why)
     }
 
@@ -97,13 +97,13 @@ impl Rehearsal {
 
     /// Where a pod of a gang was told to go.
     fn told_to(&self, gang: &str, pod: &str) -> Option<String> {
-        let group = self.host.groups.get(gang)?;
+        let group = self.host.gangs.get(gang)?;
         group.assigned.get(pod).map(ToString::to_string)
     }
 }
 
 /// All of it runs, a pod on each node.
-fn runs() -> Rehearsal {
+fn runs() -> HostFixture {
     let mut stage = with_nodes(3);
     stage.show(group(LEFT, 2, BOTH), false);
     stage.show(group(RIGHT, 1, BOTH), false);
@@ -166,7 +166,7 @@ async fn annotations_alone_join_as_well() {
 
 #[tokio::test]
 async fn nodes_for_all_groups_are_one_order() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(pool(), false);
     show_all(&mut stage);
     stage.host.turn();
@@ -314,7 +314,7 @@ async fn what_has_started_together_stays_together_whatever_is_said_then() {
     assert!(stage.is_running(&name), "{:?}", stage.phase(&name));
     assert_eq!(seats(&stage, &name), 3);
     let of: Vec<usize> = ["a/left.koordinator", "b/right.koordinator"]
-        .map(|alone| stage.host.groups.get(alone).map_or(0, |group| group.pods.len()))
+        .map(|alone| stage.host.gangs.get(alone).map_or(0, |group| group.pods.len()))
         .into();
     assert_eq!(of, [0, 0]);
 }
@@ -397,7 +397,7 @@ async fn half_of_it_without_a_record_is_stopped_and_starts_over_as_a_whole() {
 async fn each_group_is_told_of_its_own_members() {
     let mut stage = runs();
     let name = joint(BOTH);
-    let said = |stage: &Rehearsal| {
+    let said = |stage: &HostFixture| {
         let state = State::Running { running: 3, succeeded: 0, failed: 0 };
         let patches =
             stage.host.group_patches(&name, |of| Some(stage.host.state_for(&name, of, &state)));
@@ -441,7 +441,7 @@ async fn groups_named_in_an_annotation_are_pulled_into_no_gang() {
     stage.show(member(RIGHT, 0), false);
     stage.host.turn();
     assert!(stage.is_admitted("b/right.koordinator"), "{:?}", stage.phase("b/right.koordinator"));
-    assert!(stage.host.groups.get(&name).is_none(), "an annotation makes a gang of two namespaces");
+    assert!(stage.host.gangs.get(&name).is_none(), "an annotation makes a gang of two namespaces");
 }
 
 #[tokio::test]

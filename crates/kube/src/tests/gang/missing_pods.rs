@@ -5,7 +5,7 @@ use muster_core::gang::Phase;
 use muster_core::plan::{Action, StopReason};
 use serde_json::{Value, json};
 
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 use crate::tests::schedule::seats::{member, running, told};
@@ -19,12 +19,12 @@ fn named(name: &str, kind: &str, mark: &str) -> Value {
 
 #[tokio::test]
 async fn pods_that_are_seen_before_their_gang_wait_for_it() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     stage.see(named("a", "annotations", "muster.sh/gang"));
     assert_eq!(stage.phase("team/g"), None, "one of two was taken for all");
-    let trouble = stage.host.groups.get("team/g").and_then(|group| group.trouble.clone());
+    let trouble = stage.host.gangs.get("team/g").and_then(|group| group.trouble.clone());
     assert!(trouble.expect("it is said").0.contains("how many"));
     stage.see(json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
@@ -38,7 +38,7 @@ async fn pods_that_are_seen_before_their_gang_wait_for_it() {
 
 #[tokio::test]
 async fn pods_that_are_seen_before_their_pod_group_wait_for_it() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     let mark = "pod-group.scheduling.sigs.k8s.io";
@@ -53,7 +53,7 @@ async fn pods_that_are_seen_before_their_pod_group_wait_for_it() {
 
 #[tokio::test]
 async fn a_gang_that_runs_goes_on_when_its_group_is_removed() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     for name in ["a", "b"] {
         stage.show(node(name), false);
         stage.show(on(named(name, "annotations", "muster.sh/gang"), name), false);
@@ -68,7 +68,7 @@ async fn a_gang_keeps_its_place_while_its_pods_are_made_again() {
     let (gang, _) = stage.gang(TRAIN).expect("it runs");
     let lost = stage.host.world.node_named("n0").expect("seen");
     let reason = StopReason::NodeFailing(lost);
-    stage.host.happened(&Event::Decided(Action::Stop { gang, reason }));
+    stage.host.apply_event(&Event::Decided(Action::Stop { gang, reason }));
     for at in 0..2 {
         stage.show(on(member(at), &format!("n{at}")), true);
     }
@@ -89,7 +89,7 @@ async fn a_gang_keeps_its_place_while_its_pods_are_made_again() {
 
 #[tokio::test]
 async fn another_pod_of_the_same_name_is_told_its_node_too() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.see(alone("a"));
     let name = "team/a.pod";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cache::store::Key;
 use crate::host::Told;
 use crate::run::Config;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, pool};
 use crate::tests::schedule::cases::on;
 
@@ -48,8 +48,8 @@ fn ended(at: u32, phase: &str) -> Value {
 }
 
 /// Three members run.
-fn running() -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn running() -> HostFixture {
+    let mut stage = HostFixture::new();
     stage.show(gang(), false);
     for at in 0..3 {
         stage.show(node(&format!("n{at}")), false);
@@ -61,8 +61,8 @@ fn running() -> Rehearsal {
 }
 
 /// Pods that are being made, and pods that are told to go.
-fn made_and_ended<'a>(stage: &'a Rehearsal) -> (Vec<&'a str>, Vec<&'a str>) {
-    let group = stage.host.groups.get(TRAIN).expect("a gang");
+fn made_and_ended<'a>(stage: &'a HostFixture) -> (Vec<&'a str>, Vec<&'a str>) {
+    let group = stage.host.gangs.get(TRAIN).expect("a gang");
     let names = |keys: &'a BTreeSet<Key>| keys.iter().map(|key| &**key).collect();
     (names(&group.making), names(&group.leaving))
 }
@@ -143,15 +143,15 @@ async fn nobody_is_made_for_a_gang_that_is_being_deleted() {
         stage.see_gone(sent_away(at, "Failed"));
     }
     assert_eq!(stage.phase(TRAIN), None);
-    assert!(stage.host.groups.get(TRAIN).is_none_or(|group| group.making.is_empty()));
+    assert!(stage.host.gangs.get(TRAIN).is_none_or(|group| group.making.is_empty()));
     // One that comes again and again changes nothing.
     stage.see(deleted);
-    assert!(stage.host.groups.get(TRAIN).is_none_or(|group| group.making.is_empty()));
+    assert!(stage.host.gangs.get(TRAIN).is_none_or(|group| group.making.is_empty()));
 }
 
 #[tokio::test]
 async fn members_are_made_one_at_first_and_then_some_at_a_time() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut large = gang();
     large["spec"]["roles"][0]["max"] = json!(10_000);
     stage.see(large);
@@ -167,7 +167,7 @@ async fn members_are_made_one_at_first_and_then_some_at_a_time() {
 
 #[tokio::test]
 async fn members_that_are_refused_are_made_again_after_a_pause() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(gang());
     let (gang, pod) = (TRAIN.into(), "team/train-worker-0".into());
     let why = "pod train-worker-0 cannot be made: refused: no".to_owned();
@@ -176,7 +176,7 @@ async fn members_that_are_refused_are_made_again_after_a_pause() {
     stage.hear(Told::Called(TRAIN.into()));
     assert!(made_and_ended(&stage).0.is_empty(), "its pause is not over");
     // Its owner is told, although there is no pod to tell.
-    let group = stage.host.groups.get(TRAIN).expect("a gang");
+    let group = stage.host.gangs.get(TRAIN).expect("a gang");
     assert!(stage.host.has_none_made(group));
     let (why, _) = group.trouble.clone().expect("it is said");
     assert!(why.contains("cannot be made"), "{why}");
@@ -184,13 +184,13 @@ async fn members_that_are_refused_are_made_again_after_a_pause() {
 
 #[tokio::test]
 async fn a_gang_of_too_many_members_is_told_so_and_none_is_made() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut large = gang();
     large["spec"]["roles"][0]["max"] = json!(u64::MAX);
     large["spec"]["roles"].as_array_mut().expect("roles").push(gang()["spec"]["roles"][0].clone());
     stage.see(large);
     assert!(made_and_ended(&stage).0.is_empty());
-    let group = stage.host.groups.get(TRAIN).expect("a gang");
+    let group = stage.host.gangs.get(TRAIN).expect("a gang");
     let (why, _) = group.trouble.clone().expect("it is said");
     assert!(why.contains("--max-gang-members"), "{why}");
     assert!(stage.host.has_none_made(group), "its owner is told");
@@ -199,14 +199,14 @@ async fn a_gang_of_too_many_members_is_told_so_and_none_is_made() {
 #[tokio::test]
 async fn gangs_beyond_the_bound_of_their_namespace_wait_and_come_in_when_others_end() {
     let config = Config { max_gangs_per_namespace: 2, ..Config::default() };
-    let mut stage = Rehearsal::with(&config);
+    let mut stage = HostFixture::with(&config);
     let name = |at: u32| format!("team/pod-{at}.pod");
     (0..3).for_each(|at| stage.see(alone(&format!("pod-{at}"))));
-    let known = |stage: &Rehearsal| -> Vec<bool> {
+    let known = |stage: &HostFixture| -> Vec<bool> {
         (0..3).map(|at| stage.phase(&name(at)).is_some()).collect()
     };
     assert_eq!(known(&stage), [true, true, false]);
-    let group = stage.host.groups.get(&name(2)).expect("it is known of");
+    let group = stage.host.gangs.get(&name(2)).expect("it is known of");
     let (why, _) = group.trouble.clone().expect("it is said");
     assert!(why.contains("--max-gangs-per-namespace"), "{why}");
     // Another namespace has its own bound, and one that has a node is never left out.
@@ -215,10 +215,10 @@ async fn gangs_beyond_the_bound_of_their_namespace_wait_and_come_in_when_others_
     stage.see(other);
     assert!(stage.phase("elsewhere/other.pod").is_some());
     stage.see_gone(alone("pod-0"));
-    stage.host.crowds.looked = None;
+    stage.host.gang_counts.looked = None;
     stage.host.turn();
     assert_eq!(known(&stage), [false, true, true]);
-    let mut next = Rehearsal::with(&config);
+    let mut next = HostFixture::with(&config);
     next.show(node("n0"), false);
     (0..2).for_each(|at| next.show(alone(&format!("pod-{at}")), false));
     next.see(on(alone("pod-2"), "n0"));
@@ -238,7 +238,7 @@ fn waiting(at: u32) -> Value {
 
 #[tokio::test]
 async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(gang(), false);
     for at in 0..3 {
         stage.show(waiting(at), false);
@@ -249,7 +249,7 @@ async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
     assert_eq!(stage.phase(TRAIN), None, "it is planned for nobody");
     assert!(stage.host.gang_object(TRAIN).is_none(), "who writes it again writes into another");
     // Nor for who leads next and has never seen it.
-    let mut next = Rehearsal::new();
+    let mut next = HostFixture::new();
     for at in 0..3 {
         next.show(waiting(at), false);
     }
@@ -273,7 +273,7 @@ fn suspended(pods: u32) -> Value {
 
 #[tokio::test]
 async fn nothing_is_bought_for_a_job_that_is_being_deleted() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(pool());
     stage.see(suspended(2));
     assert!(stage.order("team/train.job").is_some(), "{:?}", stage.phase("team/train.job"));
@@ -286,10 +286,10 @@ async fn nothing_is_bought_for_a_job_that_is_being_deleted() {
 
 #[tokio::test]
 async fn a_job_of_more_pods_than_anybody_has_is_told_so() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(suspended(1_000_000));
     assert_eq!(stage.phase("team/train.job"), None);
-    let group = stage.host.groups.get("team/train.job").expect("a gang");
+    let group = stage.host.gangs.get("team/train.job").expect("a gang");
     let (why, _) = group.trouble.clone().expect("it is said");
     assert!(why.contains("1000000 members"), "{why}");
 }

@@ -3,7 +3,7 @@
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 use crate::tests::schedule::seats::{leaving, member, running, seats, told};
@@ -23,7 +23,7 @@ fn heir(at: u32) -> Value {
 }
 
 /// A Job of two that runs, and is deleted.
-fn deleted() -> Rehearsal {
+fn deleted() -> HostFixture {
     let mut stage = running(2);
     stage.show(job("train", 2), true);
     for at in 0..2 {
@@ -48,8 +48,8 @@ async fn a_job_that_is_made_again_has_none_of_the_old_ones_seats() {
     }
     stage.see_gone(on(member(1), "n1"));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
-    let group = stage.host.groups.get(TRAIN).expect("a gang");
-    assert_eq!((group.pods.len(), group.heirs.len()), (2, 0));
+    let group = stage.host.gangs.get(TRAIN).expect("a gang");
+    assert_eq!((group.pods.len(), group.successors.len()), (2, 0));
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_larger_job_of_the_same_name_starts_whole_or_not_at_all() {
 
 #[tokio::test]
 async fn who_leads_next_tells_the_old_from_the_new() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let at = |mut object: Value, hour: u32| {
         object["metadata"]["creationTimestamp"] = json!(format!("2026-11-01T{hour}:00:00Z"));
         object
@@ -109,7 +109,7 @@ const PAIR: &str = "team/pair";
 
 #[tokio::test]
 async fn nobody_is_put_on_a_seat_that_is_too_small() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     for at in ["0", "1"] {
         stage.show(node(&format!("n{at}")), false);
         stage.show(on(marked(&format!("a{at}"), 2, 4), &format!("n{at}")), false);
@@ -132,7 +132,7 @@ async fn nobody_is_put_on_a_seat_that_is_too_small() {
 
 #[tokio::test]
 async fn members_that_all_end_make_room_for_a_whole_gang_and_not_one_by_one() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     for at in ["0", "1"] {
         stage.show(node(&format!("n{at}")), false);
         stage.show(on(marked(&format!("a{at}"), 2, 8), &format!("n{at}")), false);

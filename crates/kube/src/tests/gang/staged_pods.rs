@@ -4,7 +4,7 @@ use muster_core::gang::{Phase, members_of};
 use serde_json::{Value, json};
 
 use crate::host::Told;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, node, pod, spec};
 use crate::tests::schedule::cases::on;
 
@@ -30,10 +30,10 @@ fn spark_pod(name: &str, role: &str, gpus: u32) -> Value {
     pod
 }
 
-impl Rehearsal {
+impl HostFixture {
     /// Where pods of a gang were told to go.
     fn told(&self, gang: &str) -> Vec<String> {
-        let group = self.host.groups.get(gang).expect("a gang");
+        let group = self.host.gangs.get(gang).expect("a gang");
         group.assigned.keys().map(ToString::to_string).collect()
     }
 
@@ -51,8 +51,8 @@ impl Rehearsal {
 }
 
 /// A driver that waits for room for all of its executors, and is told to go when there is.
-fn driver_goes() -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn driver_goes() -> HostFixture {
+    let mut stage = HostFixture::new();
     stage.see(node("n0"));
     stage.see(spark_group());
     stage.see(spark_pod("driver", "driver", 0));
@@ -75,7 +75,7 @@ async fn a_driver_starts_when_there_is_room_for_its_executors_and_they_get_it() 
         "their room was given away"
     );
     stage.see(spark_pod("exec-1", "executor", 8));
-    let seats = |stage: &Rehearsal| -> Vec<String> {
+    let seats = |stage: &HostFixture| -> Vec<String> {
         stage.seats(SPARK).into_iter().map(|(role, seats)| format!("{role} {seats}")).collect()
     };
     assert_eq!(seats(&stage), ["driver 1", "executor 1", "rest 8"]);
@@ -86,7 +86,7 @@ async fn a_driver_starts_when_there_is_room_for_its_executors_and_they_get_it() 
     assert_eq!(seats(&stage), ["driver 1", "executor 2"]);
     stage.is_written(SPARK);
     assert_eq!(stage.told(SPARK), ["team/exec-1", "team/exec-2"]);
-    let told = stage.host.groups.get(SPARK).expect("a gang").assigned.clone();
+    let told = stage.host.gangs.get(SPARK).expect("a gang").assigned.clone();
     for (key, at) in &told {
         let name = key.split_once('/').expect("a pod").1;
         stage.see(on(spark_pod(name, "executor", 8), at));
@@ -105,7 +105,7 @@ async fn who_does_not_fit_in_what_is_kept_waits_and_the_driver_goes_on() {
     assert!(matches!(stage.phase(SPARK), Some(Phase::Admitted { .. } | Phase::Running { .. })));
     stage.is_written(SPARK);
     assert!(stage.told(SPARK).is_empty());
-    let group = stage.host.groups.get(SPARK).expect("a gang");
+    let group = stage.host.gangs.get(SPARK).expect("a gang");
     assert!(group.waits.as_deref().is_some_and(|why| why.contains("do not fit")), "{group:?}");
     assert!(group.leaving.is_empty(), "the driver was sent away");
 }
@@ -171,7 +171,7 @@ fn tune_pod(name: &str, role: &str, gpus: u32) -> Value {
 
 #[tokio::test]
 async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_when_it_is_done() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let [train, group, set] = tune();
     stage.see(node("n0"));
     stage.see(train);
@@ -210,7 +210,7 @@ async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_wh
 
 #[tokio::test]
 async fn a_group_that_is_part_of_another_waits_and_says_so() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(node("n0"));
     let group = |parent: Value| {
         json!({
@@ -225,7 +225,7 @@ async fn a_group_that_is_part_of_another_waits_and_says_so() {
     stage.see(member);
     let name = "team/leaf.podgroup";
     assert_eq!(stage.phase(name), None);
-    let why = stage.host.groups.get(name).and_then(|group| group.trouble.clone());
+    let why = stage.host.gangs.get(name).and_then(|group| group.trouble.clone());
     assert!(why.is_some_and(|(why, _)| why.contains("composite group tree")));
     stage.see(group(Value::Null));
     assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
@@ -251,7 +251,7 @@ fn ray_spec() -> Value {
 #[tokio::test]
 async fn who_gets_more_members_while_it_grows_gets_these_too() {
     const RAY: &str = "team/ray.raycluster";
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     let template = json!({"spec": ray_spec()});
@@ -271,10 +271,10 @@ async fn who_gets_more_members_while_it_grows_gets_these_too() {
     );
     stage.show(ray_pod("ray-head", "headgroup"), false);
     stage.see(ray_pod("ray-gpu-0", "gpu"));
-    let bind = |stage: &mut Rehearsal, name: &str, group: &str| {
+    let bind = |stage: &mut HostFixture, name: &str, group: &str| {
         // Of every change it is written down where members go.
         (0..3).for_each(|_| stage.hear(Told::Recorded(RAY.into())));
-        let of = stage.host.groups.get(RAY).expect("it is there");
+        let of = stage.host.gangs.get(RAY).expect("it is there");
         let node = of.assigned.get(&*format!("team/{name}")).cloned();
         stage.see(on(ray_pod(name, group), &node.unwrap_or_else(|| panic!("{name} has no seat"))));
     };

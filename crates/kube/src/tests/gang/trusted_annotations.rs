@@ -4,15 +4,15 @@ use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
 use crate::host::Told;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::on;
 use crate::tests::schedule::seats::seats;
 
 const VICTIM: &str = "team/victim.job";
 
-fn with_nodes(count: u32) -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn with_nodes(count: u32) -> HostFixture {
+    let mut stage = HostFixture::new();
     (0..count).for_each(|at| stage.show(node(&format!("n{at}")), false));
     stage
 }
@@ -38,7 +38,7 @@ fn forged(name: &str, node: &str) -> Value {
     pod
 }
 
-fn victim_starts(stage: &mut Rehearsal, nodes: u32) {
+fn victim_starts(stage: &mut HostFixture, nodes: u32) {
     stage.show(job("victim", nodes), false);
     (0..nodes).for_each(|at| stage.show(pod(&format!("victim-{at}"), of_job("victim")), false));
     stage.host.turn();
@@ -57,7 +57,7 @@ async fn seat_annotation_of_another_schedulers_pod_takes_no_node() {
             stage.show(forged(&format!("thief-{at}"), &format!("n{at}")), false);
         }
         stage.host.turn();
-        assert_eq!(stage.host.groups.names().count(), 0, "a pod of another scheduler is a gang");
+        assert_eq!(stage.host.gangs.names().count(), 0, "a pod of another scheduler is a gang");
         victim_starts(&mut stage, 2);
     }
 }
@@ -100,7 +100,7 @@ async fn released_pods_keep_their_seats_at_a_change_of_leader_if_recorded() {
         stage.show(lifted(gated("a"), "n0"), false);
         stage.show(lifted(gated("b"), "n1"), false);
         stage.host.turn();
-        let assigned = stage.host.groups.get("team/pair").map_or(0, |group| group.assigned.len());
+        let assigned = stage.host.gangs.get("team/pair").map_or(0, |group| group.assigned.len());
         assert_eq!(assigned, if is_believed { 2 } else { 0 }, "{placement}");
         assert_eq!(seats(&stage, "team/pair"), if is_believed { 2 } else { 0 }, "{placement}");
     }
@@ -113,7 +113,7 @@ async fn a_record_of_one_member_is_no_seat_for_two() {
     stage.show(lifted(gated("a"), "n0"), false);
     stage.show(lifted(gated("b"), "n0"), false);
     stage.host.turn();
-    let group = stage.host.groups.get("team/pair").expect("one of them is of it");
+    let group = stage.host.gangs.get("team/pair").expect("one of them is of it");
     assert_eq!(group.assigned.len(), 1);
 }
 
@@ -127,7 +127,7 @@ async fn a_pod_released_by_itself_is_known_by_its_status() {
         ]);
         stage.show(single, false);
         stage.host.turn();
-        assert_eq!(stage.host.groups.get("team/single.pod").is_some(), is_believed, "{says}");
+        assert_eq!(stage.host.gangs.get("team/single.pod").is_some(), is_believed, "{says}");
     }
 }
 
@@ -191,7 +191,7 @@ fn put(at: u32) -> Value {
 }
 
 /// Jobs whose owner has written node names into their templates.
-fn by_hand(stage: &mut Rehearsal, count: u32) {
+fn by_hand(stage: &mut HostFixture, count: u32) {
     for at in 0..count {
         stage.show(job(&format!("hand-{at}"), 1), false);
         stage.show(put(at), false);
@@ -212,7 +212,7 @@ async fn node_names_written_by_hand_get_what_the_limit_of_their_queue_leaves() {
         assert_eq!(held, 2, "the queue allows two of them");
         let name = (0..3).map(|at| format!("team/hand-{at}.job"));
         let out = name.filter(|name| seats(&stage, name) == 0).collect::<Vec<_>>();
-        let group = stage.host.groups.get(&out[0]).expect("it is known");
+        let group = stage.host.gangs.get(&out[0]).expect("it is known");
         assert!(group.is_outside && group.is_said_outside);
         // All of them are where they are: one node is left.
         victim_starts(&mut stage, 1);
@@ -229,7 +229,7 @@ async fn node_names_written_by_hand_get_what_the_limit_of_their_queue_leaves() {
             }
         }
         stage.host.turn();
-        stage.host.outside_at = None;
+        stage.host.bound_elsewhere_checked_at = None;
         stage.host.turn();
         assert_eq!(seats(&stage, &out[0]), 1, "{:?}", stage.phase(&out[0]));
     }
@@ -256,7 +256,7 @@ async fn recorded_gangs_have_their_quota_before_pods_placed_by_hand() {
 
 #[tokio::test]
 async fn claim_label_that_no_node_claim_confirms_is_not_believed() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(pool(), false);
     stage.show(job("victim", 1), false);
     stage.see(pod("victim-0", of_job("victim")));

@@ -9,7 +9,7 @@ use muster_core::order::{Claim, ClaimState};
 use serde_json::{Value, json};
 
 use crate::run::Config;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
@@ -39,7 +39,7 @@ async fn a_taint_that_passes_does_not_roll_an_order_back() {
 
 #[tokio::test]
 async fn a_taint_that_members_tolerate_is_not_waited_for() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(pool());
     stage.show(job("train", 1), false);
     let mut tolerant = pod("train-0", of_job("train"));
@@ -52,13 +52,13 @@ async fn a_taint_that_members_tolerate_is_not_waited_for() {
 
 #[tokio::test]
 async fn a_stranger_on_a_bought_node_does_not_make_it_less_than_was_bought() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut warm = pool();
     warm["spec"]["warm"] = json!({"nodes": 1});
     stage.see(warm);
     let claim = stage.claims()[0];
     stage.see(bought(claim));
-    let is_ready = |stage: &Rehearsal| stage.host.world.claims().values().all(Claim::is_ready);
+    let is_ready = |stage: &HostFixture| stage.host.world.claims().values().all(Claim::is_ready);
     assert!(is_ready(&stage));
     stage.see(stranger("other", 1, &format!("node-{claim}")));
     assert!(is_ready(&stage), "{:?}", stage.host.world.claims());
@@ -87,7 +87,7 @@ fn pool_with_adapters() -> Value {
 
 #[tokio::test]
 async fn network_adapters_that_come_after_the_gpus_are_waited_for() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(pool_with_adapters());
     stage.show(job("train", 1), false);
     let mut wants = pod("train-0", of_job("train"));
@@ -108,7 +108,7 @@ async fn network_adapters_that_come_after_the_gpus_are_waited_for() {
 
 #[tokio::test]
 async fn adapters_that_a_stranger_has_are_there() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut warm = pool_with_adapters();
     warm["spec"]["warm"] = json!({"nodes": 1});
     stage.see(warm);
@@ -130,7 +130,7 @@ async fn adapters_that_a_stranger_has_are_there() {
 async fn nodes_that_were_bought_alike_are_alike_and_nothing_stays_of_those_that_went() {
     let (mut stage, claims) = assembling(2);
     claims.iter().for_each(|claim| stage.see(bought(*claim)));
-    let class_of = |stage: &Rehearsal, claim: u32| {
+    let class_of = |stage: &HostFixture, claim: u32| {
         let node = stage.host.world.node_named(&format!("node-{claim}")).expect("seen");
         stage.host.world.node(node).expect("there").class
     };
@@ -142,7 +142,7 @@ async fn nodes_that_were_bought_alike_are_alike_and_nothing_stays_of_those_that_
 #[tokio::test]
 async fn gpus_by_other_names_and_more_than_can_be_told_apart() {
     let gpus = GpuNames { others: BTreeSet::from(["example.com/accelerator".to_owned()]) };
-    let mut stage = Rehearsal::with(&Config { gpus, ..Config::default() });
+    let mut stage = HostFixture::with(&Config { gpus, ..Config::default() });
     let mut other = node("other");
     other["status"]["allocatable"] =
         json!({"cpu": "8", "pods": "9", "example.com/accelerator": "4"});
@@ -168,14 +168,14 @@ fn noted(mut node: Value, idle_since: &str) -> Value {
     node
 }
 
-fn idle_since(stage: &Rehearsal, name: &str) -> Option<i64> {
+fn idle_since(stage: &HostFixture, name: &str) -> Option<i64> {
     let node = stage.host.world.node_named(name).and_then(|node| stage.host.world.node(node));
     node.map(|node| node.idle_since.0)
 }
 
 #[tokio::test]
 async fn who_leads_next_counts_on_since_when_a_node_is_idle() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut patient = pool();
     patient["spec"]["idleAfter"] = json!("1h");
     stage.show(patient, false);
@@ -185,7 +185,7 @@ async fn who_leads_next_counts_on_since_when_a_node_is_idle() {
     stage.show(noted(bought(7), "2026-11-01T10:00:00.250Z"), false);
     stage.show(noted(bought(8), "yesterday"), false);
     stage.host.turn();
-    let released = |stage: &Rehearsal, id| stage.host.world.claims()[&ClaimId(id)].releasing;
+    let released = |stage: &HostFixture, id| stage.host.world.claims()[&ClaimId(id)].releasing;
     assert_eq!(idle_since(&stage, "node-7"), Some(1_793_527_200_250));
     assert!(released(&stage, 7), "its hour was over long ago");
     assert!(!released(&stage, 8), "what cannot be read says nothing");
@@ -193,7 +193,7 @@ async fn who_leads_next_counts_on_since_when_a_node_is_idle() {
 
 #[tokio::test]
 async fn a_node_that_somebody_is_on_is_not_idle_whatever_is_written_on_it() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(pool(), false);
     stage.show(claim(7), false);
     stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
@@ -208,7 +208,7 @@ async fn a_node_that_somebody_is_on_is_not_idle_whatever_is_written_on_it() {
 
 #[tokio::test]
 async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(pool(), false);
     let mut stuck = claim(7);
     stuck["metadata"]["creationTimestamp"] = json!("2026-11-01T10:00:00Z");
@@ -221,15 +221,15 @@ async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
 }
 
 /// A bought node that is idle, and whose idle time is over at once.
-fn idle(pool: Value) -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn idle(pool: Value) -> HostFixture {
+    let mut stage = HostFixture::new();
     stage.show(pool, false);
     stage.show(claim(7), false);
     stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
     stage
 }
 
-fn is_released(stage: &Rehearsal, id: u32) -> bool {
+fn is_released(stage: &HostFixture, id: u32) -> bool {
     stage.host.world.claims().get(&ClaimId(id)).is_none_or(|claim| claim.releasing)
 }
 
@@ -265,7 +265,7 @@ async fn pods_that_come_with_a_node_do_not_keep_it() {
 
 #[tokio::test]
 async fn nodes_are_not_bought_to_be_stopped_where_nobody_can_stop_them() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut stopped = pool();
     stopped["spec"]["warm"] = json!({"nodes": 1, "stopped": 2});
     stopped["spec"]["offerings"][0]["startTime"] = json!("5s");
@@ -277,7 +277,7 @@ async fn nodes_are_not_bought_to_be_stopped_where_nobody_can_stop_them() {
 async fn a_claim_is_given_back_as_what_it_is_whatever_its_pool_says_now() {
     let mut other = pool();
     other["spec"]["provider"] = json!({"provisioningRequest": {"className": "check.example.com"}});
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(other, false);
     stage.show(claim(7), false);
     stage.show(bought(7), false);
@@ -299,21 +299,21 @@ fn held(id: u32) -> Value {
 
 #[tokio::test]
 async fn a_node_of_an_autoscaler_is_held_while_its_pool_is_away() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(held(7), false);
     stage.show(job("train", 1), false);
     stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
     stage.host.turn();
     let node = stage.host.world.node_named("node-7").and_then(|node| stage.host.world.node(node));
     assert_eq!(node.and_then(|node| node.claim), Some(ClaimId(7)));
-    assert!(!stage.host.lanes.is_busy("node node-7"), "it was let go under somebody");
+    assert!(!stage.host.ordered_writes.is_busy("node node-7"), "it was let go under somebody");
     assert!(stage.host.is_of_autoscaler(ClaimId(7)), "and would be removed as what it is not");
 }
 
 #[tokio::test]
 async fn who_is_seen_on_a_node_in_the_turn_that_the_node_is_seen_has_its_room() {
     for waiting in ["a-waits", "z-waits"] {
-        let mut stage = Rehearsal::new();
+        let mut stage = HostFixture::new();
         stage.see(alone(waiting));
         stage.show(node("n0"), false);
         stage.show(on(alone("m-runs"), "n0"), false);

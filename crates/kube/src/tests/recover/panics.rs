@@ -6,7 +6,7 @@ use crate::recover::injected_faults::Fault;
 use crate::recover::panic::{Panicked, Unknown};
 use crate::recover::quarantine::Quarantine;
 use crate::run::Config;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, node};
 
 fn faults(of: &[&str]) -> Config {
@@ -16,10 +16,10 @@ fn faults(of: &[&str]) -> Config {
 
 /// Shows a host a node for each pod, all pods, and has it decide. After a panic another begins, without what is left out.
 /// How many panics that took.
-fn served(config: &Config, pods: &[&str]) -> (Rehearsal, u32) {
+fn served(config: &Config, pods: &[&str]) -> (HostFixture, u32) {
     let (mut quarantine, mut panics) = (Quarantine::default(), 0);
     loop {
-        let mut stage = Rehearsal::with(config);
+        let mut stage = HostFixture::with(config);
         stage.host.quarantine = quarantine;
         for at in 0..pods.len() {
             stage.show(node(&format!("n{at}")), false);
@@ -35,7 +35,7 @@ fn served(config: &Config, pods: &[&str]) -> (Rehearsal, u32) {
     }
 }
 
-fn admitted(stage: &Rehearsal, pods: &[&str]) -> Vec<String> {
+fn admitted(stage: &HostFixture, pods: &[&str]) -> Vec<String> {
     let name = |pod: &&str| format!("team/{pod}.pod");
     let is_in = |name: &String| matches!(stage.phase(name), Some(Phase::Admitted { .. }));
     pods.iter().map(name).filter(is_in).collect()
@@ -48,7 +48,7 @@ async fn gang_that_panics_when_reconciled_is_left_out_alone() {
     let (stage, panics) = served(&faults(&["panic:team/c.pod"]), &PODS);
     assert_eq!(panics, 1);
     assert_eq!(admitted(&stage, &PODS), ["team/a.pod", "team/b.pod", "team/d.pod", "team/e.pod"]);
-    let group = stage.host.groups.get("team/c.pod").expect("it is known");
+    let group = stage.host.gangs.get("team/c.pod").expect("it is known");
     let (why, _) = group.trouble.as_ref().expect("it is told");
     assert!(why.starts_with("left out for 60 s: handling it caused an internal error"), "{why}");
 }
@@ -62,7 +62,7 @@ async fn gangs_that_make_the_planner_panic_are_left_out_alone() {
 
 #[tokio::test]
 async fn panic_without_a_subject_ends_the_process() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let Err(Panicked(Err(Unknown(why)))) = stage.host.survive(|_| panic!("no subject")) else {
         panic!("something was blamed");
     };

@@ -7,7 +7,7 @@ use muster_core::time::Time;
 use muster_core::{Event, verdict};
 use serde_json::{Value, json};
 
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 use crate::tests::schedule::seats::{seats, told};
@@ -18,8 +18,8 @@ fn in_queue(mut pod: Value, queue: &str) -> Value {
 }
 
 /// A Job of two in a queue that nobody declares any more; how many of its pods are somewhere.
-fn of_a_queue_that_is_gone(bound: u32) -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn of_a_queue_that_is_gone(bound: u32) -> HostFixture {
+    let mut stage = HostFixture::new();
     stage.show(job("train", 2), false);
     for at in 0..2 {
         stage.show(node(&format!("n{at}")), false);
@@ -55,7 +55,7 @@ async fn who_runs_in_a_queue_that_was_deleted_goes_on_under_the_next_leader() {
 async fn who_waits_in_a_queue_that_was_deleted_is_told_that_it_is_not_there() {
     let stage = of_a_queue_that_is_gone(0);
     assert_eq!(stage.phase(TRAIN), None);
-    let why = stage.host.groups.get(TRAIN).and_then(|group| group.trouble.clone());
+    let why = stage.host.gangs.get(TRAIN).and_then(|group| group.trouble.clone());
     assert!(why.is_some_and(|(why, _)| why.contains("gone")));
 }
 
@@ -63,7 +63,7 @@ async fn who_waits_in_a_queue_that_was_deleted_is_told_that_it_is_not_there() {
 const OFFERING: OfferingRef = OfferingRef { pool: PoolIdx(0), slot: 0 };
 
 /// As the pool's object says when it is told how it stands.
-fn pool_as_told(stage: &Rehearsal) -> Value {
+fn pool_as_told(stage: &HostFixture) -> Value {
     let mut told = pool();
     told["status"] = stage.host.pool_status(PoolIdx(0));
     told
@@ -72,16 +72,16 @@ fn pool_as_told(stage: &Rehearsal) -> Value {
 #[tokio::test]
 async fn what_had_run_out_is_not_asked_for_at_once_by_the_next_leader() {
     let (mut stage, claims) = assembling(2);
-    let at = stage.host.tally.at_last();
+    let at = stage.host.supply_status.at_last();
     for claim in claims {
-        stage.host.happened(&Event::ClaimFailed(ClaimId(claim), ClaimFailure::StockOut));
+        stage.host.apply_event(&Event::ClaimFailed(ClaimId(claim), ClaimFailure::StockOut));
     }
     stage.host.turn();
     assert_eq!(stage.order(TRAIN), None, "{:?}", stage.host.verdicts);
-    assert!(stage.host.tally.at_last() > at, "it is written down at once");
+    assert!(stage.host.supply_status.at_last() > at, "it is written down at once");
     let pool = pool_as_told(&stage);
     assert_eq!(pool["status"]["offerings"][0]["name"], "gpu8/zone-a/on-demand");
-    let mut next = Rehearsal::new();
+    let mut next = HostFixture::new();
     next.show(pool, false);
     next.show(job("train", 2), false);
     for at in 0..2 {
@@ -94,7 +94,7 @@ async fn what_had_run_out_is_not_asked_for_at_once_by_the_next_leader() {
     };
     let avoided = |one: &verdict::Blocker| matches!(one, verdict::Blocker::OfferingsAvoided { .. });
     assert!(blockers.iter().any(avoided), "{blockers:?}");
-    let health = |stage: &Rehearsal| stage.host.world.offering(OFFERING).health;
+    let health = |stage: &HostFixture| stage.host.world.offering(OFFERING).health;
     assert_eq!(health(&next).streak, health(&stage).streak);
     assert!(health(&next).is_out());
 }
@@ -110,7 +110,7 @@ async fn what_is_said_of_offerings_and_makes_no_sense_stops_nobody() {
     for offerings in [json!("x"), json!([{"name": 7}]), json!([{"name": "a", "failures": -1}])] {
         let mut odd = pool();
         odd["status"] = json!({"offerings": offerings});
-        let mut stage = Rehearsal::new();
+        let mut stage = HostFixture::new();
         stage.show(odd, false);
         stage.show(job("train", 1), false);
         stage.see(pod("train-0", of_job("train")));
@@ -129,7 +129,7 @@ async fn orders_that_failed_count_under_the_next_leader() {
         })
     };
     for (last, counted) in [("2026-11-01T10:00:00Z", 3), ("2026-10-01T10:00:00Z", 0)] {
-        let mut stage = Rehearsal::new();
+        let mut stage = HostFixture::new();
         let mut submitted = job("train", 1);
         submitted["metadata"]["creationTimestamp"] = json!("2026-10-15T10:00:00Z");
         stage.show(submitted, false);

@@ -6,7 +6,7 @@ use muster_core::order::ClaimState;
 use serde_json::{Value, json};
 
 use crate::provision::order_object::{order_name, written};
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{bought, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
@@ -33,7 +33,7 @@ fn gang_object(status: &Value) -> Value {
 }
 
 /// The object of the order that assembles for a gang.
-fn order_object(stage: &Rehearsal, gang: &str) -> Value {
+fn order_object(stage: &HostFixture, gang: &str) -> Value {
     let id = stage.order(gang).expect("it has an order");
     let order = &stage.host.world.orders()[&id];
     let spec = written(&stage.host.world, &order.spec, 1).expect("it can be written");
@@ -45,8 +45,8 @@ fn order_object(stage: &Rehearsal, gang: &str) -> Value {
 }
 
 /// Another host that has seen the pool and the Job `train` with its pods, and has not looked yet.
-fn another(pods: u32) -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn another(pods: u32) -> HostFixture {
+    let mut stage = HostFixture::new();
     stage.show(pool(), false);
     stage.show(made_at(job("train", pods), TEN), false);
     for at in 0..pods {
@@ -77,7 +77,7 @@ async fn who_waits_has_waited_since_its_work_was_submitted() {
 
 #[tokio::test]
 async fn who_runs_does_so_since_its_pods_do() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(made_at(job("train", 1), "2026-10-30T10:00:00Z"), false);
     let mut runs = on(pod("train-0", of_job("train")), "n0");
@@ -115,12 +115,12 @@ async fn an_order_goes_on_with_what_has_come_and_what_was_never_asked_for() {
 async fn an_order_that_comes_too_late_is_nobodys_and_goes() {
     let (first, _) = assembling(1);
     let late = order_object(&first, TRAIN);
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(pool());
     let name = late["metadata"]["name"].as_str().expect("a name").to_owned();
-    assert!(!stage.host.lanes.is_busy(&name));
+    assert!(!stage.host.ordered_writes.is_busy(&name));
     stage.see(late);
-    assert!(stage.host.lanes.is_busy(&name), "it is not removed");
+    assert!(stage.host.ordered_writes.is_busy(&name), "it is not removed");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn who_was_being_stopped_is_stopped_whole() {
     };
     let runs = |name: &str, node: &str| on(pod(name, of_job("train")), node);
     let show = |one: Value, other: Value| {
-        let mut stage = Rehearsal::new();
+        let mut stage = HostFixture::new();
         stage.show(node("n0"), false);
         stage.show(node("n1"), false);
         stage.show(job("train", 2), false);
@@ -159,7 +159,7 @@ async fn who_is_on_a_node_whose_claim_is_leaving_is_told_and_an_idle_one_goes() 
         claim["status"]["nodeName"] = json!(format!("node-{id}"));
         claim
     };
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(pool(), false);
     for id in [7, 8] {
         stage.show(leaving(id), false);

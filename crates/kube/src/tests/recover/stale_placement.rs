@@ -3,7 +3,7 @@
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{job, node, of_job, pod, spec};
 use crate::tests::schedule::cases::{TRAIN, on};
 use crate::tests::schedule::seats::{seats, told};
@@ -23,7 +23,7 @@ fn placed(name: &str, phase: &str, nodes: &[&str]) -> Value {
 }
 
 /// The members of a Job of two, of whom so many are on their nodes.
-fn two(stage: &mut Rehearsal, name: &str, bound: usize) {
+fn two(stage: &mut HostFixture, name: &str, bound: usize) {
     stage.show(job(name, 2), false);
     for (at, node) in ["n0", "n1"].into_iter().enumerate() {
         let member = pod(&format!("{name}-{at}"), of_job(name));
@@ -34,7 +34,7 @@ fn two(stage: &mut Rehearsal, name: &str, bound: usize) {
 #[tokio::test]
 async fn seats_that_another_was_given_are_not_had_by_both() {
     for bound in [2, 1, 0] {
-        let mut stage = Rehearsal::new();
+        let mut stage = HostFixture::new();
         stage.show(node("n0"), false);
         stage.show(node("n1"), false);
         // It was stopped, and its pods were made again.
@@ -46,7 +46,10 @@ async fn seats_that_another_was_given_are_not_had_by_both() {
         assert_eq!((seats(&stage, TRAIN), seats(&stage, WINNER)), (0, 2), "{bound} are bound");
         assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
         assert_eq!(told(&stage, TRAIN, "train-0"), None);
-        assert!(stage.host.lanes.is_busy(TRAIN), "what is out of date stays on its object");
+        assert!(
+            stage.host.ordered_writes.is_busy(TRAIN),
+            "what is out of date stays on its object"
+        );
         for at in bound..2 {
             let node = format!("n{at}");
             assert_eq!(told(&stage, WINNER, &format!("winner-{at}")), Some(node), "{bound} are");
@@ -56,7 +59,7 @@ async fn seats_that_another_was_given_are_not_had_by_both() {
 
 #[tokio::test]
 async fn seats_that_nobody_else_has_are_kept_for_whoever_comes_back() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     two(&mut stage, "train", 0);
@@ -68,7 +71,7 @@ async fn seats_that_nobody_else_has_are_kept_for_whoever_comes_back() {
 
 #[tokio::test]
 async fn half_a_gang_whose_other_half_has_no_room_any_more_starts_over() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     two(&mut stage, "train", 1);
@@ -91,7 +94,7 @@ async fn who_gave_members_up_goes_on_with_those_it_has() {
         },
     });
     let of = ("kubeflow.org/v1", "PyTorchJob", "train");
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     stage.show(elastic, false);

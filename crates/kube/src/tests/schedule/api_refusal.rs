@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use crate::host::Told;
 use crate::run::Config;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 
 const OTHER: &str = "team/other.job";
 
 /// A Job of two that has its seats, on a host that is patient for so long.
-fn seated(patience: Span) -> Rehearsal {
-    let mut stage = Rehearsal::with(&Config { bind_patience: patience, ..Config::default() });
+fn seated(patience: Span) -> HostFixture {
+    let mut stage = HostFixture::with(&Config { bind_patience: patience, ..Config::default() });
     stage.show(job("train", 2), false);
     for at in 0..2 {
         stage.show(node(&format!("n{at}")), false);
@@ -30,13 +30,13 @@ fn no() -> Option<String> {
     Some("refused: not today".to_owned())
 }
 
-fn why(stage: &Rehearsal) -> String {
-    let group = stage.host.groups.get(TRAIN).expect("it is there");
+fn why(stage: &HostFixture) -> String {
+    let group = stage.host.gangs.get(TRAIN).expect("it is there");
     group.waits.clone().unwrap_or_default()
 }
 
 /// It has given its seats back, says why, and others have them.
-fn is_left_alone(stage: &mut Rehearsal, because: &str) {
+fn is_left_alone(stage: &mut HostFixture, because: &str) {
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
     assert!(why(stage).contains(because), "{}", why(stage));
     stage.show(job("other", 2), false);
@@ -60,7 +60,7 @@ async fn who_may_not_be_written_down_gives_its_seats_back_and_tries_again_later(
     stage.host.turn();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
     stage.host.config.bind_patience = Span::mins(5);
-    let group = stage.host.groups.get_mut(TRAIN).expect("it is there");
+    let group = stage.host.gangs.get_mut(TRAIN).expect("it is there");
     group.denied.as_mut().expect("it was").until = None;
     stage.hear(Told::Called(TRAIN.into()));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
@@ -87,7 +87,7 @@ async fn who_may_not_be_bound_gives_its_seats_back_although_nobody_of_it_is_anyw
 #[tokio::test]
 async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_them_are_refused() {
     for refused in [false, true] {
-        let mut stage = Rehearsal::with(&Config { bind_patience: Span(0), ..Config::default() });
+        let mut stage = HostFixture::with(&Config { bind_patience: Span(0), ..Config::default() });
         let mut launched = job("train", 2);
         launched["apiVersion"] = json!("kubeflow.org/v2beta1");
         launched["kind"] = json!("MPIJob");
@@ -103,7 +103,7 @@ async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_th
         let gang = "team/train.mpijob";
         stage.hear(Told::Recorded(gang.into()));
         let is_seated =
-            |stage: &Rehearsal| matches!(stage.phase(gang), Some(Phase::Admitted { .. }));
+            |stage: &HostFixture| matches!(stage.phase(gang), Some(Phase::Admitted { .. }));
         assert!(is_seated(&stage), "{:?}", stage.phase(gang));
         if refused {
             let (pod, uid) = ("team/train-worker-0".into(), "train-worker-0".to_owned());
@@ -136,12 +136,12 @@ async fn who_was_bound_at_last_is_not_left_alone_for_what_was_before() {
     stage.host.config.bind_patience = Span(0);
     stage.host.turn();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
-    assert!(stage.host.groups.get(TRAIN).is_some_and(|group| group.denied.is_none()));
+    assert!(stage.host.gangs.get(TRAIN).is_some_and(|group| group.denied.is_none()));
 }
 
 /// One that runs, and one of higher priority that would have its room.
-fn rivals() -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn rivals() -> HostFixture {
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.see(on(alone("low"), "n0"));
     let mut high = alone("high");
@@ -199,7 +199,7 @@ fn request(uid: &str, count: u32) -> Value {
 
 #[tokio::test]
 async fn a_request_that_was_replaced_has_nothing_of_the_one_before() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     let mut template = json!({
@@ -225,8 +225,8 @@ async fn a_request_that_was_replaced_has_nothing_of_the_one_before() {
 async fn a_gang_that_has_its_seats_for_nothing_again_and_again_is_left_alone() {
     let mut stage = seated(Span::mins(5));
     for times in 1..=4 {
-        stage.host.put_off_because(&TRAIN.into(), "its volumes were not made");
-        let denied = stage.host.groups.get(TRAIN).and_then(|group| group.denied.as_ref());
+        stage.host.defer_because(&TRAIN.into(), "its volumes were not made");
+        let denied = stage.host.gangs.get(TRAIN).and_then(|group| group.denied.as_ref());
         let is_left_alone = denied.is_some_and(|denied| denied.until.is_some());
         assert_eq!(is_left_alone, times > 2, "{times}");
     }

@@ -6,11 +6,11 @@ use muster_core::gang::Phase;
 use muster_core::time::Span;
 use serde_json::{Value, json};
 
-use crate::cache::kinds::Interest;
-use crate::cache::store::Shelf;
+use crate::cache::kinds::KindRole;
+use crate::cache::store::Store;
 use crate::host::Told;
 use crate::run::Config;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
 
 fn done(mut pod: Value) -> Value {
@@ -36,7 +36,7 @@ fn elastic_job() -> Value {
 
 #[tokio::test]
 async fn an_elastic_job_that_is_done_is_nobodys_gang() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(pool());
     stage.see(elastic_job());
     let of = ("kubeflow.org/v1", "PyTorchJob", "train");
@@ -59,12 +59,12 @@ async fn an_elastic_job_that_is_done_is_nobodys_gang() {
     stage.see(over);
     assert_eq!(stage.phase(name), None);
     assert!(stage.host.world.orders().is_empty(), "a node is bought for nobody");
-    assert!(stage.host.later.is_empty(), "it was taken in again and again");
+    assert!(stage.host.requeued.is_empty(), "it was taken in again and again");
 }
 
 /// A Job whose order assembles, and the claims that were asked for.
-pub(crate) fn assembling(pods: u32) -> (Rehearsal, Vec<u32>) {
-    let mut stage = Rehearsal::new();
+pub(crate) fn assembling(pods: u32) -> (HostFixture, Vec<u32>) {
+    let mut stage = HostFixture::new();
     stage.see(pool());
     stage.show(job("train", pods), false);
     for at in 0..pods {
@@ -127,27 +127,27 @@ async fn an_order_goes_on_while_only_where_its_gang_may_go_changes() {
 
 #[tokio::test]
 async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.host.turn();
     // Told again and again that something is up with it, in the same turn.
     for _ in 0..3 {
-        stage.host.look_later(&TRAIN.into());
+        stage.host.requeue_after(&TRAIN.into());
     }
-    assert_eq!(stage.host.later.len(), 1);
+    assert_eq!(stage.host.requeued.len(), 1);
     stage.hear(Told::Later(TRAIN.into()));
-    assert!(stage.host.later.is_empty());
+    assert!(stage.host.requeued.is_empty());
 }
 
 #[tokio::test]
 async fn names_of_other_systems_become_names_of_gangs_and_roles() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n"), false);
     let mut one = alone("one");
     one["metadata"]["annotations"] =
         json!({"muster.sh/gang": "My_Gang", "muster.sh/gang-size": "1"});
     one["metadata"]["labels"] = json!({"muster.sh/role": "Worker_A"});
     stage.see(one);
-    let group = stage.host.groups.names().next().expect("a gang").clone();
+    let group = stage.host.gangs.names().next().expect("a gang").clone();
     let object = stage.host.gang_object(&group).expect("Muster makes its object");
     let name = object.metadata.name.clone().unwrap_or_default();
     assert!(name.starts_with("my-gang-"), "{name}");
@@ -163,7 +163,7 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
 }
 
 /// Two pods that say they are a gang.
-fn show_pair(stage: &mut Rehearsal) {
+fn show_pair(stage: &mut HostFixture) {
     for name in ["a", "b"] {
         let mut member = alone(name);
         member["metadata"]["annotations"] =
@@ -174,20 +174,20 @@ fn show_pair(stage: &mut Rehearsal) {
 
 #[tokio::test]
 async fn only_the_status_of_a_gang_says_where_its_members_go() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     show_pair(&mut stage);
     stage.host.turn();
-    let group = stage.host.groups.names().next().expect("a gang").clone();
+    let group = stage.host.gangs.names().next().expect("a gang").clone();
     let (id, gang) = stage.gang(&group).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
     // It is made when it is recorded, so it is made once.
-    assert!(stage.host.unmade.is_empty());
+    assert!(stage.host.gangs_without_object.is_empty());
     let placement = stage.host.placement(stage.host.world.gang(id).expect("taken in"));
     let object = stage.host.gang_object(&group).expect("Muster makes its object");
     let object = serde_json::to_value(object).expect("plain");
-    let recorded = |stage: &mut Rehearsal, status: Option<Value>| {
+    let recorded = |stage: &mut HostFixture, status: Option<Value>| {
         let mut object = object.clone();
         let said = json!(placement).to_string();
         object["metadata"]["annotations"]["muster.sh/placement"] = json!(said);
@@ -207,25 +207,27 @@ async fn only_the_status_of_a_gang_says_where_its_members_go() {
 
 #[tokio::test]
 async fn a_gang_that_has_to_wait_has_its_object_at_once() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     show_pair(&mut stage);
     stage.host.turn();
-    let group = stage.host.groups.names().next().expect("a gang").clone();
+    let group = stage.host.gangs.names().next().expect("a gang").clone();
     assert_eq!(stage.phase(&group), Some(&Phase::Waiting));
-    assert!(stage.host.unmade.is_empty() && stage.host.lanes.is_busy(&group));
+    assert!(
+        stage.host.gangs_without_object.is_empty() && stage.host.ordered_writes.is_busy(&group)
+    );
 }
 
 #[tokio::test]
 async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
     let patient = Config { bind_patience: Span::mins(5), ..Config::default() };
-    let mut stage = Rehearsal::with(&patient);
+    let mut stage = HostFixture::with(&patient);
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     show_pair(&mut stage);
     stage.host.turn();
     let name = "team/pair";
     stage.hear(Told::Recorded(name.into()));
-    let group = stage.host.groups.get(name).expect("a gang");
+    let group = stage.host.gangs.get(name).expect("a gang");
     let seats: Vec<_> =
         group.assigned.iter().map(|(pod, node)| (pod.clone(), node.clone())).collect();
     assert_eq!(seats.len(), 2, "both are told where to go");
@@ -241,20 +243,21 @@ async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
 }
 
 /// Whether all claims are given back, which takes as long as their pool lets them idle.
-async fn until_released(stage: &mut Rehearsal) {
-    let is_kept = |stage: &Rehearsal| stage.host.world.claims().values().any(|one| !one.releasing);
+async fn until_released(stage: &mut HostFixture) {
+    let is_kept =
+        |stage: &HostFixture| stage.host.world.claims().values().any(|one| !one.releasing);
     let within = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while is_kept(stage) {
         assert!(std::time::Instant::now() < within, "kept: {:?}", stage.host.world.claims());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        stage.host.changed = true;
+        stage.host.world_changed = true;
         stage.host.turn();
     }
 }
 
 #[tokio::test]
 async fn nothing_is_asked_of_a_pool_that_is_gone_and_what_it_has_is_given_back() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut warm = pool();
     warm["spec"]["warm"] = json!({"nodes": 2});
     stage.see(warm.clone());
@@ -268,7 +271,7 @@ async fn nothing_is_asked_of_a_pool_that_is_gone_and_what_it_has_is_given_back()
 
 #[tokio::test]
 async fn claims_that_no_pool_lists_are_found_and_given_back() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut smaller = pool();
     smaller["spec"]["offerings"][0]["zone"] = json!("zone-b");
     stage.show(smaller, false);
@@ -284,23 +287,23 @@ async fn claims_that_no_pool_lists_are_found_and_given_back() {
 
 #[tokio::test]
 async fn half_a_gang_does_not_start_because_its_kind_is_new_to_the_server() {
-    let new = Interest::Workload(WorkloadKind::PyTorchJob);
-    let mut stage = Rehearsal::watching(&Config::default(), |interest| interest != new);
+    let new = KindRole::Workload(WorkloadKind::PyTorchJob);
+    let mut stage = HostFixture::watching(&Config::default(), |interest| interest != new);
     stage.show(node("n0"), false);
     stage.see(pod("a", ("kubeflow.org/v1", "PyTorchJob", "train")));
     assert_eq!(stage.phase("team/train.pytorchjob"), None, "one of two was taken for all");
     // Somebody looks for it at once.
-    let asked = stage.host.look_around.notified();
+    let asked = stage.host.rediscover.notified();
     let within = std::time::Duration::from_secs(5);
     tokio::time::timeout(within, asked).await.expect("it is looked for");
 }
 
 #[tokio::test]
 async fn a_kind_that_cannot_be_listed_holds_back_its_own_gangs_only() {
-    let broken = Interest::Group(Dialect::Koordinator, 0);
-    let mut stage = Rehearsal::new();
+    let broken = KindRole::Group(Dialect::Koordinator, 0);
+    let mut stage = HostFixture::new();
     let source = stage.host.sources.of(broken).expect("watched");
-    stage.host.mirror.others.insert(source, Shelf::default());
+    stage.host.cache.others.insert(source, Store::default());
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     let mut theirs = alone("theirs");
@@ -336,7 +339,7 @@ fn volcano_pod() -> Value {
 
 #[tokio::test]
 async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     let tier =
         json!({"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}});
@@ -344,7 +347,7 @@ async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
     stage.see(volcano_pod());
     let name = "team/g.volcano";
     assert_eq!(stage.phase(name), None, "{name} was taken in");
-    let trouble = stage.host.groups.get(name).and_then(|group| group.trouble.clone());
+    let trouble = stage.host.gangs.get(name).and_then(|group| group.trouble.clone());
     let (why, _) = trouble.expect("it is said");
     assert!(why.contains("tier 1"), "{why}");
     let alone = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\"]"});
@@ -354,7 +357,7 @@ async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
 
 #[tokio::test]
 async fn a_group_is_told_when_its_gang_is_over() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(volcano_group(&json!({"minMember": 1})), false);
     stage.see(on(volcano_pod(), "n0"));

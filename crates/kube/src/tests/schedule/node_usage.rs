@@ -6,7 +6,7 @@ use muster_core::node::Node;
 use muster_core::order::ClaimState;
 use serde_json::{Value, json};
 
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
@@ -25,14 +25,14 @@ fn stranger(name: &str, cpu: &str, node: &str) -> Value {
 }
 
 /// One more Job, of one pod that takes so many cores.
-fn asks_for(stage: &mut Rehearsal, cpu: &str) {
+fn asks_for(stage: &mut HostFixture, cpu: &str) {
     stage.show(job("other", 1), false);
     stage.see(cores(pod("other-0", of_job("other")), cpu));
 }
 
 #[tokio::test]
 async fn a_stranger_that_was_made_larger_where_it_is_takes_more() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.see(stranger("a", "1", "n0"));
     stage.see(stranger("a", "100", "n0"));
@@ -44,7 +44,7 @@ async fn a_stranger_that_was_made_larger_where_it_is_takes_more() {
 
 #[tokio::test]
 async fn what_a_stranger_asks_for_counts_whatever_else_it_says() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     let mut odd = stranger("a", "100", "n0");
     odd["metadata"]["annotations"] = json!({"gpu-fraction": "a bit"});
@@ -55,7 +55,7 @@ async fn what_a_stranger_asks_for_counts_whatever_else_it_says() {
 
 #[tokio::test]
 async fn a_member_that_was_made_larger_where_it_is_takes_more() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(job("train", 1), false);
     let member = |cpu: &str| cores(on(pod("train-0", of_job("train")), "n0"), cpu);
@@ -65,7 +65,7 @@ async fn a_member_that_was_made_larger_where_it_is_takes_more() {
     asks_for(&mut stage, "100");
     assert_eq!(stage.phase(OTHER), Some(&Phase::Waiting), "it is put on top of another");
     // Under the next leader too.
-    let mut next = Rehearsal::new();
+    let mut next = HostFixture::new();
     next.show(node("n0"), false);
     next.show(job("train", 1), false);
     next.show(member("100"), false);
@@ -76,7 +76,7 @@ async fn a_member_that_was_made_larger_where_it_is_takes_more() {
     done["status"]["phase"] = json!("Succeeded");
     stage.see(done);
     assert!(matches!(stage.phase(OTHER), Some(Phase::Admitted { .. })), "{:?}", stage.phase(OTHER));
-    assert!(stage.host.beyond.is_empty());
+    assert!(stage.host.excess_usage.is_empty());
 }
 
 #[tokio::test]
@@ -93,14 +93,14 @@ async fn a_member_that_was_put_somewhere_while_its_order_assembles_counts() {
 
 #[tokio::test]
 async fn who_has_seats_is_not_counted_twice() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     stage.show(job("train", 1), false);
     stage.show(on(pod("train-0", of_job("train")), "n0"), false);
     stage.host.turn();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })));
-    assert!(stage.host.beyond.is_empty());
+    assert!(stage.host.excess_usage.is_empty());
     let (_, gang) = stage.gang(TRAIN).expect("it runs");
     assert!(!gang.seats[0].devices.is_empty(), "it has its devices");
     stage.show(job("other", 1), false);
@@ -110,7 +110,7 @@ async fn who_has_seats_is_not_counted_twice() {
 
 #[tokio::test]
 async fn a_node_that_offers_something_odd_is_used_for_the_rest() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut odd = node("n0");
     odd["status"]["allocatable"]["example.com/dust"] = json!("1e40");
     odd["status"]["allocatable"]["example.com/more"] = json!("a lot");
@@ -120,8 +120,8 @@ async fn a_node_that_offers_something_odd_is_used_for_the_rest() {
 }
 
 /// A pool that has two nodes always, and their claims.
-fn two_warm() -> (Rehearsal, u32, u32) {
-    let mut stage = Rehearsal::new();
+fn two_warm() -> (HostFixture, u32, u32) {
+    let mut stage = HostFixture::new();
     let mut warm = pool();
     warm["spec"]["warm"] = json!({"nodes": 2});
     stage.see(warm);

@@ -5,7 +5,7 @@ use muster_core::time::Span;
 use serde_json::{Value, json};
 
 use crate::host::Told;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod, spec};
 use crate::tests::schedule::cases::{TRAIN, on};
 use crate::tests::schedule::seats::{leaving, member, running, seats, told};
@@ -13,7 +13,7 @@ use crate::tests::schedule::seats::{leaving, member, running, seats, told};
 const TWO: &str = "team/two.job";
 
 /// A Job of so many pods that wait.
-fn rival(stage: &mut Rehearsal, pods: u32) {
+fn rival(stage: &mut HostFixture, pods: u32) {
     stage.show(job("two", pods), false);
     for at in 0..pods {
         stage.show(pod(&format!("two-{at}"), of_job("two")), false);
@@ -22,22 +22,22 @@ fn rival(stage: &mut Rehearsal, pods: u32) {
 }
 
 /// The least and the most members of each role that the World knows of.
-fn sizes(stage: &Rehearsal, name: &str) -> Vec<(u32, u32)> {
+fn sizes(stage: &HostFixture, name: &str) -> Vec<(u32, u32)> {
     let (_, gang) = stage.gang(name).expect("a gang");
     gang.spec.roles.iter().map(|role| (role.min, role.max)).collect()
 }
 
-fn is_whole_and_unharmed(stage: &Rehearsal, name: &str, members: u32) {
+fn is_whole_and_unharmed(stage: &HostFixture, name: &str, members: u32) {
     let (_, gang) = stage.gang(name).expect("it runs");
     assert!(matches!(gang.phase, Phase::Running { .. }), "{:?}", gang.phase);
     assert_eq!(members_of(&gang.seats), members);
     assert!(gang.resize.is_none(), "it is made to shrink: {:?}", gang.resize);
-    let group = stage.host.groups.get(name).expect("a gang");
+    let group = stage.host.gangs.get(name).expect("a gang");
     assert!(group.leaving.is_empty(), "told to go: {:?}", group.leaving);
 }
 
 /// What a Job's controller does with a Job of four that is made a Job of two, one step after another.
-fn shrink(stage: &mut Rehearsal, order: &[&str]) {
+fn shrink(stage: &mut HostFixture, order: &[&str]) {
     for step in order {
         match *step {
             "owner" => stage.see(job("train", 2)),
@@ -74,7 +74,7 @@ async fn rival_that_comes_before_pods_are_gone_takes_only_their_seats() {
         stage.see(node("n4"));
         shrink(&mut stage, steps);
         rival(&mut stage, 3);
-        let group = stage.host.groups.get(TRAIN).expect("a gang");
+        let group = stage.host.gangs.get(TRAIN).expect("a gang");
         let live: Vec<_> = group.leaving.iter().filter(|key| key.ends_with(['0', '1'])).collect();
         assert!(live.is_empty(), "{steps:?}: evicted though two others go: {live:?}");
         shrink(&mut stage, &["leave", "gone"]);
@@ -112,8 +112,8 @@ fn torch_pod(role: &str, at: u32) -> Value {
 }
 
 /// A PyTorchJob whose pods run, one on each node, with one node to spare.
-fn torch_runs(master: u32, workers: u32, elastic: Option<(u32, u32)>) -> (Rehearsal, Vec<Value>) {
-    let mut stage = Rehearsal::new();
+fn torch_runs(master: u32, workers: u32, elastic: Option<(u32, u32)>) -> (HostFixture, Vec<Value>) {
+    let mut stage = HostFixture::new();
     stage.show(torch(master, workers, elastic), false);
     let masters = (0..master).map(|at| torch_pod("master", at));
     let pods = masters.chain((0..workers).map(|at| torch_pod("worker", at)));
@@ -194,7 +194,7 @@ fn record(seats: u32) -> Value {
 
 #[tokio::test]
 async fn new_leader_gives_back_seats_of_a_job_made_smaller_meanwhile() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(job("train", 2), false);
     (0..5).for_each(|at| stage.show(node(&format!("n{at}")), false));
     stage.show(record(4), false);
@@ -208,7 +208,7 @@ async fn new_leader_gives_back_seats_of_a_job_made_smaller_meanwhile() {
 
 #[tokio::test]
 async fn new_leader_makes_a_gang_below_its_minimum_whole_where_there_is_room() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(job("train", 3), false);
     (0..2).for_each(|at| stage.show(node(&format!("n{at}")), false));
     stage.show(record(1), false);
@@ -246,7 +246,7 @@ fn of_group(at: u32) -> Value {
 
 #[tokio::test]
 async fn empty_seats_above_the_minimum_expire_where_nothing_says_who_comes() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     (0..4).for_each(|at| stage.show(node(&format!("n{at}")), false));
     (0..4).for_each(|at| stage.show(of_group(at), false));
     stage.host.turn();

@@ -3,9 +3,9 @@
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::host::Told;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
@@ -19,8 +19,8 @@ fn half(name: &str, uid: &str) -> Value {
 }
 
 /// A pair that has its seats, which are being written down.
-fn pair() -> Rehearsal {
-    let mut stage = Rehearsal::new();
+fn pair() -> HostFixture {
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     stage.show(half("a", "a"), false);
@@ -48,7 +48,7 @@ async fn nobody_is_bound_by_what_was_written_down_for_seats_that_were_given_up()
     stage.see(node("n0"));
     assert!(matches!(stage.phase(PAIR), Some(Phase::Admitted { .. })), "{:?}", stage.phase(PAIR));
     stage.see(half("a", "a"));
-    let told = |stage: &Rehearsal| stage.host.groups.get(PAIR).map_or(0, |of| of.assigned.len());
+    let told = |stage: &HostFixture| stage.host.gangs.get(PAIR).map_or(0, |of| of.assigned.len());
     assert_eq!(told(&stage), 0, "they are bound before it is written down where they go");
     stage.hear(Told::Recorded(PAIR.into()));
     assert_eq!(told(&stage), 2);
@@ -60,8 +60,8 @@ async fn what_became_of_a_pod_says_nothing_of_the_next_of_its_name() {
     stage.hear(Told::Recorded(PAIR.into()));
     stage.see_gone(half("a", "a"));
     stage.see(half("a", "again"));
-    let told = |stage: &Rehearsal| {
-        stage.host.groups.get(PAIR).is_some_and(|group| group.assigned.contains_key("team/a"))
+    let told = |stage: &HostFixture| {
+        stage.host.gangs.get(PAIR).is_some_and(|group| group.assigned.contains_key("team/a"))
     };
     assert!(told(&stage), "it has the seat of the first");
     let not_bound = |uid: &str| Told::NotBound {
@@ -91,7 +91,7 @@ fn queue(name: &str) -> Value {
 
 #[tokio::test]
 async fn a_gang_that_moves_to_a_queue_that_is_not_there_does_not_start_in_the_old_one() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut submitted = job("train", 1);
     submitted["metadata"]["creationTimestamp"] = json!("2026-10-15T10:00:00Z");
     stage.show(submitted, false);
@@ -100,7 +100,7 @@ async fn a_gang_that_moves_to_a_queue_that_is_not_there_does_not_start_in_the_ol
     stage.see(in_queue(pod("train-0", of_job("train")), "later"));
     stage.see(node("n0"));
     assert_eq!(stage.phase(TRAIN), None, "it starts in a queue that it has left");
-    let why = stage.host.groups.get(TRAIN).and_then(|group| group.trouble.clone());
+    let why = stage.host.gangs.get(TRAIN).and_then(|group| group.trouble.clone());
     assert!(why.is_some_and(|(why, _)| why.contains("later")), "it is not told");
     stage.show(unready(node("n0")), false);
     stage.see(queue("later"));
@@ -125,13 +125,13 @@ async fn an_order_is_not_completed_in_the_name_of_a_queue_that_its_gang_has_left
 
 #[tokio::test]
 async fn a_priority_class_that_comes_after_those_who_name_it_counts() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut held = job("train", 1);
     held["spec"]["suspend"] = json!(true);
     held["spec"]["template"]["spec"]["priorityClassName"] = json!("high");
     held["metadata"]["annotations"] = json!({"muster.sh/admit": "unsuspend"});
     stage.see(held);
-    let priority = |stage: &Rehearsal| stage.gang(TRAIN).map(|(_, gang)| gang.spec.priority);
+    let priority = |stage: &HostFixture| stage.gang(TRAIN).map(|(_, gang)| gang.spec.priority);
     assert_eq!(priority(&stage), Some(0));
     stage.see(json!({
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
@@ -145,7 +145,7 @@ async fn one_pod_for_which_nobody_is_to_be_stopped_speaks_for_its_gang() {
     for (said, gentle) in
         [(None, false), (Some("PreemptLowerPriority"), false), (Some("Never"), true)]
     {
-        let mut stage = Rehearsal::new();
+        let mut stage = HostFixture::new();
         stage.show(job("train", 2), false);
         stage.show(pod("train-0", of_job("train")), false);
         let mut second = pod("train-1", of_job("train"));
@@ -164,7 +164,7 @@ async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
             "metadata": {"name": "high", "uid": "high"}, "value": 1000, "preemptionPolicy": policy,
         })
     };
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(queue("default"), false);
     stage.show(node("n0"), false);
     stage.show(pod("low-0", of_job("low")), false);
@@ -178,7 +178,7 @@ async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
     stage.see(held);
     let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
     assert_eq!((gang.spec.priority, gang.spec.disruption.gentle), (1000, true));
-    let low = |stage: &Rehearsal| stage.phase("team/low.job").cloned();
+    let low = |stage: &HostFixture| stage.phase("team/low.job").cloned();
     assert!(matches!(low(&stage), Some(Phase::Admitted { .. })), "{:?}", low(&stage));
     stage.see(class("PreemptLowerPriority"));
     stage.hear(Told::OrderWritten(stage.order(TRAIN).expect("it has an order")));
@@ -187,7 +187,7 @@ async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
 
 #[tokio::test]
 async fn nothing_is_kept_of_what_is_gone() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     for at in 0..3 {
         let name = format!("waits-{at}");
         let mut waits = alone(&name);
@@ -195,31 +195,35 @@ async fn nothing_is_kept_of_what_is_gone() {
             "autoscaling.x-k8s.io/consume-provisioning-request": format!("room-{at}"),
         });
         stage.see(waits.clone());
-        assert_eq!(stage.host.requests.waited_for(), 1);
+        assert_eq!(stage.host.served_requests.waited_for(), 1);
         stage.see_gone(waits);
     }
-    assert_eq!(stage.host.requests.waited_for(), 0, "requests that never come are waited for");
+    assert_eq!(
+        stage.host.served_requests.waited_for(),
+        0,
+        "requests that never come are waited for"
+    );
     for at in 0..3 {
         let mut odd = queue(&format!("q{at}"));
         odd["spec"] = json!({"weight": "heavy"});
         stage.see(odd.clone());
-        stage.host.tally.is_news();
+        stage.host.supply_status.is_news();
         stage.host.turn();
-        assert_eq!(stage.host.tally.remembers(Interest::Queue), 1);
+        assert_eq!(stage.host.supply_status.remembers(KindRole::Queue), 1);
         stage.see_gone(odd);
         let mut odd = json!({"apiVersion": "muster.sh/v1alpha1", "kind": "Topology",
             "metadata": {"name": format!("t{at}"), "uid": "t"}, "spec": {"levels": "odd"}});
         stage.see(odd.clone());
-        stage.host.tally.is_news();
+        stage.host.supply_status.is_news();
         stage.host.turn();
-        assert_eq!(stage.host.refused.len(), 1, "{:?}", stage.host.refused);
+        assert_eq!(stage.host.rejected_objects.len(), 1, "{:?}", stage.host.rejected_objects);
         odd["metadata"]["deletionTimestamp"] = json!("2026-10-15T10:00:00Z");
         stage.see_gone(odd);
     }
-    stage.host.tally.is_news();
+    stage.host.supply_status.is_news();
     stage.host.turn();
-    assert_eq!(stage.host.tally.remembers(Interest::Queue), 0);
-    assert!(stage.host.refused.is_empty(), "{:?}", stage.host.refused);
+    assert_eq!(stage.host.supply_status.remembers(KindRole::Queue), 0);
+    assert!(stage.host.rejected_objects.is_empty(), "{:?}", stage.host.rejected_objects);
 }
 
 #[tokio::test]
@@ -231,5 +235,5 @@ async fn who_is_stopped_is_told_so_at_once_whoever_has_a_reason() {
     stage.host.config.bind_patience = muster_core::time::Span::ZERO;
     stage.host.turn();
     assert_eq!(stage.phase(PAIR), Some(&Phase::Stopping));
-    assert!(stage.host.written.is_said_to_stop(PAIR), "its status is looked at much later");
+    assert!(stage.host.written_status.is_said_to_stop(PAIR), "its status is looked at much later");
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::host::Told;
 use crate::run::Config;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 
@@ -26,8 +26,8 @@ pub(crate) fn leaving(mut pod: Value) -> Value {
 }
 
 /// A Job whose pods run, one on each node.
-pub(crate) fn running(pods: u32) -> Rehearsal {
-    let mut stage = Rehearsal::new();
+pub(crate) fn running(pods: u32) -> HostFixture {
+    let mut stage = HostFixture::new();
     stage.show(job("train", pods), false);
     for at in 0..pods {
         stage.show(node(&format!("n{at}")), false);
@@ -39,13 +39,13 @@ pub(crate) fn running(pods: u32) -> Rehearsal {
 }
 
 /// How many members a gang has seats for.
-pub(crate) fn seats(stage: &Rehearsal, name: &str) -> u32 {
+pub(crate) fn seats(stage: &HostFixture, name: &str) -> u32 {
     stage.gang(name).map_or(0, |(_, gang)| members_of(&gang.seats))
 }
 
 /// Where a pod was told to go.
-pub(crate) fn told(stage: &Rehearsal, gang: &str, pod: &str) -> Option<String> {
-    let group = stage.host.groups.get(gang)?;
+pub(crate) fn told(stage: &HostFixture, gang: &str, pod: &str) -> Option<String> {
+    let group = stage.host.gangs.get(gang)?;
     group.assigned.get(&*format!("team/{pod}")).map(ToString::to_string)
 }
 
@@ -64,12 +64,12 @@ async fn a_member_that_failed_finds_its_seat_when_it_is_made_again() {
 #[tokio::test]
 async fn members_that_are_done_leave_their_seats_and_what_is_written_down_says_so() {
     let mut stage = running(3);
-    let recorded = stage.host.groups.get(TRAIN).expect("a gang").recording;
+    let recorded = stage.host.gangs.get(TRAIN).expect("a gang").recording;
     // Nobody says which of the two comes first.
     stage.show(ended(on(member(2), "n2"), "Failed"), false);
     stage.see(ended(on(member(1), "n1"), "Succeeded"));
     assert_eq!(seats(&stage, TRAIN), 2);
-    assert_eq!(stage.host.groups.get(TRAIN).expect("a gang").recording, recorded + 1);
+    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").recording, recorded + 1);
     stage.show(job("other", 1), false);
     stage.see(pod("other-0", of_job("other")));
     let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
@@ -137,7 +137,7 @@ async fn an_index_of_a_job_below_another_workload_leaves_its_seat_too() {
         pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] = json!("w");
         on(pod, &format!("n{at}"))
     };
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(set, false);
     stage.show(below(job("train", 2)), false);
     for at in 0..2 {
@@ -210,7 +210,7 @@ async fn a_gang_whose_node_does_not_come_back_starts_over() {
 
 #[tokio::test]
 async fn nobody_starts_where_a_node_went_since_it_was_decided() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(job("train", 2), false);
     for at in 0..2 {
         stage.show(node(&format!("n{at}")), false);
@@ -219,9 +219,9 @@ async fn nobody_starts_where_a_node_went_since_it_was_decided() {
     stage.host.turn();
     stage.see(unready(node("n1")));
     stage.hear(Told::Recorded(TRAIN.into()));
-    assert!(stage.host.groups.get(TRAIN).expect("a gang").assigned.is_empty(), "one of two starts");
+    assert!(stage.host.gangs.get(TRAIN).expect("a gang").assigned.is_empty(), "one of two starts");
     stage.see(node("n1"));
-    assert_eq!(stage.host.groups.get(TRAIN).expect("a gang").assigned.len(), 2);
+    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").assigned.len(), 2);
 }
 
 /// The Gang that Muster makes of the Job, with two members on their nodes.
@@ -237,8 +237,9 @@ fn record(phase: &str) -> Value {
 }
 
 /// A Job of which one pod is bound and one is not, as a new leader finds it.
-fn found_in_part(phase: &str) -> Rehearsal {
-    let mut stage = Rehearsal::with(&Config { bind_patience: Span::mins(5), ..Config::default() });
+fn found_in_part(phase: &str) -> HostFixture {
+    let mut stage =
+        HostFixture::with(&Config { bind_patience: Span::mins(5), ..Config::default() });
     stage.show(job("train", 2), false);
     for at in 0..2 {
         stage.show(node(&format!("n{at}")), false);
@@ -262,7 +263,7 @@ async fn who_leads_next_does_not_wait_for_ever_for_half_a_gang() {
 
 #[tokio::test]
 async fn who_leads_next_does_not_stop_a_gang_that_is_to_be_larger() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(job("train", 4), false);
     for at in 0..2 {
         stage.show(node(&format!("n{at}")), false);

@@ -2,29 +2,29 @@
 
 use serde_json::{Value, json};
 
-use crate::cache::kinds::Interest;
+use crate::cache::kinds::KindRole;
 use crate::features::Feature;
 use crate::run::Config;
-use crate::tests::fixture::Rehearsal;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, pool};
 
-fn without(feature: Feature) -> Rehearsal {
+fn without(feature: Feature) -> HostFixture {
     let config = Config { disabled: [feature].into_iter().collect(), ..Config::default() };
-    let mut stage = Rehearsal::with(&config);
+    let mut stage = HostFixture::with(&config);
     stage.show(node("n0"), false);
     stage
 }
 
 /// Why a gang is not taken in, when it needs something that is off; that it is taken in when that is on.
 fn told(feature: Feature, object: &Value, gang: &str) -> String {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.see(object.clone());
-    let on = stage.host.groups.get(gang).and_then(|group| group.trouble.clone());
+    let on = stage.host.gangs.get(gang).and_then(|group| group.trouble.clone());
     assert!(on.is_none_or(|(why, _)| !why.contains("off")), "it is on");
     let mut stage = without(feature);
     stage.see(object.clone());
-    let group = stage.host.groups.get(gang).expect("it is known");
+    let group = stage.host.gangs.get(gang).expect("it is known");
     assert!(stage.phase(gang).is_none(), "it is not planned");
     group.trouble.clone().expect("it is told").0
 }
@@ -58,11 +58,11 @@ async fn pool_whose_provider_is_off_is_told_and_buys_nothing() {
     stage.show(pool(), false);
     stage.show(alone("first"), false);
     stage.see(alone("second"));
-    let why = stage.host.refused.get(&(Interest::Pool, "gpu".into())).expect("it is told");
+    let why = stage.host.rejected_objects.get(&(KindRole::Pool, "gpu".into())).expect("it is told");
     assert_eq!(why, "no nodes are asked for: the feature `karpenter` is off in this cluster");
     assert!(stage.claims().is_empty());
     // With it, one is bought for the pod that has no node.
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(pool(), false);
     stage.show(alone("first"), false);

@@ -3,12 +3,12 @@
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
-use crate::cache::kinds::Interest;
-use crate::tests::fixture::Rehearsal;
+use crate::cache::kinds::KindRole;
+use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
-impl Rehearsal {
+impl HostFixture {
     /// The one word that the pods of a gang are told.
     fn pods_are_told(&self, name: &str) -> Option<&'static str> {
         let id = self.host.world.gang_named(name)?;
@@ -16,8 +16,8 @@ impl Rehearsal {
         self.host.reason_for_pods(name, verdict, &self.host.told_of(id, verdict))
     }
 
-    fn why_refused(&self, interest: Interest, name: &str) -> Option<&str> {
-        self.host.refused.get(&(interest, name.into())).map(String::as_str)
+    fn why_refused(&self, interest: KindRole, name: &str) -> Option<&str> {
+        self.host.rejected_objects.get(&(interest, name.into())).map(String::as_str)
     }
 }
 
@@ -52,10 +52,10 @@ fn queue(name: &str, spec: Value) -> Value {
 
 #[tokio::test]
 async fn without_pools_whoever_does_not_fit_asks_other_autoscalers() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.see(alone("one"));
     assert_eq!(stage.pods_are_told(ONE), Some("Unschedulable"), "from no node to the first");
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n"), false);
     stage.see(on(alone("other"), "n"));
     stage.see(alone("one"));
@@ -70,7 +70,7 @@ async fn who_gets_nodes_from_muster_asks_nobody_else() {
     assert_eq!(stage.pods_are_told(TRAIN), Some("WaitingForNodes"));
     let mut small = pool();
     small["spec"]["limits"] = json!({"nodes": 1});
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(small, false);
     stage.show(job("train", 2), false);
     stage.show(pod("train-0", of_job("train")), false);
@@ -80,7 +80,7 @@ async fn who_gets_nodes_from_muster_asks_nobody_else() {
 
 #[tokio::test]
 async fn a_pool_that_cannot_serve_a_gang_does_not_silence_it() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(pool(), false);
     stage.see(huge("one"));
     assert_eq!(stage.pods_are_told(ONE), Some("Unschedulable"));
@@ -99,7 +99,7 @@ async fn a_pool_that_is_gone_silences_nobody() {
 
 #[tokio::test]
 async fn who_waits_for_quota_asks_nobody() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(queue("team", json!({"limit": {"nvidia.com/gpu": 8}})), false);
     stage.show(node("n"), false);
     stage.see(in_queue(alone("first"), "team"));
@@ -113,7 +113,7 @@ async fn who_waits_for_quota_asks_nobody() {
 
 #[tokio::test]
 async fn who_wants_no_nodes_bought_asks_nobody() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut gang = json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
         "metadata": {"name": "one", "namespace": "team", "uid": "one"},
@@ -124,7 +124,7 @@ async fn who_wants_no_nodes_bought_asks_nobody() {
     member["metadata"]["labels"] = json!({"muster.sh/role": "worker"});
     stage.show(gang.clone(), false);
     stage.see(member.clone());
-    let group = stage.host.groups.get("team/one").map(|group| group.trouble.clone());
+    let group = stage.host.gangs.get("team/one").map(|group| group.trouble.clone());
     assert_eq!(stage.pods_are_told("team/one"), Some("WaitingForTurn"), "{group:?}");
     gang["spec"]["provisioning"]["mode"] = json!("Reactive");
     stage.see(gang);
@@ -133,10 +133,10 @@ async fn who_wants_no_nodes_bought_asks_nobody() {
 
 #[tokio::test]
 async fn a_queue_that_is_not_there_is_named_and_waited_for() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(node("n"), false);
     stage.see(in_queue(alone("one"), "team"));
-    let group = stage.host.groups.get(QUEUED).expect("a group");
+    let group = stage.host.gangs.get(QUEUED).expect("a group");
     let (why, _) = group.trouble.clone().expect("it is said");
     assert_eq!(why, "queue `team` does not exist");
     assert!(group.refused.is_some());
@@ -150,7 +150,7 @@ async fn a_queue_that_is_not_there_is_named_and_waited_for() {
 
 #[tokio::test]
 async fn who_waits_in_a_queue_that_is_deleted_waits_for_it_to_come_back() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     stage.show(queue("team", json!({})), false);
     stage.see(in_queue(alone("one"), "team"));
     stage.see_gone(queue("team", json!({})));
@@ -158,7 +158,7 @@ async fn who_waits_in_a_queue_that_is_deleted_waits_for_it_to_come_back() {
     assert_eq!(stage.phase(QUEUED), Some(&Phase::Waiting), "there is room, but no queue");
     assert_eq!(stage.pods_are_told(QUEUED), Some("UnknownQueue"));
     stage.see(in_queue(alone("two"), "team"));
-    assert!(stage.host.groups.get("team/two").is_some_and(|two| two.refused.is_some()));
+    assert!(stage.host.gangs.get("team/two").is_some_and(|two| two.refused.is_some()));
     stage.see(queue("team", json!({})));
     assert!(
         matches!(stage.phase(QUEUED), Some(Phase::Admitted { .. })),
@@ -170,7 +170,7 @@ async fn who_waits_in_a_queue_that_is_deleted_waits_for_it_to_come_back() {
 
 #[tokio::test]
 async fn another_systems_queue_takes_the_place_of_one_that_is_deleted() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let volcano = |state: &str| {
         json!({
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
@@ -196,7 +196,7 @@ async fn another_systems_queue_takes_the_place_of_one_that_is_deleted() {
 
 #[tokio::test]
 async fn an_object_that_cannot_be_understood_is_said_so_and_stops_nobody() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut bad = pool();
     bad["metadata"] = json!({"name": "bad", "uid": "bad"});
     bad["spec"]["schedules"] =
@@ -209,38 +209,38 @@ async fn an_object_that_cannot_be_understood_is_said_so_and_stops_nobody() {
     stage.show(pool(), false);
     stage.see(alone("one"));
     assert!(matches!(stage.phase(ONE), Some(Phase::Assembling(_))), "{:?}", stage.phase(ONE));
-    let why = stage.why_refused(Interest::Pool, "bad").expect("it is said").to_owned();
+    let why = stage.why_refused(KindRole::Pool, "bad").expect("it is said").to_owned();
     assert!(why.contains("cron"), "{why}");
-    let why = stage.why_refused(Interest::Queue, "orphan").expect("it is said");
+    let why = stage.why_refused(KindRole::Queue, "orphan").expect("it is said");
     assert_eq!(why, "queue `nobody` does not exist");
-    let why = stage.why_refused(Interest::Queue, "greedy").expect("it is said").to_owned();
+    let why = stage.why_refused(KindRole::Queue, "greedy").expect("it is said").to_owned();
     assert!(why.contains("guaranteed") || why.contains("limit"), "{why}");
-    assert_eq!(stage.why_refused(Interest::Pool, "gpu"), None);
+    assert_eq!(stage.why_refused(KindRole::Pool, "gpu"), None);
     // It is well as soon as it is understood, or gone.
     bad["spec"]["schedules"] = json!([]);
     stage.see(bad);
-    assert_eq!(stage.why_refused(Interest::Pool, "bad"), None);
+    assert_eq!(stage.why_refused(KindRole::Pool, "bad"), None);
     stage.see(queue("nobody", json!({})));
-    assert_eq!(stage.why_refused(Interest::Queue, "orphan"), None);
+    assert_eq!(stage.why_refused(KindRole::Queue, "orphan"), None);
     stage.see_gone(queue("greedy", json!({})));
-    assert_eq!(stage.why_refused(Interest::Queue, "greedy"), None);
+    assert_eq!(stage.why_refused(KindRole::Queue, "greedy"), None);
 }
 
 #[tokio::test]
 async fn a_condition_says_which_rewriting_of_an_object_it_is_about_and_since_when() {
-    let mut stage = Rehearsal::new();
+    let mut stage = HostFixture::new();
     let mut good = queue("team", json!({}));
     good["metadata"]["generation"] = json!(3);
     good["status"] = json!({"conditions": [
         {"type": "Accepted", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"},
     ]});
     stage.see(good);
-    let object = stage.host.object_named(Interest::Queue, "team").expect("seen").clone();
-    let said = stage.host.since(stage.host.judgement(Interest::Queue, &object), &object);
+    let object = stage.host.object_named(KindRole::Queue, "team").expect("seen").clone();
+    let said = stage.host.since(stage.host.judgement(KindRole::Queue, &object), &object);
     assert_eq!((&said["status"], &said["observedGeneration"]), (&json!("True"), &json!(3)));
     assert_eq!(said["lastTransitionTime"], "2026-01-01T00:00:00Z");
-    stage.host.judge(Interest::Queue, "team", Some("not so".to_owned()));
-    let said = stage.host.since(stage.host.judgement(Interest::Queue, &object), &object);
+    stage.host.judge(KindRole::Queue, "team", Some("not so".to_owned()));
+    let said = stage.host.since(stage.host.judgement(KindRole::Queue, &object), &object);
     assert_eq!((&said["status"], &said["message"]), (&json!("False"), &json!("not so")));
     assert_ne!(said["lastTransitionTime"], "2026-01-01T00:00:00Z");
 }
