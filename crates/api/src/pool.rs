@@ -48,7 +48,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredPool {
         consolidate: proactive::consolidate(spec),
         expire_after: spec.span_above_zero("expireAfter"),
         patience: proactive::patience(spec),
-        grow: spec.get("growElastic").and_then(|value| value.flag()).unwrap_or(false),
+        grow: spec.get("buyForGrowth").and_then(|value| value.flag()).unwrap_or(false),
     };
     DeclaredPool { pool: PoolManifest { spec: pool, provider }, name: metadata.mark }
 }

@@ -52,7 +52,7 @@ pub(crate) fn consolidate(spec: &Fields<'_>) -> Consolidate {
 /// Reads how long each stage of a claim may take.
 pub(crate) fn patience(spec: &Fields<'_>) -> Patience {
     let mut patience = Patience::default();
-    let Some(fields) = spec.get("patience").and_then(|value| value.fields()) else {
+    let Some(fields) = spec.get("timeouts").and_then(|value| value.fields()) else {
         return patience;
     };
     for (name, stage) in [

@@ -38,7 +38,7 @@ pub struct Karpenter {
     /// Taints that its nodes have until something on them is set up.
     pub startup_taints: Vec<Taint>,
     /// Extended resources that its claims do not name, since it does not know that its machines have them.
-    pub unrequested: Vec<Arc<str>>,
+    pub resources_not_requested: Vec<Arc<str>>,
 }
 
 /// How an autoscaler is asked.
@@ -161,9 +161,9 @@ fn karpenter(value: &Value<'_>) -> Karpenter {
     let mut read = Karpenter::default();
     let Some(fields) = value.fields() else { return read };
     read.startup_taints = taints(&fields, "startupTaints");
-    for value in fields.list("unrequested") {
+    for value in fields.list("resourcesNotRequested") {
         if let Some(name) = value.text_with(is_key, KEY_RULE) {
-            read.unrequested.push(name.into());
+            read.resources_not_requested.push(name.into());
         }
     }
     if let Some(class) = fields.need("nodeClassRef").and_then(|value| value.fields()) {

@@ -170,7 +170,7 @@ async fn follow(
     while !gangs.iter().all(|name| is_over(board.get(Kind::Gang, name).as_deref())) {
         let is_hopeless = |name: &String| {
             let gang = board.get(Kind::Gang, name);
-            is_over(gang.as_deref()) || phase(gang.as_deref()) == Some("Impossible")
+            is_over(gang.as_deref()) || phase(gang.as_deref()) == Some("Infeasible")
         };
         match gangs.iter().all(is_hopeless) {
             false => hopeless_since = None,

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use crate::api::watch::watches::{Watches, Which};
 use crate::cache::cluster_cache::Touched;
 use crate::cache::watched_objects::CLAIMS;
+use crate::effects::outcome::Outcome;
 use crate::features::Feature;
-use crate::host::{Host, Told};
+use crate::host::Host;
 use crate::recover::quarantine::Subject;
 use crate::run::{Served, Sought};
 use crate::schedule::placement::AGAIN;
 
 /// The longest that nothing is decided: clocks are compared, deadlines looked at.
-const AT_LEAST: Duration = Duration::from_secs(10);
+const CYCLE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 
 /// How often one gang is looked at in one turn. Each look may bring it a step further, and a handful is what the longest
 /// way takes.
@@ -23,11 +24,11 @@ const LOOKS: u32 = 16;
 /// Kinds of nodes and of members that a World may know of beyond those there can be now. It forgets none, and where pods of
 /// others come and go each sum of what they take makes another kind of node: after so many it is made anew, which costs one
 /// list of everything. A kind takes about a kilobyte.
-const KINDS_BEYOND: usize = 20_000;
+const STALE_KINDS_MAX: usize = 20_000;
 
 impl Host {
     /// Kinds that are not watched yet.
-    pub(crate) fn unwatched(&self) -> Vec<Sought> {
+    pub(crate) fn unwatched_kinds(&self) -> Vec<Sought> {
         let missing = self.sources.missing().into_iter();
         let mut sought: Vec<Sought> = missing.map(|(of, wanted)| (Some(of), wanted)).collect();
         let has_rights = !self.config.disabled.has(Feature::Karpenter);
@@ -118,7 +119,7 @@ impl Host {
         self.world_changed |= self.wake.is_some_and(|wake| wake <= now);
         self.retry_left_out();
         self.expire_volume_binding();
-        self.expire_handover();
+        self.expire_external_binding();
         self.expire_binding();
         self.expire_empty_seats();
         self.expire_requests();
@@ -141,13 +142,13 @@ impl Host {
         self.reconcile_dirty(&mut looks);
         self.has_deferred_writes = false;
         for gang in std::mem::take(&mut self.gangs_without_object) {
-            self.ensure_object(&gang);
+            self.create_gang_object(&gang);
         }
         self.write_verdicts();
         self.write_supply_status();
         self.write_idle();
         self.write_learned_state();
-        self.must_rebuild |= self.is_worn() || self.clock.is_wrong();
+        self.must_rebuild |= self.has_too_many_kinds() || self.clock.is_wrong();
     }
 
     /// Looks at everything that has changed, and at what that changes, until nothing does.
@@ -182,10 +183,10 @@ impl Host {
     }
 
     /// Whether the World knows of far more kinds of nodes and members than there can be.
-    fn is_worn(&self) -> bool {
+    fn has_too_many_kinds(&self) -> bool {
         let known = self.world.class_count() + self.world.signature_count();
         let there = self.cache.nodes.len() + self.cache.pods.len();
-        known > there + KINDS_BEYOND
+        known > there + STALE_KINDS_MAX
     }
 
     /// A gang that comes to nothing however often it is looked at waits: it must not keep the others from being seen to.
@@ -194,10 +195,10 @@ impl Host {
             return;
         }
         tracing::warn!(gang = &**gang, "nothing comes of looking at it; it is looked at later");
-        let (told, gang) = (self.outcomes.clone(), gang.clone());
+        let (outcomes, gang) = (self.outcomes.clone(), gang.clone());
         tokio::spawn(async move {
             tokio::time::sleep(AGAIN).await;
-            let _ = told.send(Told::Later(gang));
+            let _ = outcomes.send(Outcome::RequeueAfterLimit(gang));
         });
     }
 
@@ -219,8 +220,8 @@ impl Host {
         let due = wake.map(|wake| Duration::from_millis(wake.since(now).0.max(1)));
         let most = match self.written_status.defer(Instant::now()) {
             Some(left) => left,
-            None if self.has_deferred_writes => AT_LEAST / 4,
-            None => AT_LEAST,
+            None if self.has_deferred_writes => CYCLE_INTERVAL_MAX / 4,
+            None => CYCLE_INTERVAL_MAX,
         };
         let retried = self.quarantine.wait(Instant::now()).unwrap_or(most);
         due.unwrap_or(most).min(most).min(retried)

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use muster_core::id::{ClaimId, GangId, OrderId};
+use kube::api::{Api, DynamicObject};
+use muster_core::id::{GangId, OrderId};
 use muster_core::node::NodeSpec;
 use muster_core::time::Time;
 use muster_core::topology::Levels;
@@ -20,12 +21,13 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::api::writer::ApiWriter;
 use crate::cache::cluster_cache::ClusterCache;
+use crate::cache::kinds::KindRole;
 use crate::cache::node_usage::ExcessUsage;
-use crate::cache::store::Key;
 use crate::cache::watched_objects::{KnownPool, Sources};
 use crate::clock::Clock;
 use crate::constraints::index::ConstraintIndex;
 use crate::effects::ordered::OrderedWrites;
+use crate::effects::outcome::Outcome;
 use crate::gang::registry::GangRegistry;
 use crate::gang::tenancy::namespace_limits::NamespaceGangCounts;
 use crate::provision::idle_nodes::IdleNodes;
@@ -40,45 +42,6 @@ use crate::status::events::EventRecorder;
 use crate::status::gang::WrittenStatus;
 use crate::status::omitted_objects::OmittedObjects;
 use crate::status::pools_and_queues::SupplyStatus;
-
-/// What a task has to say that nobody would see otherwise.
-#[derive(Debug)]
-pub(crate) enum Told {
-    /// Where a gang's members go is written down.
-    Recorded(Arc<str>),
-    /// Where a gang's members go could not be written down, and what the server has against it if that is why.
-    NotRecorded { gang: Arc<str>, why: Option<String> },
-    /// The members that a gang's owner was asked for may have had time enough.
-    Called(Arc<str>),
-    /// A gang that nothing came of may be looked at again.
-    Later(Arc<str>),
-    /// What is said of a gang could not be written down.
-    Unwritten(Arc<str>),
-    /// A pod could not be bound as it was told, and what the server has against it if that is why.
-    NotBound { gang: Arc<str>, pod: Key, uid: String, why: Option<String> },
-    /// A volume could not be kept for a claim of a gang.
-    NotKept { gang: Arc<str>, claim: String },
-    /// A pod could not be told why it waits.
-    PodUntold(Key),
-    /// A member of a Gang with templates could not be made.
-    NotMade { gang: Arc<str>, pod: Key, why: String },
-    /// A pod could not be sent away.
-    NotSentAway { gang: Arc<str>, pod: Key, uid: String },
-    /// A Job could not be suspended, or let run.
-    JobDeaf(Arc<str>),
-    /// An order is written down: those who make way for it may be told.
-    OrderWritten(OrderId),
-    /// An order could not be written down, so these claims of it were not asked for.
-    OrderNotWritten { order: OrderId, claims: Vec<ClaimId>, why: String },
-    /// A claim was refused, or is gone already.
-    ClaimRefused(ClaimId, String),
-    /// There was nothing to release any more.
-    ClaimGone(ClaimId),
-    /// Whose a node is could not be written on it.
-    NotMarked(Arc<str>),
-    /// What became of a request could not be written down.
-    RequestUntold(Arc<str>),
-}
 
 /// What must be looked at again.
 #[derive(Debug, Default)]
@@ -139,7 +102,7 @@ pub(crate) struct Host {
     pub(crate) idle_nodes: IdleNodes,
     pub(crate) learned: LearnedState,
     pub(crate) forecaster: Forecaster,
-    pub(crate) outcomes: mpsc::UnboundedSender<Told>,
+    pub(crate) outcomes: mpsc::UnboundedSender<Outcome>,
     /// Somebody needs a kind that is not watched yet.
     pub(crate) rediscover: Arc<Notify>,
     /// Whether what everything is counted by has changed.
@@ -153,8 +116,8 @@ impl Host {
     /// A host that has seen nothing yet.
     pub(crate) fn new(
         config: &Config,
-        hands: ApiWriter,
-        told: mpsc::UnboundedSender<Told>,
+        writer: ApiWriter,
+        told: mpsc::UnboundedSender<Outcome>,
     ) -> Self {
         let identity = config.lease.as_ref().map(|lease| lease.identity.clone());
         Self {
@@ -189,8 +152,8 @@ impl Host {
             subject: None,
             unplanned: BTreeSet::new(),
             requeued: BTreeSet::new(),
-            events: EventRecorder::new(hands.client.clone(), identity),
-            writer: hands,
+            events: EventRecorder::new(writer.client.clone(), identity),
+            writer: writer,
             ordered_writes: OrderedWrites::default(),
             supply_status: SupplyStatus::default(),
             idle_nodes: IdleNodes::default(),
@@ -224,5 +187,11 @@ impl Host {
                 false
             }
         }
+    }
+
+    /// Where objects of a kind are, if the server has any.
+    pub(crate) fn api(&self, interest: KindRole) -> Option<Api<DynamicObject>> {
+        let kind = self.sources.resource(interest)?;
+        Some(Api::all_with(self.writer.client.clone(), kind))
     }
 }

@@ -25,9 +25,10 @@ use crate::api::writer::ApiWriter;
 use crate::cache::cluster_cache::Touched;
 use crate::cache::kinds;
 use crate::cache::kinds::KindRole;
+use crate::effects::outcome::Outcome;
 use crate::features::Disabled;
 use crate::gang::tenancy::queue_access::unsaid;
-use crate::host::{Host, Told};
+use crate::host::Host;
 use crate::lease::election;
 use crate::lease::election::{LeaderElection, LeaderElectionError};
 use crate::lease::heartbeat::Heartbeat;
@@ -41,11 +42,11 @@ const CHANGES: usize = 16_384;
 /// How often kinds are looked for that were not served before.
 const LOOK_AROUND: Duration = Duration::from_secs(30);
 /// Cloud disks take some ten seconds; whoever needs more than this has most likely been told a node that cannot have it.
-const VOLUME_PATIENCE: Span = Span::mins(2);
+const VOLUME_BINDING_TIMEOUT: Span = Span::mins(2);
 /// A binding takes milliseconds, and what the server refuses now it may allow when it is asked again.
-const BIND_PATIENCE: Span = Span::mins(2);
+const BIND_TIMEOUT: Span = Span::mins(2);
 /// Schedulers take milliseconds, and restart within a minute or two.
-const HAND_OVER_PATIENCE: Span = Span::mins(5);
+const HANDOVER_TIMEOUT: Span = Span::mins(5);
 
 /// As long as Cluster Autoscaler keeps what it has booked: who asks of both finds the same.
 const BOOKING: Span = Span::mins(10);
@@ -64,13 +65,13 @@ pub struct Config {
     /// The lease that says who acts; none when there is only one replica.
     pub lease: Option<election::LeaseConfig>,
     /// How long a gang that has seats waits for volumes that are made where its pods go.
-    pub volume_patience: Span,
+    pub volume_binding_timeout: Span,
     /// How long a gang may be bound in part.
-    pub bind_patience: Span,
+    pub bind_timeout: Span,
     /// How long a gang whose gates were lifted waits until another scheduler has put all of it on its nodes.
-    pub hand_over_patience: Span,
+    pub handover_timeout: Span,
     /// How long room that a ProvisioningRequest asked for is kept for its pods.
-    pub booking: Span,
+    pub booking_ttl: Span,
     /// Whether an admission policy stamps `muster.sh/user` on what is created, so that it can be believed.
     pub trust_users: bool,
     /// What the controller has no rights for.
@@ -101,10 +102,10 @@ impl Default for Config {
             policy: Self::policy(),
             namespace: "muster-system".to_owned(),
             lease: None,
-            volume_patience: VOLUME_PATIENCE,
-            bind_patience: BIND_PATIENCE,
-            hand_over_patience: HAND_OVER_PATIENCE,
-            booking: BOOKING,
+            volume_binding_timeout: VOLUME_BINDING_TIMEOUT,
+            bind_timeout: BIND_TIMEOUT,
+            handover_timeout: HANDOVER_TIMEOUT,
+            booking_ttl: BOOKING,
             trust_users: false,
             disabled: Disabled::default(),
             #[cfg(any(test, feature = "cluster"))]
@@ -276,7 +277,7 @@ struct Acting {
 
 /// What a pass begins with.
 enum Step {
-    Told(Told),
+    Told(Outcome),
     Seen(Delivered),
     /// More kinds are watched.
     Watches,
@@ -308,7 +309,7 @@ async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
     host.quarantine = quarantine;
     pulse.keep(look_around_first(client, &newest, &mut host, &mut watches)).await?;
     let wanted = host.rediscover.clone();
-    let mut looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
+    let mut looking = looks_around(client.clone(), host.unwatched_kinds(), wanted.clone());
     loop {
         pulse.beat();
         let wait = host.wait();
@@ -318,7 +319,7 @@ async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
             Some(told) = heard.recv() => Step::Told(told),
             served = &mut looking => {
                 host.watch(served, &mut watches);
-                looking = looks_around(client.clone(), host.unwatched(), wanted.clone());
+                looking = looks_around(client.clone(), host.unwatched_kinds(), wanted.clone());
                 Step::Watches
             }
             Some(change) = seen.recv() => Step::Seen(change),
@@ -347,7 +348,7 @@ async fn look_around_first(
     }
     host.recall().await;
     host.compare_definitions(client).await;
-    let served = discover(client, &host.unwatched()).await;
+    let served = discover(client, &host.unwatched_kinds()).await;
     has_own_kinds(&served)?;
     host.watch(served, watches);
     watches.pods();
@@ -361,10 +362,10 @@ impl Host {
         &mut self,
         step: Step,
         seen: &mut mpsc::Receiver<Delivered>,
-        heard: &mut mpsc::UnboundedReceiver<Told>,
+        heard: &mut mpsc::UnboundedReceiver<Outcome>,
     ) -> Pass {
         match step {
-            Step::Told(told) => self.hear(told),
+            Step::Told(told) => self.handle_outcome(told),
             Step::Seen(first) => {
                 let (mut touched, mut held) = (Touched::default(), Vec::new());
                 let mut next = Some(first);
@@ -380,7 +381,7 @@ impl Host {
             Step::IdleNodes => self.world_changed = true,
         }
         while let Ok(told) = heard.try_recv() {
-            self.hear(told);
+            self.handle_outcome(told);
         }
         self.warn_of_unlisted();
         if self.must_rebuild {

@@ -99,7 +99,7 @@ pub enum GangPhase {
     /// Being stopped, all members together.
     Stopping,
     /// It can never run as it is.
-    Impossible,
+    Infeasible,
     /// Done.
     Succeeded,
     /// Over without being done.

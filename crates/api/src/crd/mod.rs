@@ -18,6 +18,7 @@ mod constraints;
 
 mod disruption;
 mod gang;
+mod gang_conditions;
 mod gang_status;
 mod offering;
 mod order;
@@ -48,14 +49,17 @@ pub use definition::{Column, Definition, GROUP, Resource, VERSION, definitions};
 pub use disruption::{Checkpoint, Disruption, Signal};
 pub use duration::{Duration, DurationAboveZero};
 pub use gang::{Closeness, Gang, GangSpec, OnFailure, Provisioning, ProvisioningMode, Scaling};
+pub use gang_conditions::{ADMITTED, FINISHED, PROVISIONED, RUNNING, gang_conditions};
 pub use gang_status::{GangPhase, GangStatus, Members};
 pub use offering::{Devices, Offering};
-pub use order::{GangRef, LeavingSeat, MakesWay, Order, OrderClaim, OrderSeat, OrderSpec, StopFor};
+pub use order::{
+    GangRef, Order, OrderClaim, OrderPlacement, OrderSpec, PreemptedPlacement, Preemption, StopFor,
+};
 pub use order_status::{OrderPhase, OrderStatus};
 pub use placement::Placement;
 pub use pool::{Limits, Pool, PoolMode, PoolSpec};
 pub use pool_status::{OfferingStatus, PoolStatus, Target};
-pub use proactive::{Buffer, Consolidate, Forecast, Patience, Schedule, Spare, Warm};
+pub use proactive::{Buffer, Consolidate, Forecast, Schedule, Spare, Timeouts, Warm};
 pub use provider::{Autoscaler, Karpenter, NodeClassRef, Nothing, Provider};
 pub use queue::{LabelSelector, Namespaces, NonPreemptible, Queue, QueueSpec, QueueStatus};
 pub use role::{GpuWish, PodTemplate, Role, Run};

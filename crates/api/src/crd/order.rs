@@ -31,7 +31,6 @@ impl Resource for Order {
         Column::text("Phase", ".status.phase"),
         Column::text("Ready", ".status.progress"),
         Column::text("Deadline", ".spec.deadline"),
-        Column::text("Why", ".status.reason").when_wide(),
         Column::AGE,
     ];
 }
@@ -41,9 +40,9 @@ impl Resource for Order {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "self.number == oldSelf.number && self.gang == oldSelf.gang && self.deadline == oldSelf.deadline && self.gap == oldSelf.gap", "message": "an order's number, gang, deadline and gap do not change"},
-    {"rule": "has(self.makeWay) == has(oldSelf.makeWay) && (!has(self.makeWay) || self.makeWay == oldSelf.makeWay)", "message": "who makes way for an order does not change"},
-    {"rule": "self.topUps >= oldSelf.topUps", "message": "top-ups are never taken back"},
+    {"rule": "self.number == oldSelf.number && self.gang == oldSelf.gang && self.deadline == oldSelf.deadline", "message": "an order's number, gang and deadline do not change"},
+    {"rule": "has(self.preempts) == has(oldSelf.preempts) && (!has(self.preempts) || self.preempts == oldSelf.preempts)", "message": "the gangs that an order preempts do not change"},
+    {"rule": "self.replacedClaims >= oldSelf.replacedClaims", "message": "replaced claims are never taken back"},
 ]))]
 pub struct OrderSpec {
     /// Its number, never used again.
@@ -54,21 +53,18 @@ pub struct OrderSpec {
     #[serde(default)]
     #[schemars(length(max = 5000), extend("x-kubernetes-list-type" = "atomic"))]
     pub claims: Vec<OrderClaim>,
-    /// A seat for every member.
+    /// Where every member goes.
     #[schemars(length(min = 1, max = 20_000), extend("x-kubernetes-list-type" = "atomic"))]
-    pub seats: Vec<OrderSeat>,
+    pub placements: Vec<OrderPlacement>,
     /// When it is given up.
     pub deadline: Stamp,
-    /// Seats that others give up for it.
+    /// Gangs that are preempted for it, and the seats they give up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
-    pub make_way: Vec<MakesWay>,
-    /// What its nodes cost above the least there could be, in thousandths of that.
-    #[serde(default)]
-    pub gap: u32,
+    pub preempts: Vec<Preemption>,
     /// Failed claims that were replaced so far.
     #[serde(default)]
-    pub top_ups: u32,
+    pub replaced_claims: u32,
 }
 
 /// A gang.
@@ -101,7 +97,7 @@ pub struct OrderClaim {
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "has(self.node) != has(self.claim)", "message": "a seat is on a node or on a claim"},
 ]))]
-pub struct OrderSeat {
+pub struct OrderPlacement {
     /// The role.
     pub role: Label,
     /// How many members; one where there are devices.
@@ -122,12 +118,12 @@ pub struct OrderSeat {
 
 /// Seats that a gang gives up for another.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct MakesWay {
+pub struct Preemption {
     /// Who gives them up.
     pub gang: GangRef,
     /// Which. All it has if it is stopped.
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
-    pub seats: Vec<LeavingSeat>,
+    pub placements: Vec<PreemptedPlacement>,
     /// Why it is stopped; it goes on with the members it has left when nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopFor>,
@@ -135,7 +131,7 @@ pub struct MakesWay {
 
 /// A seat that is given up.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LeavingSeat {
+pub struct PreemptedPlacement {
     /// The role.
     pub role: Label,
     /// How many members; one where there are devices.

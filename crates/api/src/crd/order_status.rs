@@ -3,26 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, Stamp};
-
 /// What became of an order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderStatus {
-    /// The generation of the spec that this is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
     /// Where it stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<OrderPhase>,
-    /// Why it was rolled back, in one word.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
-    pub reason: Option<String>,
-    /// Why, in a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32768))]
-    pub message: Option<String>,
     /// Nodes that are ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<i32>,
@@ -36,16 +23,6 @@ pub struct OrderStatus {
     /// Gangs that still make way for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaving: Option<i32>,
-    /// When it was complete or rolled back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Stamp>,
-    /// Its state, aspect by aspect.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 32),
-        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
-    )]
-    pub conditions: Vec<Condition>,
 }
 
 /// Where an order stands.

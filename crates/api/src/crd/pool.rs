@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Buffer, Column, Consolidate, Duration, DurationAboveZero, Forecast, Offering, Patience,
-    PoolStatus, Provider, Resource, Schedule, Spare, Text, Warm,
+    Buffer, Column, Consolidate, Duration, DurationAboveZero, Forecast, Offering, PoolStatus,
+    Provider, Resource, Schedule, Spare, Text, Timeouts, Warm,
 };
 use crate::pool::IDLE_AFTER;
 
@@ -96,10 +96,10 @@ pub struct PoolSpec {
     pub consolidate: Consolidate,
     /// How long a claim may wait for its machine, its node and its GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub patience: Option<Patience>,
+    pub timeouts: Option<Timeouts>,
     /// Whether nodes may be bought so that elastic gangs can grow.
     #[serde(default)]
-    pub grow_elastic: bool,
+    pub buy_for_growth: bool,
 }
 
 /// What a pool never exceeds.

@@ -101,7 +101,7 @@ pub enum Consolidate {
 
 /// How long each stage of a claim may take.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Patience {
+pub struct Timeouts {
     /// Until its machine runs.
     #[serde(default = "default_launch")]
     pub launch: DurationAboveZero,

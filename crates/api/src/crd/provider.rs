@@ -48,7 +48,7 @@ pub struct Karpenter {
     /// is never fulfilled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
-    pub unrequested: Vec<Key>,
+    pub resources_not_requested: Vec<Key>,
 }
 
 /// How an autoscaler is asked.

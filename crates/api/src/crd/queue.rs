@@ -146,10 +146,7 @@ pub struct QueueStatus {
     /// The generation of the spec that this is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What is held by its gangs and those below, with what is ordered.
-    #[serde(default, skip_serializing_if = "Amounts::is_empty")]
-    pub held: Amounts,
-    /// GPUs of every vendor among it, for lists.
+    /// GPUs of every vendor that its gangs and those below hold, with those that are ordered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_gpus: Option<Amount>,
     /// Gangs that wait, in it and below.

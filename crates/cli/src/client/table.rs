@@ -76,7 +76,7 @@ pub(super) fn coloured(phase: &str, text: &str) -> String {
     let text = match phase {
         "Running" | "Succeeded" | "Complete" => text.green(),
         "Provisioning" | "Admitted" | "Assembling" => text.cyan(),
-        "Failed" | "Impossible" | "RolledBack" => text.red(),
+        "Failed" | "Infeasible" | "RolledBack" => text.red(),
         "Stopping" | "Held" | "Cancelled" => text.yellow(),
         _ => text,
     };

@@ -11,7 +11,7 @@ use muster_core::gang::Request;
 use muster_core::id::GangId;
 
 use crate::cache::store::{Key, Moved};
-use crate::gang::build::marks;
+use crate::gang::build::labels_and_annotations;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::node_spec::Foreign;
@@ -25,8 +25,8 @@ impl Host {
         let mut foreign = Foreign::default();
         let mut own: BTreeMap<GangId, Foreign> = BTreeMap::new();
         for (key, pod) in self.cache.pods_on(name).filter(|(_, pod)| !pod.is_over()) {
-            let group = self.gangs.of(key).filter(|(_, group)| group.pods.contains(key));
-            let is_outside = group.is_some_and(|(_, group)| group.is_outside);
+            let group = self.gangs.gang_of(key).filter(|(_, group)| group.pods.contains(key));
+            let is_outside = group.is_some_and(|(_, group)| group.is_bound_beyond_limits);
             match group.and_then(|(gang, _)| self.world.gang_named(gang)) {
                 // While all is counted anew no gang has seats yet.
                 Some(_) if !self.world.is_synced() && !is_outside => {}
@@ -47,7 +47,7 @@ impl Host {
     /// Pods on a node that are of no gang.
     pub(crate) fn foreign_pods(&self, name: &str) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
         let is_foreign = |key: &Key| {
-            let group = self.gangs.of(key).filter(|(_, group)| group.pods.contains(key));
+            let group = self.gangs.gang_of(key).filter(|(_, group)| group.pods.contains(key));
             group.is_none_or(|(gang, _)| self.world.gang_named(gang).is_none())
         };
         self.cache.pods_on(name).filter(move |(key, pod)| !pod.is_over() && is_foreign(key))
@@ -68,7 +68,7 @@ impl Host {
     /// What a pod takes. Marks that make no sense do not make it take nothing.
     fn request_of(&self, key: &Key, pod: &Pod) -> Request {
         let gpus = &self.config.gpus;
-        let asked = pod.spec.request(marks(pod).1, gpus);
+        let asked = pod.spec.request(labels_and_annotations(pod).1, gpus);
         let asked = asked.or_else(|why| {
             tracing::warn!(pod = &**key, ?why, "a pod's requests cannot be understood");
             pod.spec.request(&BTreeMap::new(), gpus)
@@ -91,7 +91,7 @@ impl Host {
 
     /// Nodes on which pods are that gangs have: those have their seats now.
     pub(crate) fn reconcile_nodes_of_gangs(&mut self) {
-        let pods = self.cache.pods.iter().filter(|(key, _)| self.gangs.of(key).is_some());
+        let pods = self.cache.pods.iter().filter(|(key, _)| self.gangs.gang_of(key).is_some());
         let nodes = pods.filter_map(|(_, pod)| pod.node()).map(Arc::from);
         self.dirty.nodes.extend(nodes);
     }

@@ -27,7 +27,7 @@ impl Host {
             return; // how it stands was written on it
         }
         self.set_queues();
-        self.try_troubled();
+        self.retry_blocked();
     }
 
     /// Tells the World of every queue that it does not know as it is, and of those that nobody declares any more. A queue

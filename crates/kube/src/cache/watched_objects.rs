@@ -145,7 +145,7 @@ impl Host {
                 if interest == KindRole::Gang {
                     self.observe_templates(moved);
                 }
-                self.observe_group(interest, moved);
+                self.observe_gang_source(interest, moved);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::cache::kinds::KindRole;
 use crate::cache::store::{Key, Store};
 use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::selector::{Marks, PodSelector, Spaces};
-use crate::gang::registry::GangRecord;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::node::Node;
 use crate::objects::pod::Pod;
@@ -121,11 +121,11 @@ impl Host {
     ) -> Vec<PlacedPod<'a>> {
         let mut neighbours = Vec::new();
         for (key, pod) in pods {
-            let group = self.gangs.of(key);
+            let group = self.gangs.gang_of(key);
             if pod.is_over() || group.is_some_and(|(name, _)| **name == *gang) {
                 continue;
             }
-            let tied = group.and_then(|(_, group)| group.tied.get(key));
+            let tied = group.and_then(|(_, group)| group.pod_constraints.get(key));
             let nodes = match (pod.node(), group) {
                 (Some(node), _) => vec![node],
                 (None, Some((name, group))) => self.heads_for(name, group, key),
@@ -140,10 +140,10 @@ impl Host {
     /// Where a pod goes that is nowhere yet. Which of a role's pods will be where is not known before they are told, so it
     /// may be any node where its gang has a seat for one like it.
     fn heads_for<'a>(&'a self, gang: &str, group: &'a GangRecord, key: &str) -> Vec<&'a str> {
-        if let Some(node) = group.assigned.get(key) {
+        if let Some(node) = group.assigned_nodes.get(key) {
             return vec![node];
         }
-        let Some(role) = group.roles.get(key) else { return Vec::new() };
+        let Some(role) = group.pod_roles.get(key) else { return Vec::new() };
         let gang = self.world.gang_named(gang).and_then(|id| self.world.gang(id));
         let seats = gang.into_iter().flat_map(|gang| &gang.seats);
         let mine = seats.filter(|seat| seat.role == *role);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use muster_core::constraint::Constraints;
 use muster_core::gang::{Closeness, GangSpec, Phase};
 
-use crate::cache::kinds::BuiltGang;
 use crate::cache::store::Key;
 use crate::constraints::cluster_view::{ClusterView, Member, domain};
 use crate::constraints::pod_constraints::PodConstraints;
@@ -18,7 +17,8 @@ use crate::constraints::volumes::claims::Store;
 use crate::constraints::volumes::lister::Shop;
 use crate::constraints::volumes::{attach_limits, claims, static_volumes};
 use crate::constraints::{host_ports, pod_affinity, pod_anti_affinity, preferred};
-use crate::gang::registry::GangRecord;
+use crate::gang::identity::BuiltGang;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
@@ -189,7 +189,7 @@ impl Host {
     pub(crate) fn is_settled(&self, name: &str, group: &GangRecord) -> bool {
         match self.world.gang_named(name).and_then(|id| self.world.gang(id)) {
             Some(gang) => !matches!(gang.phase, Phase::Waiting | Phase::Assembling(_)),
-            None => !self.standing(group).bound.is_empty() || self.has_placement(name),
+            None => !self.pods_by_state(group).bound.is_empty() || self.has_placement(name),
         }
     }
 
@@ -204,7 +204,7 @@ impl Host {
     ) -> Vec<PodConstraints> {
         let spaces = ClusterView { spaces: self.around("", true).spaces, ..ClusterView::default() };
         let mut fixed = fixed(members, &spaces);
-        let is_found = pods.iter().any(|(key, _, _)| !group.tied.contains_key(*key));
+        let is_found = pods.iter().any(|(key, _, _)| !group.pod_constraints.contains_key(*key));
         if is_found && members.iter().any(|member| !claims::claims(member.pod).is_empty()) {
             let shop = Shop { host: self, gang: name };
             static_volumes::found(members, &shop, &mut fixed);
@@ -217,16 +217,21 @@ impl Host {
         }
         // Who takes the place of one that is gone is tied as that one was.
         let is_here = |key: &Key| pods.iter().any(|(here, _, _)| *here == key);
-        let mut left: Vec<&PodConstraints> =
-            group.tied.iter().filter(|(key, _)| !is_here(key)).map(|(_, tied)| tied).collect();
+        let mut left: Vec<&PodConstraints> = group
+            .pod_constraints
+            .iter()
+            .filter(|(key, _)| !is_here(key))
+            .map(|(_, tied)| tied)
+            .collect();
         let one =
             |((key, _, constraints), fixed): (&(&Key, &Arc<Pod>, &Constraints), PodConstraints)| {
                 let alike = || {
                     let alike = pods.iter().filter(|(_, _, theirs)| theirs == constraints);
-                    alike.filter_map(|(key, _, _)| group.tied.get(*key)).next()
+                    alike.filter_map(|(key, _, _)| group.pod_constraints.get(*key)).next()
                 };
                 let same = alike().filter(|tied| tied.dealt.is_none());
-                let known = group.tied.get(*key).or(same).or_else(|| left.pop()).or_else(alike);
+                let known =
+                    group.pod_constraints.get(*key).or(same).or_else(|| left.pop()).or_else(alike);
                 let mut tied = known.cloned().unwrap_or(fixed);
                 tied.waits = None;
                 tied
@@ -238,19 +243,20 @@ impl Host {
     pub(crate) fn minds(&self, group: &GangRecord) -> bool {
         let pods = || group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         self.cache.with_anti_affinity().next().is_some()
-            || group.tied.values().any(|tied| !tied.is_fixed())
+            || group.pod_constraints.values().any(|tied| !tied.is_fixed())
             || pods().any(|pod| is_tied(pod))
     }
 
     /// Asks for a gang's tokens by name, and notes whether it must be looked at when others move.
     pub(crate) fn name_tokens(&mut self, name: &Arc<str>, gathered: &mut BuiltGang) {
-        let meanings = gathered.tied.values().flat_map(|tied| tied.takes.keys().cloned());
+        let meanings =
+            gathered.pod_constraints.values().flat_map(|tied| tied.takes.keys().cloned());
         let known = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         let asked = known.into_iter().flat_map(|gang| &gang.spec.roles);
         let asked = asked.flat_map(|role| role.request.amounts.clone()).collect();
         self.constraints.tokens.want(name, meanings.collect::<Vec<_>>(), &asked);
-        for (key, role) in &gathered.roles {
-            let Some(tied) = gathered.tied.get(key) else { continue };
+        for (key, role) in &gathered.pod_roles {
+            let Some(tied) = gathered.pod_constraints.get(key) else { continue };
             let amounts = &mut gathered.spec.roles[usize::from(*role)].request.amounts;
             for (meaning, amount) in &tied.takes {
                 let token = self.constraints.tokens.of(meaning).expect("just wanted");
@@ -258,14 +264,14 @@ impl Host {
                 *taken = (*amount).max(*taken);
             }
         }
-        if gathered.tied.values().any(PodConstraints::uses_volumes) {
+        if gathered.pod_constraints.values().any(PodConstraints::uses_volumes) {
             self.constraints.volumes.insert(name.clone());
         } else {
             self.constraints.volumes.remove(name);
         }
-        let pods = gathered.roles.keys().filter_map(|key| self.cache.pods.get(key));
+        let pods = gathered.pod_roles.keys().filter_map(|key| self.cache.pods.get(key));
         let minds = pods.into_iter().any(|pod| is_tied(pod))
-            || gathered.tied.values().any(|tied| !tied.is_fixed());
+            || gathered.pod_constraints.values().any(|tied| !tied.is_fixed());
         if minds {
             self.constraints.minding.insert(name.clone());
         } else {

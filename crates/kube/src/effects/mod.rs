@@ -1,1 +1,2 @@
 pub(crate) mod ordered;
+pub(crate) mod outcome;

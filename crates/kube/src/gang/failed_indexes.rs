@@ -12,25 +12,25 @@ use serde_json::Value;
 
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Moved;
-use crate::gang::build::marks;
-use crate::gang::source::controller;
+use crate::gang::build::labels_and_annotations;
+use crate::gang::source::controller_of;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
 /// Who of a Job's members is over for good: the Job's name, and the index.
-pub(crate) type Part = (Arc<str>, u32);
+pub(crate) type FailedIndex = (Arc<str>, u32);
 
 impl Host {
     /// The part that a failed pod played, if its Job has given that up.
-    pub(crate) fn part_given_up(&self, pod: &Pod) -> Option<Part> {
+    pub(crate) fn failed_index_of(&self, pod: &Pod) -> Option<FailedIndex> {
         if pod.status.phase != "Failed" {
             return None;
         }
-        let owner = pod.metadata.owner_references.as_deref().and_then(controller)?;
+        let owner = pod.metadata.owner_references.as_deref().and_then(controller_of)?;
         if workloads::kind_of(&owner.api_version, &owner.kind) != Some(WorkloadKind::Job) {
             return None;
         }
-        let index = workloads::index_of_pod(WorkloadKind::Job, marks(pod).0)?;
+        let index = workloads::index_of_pod(WorkloadKind::Job, labels_and_annotations(pod).0)?;
         let namespace = pod.metadata.namespace.as_deref()?;
         let job = self.object(KindRole::Workload(WorkloadKind::Job), namespace, &owner.name)?;
         let is_its = job.metadata.uid.as_deref() == Some(&*owner.uid);
@@ -45,7 +45,7 @@ impl Host {
             return;
         }
         let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
-        let above = self.owners(namespace, job.metadata.owner_references.as_deref());
+        let above = self.owner_chain(namespace, job.metadata.owner_references.as_deref());
         for owner in above {
             if let Some(kind) = workloads::kind_of(&owner.api_version, &owner.kind) {
                 self.requeue_gangs_of(KindRole::Workload(kind), namespace, &owner.name);

@@ -1,13 +1,13 @@
-//! Groups that start together or not at all (Koordinator's `groups`): one gang, whose pods are those of all of them.
+//! Merges groups that start together or not at all (Koordinator's `groups`) into one gang with the pods of all of them.
 //!
-//! Which groups those are is what each of them says, on its pods or on its object. The list is what makes the gang: who
-//! names other groups is of another gang, so nobody is held back by being named. A gang of several groups is taken in
-//! when each of them is there, says the same, and has its members.
+//! Each group lists the groups it starts with, on its pods or on its object. The list identifies the gang: a group that
+//! lists other groups belongs to another gang, so no group is held back by being listed elsewhere. A merged gang is
+//! submitted when each of its groups exists, has the same list, and has its members.
 //!
-//! What has seats stays together, whatever is said of it afterwards: it has started. A new leader reads off the status of the
-//! gang's object which groups it is of. That object is in the namespace of the first group, and has no owner: an owner must be
-//! in the same namespace, and none of the groups stands for all. Its annotations are for people; whoever may edit the first
-//! namespace may write them, so they join nothing.
+//! A gang that has seats stays merged, whatever its lists say afterwards: it has started. A new leader reads its groups from
+//! the status of the gang's object. That object is in the namespace of the first group, and has no owner: an owner must be
+//! in the same namespace, and none of the groups stands for all. Its annotations are for people; any user that may edit the
+//! first namespace may write them, so they merge nothing.
 
 use std::sync::Arc;
 
@@ -18,75 +18,78 @@ use muster_api::dialects::{self, Dialect, GroupRef, State, Terms};
 use muster_core::gang::Phase;
 use serde_json::Value;
 
-use crate::cache::kinds::{GangSource, KindRole};
+use crate::cache::kinds::KindRole;
 use crate::cache::store::{Key, Moved};
-use crate::gang::build::{Marks, Part, Said, marks, unheard};
-use crate::gang::registry::GangRecord;
+use crate::gang::build::{
+    GroupTerms, MemberPod, StringMap, labels_and_annotations, unsupported_requirement,
+};
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::status::gang::counted;
 
-/// The groups that a gang was made of, on its object.
+/// The annotation of a gang's object that lists its groups.
 pub(crate) const GROUPS: &str = "muster.sh/groups";
 
-/// Groups as they are listed there.
+/// Groups as that annotation lists them.
 pub(crate) fn listed(groups: &[GroupRef]) -> String {
     serde_json::to_string(&names_of(groups)).expect("plain JSON")
 }
 
-/// Groups as they are listed in a status.
+/// Groups as a status lists them.
 pub(crate) fn names_of(groups: &[GroupRef]) -> Vec<String> {
     groups.iter().map(GroupRef::full_name).collect()
 }
 
-/// The groups that a gang was made of when its placement was recorded.
+/// The groups of a gang at the time its placement was written.
 fn recorded_groups(object: &DynamicObject) -> Vec<GroupRef> {
-    let said = object.data.pointer("/status/groups").and_then(Value::as_array);
-    let names = said.into_iter().flatten().map(|name| named(name.as_str()?));
+    let listed = object.data.pointer("/status/groups").and_then(Value::as_array);
+    let names = listed.into_iter().flatten().map(|name| named(name.as_str()?));
     names.collect::<Option<Vec<GroupRef>>>().unwrap_or_default()
 }
 
 /// The group that a pod names.
 pub(crate) fn group_of(pod: &Pod) -> Option<GroupRef> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
-    let (labels, annotations) = marks(pod);
+    let (labels, annotations) = labels_and_annotations(pod);
     dialects::group_of(labels, annotations, &pod.spec, namespace)
 }
 
 impl Host {
-    /// Whether the pods of a group are a gang, or those of several groups are: as the pod says, or else the group's
-    /// object. Where either has seats it stays what it is.
-    pub(crate) fn alone_or_joined(&self, of: GroupRef, annotations: &Marks) -> GangSource {
+    /// The gang of a group: the group alone, or merged with others, by the pod's annotations or else the group's object. A
+    /// gang that has seats stays what it is.
+    pub(crate) fn group_source(&self, of: GroupRef, annotations: &StringMap) -> GangSource {
         if of.dialect != Dialect::Koordinator {
             return GangSource::Group(of);
         }
-        if let Some(held) = self.held_with(&of) {
+        if let Some(held) = self.source_with_seats(&of) {
             return held;
         }
-        let said = dialects::joined(&of, annotations).or_else(|| self.object_says(&of));
-        match said {
-            Some(groups) if groups.len() > 1 => GangSource::Joined(groups.into()),
+        let listed = dialects::joined(&of, annotations).or_else(|| self.groups_in_object(&of));
+        match listed {
+            Some(groups) if groups.len() > 1 => GangSource::Merged(groups.into()),
             _ => GangSource::Group(of),
         }
     }
 
-    /// The groups that the object of a group says start together.
-    pub(crate) fn object_says(&self, of: &GroupRef) -> Option<Vec<GroupRef>> {
-        let (_, object) = self.object_of(&GangSource::Group(of.clone()))?;
+    /// The groups that the object of a group lists to start together with it.
+    pub(crate) fn groups_in_object(&self, of: &GroupRef) -> Option<Vec<GroupRef>> {
+        let (_, object) = self.source_object(&GangSource::Group(of.clone()))?;
         dialects::joined(of, object.annotations())
     }
 
-    /// What a group is part of that has seats.
-    fn held_with(&self, of: &GroupRef) -> Option<GangSource> {
+    /// The gang with seats that a group belongs to, if there is one.
+    fn source_with_seats(&self, of: &GroupRef) -> Option<GangSource> {
         let alone = GangSource::Group(of.clone());
         if self.holds_seats(&alone.gang_name()) {
             return Some(alone);
         }
-        let name = self.gangs.joined_with(of).find(|name| self.holds_seats(name))?;
-        self.gangs.get(name).map(|group| group.origin.clone())
+        let name = self.gangs.merged_gangs_with(of).find(|name| self.holds_seats(name))?;
+        self.gangs.get(name).map(|record| record.source.clone())
     }
 
-    /// Whether a gang has seats, or is known to while the World is being made.
+    /// Whether a gang has seats; while the World is rebuilt, whether it has a recorded placement.
     fn holds_seats(&self, name: &str) -> bool {
         if !self.world.is_synced() {
             return self.has_placement(name);
@@ -95,54 +98,55 @@ impl Host {
         gang.is_some_and(|gang| !matches!(gang.phase, Phase::Waiting | Phase::Assembling(_)))
     }
 
-    /// Pods of a gang that has no seats go with those they name now. Whether nobody of it is left.
+    /// Moves pods of a gang without seats to the groups they name now. Returns whether the gang has no pods left.
     pub(crate) fn regroup(&mut self, name: &Arc<str>) -> bool {
-        let Some(group) = self.gangs.get(name) else { return true };
-        let may_differ = match &group.origin {
-            GangSource::Joined(_) => true,
+        let Some(record) = self.gangs.get(name) else { return true };
+        let may_differ = match &record.source {
+            GangSource::Merged(_) => true,
             GangSource::Group(of) => of.dialect == Dialect::Koordinator,
             _ => false,
         };
         if !may_differ || self.holds_seats(name) {
             return false;
         }
-        let pods = group.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
-        let astray = pods.filter(|(_, pod)| self.origin_of(pod) != group.origin);
-        let astray: Vec<(Key, Arc<Pod>)> =
-            astray.map(|(key, pod)| (key.clone(), pod.clone())).collect();
-        if astray.is_empty() {
+        let pods = record.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
+        let misplaced = pods.filter(|(_, pod)| self.source_of(pod) != record.source);
+        let misplaced: Vec<(Key, Arc<Pod>)> =
+            misplaced.map(|(key, pod)| (key.clone(), pod.clone())).collect();
+        if misplaced.is_empty() {
             return false;
         }
-        for (key, pod) in astray {
-            let with = self.join(&key, &pod);
+        for (key, pod) in misplaced {
+            let with = self.add_to_gang(&key, &pod);
             self.dirty.gangs.insert(with);
         }
-        let is_left = self.gangs.get(name).is_some_and(|group| !group.pods.is_empty());
+        let is_left = self.gangs.get(name).is_some_and(|record| !record.pods.is_empty());
         if !is_left {
             self.remove_gang(name);
         }
         !is_left
     }
 
-    /// Gangs of several groups that have seats are known before their pods are: what these say may have changed since.
-    pub(crate) fn find_joined(&mut self) {
+    /// Registers merged gangs that have a recorded placement before their pods are observed: the lists on the pods may have
+    /// changed since.
+    pub(crate) fn register_merged_gangs(&mut self) {
         for Moved { key, is, .. } in self.all_of(KindRole::Gang) {
             let Some(object) = is else { continue };
             let groups = recorded_groups(&object);
             if groups.len() < 2 {
                 continue;
             }
-            let origin = GangSource::Joined(groups.into());
-            if origin.gang_name() == key && self.has_placement(&key) {
-                self.gangs.ensure(origin);
+            let source = GangSource::Merged(groups.into());
+            if source.gang_name() == key && self.has_placement(&key) {
+                self.gangs.ensure(source);
             }
         }
     }
 
-    /// Whether a gang of these groups has started, so that each of them has agreed to it. That some of its pods are on nodes
-    /// proves nothing: their owner may have written that.
-    fn has_started(&self, group: &GangRecord, groups: &[GroupRef]) -> bool {
-        let name = group.origin.gang_name();
+    /// Whether a gang of these groups has started, so that each of them agreed to it. Pods on nodes prove nothing: a tenant
+    /// may have written `spec.nodeName`.
+    fn has_started(&self, record: &GangRecord, groups: &[GroupRef]) -> bool {
+        let name = record.source.gang_name();
         let is_recorded = |object: &Arc<DynamicObject>| recorded_groups(object) == groups;
         match self.world.is_synced() {
             true => self.holds_seats(&name),
@@ -150,49 +154,50 @@ impl Host {
         }
     }
 
-    /// One gang of several groups, its parts in their order, or why it is none. Once it has started, groups of which no pod
-    /// is there are left out: they were there when it did.
-    pub(crate) fn unite(
+    /// Assembles one gang of several groups, its members in the order of the groups, or returns why it is none. Once it has
+    /// started, groups without pods are omitted: they had pods when it started.
+    pub(crate) fn merge_groups(
         &self,
-        group: &GangRecord,
+        record: &GangRecord,
         groups: &[GroupRef],
-        parts: &mut Vec<Part>,
+        members: &mut Vec<MemberPod>,
         runs: bool,
-    ) -> Result<(Assembled, Said), String> {
-        let place = |part: &Part| {
-            let of = group_of(&part.pod)?;
+    ) -> Result<(Assembled, GroupTerms), String> {
+        let place = |member: &MemberPod| {
+            let of = group_of(&member.pod)?;
             groups.iter().position(|one| *one == of)
         };
-        parts.retain(|part| place(part).is_some());
-        parts.sort_by_key(|part| place(part));
+        members.retain(|member| place(member).is_some());
+        members.sort_by_key(|member| place(member));
         let mut sides: Vec<(usize, Terms, Vec<Member<'_>>)> = Vec::new();
-        let (mut said, mut priorities) = (Said::default(), Vec::new());
-        let has_started = runs && self.has_started(group, groups);
+        let (mut merged, mut priorities) = (GroupTerms::default(), Vec::new());
+        let has_started = runs && self.has_started(record, groups);
         for (at, of) in groups.iter().enumerate() {
-            let mine: Vec<&Part> = parts.iter().filter(|part| place(part) == Some(at)).collect();
+            let mine: Vec<&MemberPod> =
+                members.iter().filter(|member| place(member) == Some(at)).collect();
             if mine.is_empty() && has_started {
                 continue;
             }
             if mine.is_empty() {
-                self.says_so_too(groups, of)?;
+                self.check_group_agrees(groups, of)?;
             }
-            let keys: Vec<&Key> = mine.iter().map(|part| &part.key).collect();
+            let keys: Vec<&Key> = mine.iter().map(|member| &member.key).collect();
             let prefixed = |why: String| format!("{}: {why}", of.full_name());
             let terms =
-                self.terms(&GangSource::Group(of.clone()), group, &keys).map_err(prefixed)?;
-            if let Some(why) = unheard(&terms) {
+                self.terms(&GangSource::Group(of.clone()), record, &keys).map_err(prefixed)?;
+            if let Some(why) = unsupported_requirement(&terms) {
                 return Err(prefixed(why));
             }
-            let priority = self.priority(group, &keys, &terms);
+            let priority = self.priority(record, &keys, &terms);
             priorities.push(priority);
-            let unheard = self.unheard_priority(&terms, priority);
-            said.gentle |= self.never_preempts(&keys, &terms);
-            for words in terms.unheard.iter().chain(&unheard) {
-                if !said.unheard.contains(words) {
-                    said.unheard.push(words.clone());
+            let ignored = self.ignored_priority(&terms, priority);
+            merged.gentle |= self.never_preempts(&keys, &terms);
+            for words in terms.unheard.iter().chain(&ignored) {
+                if !merged.unsupported.contains(words) {
+                    merged.unsupported.push(words.clone());
                 }
             }
-            sides.push((at, terms, mine.into_iter().map(Part::as_member).collect()));
+            sides.push((at, terms, mine.into_iter().map(MemberPod::as_member).collect()));
         }
         let (labels, names) = (labels(groups), groups.iter().map(GroupRef::full_name));
         let names: Vec<String> = names.collect();
@@ -206,35 +211,38 @@ impl Host {
                 members,
             })
             .collect();
-        let united = unite(&group.origin.gang_name(), &sides, &self.config.gpus);
+        let united = unite(&record.source.gang_name(), &sides, &self.config.gpus);
         let (united, of) = united.map_err(|why| why.to_string())?;
         if !runs {
-            all_exist(&united, &of, &sides)?;
+            check_all_members_exist(&united, &of, &sides)?;
         }
-        said.groups = of.into_iter().map(|side| groups[places[side]].clone()).collect();
-        // They start together, and one that is important does not make the others so.
-        said.priority = priorities.iter().copied().min().unwrap_or_default();
-        said.priority.is_declared = priorities.iter().any(|priority| priority.is_declared);
+        merged.role_groups = of.into_iter().map(|side| groups[places[side]].clone()).collect();
+        // They start together, and one group of high priority does not raise the others.
+        merged.priority = priorities.iter().copied().min().unwrap_or_default();
+        merged.priority.is_declared = priorities.iter().any(|priority| priority.is_declared);
         let namespaces = groups.iter().map(|of| &*of.namespace);
-        match self.keeps_out(&united.spec.queue, namespaces).filter(|_| !runs) {
+        match self.queue_excludes(&united.spec.queue, namespaces).filter(|_| !runs) {
             Some(why) => Err(why),
-            None => Ok((united, said)),
+            None => Ok((united, merged)),
         }
     }
 
-    /// Whether a group without pods here says that it starts together with these, by its object; or why it does not.
-    fn says_so_too(&self, groups: &[GroupRef], of: &GroupRef) -> Result<(), String> {
+    /// Checks that a group without pods here lists the same groups on its object, or returns why it does not.
+    fn check_group_agrees(&self, groups: &[GroupRef], of: &GroupRef) -> Result<(), String> {
         let name = of.full_name();
         let others = || {
-            let others = self.gangs.joined_with(of).filter_map(|name| self.gangs.get(name));
-            let mut pods = others.flat_map(|group| &group.pods);
-            pods.any(|key| self.cache.pods.get(key).is_some_and(|pod| self.is_of(pod, of)))
+            let others = self.gangs.merged_gangs_with(of).filter_map(|name| self.gangs.get(name));
+            let mut pods = others.flat_map(|record| &record.pods);
+            pods.any(|key| self.cache.pods.get(key).is_some_and(|pod| self.names_group(pod, of)))
         };
         let alone = || {
             let alone = self.gangs.get(&GangSource::Group(of.clone()).gang_name());
-            alone.is_some_and(|group| !group.pods.is_empty())
+            alone.is_some_and(|record| !record.pods.is_empty())
         };
-        match (self.object_says(of), self.object_of(&GangSource::Group(of.clone())).is_some()) {
+        match (
+            self.groups_in_object(of),
+            self.source_object(&GangSource::Group(of.clone())).is_some(),
+        ) {
             (Some(said), _) if *said == *groups => Ok(()),
             (Some(said), _) if said.len() > 1 => Err(format!(
                 "it is to start together with {name}, which names other groups: {}",
@@ -251,30 +259,36 @@ impl Host {
         }
     }
 
-    /// Whether one of the groups that a gang names is of it: it may be somebody who does not say so, and what becomes of
-    /// that one is not for this gang to tell.
-    pub(crate) fn is_part(&self, group: &GangRecord, groups: &[GroupRef], of: &GroupRef) -> bool {
-        let mut pods = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
-        pods.any(|pod| self.is_of(pod, of))
-            || self.object_says(of).is_some_and(|said| *said == *groups)
+    /// Whether one of the groups that a gang lists belongs to it. A listed group may not agree, and then this gang must not
+    /// write its status.
+    pub(crate) fn is_member_group(
+        &self,
+        record: &GangRecord,
+        groups: &[GroupRef],
+        of: &GroupRef,
+    ) -> bool {
+        let mut pods = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
+        pods.any(|pod| self.names_group(pod, of))
+            || self.groups_in_object(of).is_some_and(|said| *said == *groups)
     }
 
     /// Whether a pod names a group.
-    pub(crate) fn is_of(&self, pod: &Pod, of: &GroupRef) -> bool {
+    pub(crate) fn names_group(&self, pod: &Pod, of: &GroupRef) -> bool {
         group_of(pod).is_some_and(|named| named == *of)
     }
 
-    /// Where one group of a gang stands: as the gang, but for how many of its own members run. It may be done before others.
+    /// The state of one group of a gang: the gang's, but with the group's own running members. A group may finish before
+    /// others.
     pub(crate) fn state_for(&self, name: &str, of: &GroupRef, state: &State) -> State {
-        let group = self.gangs.get(name);
-        let (State::Running { .. }, Some(GangRecord { origin: GangSource::Joined(_), pods, .. })) =
-            (state, group)
+        let record = self.gangs.get(name);
+        let (State::Running { .. }, Some(GangRecord { source: GangSource::Merged(_), pods, .. })) =
+            (state, record)
         else {
             return state.clone();
         };
         let pods = || {
             let pods = pods.iter().filter_map(|key| self.cache.pods.get(key));
-            pods.filter(|pod| self.is_of(pod, of))
+            pods.filter(|pod| self.names_group(pod, of))
         };
         match counted(pods()) {
             State::Running { running: 0, succeeded, failed }
@@ -287,12 +301,16 @@ impl Host {
     }
 }
 
-/// Whether all members that the groups speak of exist, or which group lacks some.
-fn all_exist(united: &Assembled, of: &[usize], sides: &[Side<'_>]) -> Result<(), String> {
+/// Checks that all members that the groups declare exist, or names a group that lacks some.
+fn check_all_members_exist(
+    united: &Assembled,
+    of: &[usize],
+    sides: &[Side<'_>],
+) -> Result<(), String> {
     for (at, side) in sides.iter().enumerate() {
         let roles = united.spec.roles.iter().zip(&united.roles).zip(of);
         let mine = roles.filter(|(_, of)| **of == at).map(|(role, _)| role);
-        let absent = mine.map(|(role, who)| (role.max as usize).saturating_sub(who.len()));
+        let absent = mine.map(|(role, pods)| (role.max as usize).saturating_sub(pods.len()));
         let (exist, absent) = (side.members.len(), absent.sum::<usize>());
         if absent > 0 {
             return Err(format!("{}: {exist} of {} members exist", side.name, exist + absent));

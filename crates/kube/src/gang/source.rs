@@ -8,10 +8,11 @@ use kube::api::DynamicObject;
 use muster_api::dialects::{self, Dialect, GroupRef};
 use muster_api::workloads::{self, OwnerRef, WorkloadKind, gang_owner};
 
-use crate::cache::kinds::{GangSource, KindRole};
+use crate::cache::kinds::KindRole;
 use crate::cache::store::{Key, Moved, Store};
-use crate::gang::build::marks;
-use crate::gang::registry::GangRecord;
+use crate::gang::build::labels_and_annotations;
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
@@ -24,26 +25,26 @@ const SPELLED: usize = 200;
 
 impl Host {
     /// Why a pod is part of a gang.
-    pub(crate) fn origin_of(&self, pod: &Pod) -> GangSource {
-        self.origin_and_maker(pod).0
+    pub(crate) fn source_of(&self, pod: &Pod) -> GangSource {
+        self.source_and_owner_uid(pod).0
     }
 
     /// Why a pod is part of a gang, and the UID of what made it, if that stands for the gang: another of the same name is
     /// another gang.
-    pub(crate) fn origin_and_maker(&self, pod: &Pod) -> (GangSource, Option<Arc<str>>) {
+    pub(crate) fn source_and_owner_uid(&self, pod: &Pod) -> (GangSource, Option<Arc<str>>) {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
-        let (labels, annotations) = marks(pod);
+        let (labels, annotations) = labels_and_annotations(pod);
         match dialects::group_of(labels, annotations, &pod.spec, namespace) {
             Some(GroupRef { dialect: Dialect::Muster, namespace, name }) => {
-                let made = pod.metadata.owner_references.as_deref().and_then(controller);
+                let made = pod.metadata.owner_references.as_deref().and_then(controller_of);
                 let made = made.filter(|by| by.kind == "Gang" && by.name == name);
-                let origin = GangSource::Gang { namespace: namespace.into(), name: name.into() };
-                return (origin, made.and_then(|by| uid(&by)));
+                let source = GangSource::Gang { namespace: namespace.into(), name: name.into() };
+                return (source, made.and_then(|by| owner_uid(&by)));
             }
-            Some(group) => return (self.alone_or_joined(group, annotations), None),
+            Some(group) => return (self.group_source(group, annotations), None),
             None => {}
         }
-        let mut chain = self.owners(namespace, pod.metadata.owner_references.as_deref());
+        let mut chain = self.owner_chain(namespace, pod.metadata.owner_references.as_deref());
         if gang_owner(&chain, labels).is_none() {
             chain.extend(workloads::named_owner(labels));
         }
@@ -53,32 +54,32 @@ impl Host {
                 (workloads::kind_of(&owner.api_version, &owner.kind), Arc::from(&*owner.name))
             };
             let (templates, name) = at(found.templates);
-            let origin = GangSource::Owner {
+            let source = GangSource::Owner {
                 kind: found.kind,
                 namespace: namespace.into(),
                 gang: found.gang.into(),
                 owner: at(found.at).1,
                 templates: (templates.unwrap_or(found.kind), name),
             };
-            return (origin, uid(&chain[found.at]));
+            return (source, owner_uid(&chain[found.at]));
         }
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         (GangSource::Pod { namespace: namespace.into(), name: name.into() }, None)
     }
 
     /// The owners of an object, each the controller of the one before, as far as they are watched.
-    pub(crate) fn owners(
+    pub(crate) fn owner_chain(
         &self,
         namespace: &str,
         first: Option<&[OwnerReference]>,
     ) -> Vec<OwnerRef> {
         let mut chain: Vec<OwnerRef> = Vec::new();
-        let mut next = first.and_then(controller);
+        let mut next = first.and_then(controller_of);
         while let Some(owner) = next.take().filter(|_| chain.len() < CHAIN_MAX) {
             if let Some(kind) = workloads::kind_of(&owner.api_version, &owner.kind) {
                 let object = self.object(KindRole::Workload(kind), namespace, &owner.name);
                 let above = object.and_then(|object| object.metadata.owner_references.as_deref());
-                next = above.and_then(controller);
+                next = above.and_then(controller_of);
             }
             chain.push(owner);
         }
@@ -87,10 +88,10 @@ impl Host {
 
     /// Whether the workload that made a gang's pods has been seen, where it can be: pods and workloads are watched apart,
     /// and what stands above the workload decides whose its pods are.
-    pub(crate) fn owner_is_seen(&self, group: &GangRecord) -> Result<(), String> {
-        let GangSource::Owner { kind, namespace, owner, .. } = &group.origin else {
-            return match self.is_deleted(group) {
-                true => Err(format!("{} was deleted", group.origin)),
+    pub(crate) fn check_owner_observed(&self, record: &GangRecord) -> Result<(), String> {
+        let GangSource::Owner { kind, namespace, owner, .. } = &record.source else {
+            return match self.is_deleted(record) {
+                true => Err(format!("{} was deleted", record.source)),
                 false => Ok(()),
             };
         };
@@ -98,18 +99,18 @@ impl Host {
         if self.sources.of(interest).is_none() {
             // Its kind was made known to the server a moment ago: what it says of its members is not seen yet.
             self.rediscover.notify_one();
-            return Err(format!("{} is of a kind that is not watched yet", group.origin));
+            return Err(format!("{} is of a kind that is not watched yet", record.source));
         }
         match self.object(interest, namespace, owner) {
             Some(_) => Ok(()),
-            None => Err(format!("{} is not there", group.origin)),
+            None => Err(format!("{} is not there", record.source)),
         }
     }
 
     /// Whether everything was listed that may say what a gang is. A kind that cannot be listed holds back those that it may
     /// say something of, and nobody else.
-    pub(crate) fn is_listed(&self, group: &GangRecord) -> Result<(), String> {
-        let interests: Vec<KindRole> = match &group.origin {
+    pub(crate) fn check_kinds_listed(&self, record: &GangRecord) -> Result<(), String> {
+        let interests: Vec<KindRole> = match &record.source {
             GangSource::Owner { kind, templates, .. } => {
                 vec![KindRole::Workload(*kind), KindRole::Workload(templates.0)]
             }
@@ -117,7 +118,7 @@ impl Host {
                 let kinds = 0..dialects::kinds(of.dialect).len();
                 kinds.map(|at| KindRole::Group(of.dialect, at)).collect()
             }
-            GangSource::Joined(groups) => {
+            GangSource::Merged(groups) => {
                 let first = groups.first().expect("some start together");
                 let kinds = 0..dialects::kinds(first.dialect).len();
                 kinds.map(|at| KindRole::Group(first.dialect, at)).collect()
@@ -137,15 +138,15 @@ impl Host {
     }
 
     /// A workload is seen that was not: pods that were taken for its own may be those of what stands above it.
-    fn find_owners(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
+    fn reassign_pods_of_owner(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
         let (namespace, name): (Arc<str>, Arc<str>) = (namespace.into(), name.into());
         let (gang, owner) = (name.clone(), name.clone());
         let alone = GangSource::Owner { kind, namespace, gang, owner, templates: (kind, name) };
-        let Some(group) = self.gangs.get(&alone.gang_name()) else { return };
-        let pods: Vec<Key> = group.pods.iter().chain(&group.successors).cloned().collect();
+        let Some(record) = self.gangs.get(&alone.gang_name()) else { return };
+        let pods: Vec<Key> = record.pods.iter().chain(&record.successors).cloned().collect();
         for key in pods {
             let Some(pod) = self.cache.pods.get(&key).cloned() else { continue };
-            let name = self.join(&key, &pod);
+            let name = self.add_to_gang(&key, &pod);
             self.dirty.gangs.insert(name);
         }
     }
@@ -161,8 +162,11 @@ impl Host {
     }
 
     /// The object that stands for a gang, if there is one: not the one that Muster makes of it.
-    pub(crate) fn object_of(&self, origin: &GangSource) -> Option<(KindRole, &Arc<DynamicObject>)> {
-        match origin {
+    pub(crate) fn source_object(
+        &self,
+        source: &GangSource,
+    ) -> Option<(KindRole, &Arc<DynamicObject>)> {
+        match source {
             GangSource::Gang { namespace, name } => {
                 let object = self.object(KindRole::Gang, namespace, name)?;
                 let labels = object.metadata.labels.as_ref();
@@ -182,29 +186,29 @@ impl Host {
                 Some((interest, self.object(interest, namespace, name)?))
             }
             // Each of its groups has its own, and none stands for all.
-            GangSource::Joined(_) | GangSource::Pod { .. } => None,
+            GangSource::Merged(_) | GangSource::Pod { .. } => None,
         }
     }
 
     /// Whether what stands for a gang is there, with or without pods. A Gang that is being deleted is not: nobody is made of
     /// it any more.
-    pub(crate) fn is_there(&self, origin: &GangSource) -> bool {
-        match origin {
-            GangSource::Request { .. } => self.is_wanted(origin),
+    pub(crate) fn source_exists(&self, source: &GangSource) -> bool {
+        match source {
+            GangSource::Request { .. } => self.is_wanted(source),
             GangSource::Gang { .. } => {
-                let object = self.object_of(origin).map(|(_, object)| object);
+                let object = self.source_object(source).map(|(_, object)| object);
                 object.is_some_and(|object| object.metadata.deletion_timestamp.is_none())
             }
-            GangSource::Joined(groups) => {
-                groups.iter().any(|of| self.object_says(of).is_some_and(|said| *said == **groups))
-            }
-            _ => self.object_of(origin).is_some(),
+            GangSource::Merged(groups) => groups
+                .iter()
+                .any(|of| self.groups_in_object(of).is_some_and(|said| *said == **groups)),
+            _ => self.source_object(source).is_some(),
         }
     }
 
     /// What the object that Muster makes of a gang names as its owner.
-    pub(crate) fn owner_of(&self, origin: &GangSource) -> Option<OwnerReference> {
-        let (interest, object) = self.object_of(origin)?;
+    pub(crate) fn owner_reference(&self, source: &GangSource) -> Option<OwnerReference> {
+        let (interest, object) = self.source_object(source)?;
         let kind = self.sources.resource(interest)?;
         Some(OwnerReference {
             api_version: kind.api_version.clone(),
@@ -217,16 +221,16 @@ impl Host {
     }
 
     /// Something that stands for gangs has changed.
-    pub(crate) fn observe_group(&mut self, interest: KindRole, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_gang_source(&mut self, interest: KindRole, moved: &Moved<DynamicObject>) {
         let (namespace, name) = crate::provision::order_object::parts(&moved.key);
         let job = moved.is.as_ref().filter(|_| interest == KindRole::Workload(WorkloadKind::Job));
-        if let Some(origin) = job.and_then(|job| self.origin_of_job(job)) {
-            self.gangs.ensure(origin);
+        if let Some(source) = job.and_then(|job| self.source_of_job(job)) {
+            self.gangs.ensure(source);
         }
         match interest {
             // Its gang has its name.
             KindRole::Gang => {
-                let is_it = |group: &GangRecord| matches!(group.origin, GangSource::Gang { .. });
+                let is_it = |record: &GangRecord| matches!(record.source, GangSource::Gang { .. });
                 if self.gangs.get(&moved.key).is_some_and(is_it) {
                     self.dirty.gangs.insert(moved.key.clone());
                 }
@@ -239,7 +243,7 @@ impl Host {
             }
             KindRole::Workload(kind) => {
                 if moved.was.is_none() {
-                    self.find_owners(kind, namespace, name);
+                    self.reassign_pods_of_owner(kind, namespace, name);
                 }
                 if kind == WorkloadKind::Job {
                     self.observe_failed_indexes(moved);
@@ -259,7 +263,7 @@ impl Host {
             .filter(|gang| gang.starts_with(namespace))
             .filter(|gang| name.len() > SPELLED || gang.contains(name))
             .filter(|gang| {
-                self.gangs.get(gang).is_some_and(|group| concerns(group, interest, name))
+                self.gangs.get(gang).is_some_and(|record| is_built_from(record, interest, name))
             })
             .cloned()
             .collect();
@@ -267,14 +271,14 @@ impl Host {
         if let KindRole::Group(dialect, _) = interest {
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
             let of = GroupRef { dialect, namespace, name };
-            self.dirty.gangs.extend(self.gangs.joined_with(&of).cloned());
+            self.dirty.gangs.extend(self.gangs.merged_gangs_with(&of).cloned());
         }
     }
 }
 
 /// Whether a gang is made of an object of that name.
-fn concerns(group: &GangRecord, interest: KindRole, name: &str) -> bool {
-    match (&group.origin, interest) {
+fn is_built_from(record: &GangRecord, interest: KindRole, name: &str) -> bool {
+    match (&record.source, interest) {
         (GangSource::Group(group), KindRole::Group(dialect, _)) => {
             group.dialect == dialect && group.object() == name
         }
@@ -290,11 +294,11 @@ fn concerns(group: &GangRecord, interest: KindRole, name: &str) -> bool {
 }
 
 /// What tells an owner from others that had its name, where that is known.
-fn uid(owner: &OwnerRef) -> Option<Arc<str>> {
+fn owner_uid(owner: &OwnerRef) -> Option<Arc<str>> {
     Some(owner.uid.as_str()).filter(|uid| !uid.is_empty()).map(Arc::from)
 }
 
-pub(crate) fn controller(owners: &[OwnerReference]) -> Option<OwnerRef> {
+pub(crate) fn controller_of(owners: &[OwnerReference]) -> Option<OwnerRef> {
     let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
     Some(OwnerRef {
         api_version: owner.api_version.clone(),

@@ -23,14 +23,16 @@ use muster_core::plan::StopReason;
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::{GangSource, KindRole};
+use crate::cache::kinds::KindRole;
 use crate::cache::store::Key;
+use crate::effects::outcome::Outcome;
 use crate::features::Feature;
-use crate::gang::registry::GangRecord;
-use crate::host::{Host, Told};
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
+use crate::host::Host;
 use crate::objects::pod::{Pod, PodStatus};
+use crate::schedule::phase::PodsByState;
 use crate::schedule::placement::AGAIN;
-use crate::schedule::reconcile::Standing;
 
 /// How a Job asks to be let run when there is room for all of it. A label of this name does as well.
 const ADMIT: &str = "muster.sh/admit";
@@ -38,13 +40,13 @@ const UNSUSPEND: &str = "unsuspend";
 const JOBS: KindRole = KindRole::Workload(WorkloadKind::Job);
 
 /// Whether a Job asks for it.
-fn asks(job: &DynamicObject) -> bool {
+fn asks_for_admission(job: &DynamicObject) -> bool {
     let said = job.annotations().get(ADMIT).or_else(|| job.labels().get(ADMIT));
     said.is_some_and(|said| said == UNSUSPEND)
 }
 
 /// Whether a Job is held back.
-fn is_held(job: &DynamicObject) -> bool {
+fn is_job_suspended(job: &DynamicObject) -> bool {
     is_suspended(WorkloadKind::Job, &job.data)
 }
 
@@ -62,29 +64,30 @@ fn is_over(job: &DynamicObject) -> bool {
 
 impl Host {
     /// The Job that a gang is, if Muster lets it run and stops it.
-    pub(crate) fn job_of(&self, origin: &GangSource) -> Option<&Arc<DynamicObject>> {
-        let GangSource::Owner { kind: WorkloadKind::Job, namespace, owner, .. } = origin else {
+    pub(crate) fn managed_job(&self, source: &GangSource) -> Option<&Arc<DynamicObject>> {
+        let GangSource::Owner { kind: WorkloadKind::Job, namespace, owner, .. } = source else {
             return None;
         };
-        self.object(JOBS, namespace, owner).filter(|job| asks(job))
+        self.object(JOBS, namespace, owner).filter(|job| asks_for_admission(job))
     }
 
     /// What a Job is as a gang, if it asks to be let run and nothing above it is one.
-    pub(crate) fn origin_of_job(&self, job: &DynamicObject) -> Option<GangSource> {
+    pub(crate) fn source_of_job(&self, job: &DynamicObject) -> Option<GangSource> {
         let namespace: Arc<str> = job.namespace()?.into();
-        let above = self.owners(&namespace, job.metadata.owner_references.as_deref());
-        if !asks(job) || gang_owner(&above, job.labels()).is_some() {
+        let above = self.owner_chain(&namespace, job.metadata.owner_references.as_deref());
+        if !asks_for_admission(job) || gang_owner(&above, job.labels()).is_some() {
             return None;
         }
         // Pods that name a group are of that group, whatever makes them.
         let template = job.data.pointer("/spec/template");
-        let marks = |of: &str| -> BTreeMap<String, String> {
-            let marks = template.and_then(|template| template.pointer(of));
-            marks.and_then(|marks| serde_json::from_value(marks.clone()).ok()).unwrap_or_default()
+        let metadata = |of: &str| -> BTreeMap<String, String> {
+            let found = template.and_then(|template| template.pointer(of));
+            found.and_then(|map| serde_json::from_value(map.clone()).ok()).unwrap_or_default()
         };
         let spec = template.and_then(|template| template.get("spec")).cloned().unwrap_or_default();
         let spec: PodSpec = serde_json::from_value(spec).unwrap_or_default();
-        let (labels, annotations) = (marks("/metadata/labels"), marks("/metadata/annotations"));
+        let (labels, annotations) =
+            (metadata("/metadata/labels"), metadata("/metadata/annotations"));
         if dialects::group_of(&labels, &annotations, &spec, &namespace).is_some() {
             return None;
         }
@@ -94,7 +97,7 @@ impl Host {
     }
 
     /// Whether a pod is Muster's: by what it says itself, or because Muster has let its Job run.
-    pub(crate) fn is_ours(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_managed(&self, pod: &Pod) -> bool {
         let owners = pod.metadata.owner_references.iter().flatten();
         let of_job = || owners.into_iter().any(|owner| owner.kind == "Job");
         let key: Key = match (&pod.metadata.namespace, &pod.metadata.name) {
@@ -102,41 +105,42 @@ impl Host {
             (None, name) => name.clone().unwrap_or_default().into(),
             (_, None) => return false,
         };
-        self.is_served(&key, pod) || (of_job() && self.job_of(&self.origin_of(pod)).is_some())
+        self.is_served(&key, pod) || (of_job() && self.managed_job(&self.source_of(pod)).is_some())
     }
 
     /// Whether a gang is a Job that waits to be let run.
-    pub(crate) fn is_to_run(&self, group: &GangRecord) -> bool {
-        self.job_of(&group.origin).is_some_and(|job| is_held(job) && !is_over(job))
+    pub(crate) fn awaits_unsuspend(&self, record: &GangRecord) -> bool {
+        self.managed_job(&record.source).is_some_and(|job| is_job_suspended(job) && !is_over(job))
     }
 
     /// Whether a gang is a Job that is not over, so that its pods may be yet to come.
-    pub(crate) fn is_to_go_on(&self, group: &GangRecord) -> bool {
-        self.job_of(&group.origin).is_some_and(|job| !is_over(job)) && !self.is_superseded(group)
+    pub(crate) fn is_job_unfinished(&self, record: &GangRecord) -> bool {
+        self.managed_job(&record.source).is_some_and(|job| !is_over(job))
+            && !self.is_superseded(record)
     }
 
     /// The pods that a Job will have besides so many that it has: one that waits to be let run, or one that has its seats
     /// and was, and whose controller has not made them yet.
-    pub(crate) fn imagined(
+    pub(crate) fn pods_to_come(
         &self,
-        group: &GangRecord,
+        record: &GangRecord,
         settled: bool,
         has: usize,
     ) -> Result<Vec<(Key, Arc<Pod>)>, String> {
-        let GangSource::Owner { namespace, owner, .. } = &group.origin else {
+        let GangSource::Owner { namespace, owner, .. } = &record.source else {
             return Ok(Vec::new());
         };
-        let comes = self.is_to_run(group) || (settled && self.is_to_go_on(group));
+        let comes = self.awaits_unsuspend(record) || (settled && self.is_job_unfinished(record));
         if !comes {
             return Ok(Vec::new());
         }
         let mut pods = Vec::new();
-        for role in self.templates(group)?.unwrap_or_default() {
-            if let Some(why) = self.config.too_many(role.count.into()) {
+        for role in self.templates(record)?.unwrap_or_default() {
+            if let Some(why) = self.config.over_member_limit(role.count.into()) {
                 return Err(why);
             }
             for at in has..role.count as usize {
-                let pod = imagine(namespace, &format!("{owner}-{at}"), &role);
+                let pod = pod_from_template(namespace, &format!("{owner}-{at}"), &role);
                 pods.push((format!("{namespace}/{owner}-{at}").into(), Arc::new(pod)));
             }
         }
@@ -144,11 +148,11 @@ impl Host {
     }
 
     /// What a Job says of its gang, on its template and on itself.
-    pub(crate) fn terms_of_job(&self, group: &GangRecord) -> Result<Terms, Vec<String>> {
-        let Some(job) = self.job_of(&group.origin) else { return Ok(Terms::default()) };
+    pub(crate) fn terms_of_job(&self, record: &GangRecord) -> Result<Terms, Vec<String>> {
+        let Some(job) = self.managed_job(&record.source) else { return Ok(Terms::default()) };
         let said = |labels, annotations| dialects::pod_terms(Dialect::Muster, labels, annotations);
         let mut terms = Terms::default();
-        let roles = self.templates(group).ok().flatten().unwrap_or_default();
+        let roles = self.templates(record).ok().flatten().unwrap_or_default();
         for role in &roles {
             terms = terms.over(said(&role.labels, &role.annotations)?);
             terms.priority_class = terms.priority_class.or(role
@@ -156,7 +160,7 @@ impl Host {
                 .priority_class_name
                 .as_deref()
                 .map(Into::into));
-            let pod = imagine("", "", role);
+            let pod = pod_from_template("", "", role);
             if !self.config.serves(&pod) {
                 // Another scheduler binds all pods there are, not only those that there are seats for.
                 terms.min = Some(role.count);
@@ -167,9 +171,12 @@ impl Host {
 
     /// A gang that was planned by what its Job would be is none any more: it was let run by somebody else, or is over, or
     /// does not ask for it. It is taken back before anything is bought for it.
-    pub(crate) fn withdraw(&mut self, name: &Arc<str>) {
-        let Some(group) = self.gangs.get(name).filter(|group| group.imagined) else { return };
-        if self.is_to_run(group) {
+    pub(crate) fn withdraw_unwanted_job(&mut self, name: &Arc<str>) {
+        let Some(record) = self.gangs.get(name).filter(|record| record.planned_from_template)
+        else {
+            return;
+        };
+        if self.awaits_unsuspend(record) {
             return;
         }
         let Some(id) = self.world.gang_named(name) else { return };
@@ -179,8 +186,8 @@ impl Host {
         ) {
             tracing::info!(gang = &**name, "not to be let run any more");
             self.apply_event(&Event::GangCancelled(id));
-            let group = self.gangs.get_mut(name).expect("just seen");
-            (group.spec, group.imagined) = (None, false);
+            let record = self.gangs.get_mut(name).expect("just seen");
+            (record.submitted_spec, record.planned_from_template) = (None, false);
             self.dirty.gangs.insert(name.clone());
         }
     }
@@ -188,21 +195,21 @@ impl Host {
     /// Lets the Job of a gang that has its seats run. When somebody holds it back again the gang stops, and goes on no
     /// more.
     pub(crate) fn resume_job(&mut self, name: &Arc<str>, id: GangId) -> bool {
-        let Some(group) = self.gangs.get(name) else { return true };
-        if self.is_superseded(group) {
+        let Some(record) = self.gangs.get(name) else { return true };
+        if self.is_superseded(record) {
             return true; // that Job is another's
         }
-        let Some(job) = self.job_of(&group.origin).cloned() else { return true };
-        let (recorded, runs) = (group.recorded, group.let_run);
-        match is_held(&job) {
-            false => self.gangs.get_mut(name).expect("just seen").let_run = true,
+        let Some(job) = self.managed_job(&record.source).cloned() else { return true };
+        let (recorded, runs) = (record.placement_written, record.job_seen_running);
+        match is_job_suspended(&job) {
+            false => self.gangs.get_mut(name).expect("just seen").job_seen_running = true,
             true if runs => {
                 tracing::info!(gang = &**name, "its Job was suspended");
-                self.defer_because(name, "its Job was suspended while it ran");
-                self.stop(id, StopReason::Moved);
+                self.back_off_because(name, "its Job was suspended while it ran");
+                self.stop_gang(id, StopReason::Moved);
                 return false;
             }
-            true if recorded && !is_over(&job) => self.suspend(name, &job, false),
+            true if recorded && !is_over(&job) => self.set_suspend(name, &job, false),
             true => {}
         }
         true
@@ -210,75 +217,85 @@ impl Host {
 
     /// Holds the Job of a gang that stops back. `None` if it has none; else whether that is seen to be done.
     pub(crate) fn suspend_job(&mut self, name: &Arc<str>) -> Option<bool> {
-        let group = self.gangs.get(name).filter(|group| !self.is_superseded(group))?;
-        let job = self.job_of(&group.origin).filter(|job| !is_over(job))?.clone();
-        if is_held(&job) {
+        let record = self.gangs.get(name).filter(|record| !self.is_superseded(record))?;
+        let job = self.managed_job(&record.source).filter(|job| !is_over(job))?.clone();
+        if is_job_suspended(&job) {
             return Some(true);
         }
-        self.suspend(name, &job, true);
+        self.set_suspend(name, &job, true);
         Some(false)
     }
 
     /// Whether a Job was let run and has not had all its pods on nodes at some time.
-    pub(crate) fn waits_for_job(&self, group: &GangRecord, spec: &GangSpec) -> bool {
-        let placed = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
+    pub(crate) fn waits_for_job(&self, record: &GangRecord, spec: &GangSpec) -> bool {
+        let placed = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
         let placed = placed.filter(|pod| pod.node().is_some()).count();
         let needs: u32 = spec.roles.iter().map(|role| role.min).sum();
-        let runs = self.job_of(&group.origin).is_some_and(|job| !is_held(job) && !is_over(job));
+        let runs = self
+            .managed_job(&record.source)
+            .is_some_and(|job| !is_job_suspended(job) && !is_over(job));
         runs && placed < needs as usize
     }
 
-    fn suspend(&mut self, name: &Arc<str>, job: &DynamicObject, suspend: bool) {
-        let group = self.gangs.get_mut(name).expect("just seen");
-        if group.told_suspend == Some(suspend) || self.config.disabled.has(Feature::SuspendedJobs) {
+    fn set_suspend(&mut self, name: &Arc<str>, job: &DynamicObject, suspend: bool) {
+        let record = self.gangs.get_mut(name).expect("just seen");
+        if record.requested_suspend == Some(suspend)
+            || self.config.disabled.has(Feature::SuspendedJobs)
+        {
             return;
         }
-        group.told_suspend = Some(suspend);
+        record.requested_suspend = Some(suspend);
         let Some(kind) = self.sources.resource(JOBS) else { return };
         let (namespace, job_name) = (job.namespace().unwrap_or_default(), job.name_any());
         let jobs: Api<DynamicObject> =
             Api::namespaced_with(self.writer.client.clone(), &namespace, kind);
         let uid = job.metadata.uid.clone().unwrap_or_default();
-        let hands = self.writer.within(&namespace);
-        let (told, gang) = (self.outcomes.clone(), name.clone());
+        let writer = self.writer.within(&namespace);
+        let (outcomes, gang) = (self.outcomes.clone(), name.clone());
         self.ordered_writes.write(&format!("{name}#job").into(), async move {
             let patch =
                 Patch::Merge(json!({"metadata": {"uid": uid}, "spec": {"suspend": suspend}}));
-            match hands.patch_this(&jobs, &job_name, &uid, &patch).await {
+            match writer.patch_this(&jobs, &job_name, &uid, &patch).await {
                 Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
                 Err(said) => {
                     tracing::warn!(gang = &*gang, %said, suspend, "its job was not told");
                     tokio::time::sleep(AGAIN).await;
-                    let _ = told.send(Told::JobDeaf(gang));
+                    let _ = outcomes.send(Outcome::JobPatchFailed(gang));
                 }
             }
         });
     }
 
     /// Counts the pods of a Job where another scheduler has put them. Their seats were only where they might have gone.
-    pub(crate) fn seat_as_seen(&mut self, name: &Arc<str>, id: GangId, standing: &Standing) {
-        let Some(group) = self.gangs.get(name) else { return };
-        if self.job_of(&group.origin).is_none() {
+    pub(crate) fn seat_where_observed(
+        &mut self,
+        name: &Arc<str>,
+        id: GangId,
+        by_state: &PodsByState,
+    ) {
+        let Some(record) = self.gangs.get(name) else { return };
+        if self.managed_job(&record.source).is_none() {
             return;
         }
         let gang = self.world.gang(id).expect("followed");
         let waits = matches!(gang.phase, Phase::Waiting);
-        let there = self.sitting(group, &standing.bound);
-        let Some(sitting) = moved(&gang.seats, &there).filter(|_| gang.resize.is_none()) else {
+        let there = self.occupied_seats(record, &by_state.bound);
+        let Some(sitting) = seats_after_move(&gang.seats, &there).filter(|_| gang.resize.is_none())
+        else {
             return;
         };
-        if self.find_seated(name, id, self.now(), sitting) {
+        if self.seat_observed_pods(name, id, self.now(), sitting) {
             if waits {
                 tracing::info!(gang = &**name, "runs without having been let");
             }
-            self.record(name, id);
+            self.write_placement(name, id);
         }
     }
 }
 
 /// Where members sit of whom some are seen: those where they are, the others on seats that are left. `None` if everybody
 /// who is seen has a seat there.
-pub(crate) fn moved(seats: &[Seat], there: &[Sitting]) -> Option<Vec<Sitting>> {
+pub(crate) fn seats_after_move(seats: &[Seat], there: &[Sitting]) -> Option<Vec<Sitting>> {
     type Place = (u16, muster_core::id::NodeIdx);
     let mut open: BTreeMap<Place, u32> = BTreeMap::new();
     for seat in seats {
@@ -313,7 +330,7 @@ pub(crate) fn moved(seats: &[Seat], there: &[Sitting]) -> Option<Vec<Sitting>> {
 }
 
 /// A pod as its template says.
-fn imagine(namespace: &str, name: &str, role: &WorkloadRole) -> Pod {
+fn pod_from_template(namespace: &str, name: &str, role: &WorkloadRole) -> Pod {
     Pod {
         metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
             name: Some(name.to_owned()),
@@ -360,7 +377,7 @@ mod tests {
             (&[(3, 2), (1, 2)], Some(&[(3, 2), (1, 2)])),
         ];
         for (there, then) in cases {
-            assert_eq!(moved(&seats, &on(there)), then.map(on), "{there:?}");
+            assert_eq!(seats_after_move(&seats, &on(there)), then.map(on), "{there:?}");
         }
     }
 }

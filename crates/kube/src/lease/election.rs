@@ -63,7 +63,7 @@ impl LeaseConfig {
 pub const STALL: Duration = Duration::from_secs(60);
 
 /// How long an answer about a lease is waited for at least.
-const AT_LEAST: Duration = Duration::from_secs(1);
+const CYCLE_INTERVAL_MAX: Duration = Duration::from_secs(1);
 /// How long a process that ends tries to give its lease up.
 const GIVEN_UP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -203,7 +203,7 @@ impl Candidate {
         // Counted from before the request: the others see the renewal no later than that.
         let asked = BootTime::now();
         // One answer that does not come must not cost the lease: there is time to ask again.
-        let within = self.terms.every.max(AT_LEAST);
+        let within = self.terms.every.max(CYCLE_INTERVAL_MAX);
         match tokio::time::timeout(within, self.turn()).await {
             Ok(Ok(true)) => {
                 let until = asked.after(self.terms.duration - self.terms.margin());

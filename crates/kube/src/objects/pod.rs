@@ -16,9 +16,9 @@ use crate::objects::resource::{Condition, served};
 /// The gate by which pods of any scheduler are held until Muster has room for the whole gang.
 pub const GATE: &str = "muster.sh/gang";
 /// Written on a pod of another scheduler when its gate is lifted: the node that its seat is on.
-pub const SEAT: &str = "muster.sh/seat";
+pub const SEAT: &str = "muster.sh/assigned-node";
 /// Written beside it when it was Muster that told the pod to go to one node only.
-pub const PINNED: &str = "muster.sh/pinned";
+pub const PINNED: &str = "muster.sh/node-selector-added";
 
 /// The condition of a released pod that stands for itself: its message is the node. Tenants cannot write conditions.
 pub const SEATED: &str = "muster.sh/Seated";

@@ -63,7 +63,7 @@ pub fn node_claim(id: ClaimId, pool: &str, asked: &Karpenter, offering: &Offerin
         let not_spot = json!({"key": CAPACITY_TYPE, "operator": "NotIn", "values": ["spot"]});
         requirements.push(not_spot);
     }
-    let Karpenter { node_class_ref: class, startup_taints, unrequested } = asked;
+    let Karpenter { node_class_ref: class, startup_taints, resources_not_requested } = asked;
     let spoken = |taints: &[Taint]| -> Vec<Value> {
         let one = |taint: &Taint| json!({"key": taint.key, "value": taint.value, "effect": effect(taint.effect)});
         taints.iter().map(one).collect()
@@ -82,7 +82,7 @@ pub fn node_claim(id: ClaimId, pool: &str, asked: &Karpenter, offering: &Offerin
         "spec": {
             "nodeClassRef": {"group": class.group, "kind": class.kind, "name": class.name},
             "requirements": requirements,
-            "resources": {"requests": requests(offering, unrequested)},
+            "resources": {"requests": requests(offering, resources_not_requested)},
             "taints": spoken(&offering.taints),
             "startupTaints": spoken(startup_taints),
             "expireAfter": "Never",
@@ -92,13 +92,12 @@ pub fn node_claim(id: ClaimId, pool: &str, asked: &Karpenter, offering: &Offerin
 
 /// What a claim asks for by name: GPUs, and extended resources but for these. A machine counts as initialized only when it
 /// shows some of each, and how many is for Muster to see. Some, such as network adapters, it only has if they are asked for.
-fn requests(offering: &OfferingSpec, unrequested: &[Arc<str>]) -> Map<String, Value> {
+fn requests(offering: &OfferingSpec, resources_not_requested: &[Arc<str>]) -> Map<String, Value> {
     let gpus = offering.gpu.as_ref().filter(|_| offering.gpus > 0);
     let gpus = gpus.map(|gpu| (gpu.resource.to_string(), json!(offering.gpus.to_string())));
-    let others = offering
-        .allocatable
-        .iter()
-        .filter(|(name, amount)| **amount > 0 && is_extended(name) && !unrequested.contains(name));
+    let others = offering.allocatable.iter().filter(|(name, amount)| {
+        **amount > 0 && is_extended(name) && !resources_not_requested.contains(name)
+    });
     gpus.into_iter()
         .chain(others.map(|(name, amount)| (name.to_string(), json!(amount.to_string()))))
         .collect()
@@ -139,10 +138,10 @@ mod tests {
     use crate::provision::karpenter::*;
 
     /// What a claim asks for where the pool's only offering has this allocatable.
-    fn requests_of(allocatable: &str, unrequested: &str) -> Value {
+    fn requests_of(allocatable: &str, resources_not_requested: &str) -> Value {
         let text = format!(
             "{{kind: Pool, metadata: {{name: p}}, spec: {{tier: t, \
-             provider: {{karpenter: {{nodeClassRef: {{group: g, kind: k, name: n}}, unrequested: {unrequested}}}}}, \
+             provider: {{karpenter: {{nodeClassRef: {{group: g, kind: k, name: n}}, resourcesNotRequested: {resources_not_requested}}}}}, \
              offerings: [{{instanceType: i, zone: z, allocatable: {allocatable}}}]}}}}"
         );
         let mut read = read_texts(&[("pool.yaml", &text)]).expect("it is good");

@@ -5,5 +5,6 @@ pub(crate) mod node_claims;
 pub(crate) mod node_readiness;
 pub(crate) mod node_spec;
 pub(crate) mod order_object;
+pub(crate) mod orders;
 pub(crate) mod requests_issued;
 pub(crate) mod requests_served;

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::api::retry::Said;
 use crate::api::writer::ApiWriter;
 use crate::cache::watched_objects::CLAIMS;
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::objects::node_claim::NodeClaim;
 use crate::provision::karpenter::claim_name;
 
@@ -69,7 +69,7 @@ pub(crate) struct Asking {
 
 impl Asking {
     /// Makes the NodeClaim, unless it is called off before. One that is there already was asked for before.
-    pub(crate) async fn ask(self, hands: &ApiWriter, told: &UnboundedSender<Told>) {
+    pub(crate) async fn ask(self, hands: &ApiWriter, told: &UnboundedSender<Outcome>) {
         let Self { id, object, errand } = self;
         let hands = hands.buying();
         let claims: Api<DynamicObject> = Api::all_with(hands.client.clone(), &CLAIMS.resource());
@@ -90,7 +90,7 @@ impl Asking {
             Err(_) if errand.off.load(Ordering::Relaxed) => {
                 tracing::debug!(claim = id.0, "called off before it was made");
             }
-            Err(said) => drop(told.send(Told::ClaimRefused(id, said.to_string()))),
+            Err(said) => drop(told.send(Outcome::ClaimRefused(id, said.to_string()))),
         }
     }
 }
@@ -98,7 +98,7 @@ impl Asking {
 /// Removes the NodeClaim of a claim that was called off, when nobody is about to make it any more.
 pub(crate) async fn remove(
     hands: &ApiWriter,
-    told: &UnboundedSender<Told>,
+    told: &UnboundedSender<Outcome>,
     id: ClaimId,
     errand: &PendingClaim,
 ) {
@@ -106,7 +106,7 @@ pub(crate) async fn remove(
     let hands = hands.buying();
     let claims: Api<NodeClaim> = Api::all(hands.client.clone());
     if let Ok(false) = hands.remove(&claims, &claim_name(id)).await {
-        let _ = told.send(Told::ClaimGone(id));
+        let _ = told.send(Outcome::ClaimGone(id));
     }
 }
 

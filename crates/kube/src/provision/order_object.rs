@@ -1,7 +1,7 @@
 //! Orders as objects: an order in the World speaks of places in lists, one that outlives this process speaks of names.
 
 use muster_api::crd::{
-    GangRef, LeavingSeat, MakesWay, OrderClaim, OrderSeat, OrderSpec, Stamp, StopFor,
+    GangRef, OrderClaim, OrderPlacement, OrderSpec, PreemptedPlacement, Preemption, Stamp, StopFor,
 };
 use muster_core::World;
 use muster_core::device::DeviceSet;
@@ -24,11 +24,14 @@ pub(crate) fn written(world: &World, spec: &order::OrderSpec, top_ups: u32) -> O
         number: spec.id.0,
         gang: gang_ref(gang),
         claims: spec.claims.iter().filter_map(|claim| claim_by_name(world, *claim)).collect(),
-        seats: spec.reservations.iter().filter_map(|one| seat_by_name(world, gang, one)).collect(),
+        placements: spec
+            .reservations
+            .iter()
+            .filter_map(|one| seat_by_name(world, gang, one))
+            .collect(),
         deadline: Stamp(spec.deadline),
-        make_way: spec.after.iter().filter_map(|way| way_by_name(world, way)).collect(),
-        gap: spec.gap,
-        top_ups,
+        preempts: spec.after.iter().filter_map(|way| way_by_name(world, way)).collect(),
+        replaced_claims: top_ups,
     })
 }
 
@@ -53,13 +56,13 @@ fn claim_by_name(world: &World, (id, offering): (ClaimId, OfferingRef)) -> Optio
     })
 }
 
-fn seat_by_name(world: &World, gang: &Gang, one: &Reservation) -> Option<OrderSeat> {
+fn seat_by_name(world: &World, gang: &Gang, one: &Reservation) -> Option<OrderPlacement> {
     let (node, claim) = match one.place {
         Place::Node(node) => (Some((&**world.node_name(node)?).into()), None),
         Place::Claim(claim) => (None, Some(claim.0)),
     };
     let role = &*gang.spec.roles[usize::from(one.role)].name;
-    Some(OrderSeat {
+    Some(OrderPlacement {
         role: role.into(),
         members: one.members,
         node,
@@ -72,12 +75,12 @@ fn devices(set: DeviceSet) -> Vec<u8> {
     set.iter().map(|device| device as u8).collect()
 }
 
-fn way_by_name(world: &World, way: &order::MakesWay) -> Option<MakesWay> {
+fn way_by_name(world: &World, way: &order::MakesWay) -> Option<Preemption> {
     let gang = world.gang(way.gang)?;
     let leaving = |seat: &Seat| {
         let role = &*gang.spec.roles[usize::from(seat.role)].name;
         let node = (&**world.node_name(seat.node)?).into();
-        Some(LeavingSeat {
+        Some(PreemptedPlacement {
             role: role.into(),
             members: seat.members,
             node,
@@ -91,9 +94,9 @@ fn way_by_name(world: &World, way: &order::MakesWay) -> Option<MakesWay> {
         StopReason::Moved => Some(StopFor::Moved),
         StopReason::NodeLost(_) | StopReason::Cancelled | StopReason::NodeFailing(_) => None,
     });
-    Some(MakesWay {
+    Some(Preemption {
         gang: gang_ref(gang),
-        seats: way.seats.iter().filter_map(leaving).collect(),
+        placements: way.seats.iter().filter_map(leaving).collect(),
         stop,
     })
 }
@@ -106,7 +109,7 @@ pub(crate) fn read(world: &World, spec: &OrderSpec) -> Option<order::OrderSpec> 
     let claims = spec.claims.iter().map(|claim| {
         Some((ClaimId(claim.id), find_offering(world, &claim.pool, &claim.offering)?))
     });
-    let seats = spec.seats.iter().map(|seat| {
+    let seats = spec.placements.iter().map(|seat| {
         let place = match (&seat.node, seat.claim) {
             (Some(node), None) => Place::Node(world.node_named(node)?),
             (None, Some(claim)) => Place::Claim(ClaimId(claim)),
@@ -115,7 +118,7 @@ pub(crate) fn read(world: &World, spec: &OrderSpec) -> Option<order::OrderSpec> 
         let (role, devices) = (role(gang, &seat.role)?, set_of(&seat.devices)?);
         Some(Reservation { place, devices, role, members: seat.members })
     });
-    let after = spec.make_way.iter().map(|way| read_way(world, way, gang_id));
+    let after = spec.preempts.iter().map(|way| read_way(world, way, gang_id));
     Some(order::OrderSpec {
         id: OrderId(spec.number),
         gang: gang_id,
@@ -123,7 +126,7 @@ pub(crate) fn read(world: &World, spec: &OrderSpec) -> Option<order::OrderSpec> 
         reservations: seats.collect::<Option<_>>()?,
         deadline: spec.deadline.0,
         after: after.collect::<Option<_>>()?,
-        gap: spec.gap,
+        gap: 0,
         ways: Vec::new(),
     })
 }
@@ -151,14 +154,14 @@ pub(crate) fn find_offering(world: &World, pool: &str, name: &str) -> Option<Off
     Some(OfferingRef { pool, slot: u16::try_from(slot).ok()? })
 }
 
-fn read_way(world: &World, way: &MakesWay, by: GangId) -> Option<order::MakesWay> {
+fn read_way(world: &World, way: &Preemption, by: GangId) -> Option<order::MakesWay> {
     let gang_id = named(world, &way.gang)?;
     let gang = world.gang(gang_id)?;
     let seats: Option<Vec<Seat>> = match way.stop {
         // All it has, on whichever devices it was found.
         Some(_) => Some(gang.seats.clone()),
         None => {
-            let seats = way.seats.iter().map(|seat| {
+            let seats = way.placements.iter().map(|seat| {
                 let (node, devices) = (world.node_named(&seat.node)?, set_of(&seat.devices)?);
                 Some(Seat { devices, node, role: role(gang, &seat.role)?, members: seat.members })
             });

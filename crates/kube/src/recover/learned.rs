@@ -27,7 +27,7 @@ use crate::host::Host;
 /// How often it is written at most.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Marks the objects it is in, with what each of them is about.
-const ABOUT: &str = "muster.sh/memory";
+const ABOUT: &str = "muster.sh/learned-state";
 /// Where everything is that does not grow with time.
 const SMALL: &str = "muster-memory";
 /// The pool that an object is about.

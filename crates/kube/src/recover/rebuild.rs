@@ -21,17 +21,18 @@ use muster_core::time::Time;
 use muster_core::{Event, World};
 use muster_plan::world_for;
 
-use crate::cache::kinds::{GangSource, KindRole};
+use crate::cache::kinds::KindRole;
 use crate::cache::store::{Moved, Store};
-use crate::gang::registry::GangRecord;
-use crate::gang::suspended_job::moved;
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
+use crate::gang::suspended_job::seats_after_move;
 use crate::host::Host;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER, marks};
 use crate::provision::order_object::{order_name, read};
 use crate::recover::quarantine::Subject;
 use crate::recover::timestamps::{instant, made};
-use crate::schedule::placement::{is_said_to_run, placement_of};
-use crate::schedule::reconcile::Standing;
+use crate::schedule::phase::PodsByState;
+use crate::schedule::placement::{is_recorded_running, placement_of};
 
 /// Claims and orders are numbered by seconds since this instant, so that a process that has seen none of the old ones
 /// does not give their numbers again: the first of January 2025.
@@ -106,20 +107,20 @@ impl Host {
     /// Gangs in the order they were submitted, at the time they were. Says which queues are there only for those who run in
     /// them, and take nobody else.
     fn find_gangs(&mut self) -> BTreeSet<Arc<str>> {
-        self.find_joined();
+        self.register_merged_gangs();
         let mut pods: Vec<_> =
             self.cache.pods.iter().map(|(key, pod)| (key.clone(), pod.clone())).collect();
         // Of two gangs of one name the older comes first.
         pods.sort_by_key(|(_, pod)| made(&pod.metadata));
         for (key, pod) in pods {
-            if self.handles(Subject::Pod(key.clone())) && self.is_ours(&pod) {
-                self.join(&key, &pod);
-                self.seat_seen(&key, &pod);
+            if self.handles(Subject::Pod(key.clone())) && self.is_managed(&pod) {
+                self.add_to_gang(&key, &pod);
+                self.observe_assigned_node(&key, &pod);
             }
         }
         self.subject = None;
         for moved in self.all_of(KindRole::Workload(WorkloadKind::Job)) {
-            if let Some(origin) = moved.is.and_then(|job| self.origin_of_job(&job)) {
+            if let Some(origin) = moved.is.and_then(|job| self.source_of_job(&job)) {
                 self.gangs.ensure(origin);
             }
         }
@@ -144,39 +145,45 @@ impl Host {
             if !self.handles(Subject::Gang(name.clone())) {
                 continue; // it is told when it is looked at
             }
-            self.watch_stages(&name);
+            self.update_stage(&name);
             let group = self.gangs.get(&name).expect("named");
             if self.is_superseded(group) {
                 continue;
             }
             // Those that are over are nobody's business any more.
-            let standing = self.standing(group);
-            let nobody = standing.bound.is_empty() && standing.free.is_empty();
-            let is_request = matches!(group.origin, GangSource::Request { .. });
-            if nobody && !self.may_be_absent(group) && !self.is_to_go_on(group) && !is_request {
+            let standing = self.pods_by_state(group);
+            let nobody = standing.bound.is_empty() && standing.unbound.is_empty();
+            let is_request = matches!(group.source, GangSource::Request { .. });
+            if nobody
+                && !self.may_have_missing_members(group)
+                && !self.is_job_unfinished(group)
+                && !is_request
+            {
                 continue;
             }
-            match self.gather_named(&name) {
+            match self.build_for_submit(&name) {
                 Ok(gathered) => {
                     let spec = gathered.spec.clone();
                     let has_seats = !standing.bound.is_empty() || self.has_placement(&name);
                     if has_seats && self.reopen_queue(&spec.queue) {
                         reopened.insert(spec.queue.clone());
                     }
-                    let crowded = if has_seats { None } else { self.is_over_gang_limit(&name) };
+                    let crowded = if has_seats { None } else { self.over_gang_limit(&name) };
                     if let Some(why) = crowded {
-                        self.gangs.trouble(&name, Some(why));
+                        self.gangs.set_blocked(&name, Some(why));
                         continue;
                     }
                     let taken = self.apply_event(&Event::GangSubmitted(spec.clone()));
                     self.has_waited(&name, at);
                     let group = self.gangs.get_mut(&name).expect("named");
-                    (group.roles, group.ranks) = (gathered.roles, gathered.ranks);
-                    (group.tied, group.waits) = (gathered.tied, gathered.waits);
-                    (group.imagined, group.absent) = (gathered.imagined, gathered.absent);
-                    group.spec = taken.then_some(spec);
+                    (group.pod_roles, group.pod_ranks) = (gathered.pod_roles, gathered.pod_ranks);
+                    (group.pod_constraints, group.wait_reason) =
+                        (gathered.pod_constraints, gathered.wait_reason);
+                    (group.planned_from_template, group.missing_members) =
+                        (gathered.planned_from_template, gathered.missing_members);
+                    group.submitted_spec = taken.then_some(spec);
                 }
-                Err(why) => drop(self.gangs.trouble(&name, Some(why))),
+                Err(why) => drop(self.gangs.set_blocked(&name, Some(why))),
             }
         }
         self.subject = None;
@@ -240,7 +247,7 @@ impl Host {
     }
 
     /// Since when those of a gang run that are somewhere. Members that were replaced meanwhile do not make it younger.
-    fn runs_since(&self, standing: &Standing) -> Time {
+    fn runs_since(&self, standing: &PodsByState) -> Time {
         let pods = standing.bound.iter().filter_map(|(key, _)| self.cache.pods.get(key));
         let began = pods.filter_map(|pod| {
             pod.status.start_time.as_ref().map(instant).or_else(|| made(&pod.metadata))
@@ -249,14 +256,16 @@ impl Host {
     }
 
     /// Whether somebody was stopping a gang: too few of it would be left without those who are sent away.
-    fn was_being_stopped(&self, group: &GangRecord, standing: &Standing) -> bool {
+    fn was_being_stopped(&self, group: &GangRecord, standing: &PodsByState) -> bool {
         let pods =
             standing.bound.iter().filter_map(|(key, _)| Some((key, self.cache.pods.get(key)?)));
         let (sent, stay): (Vec<_>, Vec<_>) = pods.partition(|(_, pod)| pod.is_sent_away());
-        let Some(spec) = group.spec.as_ref().filter(|_| !sent.is_empty()) else { return false };
+        let Some(spec) = group.submitted_spec.as_ref().filter(|_| !sent.is_empty()) else {
+            return false;
+        };
         let of = |at: usize| {
             let mine = stay.iter().filter(move |(key, _)| {
-                group.roles.get(*key).is_some_and(|role| usize::from(*role) == at)
+                group.pod_roles.get(*key).is_some_and(|role| usize::from(*role) == at)
             });
             mine.count() as u32
         };
@@ -267,7 +276,7 @@ impl Host {
     /// Pods that no placement speaks of come last: what is left of their queue's limits is all they get.
     fn recover_running_members(&mut self) -> Vec<GangId> {
         let mut parts = Vec::new();
-        let unrecorded = self.count_unrecorded();
+        let unrecorded = self.hold_unrecorded();
         let mut names = self.seated_members_first();
         names.retain(|name| !unrecorded.contains(name));
         for name in names.into_iter().chain(unrecorded) {
@@ -280,17 +289,17 @@ impl Host {
                 sitting = Vec::new();
                 self.write_final_status(&name, GangPhase::Waiting);
             }
-            let reassigned_seats = self.reassigned_seats(&name, id).filter(|_| !is_outdated);
-            let is_reseated = reassigned_seats.is_some();
-            if let Some((spec, seats)) = reassigned_seats {
+            let restored_seats = self.restored_seats(&name, id).filter(|_| !is_outdated);
+            let is_reseated = restored_seats.is_some();
+            if let Some((spec, seats)) = restored_seats {
                 let full = self.world.gang(id).expect("named").spec.clone();
                 self.apply_event(&Event::GangChanged(spec));
-                self.keep_roles(&name, &full);
+                self.map_roles_to_seats(&name, &full);
                 sitting = seats;
             }
             let group = self.gangs.get(&name).expect("named");
-            let standing = self.standing(group);
-            let is_request = matches!(group.origin, GangSource::Request { .. });
+            let standing = self.pods_by_state(group);
+            let is_request = matches!(group.source, GangSource::Request { .. });
             let was_recorded = !sitting.is_empty();
             if is_request && was_recorded {
                 sitting = self.still_booked(&name, sitting);
@@ -307,12 +316,12 @@ impl Host {
                 }
             }
             if !was_recorded && !is_request {
-                sitting = self.sitting(group, &self.on_nodes(group));
+                sitting = self.occupied_seats(group, &self.pods_on_nodes(group));
             }
             if sitting.is_empty() {
                 continue;
             }
-            let there = self.sitting(group, &self.on_nodes(group));
+            let there = self.occupied_seats(group, &self.pods_on_nodes(group));
             let gang = self.world.gang(id).expect("named");
             let mins: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
             let seats = members(&sitting);
@@ -321,35 +330,35 @@ impl Host {
             match was_recorded {
                 // It was checked against limits and room: see `is_outdated`.
                 true => drop(self.apply_event(&Event::GangFound { gang: id, since, sitting })),
-                false if !self.find_seated(&name, id, since, sitting) => continue,
+                false if !self.seat_observed_pods(&name, id, since, sitting) => continue,
                 false => {}
             }
             // A pod that is on a node takes a place there, whatever was written down.
             let gang = self.world.gang(id).expect("named");
-            let is_elsewhere = moved(&gang.seats, &there).filter(|_| !is_request);
+            let is_elsewhere = seats_after_move(&gang.seats, &there).filter(|_| !is_request);
             let is_moved = is_elsewhere.is_some();
             if let Some(sitting) = is_elsewhere {
-                self.find_seated(&name, id, since, sitting);
+                self.seat_observed_pods(&name, id, since, sitting);
             }
             if was_recorded && seats < mins {
                 // Its submitter has thought again: what it is now counts when it starts anew.
                 let spec = self.world.gang(id).expect("named").spec.clone();
                 self.apply_event(&Event::GangChanged(spec));
             }
-            let ran = self.gang_seen(&name).is_some_and(|gang| is_said_to_run(gang));
+            let ran = self.gang_seen(&name).is_some_and(|gang| is_recorded_running(gang));
             let group = self.gangs.get_mut(&name).expect("named");
-            (group.recorded, group.was_whole) = (!is_reseated && !is_outdated, ran);
+            (group.placement_written, group.was_fully_bound) = (!is_reseated && !is_outdated, ran);
             if is_reseated || is_outdated || is_moved {
-                self.record(&name, id);
+                self.write_placement(&name, id);
             }
             let group = self.gangs.get(&name).expect("named");
-            if group.pods.is_empty() && self.comes_when_let_in(group) {
-                self.keep_for_members(&name);
-                self.admit_staged(&name);
+            if group.pods.is_empty() && self.creates_pods_after_admission(group) {
+                self.reserve_for_members(&name);
+                self.request_members(&name);
             }
             // Part of a gang and no record of where the rest was to go, or of whom some were sent away already.
-            let is_part = (stops || (seats < mins && !was_recorded)) && !is_request;
-            parts.extend(is_part.then_some(id));
+            let is_member_group = (stops || (seats < mins && !was_recorded)) && !is_request;
+            parts.extend(is_member_group.then_some(id));
         }
         self.subject = None;
         parts
@@ -365,18 +374,18 @@ impl Host {
         for name in self.gangs.names() {
             let group = self.gangs.get(name).expect("named");
             let told = members(&self.recorded(name).unwrap_or_default());
-            let standing = self.standing(group);
-            let there = self.sitting(group, &self.on_nodes(group));
+            let standing = self.pods_by_state(group);
+            let there = self.occupied_seats(group, &self.pods_on_nodes(group));
             let rank = match members(&there) {
                 there if there >= told => 0,
-                0 if self.gang_seen(name).is_some_and(|gang| is_said_to_run(gang)) => 3,
+                0 if self.gang_seen(name).is_some_and(|gang| is_recorded_running(gang)) => 3,
                 0 => 2,
                 _ => 1,
             };
             if rank == 1 {
                 in_part.push((name.clone(), self.runs_since(&standing), there));
             }
-            names.push((self.may_be_absent(group), rank, name.clone()));
+            names.push((self.may_have_missing_members(group), rank, name.clone()));
         }
         for (name, since, sitting) in in_part {
             let Some(gang) = self.world.gang_named(&name) else { continue };
@@ -391,10 +400,10 @@ impl Host {
     /// made for.
     fn is_outdated(&self, name: &str, id: GangId, told: &[Sitting]) -> bool {
         let group = self.gangs.get(name).expect("named");
-        if matches!(group.origin, GangSource::Request { .. }) {
+        if matches!(group.source, GangSource::Request { .. }) {
             return false; // whoever took its room has it rightly
         }
-        let there = self.sitting(group, &self.on_nodes(group));
+        let there = self.occupied_seats(group, &self.pods_on_nodes(group));
         let mut missing = told.to_vec();
         for one in &mut missing {
             let is_it = |other: &&Sitting| (other.role, other.node) == (one.role, one.node);
@@ -413,7 +422,7 @@ impl Host {
             let makes_way = |order: &Order| order.after.iter().any(|way| way.gang == *id);
             let waits = self.world.gang(*id).is_none_or(|gang| gang.phase == Phase::Waiting);
             if !waits && !self.world.orders().values().any(makes_way) {
-                self.stop(*id, StopReason::Moved);
+                self.stop_gang(*id, StopReason::Moved);
             }
         }
     }
@@ -468,7 +477,7 @@ impl Host {
         found.sort_by_key(|(spec, _)| spec.number);
         for (spec, placed) in found {
             let id = muster_core::id::OrderId(spec.number);
-            let top_ups = spec.top_ups;
+            let top_ups = spec.replaced_claims;
             let order = read(&self.world, &spec);
             let goes_on = order.is_some_and(|order| {
                 self.apply_event(&Event::OrderFound { order, placed, top_ups })
@@ -477,10 +486,10 @@ impl Host {
                 let gang = format!("{}/{}", spec.gang.namespace, spec.gang.name);
                 self.order_by_gang.insert(gang.into(), id);
                 // Some of its claims may never have been asked for.
-                self.rewrite(id);
+                self.update_order(id);
             } else {
                 tracing::info!(order = order_name(id), "cannot go on");
-                self.close(id, "RolledBack");
+                self.close_order(id, "RolledBack");
             }
         }
     }

@@ -8,8 +8,8 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use muster_core::time::Time;
 
-use crate::cache::kinds::GangSource;
-use crate::gang::registry::GangRecord;
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
 
@@ -31,22 +31,22 @@ impl Host {
         }
         let pods = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
         let first = pods.filter_map(|pod| made(&pod.metadata)).min();
-        first.or_else(|| self.request_made(&group.origin)).unwrap_or_else(|| self.now())
+        first.or_else(|| self.request_made(&group.source)).unwrap_or_else(|| self.now())
     }
 
     /// What has been there for as long as a gang waits: the workload that makes its pods, or the object that Muster wrote
     /// when it was taken in. A group that somebody wrote may have been there long before its pods.
     fn stands_since(&self, group: &GangRecord) -> Option<&Arc<DynamicObject>> {
-        match &group.origin {
-            GangSource::Owner { .. } => Some(self.object_of(&group.origin)?.1),
-            GangSource::Gang { .. } if self.templates_of(group).is_some() => {
-                Some(self.object_of(&group.origin)?.1)
+        match &group.source {
+            GangSource::Owner { .. } => Some(self.source_object(&group.source)?.1),
+            GangSource::Gang { .. } if self.template_gang(group).is_some() => {
+                Some(self.source_object(&group.source)?.1)
             }
-            GangSource::Gang { .. } | GangSource::Group(_) | GangSource::Joined(_) => {
+            GangSource::Gang { .. } | GangSource::Group(_) | GangSource::Merged(_) => {
                 let own = |gang: &&Arc<DynamicObject>| {
                     gang.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER)
                 };
-                self.gang_seen(&group.origin.gang_name()).filter(own)
+                self.gang_seen(&group.source.gang_name()).filter(own)
             }
             GangSource::Request { .. } | GangSource::Pod { .. } => None,
         }

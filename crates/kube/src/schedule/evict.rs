@@ -15,20 +15,20 @@ use crate::host::Host;
 
 impl Host {
     /// Stops a gang that has seats. Whether it is being stopped.
-    pub(crate) fn stop(&mut self, id: GangId, reason: StopReason) -> bool {
+    pub(crate) fn stop_gang(&mut self, id: GangId, reason: StopReason) -> bool {
         let phase = self.world.gang(id).map(|gang| &gang.phase);
         let is_told = phase == Some(&Phase::Stopping);
         if !self.apply_event(&Event::Decided(Action::Stop { gang: id, reason })) {
             return false;
         }
         if !is_told {
-            self.is_stopping(id);
+            self.begin_stopping(id);
         }
         true
     }
 
     /// A gang is being stopped: that is said, and its pods are sent away.
-    pub(crate) fn is_stopping(&mut self, id: GangId) {
+    pub(crate) fn begin_stopping(&mut self, id: GangId) {
         let name: Option<Arc<str>> = self.world.gang(id).map(|gang| gang.spec.name.clone());
         if let Some(name) = name {
             self.announce_stop(&name, id);

@@ -3,6 +3,7 @@ pub(crate) mod bound_elsewhere;
 pub(crate) mod decide;
 pub(crate) mod evict;
 pub(crate) mod owner_resize;
+pub(crate) mod phase;
 pub(crate) mod placement;
 pub(crate) mod reassign_seats;
 pub(crate) mod reconcile;

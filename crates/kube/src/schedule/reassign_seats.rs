@@ -22,67 +22,70 @@ use rustc_hash::FxHashMap;
 use crate::cache::store::Key;
 use crate::host::Host;
 use crate::provision::requests_served::handover::{Spot, sittings};
-use crate::schedule::reconcile::are_such_members;
+use crate::schedule::reconcile::have_same_members;
 
 impl Host {
     /// Whether a gang has seats that were taken for other members than it has now, before it had them.
-    pub(crate) fn has_seats_for_others(&self, name: &str, now: &GangSpec) -> bool {
-        let Some(group) = self.gangs.get(name) else { return false };
+    pub(crate) fn has_seats_for_other_members(&self, name: &str, now: &GangSpec) -> bool {
+        let Some(record) = self.gangs.get(name) else { return false };
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         gang.is_some_and(|gang| {
             let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
-            let others = || self.comes_in_stages(group) && !are_such_members(&gang.spec, now);
-            has_seats && gang.resize.is_none() && (group.called.is_some() || others())
+            let others = || self.comes_in_stages(record) && !have_same_members(&gang.spec, now);
+            has_seats
+                && gang.resize.is_none()
+                && (record.members_requested_at.is_some() || others())
         })
     }
 
     /// Gives the seats of a gang to the members that it turns out to have.
-    pub(crate) fn turn_out(&mut self, name: &Arc<str>, spec: GangSpec) {
+    pub(crate) fn reassign_seats_to_members(&mut self, name: &Arc<str>, spec: GangSpec) {
         let id = self.world.gang_named(name).expect("it has seats");
         let gang = self.world.gang(id).expect("it has seats");
-        let group = self.gangs.get(name).expect("just seen");
-        let bound = self.standing(group).bound;
-        let here = self.spots(name, &bound);
+        let record = self.gangs.get(name).expect("just seen");
+        let bound = self.pods_by_state(record).bound;
+        let here = self.occupied_spots(name, &bound);
         let mut nodes: Vec<NodeIdx> = gang.seats.iter().map(|seat| seat.node).collect();
         nodes.dedup();
         let room = room(&self.world, gang, &spec, &nodes, &here);
         let all = room.is_for_all(&spec);
         if !all && here.is_empty() {
-            return self.is_other_than_said(name, id, spec);
+            return self.replan_with_actual_members(name, id, spec);
         }
         let (with, sitting) = room.settled(&spec);
         if !self.apply_event(&Event::GangTurnedOut { spec: with, sitting }) {
             if here.is_empty() {
-                self.is_other_than_said(name, id, spec);
+                self.replan_with_actual_members(name, id, spec);
             } else {
-                self.keep_roles(name, &spec);
+                self.map_roles_to_seats(name, &spec);
             }
             return;
         }
         tracing::debug!(gang = &**name, all, "its members have the seats that were kept for them");
-        self.keep_roles(name, &spec);
-        let group = self.gangs.get_mut(name).expect("just seen");
+        self.map_roles_to_seats(name, &spec);
+        let record = self.gangs.get_mut(name).expect("just seen");
         if !all {
-            group.waits.get_or_insert_with(|| NO_ROOM.to_owned());
+            record.wait_reason.get_or_insert_with(|| NO_ROOM.to_owned());
         }
-        (group.recorded, group.called, group.spec) = (false, None, Some(spec));
-        self.record(name, id);
+        (record.placement_written, record.members_requested_at, record.submitted_spec) =
+            (false, None, Some(spec));
+        self.write_placement(name, id);
     }
 
     /// Where members sit that are somewhere, by the role that each plays now.
-    fn spots(&self, name: &str, bound: &[(Key, Arc<str>)]) -> Vec<Spot> {
-        let Some(group) = self.gangs.get(name) else { return Vec::new() };
+    fn occupied_spots(&self, name: &str, bound: &[(Key, Arc<str>)]) -> Vec<Spot> {
+        let Some(record) = self.gangs.get(name) else { return Vec::new() };
         let spot = |(key, node): &(Key, Arc<str>)| {
-            Some((*group.roles.get(key)?, self.world.node_named(node)?))
+            Some((*record.pod_roles.get(key)?, self.world.node_named(node)?))
         };
         bound.iter().filter_map(spot).collect()
     }
 
     /// Members that turned out to be other than their group said, and for whom there is no room where the gang has seats:
     /// those are worth nothing to them, and the gang is planned anew with what it is, in its old place.
-    fn is_other_than_said(&mut self, name: &Arc<str>, id: GangId, spec: GangSpec) {
+    fn replan_with_actual_members(&mut self, name: &Arc<str>, id: GangId, spec: GangSpec) {
         tracing::info!(gang = &**name, "its members are other than its group said");
-        if !self.stop(id, StopReason::Moved) {
+        if !self.stop_gang(id, StopReason::Moved) {
             return;
         }
         for event in [Event::GangStopped(id), Event::GangChanged(spec.clone())] {
@@ -90,23 +93,24 @@ impl Host {
                 return;
             }
         }
-        let group = self.gangs.get_mut(name).expect("just seen");
-        (group.recorded, group.called, group.spec) = (false, None, Some(spec));
+        let record = self.gangs.get_mut(name).expect("just seen");
+        (record.placement_written, record.members_requested_at, record.submitted_spec) =
+            (false, None, Some(spec));
         self.clear_placement(name);
     }
 
     /// Where the members of a gang that comes in stages sit and will sit, on the nodes that were written down for it: it
     /// may have other members since, which nobody has written down. And what it goes on as, without those for whom there is no
     /// room. `None` where what was written down holds.
-    pub(crate) fn reassigned_seats(
+    pub(crate) fn restored_seats(
         &self,
         name: &str,
         id: GangId,
     ) -> Option<(GangSpec, Vec<Sitting>)> {
-        let group = self.gangs.get(name).filter(|group| self.may_be_absent(group))?;
+        let record = self.gangs.get(name).filter(|record| self.may_have_missing_members(record))?;
         let gang = self.world.gang(id)?;
         let mut nodes = self.recorded_nodes(name);
-        let here = self.spots(name, &self.standing(group).bound);
+        let here = self.occupied_spots(name, &self.pods_by_state(record).bound);
         nodes.extend(here.iter().map(|(_, node)| *node));
         nodes.sort_unstable();
         nodes.dedup();
@@ -138,11 +142,11 @@ impl Host {
 const NO_ROOM: &str = "some of its members do not fit in what is kept for them, and wait for room";
 
 /// Room for members of a gang: one spot for each that has any.
-struct Found {
+struct FoundRoom {
     spots: Vec<Spot>,
 }
 
-impl Found {
+impl FoundRoom {
     fn in_role(&self, at: usize) -> u32 {
         self.spots.iter().filter(|(role, _)| usize::from(*role) == at).count() as u32
     }
@@ -170,7 +174,13 @@ impl Found {
 
 /// Room for the least members of every role on these nodes: on what the gang has there and what is free. Those who are
 /// here stay; then those who take most choose first, since who takes little fits beside them.
-fn room(world: &World, gang: &Gang, spec: &GangSpec, nodes: &[NodeIdx], here: &[Spot]) -> Found {
+fn room(
+    world: &World,
+    gang: &Gang,
+    spec: &GangSpec,
+    nodes: &[NodeIdx],
+    here: &[Spot],
+) -> FoundRoom {
     let kinds = world.kinds_of(&spec.roles);
     let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
     for node in nodes.iter().chain(here.iter().map(|(_, node)| node)) {
@@ -181,7 +191,7 @@ fn room(world: &World, gang: &Gang, spec: &GangSpec, nodes: &[NodeIdx], here: &[
         }
         states.insert(*node, state);
     }
-    let mut found = Found { spots: here.to_vec() };
+    let mut found = FoundRoom { spots: here.to_vec() };
     for (role, node) in here {
         let (kind, state) = (&kinds[usize::from(*role)], states.get_mut(node));
         if let Some(state) = state.filter(|state| kind.times_fits(state) > 0) {

@@ -21,12 +21,13 @@ use serde_json::{Value, json};
 
 use crate::api::retry::Said;
 use crate::api::writer::ApiWriter;
-use crate::cache::kinds::GangSource;
 use crate::cache::store::Key;
+use crate::effects::outcome::Outcome;
 use crate::features::Feature;
-use crate::gang::api_refusal::refusal;
+use crate::gang::api_refusal::refusal_of;
+use crate::gang::identity::GangSource;
 use crate::gang::tenancy::trusted_annotations::Released;
-use crate::host::{Host, Told};
+use crate::host::Host;
 use crate::objects::pod::{GATE, PINNED, Pod, SEAT, SEATED};
 use crate::provision::order_object::parts;
 use crate::schedule::bind::bind;
@@ -34,7 +35,7 @@ use crate::schedule::placement::AGAIN;
 
 impl Host {
     /// Lifts the gate of a pod. One that names Muster as its scheduler is bound then; the others' schedulers do that.
-    pub(crate) fn let_go(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
+    pub(crate) fn remove_gate(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
         let Some(pod) = self.cache.pods.get(key).cloned() else { return };
         if self.config.disabled.has(Feature::Gates) {
             return;
@@ -45,35 +46,35 @@ impl Host {
             true => lifted(&uid),
             false => lifted_to(&uid, &pod, node, &self.hostname(node)),
         };
-        let group = self.gangs.get_mut(gang).expect("followed");
-        group.assigned.insert(key.clone(), node.clone());
+        let record = self.gangs.get_mut(gang).expect("followed");
+        record.assigned_nodes.insert(key.clone(), node.clone());
         if !binds {
             let released = Released { uid: uid.clone(), node: node.clone() };
-            group.released.insert(key.clone(), released);
+            record.released.insert(key.clone(), released);
         }
         // Where it goes is recorded first. A gang has its Gang for that; a pod that stands for itself has its own status.
         let seated =
-            (!binds && matches!(group.origin, GangSource::Pod { .. })).then(|| seated(&uid, node));
-        let (hands, told) = (self.writer.within(parts(key).0), self.outcomes.clone());
+            (!binds && matches!(record.source, GangSource::Pod { .. })).then(|| seated(&uid, node));
+        let (writer, outcomes) = (self.writer.within(parts(key).0), self.outcomes.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
             let (namespace, name) = parts(&key);
-            let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
+            let pods: Api<AnyPod> = Api::namespaced(writer.client.clone(), namespace);
             let mut done = match seated {
-                Some(seated) => record_seat(&hands, &pods, name, &uid, seated).await,
+                Some(seated) => record_seat(&writer, &pods, name, &uid, seated).await,
                 None => Ok(()),
             };
             if done.is_ok() {
-                done = hands.patch_this(&pods, name, &uid, &Patch::Strategic(patch)).await;
+                done = writer.patch_this(&pods, name, &uid, &Patch::Strategic(patch)).await;
             }
             if done.is_ok() && binds {
-                done = bind(&hands, &key, &uid, &node).await;
+                done = bind(&writer, &key, &uid, &node).await;
             }
             if let Err(said) = done {
                 tracing::info!(pod = &*key, node = &*node, %said, "not let go");
                 tokio::time::sleep(AGAIN).await;
-                let why = refusal(&said);
-                let _ = told.send(Told::NotBound { gang, pod: key, uid, why });
+                let why = refusal_of(&said);
+                let _ = outcomes.send(Outcome::BindFailed { gang, pod: key, uid, why });
             }
         });
     }
@@ -86,35 +87,36 @@ impl Host {
 
     /// Gangs that were let go and that another scheduler leaves standing in part start over as a whole: half a gang is
     /// of no use to anybody, and holds room that is.
-    pub(crate) fn expire_handover(&mut self) {
-        let patience = Duration::from_millis(self.config.hand_over_patience.0);
+    pub(crate) fn expire_external_binding(&mut self) {
+        let patience = Duration::from_millis(self.config.handover_timeout.0);
         let late = |name: &&Arc<str>| {
-            let since = self.gangs.get(name).and_then(|group| group.handed_over);
+            let since = self.gangs.get(name).and_then(|record| record.external_binding_since);
             since.is_some_and(|since| since.elapsed() >= patience)
         };
         let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            self.gangs.get_mut(&name).expect("just seen").handed_over = None;
+            self.gangs.get_mut(&name).expect("just seen").external_binding_since = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
             tracing::info!(gang = &*name, "not put on its nodes by its scheduler: starts over");
-            self.defer_because(&name, "its scheduler did not bind all of it in time");
-            self.stop(id, StopReason::Moved);
+            self.back_off_because(&name, "its scheduler did not bind all of it in time");
+            self.stop_gang(id, StopReason::Moved);
         }
     }
 
     /// Looks whether a gang that has its seats stands in part because of another scheduler.
-    pub(crate) fn watch_hand_over(&mut self, name: &Arc<str>, id: GangId) {
-        let Some(group) = self.gangs.get(name) else { return };
+    pub(crate) fn watch_external_binding(&mut self, name: &Arc<str>, id: GangId) {
+        let Some(record) = self.gangs.get(name) else { return };
         let gang = self.world.gang(id).expect("followed");
         let theirs = |key: &Key| {
             let pod = self.cache.pods.get(key);
             pod.is_some_and(|pod| pod.node().is_none() && !self.config.binds(pod))
         };
-        let let_go = group.assigned.keys().any(theirs) && !self.is_whole(name, id);
+        let remove_gate =
+            record.assigned_nodes.keys().any(theirs) && !self.is_fully_bound(name, id);
         let waits = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. })
-            && (let_go || self.waits_for_job(group, &gang.spec));
-        let since = waits.then(|| group.handed_over.unwrap_or_else(Instant::now));
-        self.gangs.get_mut(name).expect("just seen").handed_over = since;
+            && (remove_gate || self.waits_for_job(record, &gang.spec));
+        let since = waits.then(|| record.external_binding_since.unwrap_or_else(Instant::now));
+        self.gangs.get_mut(name).expect("just seen").external_binding_since = since;
     }
 }
 
@@ -127,14 +129,14 @@ fn seated(uid: &str, node: &str) -> Value {
 }
 
 async fn record_seat(
-    hands: &ApiWriter,
+    writer: &ApiWriter,
     pods: &Api<AnyPod>,
     name: &str,
     uid: &str,
     status: Value,
 ) -> Result<(), Said> {
     let (params, patch) = (PatchParams::default(), Patch::Strategic(status));
-    hands.write_to_this(pods, name, uid, || pods.patch_status(name, &params, &patch)).await
+    writer.write_to_this(pods, name, uid, || pods.patch_status(name, &params, &patch)).await
 }
 
 /// No gate of Muster's any more.

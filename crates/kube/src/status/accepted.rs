@@ -18,7 +18,7 @@ use crate::cache::watched_objects::read;
 use crate::host::Host;
 
 const ACCEPTED: &str = "Accepted";
-const NOT_UNDERSTOOD: &str = "NotUnderstood";
+const NOT_UNDERSTOOD: &str = "InvalidSpec";
 
 /// Objects that were not understood, and why.
 pub(crate) type Refused = BTreeMap<(KindRole, Arc<str>), String>;
@@ -110,7 +110,7 @@ impl Host {
         json!({
             "type": ACCEPTED,
             "status": if why.is_none() { "True" } else { "False" },
-            "reason": if why.is_none() { "Understood" } else { NOT_UNDERSTOOD },
+            "reason": if why.is_none() { "Valid" } else { NOT_UNDERSTOOD },
             "message": why.map_or("", String::as_str),
             "observedGeneration": object.metadata.generation,
         })

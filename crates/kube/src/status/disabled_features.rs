@@ -3,7 +3,7 @@
 use muster_api::Provider;
 
 use crate::features::Feature;
-use crate::gang::registry::GangRecord;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
@@ -20,13 +20,17 @@ impl Host {
             return Ok(());
         }
         let needs = [
-            (Feature::Templates, "its members are not created", self.templates_of(group).is_some()),
+            (
+                Feature::Templates,
+                "its members are not created",
+                self.template_gang(group).is_some(),
+            ),
             (
                 Feature::Gates,
                 "the gate muster.sh/gang is not lifted",
                 pods().any(|pod| pod.has_gate()),
             ),
-            (Feature::SuspendedJobs, "its Job is not unsuspended", self.is_to_run(group)),
+            (Feature::SuspendedJobs, "its Job is not unsuspended", self.awaits_unsuspend(group)),
         ];
         let off = needs
             .into_iter()
@@ -40,7 +44,7 @@ impl Host {
 
     fn claim_without_volume(&self, group: &GangRecord, pod: &Pod) -> Option<String> {
         self.config.disabled.has(Feature::Volumes).then_some(())?;
-        self.waiting_claim(&group.origin.gang_name(), pod)
+        self.waiting_claim(&group.source.gang_name(), pod)
     }
 
     /// Why nodes of a pool are not asked for, if what it takes to ask is off.

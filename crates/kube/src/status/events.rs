@@ -94,7 +94,7 @@ impl Host {
             GangPhase::Admitted => (EventType::Normal, "Admitted"),
             GangPhase::Running => (EventType::Normal, "Running"),
             GangPhase::Stopping => (EventType::Warning, "Stopping"),
-            GangPhase::Impossible => (EventType::Warning, "Impossible"),
+            GangPhase::Infeasible => (EventType::Warning, "Infeasible"),
             GangPhase::Succeeded => (EventType::Normal, "Succeeded"),
             GangPhase::Failed => (EventType::Warning, "Failed"),
         };
@@ -188,13 +188,13 @@ impl Host {
                 ..ObjectReference::default()
             });
         }
-        let made_of = self.owner_of(&self.gangs.get(name)?.origin)?;
+        let template_gang_of = self.owner_reference(&self.gangs.get(name)?.source)?;
         Some(ObjectReference {
-            api_version: Some(made_of.api_version),
-            kind: Some(made_of.kind),
-            name: Some(made_of.name),
+            api_version: Some(template_gang_of.api_version),
+            kind: Some(template_gang_of.kind),
+            name: Some(template_gang_of.name),
             namespace: Some(namespace.to_owned()),
-            uid: Some(made_of.uid),
+            uid: Some(template_gang_of.uid),
             ..ObjectReference::default()
         })
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject};
 use kube::runtime::events::EventType;
-use muster_api::crd::{GangPhase, Members, Stamp};
+use muster_api::crd::{GangPhase, Members, Stamp, gang_conditions};
 use muster_api::dialects::{self, GroupRef, State, StatusPatch};
 use muster_api::words;
 use muster_core::World;
@@ -23,26 +23,27 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::GangSource;
 use crate::cache::store::Key;
 use crate::constraints::pod_constraints::PodConstraints;
-use crate::gang::build::whole;
-use crate::gang::registry::GangRecord;
+use crate::gang::build::with_metadata;
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::order_object::order_name;
-use crate::schedule::placement::{AGAIN, group_lane, write, write_group_status};
+use crate::schedule::placement::AGAIN;
+use crate::status::gang_object::{group_write_key, write_group_status, write_or_create};
 
 /// How long the same phase may be told in old words.
 const PAUSE: Duration = Duration::from_secs(5);
 /// How often it is looked what has changed: nobody reads faster, and a burst of changes is looked at in one go.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How long somebody must have waited to be told why: most wait for less than it takes to read.
 const FIRST: Span = Span::secs(2);
 /// Why a gang waits whose pods are tied to something that is not as it must be.
-pub(crate) const TIED: &str = "Tied";
+pub(crate) const TIED: &str = "ConstraintsUnsatisfied";
 /// Why a gang waits that the server would not have bound.
-pub(crate) const REFUSED: &str = "Refused";
+pub(crate) const REFUSED: &str = "BindingRefused";
 /// Why a gang waits that names a queue nobody declares.
 pub(crate) const UNKNOWN_QUEUE: &str = "UnknownQueue";
 /// Why a gang waits whose queue takes nobody.
@@ -79,7 +80,7 @@ impl WrittenStatus {
 
     /// Whether it is time to look again.
     fn may_look(&mut self, now: Instant) -> bool {
-        self.is_put_off = self.looked.is_some_and(|looked| now < looked + LOOK_EVERY);
+        self.is_put_off = self.looked.is_some_and(|looked| now < looked + RETRY_INTERVAL);
         if !self.is_put_off {
             self.looked = Some(now);
         }
@@ -94,7 +95,7 @@ impl WrittenStatus {
 
     /// How long until it is looked again, if that was put off.
     pub(crate) fn defer(&self, now: Instant) -> Option<Duration> {
-        let due = self.looked.filter(|_| self.is_put_off)? + LOOK_EVERY;
+        let due = self.looked.filter(|_| self.is_put_off)? + RETRY_INTERVAL;
         Some(due.saturating_duration_since(now))
     }
 }
@@ -160,11 +161,12 @@ impl Host {
             let Some(gang) = self.world.gang(*id) else { continue };
             let name = gang.spec.name.clone();
             let waits_for_volumes =
-                self.gangs.get(&name).is_some_and(|group| group.choosing.is_some());
+                self.gangs.get(&name).is_some_and(|group| group.volume_binding.is_some());
             if matches!(gang.phase, Phase::Admitted { .. }) && !waits_for_volumes {
                 continue; // its placement is in its status, and says so
             }
-            let is_being_bound = |group: &GangRecord| group.binding.is_some() && !group.was_whole;
+            let is_being_bound =
+                |group: &GangRecord| group.binding_since.is_some() && !group.was_fully_bound;
             if *verdict == Verdict::Running && self.gangs.get(&name).is_some_and(is_being_bound) {
                 self.has_deferred_writes = true; // found in part: how many run is told when the last is there
                 continue;
@@ -220,12 +222,12 @@ impl Host {
 
     /// Pods that are no gang are told why, after a moment: most are one as soon as the last of them is made.
     fn write_troubles(&mut self) {
-        let troubled: Vec<Arc<str>> = self.gangs.troubled().cloned().collect();
+        let troubled: Vec<Arc<str>> = self.gangs.blocked().cloned().collect();
         for name in troubled {
             let Some(group) = self.gangs.get(&name) else { continue };
-            let Some((why, since)) = &group.trouble else { continue };
+            let Some((why, since)) = &group.blocked else { continue };
             let is_left_out = self.left_out(&name).is_some();
-            let reason = match &group.refused {
+            let reason = match &group.world_refusal {
                 _ if is_left_out => LEFT_OUT,
                 Some(Refusal::UnknownQueue(_)) => UNKNOWN_QUEUE,
                 _ => NOT_WHOLE,
@@ -236,7 +238,8 @@ impl Host {
             let is_told = before == Some(&told);
             let is_news = before.is_none_or(|before| before.reason != told.reason);
             let is_untold = self.written_status.untold.contains(&name);
-            let is_heard = !self.standing(group).free.is_empty() || self.has_none_made(group);
+            let is_heard =
+                !self.pods_by_state(group).unbound.is_empty() || self.has_no_created_pods(group);
             if is_known || (is_told && !is_untold) || !is_heard {
                 continue;
             }
@@ -287,9 +290,9 @@ impl Host {
                     Some(Blocker::NotAllowed { .. } | Blocker::BeyondGuarantee { .. }) => {
                         reason(&self.world, blockers)
                     }
-                    _ => "Impossible",
+                    _ => "Infeasible",
                 };
-                (GangPhase::Impossible, reason, 0, needs)
+                (GangPhase::Infeasible, reason, 0, needs)
             }
         };
         let position = match verdict {
@@ -298,10 +301,10 @@ impl Host {
         };
         let (phase, reason, mut message) = match self.ties_in_words(&gang.spec.name, &phase) {
             Some(words) if waits(&phase) => {
-                let is_alone = self.deferred(&gang.spec.name).is_some();
+                let is_alone = self.backoff_reason(&gang.spec.name).is_some();
                 (GangPhase::Waiting, if is_alone { REFUSED } else { TIED }, words)
             }
-            Some(words) => (GangPhase::Admitted, "WaitsForVolumes", words),
+            Some(words) => (GangPhase::Admitted, "WaitingForVolumes", words),
             None => {
                 let mut words = words::verdict(&self.world, id, verdict);
                 if let (true, Some(needs)) =
@@ -311,7 +314,7 @@ impl Host {
                 }
                 match self.is_kept_by_others(&gang.spec.name) {
                     // What others forbid now they may allow when they have moved.
-                    true if phase == GangPhase::Impossible => {
+                    true if phase == GangPhase::Infeasible => {
                         let words = words.strip_prefix(NEVER).unwrap_or(&words);
                         (GangPhase::Waiting, TIED, format!("waits until others move: {words}"))
                     }
@@ -366,11 +369,11 @@ impl Host {
     /// Tells a gang's object, and that of another dialect in its own words.
     fn write_gang(&mut self, name: &Arc<str>, state: &State, told: &Told) {
         let Some(group) = self.gangs.get(name) else { return };
-        if matches!(group.origin, GangSource::Pod { .. }) {
+        if matches!(group.source, GangSource::Pod { .. }) {
             return;
         }
         // Its object may not be there yet: it came while nobody looked, or a moment ago.
-        let own = self.gang_objects(name).map(|objects| {
+        let own = self.gang_api(name).map(|objects| {
             let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
             let mut status = status(told, before, self.now());
             if let Some(generation) = self.generation_of(name) {
@@ -384,7 +387,7 @@ impl Host {
         let may_wait = told.phase == GangPhase::Running;
         if !theirs.is_empty() {
             let (hands, heard, gang) = (hands.clone(), heard.clone(), gang.clone());
-            self.ordered_writes.write(&group_lane(name), async move {
+            self.ordered_writes.write(&group_write_key(name), async move {
                 if may_wait {
                     hands.when_bindings_are_done().await;
                 }
@@ -395,7 +398,7 @@ impl Host {
                 }
                 if failed {
                     tokio::time::sleep(AGAIN).await;
-                    let _ = heard.send(crate::host::Told::Unwritten(gang));
+                    let _ = heard.send(crate::effects::outcome::Outcome::StatusNotWritten(gang));
                 }
             });
         }
@@ -404,10 +407,10 @@ impl Host {
             if may_wait {
                 hands.when_bindings_are_done().await;
             }
-            let said = write(&hands, &objects, &gang, object, status).await.err();
+            let said = write_or_create(&hands, &objects, &gang, object, status).await.err();
             if is_failure(&gang, said) {
                 tokio::time::sleep(AGAIN).await;
-                let _ = heard.send(crate::host::Told::Unwritten(gang));
+                let _ = heard.send(crate::effects::outcome::Outcome::StatusNotWritten(gang));
             }
         });
     }
@@ -418,17 +421,17 @@ impl Host {
         name: &Arc<str>,
         state: impl Fn(&GroupRef) -> Option<State>,
     ) -> Vec<(Api<DynamicObject>, String, StatusPatch)> {
-        let groups = match self.gangs.get(name).map(|group| (&group.origin, group)) {
+        let groups = match self.gangs.get(name).map(|group| (&group.source, group)) {
             Some((GangSource::Group(of), _)) => vec![of],
-            Some((GangSource::Joined(groups), group)) => {
-                groups.iter().filter(|of| self.is_part(group, groups, of)).collect()
+            Some((GangSource::Merged(groups), group)) => {
+                groups.iter().filter(|of| self.is_member_group(group, groups, of)).collect()
             }
             _ => Vec::new(),
         };
         let patch = |of: &GroupRef| {
-            let (interest, object) = self.object_of(&GangSource::Group(of.clone()))?;
+            let (interest, object) = self.source_object(&GangSource::Group(of.clone()))?;
             let kind = self.sources.resource(interest)?;
-            let mut object = whole(object);
+            let mut object = with_metadata(object);
             object["apiVersion"] = json!(kind.api_version);
             let patch = dialects::status(of.dialect, &object, &state(of)?, self.now())?;
             let objects = Api::namespaced_with(self.writer.client.clone(), &of.namespace, kind);
@@ -453,7 +456,7 @@ impl Host {
             }
             Verdict::Admitted => State::Admitted,
             Verdict::Running => self.counts(name),
-            Verdict::Impossible { .. } => State::Impossible { why: told.message.clone() },
+            Verdict::Impossible { .. } => State::Infeasible { why: told.message.clone() },
         }
     }
 
@@ -467,10 +470,10 @@ impl Host {
     fn ties_in_words(&self, name: &str, phase: &GangPhase) -> Option<String> {
         let group = self.gangs.get(name)?;
         match phase {
-            phase if waits(phase) => group.waits.as_ref().map(|why| format!("waits: {why}")),
+            phase if waits(phase) => group.wait_reason.as_ref().map(|why| format!("waits: {why}")),
             GangPhase::Admitted | GangPhase::Running => {
-                let choosing = group.choosing.as_ref()?;
-                self.standing(group).bound.is_empty().then(|| choosing.in_words())
+                let choosing = group.volume_binding.as_ref()?;
+                self.pods_by_state(group).bound.is_empty().then(|| choosing.in_words())
             }
             _ => None,
         }
@@ -478,7 +481,9 @@ impl Host {
 
     /// Whether where a gang may go depends on where others are.
     fn is_kept_by_others(&self, name: &str) -> bool {
-        self.gangs.get(name).is_some_and(|group| !group.tied.values().all(PodConstraints::is_fixed))
+        self.gangs
+            .get(name)
+            .is_some_and(|group| !group.pod_constraints.values().all(PodConstraints::is_fixed))
     }
 
     /// A gang or a pod is no more.
@@ -518,18 +523,13 @@ fn is_failure(gang: &str, said: Option<Said>) -> bool {
 
 /// Whether somebody may want to know what keeps it.
 fn waits(phase: &GangPhase) -> bool {
-    matches!(phase, GangPhase::Waiting | GangPhase::Impossible | GangPhase::Provisioning)
+    matches!(phase, GangPhase::Waiting | GangPhase::Infeasible | GangPhase::Provisioning)
 }
 
 /// What is written on a gang's object. That a merge patch leaves alone what it does not name, and that a list is replaced as
 /// a whole, is why what no longer holds is named and the condition is there each time.
 fn status(told: &Told, before: Option<&Value>, now: Time) -> Value {
-    let admitted = matches!(told.phase, GangPhase::Admitted | GangPhase::Running);
-    let holds = if admitted { "True" } else { "False" };
-    let conditions = before.and_then(|before| before.get("conditions")?.as_array());
-    let same = |one: &&Value| one["type"] == "Admitted" && one["status"] == holds;
-    let since = conditions.and_then(|all| all.iter().find(same));
-    let since = since.and_then(|one| one.get("lastTransitionTime")).cloned();
+    let conditions = gang_conditions(told.phase, told.reason, &told.message, before, now);
     let mut status = json!({"status": {
         "phase": told.phase,
         "reason": told.reason,
@@ -543,13 +543,7 @@ fn status(told: &Told, before: Option<&Value>, now: Time) -> Value {
         "restarts": told.restarts,
         "failedOrders": told.failed_orders,
         "lastFailedOrder": told.last_failed_order.map(Stamp),
-        "conditions": [{
-            "type": "Admitted",
-            "status": holds,
-            "reason": told.reason,
-            "message": told.message,
-            "lastTransitionTime": since.unwrap_or_else(|| json!(Stamp(now))),
-        }],
+        "conditions": conditions,
     }});
     // Who runs was admitted, and keeps when; who waits again was not.
     if told.phase != GangPhase::Running {
@@ -565,7 +559,7 @@ fn reason(world: &World, blockers: &[Blocker]) -> &'static str {
         None => "Waiting",
         Some(Blocker::QueueClosed { queue }) if world.queue(*queue).gone => UNKNOWN_QUEUE,
         Some(Blocker::QueueClosed { .. }) => QUEUE_CLOSED,
-        Some(Blocker::Behind(_) | Blocker::NotConsidered | Blocker::SearchSpent) => "Behind",
+        Some(Blocker::Behind(_) | Blocker::NotConsidered | Blocker::SearchSpent) => "QueuedBehind",
         Some(Blocker::QueueLimit { .. }) => "QueueLimit",
         Some(Blocker::UserLimit { .. }) => "UserLimit",
         Some(Blocker::NotAllowed { excess: Excess::Namespace, .. }) => "NamespaceNotAllowed",
@@ -575,9 +569,9 @@ fn reason(world: &World, blockers: &[Blocker]) -> &'static str {
         }
         Some(Blocker::NotAllowed { .. }) => "NotAllowed",
         Some(Blocker::BeyondGuarantee { .. }) => "BeyondGuarantee",
-        Some(Blocker::PoolsFull { .. }) => "PoolsFull",
-        Some(Blocker::ProvisioningOff) => "NoRoom",
+        Some(Blocker::PoolsFull { .. }) => "PoolLimitReached",
+        Some(Blocker::ProvisioningOff) => "InsufficientCapacity",
         Some(Blocker::CheaperToWait { .. }) => "CheaperToWait",
-        Some(_) => "NoRoom",
+        Some(_) => "InsufficientCapacity",
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::EventType;
-use muster_api::crd::{GangPhase, Stamp};
+use muster_api::crd::{GangPhase, gang_conditions};
 use serde_json::json;
 
 use crate::api::retry::Said;
@@ -142,14 +142,12 @@ impl Host {
 
     /// A Gang is told why it is not taken in.
     fn report_omitted(&mut self, name: &Arc<str>, reason: &str, why: &str) {
-        let Some(gangs) = self.gang_objects(name) else { return };
-        let since = Stamp(self.now());
+        let Some(gangs) = self.gang_api(name) else { return };
+        let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
+        let phase = GangPhase::Infeasible;
+        let conditions = gang_conditions(phase, reason, why, before, self.now());
         let patch = json!({"status": {
-            "phase": GangPhase::Impossible, "reason": reason, "message": why,
-            "conditions": [{
-                "type": "Admitted", "status": "False", "reason": reason, "message": why,
-                "lastTransitionTime": since,
-            }],
+            "phase": phase, "reason": reason, "message": why, "conditions": conditions,
         }});
         let (hands, gang) = (self.writer.clone(), name.clone());
         self.ordered_writes.write(name, async move {

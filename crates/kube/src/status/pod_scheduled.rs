@@ -69,7 +69,7 @@ impl Host {
     ) {
         let Some(group) = self.gangs.get(name) else { return };
         let mut writes = Vec::new();
-        for key in self.standing(group).free {
+        for key in self.pods_by_state(group).unbound {
             // To others a pod with a gate is not there yet, and that is the word they know for it.
             let gated = self.cache.pods.get(&key).is_some_and(|pod| pod.has_gate());
             let reason = if gated { "SchedulingGated" } else { reason };
@@ -97,7 +97,9 @@ impl Host {
                     Err(said) => {
                         tracing::info!(pod = &*key, %said, "not told why it waits");
                         tokio::time::sleep(AGAIN).await;
-                        let _ = told.send(crate::host::Told::PodUntold(key.clone()));
+                        let _ = told.send(
+                            crate::effects::outcome::Outcome::PodConditionNotWritten(key.clone()),
+                        );
                     }
                 }
             });

@@ -19,7 +19,8 @@ use crate::api::writer::ApiWriter;
 use crate::cache::cluster_cache::Touched;
 use crate::cache::kinds;
 use crate::cache::kinds::KindRole;
-use crate::host::{Host, Told};
+use crate::effects::outcome::Outcome;
+use crate::host::Host;
 use crate::lease::leadership::Leadership;
 use crate::run::Config;
 
@@ -28,7 +29,7 @@ pub(crate) const NOWHERE: &str = "http://127.0.0.1:1";
 
 pub(crate) struct HostFixture {
     pub(crate) host: Host,
-    pub(crate) _heard: mpsc::UnboundedReceiver<Told>,
+    pub(crate) _heard: mpsc::UnboundedReceiver<Outcome>,
     pub(crate) _watches: Watches,
 }
 
@@ -136,8 +137,8 @@ impl HostFixture {
     }
 
     /// Hears what a server would have said.
-    pub(crate) fn hear(&mut self, told: Told) {
-        self.host.hear(told);
+    pub(crate) fn handle_outcome(&mut self, told: Outcome) {
+        self.host.handle_outcome(told);
         self.host.turn();
     }
 

@@ -131,7 +131,7 @@ fn colour(phase: &str) -> Color {
     match phase {
         "Running" | "Succeeded" => Color::Green,
         "Provisioning" | "Admitted" => Color::Cyan,
-        "Failed" | "Impossible" => Color::Red,
+        "Failed" | "Infeasible" => Color::Red,
         "Stopping" | "Held" | "Cancelled" => Color::Yellow,
         _ => Color::Reset,
     }

@@ -89,7 +89,7 @@ fn heading(view: &View) -> String {
         count(usize::try_from(gpus).unwrap_or(0), "GPU"),
         phases(&["Running", "Admitted", "Stopping"]),
         phases(&["Provisioning"]),
-        phases(&["Waiting", "Impossible"]),
+        phases(&["Waiting", "Infeasible"]),
     )
 }
 

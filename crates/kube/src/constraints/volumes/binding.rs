@@ -82,7 +82,7 @@ struct Claims {
 impl Host {
     /// The node that a pod's volumes are on, or are made for, if that is one.
     pub(crate) fn told_to(&self, gang: &str, key: &str) -> Option<Pull> {
-        let chosen = self.gangs.get(gang).and_then(|group| group.choosing.as_ref());
+        let chosen = self.gangs.get(gang).and_then(|group| group.volume_binding.as_ref());
         if let Some(node) = chosen.and_then(|chosen| chosen.pods.get(key)) {
             return Some(Pull { node: node.clone(), must: false });
         }
@@ -106,10 +106,10 @@ impl Host {
     pub(crate) fn volumes_are_there(&mut self, gang: &Arc<str>, pods: &[(Key, Arc<str>)]) -> bool {
         let Claims { open, wishes } = self.open_claims(gang, pods);
         if open.is_empty() {
-            self.gangs.get_mut(gang).expect("followed").choosing = None;
+            self.gangs.get_mut(gang).expect("followed").volume_binding = None;
             return true;
         }
-        let before = self.gangs.get_mut(gang).expect("followed").choosing.take();
+        let before = self.gangs.get_mut(gang).expect("followed").volume_binding.take();
         let mut choosing = before.unwrap_or_else(|| VolumeBinding {
             since: self.now(),
             pods: BTreeMap::new(),
@@ -139,7 +139,7 @@ impl Host {
                 }
             }
         }
-        self.gangs.get_mut(gang).expect("followed").choosing = Some(choosing);
+        self.gangs.get_mut(gang).expect("followed").volume_binding = Some(choosing);
         false
     }
 
@@ -200,7 +200,8 @@ impl Host {
         }
         let shop = Shop { host: self, gang };
         let market = shop.market();
-        let tied = self.gangs.get(gang).into_iter().flat_map(|group| group.tied.values());
+        let tied =
+            self.gangs.get(gang).into_iter().flat_map(|group| group.pod_constraints.values());
         let dealt: BTreeMap<&String, &Arc<str>> = tied.flat_map(|tied| &tied.given).collect();
         let could_have = |wish: &OpenClaim| {
             let (Some(shape), Some(node)) = (&wish.shape, self.cache.nodes.get(&wish.node)) else {
@@ -226,25 +227,25 @@ impl Host {
     /// for them let go, so that they may be made elsewhere.
     pub(crate) fn expire_volume_binding(&mut self) {
         let now = self.now();
-        let patience = self.config.volume_patience;
+        let patience = self.config.volume_binding_timeout;
         let late = |name: &&Arc<str>| {
             let group = self.gangs.get(name);
-            let chosen = group.and_then(|group| group.choosing.as_ref());
+            let chosen = group.and_then(|group| group.volume_binding.as_ref());
             chosen.is_some_and(|chosen| now.since(chosen.since) >= patience)
         };
         let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
             let group = self.gangs.get_mut(&name).expect("just seen");
-            let chosen = group.choosing.take().expect("just seen");
+            let chosen = group.volume_binding.take().expect("just seen");
             let words = chosen.in_words();
             tracing::info!(gang = &*name, "{words}, and starts over");
             self.take_back(&name, chosen);
             let group = self.gangs.get(&name).expect("just seen");
-            let nobody = self.standing(group).bound.is_empty();
+            let nobody = self.pods_by_state(group).bound.is_empty();
             if let Some(id) = self.world.gang_named(&name).filter(|_| nobody) {
-                self.defer_because(&name, &words);
+                self.back_off_because(&name, &words);
                 // Those that are bound already keep their seats, and the one that came later tries again.
-                self.stop(id, StopReason::Moved);
+                self.stop_gang(id, StopReason::Moved);
             }
             self.dirty.gangs.insert(name);
         }
@@ -269,8 +270,9 @@ impl Host {
 
     /// Gangs that wait for volumes look again: some may be there.
     pub(crate) fn look_for_volumes(&mut self) {
-        let waits =
-            |name: &&Arc<str>| self.gangs.get(name).is_some_and(|group| group.choosing.is_some());
+        let waits = |name: &&Arc<str>| {
+            self.gangs.get(name).is_some_and(|group| group.volume_binding.is_some())
+        };
         let names: Vec<Arc<str>> = self.gangs.names().filter(waits).cloned().collect();
         self.dirty.gangs.extend(names);
     }

@@ -12,7 +12,8 @@ use crate::api::retry::{Backoff, Said};
 use crate::api::writer::ApiWriter;
 use crate::cache::kinds::KindRole;
 use crate::constraints::volumes::claims::{annotation, text};
-use crate::host::{Host, Told};
+use crate::effects::outcome::Outcome;
+use crate::host::Host;
 use crate::provision::order_object::parts;
 use crate::schedule::placement::AGAIN;
 
@@ -54,7 +55,7 @@ impl Host {
                     tracing::info!(claim, volume = &*volume, %said, "not kept for it");
                     // Who has it will be seen; what will not be seen must not be tried in a loop.
                     tokio::time::sleep(AGAIN).await;
-                    let _ = told.send(Told::NotKept { gang, claim });
+                    let _ = told.send(Outcome::ClaimRefFailed { gang, claim });
                 }
             }
         });
@@ -65,7 +66,7 @@ impl Host {
         let Some((volumes, seen, keeper)) = self.keeper(claim, volume) else { return };
         let hands = self.writer.within(parts(&keeper.claim).0);
         tokio::spawn(async move {
-            match let_go(&hands, &volumes, seen, &keeper).await {
+            match remove_gate(&hands, &volumes, seen, &keeper).await {
                 Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
                 Err(said) => {
                     tracing::warn!(claim = keeper.claim, %said, "its volume is not let go");
@@ -92,7 +93,7 @@ impl Host {
     /// A volume could not be kept for a claim: another is looked for.
     pub(crate) fn was_not_kept(&mut self, gang: Arc<str>, claim: &str) {
         if let Some(group) = self.gangs.get_mut(&gang) {
-            if let Some(choosing) = &mut group.choosing {
+            if let Some(choosing) = &mut group.volume_binding {
                 choosing.chosen.remove(claim);
             }
             self.dirty.gangs.insert(gang);
@@ -127,7 +128,7 @@ async fn keep(
     }
 }
 
-async fn let_go(
+async fn remove_gate(
     hands: &ApiWriter,
     volumes: &Api<DynamicObject>,
     mut seen: DynamicObject,

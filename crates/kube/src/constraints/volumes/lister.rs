@@ -70,14 +70,14 @@ impl Store for Shop<'_> {
         let (mut shapes, mut promised) = (BTreeSet::new(), BTreeSet::new());
         let others = ties.volumes.iter().filter(|name| ***name != *self.gang);
         for (name, group) in others.filter_map(|name| Some((name, groups.get(name)?))) {
-            for tied in group.tied.values() {
+            for tied in group.pod_constraints.values() {
                 // Who has a volume already is in nobody's way.
                 let wants = tied.wants.iter().filter(|(of, _)| !ties.disks.is_any_kept_for(of));
                 shapes.extend(wants.map(|(_, shape)| shape));
             }
             if self.host.is_settled(name, group) {
-                let given = group.tied.values().flat_map(|tied| tied.given.values());
-                let chosen = group.choosing.iter().flat_map(|one| one.chosen.values());
+                let given = group.pod_constraints.values().flat_map(|tied| tied.given.values());
+                let chosen = group.volume_binding.iter().flat_map(|one| one.chosen.values());
                 promised.extend(given.chain(chosen).map(|disk| &**disk));
             }
         }

@@ -15,7 +15,7 @@ use crate::constraints::tokens::Meaning;
 use crate::constraints::volumes::attach_limits::{attached, left_for_sharers};
 use crate::constraints::volumes::lister::Shop;
 use crate::constraints::volumes::volume::{Shape, StoredVolume};
-use crate::gang::registry::GangRecord;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::node::Node;
 
@@ -95,9 +95,9 @@ impl Host {
     fn books(&self) -> Books<'_> {
         let mut books = Books { promised: BTreeMap::new(), holders: BTreeMap::new() };
         for (name, group) in self.seated_with_volumes() {
-            let chosen = group.choosing.iter().flat_map(|choosing| &choosing.chosen);
+            let chosen = group.volume_binding.iter().flat_map(|choosing| &choosing.chosen);
             books.promised.extend(chosen.map(|(claim, disk)| (&**disk, &**claim)));
-            for tied in group.tied.values() {
+            for tied in group.pod_constraints.values() {
                 books.promised.extend(tied.given.iter().map(|(claim, disk)| (&**disk, &**claim)));
                 let wants = tied.wants.iter();
                 books.holders.extend(wants.map(|(claim, shape)| (&**claim, (name, shape))));
@@ -173,13 +173,13 @@ impl Host {
     ) -> (BTreeSet<String>, u64) {
         let place = |key: &Key| {
             let there = self.cache.pods.get(key).and_then(|pod| pod.node());
-            there.or(group.assigned.get(key).map(|node| &**node))
+            there.or(group.assigned_nodes.get(key).map(|node| &**node))
         };
-        let is_mine = |key: &Key| group.roles.get(key) == Some(&role);
+        let is_mine = |key: &Key| group.pod_roles.get(key) == Some(&role);
         let mut there: Vec<&Attaches> = Vec::new();
         let mut nowhere: Vec<&Attaches> = Vec::new();
         let mut known = 0;
-        for (key, tied) in group.tied.iter().filter(|(key, _)| is_mine(key)) {
+        for (key, tied) in group.pod_constraints.iter().filter(|(key, _)| is_mine(key)) {
             let list = match place(key) {
                 Some(at) if at == node => {
                     known += 1;
@@ -205,7 +205,8 @@ impl Host {
 
     /// Volumes of a driver that members of a gang share.
     fn shared_by(&self, gang: &str, driver: &str) -> BTreeSet<String> {
-        let tied = self.gangs.get(gang).into_iter().flat_map(|group| group.tied.values());
+        let tied =
+            self.gangs.get(gang).into_iter().flat_map(|group| group.pod_constraints.values());
         let attaches = tied.filter_map(|tied| tied.attaches.get(driver));
         attaches.flat_map(|one| one.shared.iter().cloned()).collect()
     }

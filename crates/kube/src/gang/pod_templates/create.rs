@@ -18,11 +18,13 @@ use muster_core::gang::Phase;
 use serde_json::{Map, Value, json};
 
 use crate::api::retry::Said;
-use crate::cache::kinds::{GangSource, KindRole};
+use crate::cache::kinds::KindRole;
 use crate::cache::store::{Key, Moved};
+use crate::effects::outcome::Outcome;
 use crate::features::Feature;
-use crate::gang::registry::GangRecord;
-use crate::host::{Host, Told};
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
+use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::objects::resource::is_true;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
@@ -38,62 +40,62 @@ impl Host {
     pub(crate) fn observe_templates(&mut self, moved: &Moved<DynamicObject>) {
         let Some(gang) = moved.is.as_ref().filter(|gang| has_templates(gang)) else { return };
         let (namespace, name) = parts(&moved.key);
-        let origin = GangSource::Gang { namespace: namespace.into(), name: name.into() };
+        let source = GangSource::Gang { namespace: namespace.into(), name: name.into() };
         if is_over(gang) && self.gangs.get(&moved.key).is_none() {
             return;
         }
-        self.gangs.ensure(origin);
+        self.gangs.ensure(source);
         self.dirty.gangs.insert(moved.key.clone());
     }
 
     /// Makes the members that a Gang has templates for and that are not there.
-    pub(crate) fn make_members(&mut self, name: &Arc<str>) {
+    pub(crate) fn create_members(&mut self, name: &Arc<str>) {
         self.withdraw_deleted(name);
-        let Some(group) = self.gangs.get(name) else { return };
+        let Some(record) = self.gangs.get(name) else { return };
         if self.config.disabled.has(Feature::Templates) {
             return;
         }
-        let Some(gang) = self.templates_of(group) else { return };
+        let Some(gang) = self.template_gang(record) else { return };
         let id = self.world.gang_named(name);
         let stopping = id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
         if is_over(&gang) || matches!(stopping, Some(Phase::Stopping)) {
             return;
         }
-        if self.has_failed(group) {
-            return self.end_members(name);
+        if self.has_failed(record) {
+            return self.delete_members(name);
         }
-        self.clear_away(name);
+        self.delete_disrupted_pods(name);
         // Of a gang that is too large no list of members is made.
-        if self.too_many_templates(&gang).is_some() {
+        if self.templates_exceed_limit(&gang).is_some() {
             return;
         }
-        self.end_surplus(name, &gang);
+        self.delete_surplus_pods(name, &gang);
         let now = Instant::now();
-        let group = self.gangs.get_mut(name).expect("just seen");
-        let soon = group.pace.rewritten(gang.metadata.generation, now);
-        let room = group.pace.room(group.making.len(), now);
-        soon.into_iter().for_each(|pause| self.look_after(name, pause));
-        let group = self.gangs.get(name).expect("just seen");
+        let record = self.gangs.get_mut(name).expect("just seen");
+        let soon = record.create_backoff.rewritten(gang.metadata.generation, now);
+        let room = record.create_backoff.room(record.creating_pods.len(), now);
+        soon.into_iter().for_each(|pause| self.requeue_in(name, pause));
+        let record = self.gangs.get(name).expect("just seen");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
         let namespace = parts(name).0;
         let mut templates = Templates::default();
         let missing = members(&gang).filter_map(|member| {
             let key: Key = format!("{namespace}/{}", member.name).into();
-            let is_there = group.pods.contains(&key) || group.making.contains(&key);
+            let is_there = record.pods.contains(&key) || record.creating_pods.contains(&key);
             let template = (!is_there).then(|| templates.of(member.of, member.template))?;
             Some((key, pod(&gang, &scheduler, &member, template)))
         });
         let missing: Vec<(Key, Value)> = missing.take(room).collect();
         for (key, object) in missing {
-            self.gangs.get_mut(name).expect("just seen").making.insert(key.clone());
-            self.make(name, key, object);
+            self.gangs.get_mut(name).expect("just seen").creating_pods.insert(key.clone());
+            self.create_pod(name, key, object);
         }
     }
 
     /// Whether somebody wrote a gang as a Gang and has deleted it. What is left of its members is nobody's to start, and
     /// Muster makes no object of its own in the place of theirs: who writes theirs again would write into it.
-    pub(crate) fn is_deleted(&self, group: &GangRecord) -> bool {
-        let is_gang = matches!(group.origin, GangSource::Gang { .. });
+    pub(crate) fn is_deleted(&self, record: &GangRecord) -> bool {
+        let is_gang = matches!(record.source, GangSource::Gang { .. });
         let of_gang = |key: &Key| {
             let pod = self.cache.pods.get(key);
             let owners = pod.into_iter().flat_map(|pod| pod.metadata.owner_references.iter());
@@ -102,103 +104,103 @@ impl Host {
                 .any(|owner| owner.kind == "Gang" && owner.api_version.starts_with("muster.sh/"))
         };
         is_gang
-            && !self.is_there(&group.origin)
-            && (group.written || group.pods.iter().any(of_gang))
+            && !self.source_exists(&record.source)
+            && (record.has_user_gang || record.pods.iter().any(of_gang))
     }
 
     /// A gang that waits and whose Gang was deleted waits no more.
     fn withdraw_deleted(&mut self, name: &Arc<str>) {
-        let Some(group) = self.gangs.get(name) else { return };
-        if matches!(group.origin, GangSource::Gang { .. }) && self.is_there(&group.origin) {
-            self.gangs.get_mut(name).expect("just seen").written = true;
+        let Some(record) = self.gangs.get(name) else { return };
+        if matches!(record.source, GangSource::Gang { .. }) && self.source_exists(&record.source) {
+            self.gangs.get_mut(name).expect("just seen").has_user_gang = true;
             return;
         }
-        let Some(id) = self.world.gang_named(name).filter(|_| self.is_deleted(group)) else {
+        let Some(id) = self.world.gang_named(name).filter(|_| self.is_deleted(record)) else {
             return;
         };
         let phase = &self.world.gang(id).expect("named").phase;
         if matches!(phase, Phase::Waiting | Phase::Assembling(_)) {
             tracing::info!(gang = &**name, "its Gang was deleted");
             self.apply_event(&Event::GangCancelled(id));
-            self.gangs.get_mut(name).expect("just seen").spec = None;
+            self.gangs.get_mut(name).expect("just seen").submitted_spec = None;
         }
     }
 
-    fn make(&self, name: &Arc<str>, key: Key, object: Value) {
-        let hands = self.writer.within(parts(name).0);
-        let (told, gang) = (self.outcomes.clone(), name.clone());
+    fn create_pod(&self, name: &Arc<str>, key: Key, object: Value) {
+        let writer = self.writer.within(parts(name).0);
+        let (outcomes, gang) = (self.outcomes.clone(), name.clone());
         let pods = self.pods_of(&key);
         tokio::spawn(async move {
             let object: DynamicObject = match serde_json::from_value(object) {
                 Ok(object) => object,
                 Err(why) => {
                     let why = format!("its template is no pod: {why}");
-                    let _ = told.send(Told::NotMade { gang, pod: key, why });
+                    let _ = outcomes.send(Outcome::PodCreateFailed { gang, pod: key, why });
                     return;
                 }
             };
-            match hands.create(&pods, &object).await {
+            match writer.create(&pods, &object).await {
                 Ok(_) | Err(Said::Exists) => {}
                 Err(said) => {
                     tracing::warn!(pod = &*key, %said, "not made");
                     let why = format!("pod {} cannot be made: {said}", parts(&key).1);
-                    let _ = told.send(Told::NotMade { gang, pod: key, why });
+                    let _ = outcomes.send(Outcome::PodCreateFailed { gang, pod: key, why });
                 }
             }
         });
     }
 
     /// A member was not made; it is tried again after a pause.
-    pub(crate) fn was_not_made(&mut self, gang: &Arc<str>, pod: &Key, why: String) {
-        let Some(group) = self.gangs.get_mut(gang) else { return };
-        group.making.remove(pod);
-        group.gangs_without_object = true;
-        let pause = group.pace.refused(why.clone(), Instant::now());
-        pause.into_iter().for_each(|pause| self.look_after(gang, pause));
-        self.gangs.trouble(gang, Some(why));
+    pub(crate) fn handle_create_failed(&mut self, gang: &Arc<str>, pod: &Key, why: String) {
+        let Some(record) = self.gangs.get_mut(gang) else { return };
+        record.creating_pods.remove(pod);
+        record.create_failed = true;
+        let pause = record.create_backoff.refused(why.clone(), Instant::now());
+        pause.into_iter().for_each(|pause| self.requeue_in(gang, pause));
+        self.gangs.set_blocked(gang, Some(why));
         self.dirty.gangs.insert(gang.clone());
     }
 
     /// Looks at a gang again after a while.
-    fn look_after(&self, gang: &Arc<str>, pause: Duration) {
-        let (told, gang) = (self.outcomes.clone(), gang.clone());
+    fn requeue_in(&self, gang: &Arc<str>, pause: Duration) {
+        let (outcomes, gang) = (self.outcomes.clone(), gang.clone());
         tokio::spawn(async move {
             tokio::time::sleep(pause).await;
-            let _ = told.send(Told::Called(gang));
+            let _ = outcomes.send(Outcome::Requeue(gang));
         });
     }
 
     /// Whether a Gang that has its members made has none yet, and is to have some.
-    pub(crate) fn has_none_made(&self, group: &GangRecord) -> bool {
-        group.pods.is_empty() && self.templates_of(group).is_some_and(|gang| !is_over(&gang))
+    pub(crate) fn has_no_created_pods(&self, record: &GangRecord) -> bool {
+        record.pods.is_empty() && self.template_gang(record).is_some_and(|gang| !is_over(&gang))
     }
 
     /// Why no members are made of a Gang's templates, if they are too many.
-    pub(crate) fn too_many_templates(&self, gang: &DynamicObject) -> Option<String> {
+    pub(crate) fn templates_exceed_limit(&self, gang: &DynamicObject) -> Option<String> {
         let count = |role: &Value| role.get("max").or_else(|| role.get("min"))?.as_u64();
         let all = roles(gang).map(|role| count(role).unwrap_or(1));
-        self.config.too_many(all.fold(0, u64::saturating_add))
+        self.config.over_member_limit(all.fold(0, u64::saturating_add))
     }
 
     /// Whether members are being made of whom nobody runs yet: who is made first is not who comes first. Where some
     /// cannot be made, the others do not wait for them.
-    pub(crate) fn is_being_made(&self, group: &GangRecord) -> bool {
+    pub(crate) fn is_creating_members(&self, record: &GangRecord) -> bool {
         let runs = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
-        !group.making.is_empty() && !group.gangs_without_object && !group.pods.iter().any(runs)
+        !record.creating_pods.is_empty() && !record.create_failed && !record.pods.iter().any(runs)
     }
 
     /// One failed: the others go, and nobody is made again.
-    fn end_members(&mut self, name: &Arc<str>) {
-        let Some(group) = self.gangs.get(name) else { return };
+    fn delete_members(&mut self, name: &Arc<str>) {
+        let Some(record) = self.gangs.get(name) else { return };
         let live = |key: &&Key| {
             self.cache.pods.get(key).is_some_and(|pod| !pod.is_over() && !pod.is_leaving())
         };
-        let left: Vec<Key> = group.pods.iter().filter(live).cloned().collect();
+        let left: Vec<Key> = record.pods.iter().filter(live).cloned().collect();
         let known = self.world.gang_named(name).is_some();
         if left.is_empty() && !known {
             self.write_final_status(name, GangPhase::Failed);
         }
-        left.iter().for_each(|key| self.end(name, key));
+        left.iter().for_each(|key| self.delete_pod(name, key));
     }
 
     fn pods_of(&self, key: &Key) -> Api<DynamicObject> {
@@ -207,44 +209,46 @@ impl Host {
     }
 
     /// Whether a member of a gang has failed.
-    pub(crate) fn has_failed(&self, group: &GangRecord) -> bool {
-        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
-        pods.any(|(key, pod)| pod.status.phase == "Failed" && !self.is_made_after(group, key, pod))
+    pub(crate) fn has_failed(&self, record: &GangRecord) -> bool {
+        let mut pods = record.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
+        pods.any(|(key, pod)| {
+            pod.status.phase == "Failed" && !self.is_to_be_replaced(record, key, pod)
+        })
     }
 
     /// Whether a pod that is over was told to go, so that another is made in its place: it has neither failed nor is its
     /// work done.
-    pub(crate) fn is_made_after(&self, group: &GangRecord, key: &Key, pod: &Pod) -> bool {
-        let told = pod.is_leaving() || group.leaving.contains(key) || was_disrupted(pod);
-        told && pod.is_over() && self.templates_of(group).is_some()
+    pub(crate) fn is_to_be_replaced(&self, record: &GangRecord, key: &Key, pod: &Pod) -> bool {
+        let told = pod.is_leaving() || record.deleting_pods.contains(key) || was_disrupted(pod);
+        told && pod.is_over() && self.template_gang(record).is_some()
     }
 
     /// Whether a gang that has nobody now will have its members made again.
-    pub(crate) fn is_made_again(&self, group: &GangRecord) -> bool {
-        if self.templates_of(group).is_none_or(|gang| is_over(&gang)) {
+    pub(crate) fn will_be_recreated(&self, record: &GangRecord) -> bool {
+        if self.template_gang(record).is_none_or(|gang| is_over(&gang)) {
             return false;
         }
-        let mut pods = group.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
-        let is_to_come =
-            !group.making.is_empty() || pods.any(|(key, pod)| self.is_made_after(group, key, pod));
-        is_to_come && !self.has_failed(group)
+        let mut pods = record.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
+        let is_to_come = !record.creating_pods.is_empty()
+            || pods.any(|(key, pod)| self.is_to_be_replaced(record, key, pod));
+        is_to_come && !self.has_failed(record)
     }
 
     /// Removes pods that were ended from outside and that nobody removes, as a kubelet leaves them that is short of
     /// something or shut down: they are in the way of those that are made in their place.
-    fn clear_away(&mut self, name: &Arc<str>) {
-        let Some(group) = self.gangs.get(name) else { return };
+    fn delete_disrupted_pods(&mut self, name: &Arc<str>) {
+        let Some(record) = self.gangs.get(name) else { return };
         let is_left = |key: &&Key| {
             let pod = self.cache.pods.get(key).filter(|pod| !pod.is_leaving());
             pod.is_some_and(|pod| pod.status.phase == "Failed" && was_disrupted(pod))
         };
-        let left: Vec<Key> = group.pods.iter().filter(is_left).cloned().collect();
-        left.iter().for_each(|key| self.end(name, key));
+        let left: Vec<Key> = record.pods.iter().filter(is_left).cloned().collect();
+        left.iter().for_each(|key| self.delete_pod(name, key));
     }
 
     /// Members that a Gang was written for and is no longer go: its `max` was lowered, or a role removed.
-    fn end_surplus(&mut self, name: &Arc<str>, gang: &DynamicObject) {
-        let Some(group) = self.gangs.get(name) else { return };
+    fn delete_surplus_pods(&mut self, name: &Arc<str>, gang: &DynamicObject) {
+        let Some(record) = self.gangs.get(name) else { return };
         let namespace = parts(name).0;
         let wanted: BTreeSet<String> =
             members(gang).map(|member| format!("{namespace}/{}", member.name)).collect();
@@ -256,44 +260,44 @@ impl Host {
             let pod = self.cache.pods.get(key).filter(|pod| !pod.is_over() && !pod.is_leaving());
             pod.is_some_and(|pod| is_made_of_it(pod)) && !wanted.contains(&***key)
         };
-        let surplus: Vec<Key> = group.pods.iter().filter(is_surplus).cloned().collect();
-        surplus.iter().for_each(|key| self.end(name, key));
+        let surplus: Vec<Key> = record.pods.iter().filter(is_surplus).cloned().collect();
+        surplus.iter().for_each(|key| self.delete_pod(name, key));
     }
 
     /// Removes a pod that was made, once, and no other that has its name by then.
-    fn end(&mut self, name: &Arc<str>, key: &Key) {
+    fn delete_pod(&mut self, name: &Arc<str>, key: &Key) {
         let Some(pod) = self.cache.pods.get(key) else { return };
         let uid = pod.metadata.uid.clone();
-        let Some(group) = self.gangs.get_mut(name) else { return };
-        if !group.leaving.insert(key.clone()) {
+        let Some(record) = self.gangs.get_mut(name) else { return };
+        if !record.deleting_pods.insert(key.clone()) {
             return;
         }
-        let hands = self.writer.within(parts(key).0);
-        let (told, pods) = (self.outcomes.clone(), self.pods_of(key));
+        let writer = self.writer.within(parts(key).0);
+        let (outcomes, pods) = (self.outcomes.clone(), self.pods_of(key));
         let (gang, pod) = (name.clone(), key.clone());
         tokio::spawn(async move {
             let this = Preconditions { uid: uid.clone(), resource_version: None };
             let how = DeleteParams { preconditions: Some(this), ..DeleteParams::default() };
-            match hands.delete(&pods, parts(&pod).1, &how).await {
+            match writer.delete(&pods, parts(&pod).1, &how).await {
                 Ok(()) | Err(Said::Gone | Said::Conflict(_) | Said::NotLeader) => {}
                 Err(said) => {
                     tracing::warn!(pod = &*pod, %said, "not removed");
                     tokio::time::sleep(AGAIN).await;
                     let uid = uid.unwrap_or_default();
-                    let _ = told.send(Told::NotSentAway { gang, pod, uid });
+                    let _ = outcomes.send(Outcome::DeleteFailed { gang, pod, uid });
                 }
             }
         });
     }
 
     /// The Gang whose members Muster makes.
-    pub(crate) fn templates_of(&self, group: &GangRecord) -> Option<Arc<DynamicObject>> {
-        self.made_of(&group.origin)
+    pub(crate) fn template_gang(&self, record: &GangRecord) -> Option<Arc<DynamicObject>> {
+        self.template_gang_of(&record.source)
     }
 
     /// The Gang that an origin is, if Muster makes its members.
-    pub(crate) fn made_of(&self, origin: &GangSource) -> Option<Arc<DynamicObject>> {
-        let GangSource::Gang { namespace, name } = origin else { return None };
+    pub(crate) fn template_gang_of(&self, source: &GangSource) -> Option<Arc<DynamicObject>> {
+        let GangSource::Gang { namespace, name } = source else { return None };
         let gang = self.object(KindRole::Gang, namespace, name)?;
         // Whoever is being deleted is not there: its members would be made and removed in turn, for as long as that takes.
         let is_there = has_templates(gang) && gang.metadata.deletion_timestamp.is_none();
@@ -323,7 +327,7 @@ fn is_over(gang: &DynamicObject) -> bool {
 }
 
 /// A member that a template comes to.
-struct Made<'a> {
+struct TemplateMember<'a> {
     role: &'a Value,
     template: &'a Value,
     /// What its role is called.
@@ -333,7 +337,7 @@ struct Made<'a> {
 }
 
 /// All members that a Gang's templates come to.
-fn members(gang: &DynamicObject) -> impl Iterator<Item = Made<'_>> {
+fn members(gang: &DynamicObject) -> impl Iterator<Item = TemplateMember<'_>> {
     let whose = gang.name_any();
     roles(gang).flat_map(move |role| {
         let template = role.get("template");
@@ -344,7 +348,7 @@ fn members(gang: &DynamicObject) -> impl Iterator<Item = Made<'_>> {
             let whose = whose.clone();
             (0..count.unwrap_or(1)).map(move |index| {
                 let name = format!("{whose}-{of}-{index}");
-                Made { role, template, of, index, name }
+                TemplateMember { role, template, of, index, name }
             })
         })
     })
@@ -367,10 +371,10 @@ impl<'a> Templates<'a> {
 fn pod(
     gang: &DynamicObject,
     scheduler: &str,
-    member: &Made<'_>,
+    member: &TemplateMember<'_>,
     template: &Map<String, Value>,
 ) -> Value {
-    let Made { role, of, index, name, .. } = member;
+    let TemplateMember { role, of, index, name, .. } = member;
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}});
     for field in ["metadata", "spec"] {
         if let Some(said) = template.get(field) {
@@ -426,7 +430,7 @@ mod tests {
             ]},
         }))
         .expect("a gang");
-        let members: Vec<Made<'_>> = members(&gang).collect();
+        let members: Vec<TemplateMember<'_>> = members(&gang).collect();
         let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
         assert_eq!(names, ["train-leader-0", "train-worker-0", "train-worker-1"]);
         let mut templates = Templates::default();

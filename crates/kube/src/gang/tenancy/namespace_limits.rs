@@ -12,7 +12,7 @@ use crate::provision::order_object::parts;
 use crate::run::Config;
 
 /// How often it is looked whether there is room for gangs that were left out.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Gangs that were left out, and how many of each namespace are planned.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct NamespaceGangCounts {
 
 impl Config {
     /// Why a gang of so many members is not planned, if it is not.
-    pub(crate) fn too_many(&self, members: u64) -> Option<String> {
+    pub(crate) fn over_member_limit(&self, members: u64) -> Option<String> {
         let most = self.max_gang_members;
         (members > u64::from(most)).then(|| {
             format!("it asks for {members} members; {most} is the most that is planned (--max-gang-members)")
@@ -35,7 +35,7 @@ impl Config {
 
 impl Host {
     /// Why one more gang of a namespace is not planned now, if it is not. Counts it otherwise.
-    pub(crate) fn is_over_gang_limit(&mut self, name: &Arc<str>) -> Option<String> {
+    pub(crate) fn over_gang_limit(&mut self, name: &Arc<str>) -> Option<String> {
         let most = self.config.max_gangs_per_namespace;
         let namespace = parts(name).0;
         let planned = self.planned_in(namespace);
@@ -71,7 +71,8 @@ impl Host {
     /// A turn begins: what was counted may be otherwise by now, and gangs that were left out may have room.
     pub(crate) fn reconcile_gang_counts(&mut self) {
         self.gang_counts.planned = None;
-        let is_early = self.gang_counts.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY);
+        let is_early =
+            self.gang_counts.looked.is_some_and(|looked| looked.elapsed() < RETRY_INTERVAL);
         if self.gang_counts.left_out.is_empty() || is_early {
             return;
         }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use muster_api::dialects::Terms;
 
-use crate::cache::kinds::GangSource;
 use crate::cache::store::Key;
-use crate::gang::build::{Marks, marks};
-use crate::gang::registry::GangRecord;
+use crate::gang::build::{StringMap, labels_and_annotations};
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
@@ -33,11 +33,11 @@ pub(crate) struct Priority {
 
 impl Host {
     /// A gang's priority: the lowest that admission wrote on its pods, or a lower one that its group says.
-    pub(crate) fn priority(&self, group: &GangRecord, pods: &[&Key], terms: &Terms) -> Priority {
+    pub(crate) fn priority(&self, record: &GangRecord, pods: &[&Key], terms: &Terms) -> Priority {
         let said = self.priority_of(terms);
         let pods = pods.iter().filter_map(|key| self.cache.pods.get(key));
         let written = pods.map(|pod| pod.spec.priority.unwrap_or(0)).min();
-        match written.filter(|_| self.templates_of(group).is_none()) {
+        match written.filter(|_| self.template_gang(record).is_none()) {
             Some(written) => Priority {
                 value: said.map_or(written, |said| said.min(written)),
                 is_declared: false,
@@ -47,13 +47,13 @@ impl Host {
     }
 
     /// Words for a group that says a higher priority than its pods have, which does not count.
-    pub(crate) fn unheard_priority(&self, terms: &Terms, priority: Priority) -> Option<Arc<str>> {
+    pub(crate) fn ignored_priority(&self, terms: &Terms, priority: Priority) -> Option<Arc<str>> {
         let said = self.priority_of(terms).filter(|said| *said > priority.value)?;
         let class = terms.priority_class.as_deref().filter(|_| terms.priority.is_none());
         let named = class.map_or_else(String::new, |class| format!(" (priorityClassName {class})"));
         Some(
             format!(
-                "priority {said}{named} does not count: its pods have {}, and a group can lower the priority of its \
+                "priority {said}{named} does not count: its pods have {}, and a record can lower the priority of its \
                  pods, not raise it",
                 priority.value
             )
@@ -73,18 +73,18 @@ impl Host {
     pub(crate) fn user_of(&self, origin: &GangSource, pod: Option<&Pod>) -> Arc<str> {
         let gang = origin.gang_name();
         let namespace = gang.split_once('/').map_or("default", |(namespace, _)| namespace);
-        let object = self.object_of(origin).map(|(_, object)| &**object);
+        let object = self.source_object(origin).map(|(_, object)| &**object);
         let object = object.or_else(|| self.request(origin)).map(ResourceExt::annotations);
-        let of_pod = pod.and_then(|pod| stamped(marks(pod).1));
+        let of_pod = pod.and_then(|pod| stamped(labels_and_annotations(pod).1));
         let of_pod = of_pod.filter(|user| !user.starts_with(CONTROLLERS));
         let user = object.and_then(stamped).or(of_pod).filter(|_| self.config.trust_users);
         user.map_or_else(|| format!("namespace/{namespace}").into(), Into::into)
     }
 
     /// Words for a Gang that names another user than the one it counts for.
-    pub(crate) fn unheard_user(&self, group: &GangRecord, user: &str) -> Option<Arc<str>> {
-        let GangSource::Gang { .. } = group.origin else { return None };
-        let (_, object) = self.object_of(&group.origin)?;
+    pub(crate) fn ignored_user(&self, record: &GangRecord, user: &str) -> Option<Arc<str>> {
+        let GangSource::Gang { .. } = record.source else { return None };
+        let (_, object) = self.source_object(&record.source)?;
         let said = object.data.get("spec")?.get("user")?.as_str()?;
         (said != user).then(|| {
             format!("spec.user does not count: the gang counts for user {user} in its queue").into()
@@ -92,6 +92,6 @@ impl Host {
     }
 }
 
-fn stamped(annotations: &Marks) -> Option<&str> {
+fn stamped(annotations: &StringMap) -> Option<&str> {
     annotations.get(USER).map(String::as_str).filter(|user| !user.is_empty())
 }

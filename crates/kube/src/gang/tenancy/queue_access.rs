@@ -79,12 +79,12 @@ impl Host {
         let queues = self.all_of(KindRole::Queue);
         if queues.iter().any(|moved| moved.is.as_ref().is_some_and(|object| selects(object))) {
             self.set_queues();
-            self.try_troubled();
+            self.retry_blocked();
         }
     }
 
     /// Why pods of these namespaces may not be in a queue together, if one of them may not be there.
-    pub(crate) fn keeps_out<'a>(
+    pub(crate) fn queue_excludes<'a>(
         &self,
         queue: &str,
         namespaces: impl IntoIterator<Item = &'a str>,

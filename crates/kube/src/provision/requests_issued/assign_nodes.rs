@@ -9,7 +9,8 @@ use muster_core::id::ClaimId;
 use serde_json::Value;
 
 use crate::api::retry::Said;
-use crate::host::{Host, Told};
+use crate::effects::outcome::Outcome;
+use crate::host::Host;
 use crate::objects::node::Node;
 use crate::provision::order_object::find_offering;
 use crate::provision::requests_issued::node_marks::marks;
@@ -145,7 +146,7 @@ impl Host {
                 Err(said) => {
                     tracing::warn!(node = &*name, %said, "whose it is was not written");
                     tokio::time::sleep(AGAIN).await;
-                    let _ = told.send(Told::NotMarked(name));
+                    let _ = told.send(Outcome::NodeMarkFailed(name));
                 }
             }
         });

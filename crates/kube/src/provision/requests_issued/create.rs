@@ -11,11 +11,12 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::api::retry::Said;
 use crate::api::writer::ApiWriter;
 use crate::cache::kinds::KindRole;
-use crate::host::{Host, Told};
+use crate::effects::outcome::Outcome;
+use crate::host::Host;
 use crate::objects::node::Node;
 use crate::provision::karpenter::offering_name;
 use crate::provision::requests_issued::node_marks::is_of;
-use crate::provision::requests_issued::progress::Standing;
+use crate::provision::requests_issued::progress::PodsByState;
 use crate::provision::requests_issued::registry::{Known, waits};
 use crate::provision::requests_issued::request_object::{Asked, IssuedRequest};
 
@@ -79,7 +80,7 @@ impl Host {
         };
         let (name, offering) = (requisition.name().into(), offering_name(offering).as_str().into());
         let asked = Asked { pool, offering, claims, order };
-        let known = Known { asked, made: None, standing: Standing::Unheard };
+        let known = Known { asked, made: None, standing: PodsByState::Unheard };
         self.issued_requests.known.insert(name, known);
         Some(writing)
     }
@@ -94,14 +95,14 @@ fn host_name(name: &str, node: &Node) -> String {
 /// Writes requests, all of them at once. What is there already was written before.
 pub(crate) async fn ask_autoscaler(
     hands: &ApiWriter,
-    told: &UnboundedSender<Told>,
+    told: &UnboundedSender<Outcome>,
     asked: Vec<Writing>,
 ) {
     let hands = &hands.buying();
     let all = asked.into_iter().map(|writing| async move {
         if let Err(why) = write(hands, &writing).await {
             for claim in writing.claims {
-                let _ = told.send(Told::ClaimRefused(claim, why.clone()));
+                let _ = told.send(Outcome::ClaimRefused(claim, why.clone()));
             }
         }
     });

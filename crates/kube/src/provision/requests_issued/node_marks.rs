@@ -13,7 +13,7 @@ use crate::provision::karpenter::{CLAIM, IDLE_SINCE, Marks, OFFERING, POOL, offe
 /// What keeps an autoscaler from taking a node away.
 const HELD: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 /// What tells that a node was let go.
-pub(crate) const LET_GO: &str = "muster.sh/let-go";
+pub(crate) const LET_GO: &str = "muster.sh/released";
 
 /// Whether a node looks like those of an offering.
 pub(crate) fn is_of(node: &Node, offering: &OfferingSpec) -> bool {

@@ -6,7 +6,7 @@ use crate::provision::requests_served::conditions::{
 
 /// How far a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum PodsByState {
     /// Nobody has said that he serves it.
     Unheard,
     /// Somebody serves it, and has started nothing yet.
@@ -25,7 +25,7 @@ pub(crate) enum Standing {
 /// itself; whoever can go elsewhere need not wait for that.
 const NOT_FOUND: &str = "CapacityIsNotFound";
 
-impl Standing {
+impl PodsByState {
     pub(crate) fn of(conditions: &Conditions) -> Self {
         let started = conditions.is(PROVISIONED);
         if conditions.is(CAPACITY_REVOKED) {
@@ -56,7 +56,7 @@ mod tests {
     use crate::provision::requests_issued::progress::*;
 
     /// The standing after these conditions, each with its status and reason.
-    fn after(said: &[(&str, &str, &str)]) -> Standing {
+    fn after(said: &[(&str, &str, &str)]) -> PodsByState {
         let conditions: Vec<_> = said
             .iter()
             .map(|(kind, status, reason)| {
@@ -67,7 +67,7 @@ mod tests {
             })
             .collect();
         let object = json!({"metadata": {"name": "a"}, "status": {"conditions": conditions}});
-        Standing::of(&Conditions::of(&serde_json::from_value(object).expect("an object")))
+        PodsByState::of(&Conditions::of(&serde_json::from_value(object).expect("an object")))
     }
 
     #[test]
@@ -75,23 +75,26 @@ mod tests {
         let accepted = (ACCEPTED, "True", "Accepted");
         let started = (PROVISIONED, "True", "CapacityIsProvisioned");
         let cases = [
-            (vec![], Standing::Unheard),
-            (vec![(ACCEPTED, "False", "Later")], Standing::Unheard),
-            (vec![accepted], Standing::Accepted),
-            (vec![accepted, (PROVISIONED, "False", "Queued")], Standing::Accepted),
-            (vec![accepted, (PROVISIONED, "False", NOT_FOUND)], Standing::Refused),
-            (vec![accepted, started], Standing::Provisioned),
-            (vec![accepted, (FAILED, "True", "Expired")], Standing::Refused),
-            (vec![accepted, started, (FAILED, "True", "FailedToBookCapacity")], Standing::Lapsed),
+            (vec![], PodsByState::Unheard),
+            (vec![(ACCEPTED, "False", "Later")], PodsByState::Unheard),
+            (vec![accepted], PodsByState::Accepted),
+            (vec![accepted, (PROVISIONED, "False", "Queued")], PodsByState::Accepted),
+            (vec![accepted, (PROVISIONED, "False", NOT_FOUND)], PodsByState::Refused),
+            (vec![accepted, started], PodsByState::Provisioned),
+            (vec![accepted, (FAILED, "True", "Expired")], PodsByState::Refused),
+            (
+                vec![accepted, started, (FAILED, "True", "FailedToBookCapacity")],
+                PodsByState::Lapsed,
+            ),
             (
                 vec![
                     accepted,
                     started,
                     (BOOKING_EXPIRED, "True", "CapacityReservationTimeExpired"),
                 ],
-                Standing::Lapsed,
+                PodsByState::Lapsed,
             ),
-            (vec![accepted, started, (CAPACITY_REVOKED, "True", "Gone")], Standing::Revoked),
+            (vec![accepted, started, (CAPACITY_REVOKED, "True", "Gone")], PodsByState::Revoked),
         ];
         for (said, expected) in cases {
             assert_eq!(after(&said), expected, "{said:?}");

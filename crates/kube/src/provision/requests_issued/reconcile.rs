@@ -11,7 +11,7 @@ use crate::cache::store::Moved;
 use crate::host::Host;
 use crate::objects::node::Node;
 use crate::provision::order_object::parts;
-use crate::provision::requests_issued::progress::Standing;
+use crate::provision::requests_issued::progress::PodsByState;
 use crate::provision::requests_issued::registry::{Known, waits};
 use crate::provision::requests_issued::request_object::asked;
 use crate::provision::requests_served::conditions::Conditions;
@@ -49,7 +49,7 @@ impl Host {
     pub(crate) fn track_issued_request(&mut self, name: &Arc<str>, request: &DynamicObject) {
         let Some(asked) = asked(request) else { return };
         let made = made(&request.metadata);
-        let standing = Standing::of(&Conditions::of(request));
+        let standing = PodsByState::of(&Conditions::of(request));
         self.issued_requests.known.insert(name.clone(), Known { asked, made, standing });
     }
 
@@ -60,18 +60,18 @@ impl Host {
         for id in one.asked.claims.clone() {
             let Some(claim) = self.world.claims().get(&id) else { continue };
             let event = match standing {
-                Standing::Unheard | Standing::Accepted => None,
-                Standing::Provisioned => {
+                PodsByState::Unheard | PodsByState::Accepted => None,
+                PodsByState::Provisioned => {
                     let is_new = claim.state == ClaimState::Requested && !claim.releasing;
                     is_new.then_some(Event::ClaimLaunched(id))
                 }
-                Standing::Revoked if claim.joined.is_some() => {
+                PodsByState::Revoked if claim.joined.is_some() => {
                     let node = claim.joined.and_then(|node| self.world.node_name(node)).cloned();
                     node.map(|name| Event::NodeNotice { name, by: self.now() })
                 }
                 _ if !waits(claim) || self.issued_requests.is_taken_for(id) => None,
-                Standing::Refused => Some(Event::ClaimFailed(id, ClaimFailure::StockOut)),
-                Standing::Lapsed | Standing::Revoked => {
+                PodsByState::Refused => Some(Event::ClaimFailed(id, ClaimFailure::StockOut)),
+                PodsByState::Lapsed | PodsByState::Revoked => {
                     Some(Event::ClaimFailed(id, ClaimFailure::BootFailed))
                 }
             };
@@ -92,7 +92,7 @@ impl Host {
         for id in one.asked.claims {
             let is_waiting = self.world.claims().get(&id).is_some_and(waits);
             if is_waiting && !self.issued_requests.is_taken_for(id) {
-                self.end_claim(id, one.standing == Standing::Provisioned);
+                self.end_claim(id, one.standing == PodsByState::Provisioned);
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::cache::kinds::KindRole;
 use crate::host::Host;
 use crate::provision::karpenter::claim_name;
 use crate::provision::requests_issued::node_marks::marks;
-use crate::provision::requests_issued::progress::Standing;
+use crate::provision::requests_issued::progress::PodsByState;
 use crate::provision::requests_issued::request_object::Asked;
 
 /// Requests that Muster has written, and nodes that came of them.
@@ -43,7 +43,7 @@ pub(crate) struct Known {
     pub(crate) asked: Asked,
     /// When it was made, once it was seen. The server's clock, as that of nodes.
     pub(crate) made: Option<Time>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: PodsByState,
 }
 
 impl IssuedRequests {

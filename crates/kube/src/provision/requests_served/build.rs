@@ -9,7 +9,8 @@ use muster_api::provisioning::{self, Asked};
 use muster_core::gang::GangSpec;
 use serde_json::{Value, json};
 
-use crate::cache::kinds::{BuiltGang, GangSource, KindRole};
+use crate::cache::kinds::KindRole;
+use crate::gang::identity::{BuiltGang, GangSource};
 use crate::host::Host;
 use crate::provision::requests_issued::request_object::asked;
 
@@ -57,23 +58,21 @@ impl Host {
         let assembled = assemble(&name, &terms, &[], Some(&roles), &self.config.gpus);
         let mut spec = assembled.map_err(|why| Unread::Wrong(why.to_string()))?.spec;
         let members = spec.roles.iter().map(|role| u64::from(role.max));
-        if let Some(why) = self.config.too_many(members.sum()) {
+        if let Some(why) = self.config.over_member_limit(members.sum()) {
             return Err(Unread::Wrong(why));
         }
         self.complete(&mut spec, &terms);
         spec.user = self.user_of(origin, None);
-        let (roles, tied) = (BTreeMap::new(), BTreeMap::new());
-        let ranks = BTreeMap::new();
         Ok(BuiltGang {
             spec,
-            roles,
-            ranks,
-            tied,
-            waits: None,
-            imagined: false,
-            absent: 0,
-            wanted: Vec::new(),
-            unheard: Vec::new(),
+            pod_roles: BTreeMap::new(),
+            pod_ranks: BTreeMap::new(),
+            pod_constraints: BTreeMap::new(),
+            wait_reason: None,
+            planned_from_template: false,
+            missing_members: 0,
+            wanted_members: Vec::new(),
+            unsupported: Vec::new(),
         })
     }
 

@@ -20,8 +20,9 @@ use muster_core::state::NodeState;
 use muster_core::{Event, World};
 use rustc_hash::FxHashMap;
 
-use crate::cache::kinds::{GangSource, KindRole};
-use crate::gang::registry::GangRecord;
+use crate::cache::kinds::KindRole;
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::provision::order_object::parts;
 use crate::provision::requests_served::build::is_served;
@@ -59,7 +60,7 @@ impl Host {
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         let has_seats = match gang {
             Some(gang) => gang.phase != Phase::Waiting,
-            None => !self.standing(group).bound.is_empty() || self.has_placement(name),
+            None => !self.pods_by_state(group).bound.is_empty() || self.has_placement(name),
         };
         if has_seats || self.sources.of(KindRole::Request).is_none() {
             return Room::Unasked;
@@ -87,7 +88,7 @@ impl Host {
         let sits = gang.is_some_and(|gang| {
             matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. })
         });
-        sits && self.gangs.get(booking).is_some_and(|group| group.recorded)
+        sits && self.gangs.get(booking).is_some_and(|group| group.placement_written)
     }
 
     /// Notes that a gang waits until a request has its room.
@@ -133,7 +134,7 @@ impl Host {
         }
         if share.left.is_empty() {
             self.unwrite(&booking);
-            self.gangs.forget(&booking);
+            self.gangs.remove(&booking);
         }
         self.admit(to);
     }

@@ -9,9 +9,11 @@ use muster_core::id::GangId;
 use muster_core::verdict::Verdict;
 
 use crate::api::retry::Said;
-use crate::cache::kinds::{GangSource, KindRole};
+use crate::cache::kinds::KindRole;
 use crate::cache::store::Moved;
-use crate::host::{Host, Told};
+use crate::effects::outcome::Outcome;
+use crate::gang::identity::GangSource;
+use crate::host::Host;
 use crate::provision::requests_served::build::{Unread, is_served};
 use crate::provision::requests_served::conditions::{
     ACCEPTED, BOOKING_EXPIRED, CAPACITY_REVOKED, Conditions, FAILED, PROVISIONED, Word,
@@ -22,7 +24,7 @@ use crate::schedule::placement::AGAIN;
 impl Host {
     /// Takes in a change of a request.
     pub(crate) fn observe_request(&mut self, moved: &Moved<DynamicObject>) {
-        let origin = origin_of(&moved.key);
+        let origin = source_of(&moved.key);
         let gang = origin.gang_name();
         match moved.is.as_deref().filter(|object| is_served(object)) {
             Some(object) => self.track_request(origin, object),
@@ -62,7 +64,7 @@ impl Host {
 
     /// A template has come or changed: requests that could not be understood may be now.
     pub(crate) fn observe_template(&mut self) {
-        self.try_troubled();
+        self.retry_blocked();
     }
 
     /// Whether a request wants its room, or has it.
@@ -73,27 +75,27 @@ impl Host {
     /// Looks at a request again. What it asks for is read once: it cannot change.
     pub(crate) fn reconcile_request(&mut self, name: &Arc<str>) {
         if self.world.gang_named(name).is_none() {
-            let origin = &self.gangs.get(name).expect("just seen").origin;
+            let origin = &self.gangs.get(name).expect("just seen").source;
             match self.build_request(origin) {
                 Ok(gathered) => self.submit_or_update(name, gathered),
                 Err(Unread::Wrong(why)) => return self.fail(name, "Invalid", &why),
-                Err(why) => drop(self.gangs.trouble(name, Some(why.to_string()))),
+                Err(why) => drop(self.gangs.set_blocked(name, Some(why.to_string()))),
             }
         }
-        let trouble = self.gangs.get(name).and_then(|group| group.trouble.clone());
+        let trouble = self.gangs.get(name).and_then(|group| group.blocked.clone());
         let trouble = trouble.map(|(why, _)| why);
         let (is, reason, message) = match trouble {
             None => (true, ACCEPTED, "it is understood".to_owned()),
-            Some(why) => (false, "NotUnderstood", why),
+            Some(why) => (false, "InvalidSpec", why),
         };
         self.say(name, &Word { kind: ACCEPTED, is, reason, message: &message });
-        self.follow(name);
+        self.reconcile_phase(name);
     }
 
     /// Holds what is said of a request against what the World has for it.
     pub(crate) fn reconcile_request_phase(&mut self, name: &Arc<str>, id: GangId) {
         let was_there = self.served_requests.is(name, PROVISIONED);
-        let is_recorded = self.gangs.get(name).is_some_and(|group| group.recorded);
+        let is_recorded = self.gangs.get(name).is_some_and(|group| group.placement_written);
         match self.world.gang(id).expect("followed").phase {
             Phase::Waiting | Phase::Assembling(_) | Phase::Stopping if was_there => {
                 let message = "a node under it is lost";
@@ -103,7 +105,7 @@ impl Host {
             Phase::Stopping => {
                 // Nobody was told that it is there: it is got anew.
                 self.apply_event(&Event::GangStopped(id));
-                self.gangs.get_mut(name).expect("followed").recorded = false;
+                self.gangs.get_mut(name).expect("followed").placement_written = false;
                 self.clear_placement(name);
             }
             Phase::Admitted { .. } if !is_recorded => {}
@@ -202,7 +204,7 @@ impl Host {
                 Err(said) => {
                     tracing::warn!(request = &*gang, %said, "what became of it was not written");
                     tokio::time::sleep(AGAIN).await;
-                    let _ = told.send(Told::RequestUntold(gang));
+                    let _ = told.send(Outcome::RequestConditionNotWritten(gang));
                 }
             }
         });
@@ -216,12 +218,12 @@ impl Host {
 }
 
 /// Why a request is a gang.
-pub(crate) fn origin_of(key: &str) -> GangSource {
+pub(crate) fn source_of(key: &str) -> GangSource {
     let (namespace, name) = crate::provision::order_object::parts(key);
     GangSource::Request { namespace: namespace.into(), name: name.into() }
 }
 
 /// The request that a gang was made of, by the gang's name.
 pub(crate) fn origin_of_gang(gang: &str) -> GangSource {
-    origin_of(gang.strip_suffix(crate::cache::kinds::REQUEST).unwrap_or(gang))
+    source_of(gang.strip_suffix(crate::gang::identity::REQUEST_SUFFIX).unwrap_or(gang))
 }

@@ -8,11 +8,12 @@ use muster_core::event::Sitting;
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::time::Time;
 
-use crate::cache::kinds::{GangSource, KindRole};
-use crate::gang::registry::GangRecord;
+use crate::cache::kinds::KindRole;
+use crate::gang::identity::GangSource;
+use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::provision::requests_served::build::is_served;
-use crate::provision::requests_served::reconcile::origin_of;
+use crate::provision::requests_served::reconcile::source_of;
 use crate::recover::timestamps::made;
 
 impl Host {
@@ -20,7 +21,7 @@ impl Host {
     pub(crate) fn recover_requests(&mut self) {
         for moved in self.all_of(KindRole::Request) {
             let Some(object) = moved.is.filter(|object| is_served(object)) else { continue };
-            let origin = origin_of(&moved.key);
+            let origin = source_of(&moved.key);
             let gang = origin.gang_name();
             self.track_request(origin, &object);
             if !self.served_requests.is_open(&gang) && self.gang_seen(&gang).is_some() {
@@ -77,7 +78,7 @@ impl Host {
     /// All room of a request was taken before the restart.
     pub(crate) fn was_spent(&mut self, name: &Arc<str>, id: GangId) {
         self.apply_event(&Event::GangCancelled(id));
-        self.gangs.forget(name);
+        self.gangs.remove(name);
         if let Some(known) = self.served_requests.known.get_mut(name) {
             known.is_spent = true;
         }

@@ -25,7 +25,7 @@ impl Host {
         let open: Vec<Arc<str>> = self.served_requests.known.keys().filter(open).cloned().collect();
         for name in open {
             match self.served_requests.known[&name].conditions.since(PROVISIONED) {
-                Some(since) if now.since(since) >= self.config.booking => {
+                Some(since) if now.since(since) >= self.config.booking_ttl => {
                     let message = "nobody came for all of its room in time";
                     self.say_last(
                         &name,
@@ -45,7 +45,7 @@ impl Host {
         let origin = origin_of_gang(name);
         let Some(made) = self.request_made(&origin) else { return };
         let age = now.since(made);
-        let trouble = self.gangs.get(name).and_then(|group| group.trouble.clone());
+        let trouble = self.gangs.get(name).and_then(|group| group.blocked.clone());
         if let Some((trouble, _)) = trouble.filter(|_| age >= PATIENCE) {
             return self.fail(name, "Invalid", &trouble);
         }

@@ -7,7 +7,7 @@ use muster_core::time::Span;
 use serde_json::{Value, json};
 
 use crate::constraints::volumes::binding::VolumeBinding;
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
@@ -111,7 +111,7 @@ fn places(stage: &HostFixture, gang: &str) -> Vec<String> {
 
 /// The volumes that were chosen for claims.
 fn chosen(stage: &HostFixture, gang: &str) -> BTreeMap<String, String> {
-    let choosing = stage.host.gangs.get(gang).and_then(|group| group.choosing.as_ref());
+    let choosing = stage.host.gangs.get(gang).and_then(|group| group.volume_binding.as_ref());
     choosing.map(VolumeBinding::chosen).unwrap_or_default()
 }
 
@@ -122,7 +122,7 @@ async fn members_get_the_nodes_that_have_volumes_for_them_and_are_bound_when_the
     train(&mut stage, 3);
     assert_eq!(places(&stage, TRAIN), ["n1", "n2", "n3"]);
     assert_eq!(chosen(&stage, TRAIN), BTreeMap::new(), "it is not written down where it goes");
-    stage.hear(Told::Recorded(TRAIN.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     let chosen = chosen(&stage, TRAIN);
     assert_eq!(chosen.values().collect::<Vec<_>>().len(), 3, "{chosen:?}");
     for at in 0..3 {
@@ -197,20 +197,23 @@ async fn a_volume_is_given_once() {
 
 #[tokio::test]
 async fn volumes_that_do_not_come_are_let_go_and_the_gang_starts_over() {
-    let config = Config { volume_patience: Span::ZERO, ..Config::default() };
+    let config = Config { volume_binding_timeout: Span::ZERO, ..Config::default() };
     let mut stage = cluster_with(&config, 2, &[("a", "n0", 10), ("b", "n1", 10)]);
     train(&mut stage, 2);
-    stage.hear(Told::Recorded(TRAIN.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     stage.host.turn();
     assert_eq!(stage.phase(TRAIN).map(|phase| matches!(phase, Phase::Running { .. })), Some(false));
-    assert!(stage.host.gangs.get(TRAIN).expect("a gang").choosing.is_none(), "it still waits");
+    assert!(
+        stage.host.gangs.get(TRAIN).expect("a gang").volume_binding.is_none(),
+        "it still waits"
+    );
     // Somebody else has one of them by the time it is written down where it goes next: then it takes neither.
     stage.see(kept(volume("b", "n1", 10), "other"));
-    stage.host.config.volume_patience = Span::mins(1);
-    stage.hear(Told::Recorded(TRAIN.into()));
-    let choosing = stage.host.gangs.get(TRAIN).and_then(|group| group.choosing.as_ref());
+    stage.host.config.volume_binding_timeout = Span::mins(1);
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
+    let choosing = stage.host.gangs.get(TRAIN).and_then(|group| group.volume_binding.as_ref());
     assert!(choosing.is_some_and(|choosing| choosing.chosen().is_empty()), "{choosing:?}");
-    stage.host.config.volume_patience = Span::ZERO;
+    stage.host.config.volume_binding_timeout = Span::ZERO;
     stage.host.turn();
     assert_eq!(seats(&stage, TRAIN), 0);
 }

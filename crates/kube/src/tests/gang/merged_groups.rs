@@ -6,8 +6,8 @@ use muster_api::dialects::{Dialect, GroupRef, State};
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
-use crate::cache::kinds::GangSource;
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
+use crate::gang::identity::GangSource;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, node, pool};
 use crate::tests::schedule::cases::on;
@@ -27,7 +27,7 @@ fn reference(name: &str) -> GroupRef {
 fn joint(groups: &[&str]) -> Arc<str> {
     let mut groups: Vec<GroupRef> = groups.iter().map(|name| reference(name)).collect();
     groups.sort();
-    GangSource::Joined(groups.into()).gang_name()
+    GangSource::Merged(groups.into()).gang_name()
 }
 
 fn listed(groups: &[&str]) -> Value {
@@ -36,7 +36,7 @@ fn listed(groups: &[&str]) -> Value {
 }
 
 /// A PodGroup that names these.
-fn group(name: &str, min: u32, groups: &[&str]) -> Value {
+fn record(name: &str, min: u32, groups: &[&str]) -> Value {
     let of = reference(name);
     let marks = if groups.is_empty() { json!({}) } else { listed(groups) };
     json!({
@@ -74,8 +74,8 @@ fn with_nodes(count: u32) -> HostFixture {
 
 /// Two members on the left and one on the right, which name each other.
 fn show_all(stage: &mut HostFixture) {
-    stage.show(group(LEFT, 2, BOTH), false);
-    stage.show(group(RIGHT, 1, BOTH), false);
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
     for pod in [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)] {
         stage.show(pod, false);
     }
@@ -83,8 +83,8 @@ fn show_all(stage: &mut HostFixture) {
 
 impl HostFixture {
     fn trouble(&self, name: &str) -> String {
-        let group = self.host.gangs.get(name).unwrap_or_else(|| panic!("no {name}"));
-        group.trouble.clone().map_or(String::new(), |(why, _)| why)
+        let record = self.host.gangs.get(name).unwrap_or_else(|| panic!("no {name}"));
+        record.blocked.clone().map_or(String::new(), |(why, _)| why)
     }
 
     fn is_admitted(&self, name: &str) -> bool {
@@ -97,16 +97,16 @@ impl HostFixture {
 
     /// Where a pod of a gang was told to go.
     fn told_to(&self, gang: &str, pod: &str) -> Option<String> {
-        let group = self.host.gangs.get(gang)?;
-        group.assigned.get(pod).map(ToString::to_string)
+        let record = self.host.gangs.get(gang)?;
+        record.assigned_nodes.get(pod).map(ToString::to_string)
     }
 }
 
 /// All of it runs, a pod on each node.
 fn runs() -> HostFixture {
     let mut stage = with_nodes(3);
-    stage.show(group(LEFT, 2, BOTH), false);
-    stage.show(group(RIGHT, 1, BOTH), false);
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
     let all = [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)];
     all.into_iter().enumerate().for_each(|(at, pod)| stage.show(on(pod, &format!("n{at}")), false));
     stage.host.turn();
@@ -118,7 +118,7 @@ fn runs() -> HostFixture {
 async fn groups_that_come_one_after_another_start_together_when_there_is_room_for_all() {
     let mut stage = with_nodes(2);
     let name = joint(BOTH);
-    stage.show(group(LEFT, 2, BOTH), false);
+    stage.show(record(LEFT, 2, BOTH), false);
     stage.show(member(LEFT, 0), false);
     stage.see(member(LEFT, 1));
     assert!(
@@ -126,7 +126,7 @@ async fn groups_that_come_one_after_another_start_together_when_there_is_room_fo
         "{}",
         stage.trouble(&name)
     );
-    stage.see(group(RIGHT, 1, BOTH));
+    stage.see(record(RIGHT, 1, BOTH));
     assert!(stage.trouble(&name).contains("b/right: 0 of 1 members"), "{}", stage.trouble(&name));
     assert_eq!((stage.phase(&name), stage.phase("a/left.koordinator")), (None, None));
     stage.see(member(RIGHT, 0));
@@ -138,7 +138,7 @@ async fn groups_that_come_one_after_another_start_together_when_there_is_room_fo
     let object = stage.host.gang_object(&name).expect("Muster makes its object");
     assert_eq!(object.metadata.namespace.as_deref(), Some("a"), "where the first group is");
     assert_eq!(object.metadata.owner_references.unwrap_or_default(), []);
-    stage.hear(Told::Recorded(name.clone()));
+    stage.handle_outcome(Outcome::PlacementWritten(name.clone()));
     for pod in ["a/left-0", "a/left-1", "b/right-0"] {
         assert!(stage.told_to(&name, pod).is_some(), "{pod} is left behind");
     }
@@ -188,8 +188,8 @@ async fn nodes_for_all_groups_are_one_order() {
 async fn who_is_named_and_does_not_say_so_is_not_held_back() {
     let mut stage = with_nodes(3);
     let name = joint(BOTH);
-    stage.show(group(LEFT, 2, BOTH), false);
-    stage.show(group(RIGHT, 1, &[]), false);
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(record(RIGHT, 1, &[]), false);
     for pod in [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)] {
         stage.show(pod, false);
     }
@@ -221,7 +221,7 @@ async fn groups_with_different_lists_wait_and_are_told() {
     let third = "c/third";
     let mut stage = with_nodes(4);
     show_all(&mut stage);
-    stage.show(group(RIGHT, 1, &[LEFT, RIGHT, third]), false);
+    stage.show(record(RIGHT, 1, &[LEFT, RIGHT, third]), false);
     stage.host.turn();
     let (two, three) = (joint(BOTH), joint(&[LEFT, RIGHT, third]));
     assert_ne!(two, three);
@@ -257,7 +257,7 @@ async fn a_list_that_changes_while_it_waits_counts_at_once() {
     stage.host.turn();
     let name = joint(BOTH);
     assert_eq!(stage.phase(&name), Some(&Phase::Waiting));
-    stage.see(group(LEFT, 2, &[]));
+    stage.see(record(LEFT, 2, &[]));
     assert!(stage.is_admitted("a/left.koordinator"), "it starts by itself");
     assert_eq!(seats(&stage, &name), 0);
     assert!(
@@ -273,7 +273,7 @@ async fn who_lost_the_other_group_while_it_waited_waits_on() {
     show_all(&mut stage);
     stage.host.turn();
     let name = joint(BOTH);
-    stage.show(group(RIGHT, 1, BOTH), true);
+    stage.show(record(RIGHT, 1, BOTH), true);
     stage.see_gone(member(RIGHT, 0));
     assert!(
         stage.trouble(&name).contains("b/right, which does not exist"),
@@ -282,7 +282,7 @@ async fn who_lost_the_other_group_while_it_waited_waits_on() {
     );
     stage.see(node("n2"));
     assert_eq!(seats(&stage, &name), 0, "half of it started");
-    stage.show(group(RIGHT, 1, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
     stage.see(member(RIGHT, 0));
     assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.trouble(&name));
 }
@@ -291,7 +291,7 @@ async fn who_lost_the_other_group_while_it_waited_waits_on() {
 async fn a_group_that_is_deleted_while_all_run_finds_its_seats_when_it_is_made_again() {
     let mut stage = runs();
     let name = joint(BOTH);
-    stage.show(group(RIGHT, 1, BOTH), true);
+    stage.show(record(RIGHT, 1, BOTH), true);
     stage.see_gone(on(member(RIGHT, 0), "n2"));
     assert!(stage.is_running(&name), "{:?}", stage.phase(&name));
     assert_eq!(seats(&stage, &name), 3);
@@ -299,7 +299,7 @@ async fn a_group_that_is_deleted_while_all_run_finds_its_seats_when_it_is_made_a
     stage.see_gone(on(member(LEFT, 1), "n1"));
     stage.see(member(LEFT, 2));
     assert_eq!(stage.told_to(&name, "a/left-2").as_deref(), Some("n1"));
-    stage.show(group(RIGHT, 1, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
     stage.see(member(RIGHT, 1));
     assert_eq!(stage.told_to(&name, "b/right-1").as_deref(), Some("n2"));
 }
@@ -308,13 +308,13 @@ async fn a_group_that_is_deleted_while_all_run_finds_its_seats_when_it_is_made_a
 async fn what_has_started_together_stays_together_whatever_is_said_then() {
     let mut stage = runs();
     let name = joint(BOTH);
-    stage.show(group(LEFT, 2, &[]), false);
-    stage.show(group(RIGHT, 1, &[RIGHT, "c/third"]), false);
+    stage.show(record(LEFT, 2, &[]), false);
+    stage.show(record(RIGHT, 1, &[RIGHT, "c/third"]), false);
     stage.see(on(member(RIGHT, 0), "n2"));
     assert!(stage.is_running(&name), "{:?}", stage.phase(&name));
     assert_eq!(seats(&stage, &name), 3);
     let of: Vec<usize> = ["a/left.koordinator", "b/right.koordinator"]
-        .map(|alone| stage.host.gangs.get(alone).map_or(0, |group| group.pods.len()))
+        .map(|alone| stage.host.gangs.get(alone).map_or(0, |record| record.pods.len()))
         .into();
     assert_eq!(of, [0, 0]);
 }
@@ -322,13 +322,13 @@ async fn what_has_started_together_stays_together_whatever_is_said_then() {
 #[tokio::test]
 async fn what_has_started_alone_is_not_stopped_when_it_names_others() {
     let mut stage = with_nodes(2);
-    stage.show(group(LEFT, 2, &[]), false);
+    stage.show(record(LEFT, 2, &[]), false);
     stage.show(on(member(LEFT, 0), "n0"), false);
     stage.see(on(member(LEFT, 1), "n1"));
     assert!(stage.is_running("a/left.koordinator"));
-    stage.show(group(RIGHT, 1, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
     stage.show(member(RIGHT, 0), false);
-    stage.see(group(LEFT, 2, BOTH));
+    stage.see(record(LEFT, 2, BOTH));
     stage.see(on(member(LEFT, 1), "n1"));
     assert!(stage.is_running("a/left.koordinator"));
     assert_eq!(stage.phase(&joint(BOTH)), None);
@@ -369,8 +369,8 @@ async fn who_leads_next_binds_the_rest_of_every_group() {
     for lists in [BOTH, &[]] {
         let mut stage = with_nodes(3);
         stage.show(object.clone(), false);
-        stage.show(group(LEFT, 2, lists), false);
-        stage.show(group(RIGHT, 1, lists), false);
+        stage.show(record(LEFT, 2, lists), false);
+        stage.show(record(RIGHT, 1, lists), false);
         stage.show(on(member(LEFT, 0), &left[0]), false);
         stage.show(member(LEFT, 1), false);
         stage.show(member(RIGHT, 0), false);
@@ -384,8 +384,8 @@ async fn who_leads_next_binds_the_rest_of_every_group() {
 #[tokio::test]
 async fn half_of_it_without_a_record_is_stopped_and_starts_over_as_a_whole() {
     let mut stage = with_nodes(3);
-    stage.show(group(LEFT, 2, BOTH), false);
-    stage.show(group(RIGHT, 1, BOTH), false);
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
     stage.show(on(member(LEFT, 0), "n0"), false);
     stage.show(on(member(LEFT, 1), "n1"), false);
     stage.show(member(RIGHT, 0), false);
@@ -420,7 +420,7 @@ async fn each_group_is_told_of_its_own_members() {
         stage.see(ended(on(member(LEFT, at), &format!("n{at}")), "Succeeded"));
     }
     assert_eq!(stage.phase(&name), None);
-    let over = stage.host.over_in_their_words(&name);
+    let over = stage.host.final_group_patches(&name);
     let counts: Vec<&Value> =
         over.iter().map(|(_, _, patch)| &patch.patch["status"]["succeeded"]).collect();
     assert_eq!(counts, [2, 1]);
@@ -437,7 +437,7 @@ async fn groups_named_in_an_annotation_are_pulled_into_no_gang() {
     forged["status"].as_object_mut().expect("a status").remove("groups");
     let mut stage = with_nodes(3);
     stage.show(forged, false);
-    stage.show(group(RIGHT, 1, &[]), false);
+    stage.show(record(RIGHT, 1, &[]), false);
     stage.show(member(RIGHT, 0), false);
     stage.host.turn();
     assert!(stage.is_admitted("b/right.koordinator"), "{:?}", stage.phase("b/right.koordinator"));
@@ -451,9 +451,9 @@ async fn groups_are_not_joined_by_pods_that_are_on_nodes_by_hand() {
         if !before_start {
             stage.host.turn();
         }
-        stage.show(group(LEFT, 1, BOTH), false);
+        stage.show(record(LEFT, 1, BOTH), false);
         stage.show(on(member(LEFT, 0), "n0"), false);
-        stage.show(group(RIGHT, 1, &[]), false);
+        stage.show(record(RIGHT, 1, &[]), false);
         stage.host.turn();
         stage.see(member(RIGHT, 0));
         assert!(

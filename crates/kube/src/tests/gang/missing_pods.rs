@@ -24,7 +24,7 @@ async fn pods_that_are_seen_before_their_gang_wait_for_it() {
     stage.show(node("n1"), false);
     stage.see(named("a", "annotations", "muster.sh/gang"));
     assert_eq!(stage.phase("team/g"), None, "one of two was taken for all");
-    let trouble = stage.host.gangs.get("team/g").and_then(|group| group.trouble.clone());
+    let trouble = stage.host.gangs.get("team/g").and_then(|record| record.blocked.clone());
     assert!(trouble.expect("it is said").0.contains("how many"));
     stage.see(json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",

@@ -6,7 +6,7 @@ use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
 use crate::cache::store::Key;
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, pool};
@@ -62,9 +62,9 @@ fn running() -> HostFixture {
 
 /// Pods that are being made, and pods that are told to go.
 fn made_and_ended<'a>(stage: &'a HostFixture) -> (Vec<&'a str>, Vec<&'a str>) {
-    let group = stage.host.gangs.get(TRAIN).expect("a gang");
+    let record = stage.host.gangs.get(TRAIN).expect("a gang");
     let names = |keys: &'a BTreeSet<Key>| keys.iter().map(|key| &**key).collect();
-    (names(&group.making), names(&group.leaving))
+    (names(&record.creating_pods), names(&record.deleting_pods))
 }
 
 #[tokio::test]
@@ -143,10 +143,10 @@ async fn nobody_is_made_for_a_gang_that_is_being_deleted() {
         stage.see_gone(sent_away(at, "Failed"));
     }
     assert_eq!(stage.phase(TRAIN), None);
-    assert!(stage.host.gangs.get(TRAIN).is_none_or(|group| group.making.is_empty()));
+    assert!(stage.host.gangs.get(TRAIN).is_none_or(|record| record.creating_pods.is_empty()));
     // One that comes again and again changes nothing.
     stage.see(deleted);
-    assert!(stage.host.gangs.get(TRAIN).is_none_or(|group| group.making.is_empty()));
+    assert!(stage.host.gangs.get(TRAIN).is_none_or(|record| record.creating_pods.is_empty()));
 }
 
 #[tokio::test]
@@ -171,14 +171,14 @@ async fn members_that_are_refused_are_made_again_after_a_pause() {
     stage.see(gang());
     let (gang, pod) = (TRAIN.into(), "team/train-worker-0".into());
     let why = "pod train-worker-0 cannot be made: refused: no".to_owned();
-    stage.hear(Told::NotMade { gang, pod, why });
+    stage.handle_outcome(Outcome::PodCreateFailed { gang, pod, why });
     assert!(made_and_ended(&stage).0.is_empty(), "it is made again at once");
-    stage.hear(Told::Called(TRAIN.into()));
+    stage.handle_outcome(Outcome::Requeue(TRAIN.into()));
     assert!(made_and_ended(&stage).0.is_empty(), "its pause is not over");
     // Its owner is told, although there is no pod to tell.
-    let group = stage.host.gangs.get(TRAIN).expect("a gang");
-    assert!(stage.host.has_none_made(group));
-    let (why, _) = group.trouble.clone().expect("it is said");
+    let record = stage.host.gangs.get(TRAIN).expect("a gang");
+    assert!(stage.host.has_no_created_pods(record));
+    let (why, _) = record.blocked.clone().expect("it is said");
     assert!(why.contains("cannot be made"), "{why}");
 }
 
@@ -190,10 +190,10 @@ async fn a_gang_of_too_many_members_is_told_so_and_none_is_made() {
     large["spec"]["roles"].as_array_mut().expect("roles").push(gang()["spec"]["roles"][0].clone());
     stage.see(large);
     assert!(made_and_ended(&stage).0.is_empty());
-    let group = stage.host.gangs.get(TRAIN).expect("a gang");
-    let (why, _) = group.trouble.clone().expect("it is said");
+    let record = stage.host.gangs.get(TRAIN).expect("a gang");
+    let (why, _) = record.blocked.clone().expect("it is said");
     assert!(why.contains("--max-gang-members"), "{why}");
-    assert!(stage.host.has_none_made(group), "its owner is told");
+    assert!(stage.host.has_no_created_pods(record), "its owner is told");
 }
 
 #[tokio::test]
@@ -206,8 +206,8 @@ async fn gangs_beyond_the_bound_of_their_namespace_wait_and_come_in_when_others_
         (0..3).map(|at| stage.phase(&name(at)).is_some()).collect()
     };
     assert_eq!(known(&stage), [true, true, false]);
-    let group = stage.host.gangs.get(&name(2)).expect("it is known of");
-    let (why, _) = group.trouble.clone().expect("it is said");
+    let record = stage.host.gangs.get(&name(2)).expect("it is known of");
+    let (why, _) = record.blocked.clone().expect("it is said");
     assert!(why.contains("--max-gangs-per-namespace"), "{why}");
     // Another namespace has its own bound, and one that has a node is never left out.
     let mut other = alone("other");
@@ -289,7 +289,7 @@ async fn a_job_of_more_pods_than_anybody_has_is_told_so() {
     let mut stage = HostFixture::new();
     stage.see(suspended(1_000_000));
     assert_eq!(stage.phase("team/train.job"), None);
-    let group = stage.host.gangs.get("team/train.job").expect("a gang");
-    let (why, _) = group.trouble.clone().expect("it is said");
+    let record = stage.host.gangs.get("team/train.job").expect("a gang");
+    let (why, _) = record.blocked.clone().expect("it is said");
     assert!(why.contains("1000000 members"), "{why}");
 }

@@ -48,8 +48,8 @@ async fn a_job_that_is_made_again_has_none_of_the_old_ones_seats() {
     }
     stage.see_gone(on(member(1), "n1"));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
-    let group = stage.host.gangs.get(TRAIN).expect("a gang");
-    assert_eq!((group.pods.len(), group.successors.len()), (2, 0));
+    let record = stage.host.gangs.get(TRAIN).expect("a gang");
+    assert_eq!((record.pods.len(), record.successors.len()), (2, 0));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use muster_core::gang::{Phase, members_of};
 use serde_json::{Value, json};
 
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, node, pod, spec};
 use crate::tests::schedule::cases::on;
@@ -33,12 +33,12 @@ fn spark_pod(name: &str, role: &str, gpus: u32) -> Value {
 impl HostFixture {
     /// Where pods of a gang were told to go.
     fn told(&self, gang: &str) -> Vec<String> {
-        let group = self.host.gangs.get(gang).expect("a gang");
-        group.assigned.keys().map(ToString::to_string).collect()
+        let record = self.host.gangs.get(gang).expect("a gang");
+        record.assigned_nodes.keys().map(ToString::to_string).collect()
     }
 
     fn is_written(&mut self, gang: &str) {
-        self.hear(Told::Recorded(gang.into()));
+        self.handle_outcome(Outcome::PlacementWritten(gang.into()));
     }
 
     /// How many seats a gang has, role by role.
@@ -86,7 +86,7 @@ async fn a_driver_starts_when_there_is_room_for_its_executors_and_they_get_it() 
     assert_eq!(seats(&stage), ["driver 1", "executor 2"]);
     stage.is_written(SPARK);
     assert_eq!(stage.told(SPARK), ["team/exec-1", "team/exec-2"]);
-    let told = stage.host.gangs.get(SPARK).expect("a gang").assigned.clone();
+    let told = stage.host.gangs.get(SPARK).expect("a gang").assigned_nodes.clone();
     for (key, at) in &told {
         let name = key.split_once('/').expect("a pod").1;
         stage.see(on(spark_pod(name, "executor", 8), at));
@@ -105,9 +105,12 @@ async fn who_does_not_fit_in_what_is_kept_waits_and_the_driver_goes_on() {
     assert!(matches!(stage.phase(SPARK), Some(Phase::Admitted { .. } | Phase::Running { .. })));
     stage.is_written(SPARK);
     assert!(stage.told(SPARK).is_empty());
-    let group = stage.host.gangs.get(SPARK).expect("a gang");
-    assert!(group.waits.as_deref().is_some_and(|why| why.contains("do not fit")), "{group:?}");
-    assert!(group.leaving.is_empty(), "the driver was sent away");
+    let record = stage.host.gangs.get(SPARK).expect("a gang");
+    assert!(
+        record.wait_reason.as_deref().is_some_and(|why| why.contains("do not fit")),
+        "{record:?}"
+    );
+    assert!(record.deleting_pods.is_empty(), "the driver was sent away");
 }
 
 #[tokio::test]
@@ -172,10 +175,10 @@ fn tune_pod(name: &str, role: &str, gpus: u32) -> Value {
 #[tokio::test]
 async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_when_it_is_done() {
     let mut stage = HostFixture::new();
-    let [train, group, set] = tune();
+    let [train, record, set] = tune();
     stage.see(node("n0"));
     stage.see(train);
-    stage.see(group);
+    stage.see(record);
     let initializer = || tune_pod("init", "dataset-initializer", 0);
     stage.see(initializer());
     assert_eq!(stage.phase(TUNE), None, "its JobSet was not seen, which says what its nodes take");
@@ -212,22 +215,22 @@ async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_wh
 async fn a_group_that_is_part_of_another_waits_and_says_so() {
     let mut stage = HostFixture::new();
     stage.see(node("n0"));
-    let group = |parent: Value| {
+    let record = |parent: Value| {
         json!({
             "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
             "metadata": {"name": "leaf", "namespace": "team", "uid": "leaf"},
             "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": parent},
         })
     };
-    stage.see(group(json!("tree")));
+    stage.see(record(json!("tree")));
     let mut member = alone("leaf-0");
     member["spec"]["schedulingGroup"] = json!({"podGroupName": "leaf"});
     stage.see(member);
     let name = "team/leaf.podgroup";
     assert_eq!(stage.phase(name), None);
-    let why = stage.host.gangs.get(name).and_then(|group| group.trouble.clone());
+    let why = stage.host.gangs.get(name).and_then(|record| record.blocked.clone());
     assert!(why.is_some_and(|(why, _)| why.contains("composite group tree")));
-    stage.see(group(Value::Null));
+    stage.see(record(Value::Null));
     assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
 }
 
@@ -273,9 +276,9 @@ async fn who_gets_more_members_while_it_grows_gets_these_too() {
     stage.see(ray_pod("ray-gpu-0", "gpu"));
     let bind = |stage: &mut HostFixture, name: &str, group: &str| {
         // Of every change it is written down where members go.
-        (0..3).for_each(|_| stage.hear(Told::Recorded(RAY.into())));
+        (0..3).for_each(|_| stage.handle_outcome(Outcome::PlacementWritten(RAY.into())));
         let of = stage.host.gangs.get(RAY).expect("it is there");
-        let node = of.assigned.get(&*format!("team/{name}")).cloned();
+        let node = of.assigned_nodes.get(&*format!("team/{name}")).cloned();
         stage.see(on(ray_pod(name, group), &node.unwrap_or_else(|| panic!("{name} has no seat"))));
     };
     bind(&mut stage, "ray-head", "headgroup");

@@ -1,9 +1,9 @@
-//! Marks that tenants write: none of them is believed, before a start, while the host runs, or at a change of leader.
+//! StringMap that tenants write: none of them is believed, before a start, while the host runs, or at a change of leader.
 
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::on;
@@ -34,7 +34,8 @@ fn in_queue(mut pod: Value) -> Value {
 fn forged(name: &str, node: &str) -> Value {
     let mut pod = alone(name);
     pod["spec"]["schedulerName"] = json!("other");
-    pod["metadata"]["annotations"] = json!({"muster.sh/seat": node, "muster.sh/pinned": "true"});
+    pod["metadata"]["annotations"] =
+        json!({"muster.sh/assigned-node": node, "muster.sh/node-selector-added": "true"});
     pod
 }
 
@@ -74,8 +75,8 @@ fn gated(name: &str) -> Value {
 fn lifted(mut pod: Value, node: &str) -> Value {
     pod["spec"]["schedulingGates"] = json!([]);
     pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
-    pod["metadata"]["annotations"]["muster.sh/seat"] = json!(node);
-    pod["metadata"]["annotations"]["muster.sh/pinned"] = json!("true");
+    pod["metadata"]["annotations"]["muster.sh/assigned-node"] = json!(node);
+    pod["metadata"]["annotations"]["muster.sh/node-selector-added"] = json!("true");
     pod
 }
 
@@ -100,7 +101,8 @@ async fn released_pods_keep_their_seats_at_a_change_of_leader_if_recorded() {
         stage.show(lifted(gated("a"), "n0"), false);
         stage.show(lifted(gated("b"), "n1"), false);
         stage.host.turn();
-        let assigned = stage.host.gangs.get("team/pair").map_or(0, |group| group.assigned.len());
+        let assigned =
+            stage.host.gangs.get("team/pair").map_or(0, |record| record.assigned_nodes.len());
         assert_eq!(assigned, if is_believed { 2 } else { 0 }, "{placement}");
         assert_eq!(seats(&stage, "team/pair"), if is_believed { 2 } else { 0 }, "{placement}");
     }
@@ -113,8 +115,8 @@ async fn a_record_of_one_member_is_no_seat_for_two() {
     stage.show(lifted(gated("a"), "n0"), false);
     stage.show(lifted(gated("b"), "n0"), false);
     stage.host.turn();
-    let group = stage.host.gangs.get("team/pair").expect("one of them is of it");
-    assert_eq!(group.assigned.len(), 1);
+    let record = stage.host.gangs.get("team/pair").expect("one of them is of it");
+    assert_eq!(record.assigned_nodes.len(), 1);
 }
 
 #[tokio::test]
@@ -136,7 +138,8 @@ async fn pinned_annotation_on_a_pod_of_musters_own_hides_no_node_selector() {
     let mut stage = with_nodes(2);
     let mut picky = alone("picky");
     picky["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
-    picky["metadata"]["annotations"] = json!({"muster.sh/seat": "n0", "muster.sh/pinned": "true"});
+    picky["metadata"]["annotations"] =
+        json!({"muster.sh/assigned-node": "n0", "muster.sh/node-selector-added": "true"});
     stage.see(picky);
     let (_, gang) = stage.gang("team/picky.pod").expect("it is a gang of one");
     assert_eq!(stage.host.world.node_name(gang.seats[0].node).map(|name| &**name), Some("n1"));
@@ -212,8 +215,8 @@ async fn node_names_written_by_hand_get_what_the_limit_of_their_queue_leaves() {
         assert_eq!(held, 2, "the queue allows two of them");
         let name = (0..3).map(|at| format!("team/hand-{at}.job"));
         let out = name.filter(|name| seats(&stage, name) == 0).collect::<Vec<_>>();
-        let group = stage.host.gangs.get(&out[0]).expect("it is known");
-        assert!(group.is_outside && group.is_said_outside);
+        let record = stage.host.gangs.get(&out[0]).expect("it is known");
+        assert!(record.is_bound_beyond_limits && record.is_limit_event_recorded);
         // All of them are where they are: one node is left.
         victim_starts(&mut stage, 1);
         let (_, victim) = stage.gang(VICTIM).expect("it started");
@@ -280,7 +283,7 @@ async fn claim_label_that_no_node_claim_confirms_is_not_believed() {
         "{:?}",
         stage.phase(VICTIM)
     );
-    stage.hear(Told::Recorded(VICTIM.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(VICTIM.into()));
     let (_, gang) = stage.gang(VICTIM).expect("it has seats");
     let node = stage.host.world.node_name(gang.seats[0].node).map(ToString::to_string);
     assert_eq!(node, Some(format!("node-{id}")));

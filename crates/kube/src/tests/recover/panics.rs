@@ -49,7 +49,7 @@ async fn gang_that_panics_when_reconciled_is_left_out_alone() {
     assert_eq!(panics, 1);
     assert_eq!(admitted(&stage, &PODS), ["team/a.pod", "team/b.pod", "team/d.pod", "team/e.pod"]);
     let group = stage.host.gangs.get("team/c.pod").expect("it is known");
-    let (why, _) = group.trouble.as_ref().expect("it is told");
+    let (why, _) = group.blocked.as_ref().expect("it is told");
     assert!(why.starts_with("left out for 60 s: handling it caused an internal error"), "{why}");
 }
 

@@ -55,7 +55,7 @@ async fn who_runs_in_a_queue_that_was_deleted_goes_on_under_the_next_leader() {
 async fn who_waits_in_a_queue_that_was_deleted_is_told_that_it_is_not_there() {
     let stage = of_a_queue_that_is_gone(0);
     assert_eq!(stage.phase(TRAIN), None);
-    let why = stage.host.gangs.get(TRAIN).and_then(|group| group.trouble.clone());
+    let why = stage.host.gangs.get(TRAIN).and_then(|group| group.blocked.clone());
     assert!(why.is_some_and(|(why, _)| why.contains("gone")));
 }
 

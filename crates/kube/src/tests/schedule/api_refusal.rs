@@ -5,7 +5,7 @@ use muster_core::time::Span;
 use muster_core::verdict::Verdict;
 use serde_json::{Value, json};
 
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
@@ -15,7 +15,7 @@ const OTHER: &str = "team/other.job";
 
 /// A Job of two that has its seats, on a host that is patient for so long.
 fn seated(patience: Span) -> HostFixture {
-    let mut stage = HostFixture::with(&Config { bind_patience: patience, ..Config::default() });
+    let mut stage = HostFixture::with(&Config { bind_timeout: patience, ..Config::default() });
     stage.show(job("train", 2), false);
     for at in 0..2 {
         stage.show(node(&format!("n{at}")), false);
@@ -31,8 +31,8 @@ fn no() -> Option<String> {
 }
 
 fn why(stage: &HostFixture) -> String {
-    let group = stage.host.gangs.get(TRAIN).expect("it is there");
-    group.waits.clone().unwrap_or_default()
+    let record = stage.host.gangs.get(TRAIN).expect("it is there");
+    record.wait_reason.clone().unwrap_or_default()
 }
 
 /// It has given its seats back, says why, and others have them.
@@ -48,9 +48,9 @@ fn is_left_alone(stage: &mut HostFixture, because: &str) {
 #[tokio::test]
 async fn who_may_not_be_written_down_gives_its_seats_back_and_tries_again_later() {
     let mut stage = seated(Span::mins(5));
-    stage.hear(Told::NotRecorded { gang: TRAIN.into(), why: no() });
+    stage.handle_outcome(Outcome::PlacementNotWritten { gang: TRAIN.into(), why: no() });
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "it has some time");
-    stage.host.config.bind_patience = Span(0);
+    stage.host.config.bind_timeout = Span(0);
     stage.host.turn();
     is_left_alone(&mut stage, "refused: not today");
     // When its pause is over and the others are gone it has its turn.
@@ -59,27 +59,27 @@ async fn who_may_not_be_written_down_gives_its_seats_back_and_tries_again_later(
     }
     stage.host.turn();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
-    stage.host.config.bind_patience = Span::mins(5);
-    let group = stage.host.gangs.get_mut(TRAIN).expect("it is there");
-    group.denied.as_mut().expect("it was").until = None;
-    stage.hear(Told::Called(TRAIN.into()));
+    stage.host.config.bind_timeout = Span::mins(5);
+    let record = stage.host.gangs.get_mut(TRAIN).expect("it is there");
+    record.api_refusal.as_mut().expect("it was").until = None;
+    stage.handle_outcome(Outcome::Requeue(TRAIN.into()));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
 }
 
 #[tokio::test]
 async fn who_may_not_be_bound_gives_its_seats_back_although_nobody_of_it_is_anywhere() {
     let mut stage = seated(Span::mins(5));
-    stage.hear(Told::Recorded(TRAIN.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     for at in 0..2 {
         let (pod, uid) = (format!("team/train-{at}").into(), format!("train-{at}"));
-        stage.hear(Told::NotBound { gang: TRAIN.into(), pod, uid, why: no() });
+        stage.handle_outcome(Outcome::BindFailed { gang: TRAIN.into(), pod, uid, why: no() });
     }
-    stage.host.config.bind_patience = Span(0);
+    stage.host.config.bind_timeout = Span(0);
     stage.host.turn();
     // They were told their nodes once more, and are not there.
     for at in 0..2 {
         let (pod, uid) = (format!("team/train-{at}").into(), format!("train-{at}"));
-        stage.hear(Told::NotBound { gang: TRAIN.into(), pod, uid, why: no() });
+        stage.handle_outcome(Outcome::BindFailed { gang: TRAIN.into(), pod, uid, why: no() });
     }
     is_left_alone(&mut stage, "refused: not today");
 }
@@ -87,7 +87,7 @@ async fn who_may_not_be_bound_gives_its_seats_back_although_nobody_of_it_is_anyw
 #[tokio::test]
 async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_them_are_refused() {
     for refused in [false, true] {
-        let mut stage = HostFixture::with(&Config { bind_patience: Span(0), ..Config::default() });
+        let mut stage = HostFixture::with(&Config { bind_timeout: Span(0), ..Config::default() });
         let mut launched = job("train", 2);
         launched["apiVersion"] = json!("kubeflow.org/v2beta1");
         launched["kind"] = json!("MPIJob");
@@ -101,13 +101,13 @@ async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_th
         stage.show(node("n1"), false);
         stage.see(pod("train-worker-0", ("kubeflow.org/v2beta1", "MPIJob", "train")));
         let gang = "team/train.mpijob";
-        stage.hear(Told::Recorded(gang.into()));
+        stage.handle_outcome(Outcome::PlacementWritten(gang.into()));
         let is_seated =
             |stage: &HostFixture| matches!(stage.phase(gang), Some(Phase::Admitted { .. }));
         assert!(is_seated(&stage), "{:?}", stage.phase(gang));
         if refused {
             let (pod, uid) = ("team/train-worker-0".into(), "train-worker-0".to_owned());
-            stage.hear(Told::NotBound { gang: gang.into(), pod, uid, why: no() });
+            stage.handle_outcome(Outcome::BindFailed { gang: gang.into(), pod, uid, why: no() });
         }
         stage.host.turn();
         stage.host.turn();
@@ -118,7 +118,7 @@ async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_th
 #[tokio::test]
 async fn who_is_never_answered_gives_its_seats_back() {
     let mut stage = seated(Span::mins(5));
-    stage.host.config.bind_patience = Span(0);
+    stage.host.config.bind_timeout = Span(0);
     stage.host.turn();
     is_left_alone(&mut stage, "does not take down");
 }
@@ -126,17 +126,17 @@ async fn who_is_never_answered_gives_its_seats_back() {
 #[tokio::test]
 async fn who_was_bound_at_last_is_not_left_alone_for_what_was_before() {
     let mut stage = seated(Span::mins(5));
-    stage.hear(Told::NotRecorded { gang: TRAIN.into(), why: no() });
-    stage.hear(Told::Recorded(TRAIN.into()));
-    stage.hear(Told::Recorded(TRAIN.into()));
+    stage.handle_outcome(Outcome::PlacementNotWritten { gang: TRAIN.into(), why: no() });
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     for at in 0..2 {
         stage.see(on(pod(&format!("train-{at}"), of_job("train")), &format!("n{at}")));
     }
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
-    stage.host.config.bind_patience = Span(0);
+    stage.host.config.bind_timeout = Span(0);
     stage.host.turn();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
-    assert!(stage.host.gangs.get(TRAIN).is_some_and(|group| group.denied.is_none()));
+    assert!(stage.host.gangs.get(TRAIN).is_some_and(|record| record.api_refusal.is_none()));
 }
 
 /// One that runs, and one of higher priority that would have its room.
@@ -161,7 +161,7 @@ async fn nobody_makes_way_before_it_is_written_down_for_whom() {
     let (id, _) = stage.gang(LOW).expect("it runs");
     let told = stage.host.verdicts.iter().find(|(of, _)| *of == id);
     assert_eq!(told, Some(&(id, Verdict::Running)), "it is said to stop before it does");
-    stage.hear(Told::OrderWritten(order));
+    stage.handle_outcome(Outcome::OrderWritten(order));
     assert_eq!(stage.phase(LOW), Some(&Phase::Stopping));
 }
 
@@ -169,7 +169,11 @@ async fn nobody_makes_way_before_it_is_written_down_for_whom() {
 async fn nobody_makes_way_for_an_order_that_is_refused() {
     let mut stage = rivals();
     let order = stage.order(HIGH).expect("it has an order");
-    stage.hear(Told::OrderNotWritten { order, claims: Vec::new(), why: "refused".to_owned() });
+    stage.handle_outcome(Outcome::OrderNotWritten {
+        order,
+        claims: Vec::new(),
+        why: "refused".to_owned(),
+    });
     assert!(matches!(stage.phase(LOW), Some(Phase::Running { .. })), "{:?}", stage.phase(LOW));
     let (_, high) = stage.gang(HIGH).expect("it waits");
     assert_eq!(high.failed_orders, 1, "it does not count");
@@ -181,7 +185,11 @@ async fn what_was_never_asked_for_is_not_waited_for_when_its_order_is_refused() 
     let (mut stage, claims) = crate::tests::schedule::cases::assembling(2);
     let order = stage.order(TRAIN).expect("it has an order");
     let asked = claims.iter().map(|id| muster_core::id::ClaimId(*id)).collect();
-    stage.hear(Told::OrderNotWritten { order, claims: asked, why: "refused".to_owned() });
+    stage.handle_outcome(Outcome::OrderNotWritten {
+        order,
+        claims: asked,
+        why: "refused".to_owned(),
+    });
     let left = stage.claims();
     assert!(claims.iter().all(|id| !left.contains(id)), "{claims:?} are still counted: {left:?}");
     assert!(stage.order(TRAIN).is_some_and(|again| again != order), "it is not tried again");
@@ -210,7 +218,7 @@ async fn a_request_that_was_replaced_has_nothing_of_the_one_before() {
     stage.show(template, false);
     stage.see(request("first", 1));
     let name = "team/room.request";
-    stage.hear(Told::Recorded(name.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(name.into()));
     assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
     // Both are seen before anybody looks.
     stage.show(request("first", 1), true);
@@ -225,8 +233,8 @@ async fn a_request_that_was_replaced_has_nothing_of_the_one_before() {
 async fn a_gang_that_has_its_seats_for_nothing_again_and_again_is_left_alone() {
     let mut stage = seated(Span::mins(5));
     for times in 1..=4 {
-        stage.host.defer_because(&TRAIN.into(), "its volumes were not made");
-        let denied = stage.host.gangs.get(TRAIN).and_then(|group| group.denied.as_ref());
+        stage.host.back_off_because(&TRAIN.into(), "its volumes were not made");
+        let denied = stage.host.gangs.get(TRAIN).and_then(|record| record.api_refusal.as_ref());
         let is_left_alone = denied.is_some_and(|denied| denied.until.is_some());
         assert_eq!(is_left_alone, times > 2, "{times}");
     }

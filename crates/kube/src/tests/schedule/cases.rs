@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Store;
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
@@ -134,7 +134,7 @@ async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
         stage.host.requeue_after(&TRAIN.into());
     }
     assert_eq!(stage.host.requeued.len(), 1);
-    stage.hear(Told::Later(TRAIN.into()));
+    stage.handle_outcome(Outcome::RequeueAfterLimit(TRAIN.into()));
     assert!(stage.host.requeued.is_empty());
 }
 
@@ -147,19 +147,19 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
         json!({"muster.sh/gang": "My_Gang", "muster.sh/gang-size": "1"});
     one["metadata"]["labels"] = json!({"muster.sh/role": "Worker_A"});
     stage.see(one);
-    let group = stage.host.gangs.names().next().expect("a gang").clone();
-    let object = stage.host.gang_object(&group).expect("Muster makes its object");
+    let record = stage.host.gangs.names().next().expect("a gang").clone();
+    let object = stage.host.gang_object(&record).expect("Muster makes its object");
     let name = object.metadata.name.clone().unwrap_or_default();
     assert!(name.starts_with("my-gang-"), "{name}");
     let role = object.data["spec"]["roles"][0]["name"].as_str().unwrap_or_default().to_owned();
     assert!(role.starts_with("worker-a-"), "{role}");
     // What is written down is found again.
-    let (_, gang) = stage.gang(&group).expect("taken in");
+    let (_, gang) = stage.gang(&record).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
     let mut object = serde_json::to_value(object).expect("plain");
     object["status"] = json!({"placement": [{"role": role, "node": "n", "members": 1}]});
     stage.show(object, false);
-    assert_eq!(stage.host.recorded(&group).map(|sitting| sitting.len()), Some(1));
+    assert_eq!(stage.host.recorded(&record).map(|sitting| sitting.len()), Some(1));
 }
 
 /// Two pods that say they are a gang.
@@ -179,13 +179,13 @@ async fn only_the_status_of_a_gang_says_where_its_members_go() {
     stage.show(node("n1"), false);
     show_pair(&mut stage);
     stage.host.turn();
-    let group = stage.host.gangs.names().next().expect("a gang").clone();
-    let (id, gang) = stage.gang(&group).expect("taken in");
+    let record = stage.host.gangs.names().next().expect("a gang").clone();
+    let (id, gang) = stage.gang(&record).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
     // It is made when it is recorded, so it is made once.
     assert!(stage.host.gangs_without_object.is_empty());
     let placement = stage.host.placement(stage.host.world.gang(id).expect("taken in"));
-    let object = stage.host.gang_object(&group).expect("Muster makes its object");
+    let object = stage.host.gang_object(&record).expect("Muster makes its object");
     let object = serde_json::to_value(object).expect("plain");
     let recorded = |stage: &mut HostFixture, status: Option<Value>| {
         let mut object = object.clone();
@@ -195,7 +195,7 @@ async fn only_the_status_of_a_gang_says_where_its_members_go() {
             object["status"] = status;
         }
         stage.show(object, false);
-        let all = stage.host.recorded(&group).unwrap_or_default();
+        let all = stage.host.recorded(&record).unwrap_or_default();
         all.iter().map(|one| one.members).sum::<u16>()
     };
     assert_eq!(recorded(&mut stage, Some(json!({"placement": placement}))), 2);
@@ -210,26 +210,26 @@ async fn a_gang_that_has_to_wait_has_its_object_at_once() {
     let mut stage = HostFixture::new();
     show_pair(&mut stage);
     stage.host.turn();
-    let group = stage.host.gangs.names().next().expect("a gang").clone();
-    assert_eq!(stage.phase(&group), Some(&Phase::Waiting));
+    let record = stage.host.gangs.names().next().expect("a gang").clone();
+    assert_eq!(stage.phase(&record), Some(&Phase::Waiting));
     assert!(
-        stage.host.gangs_without_object.is_empty() && stage.host.ordered_writes.is_busy(&group)
+        stage.host.gangs_without_object.is_empty() && stage.host.ordered_writes.is_busy(&record)
     );
 }
 
 #[tokio::test]
 async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
-    let patient = Config { bind_patience: Span::mins(5), ..Config::default() };
+    let patient = Config { bind_timeout: Span::mins(5), ..Config::default() };
     let mut stage = HostFixture::with(&patient);
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     show_pair(&mut stage);
     stage.host.turn();
     let name = "team/pair";
-    stage.hear(Told::Recorded(name.into()));
-    let group = stage.host.gangs.get(name).expect("a gang");
+    stage.handle_outcome(Outcome::PlacementWritten(name.into()));
+    let record = stage.host.gangs.get(name).expect("a gang");
     let seats: Vec<_> =
-        group.assigned.iter().map(|(pod, node)| (pod.clone(), node.clone())).collect();
+        record.assigned_nodes.iter().map(|(pod, node)| (pod.clone(), node.clone())).collect();
     assert_eq!(seats.len(), 2, "both are told where to go");
     let mut bound = on(alone("a"), &seats[0].1);
     bound["metadata"]["annotations"] =
@@ -237,7 +237,7 @@ async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
     stage.see(bound);
     stage.see_gone(alone("b"));
     assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
-    stage.host.config.bind_patience = Span::ZERO;
+    stage.host.config.bind_timeout = Span::ZERO;
     stage.host.turn();
     assert_eq!(stage.phase(name), Some(&Phase::Stopping));
 }
@@ -347,7 +347,7 @@ async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
     stage.see(volcano_pod());
     let name = "team/g.volcano";
     assert_eq!(stage.phase(name), None, "{name} was taken in");
-    let trouble = stage.host.gangs.get(name).and_then(|group| group.trouble.clone());
+    let trouble = stage.host.gangs.get(name).and_then(|record| record.blocked.clone());
     let (why, _) = trouble.expect("it is said");
     assert!(why.contains("tier 1"), "{why}");
     let alone = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\"]"});
@@ -362,10 +362,10 @@ async fn a_group_is_told_when_its_gang_is_over() {
     stage.show(volcano_group(&json!({"minMember": 1})), false);
     stage.see(on(volcano_pod(), "n0"));
     let name = "team/g.volcano".into();
-    assert!(stage.host.over_in_their_words(&name).is_empty(), "it runs");
+    assert!(stage.host.final_group_patches(&name).is_empty(), "it runs");
     stage.see(done(on(volcano_pod(), "n0")));
     assert_eq!(stage.phase(&name), None);
-    let (_, object, patch) = stage.host.over_in_their_words(&name).pop().expect("it is over");
+    let (_, object, patch) = stage.host.final_group_patches(&name).pop().expect("it is over");
     assert_eq!(object, "g");
     assert_eq!(patch.patch["status"]["phase"], "Completed");
     assert_eq!(patch.patch["status"]["succeeded"], 1);

@@ -4,7 +4,7 @@ use muster_core::gang::{Phase, members_of};
 use muster_core::time::Span;
 use serde_json::{Value, json};
 
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod, spec};
 use crate::tests::schedule::cases::{TRAIN, on};
@@ -32,8 +32,8 @@ fn is_whole_and_unharmed(stage: &HostFixture, name: &str, members: u32) {
     assert!(matches!(gang.phase, Phase::Running { .. }), "{:?}", gang.phase);
     assert_eq!(members_of(&gang.seats), members);
     assert!(gang.resize.is_none(), "it is made to shrink: {:?}", gang.resize);
-    let group = stage.host.gangs.get(name).expect("a gang");
-    assert!(group.leaving.is_empty(), "told to go: {:?}", group.leaving);
+    let record = stage.host.gangs.get(name).expect("a gang");
+    assert!(record.deleting_pods.is_empty(), "told to go: {:?}", record.deleting_pods);
 }
 
 /// What a Job's controller does with a Job of four that is made a Job of two, one step after another.
@@ -74,8 +74,9 @@ async fn rival_that_comes_before_pods_are_gone_takes_only_their_seats() {
         stage.see(node("n4"));
         shrink(&mut stage, steps);
         rival(&mut stage, 3);
-        let group = stage.host.gangs.get(TRAIN).expect("a gang");
-        let live: Vec<_> = group.leaving.iter().filter(|key| key.ends_with(['0', '1'])).collect();
+        let record = stage.host.gangs.get(TRAIN).expect("a gang");
+        let live: Vec<_> =
+            record.deleting_pods.iter().filter(|key| key.ends_with(['0', '1'])).collect();
         assert!(live.is_empty(), "{steps:?}: evicted though two others go: {live:?}");
         shrink(&mut stage, &["leave", "gone"]);
         is_whole_and_unharmed(&stage, TRAIN, 2);
@@ -117,8 +118,8 @@ fn torch_runs(master: u32, workers: u32, elastic: Option<(u32, u32)>) -> (HostFi
     stage.show(torch(master, workers, elastic), false);
     let masters = (0..master).map(|at| torch_pod("master", at));
     let pods = masters.chain((0..workers).map(|at| torch_pod("worker", at)));
-    let on_nodes = |(at, pod)| on(pod, &format!("n{at}"));
-    let pods: Vec<Value> = pods.enumerate().map(on_nodes).collect();
+    let pods_on_nodes = |(at, pod)| on(pod, &format!("n{at}"));
+    let pods: Vec<Value> = pods.enumerate().map(pods_on_nodes).collect();
     for (at, pod) in pods.iter().enumerate() {
         stage.show(node(&format!("n{at}")), false);
         stage.show(pod.clone(), false);
@@ -218,7 +219,7 @@ async fn new_leader_makes_a_gang_below_its_minimum_whole_where_there_is_room() {
     assert_eq!(seats(&stage, TRAIN), 1, "there is room for one of two");
     stage.see(node("n2"));
     assert_eq!(seats(&stage, TRAIN), 3);
-    stage.hear(Told::Recorded(TRAIN.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     let mut nodes = [told(&stage, TRAIN, "train-1"), told(&stage, TRAIN, "train-2")];
     nodes.sort();
     assert_eq!(nodes.map(Option::unwrap_or_default), ["n1", "n2"]);
@@ -255,7 +256,7 @@ async fn empty_seats_above_the_minimum_expire_where_nothing_says_who_comes() {
     stage.see_gone(of_group(3));
     stage.see_gone(of_group(0));
     assert_eq!(seats(&stage, name), 4, "they may come back");
-    stage.host.config.bind_patience = Span::ZERO;
+    stage.host.config.bind_timeout = Span::ZERO;
     stage.host.turn();
     assert_eq!(seats(&stage, name), 2);
     stage.see_gone(of_group(1));

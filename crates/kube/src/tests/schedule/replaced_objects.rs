@@ -4,7 +4,7 @@ use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
 use crate::cache::kinds::KindRole;
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
@@ -40,39 +40,44 @@ async fn nobody_is_bound_by_what_was_written_down_for_seats_that_were_given_up()
     let mut stage = pair();
     let (id, _) = stage.gang(PAIR).expect("it has seats");
     stage.show(unready(node("n0")), false);
-    stage.host.stop(id, muster_core::plan::StopReason::Moved);
+    stage.host.stop_gang(id, muster_core::plan::StopReason::Moved);
     stage.host.turn();
     assert_eq!(stage.phase(PAIR), Some(&Phase::Waiting));
     // Only now is it heard that the first seats were written down.
-    stage.hear(Told::Recorded(PAIR.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     stage.see(node("n0"));
     assert!(matches!(stage.phase(PAIR), Some(Phase::Admitted { .. })), "{:?}", stage.phase(PAIR));
     stage.see(half("a", "a"));
-    let told = |stage: &HostFixture| stage.host.gangs.get(PAIR).map_or(0, |of| of.assigned.len());
+    let told =
+        |stage: &HostFixture| stage.host.gangs.get(PAIR).map_or(0, |of| of.assigned_nodes.len());
     assert_eq!(told(&stage), 0, "they are bound before it is written down where they go");
-    stage.hear(Told::Recorded(PAIR.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     assert_eq!(told(&stage), 2);
 }
 
 #[tokio::test]
 async fn what_became_of_a_pod_says_nothing_of_the_next_of_its_name() {
     let mut stage = pair();
-    stage.hear(Told::Recorded(PAIR.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     stage.see_gone(half("a", "a"));
     stage.see(half("a", "again"));
     let told = |stage: &HostFixture| {
-        stage.host.gangs.get(PAIR).is_some_and(|group| group.assigned.contains_key("team/a"))
+        stage
+            .host
+            .gangs
+            .get(PAIR)
+            .is_some_and(|record| record.assigned_nodes.contains_key("team/a"))
     };
     assert!(told(&stage), "it has the seat of the first");
-    let not_bound = |uid: &str| Told::NotBound {
+    let not_bound = |uid: &str| Outcome::BindFailed {
         gang: PAIR.into(),
         pod: "team/a".into(),
         uid: uid.to_owned(),
         why: None,
     };
-    stage.host.hear(not_bound("a"));
+    stage.host.handle_outcome(not_bound("a"));
     assert!(told(&stage), "it may be bound by now, and is told another node");
-    stage.host.hear(not_bound("again"));
+    stage.host.handle_outcome(not_bound("again"));
     assert!(!told(&stage));
 }
 
@@ -100,7 +105,7 @@ async fn a_gang_that_moves_to_a_queue_that_is_not_there_does_not_start_in_the_ol
     stage.see(in_queue(pod("train-0", of_job("train")), "later"));
     stage.see(node("n0"));
     assert_eq!(stage.phase(TRAIN), None, "it starts in a queue that it has left");
-    let why = stage.host.gangs.get(TRAIN).and_then(|group| group.trouble.clone());
+    let why = stage.host.gangs.get(TRAIN).and_then(|record| record.blocked.clone());
     assert!(why.is_some_and(|(why, _)| why.contains("later")), "it is not told");
     stage.show(unready(node("n0")), false);
     stage.see(queue("later"));
@@ -181,7 +186,7 @@ async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
     let low = |stage: &HostFixture| stage.phase("team/low.job").cloned();
     assert!(matches!(low(&stage), Some(Phase::Admitted { .. })), "{:?}", low(&stage));
     stage.see(class("PreemptLowerPriority"));
-    stage.hear(Told::OrderWritten(stage.order(TRAIN).expect("it has an order")));
+    stage.handle_outcome(Outcome::OrderWritten(stage.order(TRAIN).expect("it has an order")));
     assert_eq!(low(&stage), Some(Phase::Waiting), "it had not begun, and is gone at once");
 }
 
@@ -229,10 +234,10 @@ async fn nothing_is_kept_of_what_is_gone() {
 #[tokio::test]
 async fn who_is_stopped_is_told_so_at_once_whoever_has_a_reason() {
     let mut stage = pair();
-    stage.hear(Told::Recorded(PAIR.into()));
+    stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     stage.see(on(half("a", "a"), "n0"));
     stage.see_gone(half("b", "b"));
-    stage.host.config.bind_patience = muster_core::time::Span::ZERO;
+    stage.host.config.bind_timeout = muster_core::time::Span::ZERO;
     stage.host.turn();
     assert_eq!(stage.phase(PAIR), Some(&Phase::Stopping));
     assert!(stage.host.written_status.is_said_to_stop(PAIR), "its status is looked at much later");

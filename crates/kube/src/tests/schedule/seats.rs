@@ -4,7 +4,7 @@ use muster_core::gang::{Phase, members_of};
 use muster_core::time::Span;
 use serde_json::{Value, json};
 
-use crate::host::Told;
+use crate::effects::outcome::Outcome;
 use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{job, node, of_job, pod};
@@ -45,8 +45,8 @@ pub(crate) fn seats(stage: &HostFixture, name: &str) -> u32 {
 
 /// Where a pod was told to go.
 pub(crate) fn told(stage: &HostFixture, gang: &str, pod: &str) -> Option<String> {
-    let group = stage.host.gangs.get(gang)?;
-    group.assigned.get(&*format!("team/{pod}")).map(ToString::to_string)
+    let record = stage.host.gangs.get(gang)?;
+    record.assigned_nodes.get(&*format!("team/{pod}")).map(ToString::to_string)
 }
 
 #[tokio::test]
@@ -64,12 +64,12 @@ async fn a_member_that_failed_finds_its_seat_when_it_is_made_again() {
 #[tokio::test]
 async fn members_that_are_done_leave_their_seats_and_what_is_written_down_says_so() {
     let mut stage = running(3);
-    let recorded = stage.host.gangs.get(TRAIN).expect("a gang").recording;
+    let recorded = stage.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending;
     // Nobody says which of the two comes first.
     stage.show(ended(on(member(2), "n2"), "Failed"), false);
     stage.see(ended(on(member(1), "n1"), "Succeeded"));
     assert_eq!(seats(&stage, TRAIN), 2);
-    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").recording, recorded + 1);
+    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending, recorded + 1);
     stage.show(job("other", 1), false);
     stage.see(pod("other-0", of_job("other")));
     let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
@@ -181,10 +181,10 @@ async fn nobody_goes_back_to_a_node_that_is_drained() {
 async fn a_node_that_is_not_ready_has_time_to_come_back() {
     let mut stage = running(2);
     stage.see(unready(node("n1")));
-    stage.host.config.bind_patience = Span::ZERO;
+    stage.host.config.bind_timeout = Span::ZERO;
     stage.host.turn();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "all of it is there");
-    stage.host.config.bind_patience = Span::mins(5);
+    stage.host.config.bind_timeout = Span::mins(5);
     stage.see(ended(on(member(1), "n1"), "Failed"));
     stage.see(pod("train-1-again", of_job("train")));
     assert_eq!(
@@ -203,7 +203,7 @@ async fn a_gang_whose_node_does_not_come_back_starts_over() {
     stage.show(unready(node("n1")), false);
     stage.show(ended(on(member(1), "n1"), "Failed"), false);
     stage.see(pod("train-1-again", of_job("train")));
-    stage.host.config.bind_patience = Span::ZERO;
+    stage.host.config.bind_timeout = Span::ZERO;
     stage.host.turn();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping));
 }
@@ -218,10 +218,13 @@ async fn nobody_starts_where_a_node_went_since_it_was_decided() {
     }
     stage.host.turn();
     stage.see(unready(node("n1")));
-    stage.hear(Told::Recorded(TRAIN.into()));
-    assert!(stage.host.gangs.get(TRAIN).expect("a gang").assigned.is_empty(), "one of two starts");
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
+    assert!(
+        stage.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.is_empty(),
+        "one of two starts"
+    );
     stage.see(node("n1"));
-    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").assigned.len(), 2);
+    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.len(), 2);
 }
 
 /// The Gang that Muster makes of the Job, with two members on their nodes.
@@ -238,8 +241,7 @@ fn record(phase: &str) -> Value {
 
 /// A Job of which one pod is bound and one is not, as a new leader finds it.
 fn found_in_part(phase: &str) -> HostFixture {
-    let mut stage =
-        HostFixture::with(&Config { bind_patience: Span::mins(5), ..Config::default() });
+    let mut stage = HostFixture::with(&Config { bind_timeout: Span::mins(5), ..Config::default() });
     stage.show(job("train", 2), false);
     for at in 0..2 {
         stage.show(node(&format!("n{at}")), false);
@@ -249,7 +251,7 @@ fn found_in_part(phase: &str) -> HostFixture {
     stage.host.turn();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     assert_eq!(seats(&stage, TRAIN), 2);
-    stage.host.config.bind_patience = Span::ZERO;
+    stage.host.config.bind_timeout = Span::ZERO;
     stage.host.turn();
     stage
 }

@@ -20,13 +20,13 @@ fn told(feature: Feature, object: &Value, gang: &str) -> String {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.see(object.clone());
-    let on = stage.host.gangs.get(gang).and_then(|group| group.trouble.clone());
+    let on = stage.host.gangs.get(gang).and_then(|group| group.blocked.clone());
     assert!(on.is_none_or(|(why, _)| !why.contains("off")), "it is on");
     let mut stage = without(feature);
     stage.see(object.clone());
     let group = stage.host.gangs.get(gang).expect("it is known");
     assert!(stage.phase(gang).is_none(), "it is not planned");
-    group.trouble.clone().expect("it is told").0
+    group.blocked.clone().expect("it is told").0
 }
 
 #[tokio::test]

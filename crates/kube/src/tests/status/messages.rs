@@ -124,7 +124,7 @@ async fn who_wants_no_nodes_bought_asks_nobody() {
     member["metadata"]["labels"] = json!({"muster.sh/role": "worker"});
     stage.show(gang.clone(), false);
     stage.see(member.clone());
-    let group = stage.host.gangs.get("team/one").map(|group| group.trouble.clone());
+    let group = stage.host.gangs.get("team/one").map(|group| group.blocked.clone());
     assert_eq!(stage.pods_are_told("team/one"), Some("WaitingForTurn"), "{group:?}");
     gang["spec"]["provisioning"]["mode"] = json!("Reactive");
     stage.see(gang);
@@ -137,9 +137,9 @@ async fn a_queue_that_is_not_there_is_named_and_waited_for() {
     stage.show(node("n"), false);
     stage.see(in_queue(alone("one"), "team"));
     let group = stage.host.gangs.get(QUEUED).expect("a group");
-    let (why, _) = group.trouble.clone().expect("it is said");
+    let (why, _) = group.blocked.clone().expect("it is said");
     assert_eq!(why, "queue `team` does not exist");
-    assert!(group.refused.is_some());
+    assert!(group.world_refusal.is_some());
     stage.see(queue("team", json!({})));
     assert!(
         matches!(stage.phase(QUEUED), Some(Phase::Admitted { .. })),
@@ -158,7 +158,7 @@ async fn who_waits_in_a_queue_that_is_deleted_waits_for_it_to_come_back() {
     assert_eq!(stage.phase(QUEUED), Some(&Phase::Waiting), "there is room, but no queue");
     assert_eq!(stage.pods_are_told(QUEUED), Some("UnknownQueue"));
     stage.see(in_queue(alone("two"), "team"));
-    assert!(stage.host.gangs.get("team/two").is_some_and(|two| two.refused.is_some()));
+    assert!(stage.host.gangs.get("team/two").is_some_and(|two| two.world_refusal.is_some()));
     stage.see(queue("team", json!({})));
     assert!(
         matches!(stage.phase(QUEUED), Some(Phase::Admitted { .. })),
