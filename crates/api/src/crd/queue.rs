@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Amount, Amounts, Column, Condition, Duration, DurationAboveZero, Expression, Label, LabelValue,
-    Name, Resource, Text,
-};
+use crate::crd::condition::Condition;
+use crate::crd::definition::{Column, Resource};
+use crate::crd::gang::constraints::Expression;
+use crate::crd::values::amount::{Amount, Amounts};
+use crate::crd::values::duration::{Duration, DurationAboveZero};
+use crate::crd::values::text::{Label, LabelValue, Name, Text};
 
 /// A tenant's place in a tree of shares.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ use muster_core::time::Time;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::Dialect;
+use crate::dialects::dialect::Dialect;
 
 /// Where a gang stands, as far as other systems have words for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
