@@ -2,6 +2,7 @@
 
 mod bench;
 mod faults;
+mod prose;
 mod supply_chain;
 mod testbed;
 
@@ -34,6 +35,8 @@ enum Chore {
     Sbom(sbom::Args),
     /// Write the list of attempts in docs/security.md from the tests that make them
     Attempts(attempts::Args),
+    /// Count mannered comments by crate; with --check also the sizes and names that the house rules bound
+    Prose(prose::Args),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Chore::Notices(args) => notices::run(&args),
         Chore::Sbom(args) => sbom::run(&args),
         Chore::Attempts(args) => attempts::run(&args),
+        Chore::Prose(args) => prose::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
