@@ -59,7 +59,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    pub(crate) fn new(pools: Vec<PoolSpec>, jobs: usize) -> Self {
+    pub fn new(pools: Vec<PoolSpec>, jobs: usize) -> Self {
         Self {
             outcomes: vec![Outcome::default(); jobs],
             job_of: FxHashMap::default(),
@@ -77,12 +77,12 @@ impl Accounts {
         &self.meter
     }
 
-    pub(crate) fn submitted(&mut self, gang: GangId, job: usize, now: Time) {
+    pub fn submitted(&mut self, gang: GangId, job: usize, now: Time) {
         self.job_of.insert(gang, job);
         self.outcomes[job].submitted = Some(now);
     }
 
-    pub(crate) fn note(&mut self, now: Time, fact: &Fact) {
+    pub fn note(&mut self, now: Time, fact: &Fact) {
         let start = self.meter.note(now, fact);
         match fact {
             Fact::OrderPlaced { gang, .. } => {

@@ -7,7 +7,7 @@ use muster_core::time::Time;
 
 /// A heap of future happenings.
 #[derive(Debug)]
-pub(crate) struct Agenda<H> {
+pub struct Agenda<H> {
     heap: BinaryHeap<Reverse<Entry<H>>>,
     entered: u64,
 }
@@ -20,24 +20,24 @@ struct Entry<H> {
 }
 
 impl<H> Agenda<H> {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { heap: BinaryHeap::new(), entered: 0 }
     }
     /// Enters a happening.
-    pub(crate) fn add(&mut self, at: Time, what: H) {
+    pub fn add(&mut self, at: Time, what: H) {
         self.heap.push(Reverse(Entry { at, turn: self.entered, what }));
         self.entered += 1;
     }
     /// When the next one is.
-    pub(crate) fn next_at(&self) -> Option<Time> {
+    pub fn next_at(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
     /// Takes the next one out.
-    pub(crate) fn pop(&mut self) -> Option<(Time, H)> {
+    pub fn pop(&mut self) -> Option<(Time, H)> {
         self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }
     /// Keeps only what `keep` says.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&H) -> bool) {
+    pub fn retain(&mut self, mut keep: impl FnMut(&H) -> bool) {
         self.heap.retain(|Reverse(entry)| keep(&entry.what));
     }
 }

@@ -1,7 +1,7 @@
 //! The simulator: a host in virtual time.
 //!
 //! Read in this order: what a job is and where jobs come from (recorded traces, synthetic workloads), how
-//! clouds behave, the host that puts it all in motion, where time and money went, what it came to, how others fare, and what happens when
+//! clouds behave, the host that puts it all in motion, where time and money went, what it came to, and what happens when
 //! everything goes wrong.
 
 pub mod job;
@@ -10,7 +10,7 @@ pub mod workload;
 
 pub mod cloud;
 
-mod agenda;
+pub mod agenda;
 mod barrier;
 pub mod host;
 
@@ -21,7 +21,6 @@ pub mod naive;
 pub mod packing;
 pub mod record;
 pub mod report;
-pub mod rivals;
 pub mod summary;
 
 pub mod faults;

@@ -1,6 +1,5 @@
 //! Developer chores. `cargo xtask --help` lists them.
 
-mod bench;
 mod faults;
 mod prose;
 mod supply_chain;
@@ -24,7 +23,7 @@ enum Chore {
     /// Run random worlds with random faults and check every promise after every event
     Faults(faults::Args),
     /// Measure; every benchmark prints one JSON object per line on standard output and nothing else there
-    Bench(bench::Args),
+    Bench(muster_bench::Args),
     /// Build the real Kubernetes that tests run against
     Testbed(testbed::Args),
     /// Check the dependency tree: advisories, licences, bans, sources
@@ -42,7 +41,7 @@ enum Chore {
 fn main() -> ExitCode {
     let result = match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
-        Chore::Bench(args) => bench::run(&args),
+        Chore::Bench(args) => muster_bench::run(&args),
         Chore::Testbed(args) => testbed::run(&args),
         Chore::Deny(args) => deny::run(&args),
         Chore::Notices(args) => notices::run(&args),

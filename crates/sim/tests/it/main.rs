@@ -6,7 +6,6 @@ mod disruption;
 mod faults;
 mod provisioning;
 mod replay;
-mod rivals;
 mod scenarios;
 mod shares;
 mod silence;

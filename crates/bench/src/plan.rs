@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::{memory, worlds};
 
 /// Measure the planner for 100, 1,000 and 10,000 nodes; one JSON object per line.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print JSON (it always does; the flag is for scripts that say so)
     #[arg(long)]

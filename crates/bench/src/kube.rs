@@ -12,7 +12,7 @@ use clap::Args as ClapArgs;
 ///
 /// The same pods for Muster, for kube-scheduler with native gangs, for kube-scheduler without gangs, and for a bare loop
 /// of creates and binds. One JSON object; `muster`, `kube_gang`, `kube_plain` and `limit` are pods per second.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print JSON; nothing else is printed on stdout anyway
     #[arg(long)]

@@ -26,11 +26,11 @@ pub use accepted::AcceptedTerms;
 pub use per_pod::PerPodTerms;
 pub use serial::SerialTerms;
 
-use crate::accounts::Accounts;
-use crate::cloud::CloudModel;
-use crate::job::Job;
 use floor::Floor;
 use happen::Strategy;
+use muster_sim::Job;
+use muster_sim::accounts::Accounts;
+use muster_sim::cloud::CloudModel;
 
 /// A way to buy nodes, with its settings.
 #[derive(Clone, PartialEq, Eq, Debug)]

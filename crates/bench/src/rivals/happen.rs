@@ -10,7 +10,7 @@ use muster_core::resource::NamedAmounts;
 use muster_core::time::Time;
 
 use super::floor::{Floor, State, id};
-use crate::cloud::Stage;
+use muster_sim::cloud::Stage;
 
 /// Something on the agenda.
 #[derive(Clone, Copy, Debug)]

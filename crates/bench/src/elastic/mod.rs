@@ -22,7 +22,7 @@ use line::{Line, together};
 ///
 /// The cluster is the same for both: the smallest of 8-GPU nodes on which rigid gangs wait little. One JSON object per
 /// trace, over all seeds.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print one JSON object per line instead of a table
     #[arg(long)]

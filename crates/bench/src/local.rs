@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 ///
 /// Starts `muster up` in a directory of its own with one node of 8 GPUs; all but eight of the gangs wait in line. One
 /// JSON object: submissions per second, how long one takes, what readers got, and the memory of the control plane.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print JSON; nothing else is printed on stdout anyway
     #[arg(long)]

@@ -5,13 +5,13 @@
 
 use std::path::PathBuf;
 
+use crate::rivals::Market;
 use clap::Args as ClapArgs;
 use muster_core::ahead::{Ahead, ForecastSpec};
 use muster_core::pool::PoolSpec;
 use muster_core::time::{Span, Time};
 use muster_sim::Job;
 use muster_sim::cloud::CloudModel;
-use muster_sim::rivals::Market;
 use muster_sim::summary::percentile;
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ use super::supply::{self, model, round, strategies};
 ///
 /// One JSON object per trace and pool; the last one of a trace says what the forecast saves at each of its hit
 /// rates against the static pool that reaches the same.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print one JSON object per line instead of a table
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! How others buy nodes, one small case each, beside what Muster does in the same case.
 
+use muster_bench::rivals::{AcceptedTerms, Market, PerPodTerms, Rival, Run, SerialTerms, run};
 use muster_core::order::ClaimFailure;
 use muster_core::pool::PoolSpec;
 use muster_core::time::{Span, Time};
@@ -7,11 +8,10 @@ use muster_plan::Policy;
 use muster_sim::accounts::Outcome;
 use muster_sim::cloud::{CloudModel, StockModel};
 use muster_sim::meter::{State, Tally, Work};
-use muster_sim::rivals::{AcceptedTerms, Market, PerPodTerms, Rival, Run, SerialTerms, run};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 use muster_testkit::build;
 
-use crate::stage::{exact_cloud, job, two_zones};
+use crate::scenario::{exact_cloud, job, two_zones};
 
 fn per_pod() -> Rival {
     Rival::PerPod(PerPodTerms::default())

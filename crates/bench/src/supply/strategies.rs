@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::rivals::{self, AcceptedTerms, Market, PerPodTerms, Rival, SerialTerms};
 use anyhow::Context;
 use muster_core::ahead::ForecastSpec;
 use muster_core::pool::PoolSpec;
@@ -10,7 +11,6 @@ use muster_core::time::{Span, Time};
 use muster_plan::Policy;
 use muster_sim::accounts::Accounts;
 use muster_sim::meter::{Tally, Work};
-use muster_sim::rivals::{self, AcceptedTerms, Market, PerPodTerms, Rival, SerialTerms};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 
 use super::model;

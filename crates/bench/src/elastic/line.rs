@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Args;
 use super::cluster::Came;
-use crate::bench::supply::round;
+use crate::supply::round;
 
 /// What elasticity came to on a trace. Completion times of all runs are taken together; counts are per run. The first
 /// fourteen keep their names and their order: others read them.

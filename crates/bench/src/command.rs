@@ -1,25 +1,17 @@
 //! Benchmarks. What they print goes into the docs; nothing else does.
 
-mod elastic;
-mod hits;
-mod kube;
-mod local;
-mod memory;
-mod plan;
-mod replay;
-mod supply;
-mod worlds;
-
 use clap::{Args as ClapArgs, Subcommand};
 
+use crate::{elastic, hits, kube, local, plan, replay, supply};
+
 /// Measure one part of Muster.
-#[derive(ClapArgs)]
-pub(crate) struct Args {
+#[derive(ClapArgs, Debug)]
+pub struct Args {
     #[command(subcommand)]
     what: What,
 }
 
-#[derive(Subcommand)]
+#[derive(Subcommand, Debug)]
 enum What {
     /// Elastic gangs: real gang jobs on one cluster, half of them elastic, beside all of them rigid
     Elastic(elastic::Args),
@@ -37,7 +29,11 @@ enum What {
     Supply(supply::Args),
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+/// Runs the benchmark that is named.
+///
+/// # Errors
+/// When an input cannot be read, or when a program that is measured fails.
+pub fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Elastic(args) => elastic::run(args),
         What::Hits(args) => hits::run(args),

@@ -22,7 +22,7 @@ use strategies::{Came, Strategy};
 /// Serve real traces of gang jobs with bought nodes, by Muster and by three other strategies.
 ///
 /// Every strategy meets the same clouds. One JSON object per trace and strategy.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print one JSON object per line instead of a table
     #[arg(long)]

@@ -12,10 +12,10 @@ use muster_core::time::{Span, Time};
 
 use super::happen::{Alarm, Happening};
 use super::{Market, Run};
-use crate::accounts::Accounts;
-use crate::agenda::Agenda;
-use crate::cloud::{Cloud, Wear};
-use crate::job::Job;
+use muster_sim::Job;
+use muster_sim::accounts::Accounts;
+use muster_sim::agenda::Agenda;
+use muster_sim::cloud::{Cloud, Wear};
 
 /// How far a machine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,7 +16,7 @@ use muster_sim::{Job, Setup, Sim, SimOptions};
 use serde::Serialize;
 
 /// Replay a made-up log of a large machine, with every promise checked.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Jobs in the longest log
     #[arg(long, default_value_t = 295_540)]
