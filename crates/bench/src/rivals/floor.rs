@@ -14,7 +14,7 @@ use super::happen::{Alarm, Happening};
 use super::{Market, Run};
 use muster_sim::Job;
 use muster_sim::accounts::Accounts;
-use muster_sim::agenda::Agenda;
+use muster_sim::event_queue::Agenda;
 use muster_sim::cloud::{Cloud, Wear};
 
 /// How far a machine is.

@@ -1,7 +1,7 @@
 //! A strategy on a trace as one line.
 
 use muster_sim::accounts::Outcome;
-use muster_sim::meter::State;
+use muster_sim::accounts::State;
 use muster_sim::summary::percentile;
 use serde::Serialize;
 

@@ -10,7 +10,7 @@ use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 use muster_plan::Policy;
 use muster_sim::accounts::Accounts;
-use muster_sim::meter::{Tally, Work};
+use muster_sim::accounts::{Tally, Work};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 
 use super::model;

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, LogNormal};
 use serde::{Deserialize, Serialize};
 
-use super::model::CloudModel;
+use crate::cloud::model::CloudModel;
 
 /// A step in a machine's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -33,15 +33,15 @@ pub(crate) struct Machine {
     /// Taken back by the provider; whatever was still to come of it does not come.
     pub(crate) reclaimed: bool,
     /// When it was asked for.
-    pub(super) asked: Time,
+    pub(crate) asked: Time,
     /// When it shows its GPUs; never when it fails on the way.
-    pub(super) up: Option<Time>,
+    pub(crate) up: Option<Time>,
     /// Since when it is stopped, or will be.
     pub(crate) stopped: Option<Time>,
     /// Whether the provider has one machine less for it.
-    pub(super) held: bool,
+    pub(crate) held: bool,
     /// Its own random numbers.
-    pub(super) rng: ChaCha8Rng,
+    pub(crate) rng: ChaCha8Rng,
 }
 
 impl Machine {
@@ -66,14 +66,14 @@ const THROTTLED_ANSWER: Span = Span::secs(3);
 /// What may go wrong with a machine whoever asks, drawn before anything else so that a machine's number alone
 /// decides it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Luck {
-    pub(super) throttled: bool,
+pub(crate) struct Luck {
+    pub(crate) throttled: bool,
     boot_failed: bool,
     gpus_missing: bool,
 }
 
 impl Luck {
-    pub(super) fn draw(rng: &mut ChaCha8Rng, model: &CloudModel) -> Self {
+    pub(crate) fn draw(rng: &mut ChaCha8Rng, model: &CloudModel) -> Self {
         Self {
             throttled: rng.random_bool(model.throttled),
             boot_failed: rng.random_bool(model.boot_failed),
@@ -81,7 +81,7 @@ impl Luck {
         }
     }
     /// How a machine that was granted fails.
-    pub(super) fn of_boot(self) -> Option<ClaimFailure> {
+    pub(crate) fn of_boot(self) -> Option<ClaimFailure> {
         match self {
             Self { boot_failed: true, .. } => Some(ClaimFailure::BootFailed),
             Self { gpus_missing: true, .. } => Some(ClaimFailure::GpusMissing),
@@ -91,7 +91,7 @@ impl Luck {
 }
 
 /// What will become of a machine, and when: a boot that takes `median` all in all, with this fate.
-pub(super) fn life(
+pub(crate) fn life(
     rng: &mut ChaCha8Rng,
     now: Time,
     (spec, median): (&OfferingSpec, Span),
@@ -130,7 +130,7 @@ pub(super) fn life(
 }
 
 /// When a machine with such a life shows its GPUs.
-pub(super) fn up_at(life: &[(Time, Stage)]) -> Option<Time> {
+pub(crate) fn up_at(life: &[(Time, Stage)]) -> Option<Time> {
     let shows = |(at, stage): &(Time, Stage)| matches!(stage, Stage::Shows(_)).then_some(*at);
     life.iter().find_map(shows)
 }

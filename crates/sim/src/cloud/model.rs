@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_core::order::ClaimFailure;
 use muster_core::time::Span;
 
-use super::recorded::Availability;
+use crate::cloud::availability::Availability;
 
 /// How long an offering has machines and how long it has none, on average. Its region and its provider going
 /// out as a whole is part of that.
@@ -20,7 +20,7 @@ pub struct StockModel {
 
 impl StockModel {
     /// The share of time with machines; neither 0 nor 1, as nothing is for ever.
-    pub(super) fn share_up(self) -> f64 {
+    pub(crate) fn share_up(self) -> f64 {
         let (up, down) = (self.mean_up.0.max(1) as f64, self.mean_down.0.max(1) as f64);
         up / (up + down)
     }
@@ -91,7 +91,7 @@ impl Default for CloudModel {
 
 impl CloudModel {
     /// What the script says about this claim.
-    pub(super) fn scripted(&self, zone: &str, asked: u32) -> Option<ClaimFailure> {
+    pub(crate) fn scripted(&self, zone: &str, asked: u32) -> Option<ClaimFailure> {
         let line = self.script.iter().find(|line| *line.zone == *zone && line.claim == asked);
         line.map(|line| line.fails)
     }

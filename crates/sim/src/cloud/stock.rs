@@ -5,14 +5,14 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp};
 
-use super::model::StockModel;
+use crate::cloud::model::StockModel;
 
 /// Up-states in which only a few machines are left: partial grants were measured in 6 to 27 % of them.
 const FEW_LEFT: f64 = 0.15;
 
 /// Something that is in stock and out of it by turns. It advances with time only, never because somebody asks.
 #[derive(Clone, Debug)]
-pub(super) struct Stock {
+pub(crate) struct Stock {
     rng: ChaCha8Rng,
     model: StockModel,
     up: bool,
@@ -23,7 +23,7 @@ pub(super) struct Stock {
 
 impl Stock {
     /// Starts up or out in proportion to how long each lasts.
-    pub(super) fn new(rng: ChaCha8Rng, model: StockModel) -> Self {
+    pub(crate) fn new(rng: ChaCha8Rng, model: StockModel) -> Self {
         let mut stock = Self { rng, model, up: false, until: Time::ZERO, left: None };
         let up = stock.rng.random_bool(model.share_up());
         stock.turn(up);
@@ -31,14 +31,14 @@ impl Stock {
     }
 
     /// Whether it is in stock now, be it with few left.
-    pub(super) fn is_up(&mut self, now: Time) -> bool {
+    pub(crate) fn is_up(&mut self, now: Time) -> bool {
         while self.until <= now {
             self.turn(!self.up);
         }
         self.up
     }
     /// Takes one machine if there is one.
-    pub(super) fn take(&mut self, now: Time) -> bool {
+    pub(crate) fn take(&mut self, now: Time) -> bool {
         let has = self.is_up(now) && self.left != Some(0);
         if let Some(left) = self.left.as_mut().filter(|_| has) {
             *left -= 1;
@@ -46,7 +46,7 @@ impl Stock {
         has
     }
     /// One machine is there again.
-    pub(super) fn give_back(&mut self, now: Time) {
+    pub(crate) fn give_back(&mut self, now: Time) {
         if self.is_up(now) {
             self.left = self.left.map(|left| left + 1);
         }
@@ -62,7 +62,7 @@ impl Stock {
 }
 
 /// A random span with this mean; never zero.
-pub(super) fn exponential(rng: &mut ChaCha8Rng, mean: Span) -> Span {
+pub(crate) fn exponential(rng: &mut ChaCha8Rng, mean: Span) -> Span {
     let rate = 1.0 / mean.as_secs_f64().max(1e-3);
     Span(Span::from_secs_f64(Exp::new(rate).expect("a positive rate").sample(rng)).0.max(1))
 }

@@ -1,11 +1,13 @@
 //! The cloud alone: what it promises to every strategy, and its measured behaviour over long times.
 
-use muster_core::id::PoolIdx;
+use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::money::Money;
-use muster_core::pool::{OfferingSpec, PoolLimits};
+use muster_core::order::ClaimFailure;
+use muster_core::pool::{OfferingSpec, PoolLimits, PoolSpec};
 use muster_core::resource::NamedAmounts;
+use muster_core::time::{Span, Time};
 
-use super::*;
+use crate::cloud::{Availability, Cloud, CloudModel, Stage, StockModel};
 
 const STOCK: StockModel = StockModel { mean_up: Span::hours(10), mean_down: Span::hours(2) };
 

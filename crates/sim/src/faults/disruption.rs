@@ -21,7 +21,7 @@ const GENTLE_STREAM: u64 = 7;
 
 /// Gives two thirds of all scenarios gangs that may be stopped, grow and shrink, queues that take turns and bear
 /// only so many evictions, notices, and nodes that fail and come back.
-pub(super) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_ends: Time) {
+pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_ends: Time) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
     if rng.random_bool(1.0 / 3.0) {

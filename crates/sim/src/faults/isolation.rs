@@ -18,8 +18,8 @@ use muster_testkit::{Violation, build};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::Sabotage;
-use crate::host::{Happening, Setup, Sim, SimOptions, Step};
+use crate::faults::sabotage::Sabotage;
+use crate::host::{Happening, Setup, Sim, SimOptions, Step, Watcher};
 use crate::job::{Job, Nature};
 
 /// The stream of random numbers that is theirs.
@@ -44,7 +44,7 @@ struct Tenancy {
 }
 
 /// Broken promises of the world of one seed.
-pub(super) fn run(seed: u64, sabotage: Option<Sabotage>) -> Vec<Violation> {
+pub(crate) fn run(seed: u64, sabotage: Option<Sabotage>) -> Vec<Violation> {
     let Tenancy { setup, own, within, cancels } = draw(seed);
     let order = if seed.is_multiple_of(2) { QueueOrder::Muster } else { QueueOrder::Fair };
     let options =
@@ -86,7 +86,7 @@ fn overdue(sim: &Sim, own: &[Arc<str>], within: Span) -> Option<Violation> {
 }
 
 /// Finds gangs of the tenant that are stopped: it holds no more than it can count on.
-fn watcher(own: Vec<Arc<str>>, stopped: Arc<Mutex<Vec<Violation>>>) -> crate::host::Watcher {
+fn watcher(own: Vec<Arc<str>>, stopped: Arc<Mutex<Vec<Violation>>>) -> Watcher {
     Box::new(move |at, world: &World, fact| {
         let Fact::GangStopped { gang, reason } = fact else { return };
         let Some(gang) = world.gang(*gang).filter(|gang| own.contains(&gang.spec.name)) else {

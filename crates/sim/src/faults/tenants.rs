@@ -20,7 +20,7 @@ const STREAM: u64 = 1;
 
 /// Gives guarantees to the queues of half of all scenarios, limits to their users, and hurry to their gangs.
 /// Gangs beyond what one user may have become hopeless.
-pub(super) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
+pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
     if rng.random_bool(0.5) {

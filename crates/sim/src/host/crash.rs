@@ -7,11 +7,11 @@ use muster_core::plan::{Action, StopReason};
 use muster_plan::world_for;
 use muster_testkit::promises::{Promise, Said};
 
-use super::Sim;
+use crate::host::sim::Sim;
 
 impl Sim {
     /// Dies at the worst moment for this action: after writing it down, before doing it; or before either.
-    pub(super) fn crash_before(&mut self, action: Action) {
+    pub(crate) fn crash_before(&mut self, action: Action) {
         self.crash_after = None;
         // The written half is decided by the step count, so that both are met and a seed repeats it.
         if self.steps.is_multiple_of(2) {
@@ -23,7 +23,7 @@ impl Sim {
     }
 
     /// Reads back what was written down, and settles what was left half done before anything else.
-    pub(super) fn come_back(&mut self) {
+    pub(crate) fn come_back(&mut self) {
         if self.log.is_none() {
             return;
         }
@@ -90,7 +90,7 @@ impl Sim {
     }
 
     /// Lets the ledger compare what the World believes with what it has seen.
-    pub(super) fn audit(&mut self) {
+    pub(crate) fn audit(&mut self) {
         let said = Said {
             gangs: self.world.gangs().map(|(id, gang)| (id, gang.submitted)).collect(),
             claims: self.world.claims().keys().copied().collect(),

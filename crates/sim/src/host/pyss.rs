@@ -9,11 +9,12 @@ use muster_plan::place::{Fits, place};
 use muster_plan::predict::{self, Belief};
 use muster_plan::scratch::Scratch;
 
-use super::{Happening, Sim};
+use crate::host::events::Happening;
+use crate::host::sim::Sim;
 
 impl Sim {
     /// Takes one instant, in the order of pyss.
-    pub(super) fn step_as_pyss(&mut self) {
+    pub(crate) fn step_as_pyss(&mut self) {
         let Some(at) = self.agenda.next_at() else { return };
         self.now = at;
         let mut instant = Vec::new();

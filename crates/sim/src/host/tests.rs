@@ -12,7 +12,10 @@ use muster_core::time::{Span, Time};
 use muster_plan::Policy;
 use muster_testkit::build;
 
-use super::{Outage, Setup, Sim, SimOptions};
+use crate::host::cluster::nodes::Outage;
+use crate::host::options::SimOptions;
+use crate::host::setup::Setup;
+use crate::host::sim::Sim;
 use crate::job::{Job, Nature};
 
 const GANG: GangId = GangId(0);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
-use super::buckets::{Grid, Level};
-use super::life::Life;
-use super::quantile::mean;
-use super::top::Top;
+use crate::report::job::Life;
+use crate::report::stats::buckets::{Grid, Level};
+use crate::report::stats::quantile::mean;
+use crate::report::stats::top::Top;
 
 /// Between whom something is shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +49,7 @@ const WINDOW: usize = 20;
 const HARDLY: u128 = 10;
 
 impl Shares {
-    pub(super) fn new(by: By, top: Top, dues: Vec<f64>, grid: Grid) -> Self {
+    pub(crate) fn new(by: By, top: Top, dues: Vec<f64>, grid: Grid) -> Self {
         let window = grid.width.saturating_mul(2 * half_window(grid) as u64 + 1);
         Self { by, top, dues, window }
     }
@@ -57,7 +57,7 @@ impl Shares {
     /// For each of those named, its part of what was used around each point; none while hardly anything was,
     /// as then a single job is all there is.
     /// Points are evenly spaced from the start of the grid to its end.
-    pub(super) fn of_run(&self, lives: &[Life], grid: Grid, now: Time) -> Vec<Vec<Option<f64>>> {
+    pub(crate) fn of_run(&self, lives: &[Life], grid: Grid, now: Time) -> Vec<Vec<Option<f64>>> {
         let mut used = vec![Level::new(grid); self.top.places()];
         let mut all = Level::new(grid);
         for life in lives {
@@ -95,7 +95,7 @@ fn slide(areas: &[u128], grid: Grid) -> Vec<u128> {
 
 /// Each queue's part by weight, among the queues that have jobs. A queue with jobs of its own and with queues
 /// below it counts among those with weight 1.
-pub(super) fn by_weight(queues: &[QueueSpec], has_jobs: &[bool]) -> Vec<f64> {
+pub(crate) fn by_weight(queues: &[QueueSpec], has_jobs: &[bool]) -> Vec<f64> {
     let below = |above: Option<&Arc<str>>| -> Vec<usize> {
         (0..queues.len()).filter(|i| queues[*i].parent.as_ref() == above).collect()
     };
@@ -144,7 +144,7 @@ pub struct Slowdowns {
 const SLOWDOWNS_MAX: usize = 300;
 
 impl Slowdowns {
-    pub(super) fn of(lives: &[Life], by: By, among: usize) -> Self {
+    pub(crate) fn of(lives: &[Life], by: By, among: usize) -> Self {
         let mut each = vec![Vec::new(); among];
         for life in lives {
             each[by.number(life)].extend(life.slowdown());
@@ -170,7 +170,7 @@ pub fn jain(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::report::fairness::*;
 
     fn queue(name: &str, parent: Option<&str>, weight: u32) -> QueueSpec {
         QueueSpec { parent: parent.map(Into::into), weight, ..QueueSpec::open(name) }

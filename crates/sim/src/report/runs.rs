@@ -2,15 +2,15 @@
 
 use muster_core::time::Span;
 
-use super::buckets::Grid;
-use super::fairness::{Shares, Slowdowns};
-use super::figures::Figures;
-use super::measure::Measure;
-use super::quantile::{Curve, Five};
-use super::sizes::SizeClass;
-use super::timeline::Timeline;
-use super::top::Top;
-use crate::summary::Summary;
+use crate::report::capacity::Measure;
+use crate::report::fairness::{Shares, Slowdowns};
+use crate::report::figures::Figures;
+use crate::report::sizes::SizeClass;
+use crate::report::stats::buckets::Grid;
+use crate::report::stats::quantile::{Curve, Five};
+use crate::report::stats::top::Top;
+use crate::report::summary::Summary;
+use crate::report::timeline::Timeline;
 
 /// What all runs have in common.
 #[derive(Clone, PartialEq, Debug)]

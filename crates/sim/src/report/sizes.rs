@@ -1,8 +1,8 @@
 //! Jobs by size.
 
-use super::asked::Asked;
-use super::life::Life;
-use super::quantile::Five;
+use crate::report::demand::Asked;
+use crate::report::job::Life;
+use crate::report::stats::quantile::Five;
 
 /// Jobs that start with no less than this capacity and no more than that.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -17,7 +17,7 @@ pub struct SizeClass {
 const CLASSES_MAX: usize = 10;
 
 /// The classes that have jobs, small ones first, and the class of each job.
-pub(super) fn classes(asked: &[Asked]) -> (Vec<SizeClass>, Vec<usize>) {
+pub(crate) fn classes(asked: &[Asked]) -> (Vec<SizeClass>, Vec<usize>) {
     for doublings in 1.. {
         let of_job: Vec<SizeClass> = asked.iter().map(|job| class(job.least, doublings)).collect();
         let mut classes = of_job.clone();
@@ -47,7 +47,7 @@ fn class(size: u64, doublings: u32) -> SizeClass {
 }
 
 /// The waits of each class, in seconds.
-pub(super) fn waits(lives: &[Life], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
+pub(crate) fn waits(lives: &[Life], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
     let mut waits = vec![Vec::new(); classes];
     for (life, class) in lives.iter().zip(of_job) {
         waits[*class].extend(life.wait_s());
@@ -57,7 +57,7 @@ pub(super) fn waits(lives: &[Life], classes: usize, of_job: &[usize]) -> Vec<Opt
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::report::sizes::*;
 
     #[test]
     fn sizes_fall_into_powers_of_two() {

@@ -6,8 +6,8 @@ use muster_core::time::{Span, Time};
 use muster_plan::Policy;
 use muster_testkit::build;
 
-use super::*;
 use crate::accounts::Outcome;
+use crate::report::*;
 use crate::{Job, Setup, Sim, SimOptions, Summary};
 
 fn at(secs: u64) -> Time {

@@ -2,9 +2,9 @@
 
 use muster_core::time::Time;
 
-use super::buckets::{Grid, Level};
-use super::life::Life;
-use super::top::Top;
+use crate::report::job::Life;
+use crate::report::stats::buckets::{Grid, Level};
+use crate::report::stats::top::Top;
 
 /// One run over time: the mean in each bucket, in GPUs or cores.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,7 +18,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    pub(super) fn of(lives: &[Life], bands: &Top, grid: Grid, now: Time) -> Self {
+    pub(crate) fn of(lives: &[Life], bands: &Top, grid: Grid, now: Time) -> Self {
         let mut running = vec![Level::new(grid); bands.places()];
         let mut waiting = running.clone();
         let mut never = Level::new(grid);

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::cell::CellError;
+use crate::trace::parse::cell::CellError;
 
 /// Why a trace was refused.
 #[derive(Debug, thiserror::Error)]

@@ -3,10 +3,13 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use super::columns::Column;
-use super::lines::Lines;
-use super::openb::{NodeColumn, PodColumn};
-use super::{TraceError, TraceFormat, log, open, split};
+use crate::trace::TraceError;
+use crate::trace::formats::job_log;
+use crate::trace::formats::openb::{NodeColumn, PodColumn};
+use crate::trace::parse::columns::Column;
+use crate::trace::parse::lines::Lines;
+use crate::trace::parse::{open, split};
+use crate::trace::read::TraceFormat;
 
 /// The format of a trace of jobs. A table that is none of those we know is taken for one that is written for us,
 /// so that its columns are held against what such a table may have.
@@ -39,7 +42,7 @@ fn of(file: &Path, input: impl BufRead) -> Result<TraceFormat, TraceError> {
         if has::<PodColumn>(&cells, &[PodColumn::Cpu, PodColumn::Share]) {
             return Ok(TraceFormat::Pods);
         }
-        if has::<log::Column>(&cells, &[log::Column::Id, log::Column::Submit]) {
+        if has::<job_log::Column>(&cells, &[job_log::Column::Id, job_log::Column::Submit]) {
             return Ok(TraceFormat::Log);
         }
         break;
@@ -58,7 +61,7 @@ fn has<C: Column>(header: &[String], columns: &[C]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::trace::recognise::*;
 
     #[test]
     fn every_format_is_known_by_its_first_line() {

@@ -7,14 +7,14 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
 
-use super::Arrival;
+use crate::workload::spec::Arrival;
 
 const HOUR_SECS: f64 = 3_600.0;
 const DAY_SECS: f64 = 24.0 * HOUR_SECS;
 const PEAK_SECS: f64 = 14.0 * HOUR_SECS;
 
 /// A clock that moves from arrival to arrival.
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     rng: ChaCha8Rng,
     now_secs: f64,
     /// The highest rate there is, in arrivals a second.
@@ -24,7 +24,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn new(arrival: Arrival, rng: ChaCha8Rng) -> Self {
+    pub(crate) fn new(arrival: Arrival, rng: ChaCha8Rng) -> Self {
         let (per_hour, peak_ratio) = match arrival {
             Arrival::Poisson { per_hour } => (per_hour, 1.0),
             Arrival::Diurnal { per_hour, peak_ratio } => (per_hour, peak_ratio),
@@ -36,7 +36,7 @@ impl Arrivals {
 
     /// The next arrival. Candidates come at the peak rate and are kept with the odds of the hour (thinning),
     /// which is exact for any shape of the day.
-    pub(super) fn next(&mut self) -> Time {
+    pub(crate) fn next(&mut self) -> Time {
         loop {
             let gap: f64 = Exp1.sample(&mut self.rng);
             self.now_secs += gap / self.peak;
@@ -52,7 +52,7 @@ impl Arrivals {
 mod tests {
     use rand::SeedableRng;
 
-    use super::*;
+    use crate::workload::arrival::*;
 
     /// Arrivals by hour of the day, over some 40 days.
     fn by_hour(arrival: Arrival) -> [u32; 24] {

@@ -1,5 +1,8 @@
 //! Draws the jobs of a workload.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use muster_core::device::{GpuRequest, WHOLE};
@@ -10,9 +13,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::arrival::Arrivals;
-use super::{Topology, Weighted, WorkloadError, WorkloadSpec};
 use crate::job::Job;
+use crate::workload::arrival::Arrivals;
+use crate::workload::spec::{Topology, Weighted, WorkloadError, WorkloadSpec};
 
 /// Some 30 years: longer than any job, short enough that its estimate does not overflow.
 const LONGEST_SECS: f64 = 1e9;
@@ -158,6 +161,3 @@ fn pick<'a, T>(values: &'a Weighted<T>, rng: &mut ChaCha8Rng) -> &'a T {
     }
     unreachable!("the dice stay below the sum of the weights")
 }
-
-#[cfg(test)]
-mod tests;

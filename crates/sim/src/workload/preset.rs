@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use muster_core::time::Span;
 
-use super::{Arrival, Topology, WorkloadSpec};
+use crate::workload::spec::{Arrival, Topology, WorkloadSpec};
 
 /// A named workload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -86,7 +86,7 @@ impl FromStr for Preset {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::workload::preset::*;
 
     #[test]
     fn every_preset_is_found_by_its_name_and_can_be_drawn() {

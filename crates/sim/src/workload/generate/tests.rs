@@ -2,8 +2,8 @@
 
 use muster_core::time::Time;
 
-use super::*;
-use crate::workload::Preset;
+use crate::workload::generate::*;
+use crate::workload::preset::Preset;
 
 fn jobs(change: impl FnOnce(&mut WorkloadSpec)) -> Vec<Job> {
     let mut spec = WorkloadSpec { jobs: 4_000, ..Preset::Mixed.spec() };
@@ -111,7 +111,7 @@ fn users_overestimate_by_the_factor_asked_for_and_never_underestimate() {
     let mean = jobs.iter().map(factor).sum::<f64>() / jobs.len() as f64;
     assert!((2.9..3.1).contains(&mean), "{mean}");
     assert!(jobs.iter().all(|job| job.gang.expected_duration.unwrap() >= job.run));
-    let exact = self::jobs(|spec| spec.estimate_factor = 1.0);
+    let exact = crate::workload::generate::tests::jobs(|spec| spec.estimate_factor = 1.0);
     assert!(exact.iter().all(|job| job.gang.expected_duration == Some(job.run)));
 }
 

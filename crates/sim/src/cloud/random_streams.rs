@@ -1,0 +1,49 @@
+//! Random numbers of its own for everything that is random.
+//!
+//! Two strategies that ask at different times, or for different things, must meet the same outages and the
+//! same machines; else what tells them apart is luck. So nothing here shares a stream with anything else.
+
+use muster_core::id::OfferingRef;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// What a stream of random numbers is for. The numbers of streams are well above those of generated workloads,
+/// which start from the same seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stream {
+    /// Outages of one offering alone.
+    Offering(OfferingRef),
+    /// Outages of one region of a pool, by the order in which its offerings name them.
+    Region { pool: u16, region: u16 },
+    /// Outages of a pool everywhere at once.
+    Everywhere { pool: u16 },
+    /// Failures in service of one offering's machines.
+    Failures(OfferingRef),
+    /// The life of the n-th machine ever asked for of one offering, from 0.
+    Machine(OfferingRef, u32),
+    /// The machine that a job loses at work after it has lost so many.
+    Wear { job: u32, strikes: u32 },
+}
+
+/// Random words kept for one machine; its life takes some dozens.
+const WORDS_PER_MACHINE: u128 = 1_024;
+
+impl Stream {
+    /// The stream from its beginning.
+    pub(crate) fn open(self, seed: u64) -> ChaCha8Rng {
+        let (kind, pool, index) = match self {
+            Self::Offering(at) => (1, at.pool.0, at.slot),
+            Self::Region { pool, region } => (2, pool, region),
+            Self::Everywhere { pool } => (3, pool, 0),
+            Self::Failures(at) => (4, at.pool.0, at.slot),
+            Self::Machine(at, _) => (5, at.pool.0, at.slot),
+            Self::Wear { job, .. } => (6, (job >> 16) as u16, job as u16),
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(kind << 32 | u64::from(pool) << 16 | u64::from(index));
+        if let Self::Machine(_, number) | Self::Wear { strikes: number, .. } = self {
+            rng.set_word_pos(u128::from(number) * WORDS_PER_MACHINE);
+        }
+        rng
+    }
+}

@@ -1,0 +1,82 @@
+//! A cloud that outlives whoever plays it: pools that change, and machines that were asked for before a restart.
+
+use muster_core::id::{ClaimId, OfferingRef};
+use muster_core::pool::PoolSpec;
+use muster_core::time::Time;
+
+use crate::cloud::machine::{Machine, Stage, up_at};
+use crate::cloud::model::CloudModel;
+use crate::cloud::providers::{Cloud, count};
+use crate::cloud::random_streams::Stream;
+use crate::cloud::supply::Supply;
+
+/// A machine as it was before a restart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Remembered {
+    /// Of which kind.
+    pub offering: OfferingRef,
+    /// When it was asked for.
+    pub asked: Time,
+    /// What was to become of it.
+    pub life: Vec<(Time, Stage)>,
+    /// Since when it is stopped.
+    pub stopped: Option<Time>,
+    /// Whether it was given back.
+    pub released: bool,
+}
+
+impl Cloud {
+    /// Pools are like this from now on. Machines there are stay; outages begin anew.
+    pub fn set_pools(&mut self, pools: Vec<(PoolSpec, CloudModel)>) {
+        self.supply = Supply::new(&pools, self.seed);
+        self.pools = pools;
+        for machine in self.machines.values().filter(|machine| machine.held) {
+            self.supply.take_surely(machine.offering);
+        }
+    }
+
+    /// Somebody asked for such a machine before: it is counted, so that the next is another one.
+    pub fn was_asked(&mut self, offering: OfferingRef) {
+        count(&mut self.asked, offering);
+        let (pool, _) = &self.pools[usize::from(offering.pool.0)];
+        let zone = pool.offerings[usize::from(offering.slot)].zone.clone();
+        count(&mut self.asked_in, zone);
+    }
+
+    /// A machine is there, as it was before a restart.
+    pub fn remember(&mut self, claim: ClaimId, known: &Remembered) {
+        let fails = known.life.iter().any(|(_, stage)| matches!(stage, Stage::Fails(_)));
+        let held = !known.released && known.stopped.is_none() && !fails;
+        if held {
+            self.supply.take_surely(known.offering);
+        }
+        let number = u32::MAX - claim.0; // nobody else's random numbers
+        let machine = Machine {
+            offering: known.offering,
+            billed_from: None,
+            released: known.released,
+            reclaimed: false,
+            asked: known.asked,
+            up: up_at(&known.life),
+            stopped: known.stopped,
+            held,
+            rng: Stream::Machine(known.offering, number).open(self.seed),
+        };
+        self.machines.insert(claim, machine);
+    }
+
+    /// Nothing is left of a machine, or there never was one.
+    pub fn forget(&mut self, claim: ClaimId) {
+        self.machines.remove(&claim);
+    }
+
+    /// Whether there is a machine for a claim that was not given back.
+    pub fn has(&self, claim: ClaimId) -> bool {
+        self.machines.get(&claim).is_some_and(|machine| !machine.released && !machine.reclaimed)
+    }
+
+    /// Whether a machine is stopped.
+    pub fn is_stopped(&self, claim: ClaimId) -> bool {
+        self.machines.get(&claim).is_some_and(|machine| machine.stopped.is_some())
+    }
+}

@@ -1,0 +1,44 @@
+//! Draws owners that change the size of their gangs.
+//!
+//! They have random numbers of their own, so that a scenario without them is what it was. No gang becomes larger than it
+//! was drawn: whatever it is, there is a way to run it.
+
+use std::sync::Arc;
+
+use muster_core::time::Time;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::host::{Happening, Setup};
+
+/// The stream of random numbers that is the owners'.
+const STREAM: u64 = 9;
+
+/// Has some gangs of half of all scenarios resized by their owners, some of them again and again.
+pub(crate) fn draw(
+    seed: u64,
+    setup: &Setup,
+    hopeless: &[Arc<str>],
+    faults: &mut Vec<(Time, Happening)>,
+    storm_ends: Time,
+) {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(STREAM);
+    let jobs = setup.jobs.iter().enumerate();
+    let jobs: Vec<_> = jobs.filter(|(_, job)| !hopeless.contains(&job.gang.name)).collect();
+    if rng.random_bool(0.5) || jobs.is_empty() {
+        return;
+    }
+    for _ in 0..rng.random_range(1..=8) {
+        let (at, job) = jobs[rng.random_range(0..jobs.len())];
+        let role = rng.random_range(0..job.gang.roles.len());
+        let (least, most) = (job.gang.roles[role].min, job.gang.roles[role].max);
+        for _ in 0..rng.random_range(1..=4) {
+            let min = rng.random_range(1..=least);
+            let max = if rng.random_bool(0.5) { min } else { rng.random_range(min..=most) };
+            let from = job.submit.0.min(storm_ends.0 - 1);
+            let when = Time(rng.random_range(from..storm_ends.0));
+            faults.push((when, Happening::OwnerResizes(at, role as u16, (min, max))));
+        }
+    }
+}

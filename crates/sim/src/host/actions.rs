@@ -1,0 +1,88 @@
+//! Doing what was decided: write it down first, then do it.
+
+use muster_core::plan::{Action, ActionGroup, Plan};
+use muster_core::{Event, Fact};
+use muster_testkit::promises::Promise;
+
+use crate::host::sim::Sim;
+
+impl Sim {
+    /// Carries out a plan, group by group. `false` when a crash cuts it short.
+    pub(crate) fn act(&mut self, plan: &Plan) -> bool {
+        plan.groups.iter().all(|group| self.act_group(group))
+    }
+
+    fn act_group(&mut self, group: &ActionGroup) -> bool {
+        let rolls_back = |action: &Action| matches!(action, Action::RollBack { .. });
+        if self.sabotages(Promise::AtomicRollback) && group.actions.iter().any(rolls_back) {
+            return true;
+        }
+        for action in &group.actions {
+            let action = match self.tamper(action) {
+                Some(action) => action,
+                None => continue,
+            };
+            match self.crash_after {
+                Some(0) => {
+                    self.crash_before(action);
+                    return false;
+                }
+                Some(left) => self.crash_after = Some(left - 1),
+                None => {}
+            }
+            if !self.intend(&action) {
+                return true;
+            }
+            self.carry_out(&action);
+        }
+        true
+    }
+
+    /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.
+    pub(crate) fn intend(&mut self, action: &Action) -> bool {
+        let fact = Fact::of_decision(&self.world, action);
+        if let Err(refusal) = self.tell(Event::Decided(action.clone())) {
+            let what =
+                format!("a decision was refused the moment it was taken: {refusal} ({action:?})");
+            self.break_promise(Promise::NoOvercommit, what);
+            return false;
+        }
+        if let Some(fact) = fact {
+            self.fact(&fact);
+            if let Fact::OrderRolledBack { gang, .. } = fact
+                && self.world.gang(gang).is_none()
+            {
+                self.unfinished -= 1; // it was cancelled
+            }
+        }
+        true
+    }
+
+    /// Does what was written down. Doing it again changes nothing.
+    pub(crate) fn carry_out(&mut self, action: &Action) {
+        match action {
+            Action::Admit { gang, seats } => self.start(*gang, seats),
+            Action::Order(spec) => {
+                for (claim, offering) in &spec.claims {
+                    self.request(*claim, *offering);
+                }
+            }
+            Action::RollBack { .. } | Action::Exchange { .. } => {}
+            Action::Retire { claim } => self.fact(&Fact::ClaimRetired { claim: *claim }),
+            Action::TopUp { claim, offering, .. } => self.request(*claim, *offering),
+            Action::Stock { claims } => {
+                for (claim, offering) in claims {
+                    self.request(*claim, *offering);
+                }
+            }
+            Action::Retry { claim, .. } => {
+                let offering = self.world.claims()[claim].offering;
+                self.request(*claim, offering);
+            }
+            Action::Park { claim } => self.park(*claim),
+            Action::Resize { gang, seats } => self.resize(*gang, seats),
+            Action::Stop { gang, reason } => self.stop(*gang, *reason),
+            Action::Release { claim } => self.release(*claim),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Asking providers for machines, stopping them, waking them and giving them back.
+
+use muster_core::id::{ClaimId, OfferingRef};
+use muster_core::{Event, Fact};
+
+use crate::host::events::Happening;
+use crate::host::sim::Sim;
+
+impl Sim {
+    /// Asks for a machine, again if the provider put it off, or wakes it if it is stopped.
+    pub(crate) fn request(&mut self, claim: ClaimId, offering: OfferingRef) {
+        if let Some(machine) = self.cloud.machines.get(&claim) {
+            if machine.stopped.is_some() {
+                self.wake(claim, offering);
+            }
+            return;
+        }
+        let again = self.world.claims().get(&claim).is_some_and(|claim| claim.retries > 0);
+        if again {
+            self.fact(&Fact::ClaimRetried { claim });
+        } else {
+            self.fact(&Fact::ClaimRequested { claim, offering });
+        }
+        for (at, stage) in self.cloud.request(self.now, claim, offering) {
+            self.agenda.add(at, Happening::Machine(claim, stage));
+        }
+        self.expect_reclaim();
+    }
+
+    fn wake(&mut self, claim: ClaimId, offering: OfferingRef) {
+        let spec = &self.world.offering(offering).spec;
+        let start = spec.start_time.unwrap_or(spec.boot_time);
+        self.fact(&Fact::ClaimWoken { claim });
+        for (at, stage) in self.cloud.start(self.now, claim, start) {
+            self.agenda.add(at, Happening::Machine(claim, stage));
+        }
+        self.expect_reclaim();
+    }
+
+    pub(crate) fn park(&mut self, claim: ClaimId) {
+        if let Some(stopped) = self.cloud.stop(self.now, claim) {
+            self.fact(&Fact::ClaimParked { claim });
+            self.agenda.add(stopped, Happening::MachineStopped(claim));
+        }
+    }
+
+    /// Makes sure to be there when a provider next takes machines back.
+    pub(crate) fn expect_reclaim(&mut self) {
+        let Some(at) = self.cloud.next_reclaim(self.now) else { return };
+        if self.reclaim_at.is_none_or(|known| known <= self.now || at < known) {
+            self.reclaim_at = Some(at);
+            self.agenda.add(at, Happening::Reclaim);
+        }
+    }
+
+    pub(crate) fn release(&mut self, claim: ClaimId) {
+        match self.cloud.release(self.now, claim) {
+            Some(gone) => {
+                self.fact(&Fact::ClaimReleased { claim });
+                self.agenda.add(gone, Happening::MachineGone(claim));
+            }
+            None if self.cloud.machines.contains_key(&claim) => {} // it is on its way out
+            None => {
+                // The provider has no machine for it: it refused, or was never asked.
+                let told = self.tell(Event::ClaimGone(claim));
+                debug_assert!(told.is_ok());
+                self.fact(&Fact::ClaimReleased { claim });
+                self.fact(&Fact::ClaimGone { claim });
+            }
+        }
+    }
+}

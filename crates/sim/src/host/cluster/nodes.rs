@@ -1,0 +1,169 @@
+//! Nodes are seen, announced to go, lost, and seen again.
+
+use std::sync::Arc;
+
+use muster_core::event::Refusal;
+use muster_core::id::ClaimId;
+use muster_core::node::NodeSpec;
+use muster_core::order::ClaimFailure;
+use muster_core::time::{Span, Time};
+use muster_core::{Event, Fact, World};
+
+use crate::cloud::Machine;
+use crate::faults::Sabotage;
+use crate::host::events::Happening;
+use crate::host::sim::Sim;
+
+/// A node that is there from the start goes, and may come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outage {
+    /// Which of the nodes that are there from the start, by place in the list.
+    pub node: usize,
+    /// When it goes.
+    pub at: Time,
+    /// How long before that it is announced; not at all when zero.
+    pub notice: Span,
+    /// When it is back; never when absent.
+    pub lasts: Option<Span>,
+}
+
+/// A name for the node a claim becomes.
+pub(crate) fn node_name(world: &World, claim: ClaimId) -> Arc<str> {
+    world.claims()[&claim].node_name()
+}
+
+impl Sim {
+    pub(crate) fn see_node(&mut self, spec: NodeSpec) -> Result<(), Refusal> {
+        let (name, claim, gpus, ready) = (spec.name.clone(), spec.claim, spec.gpus, spec.ready);
+        let allocatable = spec.allocatable.clone();
+        self.tell(Event::NodeSeen(spec))?;
+        let node = self.world.node_named(&name).expect("just seen");
+        self.fact(&Fact::NodeSeen { node, name, claim, allocatable, gpus, ready });
+        Ok(())
+    }
+
+    /// Whether there was a node to lose.
+    pub(crate) fn lose_node(&mut self, name: Arc<str>) -> Result<bool, Refusal> {
+        let Some(node) = self.world.node_named(&name) else { return Ok(false) };
+        self.tell(Event::NodeGone(name.clone()))?;
+        self.fact(&Fact::NodeLost { node, name });
+        self.hurry(node);
+        Ok(true)
+    }
+
+    /// Tells when a node will be gone, if it is here; `Time::MAX` takes that back.
+    fn announce(&mut self, name: Arc<str>, by: Time) -> Result<(), Refusal> {
+        let Some(node) = self.world.node_named(&name) else { return Ok(()) };
+        if !self.is_planted(Sabotage::NoNotice) {
+            self.tell(Event::NodeNotice { name, by })?;
+        }
+        self.fact(&Fact::NodeNoticed { node, by });
+        Ok(())
+    }
+
+    /// Puts what will happen to the nodes of the start on the agenda.
+    pub(crate) fn expect_outages(&mut self) {
+        for (i, outage) in self.outages.iter().enumerate() {
+            if outage.notice > Span::ZERO {
+                let told = Time(outage.at.0 - outage.notice.0 as i64).max(Time::ZERO);
+                self.agenda.add(told, Happening::OutageNoticed(i));
+            }
+            self.agenda.add(outage.at, Happening::OutageBegins(i));
+        }
+    }
+
+    pub(crate) fn outage_noticed(&mut self, outage: usize) -> Result<(), Refusal> {
+        let Outage { node, at, .. } = self.outages[outage];
+        self.announce(self.standing[node].name.clone(), at)
+    }
+
+    pub(crate) fn outage_begins(&mut self, outage: usize) -> Result<(), Refusal> {
+        let Outage { node, lasts, .. } = self.outages[outage];
+        if self.lose_node(self.standing[node].name.clone())?
+            && let Some(lasts) = lasts
+        {
+            self.agenda.add(self.now + lasts, Happening::OutageEnds(node));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn outage_ends(&mut self, node: usize) -> Result<(), Refusal> {
+        self.see_node(self.standing[node].clone())
+    }
+
+    /// A machine that has just come into service will fail some time, and may say so before.
+    pub(crate) fn expect_failure(&mut self, claim: ClaimId) {
+        let Some(offering) = self.cloud.machines.get(&claim).map(|machine| machine.offering) else {
+            return;
+        };
+        let Some(at) = self.cloud.failure(self.now, offering) else { return };
+        let notice = self.cloud.notice(offering);
+        if notice > Span::ZERO {
+            let told = Time(at.0 - notice.0 as i64).max(self.now);
+            self.agenda.add(told, Happening::NodeNoticed(claim, at));
+        }
+        self.agenda.add(at, Happening::NodeFails(claim));
+    }
+
+    pub(crate) fn node_noticed(&mut self, claim: ClaimId, by: Time) -> Result<(), Refusal> {
+        if self.cloud.machines.get(&claim).is_none_or(Machine::is_away) {
+            return Ok(());
+        }
+        self.announce(node_name(&self.world, claim), by)
+    }
+
+    pub(crate) fn node_fails(&mut self, claim: ClaimId) -> Result<(), Refusal> {
+        // A machine that was stopped since and is coming up again is as good as new.
+        if self.cloud.machines.get(&claim).is_none_or(Machine::is_away) {
+            return Ok(());
+        }
+        if self.lose_node(node_name(&self.world, claim))? {
+            self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        }
+        Ok(())
+    }
+
+    /// Takes back what the providers want back, also machines that are still on their way. Machines that are up
+    /// are told before, where the provider does so.
+    pub(crate) fn reclaim(&mut self) -> Result<(), Refusal> {
+        for claim in self.cloud.reclaimed(self.now) {
+            let machine = &self.cloud.machines[&claim];
+            let by = self.now + self.cloud.notice(machine.offering);
+            if by > self.now && machine.is_up(self.now) {
+                self.announce(node_name(&self.world, claim), by)?;
+                self.agenda.add(by, Happening::Taken(claim));
+            } else {
+                self.taken(claim)?;
+            }
+        }
+        self.expect_reclaim();
+        Ok(())
+    }
+
+    /// The provider takes a machine back, if nobody gave it back or stopped it before.
+    pub(crate) fn taken(&mut self, claim: ClaimId) -> Result<(), Refusal> {
+        let machine = self.cloud.machines.get_mut(&claim);
+        let Some(machine) = machine.filter(|machine| machine.is_wanted_back()) else {
+            return Ok(());
+        };
+        machine.reclaimed = true;
+        if !self.lose_node(node_name(&self.world, claim))? {
+            self.tell(Event::ClaimFailed(claim, ClaimFailure::Vanished))?;
+        }
+        self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        Ok(())
+    }
+
+    /// Nothing will go after all.
+    pub(crate) fn take_back_notices(&mut self) {
+        let noticed = self.world.noticed().filter_map(|(_, node)| self.world.node_name(node));
+        let noticed: Vec<Arc<str>> = noticed.cloned().collect();
+        if !noticed.is_empty() {
+            self.agenda.add(self.now, Happening::Wake);
+        }
+        for name in noticed {
+            let told = self.announce(name, Time::MAX);
+            debug_assert!(told.is_ok(), "a node that is here");
+        }
+    }
+}

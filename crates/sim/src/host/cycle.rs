@@ -1,0 +1,80 @@
+//! Asking the planner, doing what it says until it has nothing to say, and looking at what came of it.
+
+use muster_core::plan::Action;
+use muster_plan::plan;
+use muster_testkit::promises::{Promise, excused};
+
+use crate::host::events::Happening;
+use crate::host::options::Step;
+use crate::host::sim::Sim;
+
+/// Rounds of planning at one instant before it is called a loop. Each round admits, orders, rolls back or
+/// releases something, so real instants need a handful.
+const ROUNDS_MAX: u32 = 1_000;
+
+impl Sim {
+    /// Asks the planner once and does what it says. `false` when it has nothing to say.
+    pub(crate) fn pass(&mut self) -> bool {
+        let plan = plan(&self.world, self.now, &self.policy);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.plan(self.now, &plan);
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.promised(self.now, &plan.reservations);
+        }
+        let acts = !plan.groups.is_empty();
+        let done = self.act(&plan);
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| done) {
+            ledger.targets(self.now, &plan.targets);
+        }
+        self.last_plan = plan;
+        acts
+    }
+
+    /// Plans and acts until there is nothing left to do at this instant.
+    pub(crate) fn decide(&mut self) {
+        for round in 0.. {
+            if !self.pass() || (!self.policy.explain && self.is_at_rest()) {
+                break;
+            }
+            if round == ROUNDS_MAX {
+                self.break_promise(
+                    Promise::NoHoldAndWait,
+                    "the planner does not come to rest".to_owned(),
+                );
+                break;
+            }
+        }
+        if let Some(wake) = self.last_plan.wake
+            && self.wake_at != Some(wake)
+        {
+            self.wake_at = Some(wake);
+            self.agenda.add(wake, Happening::Wake);
+        }
+    }
+
+    /// Whether the planner would have nothing to add at this instant: where nothing can be bought, nobody has to
+    /// be stopped and nobody waits for others to leave, a pass that only started gangs has started all that can
+    /// start, and room only got less. Whoever was stopped or resized may have left room by now.
+    fn is_at_rest(&self) -> bool {
+        let starts = |action: &Action| matches!(action, Action::Admit { .. });
+        self.world.pools().is_empty()
+            && self.world.broken().is_empty()
+            && self.world.cancelled().is_empty()
+            && self.world.orders().is_empty()
+            && self.last_plan.actions().all(starts)
+    }
+
+    pub(crate) fn after_step(&mut self) {
+        let Some(ledger) = &mut self.ledger else { return };
+        ledger.excuse(excused(&self.last_plan));
+        ledger.check(self.now);
+        if self.policy.explain
+            && self.options.step != Step::Pyss
+            && self.world.gangs().count() != self.last_plan.verdicts.len()
+        {
+            let what = "a gang got no verdict".to_owned();
+            self.break_promise(Promise::BadInputIsAFinding, what);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Owners that change the size of their gangs, while these wait, are provisioned, run, or are resized.
+//!
+//! As on Kubernetes: an order for another size is given up; members of a gang that runs which its owner no longer wants go,
+//! and their seats are given back. A gang that is to have more members than it runs with gets them when there is room.
+
+use std::sync::Arc;
+
+use muster_core::event::{Refusal, Sitting};
+use muster_core::gang::{GangSpec, Phase, Seat, members_of, without};
+use muster_core::id::GangId;
+use muster_core::order::RollbackReason;
+use muster_core::plan::Action;
+use muster_core::time::Span;
+use muster_core::{Event, Fact};
+
+use crate::host::events::Happening;
+use crate::host::sim::Sim;
+
+/// How long an owner waits for a gang that is on its way between two states.
+const LATER: Span = Span::secs(30);
+
+impl Sim {
+    /// A role of a gang is to have at least and at most so many members from now on.
+    pub(crate) fn owner_resizes(
+        &mut self,
+        job: usize,
+        role: u16,
+        (min, max): (u32, u32),
+    ) -> Result<(), Refusal> {
+        let name = self.jobs[job].gang.name.clone();
+        let Some(id) = self.world.gang_named(&name) else { return Ok(()) };
+        if self.world.cancelled().contains(&id) {
+            return Ok(());
+        }
+        let gang = self.world.gang(id).expect("named");
+        let mut spec = gang.next.as_deref().unwrap_or(&gang.spec).clone();
+        let Some(sized) = spec.roles.get_mut(usize::from(role)) else { return Ok(()) };
+        (sized.min, sized.max) = (min, max);
+        match gang.phase {
+            Phase::Waiting => self.change(id, spec),
+            Phase::Assembling(order) => {
+                // The gang that it was placed for is no more: this one has its name and its place in line.
+                let reason = RollbackReason::GangGone;
+                match self.intend(&Action::RollBack { order, reason }) {
+                    true => self.change(id, spec),
+                    false => Ok(()),
+                }
+            }
+            Phase::Running { .. } if gang.resize.is_none() && !self.leaving.contains_key(&id) => {
+                self.shrink(id, spec)
+            }
+            Phase::Admitted { .. } | Phase::Running { .. } | Phase::Stopping => {
+                self.agenda.add(self.now + LATER, Happening::OwnerResizes(job, role, (min, max)));
+                Ok(())
+            }
+        }
+    }
+
+    fn change(&mut self, gang: GangId, spec: GangSpec) -> Result<(), Refusal> {
+        self.tell(Event::GangChanged(spec))?;
+        self.note_size(gang);
+        Ok(())
+    }
+
+    /// Members of a gang that runs go that its owner no longer wants; the others go on.
+    fn shrink(&mut self, id: GangId, spec: GangSpec) -> Result<(), Refusal> {
+        let gang = self.world.gang(id).expect("it runs");
+        let surplus = surplus(&gang.seats, &spec);
+        if surplus.is_empty() {
+            self.count_work(id);
+            self.change(id, spec)?;
+            self.go_on(id, Span::ZERO);
+            return Ok(());
+        }
+        let had = gang.seats.clone();
+        let mut eased = spec.clone();
+        for (at, role) in (0..).zip(&mut eased.roles) {
+            role.max = role.max.max(gang.members_in(at));
+        }
+        self.count_work(id);
+        self.tell(Event::GangChanged(eased))?;
+        self.tell(Event::SeatsGivenBack { gang: id, seats: surplus })?;
+        self.tell(Event::GangChanged(spec))?;
+        self.note_size(id);
+        let has = self.world.gang(id).expect("it runs").seats.clone();
+        let (from, to) = (members_of(&had), members_of(&has));
+        self.fact(&Fact::GangResizing { gang: id, from, to, joins: Vec::new() });
+        for seat in without(&had, &has) {
+            self.fact(&Fact::members_stopped(id, &seat));
+        }
+        for seat in without(&has, &had) {
+            self.fact(&Fact::members_started(id, &seat));
+        }
+        self.running.get_mut(&id).expect("it runs").seats = has;
+        self.go_on(id, Span::ZERO);
+        self.fact(&Fact::GangResized { gang: id });
+        Ok(())
+    }
+
+    /// Notes how large a gang is, if that is news: as it runs, and not as its owner would have it when it starts anew.
+    pub(crate) fn note_size(&mut self, id: GangId) {
+        let Some(gang) = self.world.gang(id) else { return };
+        let sizes: Vec<(u32, u32)> =
+            gang.spec.roles.iter().map(|role| (role.min, role.max)).collect();
+        let job = &mut self.jobs[self.job_of[&id]].gang;
+        let mut is_news = false;
+        for (role, (min, max)) in job.roles.iter_mut().zip(sizes) {
+            is_news |= (role.min, role.max) != (min, max);
+            (role.min, role.max) = (min, max);
+        }
+        if is_news {
+            let spec = Arc::new(job.clone());
+            self.fact(&Fact::GangChanged { gang: id, spec });
+        }
+    }
+}
+
+/// Seats above the most that each role may have, the last first.
+fn surplus(seats: &[Seat], spec: &GangSpec) -> Vec<Sitting> {
+    let mut back: Vec<Sitting> = Vec::new();
+    for (at, role) in (0u16..).zip(&spec.roles) {
+        let mine = || seats.iter().filter(|seat| seat.role == at);
+        let held: u32 = mine().map(|seat| u32::from(seat.members)).sum();
+        let mut over = held.saturating_sub(role.max);
+        for seat in mine().rev() {
+            let members = u32::from(seat.members).min(over) as u16;
+            over -= u32::from(members);
+            if members == 0 {
+                break;
+            }
+            match back.iter_mut().find(|one| (one.role, one.node) == (at, seat.node)) {
+                Some(one) => one.members += members,
+                None => back.push(Sitting { role: at, node: seat.node, members }),
+            }
+        }
+    }
+    back
+}

@@ -1,0 +1,90 @@
+//! A gang that runs gets other seats: it leaves those it gives up, takes those it gets, and stands still for a
+//! while. It need not want more.
+
+use muster_core::gang::{Seat, members_of, nodes_of, without};
+use muster_core::id::GangId;
+use muster_core::time::Span;
+use muster_core::{Event, Fact};
+
+use crate::faults::Sabotage;
+use crate::host::gangs::grace::Told;
+use crate::host::gangs::random_choices;
+use crate::host::sim::Sim;
+
+impl Sim {
+    /// Tells a gang which seats it is to have. Telling it again changes nothing.
+    pub(crate) fn resize(&mut self, gang: GangId, seats: &[Seat]) {
+        let Some(running) = self.running.get(&gang) else { return };
+        if self.leaving.contains_key(&gang) || running.seats == seats {
+            return;
+        }
+        let gives_up = !without(&running.seats, seats).is_empty();
+        let (from, to) = (members_of(&running.seats), members_of(seats));
+        let joins = nodes_of(&without(seats, &running.seats));
+        self.fact(&Fact::GangResizing { gang, from, to, joins });
+        if !gives_up && self.declines(gang) {
+            let told = self.tell(Event::ResizeDeclined(gang));
+            debug_assert!(told.is_ok(), "a gang that was told to resize may decline");
+            self.fact(&Fact::ResizeDeclined { gang });
+            return;
+        }
+        let in_grace = gives_up && !self.world.broken().contains_key(&gang);
+        let takes = if in_grace { self.time_to_leave(gang) } else { Span::ZERO };
+        self.leave_in(takes, gang, Told::Resize(seats.to_vec()));
+    }
+
+    fn declines(&mut self, gang: GangId) -> bool {
+        let time = self.times_asked(gang);
+        random_choices::declines(self.options.seed, gang, time, &self.jobs[self.job_of[&gang]])
+    }
+
+    /// Starts and stops members of a gang at this instant. Where a seat it was to get is gone, it gets none of
+    /// them; if it cannot go on without, nothing is done and the planner has to stop it.
+    pub(crate) fn resize_now(&mut self, gang: GangId, to: &[Seat]) {
+        let Some(running) = self.running.get(&gang) else { return };
+        let had = running.seats.clone();
+        let added = without(to, &had);
+        let is_gone = |seat: &Seat| self.world.node(seat.node).is_none();
+        let comes = !added.iter().any(is_gone);
+        let mut seats = if comes { to.to_vec() } else { without(to, &added) };
+        if !self.is_enough(gang, &seats) {
+            return;
+        }
+        let lost = had.iter().any(is_gone);
+        if self.is_planted(Sabotage::TakesTooMany) && seats.len() < had.len() {
+            seats.truncate(self.jobs[self.job_of[&gang]].gang.min_members() as usize - 1);
+        }
+        self.count_work(gang);
+        if lost {
+            self.lose_work(gang, false, None);
+        }
+        for seat in without(&had, &seats) {
+            self.fact(&Fact::members_stopped(gang, &seat));
+        }
+        for seat in without(&seats, &had) {
+            self.fact(&Fact::members_started(gang, &seat));
+        }
+        self.running.get_mut(&gang).expect("just seen").seats = seats;
+        self.go_on(gang, self.jobs[self.job_of[&gang]].gang.scaling.resize);
+        if comes {
+            let told = self.tell(Event::GangResized(gang));
+            debug_assert!(told.is_ok(), "a gang that was told to resize has resized");
+            self.fact(&Fact::GangResized { gang });
+            self.note_size(gang);
+            self.watch_speed(gang);
+        } else {
+            let told = self.tell(Event::ResizeDeclined(gang));
+            debug_assert!(told.is_ok(), "a gang that was told to resize may decline");
+            self.fact(&Fact::ResizeDeclined { gang });
+        }
+    }
+
+    /// Whether these seats are enough to go on with.
+    fn is_enough(&self, gang: GangId, seats: &[Seat]) -> bool {
+        let roles = &self.jobs[self.job_of[&gang]].gang.roles;
+        (0u16..).zip(roles).all(|(number, role)| {
+            let mine = seats.iter().filter(|seat| seat.role == number);
+            mine.map(|seat| u32::from(seat.members)).sum::<u32>() >= role.min
+        })
+    }
+}

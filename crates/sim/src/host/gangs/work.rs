@@ -1,0 +1,132 @@
+//! Gangs at work: when they will be done, and what is left of it when they are stopped.
+
+use muster_core::gang::Seat;
+use muster_core::id::{GangId, NodeIdx};
+use muster_core::plan::StopReason;
+use muster_core::time::{Span, Time};
+use muster_core::{Event, Fact, event::Refusal};
+
+use crate::host::events::Happening;
+use crate::host::sim::Sim;
+
+/// How long it takes, after a gang got other members, to see what they bring.
+const MEASURED_AFTER: Span = Span::mins(5);
+
+impl Sim {
+    /// A gang gets to work, from the beginning or from what it had saved.
+    pub(crate) fn begin_work(&mut self, gang: GangId) {
+        let job = &self.jobs[self.job_of[&gang]];
+        let pace = job.speed_in(&self.running[&gang].seats);
+        let restart = job.gang.disruption.restart();
+        self.progress.entry(gang).or_default().begin(self.now, pace, restart);
+        self.expect_end(gang);
+    }
+
+    /// A gang goes on in the seats it has now, after a pause; its end is not when it was.
+    pub(crate) fn go_on(&mut self, gang: GangId, pause: Span) {
+        let job = &self.jobs[self.job_of[&gang]];
+        let running = self.running.get_mut(&gang).expect("it goes on");
+        self.starts += 1;
+        running.epoch = self.starts;
+        let pace = job.speed_in(&running.seats);
+        self.progress.entry(gang).or_default().change(self.now, pace, pause);
+        self.expect_end(gang);
+    }
+
+    fn expect_end(&mut self, gang: GangId) {
+        let run = self.jobs[self.job_of[&gang]].run;
+        let (end, epoch) = (self.progress[&gang].end(run), self.running[&gang].epoch);
+        self.agenda.add(end, Happening::Done(gang, epoch));
+        self.expect_wear(gang, epoch, end);
+    }
+
+    /// A gang at work will lose a machine some time, if it is not done before.
+    fn expect_wear(&mut self, gang: GangId, epoch: u32, end: Time) {
+        let Some(wear) = &mut self.wear else { return };
+        let job = self.job_of[&gang];
+        let roles = &self.jobs[job].gang.roles;
+        let gpus = |seat: &Seat| {
+            let gpu = roles[usize::from(seat.role)].request.gpu.as_ref();
+            u32::from(seat.members) * gpu.map_or(0, |gpu| u32::from(gpu.count))
+        };
+        let gpus = self.running[&gang].seats.iter().map(gpus).sum();
+        if let Some(at) = wear.begin(job, self.now, gpus).filter(|at| *at < end) {
+            self.agenda.add(at, Happening::Wears(gang, epoch));
+        }
+    }
+
+    pub(crate) fn wears(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
+        let running = self.running.get(&gang).filter(|running| running.epoch == epoch);
+        let (Some(running), Some(wear)) = (running, &mut self.wear) else {
+            return Ok(()); // it was stopped or changed before
+        };
+        let each = |seat: &Seat| std::iter::repeat_n(seat.node, usize::from(seat.members));
+        let nodes: Vec<NodeIdx> = running.seats.iter().flat_map(each).collect();
+        let hit = nodes.get(wear.strike(self.job_of[&gang], nodes.len()));
+        let claim = hit.and_then(|node| self.world.node(*node)).and_then(|node| node.claim);
+        claim.map_or(Ok(()), |claim| self.node_fails(claim))
+    }
+
+    /// Counts what a gang did until now, before anything about it changes.
+    pub(crate) fn count_work(&mut self, gang: GangId) {
+        if let (Some(wear), true) = (&mut self.wear, self.running.contains_key(&gang)) {
+            wear.end(self.job_of[&gang], self.now);
+        }
+        let Some(progress) = self.progress.get_mut(&gang) else { return };
+        let stood = progress.count(self.now);
+        if stood > Span::ZERO {
+            self.accounts.stood_still(gang, stood);
+        }
+    }
+
+    /// A gang loses what it has not saved. What was done until now has been counted.
+    pub(crate) fn lose_work(&mut self, gang: GangId, told: bool, why: Option<StopReason>) {
+        let Some(progress) = self.progress.get_mut(&gang) else { return };
+        let disruption = &self.jobs[self.job_of[&gang]].gang.disruption;
+        let lost = progress.lose(|did| disruption.saved(did, told));
+        // Without gangs, those at the barrier have done nothing, and their machines were wasted all the same.
+        if self.barrier.is_none() {
+            self.accounts.lost(gang, lost, why);
+        }
+    }
+
+    /// Sees later what the members a gang has now really bring, if that is not what was declared.
+    pub(crate) fn watch_speed(&mut self, gang: GangId) {
+        let job = &self.jobs[self.job_of[&gang]];
+        let progress = &self.progress[&gang];
+        if job.nature.efficiency.is_some() && !progress.measured {
+            let epoch = self.running[&gang].epoch;
+            let pause = job.gang.scaling.resize;
+            self.agenda.add(self.now + pause + MEASURED_AFTER, Happening::Measured(gang, epoch));
+        }
+    }
+
+    pub(crate) fn measured(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
+        if self.running.get(&gang).is_none_or(|running| running.epoch != epoch) {
+            return Ok(()); // it was stopped or changed before anything could be seen
+        }
+        let Some(efficiency) = self.jobs[self.job_of[&gang]].nature.efficiency else {
+            return Ok(());
+        };
+        self.progress.entry(gang).or_default().measured = true;
+        self.tell(Event::GangMeasured(gang, efficiency))
+    }
+
+    /// A gang's work is done. Whatever it was told to do it need not do any more.
+    pub(crate) fn done(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
+        if self.running.get(&gang).is_none_or(|running| running.epoch != epoch) {
+            return Ok(()); // it was stopped before; this end is void
+        }
+        self.count_work(gang);
+        self.progress.remove(&gang);
+        self.leaving.remove(&gang);
+        let running = self.running.remove(&gang).expect("just seen");
+        for seat in &running.seats {
+            self.fact(&Fact::members_stopped(gang, seat));
+        }
+        self.tell(Event::GangEnded(gang))?;
+        self.unfinished -= 1;
+        self.fact(&Fact::GangEnded { gang });
+        Ok(())
+    }
+}

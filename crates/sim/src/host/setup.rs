@@ -1,0 +1,125 @@
+//! What a simulation starts from, and the stage before anything happens.
+
+use std::collections::BTreeMap;
+
+use muster_core::Event;
+use muster_core::event::Refusal;
+use muster_core::node::NodeSpec;
+use muster_core::plan::Plan;
+use muster_core::pool::PoolSpec;
+use muster_core::queue::QueueSpec;
+use muster_core::time::{Span, Time};
+use muster_core::topology::Levels;
+use muster_forecast::Forecaster;
+use muster_plan::{Policy, QueueOrder, world_for};
+use muster_testkit::Ledger;
+use muster_testkit::promises::Terms;
+use rustc_hash::FxHashMap;
+
+use crate::accounts::Accounts;
+use crate::cloud::{Cloud, CloudModel, Wear};
+use crate::event_queue::Agenda;
+use crate::host::cluster::barrier::Barrier;
+use crate::host::cluster::nodes::Outage;
+use crate::host::events::Happening;
+use crate::host::options::{SimOptions, Step};
+use crate::host::sim::Sim;
+use crate::job::Job;
+
+/// Everything a simulation starts from.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Topology levels.
+    pub levels: Levels,
+    /// Queues, parents first.
+    pub queues: Vec<QueueSpec>,
+    /// Pools, and how their clouds behave.
+    pub pools: Vec<(PoolSpec, CloudModel)>,
+    /// Nodes that are there from the start.
+    pub nodes: Vec<NodeSpec>,
+    /// When nodes that are there from the start go, and whether they come back.
+    pub outages: Vec<Outage>,
+    /// GPU time in use after which gangs lose a machine, on average, beside what pools say of their own.
+    pub wear: Option<Span>,
+    /// What is submitted, and when.
+    pub jobs: Vec<Job>,
+    /// What Unix time it is when the simulation begins, in milliseconds; calendars go by it.
+    pub epoch: i64,
+}
+
+impl Sim {
+    /// Sets the stage. Queues and pools that the World refuses are the caller's mistake.
+    ///
+    /// # Errors
+    /// When a queue, pool or node does not fit.
+    pub fn new(setup: Setup, policy: Policy, mut options: SimOptions) -> Result<Self, Refusal> {
+        let Setup { levels, queues, pools, nodes, outages, wear, jobs, epoch } = setup;
+        let terms = Terms {
+            queues: queues.clone(),
+            pools: pools.iter().map(|(spec, _)| spec.clone()).collect(),
+            avoid_at_least: policy.avoid_base,
+            first_come_first_served: policy.order == QueueOrder::Fifo || options.expect_fifo,
+            starts_are_firm: policy.order.starts_are_firm() && options.step != Step::Pyss,
+        };
+        let mut recorder = options.recorder.take();
+        if let Some(recorder) = &mut recorder {
+            recorder.start(&levels, &policy);
+        }
+        let mut sim = Self {
+            now: Time::ZERO,
+            world: world_for(&policy, levels.clone()),
+            recorder,
+            policy,
+            agenda: Agenda::new(),
+            cloud: Cloud::new(pools.clone(), options.seed),
+            wear: wear.map(|mean| Wear::new(mean, options.seed)),
+            job_of: FxHashMap::default(),
+            barrier: options.barrier.take().map(Barrier::new),
+            running: FxHashMap::default(),
+            leaving: BTreeMap::new(),
+            progress: FxHashMap::default(),
+            standing: if outages.is_empty() { Vec::new() } else { nodes.clone() },
+            outages,
+            starts: 0,
+            wake_at: None,
+            reclaim_at: None,
+            forecaster: Forecaster::default(),
+            ledger: options.check.then(|| Ledger::new(terms)),
+            accounts: Accounts::new(
+                pools.iter().map(|(spec, _)| spec.clone()).collect(),
+                jobs.len(),
+            ),
+            watcher: None,
+            log: options.may_crash.then(Vec::new),
+            levels,
+            crash_after: None,
+            last_plan: Plan::default(),
+            steps: 0,
+            unfinished: jobs.len(),
+            options,
+            jobs,
+        };
+        for queue in queues {
+            sim.tell(Event::QueueSet(sim.told_of_queue(queue)))?;
+        }
+        for (pool, _) in pools {
+            sim.tell(Event::PoolSet(pool))?;
+        }
+        for node in nodes {
+            sim.see_node(node)?;
+        }
+        for (i, job) in sim.jobs.iter().enumerate() {
+            sim.agenda.add(job.submit, Happening::Submit(i));
+        }
+        sim.expect_outages();
+        sim.tell(Event::Epoch(epoch))?;
+        sim.tell(Event::Synced)?;
+        if sim.world.pools().values().any(|pool| pool.spec.keeps_nodes()) {
+            sim.agenda.add(sim.now, Happening::Wake); // what is kept ahead of need does not wait for the first job
+        }
+        if let Some(due) = sim.forecaster.due(&sim.world, sim.now) {
+            sim.agenda.add(due, Happening::Forecast);
+        }
+        Ok(sim)
+    }
+}
