@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 
-use crate::rivals::Market;
 use clap::Args as ClapArgs;
 use muster_core::ahead::{Ahead, ForecastSpec};
 use muster_core::pool::PoolSpec;
@@ -15,7 +14,8 @@ use muster_sim::cloud::CloudModel;
 use muster_sim::summary::percentile;
 use serde::Serialize;
 
-use super::supply::{self, model, round, strategies};
+use crate::rivals::Market;
+use crate::supply::{self, model, round, strategies};
 
 /// Measure gang hits against idle nodes, for static warm pools and for the forecast.
 ///

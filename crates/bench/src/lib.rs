@@ -7,19 +7,15 @@
 //! provisioning and elasticity on recorded traces, and the provisioners that Muster is compared with.
 
 mod command;
-
-mod kube;
-mod local;
-mod plan;
-mod replay;
-
 mod elastic;
 mod hits;
-mod supply;
-
+mod kube;
+mod local;
 mod memory;
+mod plan;
+mod replay;
+pub mod rivals;
+mod supply;
 mod worlds;
 
-pub mod rivals;
-
-pub use command::{Args, run};
+pub use crate::command::{Args, run};

@@ -8,7 +8,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Makes something and says how many bytes of heap it keeps.
-pub(super) fn measure<T>(make: impl FnOnce() -> T) -> (T, usize) {
+pub(crate) fn measure<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let region = Region::new(ALLOCATOR);
     let made = make();
     let stats = region.change();

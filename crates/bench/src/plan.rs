@@ -13,7 +13,7 @@ use muster_plan::{Policy, QueueOrder, plan};
 use muster_testkit::build;
 use serde::Serialize;
 
-use super::{memory, worlds};
+use crate::{memory, worlds};
 
 /// Measure the planner for 100, 1,000 and 10,000 nodes; one JSON object per line.
 #[derive(ClapArgs, Debug)]

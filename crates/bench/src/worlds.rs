@@ -39,7 +39,7 @@ fn node(i: u32) -> NodeSpec {
 }
 
 /// A world of empty nodes.
-pub(super) fn empty(nodes: u32) -> World {
+pub(crate) fn empty(nodes: u32) -> World {
     let mut world = World::new(Levels::default());
     for i in 0..nodes {
         world.apply(Time::ZERO, &Event::NodeSeen(node(i))).expect("a well-formed node");
@@ -53,14 +53,14 @@ const SHAPES: [(u32, u16); 10] =
     [(1, 1), (2, 8), (1, 4), (4, 8), (1, 8), (8, 8), (1, 2), (16, 8), (2, 4), (3, 8)];
 
 /// One gang of the mix.
-pub(super) fn gang(i: usize) -> GangSpec {
+pub(crate) fn gang(i: usize) -> GangSpec {
     let (members, gpus) = SHAPES[i % SHAPES.len()];
     let gang = build::gang(&format!("gang-{i}"), members, gpus);
     if i % 7 == 3 { build::within(gang, "rack") } else { gang }
 }
 
 /// Runs gangs of the mix on an empty world until this share of the GPUs is taken.
-pub(super) fn load(world: &mut World, nodes: u32, share: f64) {
+pub(crate) fn load(world: &mut World, nodes: u32, share: f64) {
     let want = (f64::from(nodes) * 8.0 * share) as u64 * 1_000;
     let policy = Policy { order: QueueOrder::FifoOvertake, ..Policy::default() };
     let mut next = 0;
@@ -128,14 +128,14 @@ fn refill(world: &mut World, want: u64, mut next: usize) {
 }
 
 /// When those who run in a contested world have run for a while.
-pub(super) const LATER: Time = Time(2 * 3_600_000);
+pub(crate) const LATER: Time = Time(2 * 3_600_000);
 
 /// Queues that compete: two with guarantees, one whose gangs take turns.
 const QUEUES: [&str; 3] = ["research", "product", "shared"];
 
 /// A full world in which nearly everybody could make way: of every priority, some elastic, some movable, in
 /// queues of which one has lent what it was guaranteed.
-pub(super) fn contested(nodes: u32) -> World {
+pub(crate) fn contested(nodes: u32) -> World {
     let mut world = empty(nodes);
     for name in QUEUES {
         let mut queue = QueueSpec::open(name);
@@ -194,7 +194,7 @@ fn disruptable(i: usize, queue: &str) -> GangSpec {
 }
 
 /// Gangs that wait in every queue and of every priority.
-pub(super) fn rivals(world: &mut World, gangs: usize) {
+pub(crate) fn rivals(world: &mut World, gangs: usize) {
     for i in 0..gangs {
         let mut spec = disruptable(i, QUEUES[i % 3]);
         spec.name = format!("waiting-{i}").into();
@@ -203,7 +203,7 @@ pub(super) fn rivals(world: &mut World, gangs: usize) {
 }
 
 /// Adds a pool with a little room, and gangs that wait.
-pub(super) fn crowd(world: &mut World, gangs: usize) {
+pub(crate) fn crowd(world: &mut World, gangs: usize) {
     let mut pool =
         build::pool("h100", vec![build::offering("z0", 98.32), build::offering("z1", 99.9)]);
     pool.limits = PoolLimits { nodes: Some(64), ..PoolLimits::default() };
@@ -212,7 +212,7 @@ pub(super) fn crowd(world: &mut World, gangs: usize) {
 }
 
 /// Gangs of the mix that wait, each with what else is said of it.
-pub(super) fn wait(world: &mut World, gangs: usize, say: impl Fn(usize, &mut GangSpec)) {
+pub(crate) fn wait(world: &mut World, gangs: usize, say: impl Fn(usize, &mut GangSpec)) {
     for i in 0..gangs {
         let mut spec = gang(i);
         spec.name = format!("waiting-{i}").into();
@@ -227,7 +227,7 @@ const NAMED: usize = 500;
 const STEPS: usize = 4;
 
 /// Lets a gang wish to be away from half of the nodes, by name. Each gang begins with another, so that lists differ.
-pub(super) fn keep_away(spec: &mut GangSpec, nodes: u32, i: usize) {
+pub(crate) fn keep_away(spec: &mut GangSpec, nodes: u32, i: usize) {
     let named = (0..nodes).map(|at| (at + i as u32) % nodes).step_by(2).take(NAMED);
     let named: Vec<Arc<str>> = named.map(|at| format!("node-{at}").into()).collect();
     let step = |step: usize| {

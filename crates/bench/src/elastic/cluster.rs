@@ -8,29 +8,29 @@ use muster_sim::accounts::Outcome;
 use muster_sim::{Job, Setup, Sim, SimOptions};
 use muster_testkit::build;
 
-use super::jobs::gpus_of;
+use crate::elastic::jobs::gpus_of;
 
 /// GPUs of a node.
-pub(super) const NODE: u32 = 8;
+pub(crate) const NODE: u32 = 8;
 
 /// What a run came to.
 #[derive(Clone)]
-pub(super) struct Came {
+pub(crate) struct Came {
     /// What became of each job, in the order of the trace.
-    pub(super) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<Outcome>,
     /// How long each runs when nobody resizes it, at the size the trace says.
-    pub(super) jobs: Vec<Job>,
+    pub(crate) jobs: Vec<Job>,
     /// GPUs in use as a part of all, from the first submission to the last.
-    pub(super) utilisation: f64,
+    pub(crate) utilisation: f64,
     /// Times gangs got other members while they ran.
-    pub(super) resizes: u64,
+    pub(crate) resizes: u64,
     /// Gangs stopped for others' sake.
-    pub(super) evictions: u64,
+    pub(crate) evictions: u64,
 }
 
 /// As many nodes as make the jobs ask for this part of them between the first submission and the last, and no fewer
 /// than the largest job needs.
-pub(super) fn nodes_for_load(jobs: &[Job], load: f64) -> u32 {
+pub(crate) fn nodes_for_load(jobs: &[Job], load: f64) -> u32 {
     let (first, last) = ends(jobs);
     let area: f64 = jobs.iter().map(|job| f64::from(gpus_of(job)) * job.run.as_secs_f64()).sum();
     let gpus = area / last.since(first).as_secs_f64().max(1.0) / load.max(0.01);
@@ -41,7 +41,7 @@ pub(super) fn nodes_for_load(jobs: &[Job], load: f64) -> u32 {
 ///
 /// # Errors
 /// When a run fails.
-pub(super) fn nodes_for_wait(jobs: &[Job], rigid: &[Job], part: f64) -> anyhow::Result<u32> {
+pub(crate) fn nodes_for_wait(jobs: &[Job], rigid: &[Job], part: f64) -> anyhow::Result<u32> {
     let runs: f64 = rigid.iter().map(|job| job.run.as_secs_f64()).sum();
     let is_enough = |nodes| -> anyhow::Result<bool> {
         let waits = run(rigid.to_vec(), nodes, false)?.outcomes;
@@ -76,7 +76,7 @@ fn ends(jobs: &[Job]) -> (Time, Time) {
 }
 
 /// Runs all gangs to their end.
-pub(super) fn run(gangs: Vec<Job>, nodes: u32, check: bool) -> anyhow::Result<Came> {
+pub(crate) fn run(gangs: Vec<Job>, nodes: u32, check: bool) -> anyhow::Result<Came> {
     let (first, last) = ends(&gangs);
     let setup = Setup {
         queues: vec![QueueSpec::open("default")],

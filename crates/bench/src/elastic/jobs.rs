@@ -15,32 +15,32 @@ use muster_core::work::Scaling;
 use muster_sim::Job;
 use muster_testkit::build;
 
-use super::cluster::NODE;
+use crate::elastic::cluster::NODE;
 
 /// Which gangs are elastic, and how.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Elasticity {
-    pub(super) seed: u64,
+pub(crate) struct Elasticity {
+    pub(crate) seed: u64,
     /// The part of all gangs.
-    pub(super) part: f64,
+    pub(crate) part: f64,
     /// The minimum is the rigid size divided by this.
-    pub(super) shrinks: u32,
+    pub(crate) shrinks: u32,
     /// The maximum is the rigid size times this.
-    pub(super) grows: u32,
-    pub(super) efficiency: u16,
-    pub(super) resize: Span,
+    pub(crate) grows: u32,
+    pub(crate) efficiency: u16,
+    pub(crate) resize: Span,
     /// How wrong users are about run times.
-    pub(super) error: f64,
+    pub(crate) error: f64,
 }
 
 /// GPUs a job of a trace asks for.
-pub(super) fn gpus_of(job: &Job) -> u32 {
+pub(crate) fn gpus_of(job: &Job) -> u32 {
     let milli: u64 = job.gang.roles.iter().map(|r| r.request.gpu_milli() * u64::from(r.min)).sum();
     (milli / u64::from(WHOLE)) as u32
 }
 
 /// The same jobs, in the same order, as gangs of which a part is elastic.
-pub(super) fn gangs(jobs: &[Job], how: &Elasticity) -> Vec<Job> {
+pub(crate) fn gangs(jobs: &[Job], how: &Elasticity) -> Vec<Job> {
     let mut drawn: Vec<usize> = (0..jobs.len()).collect();
     drawn.sort_unstable_by_key(|at| mixed(how.seed, *at as u64));
     let elastic = (how.part * jobs.len() as f64).round() as usize;

@@ -7,10 +7,10 @@
 use muster_core::id::ClaimId;
 use muster_core::time::{Span, Time};
 
-use super::floor::{Floor, State};
-use super::happen::{Alarm, News, Strategy};
-use super::members::{Members, Short};
-use super::shelf::{Backoff, Shelf};
+use crate::rivals::events::{Alarm, News, Strategy};
+use crate::rivals::offerings::{Backoff, Shelf};
+use crate::rivals::pending_members::{Members, Short};
+use crate::rivals::simulation::{Floor, State};
 
 /// Settings, with the defaults of Cluster Autoscaler's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ impl Default for AcceptedTerms {
 }
 
 /// The strategy and its state.
-pub(super) struct Accepted {
+pub(crate) struct Accepted {
     terms: AcceptedTerms,
     members: Members,
     shelf: Shelf,
@@ -49,7 +49,7 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
-    pub(super) fn new(terms: AcceptedTerms) -> Self {
+    pub(crate) fn new(terms: AcceptedTerms) -> Self {
         Self { terms, members: Members::default(), shelf: Shelf::default(), wakes: None }
     }
 

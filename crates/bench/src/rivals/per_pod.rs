@@ -6,10 +6,10 @@
 use muster_core::id::ClaimId;
 use muster_core::time::{Span, Time};
 
-use super::floor::{Floor, State};
-use super::happen::{Alarm, News, Strategy};
-use super::members::{Members, Short};
-use super::shelf::{Backoff, Shelf};
+use crate::rivals::events::{Alarm, News, Strategy};
+use crate::rivals::offerings::{Backoff, Shelf};
+use crate::rivals::pending_members::{Members, Short};
+use crate::rivals::simulation::{Floor, State};
 
 /// Settings, with the values of Karpenter's source where it has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ impl Default for PerPodTerms {
 
 /// The strategy and its state. The launch timeout of five minutes is not modelled: it covers the call that asks
 /// for a machine, and these clouds answer that within seconds.
-pub(super) struct PerPod {
+pub(crate) struct PerPod {
     terms: PerPodTerms,
     members: Members,
     shelf: Shelf,
@@ -46,7 +46,7 @@ pub(super) struct PerPod {
 }
 
 impl PerPod {
-    pub(super) fn new(terms: PerPodTerms) -> Self {
+    pub(crate) fn new(terms: PerPodTerms) -> Self {
         Self { terms, members: Members::default(), shelf: Shelf::default(), wakes: None }
     }
 

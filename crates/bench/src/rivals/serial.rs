@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use muster_core::id::{ClaimId, OfferingRef};
 use muster_core::time::Span;
 
-use super::floor::{Floor, State};
-use super::happen::{Alarm, News, Strategy};
+use crate::rivals::events::{Alarm, News, Strategy};
+use crate::rivals::simulation::{Floor, State};
 
 /// Settings, with the values of SkyPilot's source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,14 +35,14 @@ struct Attempt {
 }
 
 /// The strategy and its state.
-pub(super) struct Serial {
+pub(crate) struct Serial {
     terms: SerialTerms,
     attempts: BTreeMap<usize, Attempt>,
     owner: BTreeMap<ClaimId, usize>,
 }
 
 impl Serial {
-    pub(super) fn new(terms: SerialTerms) -> Self {
+    pub(crate) fn new(terms: SerialTerms) -> Self {
         Self { terms, attempts: BTreeMap::new(), owner: BTreeMap::new() }
     }
 

@@ -12,13 +12,13 @@ use muster_core::time::{Span, Time};
 use muster_sim::Job;
 use muster_sim::trace::open;
 
-use super::model::GPU;
+use crate::supply::model::GPU;
 
 /// GPUs of the largest machine: a job that asks for more becomes a gang with members of this size.
 const NODE: u32 = 8;
 
 /// Every job of a trace, by submit time.
-pub(super) fn jobs(path: &Path) -> anyhow::Result<Vec<Job>> {
+pub(crate) fn jobs(path: &Path) -> anyhow::Result<Vec<Job>> {
     let mut lines = open(path)?.lines();
     let head = lines.next().transpose()?.unwrap_or_default();
     if head.trim() != "job_id,submission_time,duration,num_gpu" {

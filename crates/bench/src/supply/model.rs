@@ -12,7 +12,7 @@ use muster_core::time::Span;
 use muster_sim::cloud::{CloudModel, StockModel};
 
 /// The resource members ask for.
-pub(super) const GPU: &str = "nvidia.com/gpu";
+pub(crate) const GPU: &str = "nvidia.com/gpu";
 
 /// One type of machine.
 struct Type {
@@ -54,18 +54,18 @@ const BOOT_FAILED: f64 = 0.01;
 const GPUS_MISSING: f64 = 0.0035;
 /// Llama 3's training lost one 8-GPU node in 6,300 hours. It is the GPUs' work that counts, so that everybody loses the same
 /// machines under the same gangs, whatever he has bought.
-pub(super) const WEAR: Span = Span::hours(8 * 6_300);
+pub(crate) const WEAR: Span = Span::hours(8 * 6_300);
 /// Outages of one zone lasted 48 to 215 minutes on average.
 const MEAN_OUTAGE_HOURS: f64 = 2.0;
 /// Nobody comes near it: the comparison is not about limits.
 const NODES: u32 = 4_000;
 
 /// How long Muster keeps an unused node; the rivals do the same unless their own default serves them better.
-pub(super) const IDLE_AFTER: Span = Span::mins(10);
+pub(crate) const IDLE_AFTER: Span = Span::mins(10);
 
 /// The pools, one per type of machine, because stock-outs are a property of the type; to the planner they are one
 /// shelf. `idle_after` holds for all.
-pub(super) fn pools(idle_after: Span) -> Vec<(PoolSpec, CloudModel)> {
+pub(crate) fn pools(idle_after: Span) -> Vec<(PoolSpec, CloudModel)> {
     TYPES.iter().map(|kind| (pool(kind, idle_after), cloud(kind))).collect()
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use crate::rivals::{self, AcceptedTerms, Market, PerPodTerms, Rival, SerialTerms};
 use anyhow::Context;
 use muster_core::ahead::ForecastSpec;
 use muster_core::pool::PoolSpec;
@@ -13,12 +12,13 @@ use muster_sim::accounts::Accounts;
 use muster_sim::accounts::{Tally, Work};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 
-use super::model;
+use crate::rivals::{self, AcceptedTerms, Market, PerPodTerms, Rival, SerialTerms};
+use crate::supply::model;
 
 /// A way to get nodes for gangs.
-pub(super) struct Strategy {
+pub(crate) struct Strategy {
     /// What it is called.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     how: How,
 }
 
@@ -31,7 +31,7 @@ enum How {
 
 /// Everybody who is compared. A variant of Muster is a name and what it changes about its settings and the pools, which are
 /// given by size of machine, the smallest first.
-pub(super) const ALL: [Strategy; 5] = [
+pub(crate) const ALL: [Strategy; 5] = [
     Strategy { name: "muster", how: How::Muster(thrifty) },
     Strategy { name: "muster-reactive", how: How::Muster(|_, _| {}) },
     Strategy { name: "per-pod", how: How::Rival(per_pod) },
@@ -64,17 +64,17 @@ fn serial(_: Span) -> Rival {
 }
 
 /// What a run came to.
-pub(super) struct Came {
-    pub(super) accounts: Accounts,
+pub(crate) struct Came {
+    pub(crate) accounts: Accounts,
     /// Wall time.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 impl Came {
-    pub(super) fn work(&self) -> Work {
+    pub(crate) fn work(&self) -> Work {
         self.accounts.meter().work()
     }
-    pub(super) fn bought(&self) -> Tally {
+    pub(crate) fn bought(&self) -> Tally {
         self.accounts.meter().bought()
     }
 }
@@ -84,7 +84,7 @@ const PATIENCE: Span = Span::hours(24 * 60);
 
 impl Strategy {
     /// Serves these jobs to the end.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         jobs: &[Job],
         seed: u64,

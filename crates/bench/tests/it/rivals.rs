@@ -6,8 +6,8 @@ use muster_core::pool::PoolSpec;
 use muster_core::time::{Span, Time};
 use muster_plan::Policy;
 use muster_sim::accounts::Outcome;
-use muster_sim::cloud::{CloudModel, StockModel};
 use muster_sim::accounts::{State, Tally, Work};
+use muster_sim::cloud::{CloudModel, StockModel};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 use muster_testkit::build;
 

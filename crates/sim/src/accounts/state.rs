@@ -87,7 +87,7 @@ impl<T> IndexMut<State> for ByState<T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::accounts::state::*;
+    use super::*;
 
     #[test]
     fn every_state_has_a_sum_of_its_own() {

@@ -40,7 +40,7 @@ impl Availability {
 
 #[cfg(test)]
 mod tests {
-    use crate::cloud::availability::*;
+    use super::*;
 
     #[test]
     fn a_record_holds_for_a_step_and_starts_over_at_its_end() {

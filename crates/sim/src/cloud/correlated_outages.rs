@@ -52,7 +52,7 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use crate::cloud::correlated_outages::*;
+    use super::*;
 
     #[test]
     fn the_parts_multiply_to_the_whole() {

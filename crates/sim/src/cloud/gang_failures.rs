@@ -75,7 +75,7 @@ fn draw(mean: Span, seed: u64, job: usize, strikes: u32) -> Worn {
 
 #[cfg(test)]
 mod tests {
-    use crate::cloud::gang_failures::*;
+    use super::*;
 
     fn at(hours: u64) -> Time {
         Time::ZERO + Span::hours(hours)

@@ -170,7 +170,7 @@ pub fn jain(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::fairness::*;
+    use super::*;
 
     fn queue(name: &str, parent: Option<&str>, weight: u32) -> QueueSpec {
         QueueSpec { parent: parent.map(Into::into), weight, ..QueueSpec::open(name) }

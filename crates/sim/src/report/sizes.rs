@@ -57,7 +57,7 @@ pub(crate) fn waits(lives: &[Life], classes: usize, of_job: &[usize]) -> Vec<Opt
 
 #[cfg(test)]
 mod tests {
-    use crate::report::sizes::*;
+    use super::*;
 
     #[test]
     fn sizes_fall_into_powers_of_two() {

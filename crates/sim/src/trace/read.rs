@@ -69,7 +69,7 @@ pub fn read_jobs(
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::read::*;
+    use super::*;
 
     #[test]
     fn an_unknown_format_is_refused_with_the_known_ones() {

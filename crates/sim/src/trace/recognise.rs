@@ -61,7 +61,7 @@ fn has<C: Column>(header: &[String], columns: &[C]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::recognise::*;
+    use super::*;
 
     #[test]
     fn every_format_is_known_by_its_first_line() {

@@ -52,7 +52,7 @@ impl Arrivals {
 mod tests {
     use rand::SeedableRng;
 
-    use crate::workload::arrival::*;
+    use super::*;
 
     /// Arrivals by hour of the day, over some 40 days.
     fn by_hour(arrival: Arrival) -> [u32; 24] {

@@ -86,7 +86,7 @@ impl FromStr for Preset {
 
 #[cfg(test)]
 mod tests {
-    use crate::workload::preset::*;
+    use super::*;
 
     #[test]
     fn every_preset_is_found_by_its_name_and_can_be_drawn() {

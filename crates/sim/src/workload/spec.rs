@@ -179,7 +179,7 @@ fn check_weights<T>(field: &'static str, values: &Weighted<T>) -> Result<(), Wor
 
 #[cfg(test)]
 mod tests {
-    use crate::workload::spec::*;
+    use super::*;
 
     fn refusal(change: impl FnOnce(&mut WorkloadSpec)) -> String {
         let mut spec = WorkloadSpec::default();

@@ -75,7 +75,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use crate::host::gangs::progress::*;
+    use super::*;
 
     fn at(mins: u64) -> Time {
         Time::ZERO + Span::mins(mins)

@@ -79,7 +79,7 @@ impl Level {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::stats::buckets::*;
+    use super::*;
 
     fn at(secs: i64) -> Time {
         Time(secs * 1_000)

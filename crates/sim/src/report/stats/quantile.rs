@@ -56,7 +56,7 @@ pub(crate) fn curve(sorted: &[f64], from: f64, to: f64, points: usize) -> Curve 
 
 #[cfg(test)]
 mod tests {
-    use crate::report::stats::quantile::*;
+    use super::*;
 
     #[test]
     fn percentiles_are_values_that_occurred() {

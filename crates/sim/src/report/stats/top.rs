@@ -51,7 +51,7 @@ pub(crate) struct Load {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::stats::top::*;
+    use super::*;
 
     #[test]
     fn the_largest_come_first_and_the_others_share_a_place() {

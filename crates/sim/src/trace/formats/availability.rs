@@ -61,7 +61,7 @@ mod tests {
     use muster_core::time::Time;
     use proptest::prelude::*;
 
-    use crate::trace::formats::availability::*;
+    use super::*;
 
     fn record(text: &str) -> Result<Availability, TraceError> {
         parse(Path::new("zone.json"), text.as_bytes())

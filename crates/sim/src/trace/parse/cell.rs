@@ -182,7 +182,7 @@ pub(crate) fn shortened(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::parse::cell::*;
+    use super::*;
 
     #[test]
     fn seconds_are_kept_to_the_millisecond() {

@@ -86,7 +86,7 @@ impl<R: BufRead> Lines<R> {
 mod tests {
     use std::io::BufReader;
 
-    use crate::trace::parse::lines::*;
+    use super::*;
 
     #[test]
     fn lines_are_numbered_and_trimmed_whatever_ends_them() {

@@ -35,7 +35,7 @@ mod tests {
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
-    use crate::trace::parse::open::*;
+    use super::*;
 
     fn gzip(text: &str) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

@@ -49,7 +49,7 @@ impl Header {
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::formats::swf::header::*;
+    use super::*;
 
     fn header(text: &str) -> Header {
         let mut header = Header::default();

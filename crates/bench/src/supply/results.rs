@@ -5,66 +5,66 @@ use muster_sim::accounts::State;
 use muster_sim::summary::percentile;
 use serde::Serialize;
 
-use super::strategies::Came;
+use crate::supply::strategies::Came;
 
 /// What a strategy came to on a trace. The order of the first ten is fixed: others read them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// The trace's name.
-    pub(super) trace: String,
+    pub(crate) trace: String,
     /// Who.
-    pub(super) strategy: &'static str,
+    pub(crate) strategy: &'static str,
     /// Gangs of which some member started before another; the most in one run.
-    pub(super) partial_starts: u64,
+    pub(crate) partial_starts: u64,
     /// GPU time of members that waited at the barrier for the rest.
-    pub(super) wasted_gpu_hours: f64,
+    pub(crate) wasted_gpu_hours: f64,
     /// All machines from launch to release, in dollars.
-    pub(super) cost: f64,
+    pub(crate) cost: f64,
     /// From submission to the start of the last member.
-    pub(super) wait_p50_s: f64,
+    pub(crate) wait_p50_s: f64,
     /// The 95th percentile.
-    pub(super) wait_p95_s: f64,
+    pub(crate) wait_p95_s: f64,
     /// The 99th percentile.
-    pub(super) wait_p99_s: f64,
+    pub(crate) wait_p99_s: f64,
     /// Gangs that started the moment they came.
-    pub(super) gang_hit_rate: f64,
+    pub(crate) gang_hit_rate: f64,
     /// Ready nodes with nothing running on them.
-    pub(super) idle_node_hours: f64,
+    pub(crate) idle_node_hours: f64,
     /// Mean wait.
-    pub(super) wait_mean_s: f64,
+    pub(crate) wait_mean_s: f64,
     /// Jobs of the trace.
-    pub(super) jobs: usize,
+    pub(crate) jobs: usize,
     /// Jobs, of all runs, whose work was not done; none, unless something is very wrong.
-    pub(super) not_ended: usize,
+    pub(crate) not_ended: usize,
     /// Jobs of more than one member.
-    pub(super) gangs: usize,
+    pub(crate) gangs: usize,
     /// Times a gang had to start over.
-    pub(super) restarts: u64,
+    pub(crate) restarts: u64,
     /// Orders (or sets of nodes) that were given up.
-    pub(super) rollbacks: u64,
+    pub(crate) rollbacks: u64,
     /// Machines asked for.
-    pub(super) claims: u64,
+    pub(crate) claims: u64,
     /// Machines that failed, before or in service.
-    pub(super) failed_claims: u64,
+    pub(crate) failed_claims: u64,
     /// GPU-hours bought, from launch to release.
-    pub(super) bought_gpu_hours: f64,
+    pub(crate) bought_gpu_hours: f64,
     /// GPU-hours of work that was lost with a machine: luck, and a large part of what costs differ by.
-    pub(super) lost_gpu_hours: f64,
+    pub(crate) lost_gpu_hours: f64,
     /// GPU-hours bought in which nobody worked: booting, at the barrier, idle, stranded. What a strategy can help.
-    pub(super) unused_gpu_hours: f64,
+    pub(crate) unused_gpu_hours: f64,
     /// GPU-hours of ready nodes with nothing running on them.
-    pub(super) idle_gpu_hours: f64,
+    pub(crate) idle_gpu_hours: f64,
     /// GPU-hours unused on nodes that others keep.
-    pub(super) stranded_gpu_hours: f64,
+    pub(crate) stranded_gpu_hours: f64,
     /// Runs, each with another seed.
-    pub(super) seeds: usize,
+    pub(crate) seeds: usize,
     /// Wall time of all of them.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 impl Line {
     /// Several runs of one strategy on one trace: waits are taken together, sums are per run.
-    pub(super) fn of(trace: &str, strategy: &'static str, runs: &[Came], gangs: usize) -> Self {
+    pub(crate) fn of(trace: &str, strategy: &'static str, runs: &[Came], gangs: usize) -> Self {
         let wait = |outcome: &Outcome| {
             outcome.ended?;
             Some(outcome.wait()?.as_secs_f64())
@@ -113,7 +113,7 @@ impl Line {
     }
 
     /// The heading of the table for people.
-    pub(super) fn heading() -> String {
+    pub(crate) fn heading() -> String {
         format!(
             "{:<10} {:<18} {:>8} {:>9} {:>12} {:>8} {:>8} {:>9} {:>6} {:>8} {:>9} {:>6}",
             "trace",
@@ -131,7 +131,7 @@ impl Line {
         )
     }
     /// One row of it.
-    pub(super) fn row(&self) -> String {
+    pub(crate) fn row(&self) -> String {
         format!(
             "{:<10} {:<18} {:>8} {:>9.1} {:>12.0} {:>8.0} {:>8.0} {:>9.0} {:>5.1}% {:>8.1} {:>9.0} {:>6.1}",
             self.trace,

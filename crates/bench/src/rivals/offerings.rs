@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use muster_core::id::OfferingRef;
 use muster_core::time::{Span, Time};
 
-use super::floor::Floor;
+use crate::rivals::simulation::Floor;
 
 /// How long an offering that failed is left alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Backoff {
-    pub(super) first: Span,
+pub(crate) struct Backoff {
+    pub(crate) first: Span,
     /// It doubles with every further failure, up to this.
-    pub(super) most: Span,
+    pub(crate) most: Span,
     /// Failures longer ago than this are forgotten.
-    pub(super) forget: Span,
+    pub(crate) forget: Span,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,17 +26,17 @@ struct Failed {
 
 /// Offerings by price, and which of them failed lately.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shelf {
+pub(crate) struct Shelf {
     by_price: Vec<OfferingRef>,
     failed: BTreeMap<OfferingRef, Failed>,
 }
 
 impl Shelf {
-    pub(super) fn of(floor: &Floor<'_>) -> Self {
+    pub(crate) fn of(floor: &Floor<'_>) -> Self {
         Self { by_price: floor.by_price(), failed: BTreeMap::new() }
     }
     /// What has at least so many GPUs and is not left alone now, cheapest first.
-    pub(super) fn open<'s>(
+    pub(crate) fn open<'s>(
         &'s self,
         floor: &'s Floor<'_>,
         gpus: u16,
@@ -48,11 +48,11 @@ impl Shelf {
         self.by_price.iter().copied().filter(open)
     }
     /// When the next offering that is left alone may be asked again.
-    pub(super) fn reopens(&self, now: Time) -> Option<Time> {
+    pub(crate) fn reopens(&self, now: Time) -> Option<Time> {
         self.failed.values().map(|failed| failed.until).filter(|until| *until > now).min()
     }
     /// An offering failed. Failures while it is left alone are the same failure.
-    pub(super) fn leave_alone(&mut self, now: Time, at: OfferingRef, backoff: Backoff) {
+    pub(crate) fn leave_alone(&mut self, now: Time, at: OfferingRef, backoff: Backoff) {
         let before = self.failed.get(&at).copied();
         if before.is_some_and(|failed| now < failed.until) {
             return;

@@ -5,24 +5,24 @@ use muster_sim::accounts::Outcome;
 use muster_sim::summary::percentile;
 use serde::Serialize;
 
-use super::Args;
-use super::cluster::Came;
+use crate::elastic::cluster::Came;
+use crate::elastic::measure::Args;
 use crate::supply::round;
 
 /// What elasticity came to on a trace. Completion times of all runs are taken together; counts are per run. The first
 /// fourteen keep their names and their order: others read them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// The trace's name.
-    pub(super) trace: String,
+    pub(crate) trace: String,
     /// Gangs in all, and those that are elastic when elasticity is on.
-    pub(super) gangs: usize,
+    pub(crate) gangs: usize,
     elastic: usize,
     /// Nodes of the cluster, with 8 GPUs each.
     nodes: u32,
     /// Mean time from submission to end: all gangs rigid, and part of them elastic.
-    pub(super) mean_jct_off_s: f64,
-    pub(super) mean_jct_on_s: f64,
+    pub(crate) mean_jct_off_s: f64,
+    pub(crate) mean_jct_on_s: f64,
     /// Below zero where elasticity makes it shorter.
     mean_jct_change_percent: f64,
     p99_jct_off_s: f64,
@@ -53,7 +53,7 @@ pub(super) struct Line {
     evictions: u64,
     runs: usize,
     /// Wall time of all runs.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 /// One gang in both runs, in seconds.
@@ -92,7 +92,7 @@ fn both((off, on): &(Came, Came)) -> Vec<Both> {
 
 impl Line {
     /// Several pairs of runs, off and on, each with other gangs elastic.
-    pub(super) fn of(
+    pub(crate) fn of(
         trace: &str,
         args: &Args,
         nodes: u32,
@@ -148,7 +148,7 @@ impl Line {
     }
 
     /// The heading of the table for people.
-    pub(super) fn heading() -> String {
+    pub(crate) fn heading() -> String {
         format!(
             "{:<10} {:>6} {:>5} {:>8} {:>8} {:>6} {:>8} {:>8} {:>6} {:>6} {:>7} {:>6} {:>7} {:>7} {:>9} {:>9}",
             "trace",
@@ -170,7 +170,7 @@ impl Line {
         )
     }
     /// One row of it.
-    pub(super) fn row(&self) -> String {
+    pub(crate) fn row(&self) -> String {
         format!(
             "{:<10} {:>6} {:>5} {:>8.0} {:>8.0} {:>6.1} {:>8.0} {:>8.0} {:>6.3} {:>6.3} {:>7} {:>6.1} {:>7.0} {:>7.0} {:>9.1} {:>9.0}",
             self.trace,
@@ -194,7 +194,7 @@ impl Line {
 }
 
 /// All gangs of all traces together, in one sentence.
-pub(super) fn together(lines: &[Line]) -> String {
+pub(crate) fn together(lines: &[Line]) -> String {
     let sum = |of: &dyn Fn(&Line) -> f64| -> f64 {
         lines.iter().map(|line| line.gangs as f64 * of(line)).sum()
     };

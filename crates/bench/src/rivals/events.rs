@@ -8,13 +8,13 @@ use muster_core::id::{ClaimId, NodeIdx};
 use muster_core::order::ClaimFailure;
 use muster_core::resource::NamedAmounts;
 use muster_core::time::Time;
-
-use super::floor::{Floor, State, id};
 use muster_sim::cloud::Stage;
+
+use crate::rivals::simulation::{Floor, State, id};
 
 /// Something on the agenda.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Happening {
+pub(crate) enum Happening {
     /// A job is submitted.
     Submit(usize),
     /// A machine reaches a stage.
@@ -33,7 +33,7 @@ pub(super) enum Happening {
 
 /// What a strategy asked to be woken for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Alarm {
+pub(crate) enum Alarm {
     /// A machine should have come by now.
     Overdue(ClaimId),
     /// Somebody looks at a machine that never got its GPUs.
@@ -46,7 +46,7 @@ pub(super) enum Alarm {
 
 /// What a strategy is told.
 #[derive(Clone, Debug)]
-pub(super) enum News {
+pub(crate) enum News {
     /// A gang has come.
     Arrived(usize),
     /// A machine shows every GPU.
@@ -69,7 +69,7 @@ pub(super) enum News {
 }
 
 /// One way to buy nodes.
-pub(super) trait Strategy {
+pub(crate) trait Strategy {
     /// Before anything happens.
     fn begin(&mut self, floor: &mut Floor<'_>);
     /// Something has happened.
@@ -80,7 +80,7 @@ pub(super) trait Strategy {
 
 impl Floor<'_> {
     /// Lets all of the next instant happen. `false` when everything is over or `until` has come.
-    pub(super) fn step(&mut self, strategy: &mut impl Strategy, until: Time) -> bool {
+    pub(crate) fn step(&mut self, strategy: &mut impl Strategy, until: Time) -> bool {
         let over = self.unfinished == 0 && self.held == 0;
         let Some(at) = self.agenda.next_at().filter(|at| !over && *at <= until) else {
             return false;

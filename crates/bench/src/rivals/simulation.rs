@@ -9,17 +9,17 @@ use muster_core::id::{ClaimId, GangId, NodeIdx, OfferingRef, PoolIdx};
 use muster_core::plan::StopReason;
 use muster_core::pool::{OfferingSpec, PoolSpec};
 use muster_core::time::{Span, Time};
-
-use super::happen::{Alarm, Happening};
-use super::{Market, Run};
 use muster_sim::Job;
 use muster_sim::accounts::Accounts;
-use muster_sim::event_queue::Agenda;
 use muster_sim::cloud::{Cloud, Wear};
+use muster_sim::event_queue::Agenda;
+
+use crate::rivals::events::{Alarm, Happening};
+use crate::rivals::run::{Market, Run};
 
 /// How far a machine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(crate) enum State {
     /// Asked for.
     Coming,
     /// Its node has joined, without its GPUs yet.
@@ -32,27 +32,27 @@ pub(super) enum State {
 
 /// A machine.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
-    pub(super) offering: OfferingRef,
-    pub(super) gpus: u16,
-    pub(super) free: u16,
-    pub(super) state: State,
+pub(crate) struct Machine {
+    pub(crate) offering: OfferingRef,
+    pub(crate) gpus: u16,
+    pub(crate) free: u16,
+    pub(crate) state: State,
     /// Gangs with members here, once per member.
-    pub(super) seated: Vec<usize>,
-    pub(super) empty_since: Time,
+    pub(crate) seated: Vec<usize>,
+    pub(crate) empty_since: Time,
 }
 
 /// A gang.
 #[derive(Clone, Debug)]
-pub(super) struct Gang {
-    pub(super) members: u32,
+pub(crate) struct Gang {
+    pub(crate) members: u32,
     /// GPUs of one member.
-    pub(super) gpus: u16,
+    pub(crate) gpus: u16,
     run: Span,
     /// Where members are, once per member.
-    pub(super) seats: Vec<ClaimId>,
+    pub(crate) seats: Vec<ClaimId>,
     /// Which start this is: an end that was scheduled for an earlier one is void.
-    pub(super) epoch: u32,
+    pub(crate) epoch: u32,
 }
 
 impl Gang {
@@ -62,35 +62,35 @@ impl Gang {
         Self { members: role.min, gpus, run: job.run, seats: Vec::new(), epoch: 0 }
     }
     /// Whether every member has started, so that work gets done.
-    pub(super) fn at_work(&self) -> bool {
+    pub(crate) fn at_work(&self) -> bool {
         self.seats.len() as u32 == self.members
     }
 }
 
 /// Everything that is the same for every rival.
-pub(super) struct Floor<'j> {
-    pub(super) now: Time,
-    pub(super) pools: Vec<PoolSpec>,
-    pub(super) gangs: Vec<Gang>,
+pub(crate) struct Floor<'j> {
+    pub(crate) now: Time,
+    pub(crate) pools: Vec<PoolSpec>,
+    pub(crate) gangs: Vec<Gang>,
     /// Ready machines with free GPUs, by how many.
-    pub(super) open: BTreeSet<(u16, ClaimId)>,
+    pub(crate) open: BTreeSet<(u16, ClaimId)>,
     /// Machines that are not ready yet.
-    pub(super) coming: BTreeSet<ClaimId>,
+    pub(crate) coming: BTreeSet<ClaimId>,
     /// How long an empty machine is kept; without an end when nobody says.
-    pub(super) idle_after: Option<Span>,
-    pub(super) agenda: Agenda<Happening>,
-    pub(super) cloud: Cloud,
-    pub(super) wear: Option<Wear>,
-    pub(super) machines: Vec<Machine>,
-    pub(super) jobs: &'j [Job],
-    pub(super) unfinished: usize,
+    pub(crate) idle_after: Option<Span>,
+    pub(crate) agenda: Agenda<Happening>,
+    pub(crate) cloud: Cloud,
+    pub(crate) wear: Option<Wear>,
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) jobs: &'j [Job],
+    pub(crate) unfinished: usize,
     /// Machines not given back yet.
-    pub(super) held: usize,
-    pub(super) accounts: Accounts,
+    pub(crate) held: usize,
+    pub(crate) accounts: Accounts,
 }
 
 impl<'j> Floor<'j> {
-    pub(super) fn new(Market { pools, wear, seed }: Market, jobs: &'j [Job]) -> Self {
+    pub(crate) fn new(Market { pools, wear, seed }: Market, jobs: &'j [Job]) -> Self {
         let specs: Vec<PoolSpec> = pools.iter().map(|(spec, _)| spec.clone()).collect();
         let mut agenda = Agenda::new();
         for (i, job) in jobs.iter().enumerate() {
@@ -114,20 +114,20 @@ impl<'j> Floor<'j> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Run {
+    pub(crate) fn finish(mut self) -> Run {
         self.accounts.close(self.now);
         Run { accounts: self.accounts }
     }
     /// A machine by its claim.
-    pub(super) fn machine(&self, claim: ClaimId) -> &Machine {
+    pub(crate) fn machine(&self, claim: ClaimId) -> &Machine {
         &self.machines[claim.0 as usize]
     }
     /// What an offering is.
-    pub(super) fn spec(&self, at: OfferingRef) -> &OfferingSpec {
+    pub(crate) fn spec(&self, at: OfferingRef) -> &OfferingSpec {
         &self.pools[usize::from(at.pool.0)].offerings[usize::from(at.slot)]
     }
     /// Every offering there is, cheapest first; of equals the one listed first.
-    pub(super) fn by_price(&self) -> Vec<OfferingRef> {
+    pub(crate) fn by_price(&self) -> Vec<OfferingRef> {
         let mut all: Vec<OfferingRef> = Vec::new();
         for (pool, spec) in self.pools.iter().enumerate() {
             let of = |slot| OfferingRef { pool: PoolIdx(pool as u16), slot: slot as u16 };
@@ -137,12 +137,12 @@ impl<'j> Floor<'j> {
         all
     }
     /// Wakes the strategy at some time.
-    pub(super) fn set(&mut self, at: Time, alarm: Alarm) {
+    pub(crate) fn set(&mut self, at: Time, alarm: Alarm) {
         self.agenda.add(at, Happening::Alarm(alarm));
     }
 
     /// Asks for one machine.
-    pub(super) fn buy(&mut self, offering: OfferingRef) -> ClaimId {
+    pub(crate) fn buy(&mut self, offering: OfferingRef) -> ClaimId {
         let claim = ClaimId(self.machines.len() as u32);
         let gpus = self.spec(offering).gpus;
         let (seated, empty_since) = (Vec::new(), self.now);
@@ -158,7 +158,7 @@ impl<'j> Floor<'j> {
     }
 
     /// Gives a machine back, on which nobody sits any more; once is enough.
-    pub(super) fn give_back(&mut self, claim: ClaimId) {
+    pub(crate) fn give_back(&mut self, claim: ClaimId) {
         let machine = &mut self.machines[claim.0 as usize];
         if machine.state == State::Gone {
             return;
@@ -173,7 +173,7 @@ impl<'j> Floor<'j> {
     }
 
     /// Starts one member on a ready machine. The last one of its gang sets all of them to work.
-    pub(super) fn seat(&mut self, gang: usize, claim: ClaimId) {
+    pub(crate) fn seat(&mut self, gang: usize, claim: ClaimId) {
         let gpus = self.gangs[gang].gpus;
         let machine = &mut self.machines[claim.0 as usize];
         debug_assert!(machine.state == State::Ready && machine.free >= gpus);
@@ -205,7 +205,7 @@ impl<'j> Floor<'j> {
     }
 
     /// Stops every member of a gang; where they were. Work that was under way is lost.
-    pub(super) fn stop(&mut self, gang: usize, lost: ClaimId) -> Vec<ClaimId> {
+    pub(crate) fn stop(&mut self, gang: usize, lost: ClaimId) -> Vec<ClaimId> {
         let at_work = self.gangs[gang].at_work();
         let seats = self.leave(gang);
         if at_work {
@@ -217,7 +217,7 @@ impl<'j> Floor<'j> {
     }
 
     /// Takes every member of a gang off its machine.
-    pub(super) fn leave(&mut self, gang: usize) -> Vec<ClaimId> {
+    pub(crate) fn leave(&mut self, gang: usize) -> Vec<ClaimId> {
         if let Some(wear) = &mut self.wear {
             wear.end(gang, self.now);
         }
@@ -229,7 +229,7 @@ impl<'j> Floor<'j> {
     }
 
     /// Stops the members of a gang on one machine.
-    pub(super) fn leave_one(&mut self, gang: usize, claim: ClaimId) {
+    pub(crate) fn leave_one(&mut self, gang: usize, claim: ClaimId) {
         let seats = &mut self.gangs[gang].seats;
         let before = seats.len();
         seats.retain(|seat| *seat != claim);
@@ -252,7 +252,7 @@ impl<'j> Floor<'j> {
     }
 
     /// An empty machine is given back after its idle time.
-    pub(super) fn note_empty(&mut self, claim: ClaimId) {
+    pub(crate) fn note_empty(&mut self, claim: ClaimId) {
         let now = self.now;
         let machine = &mut self.machines[claim.0 as usize];
         if !machine.seated.is_empty() {
@@ -266,10 +266,10 @@ impl<'j> Floor<'j> {
         }
     }
 
-    pub(super) fn tell(&mut self, fact: &Fact) {
+    pub(crate) fn tell(&mut self, fact: &Fact) {
         self.accounts.note(self.now, fact);
     }
-    pub(super) fn submit(&mut self, gang: usize) {
+    pub(crate) fn submit(&mut self, gang: usize) {
         let spec = Arc::new(self.jobs[gang].gang.clone());
         self.accounts.submitted(id(gang), gang, self.now);
         self.tell(&Fact::GangSubmitted { gang: id(gang), spec });
@@ -277,7 +277,7 @@ impl<'j> Floor<'j> {
 }
 
 /// Gangs are numbered as their jobs are.
-pub(super) fn id(gang: usize) -> GangId {
+pub(crate) fn id(gang: usize) -> GangId {
     GangId(gang as u32)
 }
 

@@ -6,31 +6,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muster_core::id::ClaimId;
 
-use super::floor::Floor;
+use crate::rivals::simulation::Floor;
 
 /// Members that wait for a machine. The larger go first, then the older: kind to the rivals, because no small
 /// member takes the machine that has just come for a large one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Members {
+pub(crate) struct Members {
     waiting: BTreeMap<(Reverse<u16>, usize), u32>,
 }
 
 /// Members of one gang for which nothing is there and nothing is coming.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Short {
-    pub(super) gang: usize,
-    pub(super) gpus: u16,
-    pub(super) count: u32,
+pub(crate) struct Short {
+    pub(crate) gang: usize,
+    pub(crate) gpus: u16,
+    pub(crate) count: u32,
 }
 
 impl Members {
     /// Members of a gang want a machine.
-    pub(super) fn want(&mut self, floor: &Floor<'_>, gang: usize, count: u32) {
+    pub(crate) fn want(&mut self, floor: &Floor<'_>, gang: usize, count: u32) {
         *self.waiting.entry((Reverse(floor.gangs[gang].gpus), gang)).or_default() += count;
     }
 
     /// Survivors of a lost machine stay where they are and wait at the barrier again; the lost want another.
-    pub(super) fn broken(
+    pub(crate) fn broken(
         &mut self,
         floor: &mut Floor<'_>,
         gang: usize,
@@ -44,7 +44,7 @@ impl Members {
     }
 
     /// Starts whoever finds room on a ready machine, on the one with least room to spare.
-    pub(super) fn bind(&mut self, floor: &mut Floor<'_>) {
+    pub(crate) fn bind(&mut self, floor: &mut Floor<'_>) {
         self.waiting.retain(|(Reverse(gpus), gang), count| {
             while *count > 0 {
                 let Some((_, claim)) = floor.open.range((*gpus, ClaimId(0))..).next().copied()
@@ -60,7 +60,7 @@ impl Members {
 
     /// Who is left when those that wait are seated, on paper, on machines that are coming. Machines that will
     /// never be ready count as coming as long as nobody has given up on them.
-    pub(super) fn short(&self, floor: &Floor<'_>) -> Vec<Short> {
+    pub(crate) fn short(&self, floor: &Floor<'_>) -> Vec<Short> {
         if self.waiting.is_empty() {
             return Vec::new();
         }
