@@ -119,7 +119,7 @@ fn measure(
     let (mut spec, model): (PoolSpec, CloudModel) = model::endless(IDLE_AFTER);
     spec.ahead = ahead;
     let last = jobs.last().map_or(Time::ZERO, |job| job.submit);
-    let market = Market { pools: vec![(spec, model)], wear: None, seed: 1 };
+    let market = Market { pools: vec![(spec, model)], gang_failures: None, seed: 1 };
     let mut sim = strategies::stage(market, jobs, strategies::policy())?;
     let from = jobs.first().map_or(Time::ZERO, |job| job.submit) + UNCOUNTED;
     sim.run(from);

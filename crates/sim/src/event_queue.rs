@@ -7,7 +7,7 @@ use muster_core::time::Time;
 
 /// A heap of future happenings.
 #[derive(Debug)]
-pub struct Agenda<H> {
+pub struct EventQueue<H> {
     heap: BinaryHeap<Reverse<Entry<H>>>,
     entered: u64,
 }
@@ -19,7 +19,7 @@ struct Entry<H> {
     what: H,
 }
 
-impl<H> Agenda<H> {
+impl<H> EventQueue<H> {
     pub fn new() -> Self {
         Self { heap: BinaryHeap::new(), entered: 0 }
     }

@@ -15,7 +15,7 @@ pub(crate) const NODE: u32 = 8;
 
 /// What a run came to.
 #[derive(Clone)]
-pub(crate) struct Came {
+pub(crate) struct Measured {
     /// What became of each job, in the order of the trace.
     pub(crate) outcomes: Vec<Outcome>,
     /// How long each runs when nobody resizes it, at the size the trace says.
@@ -76,7 +76,7 @@ fn ends(jobs: &[Job]) -> (Time, Time) {
 }
 
 /// Runs all gangs to their end.
-pub(crate) fn run(gangs: Vec<Job>, nodes: u32, check: bool) -> anyhow::Result<Came> {
+pub(crate) fn run(gangs: Vec<Job>, nodes: u32, check: bool) -> anyhow::Result<Measured> {
     let (first, last) = ends(&gangs);
     let setup = Setup {
         queues: vec![QueueSpec::open("default")],
@@ -95,7 +95,7 @@ pub(crate) fn run(gangs: Vec<Job>, nodes: u32, check: bool) -> anyhow::Result<Ca
     ensure!(sim.unfinished() == 0, "{} gangs did not end", sim.unfinished());
     ensure!(sim.violations().is_empty(), "broken: {:?}", sim.violations().first());
     let outcomes = sim.accounts().outcomes().to_vec();
-    Ok(Came {
+    Ok(Measured {
         resizes: outcomes.iter().map(|outcome| u64::from(outcome.resizes)).sum(),
         evictions: outcomes.iter().map(|outcome| u64::from(outcome.evictions)).sum(),
         outcomes,

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use muster_core::time::Span;
 use muster_sim::Job;
 
-use crate::elastic::cluster::{self, Came};
+use crate::elastic::cluster::{self, Measured};
 use crate::elastic::jobs::{self, Elasticity};
 use crate::elastic::results::{Line, together};
 use crate::supply;
@@ -111,9 +111,9 @@ fn measure(args: &Args, path: &Path) -> anyhow::Result<Line> {
             cluster::nodes_for_wait(&jobs, &rigid, args.wait)?
         }
     };
-    let mut pairs: Vec<(Came, Came)> = Vec::new();
+    let mut pairs: Vec<(Measured, Measured)> = Vec::new();
     for seed in args.seed..args.seed + args.seeds.max(1) {
-        let run = |part| -> anyhow::Result<Came> {
+        let run = |part| -> anyhow::Result<Measured> {
             let gangs: Vec<Job> = jobs::gangs(&jobs, &args.elasticity(seed, part));
             cluster::run(gangs, nodes, args.check)
         };

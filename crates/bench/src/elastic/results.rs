@@ -5,7 +5,7 @@ use muster_sim::accounts::Outcome;
 use muster_sim::summary::percentile;
 use serde::Serialize;
 
-use crate::elastic::cluster::Came;
+use crate::elastic::cluster::Measured;
 use crate::elastic::measure::Args;
 use crate::supply::round;
 
@@ -76,7 +76,7 @@ impl Both {
     }
 }
 
-fn both((off, on): &(Came, Came)) -> Vec<Both> {
+fn both((off, on): &(Measured, Measured)) -> Vec<Both> {
     let secs = |span: Option<Span>| span.expect("every gang has ended").as_secs_f64();
     let pairs = off.outcomes.iter().zip(&on.outcomes).zip(&on.jobs);
     pairs
@@ -96,7 +96,7 @@ impl Line {
         trace: &str,
         args: &Args,
         nodes: u32,
-        pairs: &[(Came, Came)],
+        pairs: &[(Measured, Measured)],
         seconds: f64,
     ) -> Self {
         let all: Vec<Both> = pairs.iter().flat_map(both).collect();
@@ -116,8 +116,9 @@ impl Line {
             let some = || all.iter().filter(|both| of(both));
             percent(some().map(|both| both.off).sum(), some().map(|both| both.on).sum())
         };
-        let came =
-            |of: &dyn Fn(&(Came, Came)) -> f64| pairs.iter().map(of).sum::<f64>() / runs as f64;
+        let came = |of: &dyn Fn(&(Measured, Measured)) -> f64| {
+            pairs.iter().map(of).sum::<f64>() / runs as f64
+        };
         Self {
             trace: trace.to_owned(),
             gangs: all.len() / runs,

@@ -8,9 +8,9 @@ use muster_core::id::ClaimId;
 use muster_core::time::{Span, Time};
 
 use crate::rivals::events::{Alarm, News, Strategy};
-use crate::rivals::offerings::{Backoff, Shelf};
-use crate::rivals::pending_members::{Members, Short};
-use crate::rivals::simulation::{Floor, State};
+use crate::rivals::offerings::{Backoff, Offerings};
+use crate::rivals::pending_members::{PendingMembers, Unplaced};
+use crate::rivals::simulation::{RivalSim, State};
 
 /// Settings, with the defaults of Cluster Autoscaler's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,55 +43,60 @@ impl Default for AcceptedTerms {
 /// The strategy and its state.
 pub(crate) struct Accepted {
     terms: AcceptedTerms,
-    members: Members,
-    shelf: Shelf,
+    members: PendingMembers,
+    offerings: Offerings,
     wakes: Option<Time>,
 }
 
 impl Accepted {
     pub(crate) fn new(terms: AcceptedTerms) -> Self {
-        Self { terms, members: Members::default(), shelf: Shelf::default(), wakes: None }
+        Self {
+            terms,
+            members: PendingMembers::default(),
+            offerings: Offerings::default(),
+            wakes: None,
+        }
     }
 
-    fn leave_alone(&mut self, floor: &Floor<'_>, claim: ClaimId) {
+    fn back_off(&mut self, sim: &RivalSim<'_>, claim: ClaimId) {
         let AcceptedTerms { backoff, backoff_max, backoff_reset, .. } = self.terms;
         let backoff = Backoff { first: backoff, most: backoff_max, forget: backoff_reset };
-        self.shelf.leave_alone(floor.now, floor.machine(claim).offering, backoff);
+        self.offerings.back_off(sim.now, sim.machine(claim).offering, backoff);
     }
 
     /// Asks for all a gang lacks, in the group where that costs least. `false` when every group that would do
     /// is left alone.
-    fn ask(&mut self, floor: &mut Floor<'_>, short: Short) -> bool {
+    fn ask(&mut self, sim: &mut RivalSim<'_>, short: Unplaced) -> bool {
         let nodes = |gpus: u16| short.count.div_ceil(u32::from(gpus / short.gpus));
-        let cost = |at| (floor.spec(at).price.times(nodes(floor.spec(at).gpus)), at);
-        let Some((_, at)) = self.shelf.open(floor, short.gpus).map(cost).min() else {
+        let cost = |at| (sim.spec(at).price.times(nodes(sim.spec(at).gpus)), at);
+        let Some((_, at)) = self.offerings.open(sim, short.gpus).map(cost).min() else {
             return false;
         };
-        for _ in 0..nodes(floor.spec(at).gpus) {
-            let claim = floor.buy(at);
-            floor.set(floor.now + self.terms.provision, Alarm::Overdue(claim));
+        for _ in 0..nodes(sim.spec(at).gpus) {
+            let claim = sim.buy(at);
+            sim.set(sim.now + self.terms.provision, Alarm::Overdue(claim));
         }
         true
     }
 }
 
 impl Strategy for Accepted {
-    fn begin(&mut self, floor: &mut Floor<'_>) {
-        self.shelf = Shelf::of(floor);
-        floor.idle_after = Some(self.terms.idle_after);
+    fn begin(&mut self, sim: &mut RivalSim<'_>) {
+        self.offerings = Offerings::of(sim);
+        sim.idle_after = Some(self.terms.idle_after);
     }
 
-    fn hear(&mut self, floor: &mut Floor<'_>, news: News) {
+    fn on_news(&mut self, sim: &mut RivalSim<'_>, news: News) {
         match news {
-            News::Arrived(gang) => self.members.want(floor, gang, floor.gangs[gang].members),
+            News::Arrived(gang) => self.members.want(sim, gang, sim.gangs[gang].members),
             News::Broken { gang, lost, survivors } => {
-                self.members.broken(floor, gang, lost, &survivors);
+                self.members.broken(sim, gang, lost, &survivors);
             }
-            News::Refused(claim) => self.leave_alone(floor, claim),
+            News::Refused(claim) => self.back_off(sim, claim),
             News::Alarm(Alarm::Overdue(claim)) => {
-                if matches!(floor.machine(claim).state, State::Coming | State::Joined) {
-                    self.leave_alone(floor, claim);
-                    floor.give_back(claim);
+                if matches!(sim.machine(claim).state, State::Coming | State::Joined) {
+                    self.back_off(sim, claim);
+                    sim.release(claim);
                 }
             }
             News::Alarm(Alarm::Reopened) => self.wakes = None,
@@ -104,17 +109,17 @@ impl Strategy for Accepted {
         }
     }
 
-    fn act(&mut self, floor: &mut Floor<'_>) {
-        self.members.bind(floor);
+    fn act(&mut self, sim: &mut RivalSim<'_>) {
+        self.members.bind(sim);
         // One request after the other: what is bought for one gang may have room for the next.
         let mut refused = 0;
-        while let Some(short) = self.members.short(floor).get(refused).copied() {
-            refused += usize::from(!self.ask(floor, short));
+        while let Some(short) = self.members.short(sim).get(refused).copied() {
+            refused += usize::from(!self.ask(sim, short));
         }
         if refused > 0 && self.wakes.is_none() {
-            self.wakes = self.shelf.reopens(floor.now);
+            self.wakes = self.offerings.reopens(sim.now);
             if let Some(at) = self.wakes {
-                floor.set(at, Alarm::Reopened);
+                sim.set(at, Alarm::Reopened);
             }
         }
     }

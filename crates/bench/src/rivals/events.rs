@@ -10,11 +10,11 @@ use muster_core::resource::NamedAmounts;
 use muster_core::time::Time;
 use muster_sim::cloud::Stage;
 
-use crate::rivals::simulation::{Floor, State, id};
+use crate::rivals::simulation::{RivalSim, State, id};
 
 /// Something on the agenda.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum SimEvent {
     /// A job is submitted.
     Submit(usize),
     /// A machine reaches a stage.
@@ -22,7 +22,7 @@ pub(crate) enum Happening {
     /// A machine in service fails.
     Fails(ClaimId),
     /// A gang loses a machine to its own work, if this is still the start it was scheduled for.
-    Wears(usize, u32),
+    GangFails(usize, u32),
     /// A gang's work is done, if this is still the start it was scheduled for.
     Done(usize, u32),
     /// A machine may have been empty since then.
@@ -71,73 +71,73 @@ pub(crate) enum News {
 /// One way to buy nodes.
 pub(crate) trait Strategy {
     /// Before anything happens.
-    fn begin(&mut self, floor: &mut Floor<'_>);
+    fn begin(&mut self, sim: &mut RivalSim<'_>);
     /// Something has happened.
-    fn hear(&mut self, floor: &mut Floor<'_>, news: News);
+    fn on_news(&mut self, sim: &mut RivalSim<'_>, news: News);
     /// Everything of this instant has happened.
-    fn act(&mut self, floor: &mut Floor<'_>);
+    fn act(&mut self, sim: &mut RivalSim<'_>);
 }
 
-impl Floor<'_> {
+impl RivalSim<'_> {
     /// Lets all of the next instant happen. `false` when everything is over or `until` has come.
     pub(crate) fn step(&mut self, strategy: &mut impl Strategy, until: Time) -> bool {
         let over = self.unfinished == 0 && self.held == 0;
-        let Some(at) = self.agenda.next_at().filter(|at| !over && *at <= until) else {
+        let Some(at) = self.event_queue.next_at().filter(|at| !over && *at <= until) else {
             return false;
         };
         self.now = at;
-        while self.agenda.next_at() == Some(at) {
-            let (_, what) = self.agenda.pop().expect("just peeked");
-            self.happen(strategy, what);
+        while self.event_queue.next_at() == Some(at) {
+            let (_, what) = self.event_queue.pop().expect("just peeked");
+            self.handle(strategy, what);
         }
         strategy.act(self);
         true
     }
 
-    fn happen(&mut self, strategy: &mut impl Strategy, what: Happening) {
+    fn handle(&mut self, strategy: &mut impl Strategy, what: SimEvent) {
         match what {
-            Happening::Submit(gang) => {
+            SimEvent::Submit(gang) => {
                 self.submit(gang);
-                strategy.hear(self, News::Arrived(gang));
+                strategy.on_news(self, News::Arrived(gang));
             }
-            Happening::Machine(claim, stage) => {
+            SimEvent::Machine(claim, stage) => {
                 if self.machine(claim).state != State::Gone {
                     self.staged(strategy, claim, stage);
                 }
             }
-            Happening::Fails(claim) => {
+            SimEvent::Fails(claim) => {
                 if self.machine(claim).state != State::Gone {
                     self.fails(strategy, claim);
                 }
             }
-            Happening::Wears(gang, epoch) => {
+            SimEvent::GangFails(gang, epoch) => {
                 let seats = &self.gangs[gang].seats;
                 if self.gangs[gang].epoch == epoch
-                    && let Some(wear) = &mut self.wear
+                    && let Some(gang_failures) = &mut self.gang_failures
                 {
-                    let claim = seats[wear.strike(gang, seats.len())];
+                    let claim = seats[gang_failures.fail(gang, seats.len())];
                     self.fails(strategy, claim);
                 }
             }
-            Happening::Done(gang, epoch) => {
+            SimEvent::Done(gang, epoch) => {
                 if self.gangs[gang].epoch == epoch {
                     let seats = self.leave(gang);
                     self.gangs[gang].epoch += 1;
                     self.unfinished -= 1;
                     self.tell(&Fact::GangEnded { gang: id(gang) });
-                    strategy.hear(self, News::Ended(seats));
+                    strategy.on_news(self, News::Ended(seats));
                 }
             }
-            Happening::Idle(claim, since) => {
+            SimEvent::Idle(claim, since) => {
                 let machine = self.machine(claim);
                 if machine.state == State::Ready
                     && machine.seated.is_empty()
                     && machine.empty_since == since
                 {
-                    self.give_back(claim);
+                    self.release(claim);
                 }
             }
-            Happening::Alarm(alarm) => strategy.hear(self, News::Alarm(alarm)),
+            SimEvent::Alarm(alarm) => strategy.on_news(self, News::Alarm(alarm)),
         }
     }
 
@@ -148,10 +148,10 @@ impl Floor<'_> {
             Stage::Joined => self.machines[at].state = State::Joined,
             Stage::Shows(gpus) => {
                 if let Some(fails) = self.cloud.failure(self.now, self.machines[at].offering) {
-                    self.agenda.add(fails, Happening::Fails(claim));
+                    self.event_queue.add(fails, SimEvent::Fails(claim));
                 }
                 if gpus < self.machines[at].gpus {
-                    strategy.hear(self, News::ShortOfGpus(claim));
+                    strategy.on_news(self, News::ShortOfGpus(claim));
                     return;
                 }
                 self.machines[at].state = State::Ready;
@@ -160,15 +160,15 @@ impl Floor<'_> {
                 let allocatable = self.spec(self.machines[at].offering).allocatable.clone();
                 self.tell(&node_seen(claim, allocatable, gpus));
                 self.note_empty(claim);
-                strategy.hear(self, News::Ready(claim));
+                strategy.on_news(self, News::Ready(claim));
             }
             Stage::Fails(failure) => {
                 self.tell(&Fact::ClaimFailed { claim, failure });
                 if matches!(failure, ClaimFailure::BootFailed | ClaimFailure::Vanished) {
-                    strategy.hear(self, News::Silent(claim));
+                    strategy.on_news(self, News::Silent(claim));
                 } else {
-                    self.give_back(claim); // there is nothing to keep
-                    strategy.hear(self, News::Refused(claim));
+                    self.release(claim); // there is nothing to keep
+                    strategy.on_news(self, News::Refused(claim));
                 }
             }
         }
@@ -193,11 +193,11 @@ impl Floor<'_> {
             };
             news.push(News::Broken { gang, lost, survivors });
         }
-        self.give_back(claim);
+        self.release(claim);
         for news in news {
-            strategy.hear(self, news);
+            strategy.on_news(self, news);
         }
-        strategy.hear(self, News::Lost(claim));
+        strategy.on_news(self, News::Lost(claim));
     }
 }
 

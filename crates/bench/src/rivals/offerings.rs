@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_core::id::OfferingRef;
 use muster_core::time::{Span, Time};
 
-use crate::rivals::simulation::Floor;
+use crate::rivals::simulation::RivalSim;
 
 /// How long an offering that failed is left alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,24 +26,24 @@ struct Failed {
 
 /// Offerings by price, and which of them failed lately.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct Offerings {
     by_price: Vec<OfferingRef>,
     failed: BTreeMap<OfferingRef, Failed>,
 }
 
-impl Shelf {
-    pub(crate) fn of(floor: &Floor<'_>) -> Self {
-        Self { by_price: floor.by_price(), failed: BTreeMap::new() }
+impl Offerings {
+    pub(crate) fn of(sim: &RivalSim<'_>) -> Self {
+        Self { by_price: sim.by_price(), failed: BTreeMap::new() }
     }
     /// What has at least so many GPUs and is not left alone now, cheapest first.
     pub(crate) fn open<'s>(
         &'s self,
-        floor: &'s Floor<'_>,
+        sim: &'s RivalSim<'_>,
         gpus: u16,
     ) -> impl Iterator<Item = OfferingRef> + 's {
         let open = move |at: &OfferingRef| {
-            let left_alone = self.failed.get(at).is_some_and(|failed| floor.now < failed.until);
-            floor.spec(*at).gpus >= gpus && !left_alone
+            let left_alone = self.failed.get(at).is_some_and(|failed| sim.now < failed.until);
+            sim.spec(*at).gpus >= gpus && !left_alone
         };
         self.by_price.iter().copied().filter(open)
     }
@@ -52,7 +52,7 @@ impl Shelf {
         self.failed.values().map(|failed| failed.until).filter(|until| *until > now).min()
     }
     /// An offering failed. Failures while it is left alone are the same failure.
-    pub(crate) fn leave_alone(&mut self, now: Time, at: OfferingRef, backoff: Backoff) {
+    pub(crate) fn back_off(&mut self, now: Time, at: OfferingRef, backoff: Backoff) {
         let before = self.failed.get(&at).copied();
         if before.is_some_and(|failed| now < failed.until) {
             return;
@@ -75,14 +75,14 @@ mod tests {
         let at = OfferingRef { pool: PoolIdx(0), slot: 0 };
         let mins = |mins| Time::ZERO + Span::mins(mins);
         let backoff = Backoff { first: Span::mins(5), most: Span::mins(8), forget: Span::hours(3) };
-        let mut shelf = Shelf::default();
-        shelf.leave_alone(mins(0), at, backoff);
-        shelf.leave_alone(mins(1), at, backoff); // another node of the same request
-        assert_eq!(shelf.reopens(mins(1)), Some(mins(5)));
-        shelf.leave_alone(mins(5), at, backoff);
-        assert_eq!(shelf.reopens(mins(5)), Some(mins(13)));
-        shelf.leave_alone(mins(300), at, backoff);
-        assert_eq!(shelf.reopens(mins(300)), Some(mins(305)));
-        assert_eq!(shelf.reopens(mins(305)), None);
+        let mut offerings = Offerings::default();
+        offerings.back_off(mins(0), at, backoff);
+        offerings.back_off(mins(1), at, backoff); // another node of the same request
+        assert_eq!(offerings.reopens(mins(1)), Some(mins(5)));
+        offerings.back_off(mins(5), at, backoff);
+        assert_eq!(offerings.reopens(mins(5)), Some(mins(13)));
+        offerings.back_off(mins(300), at, backoff);
+        assert_eq!(offerings.reopens(mins(300)), Some(mins(305)));
+        assert_eq!(offerings.reopens(mins(305)), None);
     }
 }

@@ -6,52 +6,51 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muster_core::id::ClaimId;
 
-use crate::rivals::simulation::Floor;
+use crate::rivals::simulation::RivalSim;
 
 /// Members that wait for a machine. The larger go first, then the older: kind to the rivals, because no small
 /// member takes the machine that has just come for a large one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Members {
+pub(crate) struct PendingMembers {
     waiting: BTreeMap<(Reverse<u16>, usize), u32>,
 }
 
 /// Members of one gang for which nothing is there and nothing is coming.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Short {
+pub(crate) struct Unplaced {
     pub(crate) gang: usize,
     pub(crate) gpus: u16,
     pub(crate) count: u32,
 }
 
-impl Members {
+impl PendingMembers {
     /// Members of a gang want a machine.
-    pub(crate) fn want(&mut self, floor: &Floor<'_>, gang: usize, count: u32) {
-        *self.waiting.entry((Reverse(floor.gangs[gang].gpus), gang)).or_default() += count;
+    pub(crate) fn want(&mut self, sim: &RivalSim<'_>, gang: usize, count: u32) {
+        *self.waiting.entry((Reverse(sim.gangs[gang].gpus), gang)).or_default() += count;
     }
 
     /// Survivors of a lost machine stay where they are and wait at the barrier again; the lost want another.
     pub(crate) fn broken(
         &mut self,
-        floor: &mut Floor<'_>,
+        sim: &mut RivalSim<'_>,
         gang: usize,
         lost: u32,
         survivors: &[ClaimId],
     ) {
         for claim in survivors {
-            floor.seat(gang, *claim);
+            sim.seat(gang, *claim);
         }
-        self.want(floor, gang, lost);
+        self.want(sim, gang, lost);
     }
 
     /// Starts whoever finds room on a ready machine, on the one with least room to spare.
-    pub(crate) fn bind(&mut self, floor: &mut Floor<'_>) {
+    pub(crate) fn bind(&mut self, sim: &mut RivalSim<'_>) {
         self.waiting.retain(|(Reverse(gpus), gang), count| {
             while *count > 0 {
-                let Some((_, claim)) = floor.open.range((*gpus, ClaimId(0))..).next().copied()
-                else {
+                let Some((_, claim)) = sim.open.range((*gpus, ClaimId(0))..).next().copied() else {
                     break;
                 };
-                floor.seat(*gang, claim);
+                sim.seat(*gang, claim);
                 *count -= 1;
             }
             *count > 0
@@ -60,12 +59,12 @@ impl Members {
 
     /// Who is left when those that wait are seated, on paper, on machines that are coming. Machines that will
     /// never be ready count as coming as long as nobody has given up on them.
-    pub(crate) fn short(&self, floor: &Floor<'_>) -> Vec<Short> {
+    pub(crate) fn short(&self, sim: &RivalSim<'_>) -> Vec<Unplaced> {
         if self.waiting.is_empty() {
             return Vec::new();
         }
-        let room = |claim: &ClaimId| (floor.machine(*claim).gpus, *claim);
-        let mut coming: BTreeSet<(u16, ClaimId)> = floor.coming.iter().map(room).collect();
+        let room = |claim: &ClaimId| (sim.machine(*claim).gpus, *claim);
+        let mut coming: BTreeSet<(u16, ClaimId)> = sim.coming.iter().map(room).collect();
         let mut short = Vec::new();
         for ((Reverse(gpus), gang), count) in &self.waiting {
             let mut left = *count;
@@ -78,7 +77,7 @@ impl Members {
                 left -= 1;
             }
             if left > 0 {
-                short.push(Short { gang: *gang, gpus: *gpus, count: left });
+                short.push(Unplaced { gang: *gang, gpus: *gpus, count: left });
             }
         }
         short

@@ -7,9 +7,9 @@ use muster_core::id::ClaimId;
 use muster_core::time::{Span, Time};
 
 use crate::rivals::events::{Alarm, News, Strategy};
-use crate::rivals::offerings::{Backoff, Shelf};
-use crate::rivals::pending_members::{Members, Short};
-use crate::rivals::simulation::{Floor, State};
+use crate::rivals::offerings::{Backoff, Offerings};
+use crate::rivals::pending_members::{PendingMembers, Unplaced};
+use crate::rivals::simulation::{RivalSim, State};
 
 /// Settings, with the values of Karpenter's source where it has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,50 +40,55 @@ impl Default for PerPodTerms {
 /// for a machine, and these clouds answer that within seconds.
 pub(crate) struct PerPod {
     terms: PerPodTerms,
-    members: Members,
-    shelf: Shelf,
+    members: PendingMembers,
+    offerings: Offerings,
     wakes: Option<Time>,
 }
 
 impl PerPod {
     pub(crate) fn new(terms: PerPodTerms) -> Self {
-        Self { terms, members: Members::default(), shelf: Shelf::default(), wakes: None }
+        Self {
+            terms,
+            members: PendingMembers::default(),
+            offerings: Offerings::default(),
+            wakes: None,
+        }
     }
 
-    fn buy(&mut self, floor: &mut Floor<'_>, gpus: u16) -> Option<ClaimId> {
-        let offering = self.shelf.open(floor, gpus).next()?;
-        let claim = floor.buy(offering);
-        floor.set(floor.now + self.terms.registration, Alarm::Overdue(claim));
+    fn buy(&mut self, sim: &mut RivalSim<'_>, gpus: u16) -> Option<ClaimId> {
+        let offering = self.offerings.open(sim, gpus).next()?;
+        let claim = sim.buy(offering);
+        sim.set(sim.now + self.terms.registration, Alarm::Overdue(claim));
         Some(claim)
     }
 }
 
 impl Strategy for PerPod {
-    fn begin(&mut self, floor: &mut Floor<'_>) {
-        self.shelf = Shelf::of(floor);
-        floor.idle_after = Some(self.terms.idle_after);
+    fn begin(&mut self, sim: &mut RivalSim<'_>) {
+        self.offerings = Offerings::of(sim);
+        sim.idle_after = Some(self.terms.idle_after);
     }
 
-    fn hear(&mut self, floor: &mut Floor<'_>, news: News) {
+    fn on_news(&mut self, sim: &mut RivalSim<'_>, news: News) {
         match news {
-            News::Arrived(gang) => self.members.want(floor, gang, floor.gangs[gang].members),
+            News::Arrived(gang) => self.members.want(sim, gang, sim.gangs[gang].members),
             News::Broken { gang, lost, survivors } => {
-                self.members.broken(floor, gang, lost, &survivors);
+                self.members.broken(sim, gang, lost, &survivors);
             }
             News::Refused(claim) => {
                 let pause = self.terms.stock_out;
                 let backoff = Backoff { first: pause, most: pause, forget: Span::ZERO };
-                self.shelf.leave_alone(floor.now, floor.machine(claim).offering, backoff);
+                self.offerings.back_off(sim.now, sim.machine(claim).offering, backoff);
             }
             News::ShortOfGpus(claim) => {
-                floor.set(floor.now + self.terms.noticed_after, Alarm::Noticed(claim));
+                sim.set(sim.now + self.terms.noticed_after, Alarm::Noticed(claim));
             }
             News::Alarm(Alarm::Overdue(claim)) => {
-                if floor.machine(claim).state == State::Coming {
-                    floor.give_back(claim);
+                if sim.machine(claim).state == State::Coming {
+                    sim.release(claim);
                 }
             }
-            News::Alarm(Alarm::Noticed(claim)) => floor.give_back(claim),
+            News::Alarm(Alarm::Noticed(claim)) => sim.release(claim),
             News::Alarm(Alarm::Reopened) => self.wakes = None,
             News::Alarm(Alarm::Again(_))
             | News::Ready(_)
@@ -93,19 +98,19 @@ impl Strategy for PerPod {
         }
     }
 
-    fn act(&mut self, floor: &mut Floor<'_>) {
-        self.members.bind(floor);
-        let short = self.members.short(floor);
+    fn act(&mut self, sim: &mut RivalSim<'_>) {
+        self.members.bind(sim);
+        let short = self.members.short(sim);
         let mut all_served = true;
         for gpus in
-            pack(&short, |gpus| self.shelf.open(floor, gpus).map(|at| floor.spec(at).gpus).max())
+            pack(&short, |gpus| self.offerings.open(sim, gpus).map(|at| sim.spec(at).gpus).max())
         {
-            all_served &= gpus.is_some_and(|gpus| self.buy(floor, gpus).is_some());
+            all_served &= gpus.is_some_and(|gpus| self.buy(sim, gpus).is_some());
         }
         if !all_served && self.wakes.is_none() {
-            self.wakes = self.shelf.reopens(floor.now);
+            self.wakes = self.offerings.reopens(sim.now);
             if let Some(at) = self.wakes {
-                floor.set(at, Alarm::Reopened);
+                sim.set(at, Alarm::Reopened);
             }
         }
     }
@@ -113,9 +118,9 @@ impl Strategy for PerPod {
 
 /// Packs members into as few machines as the largest type on the shelf allows, larger members first; GPUs that
 /// each machine must have at least, or nothing for members that no type on the shelf takes now.
-fn pack(short: &[Short], largest: impl Fn(u16) -> Option<u16>) -> Vec<Option<u16>> {
+fn pack(short: &[Unplaced], largest: impl Fn(u16) -> Option<u16>) -> Vec<Option<u16>> {
     let mut bins: Vec<Option<u16>> = Vec::new();
-    for Short { gpus, count, .. } in short {
+    for Unplaced { gpus, count, .. } in short {
         let Some(most) = largest(*gpus) else {
             bins.push(None);
             continue;
@@ -137,7 +142,7 @@ mod tests {
 
     #[test]
     fn members_are_packed_into_as_few_machines_as_the_largest_type_allows() {
-        let short = |gpus, count| Short { gang: 0, gpus, count };
+        let short = |gpus, count| Unplaced { gang: 0, gpus, count };
         let packed = pack(&[short(8, 2), short(4, 1), short(1, 5)], |_| Some(8));
         assert_eq!(packed, [Some(8), Some(8), Some(8), Some(1)]);
         assert_eq!(pack(&[short(8, 3)], |_| None), [None], "nothing to be had");

@@ -11,7 +11,7 @@ use crate::rivals::accepted::{self, AcceptedTerms};
 use crate::rivals::events::Strategy;
 use crate::rivals::per_pod::{self, PerPodTerms};
 use crate::rivals::serial::{self, SerialTerms};
-use crate::rivals::simulation::Floor;
+use crate::rivals::simulation::RivalSim;
 
 /// A way to buy nodes, with its settings.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ pub struct Market {
     /// Pools, and how their clouds behave.
     pub pools: Vec<(PoolSpec, CloudModel)>,
     /// GPU time in use after which gangs lose a machine, on average, beside what pools say of their own.
-    pub wear: Option<Span>,
+    pub gang_failures: Option<Span>,
     /// Where randomness starts.
     pub seed: u64,
 }
@@ -66,18 +66,18 @@ pub struct Market {
 pub fn run(rival: &Rival, market: Market, jobs: &[Job], until: Time) -> Result<Run, NotComparable> {
     let largest = market.pools.iter().flat_map(|(pool, _)| &pool.offerings).map(|o| o.gpus).max();
     jobs.iter().try_for_each(|job| comparable(job, largest.unwrap_or(0)))?;
-    let floor = Floor::new(market, jobs);
+    let sim = RivalSim::new(market, jobs);
     Ok(match rival {
-        Rival::PerPod(terms) => play(floor, per_pod::PerPod::new(*terms), until),
-        Rival::AcceptedIsReady(terms) => play(floor, accepted::Accepted::new(*terms), until),
-        Rival::SerialFailover(terms) => play(floor, serial::Serial::new(*terms), until),
+        Rival::PerPod(terms) => play(sim, per_pod::PerPod::new(*terms), until),
+        Rival::AcceptedIsReady(terms) => play(sim, accepted::Accepted::new(*terms), until),
+        Rival::SerialFailover(terms) => play(sim, serial::Serial::new(*terms), until),
     })
 }
 
-fn play(mut floor: Floor<'_>, mut strategy: impl Strategy, until: Time) -> Run {
-    strategy.begin(&mut floor);
-    while floor.step(&mut strategy, until) {}
-    floor.finish()
+fn play(mut sim: RivalSim<'_>, mut strategy: impl Strategy, until: Time) -> Run {
+    strategy.begin(&mut sim);
+    while sim.step(&mut strategy, until) {}
+    sim.finish()
 }
 
 fn comparable(job: &Job, largest: u16) -> Result<(), NotComparable> {

@@ -10,7 +10,7 @@ use muster_core::id::{ClaimId, OfferingRef};
 use muster_core::time::Span;
 
 use crate::rivals::events::{Alarm, News, Strategy};
-use crate::rivals::simulation::{Floor, State};
+use crate::rivals::simulation::{RivalSim, State};
 
 /// Settings, with the values of SkyPilot's source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,89 +47,89 @@ impl Serial {
     }
 
     /// Starts a round: every place that would do, cheapest first.
-    fn begin_round(&mut self, floor: &mut Floor<'_>, gang: usize) {
-        let wants = floor.gangs[gang].gpus;
-        let mut left = floor.by_price();
-        left.retain(|at| floor.spec(*at).gpus >= wants);
-        left.sort_by_key(|at| (floor.spec(*at).price.times(machines(floor, gang, *at)), *at));
+    fn begin_round(&mut self, sim: &mut RivalSim<'_>, gang: usize) {
+        let wants = sim.gangs[gang].gpus;
+        let mut left = sim.by_price();
+        left.retain(|at| sim.spec(*at).gpus >= wants);
+        left.sort_by_key(|at| (sim.spec(*at).price.times(machines(sim, gang, *at)), *at));
         left.reverse();
         self.attempts.insert(gang, Attempt { left, claims: Vec::new() });
-        self.try_next(floor, gang);
+        self.try_next(sim, gang);
     }
 
-    fn try_next(&mut self, floor: &mut Floor<'_>, gang: usize) {
+    fn try_next(&mut self, sim: &mut RivalSim<'_>, gang: usize) {
         let attempt = self.attempts.get_mut(&gang).expect("a round has begun");
         let Some(at) = attempt.left.pop() else {
-            floor.set(floor.now + self.terms.pause, Alarm::Again(gang));
+            sim.set(sim.now + self.terms.pause, Alarm::Again(gang));
             return;
         };
-        for _ in 0..machines(floor, gang, at) {
-            let claim = floor.buy(at);
+        for _ in 0..machines(sim, gang, at) {
+            let claim = sim.buy(at);
             attempt.claims.push(claim);
             self.owner.insert(claim, gang);
         }
     }
 
     /// Gives back everything of an attempt.
-    fn tear_down(&mut self, floor: &mut Floor<'_>, gang: usize) {
+    fn tear_down(&mut self, sim: &mut RivalSim<'_>, gang: usize) {
         let attempt = self.attempts.get_mut(&gang).expect("it has an attempt");
         for claim in attempt.claims.drain(..) {
             self.owner.remove(&claim);
-            floor.give_back(claim);
+            sim.release(claim);
         }
     }
 
     /// One machine will not come: the whole set goes, and the next place is tried.
-    fn failed(&mut self, floor: &mut Floor<'_>, claim: ClaimId) {
+    fn failed(&mut self, sim: &mut RivalSim<'_>, claim: ClaimId) {
         let Some(gang) = self.owner.get(&claim).copied() else { return };
-        self.tear_down(floor, gang);
-        floor.accounts.rollbacks += 1;
-        self.try_next(floor, gang);
+        self.tear_down(sim, gang);
+        sim.accounts.rollbacks += 1;
+        self.try_next(sim, gang);
     }
 
-    fn ready(&mut self, floor: &mut Floor<'_>, claim: ClaimId) {
+    fn ready(&mut self, sim: &mut RivalSim<'_>, claim: ClaimId) {
         let gang = self.owner[&claim];
         let claims = &self.attempts[&gang].claims;
-        if claims.iter().any(|claim| floor.machine(*claim).state != State::Ready) {
+        if claims.iter().any(|claim| sim.machine(*claim).state != State::Ready) {
             return;
         }
-        let per = u32::from(floor.machine(claim).gpus / floor.gangs[gang].gpus);
-        for member in 0..floor.gangs[gang].members {
-            floor.seat(gang, claims[(member / per) as usize]);
+        let per = u32::from(sim.machine(claim).gpus / sim.gangs[gang].gpus);
+        for member in 0..sim.gangs[gang].members {
+            sim.seat(gang, claims[(member / per) as usize]);
         }
     }
 }
 
 /// Machines of one type that a gang needs.
-fn machines(floor: &Floor<'_>, gang: usize, at: OfferingRef) -> u32 {
-    let gang = &floor.gangs[gang];
-    gang.members.div_ceil(u32::from(floor.spec(at).gpus / gang.gpus))
+fn machines(sim: &RivalSim<'_>, gang: usize, at: OfferingRef) -> u32 {
+    let gang = &sim.gangs[gang];
+    gang.members.div_ceil(u32::from(sim.spec(at).gpus / gang.gpus))
 }
 
 impl Strategy for Serial {
-    fn begin(&mut self, _: &mut Floor<'_>) {}
+    fn begin(&mut self, _: &mut RivalSim<'_>) {}
 
-    fn hear(&mut self, floor: &mut Floor<'_>, news: News) {
+    fn on_news(&mut self, sim: &mut RivalSim<'_>, news: News) {
         match news {
-            News::Arrived(gang) | News::Alarm(Alarm::Again(gang)) => self.begin_round(floor, gang),
-            News::Ready(claim) => self.ready(floor, claim),
+            News::Arrived(gang) | News::Alarm(Alarm::Again(gang)) => self.begin_round(sim, gang),
+            News::Ready(claim) => self.ready(sim, claim),
             // One that is lost while the set is not complete yet is as good as one that never came.
             News::Refused(claim)
             | News::Silent(claim)
             | News::ShortOfGpus(claim)
-            | News::Lost(claim) => self.failed(floor, claim),
+            | News::Lost(claim) => self.failed(sim, claim),
             News::Broken { gang, .. } => {
-                self.tear_down(floor, gang);
-                self.begin_round(floor, gang);
+                self.tear_down(sim, gang);
+                self.begin_round(sim, gang);
             }
             News::Ended(seats) => {
                 let gang = self.owner[&seats[0]];
-                self.tear_down(floor, gang);
+                self.tear_down(sim, gang);
                 self.attempts.remove(&gang);
             }
             News::Alarm(_) => {}
         }
     }
 
-    fn act(&mut self, _: &mut Floor<'_>) {}
+    fn act(&mut self, _: &mut RivalSim<'_>) {}
 }

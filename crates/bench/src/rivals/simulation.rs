@@ -11,10 +11,10 @@ use muster_core::pool::{OfferingSpec, PoolSpec};
 use muster_core::time::{Span, Time};
 use muster_sim::Job;
 use muster_sim::accounts::Accounts;
-use muster_sim::cloud::{Cloud, Wear};
-use muster_sim::event_queue::Agenda;
+use muster_sim::cloud::{Cloud, GangFailures};
+use muster_sim::event_queue::EventQueue;
 
-use crate::rivals::events::{Alarm, Happening};
+use crate::rivals::events::{Alarm, SimEvent};
 use crate::rivals::run::{Market, Run};
 
 /// How far a machine is.
@@ -68,7 +68,7 @@ impl Gang {
 }
 
 /// Everything that is the same for every rival.
-pub(crate) struct Floor<'j> {
+pub(crate) struct RivalSim<'j> {
     pub(crate) now: Time,
     pub(crate) pools: Vec<PoolSpec>,
     pub(crate) gangs: Vec<Gang>,
@@ -78,9 +78,9 @@ pub(crate) struct Floor<'j> {
     pub(crate) coming: BTreeSet<ClaimId>,
     /// How long an empty machine is kept; without an end when nobody says.
     pub(crate) idle_after: Option<Span>,
-    pub(crate) agenda: Agenda<Happening>,
+    pub(crate) event_queue: EventQueue<SimEvent>,
     pub(crate) cloud: Cloud,
-    pub(crate) wear: Option<Wear>,
+    pub(crate) gang_failures: Option<GangFailures>,
     pub(crate) machines: Vec<Machine>,
     pub(crate) jobs: &'j [Job],
     pub(crate) unfinished: usize,
@@ -89,12 +89,12 @@ pub(crate) struct Floor<'j> {
     pub(crate) accounts: Accounts,
 }
 
-impl<'j> Floor<'j> {
-    pub(crate) fn new(Market { pools, wear, seed }: Market, jobs: &'j [Job]) -> Self {
+impl<'j> RivalSim<'j> {
+    pub(crate) fn new(Market { pools, gang_failures, seed }: Market, jobs: &'j [Job]) -> Self {
         let specs: Vec<PoolSpec> = pools.iter().map(|(spec, _)| spec.clone()).collect();
-        let mut agenda = Agenda::new();
+        let mut event_queue = EventQueue::new();
         for (i, job) in jobs.iter().enumerate() {
-            agenda.add(job.submit, Happening::Submit(i));
+            event_queue.add(job.submit, SimEvent::Submit(i));
         }
         Self {
             now: Time::ZERO,
@@ -104,9 +104,9 @@ impl<'j> Floor<'j> {
             open: BTreeSet::new(),
             coming: BTreeSet::new(),
             idle_after: None,
-            agenda,
+            event_queue,
             cloud: Cloud::new(pools, seed),
-            wear: wear.map(|mean| Wear::new(mean, seed)),
+            gang_failures: gang_failures.map(|mean| GangFailures::new(mean, seed)),
             machines: Vec::new(),
             jobs,
             unfinished: jobs.len(),
@@ -138,7 +138,7 @@ impl<'j> Floor<'j> {
     }
     /// Wakes the strategy at some time.
     pub(crate) fn set(&mut self, at: Time, alarm: Alarm) {
-        self.agenda.add(at, Happening::Alarm(alarm));
+        self.event_queue.add(at, SimEvent::Alarm(alarm));
     }
 
     /// Asks for one machine.
@@ -152,13 +152,13 @@ impl<'j> Floor<'j> {
         self.held += 1;
         self.tell(&Fact::ClaimRequested { claim, offering });
         for (at, stage) in self.cloud.request(self.now, claim, offering) {
-            self.agenda.add(at, Happening::Machine(claim, stage));
+            self.event_queue.add(at, SimEvent::Machine(claim, stage));
         }
         claim
     }
 
     /// Gives a machine back, on which nobody sits any more; once is enough.
-    pub(crate) fn give_back(&mut self, claim: ClaimId) {
+    pub(crate) fn release(&mut self, claim: ClaimId) {
         let machine = &mut self.machines[claim.0 as usize];
         if machine.state == State::Gone {
             return;
@@ -188,19 +188,19 @@ impl<'j> Floor<'j> {
         if self.gangs[gang].at_work() {
             self.gangs[gang].epoch += 1;
             let (epoch, end) = (self.gangs[gang].epoch, self.now + self.gangs[gang].run);
-            self.agenda.add(end, Happening::Done(gang, epoch));
-            self.expect_wear(gang, end);
+            self.event_queue.add(end, SimEvent::Done(gang, epoch));
+            self.schedule_gang_failure(gang, end);
             self.tell(&Fact::GangStarted { gang: id(gang) });
         }
     }
 
     /// A gang at work will lose a machine some time, if it is not done before.
-    fn expect_wear(&mut self, gang: usize, end: Time) {
+    fn schedule_gang_failure(&mut self, gang: usize, end: Time) {
         let Gang { members, gpus, epoch, .. } = self.gangs[gang];
-        let Some(wear) = &mut self.wear else { return };
-        let strikes = wear.begin(gang, self.now, members * u32::from(gpus));
+        let Some(gang_failures) = &mut self.gang_failures else { return };
+        let strikes = gang_failures.begin(gang, self.now, members * u32::from(gpus));
         if let Some(at) = strikes.filter(|at| *at < end) {
-            self.agenda.add(at, Happening::Wears(gang, epoch));
+            self.event_queue.add(at, SimEvent::GangFails(gang, epoch));
         }
     }
 
@@ -218,8 +218,8 @@ impl<'j> Floor<'j> {
 
     /// Takes every member of a gang off its machine.
     pub(crate) fn leave(&mut self, gang: usize) -> Vec<ClaimId> {
-        if let Some(wear) = &mut self.wear {
-            wear.end(gang, self.now);
+        if let Some(gang_failures) = &mut self.gang_failures {
+            gang_failures.end(gang, self.now);
         }
         let seats = std::mem::take(&mut self.gangs[gang].seats);
         for claim in &seats {
@@ -262,7 +262,7 @@ impl<'j> Floor<'j> {
         if let Some(idle_after) = self.idle_after {
             // Never within the instant in which somebody may still take it.
             let due = now + idle_after.max(Span::secs(1));
-            self.agenda.add(due, Happening::Idle(claim, now));
+            self.event_queue.add(due, SimEvent::Idle(claim, now));
         }
     }
 

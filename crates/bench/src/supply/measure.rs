@@ -10,7 +10,7 @@ use muster_core::time::Span;
 use muster_sim::Job;
 
 use crate::supply::results::Line;
-use crate::supply::strategies::{self, Came, Strategy};
+use crate::supply::strategies::{self, Measured, Strategy};
 use crate::supply::{jobs, model};
 
 /// Serve real traces of gang jobs with bought nodes, by Muster and by three other strategies.
@@ -109,7 +109,7 @@ fn measure(args: &Args, trace: &str, strategy: &Strategy, jobs: &[Job]) -> anyho
     let gangs = jobs.iter().filter(|job| job.gang.min_members() > 1).count();
     let seeds = args.seed..args.seed + args.seeds.max(1);
     let runs = seeds.map(|seed| strategy.run(jobs, seed, args.idle_after, &args.set));
-    let runs: Vec<Came> = runs.collect::<anyhow::Result<_>>()?;
+    let runs: Vec<Measured> = runs.collect::<anyhow::Result<_>>()?;
     Ok(Line::of(trace, strategy.name, &runs, gangs))
 }
 

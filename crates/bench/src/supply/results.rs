@@ -5,7 +5,7 @@ use muster_sim::accounts::State;
 use muster_sim::summary::percentile;
 use serde::Serialize;
 
-use crate::supply::strategies::Came;
+use crate::supply::strategies::Measured;
 
 /// What a strategy came to on a trace. The order of the first ten is fixed: others read them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -64,7 +64,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Several runs of one strategy on one trace: waits are taken together, sums are per run.
-    pub(crate) fn of(trace: &str, strategy: &'static str, runs: &[Came], gangs: usize) -> Self {
+    pub(crate) fn of(trace: &str, strategy: &'static str, runs: &[Measured], gangs: usize) -> Self {
         let wait = |outcome: &Outcome| {
             outcome.ended?;
             Some(outcome.wait()?.as_secs_f64())
@@ -74,11 +74,12 @@ impl Line {
         waits.sort_by(f64::total_cmp);
         let count = waits.len().max(1) as f64;
         let hits = waits.iter().filter(|wait| **wait == 0.0).count();
-        let mean = |figure: &dyn Fn(&Came) -> f64| {
+        let mean = |figure: &dyn Fn(&Measured) -> f64| {
             runs.iter().map(figure).sum::<f64>() / runs.len().max(1) as f64
         };
-        let hours = |ms: &dyn Fn(&Came) -> u64| round(mean(&|run| ms(run) as f64) / 3_600_000.0, 1);
-        let number = |of: &dyn Fn(&Came) -> u64| mean(&|run| of(run) as f64).round() as u64;
+        let hours =
+            |ms: &dyn Fn(&Measured) -> u64| round(mean(&|run| ms(run) as f64) / 3_600_000.0, 1);
+        let number = |of: &dyn Fn(&Measured) -> u64| mean(&|run| of(run) as f64).round() as u64;
         Self {
             trace: trace.to_owned(),
             strategy,

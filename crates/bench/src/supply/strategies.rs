@@ -64,13 +64,13 @@ fn serial(_: Span) -> Rival {
 }
 
 /// What a run came to.
-pub(crate) struct Came {
+pub(crate) struct Measured {
     pub(crate) accounts: Accounts,
     /// Wall time.
     pub(crate) seconds: f64,
 }
 
-impl Came {
+impl Measured {
     pub(crate) fn work(&self) -> Work {
         self.accounts.meter().work()
     }
@@ -90,7 +90,7 @@ impl Strategy {
         seed: u64,
         idle_after: Span,
         settings: &[String],
-    ) -> anyhow::Result<Came> {
+    ) -> anyhow::Result<Measured> {
         let began = Instant::now();
         let mut pools = model::pools(idle_after);
         let last = jobs.last().map_or(Time::ZERO, |job| job.submit);
@@ -106,17 +106,17 @@ impl Strategy {
                 for ((pool, _), changed) in pools.iter_mut().zip(specs) {
                     *pool = changed;
                 }
-                let market = Market { pools, wear: Some(model::WEAR), seed };
+                let market = Market { pools, gang_failures: Some(model::WEAR), seed };
                 let mut sim = stage(market, jobs, policy)?;
                 sim.run(until);
                 sim.accounts().clone()
             }
             How::Rival(rival) => {
-                let market = Market { pools, wear: Some(model::WEAR), seed };
+                let market = Market { pools, gang_failures: Some(model::WEAR), seed };
                 rivals::run(&rival(idle_after), market, jobs, until)?.accounts
             }
         };
-        Ok(Came { accounts, seconds: began.elapsed().as_secs_f64() })
+        Ok(Measured { accounts, seconds: began.elapsed().as_secs_f64() })
     }
 }
 
@@ -127,14 +127,14 @@ pub(crate) fn policy() -> Policy {
 
 /// The real planner with this market, before the first job.
 pub(crate) fn stage(
-    Market { pools, wear, seed }: Market,
+    Market { pools, gang_failures, seed }: Market,
     jobs: &[Job],
     policy: Policy,
 ) -> anyhow::Result<Sim> {
     let setup = Setup {
         queues: vec![QueueSpec::open("default")],
         pools,
-        wear,
+        gang_failures,
         jobs: jobs.to_vec(),
         ..Setup::default()
     };

@@ -24,7 +24,7 @@ fn serial() -> Rival {
 }
 
 fn market(pools: Vec<(PoolSpec, CloudModel)>, seed: u64) -> Market {
-    Market { pools, wear: None, seed }
+    Market { pools, gang_failures: None, seed }
 }
 
 /// Zones `a` and `b` with 8-GPU nodes that boot in exactly three minutes, except for these.
@@ -194,11 +194,11 @@ fn everybody_loses_the_same_work_where_gangs_wear_machines_out() {
     let jobs: Vec<Job> = (0..12)
         .map(|i| job(build::gang(&format!("g{i}"), 1 + i as u32 % 4, 8), 900 * i, 20_000 + 700 * i))
         .collect();
-    let (wear, setup) = (Some(Span::hours(200)), || two_zones(64, exact_cloud(&[])));
+    let (gang_failures, setup) = (Some(Span::hours(200)), || two_zones(64, exact_cloud(&[])));
     for seed in 0..4 {
         let lost = |work: Work| work.lost_gpu_ms;
-        let setup = Setup { wear, jobs: jobs.clone(), ..setup() };
-        let market = Market { pools: setup.pools.clone(), wear, seed };
+        let setup = Setup { gang_failures, jobs: jobs.clone(), ..setup() };
+        let market = Market { pools: setup.pools.clone(), gang_failures, seed };
         let options = SimOptions { seed, check: true, ..SimOptions::default() };
         let mut sim = Sim::new(setup, Policy::default(), options).expect("a sound setup");
         sim.run(Time::MAX);

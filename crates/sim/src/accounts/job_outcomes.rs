@@ -116,8 +116,8 @@ impl Accounts {
     }
 
     /// A gang stood still for so long.
-    pub(crate) fn stood_still(&mut self, gang: GangId, span: Span) {
-        self.meter.stood_still(gang, span);
+    pub(crate) fn paused(&mut self, gang: GangId, span: Span) {
+        self.meter.paused(gang, span);
     }
     /// What a gang did in its last so many milliseconds is lost.
     pub(crate) fn lost(&mut self, gang: GangId, worked: Span, why: Option<StopReason>) {

@@ -147,7 +147,7 @@ impl Meter {
 
     /// A gang stood still for so long, with the members it has now: it started from what it had saved, or got
     /// other members.
-    pub fn stood_still(&mut self, gang: GangId, span: Span) {
+    pub fn paused(&mut self, gang: GangId, span: Span) {
         self.disruptions.paused_gpu_ms += self.gangs.gpu_ms(gang, span);
     }
     /// What a gang did in its last so many milliseconds is lost, and nothing else of what it did. Told before the

@@ -13,18 +13,18 @@ use crate::cloud::stock::exponential;
 
 /// Failures of machines at work, by job.
 #[derive(Clone, Debug)]
-pub struct Wear {
+pub struct GangFailures {
     /// GPU time in use between two failures, on average.
     mean: Span,
     seed: u64,
-    jobs: FxHashMap<usize, Worn>,
+    jobs: FxHashMap<usize, NextFailure>,
 }
 
 /// How far one job is from losing its next machine.
 #[derive(Clone, Copy, Debug)]
-struct Worn {
+struct NextFailure {
     /// Machines it has lost.
-    strikes: u32,
+    failures: u32,
     /// GPU time until it loses the next.
     left: Span,
     /// Which of its members sits on that machine, as a part of all.
@@ -33,7 +33,7 @@ struct Worn {
     at_work: Option<(Time, u32)>,
 }
 
-impl Wear {
+impl GangFailures {
     /// One failure in so much GPU time, random from this seed.
     pub fn new(mean: Span, seed: u64) -> Self {
         Self { mean, seed, jobs: FxHashMap::default() }
@@ -42,35 +42,35 @@ impl Wear {
     /// A job gets to work with so many GPUs; when it loses a machine if it works until then.
     pub fn begin(&mut self, job: usize, now: Time, gpus: u32) -> Option<Time> {
         let (mean, seed) = (self.mean, self.seed);
-        let worn = self.jobs.entry(job).or_insert_with(|| draw(mean, seed, job, 0));
-        worn.at_work = Some((now, gpus));
-        let lasts = worn.left.0.checked_div(u64::from(gpus))?;
+        let next = self.jobs.entry(job).or_insert_with(|| draw(mean, seed, job, 0));
+        next.at_work = Some((now, gpus));
+        let lasts = next.left.0.checked_div(u64::from(gpus))?;
         Some(now + Span(lasts.max(1)))
     }
 
     /// A job does not work any more, or not with these GPUs.
     pub fn end(&mut self, job: usize, now: Time) {
-        let Some(worn) = self.jobs.get_mut(&job) else { return };
-        if let Some((since, gpus)) = worn.at_work.take() {
+        let Some(next) = self.jobs.get_mut(&job) else { return };
+        if let Some((since, gpus)) = next.at_work.take() {
             let used = now.since(since).saturating_mul(u64::from(gpus));
-            worn.left = Span(worn.left.0.saturating_sub(used.0));
+            next.left = Span(next.left.0.saturating_sub(used.0));
         }
     }
 
     /// A job loses a machine; which of its members, counted from 0, sits on it.
-    pub fn strike(&mut self, job: usize, members: usize) -> usize {
+    pub fn fail(&mut self, job: usize, members: usize) -> usize {
         let (mean, seed) = (self.mean, self.seed);
-        let Some(worn) = self.jobs.get_mut(&job) else { return 0 };
-        let (strikes, member) = (worn.strikes + 1, worn.member);
-        *worn = draw(mean, seed, job, strikes);
+        let Some(next) = self.jobs.get_mut(&job) else { return 0 };
+        let (failures, member) = (next.failures + 1, next.member);
+        *next = draw(mean, seed, job, failures);
         ((member * members as f64) as usize).min(members.saturating_sub(1))
     }
 }
 
-fn draw(mean: Span, seed: u64, job: usize, strikes: u32) -> Worn {
-    let mut rng = Stream::Wear { job: job as u32, strikes }.open(seed);
+fn draw(mean: Span, seed: u64, job: usize, failures: u32) -> NextFailure {
+    let mut rng = Stream::GangFailures { job: job as u32, failures }.open(seed);
     let (left, member) = (exponential(&mut rng, mean), rng.random_range(0.0..1.0));
-    Worn { strikes, left, member, at_work: None }
+    NextFailure { failures, left, member, at_work: None }
 }
 
 #[cfg(test)]
@@ -84,31 +84,34 @@ mod tests {
     #[test]
     fn a_job_loses_a_machine_after_the_same_work_however_often_it_was_stopped() {
         let mean = Span::hours(1_000);
-        let strikes = Wear::new(mean, 7).begin(3, at(0), 8).expect("it works");
-        let lasts = strikes.since(Time::ZERO);
-        let (third, mut wear) = (Span(lasts.0 / 3), Wear::new(mean, 7));
-        wear.begin(3, at(10), 8);
-        wear.end(3, at(10) + third);
-        let again = wear.begin(3, at(500), 8).expect("it works");
+        let failures = GangFailures::new(mean, 7).begin(3, at(0), 8).expect("it works");
+        let lasts = failures.since(Time::ZERO);
+        let (third, mut failures) = (Span(lasts.0 / 3), GangFailures::new(mean, 7));
+        failures.begin(3, at(10), 8);
+        failures.end(3, at(10) + third);
+        let again = failures.begin(3, at(500), 8).expect("it works");
         let rest = again.since(at(500)) + third;
         assert!(rest.0.abs_diff(lasts.0) <= 1, "{rest} and {lasts}");
-        assert_eq!(wear.begin(3, at(500), 0), None, "who uses no GPU loses none");
+        assert_eq!(failures.begin(3, at(500), 0), None, "who uses no GPU loses none");
     }
 
     #[test]
     fn what_follows_a_loss_is_the_same_for_everybody() {
-        let (mut early, mut late) = (Wear::new(Span::hours(9), 1), Wear::new(Span::hours(9), 1));
+        let (mut early, mut late) =
+            (GangFailures::new(Span::hours(9), 1), GangFailures::new(Span::hours(9), 1));
         early.begin(0, at(0), 2);
         late.begin(0, at(77), 2);
-        assert_eq!(early.strike(0, 4), late.strike(0, 4));
-        let lasts = |wear: &mut Wear, at: Time| wear.begin(0, at, 2).expect("it works").since(at);
+        assert_eq!(early.fail(0, 4), late.fail(0, 4));
+        let lasts = |failures: &mut GangFailures, at: Time| {
+            failures.begin(0, at, 2).expect("it works").since(at)
+        };
         assert_eq!(lasts(&mut early, at(5)), lasts(&mut late, at(99)));
     }
 
     #[test]
     fn machines_fail_as_often_as_is_said() {
-        let mut wear = Wear::new(Span::hours(100), 5);
-        let lasts = (0..4_000).map(|job| wear.begin(job, at(0), 4).expect("it works"));
+        let mut failures = GangFailures::new(Span::hours(100), 5);
+        let lasts = (0..4_000).map(|job| failures.begin(job, at(0), 4).expect("it works"));
         let mean = lasts.map(|end| end.since(at(0)).as_secs_f64()).sum::<f64>() / 4_000.0;
         assert!((mean / 3_600.0 - 25.0).abs() < 1.5, "{mean}");
     }

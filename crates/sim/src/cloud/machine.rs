@@ -66,13 +66,13 @@ const THROTTLED_ANSWER: Span = Span::secs(3);
 /// What may go wrong with a machine whoever asks, drawn before anything else so that a machine's number alone
 /// decides it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Luck {
+pub(crate) struct BootDraw {
     pub(crate) throttled: bool,
     boot_failed: bool,
     gpus_missing: bool,
 }
 
-impl Luck {
+impl BootDraw {
     pub(crate) fn draw(rng: &mut ChaCha8Rng, model: &CloudModel) -> Self {
         Self {
             throttled: rng.random_bool(model.throttled),

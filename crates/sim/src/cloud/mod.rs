@@ -27,7 +27,7 @@ mod random_streams;
 mod tests;
 
 pub use availability::Availability;
-pub use gang_failures::Wear;
+pub use gang_failures::GangFailures;
 pub use machine::Stage;
 pub use model::{CloudModel, Scripted, StockModel};
 pub use providers::Cloud;

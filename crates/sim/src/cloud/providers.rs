@@ -19,7 +19,7 @@ use crate::cloud::model::CloudModel;
 
 use crate::cloud::machine::Machine;
 
-use crate::cloud::machine::Luck;
+use crate::cloud::machine::BootDraw;
 use crate::cloud::random_streams::Stream;
 use crate::cloud::supply::Supply;
 
@@ -35,7 +35,7 @@ pub struct Cloud {
     /// The same per zone; scripts count on it.
     pub(super) asked_in: BTreeMap<Arc<str>, u32>,
     pub(crate) machines: FxHashMap<ClaimId, Machine>,
-    pub(super) calm: bool,
+    pub(super) faults_stopped: bool,
 }
 
 impl Cloud {
@@ -44,11 +44,11 @@ impl Cloud {
         let supply = Supply::new(&pools, seed);
         let (failures, machines) = (BTreeMap::new(), FxHashMap::default());
         let (asked, asked_in) = (BTreeMap::new(), BTreeMap::new());
-        Self { pools, seed, supply, failures, asked, asked_in, machines, calm: false }
+        Self { pools, seed, supply, failures, asked, asked_in, machines, faults_stopped: false }
     }
     /// From here on nothing fails any more.
-    pub fn calm(&mut self) {
-        self.calm = true;
+    pub fn stop_faults(&mut self) {
+        self.faults_stopped = true;
     }
     /// Every request in this region, or everywhere, is a stock-out until then.
     pub fn out_of_stock(&mut self, region: Option<&str>, until: Time) {
@@ -71,12 +71,12 @@ impl Cloud {
         let (pool, model) = &self.pools[usize::from(offering.pool.0)];
         let spec = &pool.offerings[usize::from(offering.slot)];
         let scripted = model.scripted(&spec.zone, count(&mut self.asked_in, spec.zone.clone()));
-        let luck = Luck::draw(&mut rng, model);
-        let (fate, sigma) = if self.calm {
-            self.supply.take_surely(offering);
+        let drawn = BootDraw::draw(&mut rng, model);
+        let (fate, sigma) = if self.faults_stopped {
+            self.supply.take_always(offering);
             (None, 0.0)
         } else {
-            (fate(&mut self.supply, now, offering, scripted, luck), model.sigma)
+            (fate(&mut self.supply, now, offering, scripted, drawn), model.sigma)
         };
         let life = crate::cloud::machine::life(
             &mut rng,
@@ -105,7 +105,7 @@ impl Cloud {
         let machine = self.machines.get_mut(&claim).filter(|machine| !machine.released)?;
         machine.released = true;
         give_back(&mut self.supply, now, machine);
-        Some(now + taking_leave(machine))
+        Some(now + shutdown_time(machine))
     }
 
     /// Stops a machine that is up, to be started again; when it is stopped. From then on it is not paid for,
@@ -117,7 +117,7 @@ impl Cloud {
             .filter(|machine| machine.is_up(now) && !machine.released && !machine.reclaimed)?;
         machine.billed_from = None;
         give_back(&mut self.supply, now, machine);
-        let stopped = now + taking_leave(machine);
+        let stopped = now + shutdown_time(machine);
         machine.stopped = Some(stopped);
         Some(stopped)
     }
@@ -132,8 +132,8 @@ impl Cloud {
         let Some(stopped) = machine.stopped else { return Vec::new() };
         let (pool, model) = &self.pools[usize::from(machine.offering.pool.0)];
         let spec = &pool.offerings[usize::from(machine.offering.slot)];
-        let (fate, sigma) = if self.calm {
-            self.supply.take_surely(machine.offering);
+        let (fate, sigma) = if self.faults_stopped {
+            self.supply.take_always(machine.offering);
             (None, 0.0)
         } else {
             let granted = self.supply.take(now, machine.offering);
@@ -157,7 +157,7 @@ impl Cloud {
         let rng =
             self.failures.entry(offering).or_insert_with(|| Stream::Failures(offering).open(seed));
         let lasts = crate::cloud::stock::exponential(rng, mean);
-        (!self.calm).then(|| now + lasts)
+        (!self.faults_stopped).then(|| now + lasts)
     }
 
     /// How long before a machine of this offering goes its customer is told.
@@ -171,7 +171,7 @@ impl Cloud {
         let mut reclaimed = Vec::new();
         for (offering, excess) in self.supply.overdrawn(now) {
             let held = |(_, machine): &(&ClaimId, &mut Machine)| {
-                machine.held && machine.offering == offering && !self.calm
+                machine.held && machine.offering == offering && !self.faults_stopped
             };
             let mut held: Vec<_> = self.machines.iter_mut().filter(held).collect();
             held.sort_unstable_by_key(|(claim, machine)| (machine.asked, **claim));
@@ -185,7 +185,7 @@ impl Cloud {
 
     /// When, after `now`, machines will be taken back if nobody gives one back before.
     pub fn next_reclaim(&self, now: Time) -> Option<Time> {
-        self.supply.next_overdrawn(now).filter(|_| !self.calm)
+        self.supply.next_overdrawn(now).filter(|_| !self.faults_stopped)
     }
 }
 
@@ -195,21 +195,21 @@ fn fate(
     now: Time,
     offering: OfferingRef,
     scripted: Option<ClaimFailure>,
-    luck: Luck,
+    drawn: BootDraw,
 ) -> Option<ClaimFailure> {
     if scripted.is_some() {
         if !is_refusal(scripted) {
-            supply.take_surely(offering);
+            supply.take_always(offering);
         }
         return scripted;
     }
-    if luck.throttled {
+    if drawn.throttled {
         return Some(ClaimFailure::Throttled);
     }
     if !supply.take(now, offering) {
         return Some(ClaimFailure::StockOut);
     }
-    luck.of_boot()
+    drawn.of_boot()
 }
 
 /// Whether there never is a machine.
@@ -224,7 +224,7 @@ fn give_back(supply: &mut Supply, now: Time, machine: &mut Machine) {
 }
 
 /// How long a machine takes to shut down.
-fn taking_leave(machine: &mut Machine) -> Span {
+fn shutdown_time(machine: &mut Machine) -> Span {
     Span::secs(machine.rng.random_range(5..40))
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Stream {
     /// The life of the n-th machine ever asked for of one offering, from 0.
     Machine(OfferingRef, u32),
     /// The machine that a job loses at work after it has lost so many.
-    Wear { job: u32, strikes: u32 },
+    GangFailures { job: u32, failures: u32 },
 }
 
 /// Random words kept for one machine; its life takes some dozens.
@@ -37,11 +37,11 @@ impl Stream {
             Self::Everywhere { pool } => (3, pool, 0),
             Self::Failures(at) => (4, at.pool.0, at.slot),
             Self::Machine(at, _) => (5, at.pool.0, at.slot),
-            Self::Wear { job, .. } => (6, (job >> 16) as u16, job as u16),
+            Self::GangFailures { job, .. } => (6, (job >> 16) as u16, job as u16),
         };
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(kind << 32 | u64::from(pool) << 16 | u64::from(index));
-        if let Self::Machine(_, number) | Self::Wear { strikes: number, .. } = self {
+        if let Self::Machine(_, number) | Self::GangFailures { failures: number, .. } = self {
             rng.set_word_pos(u128::from(number) * WORDS_PER_MACHINE);
         }
         rng

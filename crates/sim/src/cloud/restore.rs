@@ -31,7 +31,7 @@ impl Cloud {
         self.supply = Supply::new(&pools, self.seed);
         self.pools = pools;
         for machine in self.machines.values().filter(|machine| machine.held) {
-            self.supply.take_surely(machine.offering);
+            self.supply.take_always(machine.offering);
         }
     }
 
@@ -48,7 +48,7 @@ impl Cloud {
         let fails = known.life.iter().any(|(_, stage)| matches!(stage, Stage::Fails(_)));
         let held = !known.released && known.stopped.is_none() && !fails;
         if held {
-            self.supply.take_surely(known.offering);
+            self.supply.take_always(known.offering);
         }
         let number = u32::MAX - claim.0; // nobody else's random numbers
         let machine = Machine {

@@ -99,12 +99,12 @@ impl Supply {
 
     /// Takes one machine if there is one.
     pub(crate) fn take(&mut self, now: Time, at: OfferingRef) -> bool {
-        let has = !self.is_out_by_decree(now, at) && self.take_from_source(now, at);
+        let has = !self.is_forced_out(now, at) && self.take_from_source(now, at);
         self.source(at).out += u32::from(has);
         has
     }
     /// Takes one machine that is there whatever happens.
-    pub(crate) fn take_surely(&mut self, at: OfferingRef) {
+    pub(crate) fn take_always(&mut self, at: OfferingRef) {
         self.source(at).out += 1;
     }
     /// One machine is given back.
@@ -136,7 +136,7 @@ impl Supply {
         })
     }
 
-    fn is_out_by_decree(&self, now: Time, at: OfferingRef) -> bool {
+    fn is_forced_out(&self, now: Time, at: OfferingRef) -> bool {
         let region = &self.offerings[&at].region;
         let concerns = |of: &Option<Arc<str>>| of.as_ref().is_none_or(|of| of == region);
         self.outages.iter().any(|(of, until)| now < *until && concerns(of))

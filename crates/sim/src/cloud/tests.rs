@@ -179,7 +179,7 @@ fn the_youngest_machines_are_taken_back_when_there_are_fewer() {
     assert!(cloud.release(mins(11), ClaimId(1)).is_some());
     assert_eq!(refused(&mut cloud, mins(11), 3, 0), Some(ClaimFailure::StockOut));
     assert_eq!(cloud.next_reclaim(mins(11)), Some(mins(20)));
-    cloud.calm();
+    cloud.stop_faults();
     assert_eq!((cloud.reclaimed(mins(20)), cloud.next_reclaim(mins(20))), (vec![], None));
 }
 
@@ -196,7 +196,7 @@ fn an_outage_holds_in_its_region_until_it_ends() {
     assert_eq!(refused(&mut cloud, mins(10), 3, 0), None);
     cloud.out_of_stock(None, mins(20));
     assert_eq!([4, 5].map(|claim| refused(&mut cloud, mins(19), claim, 2)), [out, out]);
-    cloud.calm();
+    cloud.stop_faults();
     assert_eq!(refused(&mut cloud, mins(19), 6, 2), None);
 }
 

@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::faults::sabotage::Sabotage;
-use crate::host::{Happening, Setup, Sim, SimOptions, Step, Watcher};
+use crate::host::{Setup, Sim, SimEvent, SimOptions, Step, Watcher};
 use crate::job::{Job, Nature};
 
 /// The stream of random numbers that is theirs.
@@ -48,13 +48,13 @@ pub(crate) fn run(seed: u64, sabotage: Option<Sabotage>) -> Vec<Violation> {
     let Tenancy { setup, own, within, cancels } = draw(seed);
     let order = if seed.is_multiple_of(2) { QueueOrder::Muster } else { QueueOrder::Fair };
     let options =
-        SimOptions { seed, step: Step::Happening, check: true, sabotage, ..SimOptions::default() };
+        SimOptions { seed, step: Step::Event, check: true, sabotage, ..SimOptions::default() };
     let policy = Policy { order, ..Policy::default() };
     let mut sim = Sim::new(setup, policy, options).expect("drawn worlds are well formed");
     let stopped: Arc<Mutex<Vec<Violation>>> = Arc::default();
     sim.watch(watcher(own.clone(), stopped.clone()));
     for (at, job) in cancels {
-        sim.schedule(at, Happening::Cancel(job));
+        sim.schedule(at, SimEvent::Cancel(job));
     }
     let last = sim.jobs().iter().map(|job| job.submit).max().unwrap_or(Time::ZERO);
     let mut violations = Vec::new();

@@ -9,7 +9,7 @@ use muster_core::time::Time;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::host::{Happening, Setup};
+use crate::host::{Setup, SimEvent};
 
 /// The stream of random numbers that is the owners'.
 const STREAM: u64 = 9;
@@ -19,7 +19,7 @@ pub(crate) fn draw(
     seed: u64,
     setup: &Setup,
     hopeless: &[Arc<str>],
-    faults: &mut Vec<(Time, Happening)>,
+    faults: &mut Vec<(Time, SimEvent)>,
     storm_ends: Time,
 ) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
@@ -38,7 +38,7 @@ pub(crate) fn draw(
             let max = if rng.random_bool(0.5) { min } else { rng.random_range(min..=most) };
             let from = job.submit.0.min(storm_ends.0 - 1);
             let when = Time(rng.random_range(from..storm_ends.0));
-            faults.push((when, Happening::OwnerResizes(at, role as u16, (min, max))));
+            faults.push((when, SimEvent::OwnerResizes(at, role as u16, (min, max))));
         }
     }
 }

@@ -7,7 +7,7 @@ use muster_core::time::{Span, Time};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::host::{Happening, Setup};
+use crate::host::{Setup, SimEvent};
 
 /// The stream of random numbers that is theirs.
 const STREAM: u64 = 2;
@@ -16,7 +16,7 @@ const STREAM: u64 = 2;
 pub(crate) fn draw(
     seed: u64,
     setup: &mut Setup,
-    faults: &mut Vec<(Time, Happening)>,
+    faults: &mut Vec<(Time, SimEvent)>,
     storm_ends: Time,
 ) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
@@ -40,7 +40,7 @@ pub(crate) fn draw(
         }
         for _ in 0..rng.random_range(0..12) {
             let when = Time(rng.random_range(0..storm_ends.0));
-            faults.push((when, Happening::Expect(at as u16, rng.random_range(0..6))));
+            faults.push((when, SimEvent::Outlook(at as u16, rng.random_range(0..6))));
         }
     }
     for job in &mut setup.jobs {

@@ -76,7 +76,7 @@ pub fn run_seed_under(
     }
     let options = SimOptions {
         seed,
-        step: Step::Happening,
+        step: Step::Event,
         check: true,
         may_crash: true,
         sabotage,
@@ -98,7 +98,7 @@ pub fn run_seed_under(
         sim.step();
         nodes = nodes.max(sim.world().nodes().count());
     }
-    sim.calm();
+    sim.stop_faults();
     let until = sim.now() + PATIENCE;
     while sim.next_at().is_some_and(|at| at <= until)
         && sim.violations().is_empty()

@@ -21,7 +21,7 @@ use crate::cloud::{Availability, CloudModel, StockModel};
 use crate::faults::bad_input::BadInput;
 use crate::faults::run::storm_end;
 use crate::faults::{absurd_specs, disruption, node_types, owner_resizes, proactive, tenants};
-use crate::host::{Happening, Setup};
+use crate::host::{Setup, SimEvent};
 use crate::job::Job;
 
 const GPU: &str = "nvidia.com/gpu";
@@ -35,7 +35,7 @@ pub struct Drawn {
     /// The world and the work.
     pub setup: Setup,
     /// What goes wrong besides the clouds.
-    pub(crate) faults: Vec<(Time, Happening)>,
+    pub(crate) faults: Vec<(Time, SimEvent)>,
     /// When things stop going wrong.
     pub storm_ends: Time,
     /// Gangs that can never run and must be told so.
@@ -332,27 +332,27 @@ fn make_hopeless(rng: &mut ChaCha8Rng, bounds: &Bounds, gang: &mut GangSpec) {
     }
 }
 
-fn draw_faults(rng: &mut ChaCha8Rng, jobs: usize, storm_ends: Time) -> Vec<(Time, Happening)> {
+fn draw_faults(rng: &mut ChaCha8Rng, jobs: usize, storm_ends: Time) -> Vec<(Time, SimEvent)> {
     let mut faults = Vec::new();
     for _ in 0..rng.random_range(0..6) {
         faults.push((
             Time(rng.random_range(0..storm_ends.0)),
-            Happening::BadInput(BadInput::draw(rng)),
+            SimEvent::BadInput(BadInput::draw(rng)),
         ));
     }
     for _ in 0..rng.random_range(0..4) {
         let after = rng.random_range(0..12);
-        faults.push((Time(rng.random_range(0..storm_ends.0)), Happening::Crash(after)));
+        faults.push((Time(rng.random_range(0..storm_ends.0)), SimEvent::Crash(after)));
     }
     for _ in 0..rng.random_range(0..3) {
         let region = [None, Some("r1"), Some("r2")][rng.random_range(0..3)];
         let (at, lasts) =
             (Time(rng.random_range(0..storm_ends.0)), Span::mins(rng.random_range(5..120)));
-        faults.push((at, Happening::OutOfStock(region, at + lasts)));
+        faults.push((at, SimEvent::OutOfStock(region, at + lasts)));
     }
     for _ in 0..rng.random_range(0..4) {
         let job = rng.random_range(0..jobs);
-        faults.push((Time(rng.random_range(0..storm_ends.0)), Happening::Cancel(job)));
+        faults.push((Time(rng.random_range(0..storm_ends.0)), SimEvent::Cancel(job)));
     }
     faults
 }

@@ -8,17 +8,17 @@ use crate::host::sim::Sim;
 
 impl Sim {
     /// Carries out a plan, group by group. `false` when a crash cuts it short.
-    pub(crate) fn act(&mut self, plan: &Plan) -> bool {
-        plan.groups.iter().all(|group| self.act_group(group))
+    pub(crate) fn execute(&mut self, plan: &Plan) -> bool {
+        plan.groups.iter().all(|group| self.execute_group(group))
     }
 
-    fn act_group(&mut self, group: &ActionGroup) -> bool {
+    fn execute_group(&mut self, group: &ActionGroup) -> bool {
         let rolls_back = |action: &Action| matches!(action, Action::RollBack { .. });
         if self.sabotages(Promise::AtomicRollback) && group.actions.iter().any(rolls_back) {
             return true;
         }
         for action in &group.actions {
-            let action = match self.tamper(action) {
+            let action = match self.sabotaged_action(action) {
                 Some(action) => action,
                 None => continue,
             };
@@ -30,25 +30,25 @@ impl Sim {
                 Some(left) => self.crash_after = Some(left - 1),
                 None => {}
             }
-            if !self.intend(&action) {
+            if !self.log_decision(&action) {
                 return true;
             }
-            self.carry_out(&action);
+            self.execute_action(&action);
         }
         true
     }
 
     /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.
-    pub(crate) fn intend(&mut self, action: &Action) -> bool {
+    pub(crate) fn log_decision(&mut self, action: &Action) -> bool {
         let fact = Fact::of_decision(&self.world, action);
-        if let Err(refusal) = self.tell(Event::Decided(action.clone())) {
+        if let Err(refusal) = self.apply(Event::Decided(action.clone())) {
             let what =
                 format!("a decision was refused the moment it was taken: {refusal} ({action:?})");
             self.break_promise(Promise::NoOvercommit, what);
             return false;
         }
         if let Some(fact) = fact {
-            self.fact(&fact);
+            self.note_fact(&fact);
             if let Fact::OrderRolledBack { gang, .. } = fact
                 && self.world.gang(gang).is_none()
             {
@@ -59,7 +59,7 @@ impl Sim {
     }
 
     /// Does what was written down. Doing it again changes nothing.
-    pub(crate) fn carry_out(&mut self, action: &Action) {
+    pub(crate) fn execute_action(&mut self, action: &Action) {
         match action {
             Action::Admit { gang, seats } => self.start(*gang, seats),
             Action::Order(spec) => {
@@ -68,7 +68,7 @@ impl Sim {
                 }
             }
             Action::RollBack { .. } | Action::Exchange { .. } => {}
-            Action::Retire { claim } => self.fact(&Fact::ClaimRetired { claim: *claim }),
+            Action::Retire { claim } => self.note_fact(&Fact::ClaimRetired { claim: *claim }),
             Action::TopUp { claim, offering, .. } => self.request(*claim, *offering),
             Action::Stock { claims } => {
                 for (claim, offering) in claims {

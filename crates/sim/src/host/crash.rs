@@ -15,15 +15,15 @@ impl Sim {
         self.crash_after = None;
         // The written half is decided by the step count, so that both are met and a seed repeats it.
         if self.steps.is_multiple_of(2) {
-            self.intend(&action);
+            self.log_decision(&action);
         }
-        self.fact(&Fact::Crashed);
-        self.come_back();
+        self.note_fact(&Fact::Crashed);
+        self.restart();
         drop(action);
     }
 
     /// Reads back what was written down, and settles what was left half done before anything else.
-    pub(crate) fn come_back(&mut self) {
+    pub(crate) fn restart(&mut self) {
         if self.log.is_none() {
             return;
         }
@@ -40,12 +40,12 @@ impl Sim {
         }
         self.world = world;
         self.forecaster = Default::default();
-        self.finish_what_was_begun();
+        self.redo_logged_actions();
         self.audit();
     }
 
     /// Every written decision is done again; done twice is done once.
-    fn finish_what_was_begun(&mut self) {
+    fn redo_logged_actions(&mut self) {
         let mut requests = Vec::new();
         let (mut releases, mut parks) = (Vec::new(), Vec::new());
         for (id, claim) in self.world.claims() {

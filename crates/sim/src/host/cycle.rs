@@ -4,7 +4,7 @@ use muster_core::plan::Action;
 use muster_plan::plan;
 use muster_testkit::promises::{Promise, excused};
 
-use crate::host::events::Happening;
+use crate::host::events::SimEvent;
 use crate::host::options::Step;
 use crate::host::sim::Sim;
 
@@ -14,7 +14,7 @@ const ROUNDS_MAX: u32 = 1_000;
 
 impl Sim {
     /// Asks the planner once and does what it says. `false` when it has nothing to say.
-    pub(crate) fn pass(&mut self) -> bool {
+    pub(crate) fn plan_once(&mut self) -> bool {
         let plan = plan(&self.world, self.now, &self.policy);
         if let Some(recorder) = &mut self.recorder {
             recorder.plan(self.now, &plan);
@@ -23,7 +23,7 @@ impl Sim {
             ledger.promised(self.now, &plan.reservations);
         }
         let acts = !plan.groups.is_empty();
-        let done = self.act(&plan);
+        let done = self.execute(&plan);
         if let Some(ledger) = self.ledger.as_mut().filter(|_| done) {
             ledger.targets(self.now, &plan.targets);
         }
@@ -32,9 +32,9 @@ impl Sim {
     }
 
     /// Plans and acts until there is nothing left to do at this instant.
-    pub(crate) fn decide(&mut self) {
+    pub(crate) fn plan_until_stable(&mut self) {
         for round in 0.. {
-            if !self.pass() || (!self.policy.explain && self.is_at_rest()) {
+            if !self.plan_once() || (!self.policy.explain && self.is_stable()) {
                 break;
             }
             if round == ROUNDS_MAX {
@@ -49,14 +49,14 @@ impl Sim {
             && self.wake_at != Some(wake)
         {
             self.wake_at = Some(wake);
-            self.agenda.add(wake, Happening::Wake);
+            self.event_queue.add(wake, SimEvent::Wake);
         }
     }
 
     /// Whether the planner would have nothing to add at this instant: where nothing can be bought, nobody has to
     /// be stopped and nobody waits for others to leave, a pass that only started gangs has started all that can
     /// start, and room only got less. Whoever was stopped or resized may have left room by now.
-    fn is_at_rest(&self) -> bool {
+    fn is_stable(&self) -> bool {
         let starts = |action: &Action| matches!(action, Action::Admit { .. });
         self.world.pools().is_empty()
             && self.world.broken().is_empty()

@@ -18,7 +18,7 @@ use crate::host::sim::Sim;
 
 /// Something on the agenda.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum SimEvent {
     /// A job is submitted.
     Submit(usize),
     /// A gang's work is done, if this is still the start it was scheduled for.
@@ -26,7 +26,7 @@ pub(crate) enum Happening {
     /// A machine reaches a stage.
     Machine(ClaimId, Stage),
     /// A gang has saved and leaves seats, if this is still what it was told to do.
-    Leaves(GangId, u32),
+    GraceEnds(GangId, u32),
     /// What a gang's members bring is known, if it has not been stopped or changed since.
     Measured(GangId, u32),
     /// A node that is there from the start will be gone.
@@ -40,9 +40,9 @@ pub(crate) enum Happening {
     /// A machine in service fails.
     NodeFails(ClaimId),
     /// A gang loses a machine to its own work, if this is still the start it was scheduled for.
-    Wears(GangId, u32),
+    GangFails(GangId, u32),
     /// A provider takes back a machine, as announced.
-    Taken(ClaimId),
+    Reclaimed(ClaimId),
     /// A machine that was given back is gone.
     MachineGone(ClaimId),
     /// A machine that was told to stop has stopped.
@@ -54,7 +54,7 @@ pub(crate) enum Happening {
     /// The forecaster wants to look at what was asked for.
     Forecast,
     /// A forecaster says that so many free nodes of a pool will be wanted from now on.
-    Expect(u16, u32),
+    Outlook(u16, u32),
     /// The planner asked to be woken.
     Wake,
     /// Somebody sends nonsense.
@@ -67,78 +67,78 @@ pub(crate) enum Happening {
     Crash(u32),
 }
 
-impl Happening {
+impl SimEvent {
     /// Whether it would not happen in a world without faults.
     pub(crate) fn is_fault(&self) -> bool {
         match self {
-            Happening::OutageNoticed(_)
-            | Happening::OutageBegins(_)
-            | Happening::NodeNoticed(..)
-            | Happening::NodeFails(_)
-            | Happening::Wears(..)
-            | Happening::Taken(_)
-            | Happening::Reclaim
-            | Happening::OutOfStock(..)
-            | Happening::Expect(..)
-            | Happening::BadInput(_)
-            | Happening::OwnerResizes(..)
-            | Happening::Crash(_) => true,
+            SimEvent::OutageNoticed(_)
+            | SimEvent::OutageBegins(_)
+            | SimEvent::NodeNoticed(..)
+            | SimEvent::NodeFails(_)
+            | SimEvent::GangFails(..)
+            | SimEvent::Reclaimed(_)
+            | SimEvent::Reclaim
+            | SimEvent::OutOfStock(..)
+            | SimEvent::Outlook(..)
+            | SimEvent::BadInput(_)
+            | SimEvent::OwnerResizes(..)
+            | SimEvent::Crash(_) => true,
             // A machine that was going to fail is one that was asked for before; it still fails.
-            Happening::Submit(_)
-            | Happening::Done(..)
-            | Happening::Leaves(..)
-            | Happening::Measured(..)
-            | Happening::OutageEnds(_)
-            | Happening::Machine(..)
-            | Happening::MachineGone(_)
-            | Happening::MachineStopped(_)
-            | Happening::Forecast
-            | Happening::Wake
-            | Happening::Cancel(_) => false,
+            SimEvent::Submit(_)
+            | SimEvent::Done(..)
+            | SimEvent::GraceEnds(..)
+            | SimEvent::Measured(..)
+            | SimEvent::OutageEnds(_)
+            | SimEvent::Machine(..)
+            | SimEvent::MachineGone(_)
+            | SimEvent::MachineStopped(_)
+            | SimEvent::Forecast
+            | SimEvent::Wake
+            | SimEvent::Cancel(_) => false,
         }
     }
 }
 
 impl Sim {
     /// Schedules something from outside, such as a fault.
-    pub(crate) fn schedule(&mut self, at: Time, what: Happening) {
-        self.agenda.add(at, what);
+    pub(crate) fn schedule(&mut self, at: Time, what: SimEvent) {
+        self.event_queue.add(at, what);
     }
 
-    pub(crate) fn happen(&mut self, what: Happening) {
+    pub(crate) fn handle(&mut self, what: SimEvent) {
         let result = match what {
-            Happening::Submit(job) => self.submit(job),
-            Happening::Done(gang, epoch) => self.done(gang, epoch),
-            Happening::Machine(claim, stage) => self.machine(claim, stage),
-            Happening::Leaves(gang, turn) => {
-                self.leaves(gang, turn);
+            SimEvent::Submit(job) => self.submit(job),
+            SimEvent::Done(gang, epoch) => self.done(gang, epoch),
+            SimEvent::Machine(claim, stage) => self.machine(claim, stage),
+            SimEvent::GraceEnds(gang, turn) => {
+                self.grace_ends(gang, turn);
                 Ok(())
             }
-            Happening::Measured(gang, epoch) => self.measured(gang, epoch),
-            Happening::OutageNoticed(outage) => self.outage_noticed(outage),
-            Happening::OutageBegins(outage) => self.outage_begins(outage),
-            Happening::OutageEnds(node) => self.outage_ends(node),
-            Happening::NodeNoticed(claim, by) => self.node_noticed(claim, by),
-            Happening::NodeFails(claim) => self.node_fails(claim),
-            Happening::Wears(gang, epoch) => self.wears(gang, epoch),
-            Happening::Taken(claim) => self.taken(claim),
-            Happening::MachineGone(claim) => self.machine_gone(claim),
-            Happening::MachineStopped(claim) => self.machine_stopped(claim),
-            Happening::Reclaim => self.reclaim(),
-            Happening::OutOfStock(region, until) => {
+            SimEvent::Measured(gang, epoch) => self.measured(gang, epoch),
+            SimEvent::OutageNoticed(outage) => self.outage_noticed(outage),
+            SimEvent::OutageBegins(outage) => self.outage_begins(outage),
+            SimEvent::OutageEnds(node) => self.outage_ends(node),
+            SimEvent::NodeNoticed(claim, by) => self.node_noticed(claim, by),
+            SimEvent::NodeFails(claim) => self.node_fails(claim),
+            SimEvent::GangFails(gang, epoch) => self.gang_fails(gang, epoch),
+            SimEvent::Reclaimed(claim) => self.reclaimed(claim),
+            SimEvent::MachineGone(claim) => self.machine_gone(claim),
+            SimEvent::MachineStopped(claim) => self.machine_stopped(claim),
+            SimEvent::Reclaim => self.reclaim(),
+            SimEvent::OutOfStock(region, until) => {
                 self.cloud.out_of_stock(region, until);
                 Ok(())
             }
-            Happening::Forecast => self.forecast(),
-            Happening::Expect(pool, nodes) => self.expect(pool, nodes),
-            Happening::Wake => {
+            SimEvent::Forecast => self.forecast(),
+            SimEvent::Outlook(pool, nodes) => self.set_outlook(pool, nodes),
+            SimEvent::Wake => {
                 self.wake_at = None;
-                self.tell(Event::Tick)
+                self.apply(Event::Tick)
             }
-            Happening::BadInput(bad) => self.bad_input(&bad),
-            Happening::Cancel(job) => self.cancel(job),
-            Happening::OwnerResizes(job, role, size) => self.owner_resizes(job, role, size),
-            Happening::Crash(after) => {
+            SimEvent::BadInput(bad) => self.bad_input(&bad),
+            SimEvent::Cancel(job) => self.cancel(job),
+            SimEvent::OwnerResizes(job, role, size) => self.owner_resizes(job, role, size),
+            SimEvent::Crash(after) => {
                 self.crash_after = Some(after);
                 Ok(())
             }
@@ -153,15 +153,18 @@ impl Sim {
 
     fn submit(&mut self, job: usize) -> Result<(), Refusal> {
         let spec = Arc::new(self.jobs[job].gang.clone());
-        if let Err(refusal) = self.tell(Event::GangSubmitted(self.told_of(&spec))) {
+        if let Err(refusal) = self.apply(Event::GangSubmitted(self.gang_for_world(&spec))) {
             self.unfinished -= 1;
-            self.fact(&Fact::GangRefused { name: spec.name.clone(), why: refusal.to_string() });
+            self.note_fact(&Fact::GangRefused {
+                name: spec.name.clone(),
+                why: refusal.to_string(),
+            });
             return Ok(());
         }
         let gang = self.world.gang_named(&spec.name).expect("just submitted");
         self.job_of.insert(gang, job);
         self.accounts.submitted(gang, job, self.now);
-        self.fact(&Fact::GangSubmitted { gang, spec });
+        self.note_fact(&Fact::GangSubmitted { gang, spec });
         Ok(())
     }
 
@@ -173,24 +176,24 @@ impl Sim {
         match stage {
             Stage::Launched => {
                 machine.billed_from = Some(self.now);
-                self.tell(Event::ClaimLaunched(claim))?;
-                self.fact(&Fact::ClaimLaunched { claim });
+                self.apply(Event::ClaimLaunched(claim))?;
+                self.note_fact(&Fact::ClaimLaunched { claim });
             }
             Stage::Joined => {
                 let spec = self.node_spec(claim, 0, false);
-                self.see_node(spec)?;
+                self.add_node(spec)?;
             }
             Stage::Shows(gpus) => {
                 let spec = self.node_spec(claim, gpus, true);
-                self.see_node(spec)?;
-                self.expect_failure(claim);
+                self.add_node(spec)?;
+                self.schedule_failure(claim);
             }
             Stage::Fails(failure) => {
                 if failure.is_transient() {
                     self.cloud.machines.remove(&claim); // there never was one; it may be asked for again
                 }
-                self.tell(Event::ClaimFailed(claim, failure))?;
-                self.fact(&Fact::ClaimFailed { claim, failure });
+                self.apply(Event::ClaimFailed(claim, failure))?;
+                self.note_fact(&Fact::ClaimFailed { claim, failure });
             }
         }
         Ok(())
@@ -203,34 +206,34 @@ impl Sim {
 
     fn forecast(&mut self) -> Result<(), Refusal> {
         for said in self.forecaster.look(&self.world, self.now) {
-            self.tell(said)?;
+            self.apply(said)?;
         }
         if let Some(due) = self.forecaster.due(&self.world, self.now) {
-            self.agenda.add(due, Happening::Forecast);
+            self.event_queue.add(due, SimEvent::Forecast);
         }
         Ok(())
     }
 
-    fn expect(&mut self, pool: u16, nodes: u32) -> Result<(), Refusal> {
+    fn set_outlook(&mut self, pool: u16, nodes: u32) -> Result<(), Refusal> {
         let pool = self.world.pools()[PoolIdx(pool)].spec.name.clone();
         let outlook = Outlook { from: self.now, step: Span::hours(2), nodes: vec![nodes, 0] };
-        self.tell(Event::Expected { pool, outlook })
+        self.apply(Event::Expected { pool, outlook })
     }
 
     fn machine_stopped(&mut self, claim: ClaimId) -> Result<(), Refusal> {
         if self.cloud.machines.get(&claim).is_none_or(|machine| machine.released) {
             return Ok(());
         }
-        self.lose_node(node_name(&self.world, claim))?;
-        self.fact(&Fact::ClaimStopped { claim });
-        self.tell(Event::ClaimStopped(claim))
+        self.remove_node(node_name(&self.world, claim))?;
+        self.note_fact(&Fact::ClaimStopped { claim });
+        self.apply(Event::ClaimStopped(claim))
     }
 
     fn machine_gone(&mut self, claim: ClaimId) -> Result<(), Refusal> {
-        self.lose_node(node_name(&self.world, claim))?;
+        self.remove_node(node_name(&self.world, claim))?;
         self.cloud.machines.remove(&claim);
-        self.fact(&Fact::ClaimGone { claim });
-        self.tell(Event::ClaimGone(claim))
+        self.note_fact(&Fact::ClaimGone { claim });
+        self.apply(Event::ClaimGone(claim))
     }
 
     fn cancel(&mut self, job: usize) -> Result<(), Refusal> {
@@ -240,8 +243,8 @@ impl Sim {
             return Ok(());
         }
         let waiting = self.world.gang(gang).is_some_and(|gang| gang.phase == Phase::Waiting);
-        self.tell(Event::GangCancelled(gang))?;
-        self.fact(&Fact::GangCancelled { gang });
+        self.apply(Event::GangCancelled(gang))?;
+        self.note_fact(&Fact::GangCancelled { gang });
         if waiting {
             self.unfinished -= 1;
         }
@@ -252,7 +255,7 @@ impl Sim {
     fn bad_input(&mut self, bad: &BadInput) -> Result<(), Refusal> {
         let before = self.fingerprint();
         let event = bad.event(&self.world);
-        let refused = self.tell(event).is_err();
+        let refused = self.apply(event).is_err();
         if !refused || before != self.fingerprint() {
             self.break_promise(
                 Promise::BadInputIsAFinding,
@@ -261,12 +264,12 @@ impl Sim {
         }
         if self.sabotages(Promise::BadInputIsAFinding) {
             // As if the intake had stopped at the bad object: whoever comes next is lost.
-            self.agenda.retain(|happening| !matches!(happening, Happening::Submit(_)));
+            self.event_queue.retain(|event| !matches!(event, SimEvent::Submit(_)));
             let lost =
                 self.jobs.iter().find(|job| job.submit >= self.now).map(|job| job.gang.clone());
             if let Some(spec) = lost {
                 let spec = Arc::new(spec);
-                self.fact(&Fact::GangSubmitted { gang: GangId(u32::MAX), spec });
+                self.note_fact(&Fact::GangSubmitted { gang: GangId(u32::MAX), spec });
             }
         }
         self.audit();

@@ -29,4 +29,4 @@ pub use options::{SimOptions, Step};
 pub use setup::Setup;
 pub use sim::{Sim, Watcher};
 
-pub(crate) use events::Happening;
+pub(crate) use events::SimEvent;

@@ -10,7 +10,7 @@ pub enum Step {
     #[default]
     Instant,
     /// One happening: the planner sees every intermediate state.
-    Happening,
+    Event,
     /// One instant in the order of pyss, the simulator behind the published backfilling results.
     Pyss,
 }

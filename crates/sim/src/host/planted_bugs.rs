@@ -20,7 +20,7 @@ impl Sim {
     }
 
     /// What is done instead of what was decided; `None` for nothing at all.
-    pub(crate) fn tamper(&self, action: &Action) -> Option<Action> {
+    pub(crate) fn sabotaged_action(&self, action: &Action) -> Option<Action> {
         let Some(bug) = self.options.sabotage else { return Some(action.clone()) };
         match (bug, action) {
             (Sabotage::Against(Promise::NoLeak), Action::Release { claim }) => {
@@ -47,7 +47,7 @@ impl Sim {
     }
 
     /// What the World is told of a gang.
-    pub(crate) fn told_of(&self, gang: &GangSpec) -> GangSpec {
+    pub(crate) fn gang_for_world(&self, gang: &GangSpec) -> GangSpec {
         if !self.is_planted(Sabotage::NoProtection) {
             return gang.clone();
         }
@@ -57,7 +57,7 @@ impl Sim {
     }
 
     /// What the World is told of a queue.
-    pub(crate) fn told_of_queue(&self, queue: QueueSpec) -> QueueSpec {
+    pub(crate) fn queue_for_world(&self, queue: QueueSpec) -> QueueSpec {
         if self.sabotages(Promise::Isolation) {
             let allowed = Allowed { non_preemptible: NonPreemptible::Always, ..Allowed::default() };
             QueueSpec { allowed, ..queue }

@@ -9,44 +9,44 @@ use muster_plan::place::{Fits, place};
 use muster_plan::predict::{self, Belief};
 use muster_plan::scratch::Scratch;
 
-use crate::host::events::Happening;
+use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
 impl Sim {
     /// Takes one instant, in the order of pyss.
     pub(crate) fn step_as_pyss(&mut self) {
-        let Some(at) = self.agenda.next_at() else { return };
+        let Some(at) = self.event_queue.next_at() else { return };
         self.now = at;
         let mut instant = Vec::new();
-        while self.agenda.next_at() == Some(at) {
-            instant.extend(self.agenda.pop().map(|(_, happening)| happening));
+        while self.event_queue.next_at() == Some(at) {
+            instant.extend(self.event_queue.pop().map(|(_, event)| event));
         }
-        for happening in &instant {
-            if self.ends_as_believed(happening) {
-                self.happen(*happening);
+        for event in &instant {
+            if self.ends_as_believed(event) {
+                self.handle(*event);
             }
         }
-        for happening in instant {
-            match happening {
-                Happening::Submit(job) => {
-                    self.happen(happening);
+        for event in instant {
+            match event {
+                SimEvent::Submit(job) => {
+                    self.handle(event);
                     // Beliefs that are corrected as time passes open holes without anything ending.
                     let corrects = self.policy.order.belief() == Belief::LastTwo;
                     if corrects || self.fits_now(job) {
-                        self.pass();
+                        self.plan_once();
                     }
                 }
                 // Ended above, if it ended as believed; the planner is asked all the same.
                 _ => {
-                    self.happen(happening);
-                    self.pass();
+                    self.handle(event);
+                    self.plan_once();
                 }
             }
         }
     }
 
-    fn ends_as_believed(&self, happening: &Happening) -> bool {
-        let Happening::Done(gang, epoch) = happening else { return false };
+    fn ends_as_believed(&self, event: &SimEvent) -> bool {
+        let SimEvent::Done(gang, epoch) = event else { return false };
         let belief = self.policy.order.belief();
         let current = self.running.get(gang).is_some_and(|running| running.epoch == *epoch);
         let hoped = |gang| predict::end_as_hoped(&self.world, gang, belief, self.now) == self.now;

@@ -17,11 +17,11 @@ use muster_testkit::promises::Terms;
 use rustc_hash::FxHashMap;
 
 use crate::accounts::Accounts;
-use crate::cloud::{Cloud, CloudModel, Wear};
-use crate::event_queue::Agenda;
+use crate::cloud::{Cloud, CloudModel, GangFailures};
+use crate::event_queue::EventQueue;
 use crate::host::cluster::barrier::Barrier;
 use crate::host::cluster::nodes::Outage;
-use crate::host::events::Happening;
+use crate::host::events::SimEvent;
 use crate::host::options::{SimOptions, Step};
 use crate::host::sim::Sim;
 use crate::job::Job;
@@ -40,7 +40,7 @@ pub struct Setup {
     /// When nodes that are there from the start go, and whether they come back.
     pub outages: Vec<Outage>,
     /// GPU time in use after which gangs lose a machine, on average, beside what pools say of their own.
-    pub wear: Option<Span>,
+    pub gang_failures: Option<Span>,
     /// What is submitted, and when.
     pub jobs: Vec<Job>,
     /// What Unix time it is when the simulation begins, in milliseconds; calendars go by it.
@@ -53,7 +53,7 @@ impl Sim {
     /// # Errors
     /// When a queue, pool or node does not fit.
     pub fn new(setup: Setup, policy: Policy, mut options: SimOptions) -> Result<Self, Refusal> {
-        let Setup { levels, queues, pools, nodes, outages, wear, jobs, epoch } = setup;
+        let Setup { levels, queues, pools, nodes, outages, gang_failures, jobs, epoch } = setup;
         let terms = Terms {
             queues: queues.clone(),
             pools: pools.iter().map(|(spec, _)| spec.clone()).collect(),
@@ -70,13 +70,13 @@ impl Sim {
             world: world_for(&policy, levels.clone()),
             recorder,
             policy,
-            agenda: Agenda::new(),
+            event_queue: EventQueue::new(),
             cloud: Cloud::new(pools.clone(), options.seed),
-            wear: wear.map(|mean| Wear::new(mean, options.seed)),
+            gang_failures: gang_failures.map(|mean| GangFailures::new(mean, options.seed)),
             job_of: FxHashMap::default(),
             barrier: options.barrier.take().map(Barrier::new),
             running: FxHashMap::default(),
-            leaving: BTreeMap::new(),
+            grace_periods: BTreeMap::new(),
             progress: FxHashMap::default(),
             standing: if outages.is_empty() { Vec::new() } else { nodes.clone() },
             outages,
@@ -100,25 +100,25 @@ impl Sim {
             jobs,
         };
         for queue in queues {
-            sim.tell(Event::QueueSet(sim.told_of_queue(queue)))?;
+            sim.apply(Event::QueueSet(sim.queue_for_world(queue)))?;
         }
         for (pool, _) in pools {
-            sim.tell(Event::PoolSet(pool))?;
+            sim.apply(Event::PoolSet(pool))?;
         }
         for node in nodes {
-            sim.see_node(node)?;
+            sim.add_node(node)?;
         }
         for (i, job) in sim.jobs.iter().enumerate() {
-            sim.agenda.add(job.submit, Happening::Submit(i));
+            sim.event_queue.add(job.submit, SimEvent::Submit(i));
         }
-        sim.expect_outages();
-        sim.tell(Event::Epoch(epoch))?;
-        sim.tell(Event::Synced)?;
+        sim.schedule_outages();
+        sim.apply(Event::Epoch(epoch))?;
+        sim.apply(Event::Synced)?;
         if sim.world.pools().values().any(|pool| pool.spec.keeps_nodes()) {
-            sim.agenda.add(sim.now, Happening::Wake); // what is kept ahead of need does not wait for the first job
+            sim.event_queue.add(sim.now, SimEvent::Wake); // what is kept ahead of need does not wait for the first job
         }
         if let Some(due) = sim.forecaster.due(&sim.world, sim.now) {
-            sim.agenda.add(due, Happening::Forecast);
+            sim.event_queue.add(due, SimEvent::Forecast);
         }
         Ok(sim)
     }

@@ -18,14 +18,14 @@ use muster_testkit::{Ledger, Violation};
 use rustc_hash::FxHashMap;
 
 use crate::host::cluster::nodes::Outage;
-use crate::host::events::Happening;
+use crate::host::events::SimEvent;
 use crate::host::options::{SimOptions, Step};
 
 use crate::accounts::Accounts;
-use crate::cloud::{Cloud, Wear};
-use crate::event_queue::Agenda;
+use crate::cloud::{Cloud, GangFailures};
+use crate::event_queue::EventQueue;
 use crate::host::cluster::barrier::Barrier;
-use crate::host::gangs::grace::Leaving;
+use crate::host::gangs::grace::GracePeriod;
 use crate::host::gangs::progress::Progress;
 use crate::job::Job;
 use crate::record::Recorder;
@@ -47,14 +47,14 @@ pub struct Sim {
     pub(super) world: World,
     pub(super) policy: Policy,
     pub(super) options: SimOptions,
-    pub(super) agenda: Agenda<Happening>,
+    pub(super) event_queue: EventQueue<SimEvent>,
     pub(super) cloud: Cloud,
-    pub(super) wear: Option<Wear>,
+    pub(super) gang_failures: Option<GangFailures>,
     pub(super) jobs: Vec<Job>,
     pub(super) job_of: FxHashMap<GangId, usize>,
     pub(super) barrier: Option<Barrier>,
     pub(super) running: FxHashMap<GangId, Running>,
-    pub(super) leaving: BTreeMap<GangId, Leaving>,
+    pub(super) grace_periods: BTreeMap<GangId, GracePeriod>,
     pub(super) progress: FxHashMap<GangId, Progress>,
     pub(super) standing: Vec<NodeSpec>,
     pub(super) outages: Vec<Outage>,
@@ -91,34 +91,34 @@ impl Sim {
     }
 
     /// Shows nothing to anybody from here on, and gives the watcher back.
-    pub fn watch_nobody(&mut self) -> Option<Watcher> {
+    pub fn unwatch(&mut self) -> Option<Watcher> {
         self.watcher.take()
     }
 
     /// The time of the next happening, if anything is still to come.
     pub fn next_at(&self) -> Option<Time> {
-        self.agenda.next_at()
+        self.event_queue.next_at()
     }
 
     /// Lets the next happening happen (or all of the next instant) and does all that follows from it.
     /// `false` when nothing is left to happen.
     pub fn step(&mut self) -> bool {
-        if self.options.step == Step::Pyss && self.agenda.next_at().is_some() {
+        if self.options.step == Step::Pyss && self.event_queue.next_at().is_some() {
             self.step_as_pyss();
             self.after_step();
             self.steps += 1;
             return true;
         }
-        let Some((at, first)) = self.agenda.pop() else { return false };
+        let Some((at, first)) = self.event_queue.pop() else { return false };
         self.now = at;
-        self.happen(first);
+        self.handle(first);
         if self.options.step == Step::Instant {
-            while self.agenda.next_at() == Some(at) {
-                let (_, next) = self.agenda.pop().expect("just peeked");
-                self.happen(next);
+            while self.event_queue.next_at() == Some(at) {
+                let (_, next) = self.event_queue.pop().expect("just peeked");
+                self.handle(next);
             }
         }
-        self.decide();
+        self.plan_until_stable();
         self.after_step();
         self.steps += 1;
         true
@@ -188,15 +188,15 @@ impl Sim {
         &self.jobs
     }
     /// From here on nothing fails: no stock-outs, no bad boots, no failing nodes, no crashes, no bad input.
-    pub fn calm(&mut self) {
-        self.cloud.calm();
+    pub fn stop_faults(&mut self) {
+        self.cloud.stop_faults();
         self.crash_after = None;
-        self.agenda.retain(|happening| !happening.is_fault());
-        self.take_back_notices();
+        self.event_queue.retain(|event| !event.is_fault());
+        self.withdraw_notices();
     }
 
     /// Tells the World something that has happened, and writes it down.
-    pub(super) fn tell(&mut self, event: Event) -> Result<(), Refusal> {
+    pub(super) fn apply(&mut self, event: Event) -> Result<(), Refusal> {
         if let Some(recorder) = &mut self.recorder {
             recorder.event(self.now, &event);
         }
@@ -207,7 +207,7 @@ impl Sim {
         result
     }
 
-    pub(super) fn fact(&mut self, fact: &Fact) {
+    pub(super) fn note_fact(&mut self, fact: &Fact) {
         if let Some(ledger) = &mut self.ledger {
             ledger.note(self.now, fact);
         }

@@ -82,25 +82,31 @@ impl Stage {
     }
     /// Lets everything happen up to an instant, with nobody to decide anything.
     fn drift(&mut self, mins: u64) {
-        while self.sim.agenda.next_at().is_some_and(|next| next <= at(mins)) {
-            let (now, what) = self.sim.agenda.pop().expect("just peeked");
+        while self.sim.event_queue.next_at().is_some_and(|next| next <= at(mins)) {
+            let (now, what) = self.sim.event_queue.pop().expect("just peeked");
             self.sim.now = now;
-            self.sim.happen(what);
+            self.sim.handle(what);
         }
         self.sim.now = at(mins);
     }
-    fn act(&mut self, action: Action) {
+    fn execute(&mut self, action: Action) {
         let group = ActionGroup { gang: Some(GANG), actions: vec![action] };
-        self.sim.act(&Plan { groups: vec![group], ..Plan::default() });
+        self.sim.execute(&Plan { groups: vec![group], ..Plan::default() });
     }
     fn admit(&mut self, nodes: &[u32]) {
-        self.act(Action::Admit { gang: GANG, seats: nodes.iter().copied().map(seat).collect() });
+        self.execute(Action::Admit {
+            gang: GANG,
+            seats: nodes.iter().copied().map(seat).collect(),
+        });
     }
     fn resize(&mut self, nodes: &[u32]) {
-        self.act(Action::Resize { gang: GANG, seats: nodes.iter().copied().map(seat).collect() });
+        self.execute(Action::Resize {
+            gang: GANG,
+            seats: nodes.iter().copied().map(seat).collect(),
+        });
     }
     fn stop(&mut self, reason: StopReason) {
-        self.act(Action::Stop { gang: GANG, reason });
+        self.execute(Action::Stop { gang: GANG, reason });
     }
     /// What happened, in minutes.
     fn told(&self) -> Vec<String> {
@@ -191,7 +197,7 @@ fn a_node_lost_in_the_grace_ends_it() {
     stage.admit(&[0, 1]);
     stage.drift(24);
     stage.stop(MOVED);
-    assert!(stage.sim.leaving.contains_key(&GANG), "this seed takes its time");
+    assert!(stage.sim.grace_periods.contains_key(&GANG), "this seed takes its time");
     stage.drift(25);
     assert_eq!(stage.last(), "25.0 stopped Moved", "{:?}", stage.told());
     stage.admit(&[2, 3]);
@@ -208,7 +214,7 @@ fn who_is_done_within_its_grace_is_done() {
     stage.stop(MOVED);
     stage.drift(60);
     assert_eq!(stage.last(), "25.0 ended");
-    assert_eq!((stage.sim.unfinished(), stage.sim.leaving.len()), (0, 0));
+    assert_eq!((stage.sim.unfinished(), stage.sim.grace_periods.len()), (0, 0));
 }
 
 #[test]
@@ -219,7 +225,7 @@ fn a_crash_in_the_grace_changes_nothing() {
     stage.drift(25);
     stage.stop(MOVED);
     for _ in 0..2 {
-        stage.sim.come_back();
+        stage.sim.restart();
     }
     stage.drift(30);
     stage.admit(&[2, 3]);
@@ -231,11 +237,11 @@ fn what_was_written_down_and_not_done_is_done_after_a_crash() {
     let mut stage = Stage::new(elastic(1_000));
     stage.admit(&[0]);
     stage.drift(20);
-    stage.sim.intend(&Action::Resize { gang: GANG, seats: vec![seat(0), seat(1)] });
-    stage.sim.come_back();
+    stage.sim.log_decision(&Action::Resize { gang: GANG, seats: vec![seat(0), seat(1)] });
+    stage.sim.restart();
     assert_eq!(stage.told()[2..], ["20.0 resizing 1 to 2", "20.0 on n1", "20.0 resized"]);
-    stage.sim.intend(&Action::Stop { gang: GANG, reason: MOVED });
-    stage.sim.come_back();
+    stage.sim.log_decision(&Action::Stop { gang: GANG, reason: MOVED });
+    stage.sim.restart();
     assert_eq!(stage.last(), "20.0 stopped Moved");
 }
 
@@ -335,7 +341,7 @@ fn when_all_is_calm_announced_nodes_stay() {
     let outage = Outage { node: 1, at: at(30), notice: Span::mins(2), lasts: None };
     let mut stage = Stage::with_outages(saving(), vec![outage]);
     stage.drift(28);
-    stage.sim.calm();
+    stage.sim.stop_faults();
     stage.drift(60);
     assert_eq!(stage.sim.world.nodes().filter(|(_, node)| node.takes_more()).count(), 4);
 }
@@ -346,7 +352,7 @@ fn a_cancelled_gang_in_its_grace_is_over_when_it_has_left() {
     stage.admit(&[0, 1]);
     stage.drift(25);
     stage.stop(MOVED);
-    stage.sim.tell(muster_core::Event::GangCancelled(GANG)).expect("it runs");
+    stage.sim.apply(muster_core::Event::GangCancelled(GANG)).expect("it runs");
     stage.drift(30);
     assert_eq!(stage.sim.unfinished(), 0);
     let spec: Option<&GangSpec> = stage.sim.world.gang(GANG).map(|gang| &gang.spec);

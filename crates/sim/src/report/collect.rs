@@ -6,11 +6,11 @@ use muster_core::time::{Span, Time};
 use crate::accounts::Outcome;
 use crate::host::{Setup, Sim};
 use crate::report::capacity::Measure;
-use crate::report::demand::{Asked, Names};
+use crate::report::demand::{Demand, Names};
 use crate::report::fairness::{By, Shares, Slowdowns, by_weight};
 use crate::report::figures::Figures;
-use crate::report::job::{Life, hours};
-use crate::report::raw_run::Raw;
+use crate::report::job::{JobRun, hours};
+use crate::report::raw_run::RawRun;
 use crate::report::runs::{Report, Run, Stage, WAIT_FROM_S};
 use crate::report::sizes::{classes, waits};
 use crate::report::stats::buckets::Grid;
@@ -37,11 +37,11 @@ pub struct Gather {
     specs: Vec<QueueSpec>,
     queues: Names,
     users: Names,
-    asked: Vec<Asked>,
+    asked: Vec<Demand>,
     nodes: usize,
     capacity: u64,
     pools: usize,
-    raws: Vec<Raw>,
+    raws: Vec<RawRun>,
 }
 
 impl Gather {
@@ -53,7 +53,7 @@ impl Gather {
         for queue in &specs {
             queues.number(&queue.name);
         }
-        let ask = |job| Asked::new(job, measure, &mut queues, &mut users);
+        let ask = |job| Demand::new(job, measure, &mut queues, &mut users);
         let asked = setup.jobs.iter().map(ask).collect();
         // Jobs of queues that nobody declared are refused, and listed all the same.
         specs.extend(queues.list[specs.len()..].iter().map(|name| QueueSpec::open(name)));
@@ -85,8 +85,8 @@ impl Gather {
         now: Time,
     ) {
         let pairs = self.asked.iter().zip(outcomes);
-        let lives = pairs.map(|(asked, outcome)| Life::new(*asked, outcome)).collect();
-        self.raws.push(Raw { summary, lives, now, bought_gpu_ms });
+        let lives = pairs.map(|(asked, outcome)| JobRun::new(*asked, outcome)).collect();
+        self.raws.push(RawRun { summary, lives, now, bought_gpu_ms });
     }
 
     /// The report on all runs added.
@@ -94,8 +94,8 @@ impl Gather {
         let mut report = self.without_runs();
         let (sizes, class_of) = classes(&self.asked);
         report.sizes = sizes;
-        let longest = self.most(Life::wait_s, WAIT_FROM_S);
-        let slowest = self.most(Life::slowdown, 1.0);
+        let longest = self.most(JobRun::wait_s, WAIT_FROM_S);
+        let slowest = self.most(JobRun::slowdown, 1.0);
         let (by, among) = match self.users.len() {
             users @ 2.. => (By::User, users),
             _ => (By::Queue, self.queues.len()),
@@ -110,8 +110,8 @@ impl Gather {
                 utilisation: self.utilisation(raw, span),
                 utilisation_while_submitting: self.while_submitting(raw, first, last_submit),
                 queues: by_queue(raw, &report.queues),
-                waits: curve(&raw.sorted(Life::wait_s), WAIT_FROM_S, longest, POINTS),
-                slowdowns: curve(&raw.sorted(Life::slowdown), 1.0, slowest, POINTS),
+                waits: curve(&raw.sorted(JobRun::wait_s), WAIT_FROM_S, longest, POINTS),
+                slowdowns: curve(&raw.sorted(JobRun::slowdown), 1.0, slowest, POINTS),
                 by_size: waits(&raw.lives, report.sizes.len(), &class_of),
                 timeline: Timeline::of(&raw.lives, &report.bands, report.grid, raw.now),
                 shares: report.shares.of_run(&raw.lives, report.grid, raw.now),
@@ -172,12 +172,12 @@ impl Gather {
             nodes: self.nodes,
             capacity: self.capacity as f64 / 1_000.0,
             pools: self.pools,
-            asked_hours: hours(self.asked.iter().map(Asked::work).sum()),
+            asked_hours: hours(self.asked.iter().map(Demand::work).sum()),
             submitting: last_submit.since(first),
         }
     }
 
-    fn loads(&self, count: usize, number: impl Fn(&Asked) -> usize) -> Vec<Load> {
+    fn loads(&self, count: usize, number: impl Fn(&Demand) -> usize) -> Vec<Load> {
         let mut loads = vec![Load::default(); count];
         for job in &self.asked {
             let load = &mut loads[number(job)];
@@ -187,7 +187,7 @@ impl Gather {
         loads
     }
 
-    fn while_submitting(&self, raw: &Raw, first: Time, last: Time) -> Option<f64> {
+    fn while_submitting(&self, raw: &RawRun, first: Time, last: Time) -> Option<f64> {
         let there = u128::from(self.capacity) * u128::from(last.since(first).0);
         let used = raw
             .lives
@@ -199,7 +199,7 @@ impl Gather {
 
     fn grid(&self) -> Grid {
         let (first, _) = self.submits();
-        let last = self.raws.iter().map(Raw::last).max().unwrap_or(first);
+        let last = self.raws.iter().map(RawRun::last).max().unwrap_or(first);
         let whole = Grid::over(first, last, BUCKETS);
         let settled = self.raws.iter().map(|raw| raw.settled(whole)).max().unwrap_or(last);
         let worth_it = settled.since(first).0 < whole.to().since(first).0 / 100 * SHORTENED;
@@ -207,12 +207,12 @@ impl Gather {
     }
 
     /// The largest value in any run, and never quite the smallest one, so that there is something to draw.
-    fn most(&self, value: impl Fn(&Life) -> Option<f64> + Copy, from: f64) -> f64 {
+    fn most(&self, value: impl Fn(&JobRun) -> Option<f64> + Copy, from: f64) -> f64 {
         let values = self.raws.iter().flat_map(|raw| raw.lives.iter().filter_map(value));
         values.fold(from * 10.0, f64::max)
     }
 
-    fn utilisation(&self, raw: &Raw, span: Span) -> Option<f64> {
+    fn utilisation(&self, raw: &RawRun, span: Span) -> Option<f64> {
         let bought = match self.measure {
             Measure::Gpu => u128::from(raw.bought_gpu_ms) * 1_000,
             // Nobody counts the cores that are bought.
@@ -226,7 +226,7 @@ impl Gather {
 }
 
 /// The jobs of each queue, by its place.
-fn by_queue(raw: &Raw, queues: &Top) -> Vec<Figures> {
+fn by_queue(raw: &RawRun, queues: &Top) -> Vec<Figures> {
     let mut lives = vec![Vec::new(); queues.places()];
     for life in &raw.lives {
         lives[queues.place(life.asked.queue)].push(life);

@@ -30,7 +30,7 @@ impl Names {
 
 /// What one job asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Demand {
     pub(crate) queue: usize,
     pub(crate) user: usize,
     pub(crate) submit: Time,
@@ -43,7 +43,7 @@ pub(crate) struct Asked {
     members: (u64, u64),
 }
 
-impl Asked {
+impl Demand {
     pub(crate) fn new(job: &Job, measure: Measure, queues: &mut Names, users: &mut Names) -> Self {
         let (least, most) = measure.of_gang(&job.gang);
         let mut members = (0, 0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
-use crate::report::job::Life;
+use crate::report::job::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::stats::quantile::mean;
 use crate::report::stats::top::Top;
@@ -20,7 +20,7 @@ pub enum By {
 }
 
 impl By {
-    fn number(self, life: &Life) -> usize {
+    fn number(self, life: &JobRun) -> usize {
         match self {
             Self::Queue => life.asked.queue,
             Self::User => life.asked.user,
@@ -57,7 +57,7 @@ impl Shares {
     /// For each of those named, its part of what was used around each point; none while hardly anything was,
     /// as then a single job is all there is.
     /// Points are evenly spaced from the start of the grid to its end.
-    pub(crate) fn of_run(&self, lives: &[Life], grid: Grid, now: Time) -> Vec<Vec<Option<f64>>> {
+    pub(crate) fn of_run(&self, lives: &[JobRun], grid: Grid, now: Time) -> Vec<Vec<Option<f64>>> {
         let mut used = vec![Level::new(grid); self.top.places()];
         let mut all = Level::new(grid);
         for life in lives {
@@ -144,7 +144,7 @@ pub struct Slowdowns {
 const SLOWDOWNS_MAX: usize = 300;
 
 impl Slowdowns {
-    pub(crate) fn of(lives: &[Life], by: By, among: usize) -> Self {
+    pub(crate) fn of(lives: &[JobRun], by: By, among: usize) -> Self {
         let mut each = vec![Vec::new(); among];
         for life in lives {
             each[by.number(life)].extend(life.slowdown());

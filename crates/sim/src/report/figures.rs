@@ -2,7 +2,7 @@
 
 use muster_core::time::Time;
 
-use crate::report::job::{Life, hours};
+use crate::report::job::{JobRun, hours};
 use crate::report::stats::quantile::mean;
 use crate::report::summary::percentile;
 
@@ -30,7 +30,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn of<'a>(lives: impl Iterator<Item = &'a Life>, now: Time) -> Self {
+    pub(crate) fn of<'a>(lives: impl Iterator<Item = &'a JobRun>, now: Time) -> Self {
         let (mut waits, mut slowdowns, mut jobs, mut used) = (Vec::new(), Vec::new(), 0, 0);
         for life in lives {
             jobs += 1;

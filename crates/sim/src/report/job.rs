@@ -3,22 +3,22 @@
 use muster_core::time::{Span, Time};
 
 use crate::accounts::Outcome;
-use crate::report::demand::Asked;
+use crate::report::demand::Demand;
 use crate::report::summary::bounded_slowdown;
 
 /// What became of one job, and what it asked for.
 ///
 /// A job that had to start over counts as waiting until its last start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Life {
-    pub(crate) asked: Asked,
+pub(crate) struct JobRun {
+    pub(crate) asked: Demand,
     pub(crate) submitted: Option<Time>,
     pub(crate) started: Option<Time>,
     pub(crate) ended: Option<Time>,
 }
 
-impl Life {
-    pub(crate) fn new(asked: Asked, outcome: &Outcome) -> Self {
+impl JobRun {
+    pub(crate) fn new(asked: Demand, outcome: &Outcome) -> Self {
         let Outcome { submitted, started, ended, .. } = *outcome;
         Self { asked, submitted, started, ended }
     }

@@ -2,7 +2,7 @@
 
 use muster_core::time::Time;
 
-use crate::report::job::Life;
+use crate::report::job::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::summary::Summary;
 
@@ -11,14 +11,14 @@ const NEARLY_ALL: u128 = 95;
 
 /// A run as it was added.
 #[derive(Clone, Debug)]
-pub(crate) struct Raw {
+pub(crate) struct RawRun {
     pub(crate) summary: Summary,
-    pub(crate) lives: Vec<Life>,
+    pub(crate) lives: Vec<JobRun>,
     pub(crate) now: Time,
     pub(crate) bought_gpu_ms: u64,
 }
 
-impl Raw {
+impl RawRun {
     /// When the last job ended; now if one still runs or none ever did.
     pub(crate) fn last(&self) -> Time {
         self.lives.iter().filter_map(|life| Some(life.run(self.now)?.1)).max().unwrap_or(self.now)
@@ -48,7 +48,7 @@ impl Raw {
     }
 
     /// Values of all lives that have one, ascending.
-    pub(crate) fn sorted(&self, value: impl Fn(&Life) -> Option<f64>) -> Vec<f64> {
+    pub(crate) fn sorted(&self, value: impl Fn(&JobRun) -> Option<f64>) -> Vec<f64> {
         let mut values: Vec<f64> = self.lives.iter().filter_map(value).collect();
         values.sort_by(f64::total_cmp);
         values

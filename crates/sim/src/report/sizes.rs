@@ -1,7 +1,7 @@
 //! Jobs by size.
 
-use crate::report::demand::Asked;
-use crate::report::job::Life;
+use crate::report::demand::Demand;
+use crate::report::job::JobRun;
 use crate::report::stats::quantile::Five;
 
 /// Jobs that start with no less than this capacity and no more than that.
@@ -17,7 +17,7 @@ pub struct SizeClass {
 const CLASSES_MAX: usize = 10;
 
 /// The classes that have jobs, small ones first, and the class of each job.
-pub(crate) fn classes(asked: &[Asked]) -> (Vec<SizeClass>, Vec<usize>) {
+pub(crate) fn classes(asked: &[Demand]) -> (Vec<SizeClass>, Vec<usize>) {
     for doublings in 1.. {
         let of_job: Vec<SizeClass> = asked.iter().map(|job| class(job.least, doublings)).collect();
         let mut classes = of_job.clone();
@@ -47,7 +47,7 @@ fn class(size: u64, doublings: u32) -> SizeClass {
 }
 
 /// The waits of each class, in seconds.
-pub(crate) fn waits(lives: &[Life], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
+pub(crate) fn waits(lives: &[JobRun], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
     let mut waits = vec![Vec::new(); classes];
     for (life, class) in lives.iter().zip(of_job) {
         waits[*class].extend(life.wait_s());

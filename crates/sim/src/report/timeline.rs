@@ -2,7 +2,7 @@
 
 use muster_core::time::Time;
 
-use crate::report::job::Life;
+use crate::report::job::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::stats::top::Top;
 
@@ -18,7 +18,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    pub(crate) fn of(lives: &[Life], bands: &Top, grid: Grid, now: Time) -> Self {
+    pub(crate) fn of(lives: &[JobRun], bands: &Top, grid: Grid, now: Time) -> Self {
         let mut running = vec![Level::new(grid); bands.places()];
         let mut waiting = running.clone();
         let mut never = Level::new(grid);

@@ -58,7 +58,7 @@ fn play(setup: Setup) -> (Vec<(u64, Fact)>, Sim) {
     sim.run(Time::ZERO + Span::hours(48));
     assert_eq!(sim.violations(), [], "promises are kept");
     assert_eq!(sim.unfinished(), 0, "all is done");
-    drop(sim.watch_nobody());
+    drop(sim.unwatch());
     (Rc::try_unwrap(facts).expect("nobody watches any more").into_inner(), sim)
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn play(setup: Setup) -> (Vec<String>, Sim) {
     sim.watch(Box::new(move |now, world, fact| lines.borrow_mut().extend(tell(now, world, fact))));
     sim.run(Time::ZERO + Span::hours(48));
     assert_eq!(sim.violations(), [], "promises are kept");
-    drop(sim.watch_nobody());
+    drop(sim.unwatch());
     (Rc::try_unwrap(told).expect("nobody watches any more").into_inner(), sim)
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn play(setup: Setup, policy: Policy, hours: u64) -> Told {
         sim.step();
         assert_eq!(sim.violations(), [], "promises are kept");
     }
-    drop(sim.watch_nobody());
+    drop(sim.unwatch());
     let told = Rc::try_unwrap(told).expect("nobody watches any more").into_inner();
     let line = |(at, what, times): (i64, String, u32)| match times {
         1 => format!("{at:>5} {what}"),

@@ -3,7 +3,7 @@
 use muster_core::id::{ClaimId, OfferingRef};
 use muster_core::{Event, Fact};
 
-use crate::host::events::Happening;
+use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
 impl Sim {
@@ -17,55 +17,55 @@ impl Sim {
         }
         let again = self.world.claims().get(&claim).is_some_and(|claim| claim.retries > 0);
         if again {
-            self.fact(&Fact::ClaimRetried { claim });
+            self.note_fact(&Fact::ClaimRetried { claim });
         } else {
-            self.fact(&Fact::ClaimRequested { claim, offering });
+            self.note_fact(&Fact::ClaimRequested { claim, offering });
         }
         for (at, stage) in self.cloud.request(self.now, claim, offering) {
-            self.agenda.add(at, Happening::Machine(claim, stage));
+            self.event_queue.add(at, SimEvent::Machine(claim, stage));
         }
-        self.expect_reclaim();
+        self.schedule_reclaim();
     }
 
     fn wake(&mut self, claim: ClaimId, offering: OfferingRef) {
         let spec = &self.world.offering(offering).spec;
         let start = spec.start_time.unwrap_or(spec.boot_time);
-        self.fact(&Fact::ClaimWoken { claim });
+        self.note_fact(&Fact::ClaimWoken { claim });
         for (at, stage) in self.cloud.start(self.now, claim, start) {
-            self.agenda.add(at, Happening::Machine(claim, stage));
+            self.event_queue.add(at, SimEvent::Machine(claim, stage));
         }
-        self.expect_reclaim();
+        self.schedule_reclaim();
     }
 
     pub(crate) fn park(&mut self, claim: ClaimId) {
         if let Some(stopped) = self.cloud.stop(self.now, claim) {
-            self.fact(&Fact::ClaimParked { claim });
-            self.agenda.add(stopped, Happening::MachineStopped(claim));
+            self.note_fact(&Fact::ClaimParked { claim });
+            self.event_queue.add(stopped, SimEvent::MachineStopped(claim));
         }
     }
 
     /// Makes sure to be there when a provider next takes machines back.
-    pub(crate) fn expect_reclaim(&mut self) {
+    pub(crate) fn schedule_reclaim(&mut self) {
         let Some(at) = self.cloud.next_reclaim(self.now) else { return };
         if self.reclaim_at.is_none_or(|known| known <= self.now || at < known) {
             self.reclaim_at = Some(at);
-            self.agenda.add(at, Happening::Reclaim);
+            self.event_queue.add(at, SimEvent::Reclaim);
         }
     }
 
     pub(crate) fn release(&mut self, claim: ClaimId) {
         match self.cloud.release(self.now, claim) {
             Some(gone) => {
-                self.fact(&Fact::ClaimReleased { claim });
-                self.agenda.add(gone, Happening::MachineGone(claim));
+                self.note_fact(&Fact::ClaimReleased { claim });
+                self.event_queue.add(gone, SimEvent::MachineGone(claim));
             }
             None if self.cloud.machines.contains_key(&claim) => {} // it is on its way out
             None => {
                 // The provider has no machine for it: it refused, or was never asked.
-                let told = self.tell(Event::ClaimGone(claim));
+                let told = self.apply(Event::ClaimGone(claim));
                 debug_assert!(told.is_ok());
-                self.fact(&Fact::ClaimReleased { claim });
-                self.fact(&Fact::ClaimGone { claim });
+                self.note_fact(&Fact::ClaimReleased { claim });
+                self.note_fact(&Fact::ClaimGone { claim });
             }
         }
     }

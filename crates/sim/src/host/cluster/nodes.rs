@@ -11,7 +11,7 @@ use muster_core::{Event, Fact, World};
 
 use crate::cloud::Machine;
 use crate::faults::Sabotage;
-use crate::host::events::Happening;
+use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
 /// A node that is there from the start goes, and may come back.
@@ -33,66 +33,66 @@ pub(crate) fn node_name(world: &World, claim: ClaimId) -> Arc<str> {
 }
 
 impl Sim {
-    pub(crate) fn see_node(&mut self, spec: NodeSpec) -> Result<(), Refusal> {
+    pub(crate) fn add_node(&mut self, spec: NodeSpec) -> Result<(), Refusal> {
         let (name, claim, gpus, ready) = (spec.name.clone(), spec.claim, spec.gpus, spec.ready);
         let allocatable = spec.allocatable.clone();
-        self.tell(Event::NodeSeen(spec))?;
+        self.apply(Event::NodeSeen(spec))?;
         let node = self.world.node_named(&name).expect("just seen");
-        self.fact(&Fact::NodeSeen { node, name, claim, allocatable, gpus, ready });
+        self.note_fact(&Fact::NodeSeen { node, name, claim, allocatable, gpus, ready });
         Ok(())
     }
 
     /// Whether there was a node to lose.
-    pub(crate) fn lose_node(&mut self, name: Arc<str>) -> Result<bool, Refusal> {
+    pub(crate) fn remove_node(&mut self, name: Arc<str>) -> Result<bool, Refusal> {
         let Some(node) = self.world.node_named(&name) else { return Ok(false) };
-        self.tell(Event::NodeGone(name.clone()))?;
-        self.fact(&Fact::NodeLost { node, name });
-        self.hurry(node);
+        self.apply(Event::NodeGone(name.clone()))?;
+        self.note_fact(&Fact::NodeLost { node, name });
+        self.end_grace_on(node);
         Ok(true)
     }
 
     /// Tells when a node will be gone, if it is here; `Time::MAX` takes that back.
-    fn announce(&mut self, name: Arc<str>, by: Time) -> Result<(), Refusal> {
+    fn give_notice(&mut self, name: Arc<str>, by: Time) -> Result<(), Refusal> {
         let Some(node) = self.world.node_named(&name) else { return Ok(()) };
         if !self.is_planted(Sabotage::NoNotice) {
-            self.tell(Event::NodeNotice { name, by })?;
+            self.apply(Event::NodeNotice { name, by })?;
         }
-        self.fact(&Fact::NodeNoticed { node, by });
+        self.note_fact(&Fact::NodeNoticed { node, by });
         Ok(())
     }
 
     /// Puts what will happen to the nodes of the start on the agenda.
-    pub(crate) fn expect_outages(&mut self) {
+    pub(crate) fn schedule_outages(&mut self) {
         for (i, outage) in self.outages.iter().enumerate() {
             if outage.notice > Span::ZERO {
                 let told = Time(outage.at.0 - outage.notice.0 as i64).max(Time::ZERO);
-                self.agenda.add(told, Happening::OutageNoticed(i));
+                self.event_queue.add(told, SimEvent::OutageNoticed(i));
             }
-            self.agenda.add(outage.at, Happening::OutageBegins(i));
+            self.event_queue.add(outage.at, SimEvent::OutageBegins(i));
         }
     }
 
     pub(crate) fn outage_noticed(&mut self, outage: usize) -> Result<(), Refusal> {
         let Outage { node, at, .. } = self.outages[outage];
-        self.announce(self.standing[node].name.clone(), at)
+        self.give_notice(self.standing[node].name.clone(), at)
     }
 
     pub(crate) fn outage_begins(&mut self, outage: usize) -> Result<(), Refusal> {
         let Outage { node, lasts, .. } = self.outages[outage];
-        if self.lose_node(self.standing[node].name.clone())?
+        if self.remove_node(self.standing[node].name.clone())?
             && let Some(lasts) = lasts
         {
-            self.agenda.add(self.now + lasts, Happening::OutageEnds(node));
+            self.event_queue.add(self.now + lasts, SimEvent::OutageEnds(node));
         }
         Ok(())
     }
 
     pub(crate) fn outage_ends(&mut self, node: usize) -> Result<(), Refusal> {
-        self.see_node(self.standing[node].clone())
+        self.add_node(self.standing[node].clone())
     }
 
     /// A machine that has just come into service will fail some time, and may say so before.
-    pub(crate) fn expect_failure(&mut self, claim: ClaimId) {
+    pub(crate) fn schedule_failure(&mut self, claim: ClaimId) {
         let Some(offering) = self.cloud.machines.get(&claim).map(|machine| machine.offering) else {
             return;
         };
@@ -100,16 +100,16 @@ impl Sim {
         let notice = self.cloud.notice(offering);
         if notice > Span::ZERO {
             let told = Time(at.0 - notice.0 as i64).max(self.now);
-            self.agenda.add(told, Happening::NodeNoticed(claim, at));
+            self.event_queue.add(told, SimEvent::NodeNoticed(claim, at));
         }
-        self.agenda.add(at, Happening::NodeFails(claim));
+        self.event_queue.add(at, SimEvent::NodeFails(claim));
     }
 
     pub(crate) fn node_noticed(&mut self, claim: ClaimId, by: Time) -> Result<(), Refusal> {
         if self.cloud.machines.get(&claim).is_none_or(Machine::is_away) {
             return Ok(());
         }
-        self.announce(node_name(&self.world, claim), by)
+        self.give_notice(node_name(&self.world, claim), by)
     }
 
     pub(crate) fn node_fails(&mut self, claim: ClaimId) -> Result<(), Refusal> {
@@ -117,8 +117,8 @@ impl Sim {
         if self.cloud.machines.get(&claim).is_none_or(Machine::is_away) {
             return Ok(());
         }
-        if self.lose_node(node_name(&self.world, claim))? {
-            self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        if self.remove_node(node_name(&self.world, claim))? {
+            self.note_fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
         }
         Ok(())
     }
@@ -130,39 +130,39 @@ impl Sim {
             let machine = &self.cloud.machines[&claim];
             let by = self.now + self.cloud.notice(machine.offering);
             if by > self.now && machine.is_up(self.now) {
-                self.announce(node_name(&self.world, claim), by)?;
-                self.agenda.add(by, Happening::Taken(claim));
+                self.give_notice(node_name(&self.world, claim), by)?;
+                self.event_queue.add(by, SimEvent::Reclaimed(claim));
             } else {
-                self.taken(claim)?;
+                self.reclaimed(claim)?;
             }
         }
-        self.expect_reclaim();
+        self.schedule_reclaim();
         Ok(())
     }
 
     /// The provider takes a machine back, if nobody gave it back or stopped it before.
-    pub(crate) fn taken(&mut self, claim: ClaimId) -> Result<(), Refusal> {
+    pub(crate) fn reclaimed(&mut self, claim: ClaimId) -> Result<(), Refusal> {
         let machine = self.cloud.machines.get_mut(&claim);
         let Some(machine) = machine.filter(|machine| machine.is_wanted_back()) else {
             return Ok(());
         };
         machine.reclaimed = true;
-        if !self.lose_node(node_name(&self.world, claim))? {
-            self.tell(Event::ClaimFailed(claim, ClaimFailure::Vanished))?;
+        if !self.remove_node(node_name(&self.world, claim))? {
+            self.apply(Event::ClaimFailed(claim, ClaimFailure::Vanished))?;
         }
-        self.fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        self.note_fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
         Ok(())
     }
 
     /// Nothing will go after all.
-    pub(crate) fn take_back_notices(&mut self) {
+    pub(crate) fn withdraw_notices(&mut self) {
         let noticed = self.world.noticed().filter_map(|(_, node)| self.world.node_name(node));
         let noticed: Vec<Arc<str>> = noticed.cloned().collect();
         if !noticed.is_empty() {
-            self.agenda.add(self.now, Happening::Wake);
+            self.event_queue.add(self.now, SimEvent::Wake);
         }
         for name in noticed {
-            let told = self.announce(name, Time::MAX);
+            let told = self.give_notice(name, Time::MAX);
             debug_assert!(told.is_ok(), "a node that is here");
         }
     }

@@ -13,7 +13,7 @@ use muster_core::plan::Action;
 use muster_core::time::Span;
 use muster_core::{Event, Fact};
 
-use crate::host::events::Happening;
+use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
 /// How long an owner waits for a gang that is on its way between two states.
@@ -41,24 +41,27 @@ impl Sim {
             Phase::Assembling(order) => {
                 // The gang that it was placed for is no more: this one has its name and its place in line.
                 let reason = RollbackReason::GangGone;
-                match self.intend(&Action::RollBack { order, reason }) {
+                match self.log_decision(&Action::RollBack { order, reason }) {
                     true => self.change(id, spec),
                     false => Ok(()),
                 }
             }
-            Phase::Running { .. } if gang.resize.is_none() && !self.leaving.contains_key(&id) => {
+            Phase::Running { .. }
+                if gang.resize.is_none() && !self.grace_periods.contains_key(&id) =>
+            {
                 self.shrink(id, spec)
             }
             Phase::Admitted { .. } | Phase::Running { .. } | Phase::Stopping => {
-                self.agenda.add(self.now + LATER, Happening::OwnerResizes(job, role, (min, max)));
+                self.event_queue
+                    .add(self.now + LATER, SimEvent::OwnerResizes(job, role, (min, max)));
                 Ok(())
             }
         }
     }
 
     fn change(&mut self, gang: GangId, spec: GangSpec) -> Result<(), Refusal> {
-        self.tell(Event::GangChanged(spec))?;
-        self.note_size(gang);
+        self.apply(Event::GangChanged(spec))?;
+        self.sync_size(gang);
         Ok(())
     }
 
@@ -69,7 +72,7 @@ impl Sim {
         if surplus.is_empty() {
             self.count_work(id);
             self.change(id, spec)?;
-            self.go_on(id, Span::ZERO);
+            self.resume_work(id, Span::ZERO);
             return Ok(());
         }
         let had = gang.seats.clone();
@@ -78,27 +81,27 @@ impl Sim {
             role.max = role.max.max(gang.members_in(at));
         }
         self.count_work(id);
-        self.tell(Event::GangChanged(eased))?;
-        self.tell(Event::SeatsGivenBack { gang: id, seats: surplus })?;
-        self.tell(Event::GangChanged(spec))?;
-        self.note_size(id);
+        self.apply(Event::GangChanged(eased))?;
+        self.apply(Event::SeatsGivenBack { gang: id, seats: surplus })?;
+        self.apply(Event::GangChanged(spec))?;
+        self.sync_size(id);
         let has = self.world.gang(id).expect("it runs").seats.clone();
         let (from, to) = (members_of(&had), members_of(&has));
-        self.fact(&Fact::GangResizing { gang: id, from, to, joins: Vec::new() });
+        self.note_fact(&Fact::GangResizing { gang: id, from, to, joins: Vec::new() });
         for seat in without(&had, &has) {
-            self.fact(&Fact::members_stopped(id, &seat));
+            self.note_fact(&Fact::members_stopped(id, &seat));
         }
         for seat in without(&has, &had) {
-            self.fact(&Fact::members_started(id, &seat));
+            self.note_fact(&Fact::members_started(id, &seat));
         }
         self.running.get_mut(&id).expect("it runs").seats = has;
-        self.go_on(id, Span::ZERO);
-        self.fact(&Fact::GangResized { gang: id });
+        self.resume_work(id, Span::ZERO);
+        self.note_fact(&Fact::GangResized { gang: id });
         Ok(())
     }
 
     /// Notes how large a gang is, if that is news: as it runs, and not as its owner would have it when it starts anew.
-    pub(crate) fn note_size(&mut self, id: GangId) {
+    pub(crate) fn sync_size(&mut self, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
         let sizes: Vec<(u32, u32)> =
             gang.spec.roles.iter().map(|role| (role.min, role.max)).collect();
@@ -110,7 +113,7 @@ impl Sim {
         }
         if is_news {
             let spec = Arc::new(job.clone());
-            self.fact(&Fact::GangChanged { gang: id, spec });
+            self.note_fact(&Fact::GangChanged { gang: id, spec });
         }
     }
 }

@@ -7,7 +7,7 @@ use muster_core::time::Span;
 use muster_core::{Event, Fact};
 
 use crate::faults::Sabotage;
-use crate::host::gangs::grace::Told;
+use crate::host::gangs::grace::PendingChange;
 use crate::host::gangs::random_choices;
 use crate::host::sim::Sim;
 
@@ -15,26 +15,26 @@ impl Sim {
     /// Tells a gang which seats it is to have. Telling it again changes nothing.
     pub(crate) fn resize(&mut self, gang: GangId, seats: &[Seat]) {
         let Some(running) = self.running.get(&gang) else { return };
-        if self.leaving.contains_key(&gang) || running.seats == seats {
+        if self.grace_periods.contains_key(&gang) || running.seats == seats {
             return;
         }
         let gives_up = !without(&running.seats, seats).is_empty();
         let (from, to) = (members_of(&running.seats), members_of(seats));
         let joins = nodes_of(&without(seats, &running.seats));
-        self.fact(&Fact::GangResizing { gang, from, to, joins });
+        self.note_fact(&Fact::GangResizing { gang, from, to, joins });
         if !gives_up && self.declines(gang) {
-            let told = self.tell(Event::ResizeDeclined(gang));
+            let told = self.apply(Event::ResizeDeclined(gang));
             debug_assert!(told.is_ok(), "a gang that was told to resize may decline");
-            self.fact(&Fact::ResizeDeclined { gang });
+            self.note_fact(&Fact::ResizeDeclined { gang });
             return;
         }
         let in_grace = gives_up && !self.world.broken().contains_key(&gang);
-        let takes = if in_grace { self.time_to_leave(gang) } else { Span::ZERO };
-        self.leave_in(takes, gang, Told::Resize(seats.to_vec()));
+        let takes = if in_grace { self.time_in_grace(gang) } else { Span::ZERO };
+        self.change_after(takes, gang, PendingChange::Resize(seats.to_vec()));
     }
 
     fn declines(&mut self, gang: GangId) -> bool {
-        let time = self.times_asked(gang);
+        let time = self.next_draw(gang);
         random_choices::declines(self.options.seed, gang, time, &self.jobs[self.job_of[&gang]])
     }
 
@@ -59,23 +59,23 @@ impl Sim {
             self.lose_work(gang, false, None);
         }
         for seat in without(&had, &seats) {
-            self.fact(&Fact::members_stopped(gang, &seat));
+            self.note_fact(&Fact::members_stopped(gang, &seat));
         }
         for seat in without(&seats, &had) {
-            self.fact(&Fact::members_started(gang, &seat));
+            self.note_fact(&Fact::members_started(gang, &seat));
         }
         self.running.get_mut(&gang).expect("just seen").seats = seats;
-        self.go_on(gang, self.jobs[self.job_of[&gang]].gang.scaling.resize);
+        self.resume_work(gang, self.jobs[self.job_of[&gang]].gang.scaling.resize);
         if comes {
-            let told = self.tell(Event::GangResized(gang));
+            let told = self.apply(Event::GangResized(gang));
             debug_assert!(told.is_ok(), "a gang that was told to resize has resized");
-            self.fact(&Fact::GangResized { gang });
-            self.note_size(gang);
-            self.watch_speed(gang);
+            self.note_fact(&Fact::GangResized { gang });
+            self.sync_size(gang);
+            self.schedule_measurement(gang);
         } else {
-            let told = self.tell(Event::ResizeDeclined(gang));
+            let told = self.apply(Event::ResizeDeclined(gang));
             debug_assert!(told.is_ok(), "a gang that was told to resize may decline");
-            self.fact(&Fact::ResizeDeclined { gang });
+            self.note_fact(&Fact::ResizeDeclined { gang });
         }
     }
 

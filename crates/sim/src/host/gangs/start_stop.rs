@@ -23,19 +23,19 @@ impl Sim {
             }
         }
         for seat in &seats {
-            self.fact(&Fact::members_started(gang, seat));
+            self.note_fact(&Fact::members_started(gang, seat));
         }
         if self.sabotages(Promise::NoOvercommit)
             && let Some(seat) = seats.iter().find(|seat| !seat.devices.is_empty())
         {
-            self.fact(&Fact::members_started(gang, seat));
+            self.note_fact(&Fact::members_started(gang, seat));
         }
         self.starts += 1;
         let epoch = self.starts;
         self.running.insert(gang, Running { seats, epoch });
-        let told = self.tell(Event::GangStarted(gang));
+        let told = self.apply(Event::GangStarted(gang));
         debug_assert!(told.is_ok(), "an admitted gang can start");
-        self.fact(&Fact::GangStarted { gang });
+        self.note_fact(&Fact::GangStarted { gang });
         match &mut self.barrier {
             None => self.begin_work(gang),
             Some(barrier) => {
@@ -56,20 +56,20 @@ impl Sim {
             self.lose_work(gang, told, Some(reason));
             let keep = usize::from(self.sabotages(Promise::WholeGangDisruption));
             for seat in running.seats.iter().skip(keep) {
-                self.fact(&Fact::members_stopped(gang, seat));
+                self.note_fact(&Fact::members_stopped(gang, seat));
             }
         }
         if let Some(progress) = self.progress.get_mut(&gang) {
             progress.stop();
         }
         self.leave_barrier(gang);
-        if self.tell(Event::GangStopped(gang)).is_ok() {
-            self.fact(&Fact::GangStopped { gang, reason });
+        if self.apply(Event::GangStopped(gang)).is_ok() {
+            self.note_fact(&Fact::GangStopped { gang, reason });
             if self.world.gang(gang).is_none() {
                 self.unfinished -= 1; // it was cancelled
                 self.progress.remove(&gang);
             }
-            self.note_size(gang);
+            self.sync_size(gang);
         }
     }
 

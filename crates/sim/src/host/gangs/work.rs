@@ -6,7 +6,7 @@ use muster_core::plan::StopReason;
 use muster_core::time::{Span, Time};
 use muster_core::{Event, Fact, event::Refusal};
 
-use crate::host::events::Happening;
+use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
 /// How long it takes, after a gang got other members, to see what they bring.
@@ -19,30 +19,30 @@ impl Sim {
         let pace = job.speed_in(&self.running[&gang].seats);
         let restart = job.gang.disruption.restart();
         self.progress.entry(gang).or_default().begin(self.now, pace, restart);
-        self.expect_end(gang);
+        self.schedule_end(gang);
     }
 
     /// A gang goes on in the seats it has now, after a pause; its end is not when it was.
-    pub(crate) fn go_on(&mut self, gang: GangId, pause: Span) {
+    pub(crate) fn resume_work(&mut self, gang: GangId, pause: Span) {
         let job = &self.jobs[self.job_of[&gang]];
         let running = self.running.get_mut(&gang).expect("it goes on");
         self.starts += 1;
         running.epoch = self.starts;
         let pace = job.speed_in(&running.seats);
         self.progress.entry(gang).or_default().change(self.now, pace, pause);
-        self.expect_end(gang);
+        self.schedule_end(gang);
     }
 
-    fn expect_end(&mut self, gang: GangId) {
+    fn schedule_end(&mut self, gang: GangId) {
         let run = self.jobs[self.job_of[&gang]].run;
         let (end, epoch) = (self.progress[&gang].end(run), self.running[&gang].epoch);
-        self.agenda.add(end, Happening::Done(gang, epoch));
-        self.expect_wear(gang, epoch, end);
+        self.event_queue.add(end, SimEvent::Done(gang, epoch));
+        self.schedule_gang_failure(gang, epoch, end);
     }
 
     /// A gang at work will lose a machine some time, if it is not done before.
-    fn expect_wear(&mut self, gang: GangId, epoch: u32, end: Time) {
-        let Some(wear) = &mut self.wear else { return };
+    fn schedule_gang_failure(&mut self, gang: GangId, epoch: u32, end: Time) {
+        let Some(gang_failures) = &mut self.gang_failures else { return };
         let job = self.job_of[&gang];
         let roles = &self.jobs[job].gang.roles;
         let gpus = |seat: &Seat| {
@@ -50,32 +50,34 @@ impl Sim {
             u32::from(seat.members) * gpu.map_or(0, |gpu| u32::from(gpu.count))
         };
         let gpus = self.running[&gang].seats.iter().map(gpus).sum();
-        if let Some(at) = wear.begin(job, self.now, gpus).filter(|at| *at < end) {
-            self.agenda.add(at, Happening::Wears(gang, epoch));
+        if let Some(at) = gang_failures.begin(job, self.now, gpus).filter(|at| *at < end) {
+            self.event_queue.add(at, SimEvent::GangFails(gang, epoch));
         }
     }
 
-    pub(crate) fn wears(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
+    pub(crate) fn gang_fails(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
         let running = self.running.get(&gang).filter(|running| running.epoch == epoch);
-        let (Some(running), Some(wear)) = (running, &mut self.wear) else {
+        let (Some(running), Some(gang_failures)) = (running, &mut self.gang_failures) else {
             return Ok(()); // it was stopped or changed before
         };
         let each = |seat: &Seat| std::iter::repeat_n(seat.node, usize::from(seat.members));
         let nodes: Vec<NodeIdx> = running.seats.iter().flat_map(each).collect();
-        let hit = nodes.get(wear.strike(self.job_of[&gang], nodes.len()));
+        let hit = nodes.get(gang_failures.fail(self.job_of[&gang], nodes.len()));
         let claim = hit.and_then(|node| self.world.node(*node)).and_then(|node| node.claim);
         claim.map_or(Ok(()), |claim| self.node_fails(claim))
     }
 
     /// Counts what a gang did until now, before anything about it changes.
     pub(crate) fn count_work(&mut self, gang: GangId) {
-        if let (Some(wear), true) = (&mut self.wear, self.running.contains_key(&gang)) {
-            wear.end(self.job_of[&gang], self.now);
+        if let (Some(gang_failures), true) =
+            (&mut self.gang_failures, self.running.contains_key(&gang))
+        {
+            gang_failures.end(self.job_of[&gang], self.now);
         }
         let Some(progress) = self.progress.get_mut(&gang) else { return };
         let stood = progress.count(self.now);
         if stood > Span::ZERO {
-            self.accounts.stood_still(gang, stood);
+            self.accounts.paused(gang, stood);
         }
     }
 
@@ -91,13 +93,14 @@ impl Sim {
     }
 
     /// Sees later what the members a gang has now really bring, if that is not what was declared.
-    pub(crate) fn watch_speed(&mut self, gang: GangId) {
+    pub(crate) fn schedule_measurement(&mut self, gang: GangId) {
         let job = &self.jobs[self.job_of[&gang]];
         let progress = &self.progress[&gang];
         if job.nature.efficiency.is_some() && !progress.measured {
             let epoch = self.running[&gang].epoch;
             let pause = job.gang.scaling.resize;
-            self.agenda.add(self.now + pause + MEASURED_AFTER, Happening::Measured(gang, epoch));
+            self.event_queue
+                .add(self.now + pause + MEASURED_AFTER, SimEvent::Measured(gang, epoch));
         }
     }
 
@@ -109,7 +112,7 @@ impl Sim {
             return Ok(());
         };
         self.progress.entry(gang).or_default().measured = true;
-        self.tell(Event::GangMeasured(gang, efficiency))
+        self.apply(Event::GangMeasured(gang, efficiency))
     }
 
     /// A gang's work is done. Whatever it was told to do it need not do any more.
@@ -119,14 +122,14 @@ impl Sim {
         }
         self.count_work(gang);
         self.progress.remove(&gang);
-        self.leaving.remove(&gang);
+        self.grace_periods.remove(&gang);
         let running = self.running.remove(&gang).expect("just seen");
         for seat in &running.seats {
-            self.fact(&Fact::members_stopped(gang, seat));
+            self.note_fact(&Fact::members_stopped(gang, seat));
         }
-        self.tell(Event::GangEnded(gang))?;
+        self.apply(Event::GangEnded(gang))?;
         self.unfinished -= 1;
-        self.fact(&Fact::GangEnded { gang });
+        self.note_fact(&Fact::GangEnded { gang });
         Ok(())
     }
 }
