@@ -1,11 +1,11 @@
-//! What is still to happen, in order of time; at the same time, in order of entry.
+//! The queue of future events, in order of time; at the same time, in order of entry.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use muster_core::time::Time;
 
-/// A heap of future happenings.
+/// A heap of future events.
 #[derive(Debug)]
 pub struct EventQueue<H> {
     heap: BinaryHeap<Reverse<Entry<H>>>,
@@ -23,20 +23,20 @@ impl<H> EventQueue<H> {
     pub fn new() -> Self {
         Self { heap: BinaryHeap::new(), entered: 0 }
     }
-    /// Enters a happening.
+    /// Adds an event.
     pub fn add(&mut self, at: Time, what: H) {
         self.heap.push(Reverse(Entry { at, turn: self.entered, what }));
         self.entered += 1;
     }
-    /// When the next one is.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
-    /// Takes the next one out.
+    /// Removes and returns the next event.
     pub fn pop(&mut self) -> Option<(Time, H)> {
         self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }
-    /// Keeps only what `keep` says.
+    /// Keeps only the events for which `keep` is true.
     pub fn retain(&mut self, mut keep: impl FnMut(&H) -> bool) {
         self.heap.retain(|Reverse(entry)| keep(&entry.what));
     }

@@ -1,4 +1,4 @@
-//! How often gangs that ran were disturbed, why, and what it cost.
+//! Disruptions of running gangs: how often, why, and what they cost.
 
 use muster_core::Fact;
 use muster_core::plan::StopReason;
@@ -9,9 +9,9 @@ use serde::Serialize;
 pub struct Disruptions {
     /// Gangs stopped because one of higher priority needed their seats.
     pub preempted: u64,
-    /// Gangs stopped because what they ran on was lent, and wanted back.
+    /// Gangs stopped because another queue reclaimed what it had lent.
     pub reclaimed: u64,
-    /// Gangs stopped because it was another's turn.
+    /// Gangs stopped because their time slice ended.
     pub rotated: u64,
     /// Gangs stopped to run elsewhere.
     pub moved: u64,
@@ -23,13 +23,13 @@ pub struct Disruptions {
     pub shrunk: u64,
     /// Gangs that got as many members elsewhere while they ran.
     pub reseated: u64,
-    /// Gangs that did not want the members they were offered.
+    /// Gangs that declined the members they were offered.
     pub declined: u64,
-    /// Nodes that were announced to go.
+    /// Nodes with notice of termination.
     pub notices: u64,
-    /// GPU time of work that was not saved when gangs were stopped for others' sake or moved, in milliseconds.
+    /// GPU time of unsaved work of evicted and moved gangs, in milliseconds.
     pub evicted_gpu_ms: u64,
-    /// GPU time in which gangs stood still because they had just been restarted or resized, in milliseconds.
+    /// GPU time of pauses after restarts and resizes, in milliseconds.
     pub paused_gpu_ms: u64,
 }
 
@@ -53,15 +53,15 @@ impl Disruptions {
         };
         *count += 1;
     }
-    /// Gangs stopped although they could have gone on.
+    /// Gangs evicted: stopped although they could have gone on.
     pub fn evictions(&self) -> u64 {
         self.preempted + self.reclaimed + self.rotated + self.moved
     }
-    /// Times gangs that ran got other members, those included that they then did not want.
+    /// Resizes of running gangs, declined ones included.
     pub fn resizes(&self) -> u64 {
         self.grown + self.shrunk + self.reseated
     }
-    /// Whether nobody was disturbed at all.
+    /// Whether no gang was disrupted.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

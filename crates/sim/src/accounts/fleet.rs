@@ -1,4 +1,4 @@
-//! All machines, and what their time and money went into.
+//! All purchased machines, and their time and money by state.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::accounts::machine::{Charge, Machine, Payer, Phase};
 use crate::accounts::state::{ByState, State};
 
-/// What the machines of a pool, or of all pools, came to. The states add up to what was bought.
+/// Totals of the machines of a pool, or of all pools. The states add up to what was bought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// GPU time, in GPU thousandths times milliseconds.
@@ -22,14 +22,14 @@ pub struct Tally {
     pub node_ms: ByState<u64>,
     /// Money. Each GPU of a machine costs the same part of its price.
     pub money: ByState<Money>,
-    /// GPU time of stopped machines, which nobody pays for.
+    /// GPU time of stopped machines, which are not billed.
     pub stopped_gpu: u128,
     /// Time of stopped machines in milliseconds.
     pub stopped_node_ms: u64,
 }
 
 impl Tally {
-    /// What was paid.
+    /// The total cost.
     pub fn cost(&self) -> Money {
         self.money.iter().fold(Money::ZERO, |sum, (_, money)| sum + money)
     }
@@ -49,13 +49,13 @@ impl Tally {
     pub fn empty_node_ms(&self) -> u64 {
         EMPTY.iter().map(|state| self.node_ms[*state]).sum()
     }
-    /// GPU time that is ready and that nobody uses, stranded GPUs apart.
+    /// GPU time that is ready and unused, without stranded GPUs.
     pub fn empty_gpu_ms(&self) -> u64 {
         EMPTY.iter().map(|state| self.gpu_ms(*state)).sum()
     }
 }
 
-/// What an empty machine that is ready can be.
+/// The states of an empty machine that is ready.
 const EMPTY: [State; 3] = [State::Gathering, State::Warm, State::Idle];
 
 impl AddAssign<&Tally> for Tally {
@@ -76,7 +76,7 @@ impl AddAssign<&Tally> for Tally {
 pub(crate) struct Fleet {
     pools: Arc<[PoolSpec]>,
     tallies: Vec<Tally>,
-    /// What each queue has to pay, by number.
+    /// The cost of each queue, by number.
     queues: Vec<Money>,
     shared: Money,
     machines: FxHashMap<ClaimId, Machine>,
@@ -98,43 +98,43 @@ impl Fleet {
     pub(crate) fn pools(&self) -> &[PoolSpec] {
         &self.pools
     }
-    /// What the machines of each pool came to.
+    /// Totals of each pool.
     pub(crate) fn tallies(&self) -> &[Tally] {
         &self.tallies
     }
-    /// What a queue has to pay.
+    /// The cost of a queue.
     pub(crate) fn owed_by(&self, queue: u32) -> Money {
         self.queues.get(queue as usize).copied().unwrap_or_default()
     }
-    /// What nobody in particular has to pay.
+    /// The cost that no single queue pays.
     pub(crate) fn shared(&self) -> Money {
         self.shared
     }
-    /// The machine whose node this is.
+    /// The machine of a node.
     pub(crate) fn claim_at(&self, node: NodeIdx) -> Option<ClaimId> {
         if self.machines.is_empty() {
-            return None; // nobody buys anything: this is asked for every member
+            return None; // without purchases; this is called for every member
         }
         self.claim_at.get(&node).copied()
     }
 
-    /// A claim was made, or is about to be; whether it is new.
+    /// A claim was made, or is about to be; returns whether it is new.
     pub(crate) fn ask(&mut self, now: Time, claim: ClaimId, offering: OfferingRef) -> bool {
         let known = self.machines.len();
         self.machines.entry(claim).or_insert_with(|| Machine::new(offering, now));
         self.machines.len() > known
     }
 
-    /// What a machine is.
+    /// The offering of a machine.
     pub(crate) fn offering_of(&self, claim: ClaimId) -> Option<OfferingRef> {
         self.machines.get(&claim).map(|machine| machine.offering)
     }
-    /// Whichever rollback answers for a machine does so no longer.
+    /// Removes the rollback that a machine is charged to.
     pub(crate) fn clear_charge(&mut self, claim: ClaimId) -> Option<Charge> {
         self.machines.get_mut(&claim)?.charge.take()
     }
 
-    /// The node of a machine was seen, and what it shows if it is ready.
+    /// The node of a machine was seen, with its GPUs if it is ready.
     pub(crate) fn seen(
         &mut self,
         now: Time,
@@ -154,12 +154,12 @@ impl Fleet {
         self.machines.values_mut()
     }
 
-    /// No machine is behind a node any more.
+    /// A node has no machine any more.
     pub(crate) fn forget_node(&mut self, node: NodeIdx) {
         self.claim_at.remove(&node);
     }
 
-    /// Counts what a machine was until now, and changes it; what the change says, if there is such a machine.
+    /// Counts a machine until now, and changes it; returns the result of the change, if there is such a machine.
     pub(crate) fn change<T>(
         &mut self,
         now: Time,
@@ -170,7 +170,7 @@ impl Fleet {
         self.machines.get_mut(&claim).map(change)
     }
 
-    /// A machine was given back; what it was.
+    /// A machine was released; returns it.
     pub(crate) fn release(&mut self, now: Time, claim: ClaimId) -> Option<Machine> {
         self.count(now, claim);
         let machine = self.machines.remove(&claim)?;
@@ -180,7 +180,7 @@ impl Fleet {
         Some(machine)
     }
 
-    /// Counts what every machine was until now.
+    /// Counts every machine until now.
     pub(crate) fn count_all(&mut self, now: Time) {
         // In order, so that rounding is the same in every run.
         let mut all: Vec<ClaimId> = self.machines.keys().copied().collect();
@@ -190,8 +190,8 @@ impl Fleet {
         }
     }
 
-    /// Counts what a machine was until now. Its bill is what its price comes to from launch to now, rounded
-    /// down to the millionth, less what was counted before; so nothing is lost however often it is counted.
+    /// Counts a machine until now. Its bill is its price from launch to now, rounded down to the millionth, less what was
+    /// counted before; so nothing is lost however often it is counted.
     /// Of that, each part gets its share, rounded so that all parts together are exact.
     fn count(&mut self, now: Time, claim: ClaimId) {
         let Some(machine) = self.machines.get_mut(&claim) else { return };

@@ -1,4 +1,4 @@
-//! Gangs: whether all members start together, how much they work, and how long nodes are gathered for them.
+//! Gangs: whether all members start together, how much they work, and how long their orders assemble.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use muster_core::id::{GangId, NodeIdx};
 use muster_core::time::{Span, Time};
 use rustc_hash::FxHashMap;
 
-/// What gangs did with GPUs, bought or there from the start, in milliseconds.
+/// Use of GPUs by gangs, on purchased nodes and on those that exist from the start, in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
     /// GPU time in which gangs worked; work that was lost later is part of it.
     pub busy_gpu_ms: u64,
     /// GPU time of work that was lost because a gang had to start over.
     pub lost_gpu_ms: u64,
-    /// GPU time of members that waited, started, for the rest of their gang.
+    /// GPU time of started members that waited for the rest of their gang.
     pub wasted_gpu_ms: u64,
     /// Gangs of which some member started before another.
     pub partial_starts: u64,
 }
 
-/// Gangs that started the moment they came.
+/// Gangs that started at the instant of their submission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hits {
     /// Gangs submitted.
@@ -44,12 +44,12 @@ impl Hits {
     }
 }
 
-/// What the start of a gang was like.
+/// The start of a gang.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Start {
     /// From the first member's start to the last one's.
     pub spread: Span,
-    /// GPU time of members that had to wait for others, in milliseconds.
+    /// GPU time of members that waited for others, in milliseconds.
     pub wasted_gpu_ms: u64,
 }
 
@@ -72,13 +72,13 @@ struct Gang {
     spec: Arc<GangSpec>,
     queue: u32,
     submitted: Time,
-    /// When nodes were first ordered for the start it waits for.
+    /// When nodes were first ordered for its next start.
     ordered: Option<Time>,
     has_started: bool,
     is_partial: bool,
     early: Vec<Early>,
     working: Option<Working>,
-    /// Whether what it loses when it is stopped is counted already.
+    /// Whether the loss of its stop is counted already.
     is_settled: bool,
 }
 
@@ -94,7 +94,7 @@ struct Working {
 }
 
 impl Working {
-    /// Counts what was done until now; all of it since the start.
+    /// Counts the work until now; returns all of it since the start.
     fn count(&mut self, now: Time, work: &mut Work) -> u64 {
         self.done += self.gpu_milli * now.since(std::mem::replace(&mut self.since, now)).0;
         let all = self.done / 1_000;
@@ -115,7 +115,7 @@ pub(crate) struct Gangs {
     queue_numbers: FxHashMap<Arc<str>, u32>,
     pub(crate) work: Work,
     pub(crate) hits: Hits,
-    /// From the first order for a gang to its start, for every start that needed one.
+    /// From the first order for a gang to its start, for every start that needed an order.
     pub(crate) gathered: Vec<Span>,
 }
 
@@ -185,8 +185,8 @@ impl Gangs {
         }
     }
 
-    /// A member stops: one of a gang that goes on with fewer, or one whose gang has not started, and all of whose
-    /// time was waste.
+    /// A member stops: of a gang that goes on with fewer, or of a gang that has not started, so that all of its time was
+    /// waste.
     pub(crate) fn member_stopped(
         &mut self,
         now: Time,
@@ -230,7 +230,7 @@ impl Gangs {
         Some(Start { spread: now.since(first), wasted_gpu_ms })
     }
 
-    /// A gang was stopped; it may start again. What it has done is lost, unless somebody said how much of it.
+    /// A gang was stopped; it may start again. Its work is lost, unless [`Self::lost`] said how much of it.
     pub(crate) fn stopped(&mut self, now: Time, gang: GangId) {
         let Some(gang) = self.gangs.get_mut(&gang) else { return };
         let is_settled = std::mem::take(&mut gang.is_settled);
@@ -240,8 +240,7 @@ impl Gangs {
         }
     }
 
-    /// What a gang did in its last so many milliseconds is lost; how much GPU time that was. Told before its
-    /// members stop.
+    /// The last `worked` of a gang is lost; returns the GPU time of that. Called before its members stop.
     pub(crate) fn lost(&mut self, gang: GangId, worked: Span) -> u64 {
         let Some(gang) = self.gangs.get_mut(&gang) else { return 0 };
         let lost = gang.working.map_or(0, |working| working.gpu_ms(worked));
@@ -273,7 +272,7 @@ impl Gangs {
 }
 
 impl Gang {
-    /// What so many members of a role use.
+    /// GPU thousandths of so many members of a role.
     fn gpu_milli(&self, role: u16, members: u16) -> u64 {
         let role = self.spec.roles.get(usize::from(role));
         role.map_or(0, |role| role.request.gpu_milli()) * u64::from(members)

@@ -1,4 +1,4 @@
-//! Accounts: what became of every job, beside what the meter reads; from facts alone.
+//! The outcome of every job, beside the meter; from facts alone.
 
 use muster_core::Fact;
 use muster_core::id::GangId;
@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 
 use crate::accounts::meter::Meter;
 
-/// What became of one job.
+/// The outcome of one job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// When it entered its queue; none if it was refused or never came.
+    /// When it entered its queue; none if it was refused or never submitted.
     pub submitted: Option<Time>,
     /// When all its members started, the last time they did.
     pub started: Option<Time>,
@@ -25,9 +25,9 @@ pub struct Outcome {
     pub partial_gpu_ms: u64,
     /// Times it had to start over.
     pub restarts: u32,
-    /// Times it was stopped for others' sake, or moved.
+    /// Times it was evicted or moved.
     pub evictions: u32,
-    /// Times it got other members while it ran.
+    /// Times it was resized while it ran.
     pub resizes: u32,
     /// Orders placed for it.
     pub orders: u32,
@@ -46,7 +46,7 @@ impl Outcome {
     }
 }
 
-/// Running totals.
+/// Outcomes of jobs, and the meter.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     outcomes: Vec<Outcome>,
@@ -54,7 +54,7 @@ pub struct Accounts {
     meter: Meter,
     /// Orders placed.
     pub orders: u64,
-    /// Orders rolled back, or sets of nodes given up by those who know no orders.
+    /// Orders rolled back, or sets of nodes given up by a host without orders.
     pub rollbacks: u64,
 }
 
@@ -68,7 +68,7 @@ impl Accounts {
             rollbacks: 0,
         }
     }
-    /// What became of each job, in the order they were given.
+    /// The outcome of each job, in the order of the workload.
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }
@@ -115,16 +115,16 @@ impl Accounts {
         }
     }
 
-    /// A gang stood still for so long.
+    /// A gang paused for so long.
     pub(crate) fn paused(&mut self, gang: GangId, span: Span) {
         self.meter.paused(gang, span);
     }
-    /// What a gang did in its last so many milliseconds is lost.
+    /// The last `worked` of a gang is lost.
     pub(crate) fn lost(&mut self, gang: GangId, worked: Span, why: Option<StopReason>) {
         self.meter.lost(gang, worked, why);
     }
 
-    /// Counts what is still there, until now. More may happen after it.
+    /// Counts all that still runs until now. More facts may follow.
     pub fn close(&mut self, now: Time) {
         self.meter.count_until(now);
     }

@@ -1,4 +1,4 @@
-//! One machine: how far it is, who uses it, who holds it, and what it has cost.
+//! One purchased machine: its phase, the members on it, the orders that hold it, and its cost.
 
 use muster_core::id::{NodeIdx, OfferingRef, OrderId};
 use muster_core::money::Money;
@@ -6,29 +6,29 @@ use muster_core::time::Time;
 
 use crate::accounts::state::State;
 
-/// Who pays: a queue, by number, or everybody together.
+/// The payer: a queue, by number, or all queues together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Payer {
     Shared,
     Queue(u32),
 }
 
-/// How far a machine is.
+/// The phase of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
-    /// Asked for, and not paid for yet.
+    /// Requested, and not billed yet.
     Asked,
     /// Launched.
     Booting,
     /// Its node is ready and shows every GPU.
     Ready,
-    /// Failed or lost, and not given back.
+    /// Failed or lost, and not released.
     Broken,
-    /// Stopped, to be woken; not paid for.
+    /// Stopped, to be woken; not billed.
     Stopped,
 }
 
-/// What the members of one queue use of a machine.
+/// The use of a machine by the members of one queue.
 #[derive(Clone, Copy, Debug)]
 struct Use {
     queue: u32,
@@ -36,12 +36,12 @@ struct Use {
     members: u32,
 }
 
-/// Money that a rollback has to answer for until the machine is of use to somebody.
+/// Cost that is charged to a rollback until the machine is used again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Charge {
-    /// Which rollback, by number.
+    /// The rollback, by number.
     pub(crate) rollback: usize,
-    /// What the machine had cost when it was rolled back.
+    /// The cost of the machine at the rollback.
     pub(crate) spent: Money,
 }
 
@@ -52,17 +52,17 @@ pub(crate) struct Machine {
     pub(crate) node: Option<NodeIdx>,
     /// Until when its time and money are counted.
     pub(crate) since: Time,
-    /// Since when it is paid for, this time round.
+    /// Since when it is billed, since its last launch.
     pub(crate) launched: Time,
-    /// What it cost before that.
+    /// Its cost before that.
     pub(crate) before: Money,
-    /// What it has cost until `since`.
+    /// Its cost until `since`.
     pub(crate) spent: Money,
     /// Orders that hold it, each with its queue.
     pub(crate) holders: Vec<(OrderId, u32)>,
     pub(crate) charge: Option<Charge>,
     uses: Vec<Use>,
-    /// Whether anybody has used it since it became ready.
+    /// Whether it has been used since it became ready.
     used: bool,
 }
 
@@ -83,7 +83,7 @@ impl Machine {
         }
     }
 
-    /// Whether somebody pays for it.
+    /// Whether it is billed.
     pub(crate) fn is_billed(&self) -> bool {
         match self.phase {
             Phase::Booting | Phase::Ready | Phase::Broken => true,
@@ -135,7 +135,7 @@ impl Machine {
         self.uses.retain(|used| used.members > 0);
     }
 
-    /// What the machine as a whole is; stranded is what only its GPUs can be.
+    /// The state of the machine as a whole; only single GPUs can be stranded.
     pub(crate) fn state(&self) -> State {
         match self.phase {
             Phase::Ready if !self.uses.is_empty() => State::Running,
@@ -148,8 +148,7 @@ impl Machine {
         }
     }
 
-    /// What its parts add up to: its GPU thousandths. A machine without GPUs is of one piece; those who use it
-    /// divide it by members.
+    /// The sum of its parts: its GPU thousandths. A machine without GPUs is one part; its users divide it by members.
     pub(crate) fn whole(&self, gpu_milli: u64) -> u64 {
         let members = || self.uses.iter().map(|used| u64::from(used.members)).sum();
         match (gpu_milli, self.state()) {
@@ -158,7 +157,7 @@ impl Machine {
         }
     }
 
-    /// What each part of it is and who pays for it, one after the other. All parts together are the whole.
+    /// Calls `part` with the state, the payer and the size of each part. All parts together are the whole.
     pub(crate) fn parts(&self, gpu_milli: u64, mut part: impl FnMut(State, Payer, u64)) {
         let (state, mut left) = (self.state(), self.whole(gpu_milli));
         if state == State::Running {

@@ -1,4 +1,4 @@
-//! Which fact changes what.
+//! The meter: updates all accounts by fact.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::accounts::gangs::{Gangs, Hits, Start, Work};
 use crate::accounts::machine::{Machine, Phase};
 use crate::accounts::orders::{Orders, RolledBack};
 
-/// Reads facts and keeps the sums.
+/// Sums over all facts.
 #[derive(Clone, Debug)]
 pub struct Meter {
     fleet: Fleet,
@@ -34,7 +34,7 @@ impl Meter {
         Self { fleet, orders, gangs, disruptions: Disruptions::default(), claims: 0 }
     }
 
-    /// Takes a fact in; where it is the start of a gang, what that was like.
+    /// Takes a fact; returns the start of a gang where it is one.
     pub fn note(&mut self, now: Time, fact: &Fact) -> Option<Start> {
         let Self { fleet, orders, gangs, disruptions, claims } = self;
         disruptions.note(fact);
@@ -68,7 +68,7 @@ impl Meter {
             Fact::OrderPlaced { order, gang, claims, holds, .. } => {
                 gangs.ordered(now, *gang);
                 if let Some(queue) = gangs.queue_of(*gang) {
-                    // Once per node, however many members will sit there.
+                    // Once per node, however many members will run there.
                     let mut held: Vec<_> =
                         holds.iter().filter_map(|node| fleet.claim_at(*node)).collect();
                     held.sort_unstable();
@@ -106,7 +106,7 @@ impl Meter {
             Fact::NodeSeen { node, claim: Some(claim), allocatable, gpus, ready, .. } => {
                 fleet.seen(now, *claim, *node, ready.then_some((allocatable, *gpus)));
             }
-            // Somebody's own node, perhaps in the slot of one that was bought.
+            // A node that was not bought, perhaps in the slot of one that was.
             Fact::NodeSeen { node, claim: None, .. } => fleet.forget_node(*node),
             Fact::NodeLost { node, .. } => {
                 if let Some(claim) = fleet.claim_at(*node) {
@@ -125,8 +125,8 @@ impl Meter {
                     orders.released(*claim, &machine);
                 }
             }
-            // A machine is no longer paid for when it is told to stop, and paid for again when it is launched
-            // again. The rest says nothing of supply.
+            // A machine is no longer billed when its stop begins, and billed again when it is launched again.
+            // The other facts say nothing about supply.
             Fact::GangRefused { .. }
             | Fact::GangCancelled { .. }
             | Fact::ClaimStopped { .. }
@@ -145,13 +145,12 @@ impl Meter {
         None
     }
 
-    /// A gang stood still for so long, with the members it has now: it started from what it had saved, or got
-    /// other members.
+    /// A gang paused for so long, with its present members, after a restart from a checkpoint or a resize.
     pub fn paused(&mut self, gang: GangId, span: Span) {
         self.disruptions.paused_gpu_ms += self.gangs.gpu_ms(gang, span);
     }
-    /// What a gang did in its last so many milliseconds is lost, and nothing else of what it did. Told before the
-    /// fact that it stopped; whoever does not say so loses all of it.
+    /// The last `worked` of a gang is lost, and no other work. Called before the fact that it stopped; without this call
+    /// all of its work is lost.
     pub fn lost(&mut self, gang: GangId, worked: Span, why: Option<StopReason>) {
         let lost = self.gangs.lost(gang, worked);
         if why.is_some_and(StopReason::is_eviction) {
@@ -159,49 +158,49 @@ impl Meter {
         }
     }
 
-    /// Counts what is under way until now. More facts may follow.
+    /// Counts all that still runs until now. More facts may follow.
     pub fn count_until(&mut self, now: Time) {
         self.fleet.count_all(now);
         self.orders.settle_all(&mut self.fleet);
         self.gangs.count_all(now);
     }
 
-    /// What the machines of every pool came to, in order of declaration.
+    /// Totals of every pool, in order of declaration.
     pub fn pools(&self) -> impl Iterator<Item = (&PoolSpec, &Tally)> {
         self.fleet.pools().iter().zip(self.fleet.tallies())
     }
-    /// What all machines came to.
+    /// Totals of all machines.
     pub fn bought(&self) -> Tally {
         let mut all = Tally::default();
         self.fleet.tallies().iter().for_each(|tally| all += tally);
         all
     }
-    /// What each queue has to pay: for GPUs its gangs used, and for nodes that were gathered for them. In the
-    /// order in which queues were first seen.
+    /// The cost of each queue: GPUs that its gangs used, and nodes held by its orders. In the order in which queues were
+    /// first seen.
     pub fn money_by_queue(&self) -> impl Iterator<Item = (&Arc<str>, Money)> {
         (0..).zip(self.gangs.queues()).map(|(number, name)| (name, self.fleet.owed_by(number)))
     }
-    /// What no queue in particular has to pay. With what queues pay, it is the whole bill.
+    /// The cost that no single queue pays. With the costs of queues, it is the whole bill.
     pub fn shared_money(&self) -> Money {
         self.fleet.shared()
     }
-    /// What gangs did with GPUs.
+    /// Use of GPUs by gangs.
     pub fn work(&self) -> Work {
         self.gangs.work
     }
-    /// How often gangs were disturbed, and what that cost.
+    /// Disruptions of gangs, and their cost.
     pub fn disruptions(&self) -> &Disruptions {
         &self.disruptions
     }
-    /// Gangs that started the moment they came.
+    /// Gangs that started at the instant of their submission.
     pub fn hits(&self) -> Hits {
         self.gangs.hits
     }
-    /// From the first order for a gang to its start, for every start that needed one.
+    /// From the first order for a gang to its start, for every start that needed an order.
     pub fn times_to_ready(&self) -> &[Span] {
         &self.gangs.gathered
     }
-    /// Orders that were given up, and what each cost.
+    /// Orders rolled back, and the cost of each.
     pub fn rolled_back(&self) -> &[RolledBack] {
         &self.orders.rolled_back
     }
@@ -209,19 +208,19 @@ impl Meter {
     pub fn top_ups(&self) -> u64 {
         self.orders.top_ups
     }
-    /// Machines asked for.
+    /// Machines requested.
     pub fn claims(&self) -> u64 {
         self.claims
     }
-    /// Claims that an order took over when they were under way already, or stopped.
+    /// Claims that an order adopted while they booted, or were stopped.
     pub fn adopted(&self) -> u64 {
         self.orders.adopted
     }
-    /// Claims that were asked for again because the provider had put them off.
+    /// Claims that were retried because the provider throttled them.
     pub fn retries(&self) -> u64 {
         self.orders.retries
     }
-    /// Machines that failed, before or in service, by how.
+    /// Machines that failed, before or in service, by failure.
     pub fn failures(&self) -> &BTreeMap<ClaimFailure, u64> {
         &self.orders.failures
     }

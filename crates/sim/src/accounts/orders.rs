@@ -1,4 +1,4 @@
-//! Orders that assemble, those that were rolled back, and what that cost.
+//! Orders that assemble, rollbacks, and the cost of these.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use serde::{Serialize, Serializer};
 use crate::accounts::fleet::Fleet;
 use crate::accounts::machine::{Charge, Machine, Phase};
 
-/// Why orders were rolled back, without saying which claim or node it was.
+/// Why orders were rolled back, without the claim or node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Cause {
     /// A claim failed for good.
     ClaimFailed(ClaimFailure),
-    /// A claim was in one stage for too long.
+    /// A claim exceeded the timeout of its stage.
     Overdue,
     /// Not complete in time.
     DeadlinePassed,
-    /// A node it counted on is gone.
+    /// A node that it held is gone.
     NodeLost,
-    /// A node is not what or where was asked for.
+    /// A node is not as ordered.
     NodeUnsuitable,
     /// The gang was cancelled.
     GangGone,
     /// The gang fitted on what had become free.
     NotNeeded,
-    /// Somebody who was to make way for it could not any more.
+    /// A victim of the order could not be stopped any more.
     WayClosed,
-    /// It could not be written down.
+    /// It could not be stored.
     NotWritten,
 }
 
@@ -87,14 +87,14 @@ impl From<RollbackReason> for Cause {
     }
 }
 
-/// One order that was given up, and what it cost.
+/// One order that was rolled back, and its cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RolledBack {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// What its claims cost from launch, or from the order if they were launched before it, until then.
+    /// The cost of its claims from launch, or from the order if they were launched before it, until the rollback.
     pub until: Money,
-    /// What they cost after that until they were used, held by another order, stopped or given back.
+    /// Their cost after that until they were used, held by another order, stopped or released.
     pub after: Money,
 }
 
@@ -102,11 +102,11 @@ pub struct RolledBack {
 #[derive(Clone, Debug)]
 struct Order {
     queue: u32,
-    /// Its claims, and what each had cost before.
+    /// Its claims, and the cost of each before the order.
     claims: Vec<(ClaimId, Money)>,
-    /// Machines that were there already.
+    /// Machines that existed already.
     holds: Vec<ClaimId>,
-    /// What claims cost that are part of it no more.
+    /// The cost of claims that left it.
     sunk: Money,
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct Orders {
     assembling: FxHashMap<OrderId, Order>,
     pub(crate) rolled_back: Vec<RolledBack>,
     pub(crate) top_ups: u64,
-    /// Claims that were made part of an order when they were under way already, or stopped.
+    /// Claims that an order adopted while they booted, or were stopped.
     pub(crate) adopted: u64,
     pub(crate) failures: BTreeMap<ClaimFailure, u64>,
     pub(crate) retries: u64,
@@ -147,7 +147,7 @@ impl Orders {
         self.assembling.insert(order, Order { queue, claims: own, holds, sunk: Money::ZERO });
     }
 
-    /// Makes a claim part of an order; what it has cost so far.
+    /// Adds a claim to an order; returns its cost so far.
     fn take(
         &mut self,
         now: Time,
@@ -179,7 +179,7 @@ impl Orders {
         self.replace(now, fleet, id, lost, claim);
     }
 
-    /// One claim of an order gives way to another.
+    /// Replaces one claim of an order by another.
     pub(crate) fn replace(
         &mut self,
         now: Time,
@@ -206,7 +206,7 @@ impl Orders {
         }
     }
 
-    /// An order was given up. From here on it answers for what its claims cost until they are of use.
+    /// An order was rolled back. From here on the cost of its claims is charged to it until they are used.
     pub(crate) fn rolled_back(
         &mut self,
         now: Time,
@@ -230,7 +230,7 @@ impl Orders {
         self.rolled_back.push(RolledBack { cause, until, after: Money::ZERO });
     }
 
-    /// A machine is of use to somebody, or will never be again: no rollback has to answer for it any more.
+    /// A machine is used again, or never will be: it is no longer charged to a rollback.
     pub(crate) fn discharge(&mut self, fleet: &mut Fleet, claim: ClaimId, spent: Option<Money>) {
         let Some(spent) = spent else { return };
         if let Some(charge) = fleet.clear_charge(claim) {
@@ -242,7 +242,7 @@ impl Orders {
         self.rolled_back[charge.rollback].after += spent - charge.spent;
     }
 
-    /// What machines that are of no use yet have cost until they were last counted.
+    /// Charges the cost of unused machines, until they were last counted, to their rollbacks.
     pub(crate) fn settle_all(&mut self, fleet: &mut Fleet) {
         for machine in fleet.machines_mut() {
             if let Some(charge) = machine.charge {
@@ -252,7 +252,7 @@ impl Orders {
         }
     }
 
-    /// A machine was given back.
+    /// A machine was released.
     pub(crate) fn released(&mut self, claim: ClaimId, machine: &Machine) {
         if let Some(charge) = machine.charge {
             self.settle(charge, machine.spent);
@@ -266,7 +266,7 @@ impl Orders {
 }
 
 impl Order {
-    /// A claim is part of it no more; what it cost stays.
+    /// A claim leaves the order; its cost stays.
     fn sink(&mut self, claim: ClaimId, spent: Money) {
         if let Some(at) = self.claims.iter().position(|(known, _)| *known == claim) {
             let (_, before) = self.claims.swap_remove(at);

@@ -1,25 +1,25 @@
-//! What a bought machine is at an instant, and sums by that.
+//! The states of a purchased machine, and sums by state.
 
 use std::ops::{Index, IndexMut};
 
 use serde::{Serialize, Serializer};
 
-/// What a machine that is paid for is, or each of its GPUs. Stopped machines are not paid for.
+/// The state of a billed machine, or of each of its GPUs. Stopped machines are not billed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum State {
     /// Used by a member.
     Running,
-    /// Unused, on a node that others use.
+    /// Unused, on a node that is used.
     Stranded,
     /// Ready, and held by an order that waits for the rest of its nodes.
     Gathering,
     /// Launched and not ready yet.
     Booting,
-    /// Ready, and nobody has used it since it came up: bought ahead of need, or left over from an order.
+    /// Ready, and not used since it booted: bought proactively, or left over from an order.
     Warm,
     /// Ready and empty again after it was used.
     Idle,
-    /// Failed, and not given back yet.
+    /// Failed, and not released yet.
     Broken,
 }
 

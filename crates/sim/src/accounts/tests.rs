@@ -1,4 +1,4 @@
-//! Hand-made facts, and what they come to by hand.
+//! Hand-made facts, with totals computed by hand.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ fn a_machine_is_booting_warm_running_stranded_idle_and_broken_in_turn() {
     let mut clock = Clock::new();
     clock.at(0).asked(0, GPU).submitted(0, "research", 1, 6);
     clock.at(10).launched(0);
-    clock.at(40).shows(0, 7); // one GPU is not there yet
+    clock.at(40).shows(0, 7); // one GPU is not visible yet
     clock.at(50).shows(0, 8);
     clock.at(70).sits(0, 0, 1).starts(0);
     clock.at(170).leaves(0, 0, 1);
@@ -209,8 +209,8 @@ fn a_rollback_answers_for_its_nodes_until_somebody_uses_them() {
     let failure = ClaimFailure::StockOut;
     clock.at(100).note(&Fact::ClaimFailed { claim: ClaimId(2), failure });
     clock.rolled_back(0, 0, RollbackReason::ClaimFailed(ClaimId(2), failure)).released(2);
-    clock.at(130).sits(1, 0, 1).starts(1); // one of them is of use to another gang
-    clock.at(170).0.count_until(Time::ZERO + Span::secs(170)); // looking changes nothing
+    clock.at(130).sits(1, 0, 1).starts(1); // one of them is used by another gang
+    clock.at(170).0.count_until(Time::ZERO + Span::secs(170)); // counting changes nothing
     clock.at(180).released(1); // the other is not
     clock.at(500).leaves(1, 0, 1).released(0);
     let [RolledBack { cause, until, after }] = *clock.0.rolled_back() else { panic!("one") };
@@ -233,7 +233,7 @@ fn an_order_answers_only_for_what_its_claims_cost_since_it_took_them_over() {
     clock.note(&topped_up).released(1).asked(2, GPU);
     clock.at(60).launched(2);
     clock.at(100).rolled_back(0, 0, RollbackReason::DeadlinePassed);
-    // And what comes after it belongs to the order that has them next.
+    // And the cost after it belongs to the order that holds them next.
     clock.ordered(1, 0, &[0], &[]);
     clock.at(200).released(0).released(2);
     let [RolledBack { until, after, .. }] = *clock.0.rolled_back() else { panic!("one") };

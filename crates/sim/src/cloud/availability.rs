@@ -1,8 +1,8 @@
-//! Availability as it was recorded: how many machines could be had at each time.
+//! Recorded availability: the number of available machines over time.
 
 use muster_core::time::{Span, Time};
 
-/// Machines to be had over time, in steps of equal length. Past its end a record starts over.
+/// Available machines over time, in steps of equal length. Past its end a record starts over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Availability {
     step: Span,
@@ -14,15 +14,15 @@ impl Availability {
     pub fn new(step: Span, counts: Vec<u32>) -> Option<Self> {
         (step > Span::ZERO && !counts.is_empty()).then_some(Self { step, counts })
     }
-    /// Machines to be had at this time.
+    /// Available machines at this time.
     pub fn at(&self, now: Time) -> u32 {
         self.counts[self.place(self.step_of(now))]
     }
-    /// How long it is before it starts over.
+    /// Its length, after which it starts over.
     pub fn length(&self) -> Span {
         self.step.saturating_mul(self.counts.len() as u64)
     }
-    /// When, after `now`, there will first be fewer than `count`; `None` when there never will.
+    /// When, after `now`, fewer than `count` are available for the first time; `None` when never.
     pub fn next_below(&self, now: Time, count: u32) -> Option<Time> {
         let first = self.step_of(now) + 1;
         let steps = first..first + self.counts.len() as u64;

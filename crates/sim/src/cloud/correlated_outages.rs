@@ -1,8 +1,8 @@
-//! One outage model for an offering, divided into what it shares with others and what is its own.
+//! Splits the outage model of an offering into a part of its own and parts that it shares with others.
 //!
-//! An offering has machines while three things are up: the offering itself, its region, and the provider as a
+//! An offering is in stock while three things are up: the offering itself, its region, and the provider as a
 //! whole. They are independent, so their shares of time up multiply to the offering's share `a`. For two
-//! offerings that share some of the three, the correlation of "has machines" is `(b - a) / (1 - a)`, where `b`
+//! offerings that share some of the three, the correlation of "in stock" is `(b - a) / (1 - a)`, where `b`
 //! is the product of what they do *not* share. Two zones of a region share all but the offering itself, two
 //! regions share only the provider; the two measured correlations therefore fix all three shares.
 //!
@@ -31,7 +31,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Divides what an offering sees in total.
+    /// Splits the total outage model of an offering.
     pub(crate) fn of(total: StockModel) -> Self {
         let up = total.share_up();
         let unshared = |correlation: f64| up + correlation * (1.0 - up);

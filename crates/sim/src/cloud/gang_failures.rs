@@ -1,7 +1,7 @@
-//! Machines that fail under work: after how much of its own work a gang loses one.
+//! Machine failures under load: after how much GPU time of its own a gang loses a machine.
 //!
-//! What a machine is worth to lose is what runs on it: one under a gang of 64 GPUs that has run for days decides more than all
-//! that strategies differ in. So here a failure belongs to the gang and not to the machine. Whoever serves the same gangs meets
+//! The loss of a machine costs what runs on it: one under a gang of 64 GPUs that has run for days outweighs all differences
+//! between strategies. So here a failure belongs to the gang and not to the machine. Every strategy on the same gangs meets
 //! the same failures, after the same work, whatever machines it has bought and when.
 
 use muster_core::time::{Span, Time};
@@ -20,26 +20,26 @@ pub struct GangFailures {
     jobs: FxHashMap<usize, NextFailure>,
 }
 
-/// How far one job is from losing its next machine.
+/// The next failure of one job.
 #[derive(Clone, Copy, Debug)]
 struct NextFailure {
     /// Machines it has lost.
     failures: u32,
     /// GPU time until it loses the next.
     left: Span,
-    /// Which of its members sits on that machine, as a part of all.
+    /// The member on that machine, as a part of all.
     member: f64,
-    /// Since when it works, and with how many GPUs.
+    /// Since when the job works, and with how many GPUs.
     at_work: Option<(Time, u32)>,
 }
 
 impl GangFailures {
-    /// One failure in so much GPU time, random from this seed.
+    /// One failure per `mean` of GPU time on average, random from this seed.
     pub fn new(mean: Span, seed: u64) -> Self {
         Self { mean, seed, jobs: FxHashMap::default() }
     }
 
-    /// A job gets to work with so many GPUs; when it loses a machine if it works until then.
+    /// A job begins to work with so many GPUs; returns when it loses a machine if it works until then.
     pub fn begin(&mut self, job: usize, now: Time, gpus: u32) -> Option<Time> {
         let (mean, seed) = (self.mean, self.seed);
         let next = self.jobs.entry(job).or_insert_with(|| draw(mean, seed, job, 0));
@@ -57,7 +57,7 @@ impl GangFailures {
         }
     }
 
-    /// A job loses a machine; which of its members, counted from 0, sits on it.
+    /// A job loses a machine; returns the member on it, counted from 0.
     pub fn fail(&mut self, job: usize, members: usize) -> usize {
         let (mean, seed) = (self.mean, self.seed);
         let Some(next) = self.jobs.get_mut(&job) else { return 0 };
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_loses_a_machine_after_the_same_work_however_often_it_was_stopped() {
+    fn failure_comes_after_the_same_work_however_often_a_job_was_stopped() {
         let mean = Span::hours(1_000);
         let failures = GangFailures::new(mean, 7).begin(3, at(0), 8).expect("it works");
         let lasts = failures.since(Time::ZERO);
@@ -92,11 +92,11 @@ mod tests {
         let again = failures.begin(3, at(500), 8).expect("it works");
         let rest = again.since(at(500)) + third;
         assert!(rest.0.abs_diff(lasts.0) <= 1, "{rest} and {lasts}");
-        assert_eq!(failures.begin(3, at(500), 0), None, "who uses no GPU loses none");
+        assert_eq!(failures.begin(3, at(500), 0), None, "a job without GPUs loses no machine");
     }
 
     #[test]
-    fn what_follows_a_loss_is_the_same_for_everybody() {
+    fn next_failure_is_the_same_whenever_the_first_one_came() {
         let (mut early, mut late) =
             (GangFailures::new(Span::hours(9), 1), GangFailures::new(Span::hours(9), 1));
         early.begin(0, at(0), 2);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_fail_as_often_as_is_said() {
+    fn mean_gpu_time_to_failure_is_as_configured() {
         let mut failures = GangFailures::new(Span::hours(100), 5);
         let lasts = (0..4_000).map(|job| failures.begin(job, at(0), 4).expect("it works"));
         let mean = lasts.map(|end| end.since(at(0)).as_secs_f64()).sum::<f64>() / 4_000.0;

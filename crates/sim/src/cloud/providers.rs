@@ -1,7 +1,4 @@
-//! Clouds that boot, stock out and fail.
-//!
-//! Outages come with time and machines by number, each from random numbers of its own (`streams`), so that two
-//! strategies on one seed meet the same cloud whatever they ask for and when.
+//! All providers of a simulation: requests, releases, stops, starts and reclaims of machines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,9 +27,9 @@ pub struct Cloud {
     pub(super) seed: u64,
     pub(super) supply: Supply,
     pub(super) failures: BTreeMap<OfferingRef, ChaCha8Rng>,
-    /// Machines asked for so far, per offering; the number of a machine decides its life.
+    /// Machines requested so far, per offering; the number of a machine decides its lifecycle.
     pub(super) asked: BTreeMap<OfferingRef, u32>,
-    /// The same per zone; scripts count on it.
+    /// The same per zone; scripted failures go by it.
     pub(super) asked_in: BTreeMap<Arc<str>, u32>,
     pub(crate) machines: FxHashMap<ClaimId, Machine>,
     pub(super) faults_stopped: bool,
@@ -55,8 +52,8 @@ impl Cloud {
         self.supply.out_of_stock(region, until);
     }
 
-    /// Asks for one machine; what will become of it and when. Asking again for the same claim changes nothing,
-    /// unless the provider said to ask again and the host has taken the claim out of `machines`.
+    /// Requests one machine; returns its stages with their times. Idempotent per claim, unless the provider throttled it
+    /// and the host has removed the claim from `machines`.
     pub fn request(
         &mut self,
         now: Time,
@@ -100,7 +97,7 @@ impl Cloud {
         life
     }
 
-    /// Tells the provider to take a machine back; when it will be gone.
+    /// Releases a machine; returns when it will be gone.
     pub fn release(&mut self, now: Time, claim: ClaimId) -> Option<Time> {
         let machine = self.machines.get_mut(&claim).filter(|machine| !machine.released)?;
         machine.released = true;
@@ -108,8 +105,8 @@ impl Cloud {
         Some(now + shutdown_time(machine))
     }
 
-    /// Stops a machine that is up, to be started again; when it is stopped. From then on it is not paid for,
-    /// and its place may be somebody else's.
+    /// Stops a machine that is up, to be started again; returns when it is stopped. From then on it is not billed, and its
+    /// place in the stock is free for others.
     pub fn stop(&mut self, now: Time, claim: ClaimId) -> Option<Time> {
         let machine = self
             .machines
@@ -122,8 +119,8 @@ impl Cloud {
         Some(stopped)
     }
 
-    /// Starts a stopped machine again, in about `start_time`. It stays stopped when the offering is out of
-    /// stock at that moment: stopping gave its place away. Starting what is not stopped changes nothing.
+    /// Starts a stopped machine again, in about `start_time`. It stays stopped when the offering is out of stock at that
+    /// moment: stopping gave up its place. A machine that is not stopped does not change.
     pub fn start(&mut self, now: Time, claim: ClaimId, start_time: Span) -> Vec<(Time, Stage)> {
         let Some(machine) = self.machines.get_mut(&claim).filter(|machine| !machine.released)
         else {
@@ -160,13 +157,13 @@ impl Cloud {
         (!self.faults_stopped).then(|| now + lasts)
     }
 
-    /// How long before a machine of this offering goes its customer is told.
+    /// The notice before a machine of this offering goes.
     pub fn notice(&self, offering: OfferingRef) -> Span {
         self.pools[usize::from(offering.pool.0)].1.notice
     }
 
-    /// Machines the provider takes back now, because by the record there are fewer than its customers have: the
-    /// youngest of an offering first. Each is named once; it is gone when the host says so.
+    /// Machines the provider reclaims now, because the record has fewer than its customers hold: the youngest of an
+    /// offering first. Each is returned once; it is gone when the host says so.
     pub fn reclaimed(&mut self, now: Time) -> Vec<ClaimId> {
         let mut reclaimed = Vec::new();
         for (offering, excess) in self.supply.overdrawn(now) {
@@ -183,13 +180,13 @@ impl Cloud {
         reclaimed
     }
 
-    /// When, after `now`, machines will be taken back if nobody gives one back before.
+    /// When, after `now`, machines will be reclaimed if none is released before.
     pub fn next_reclaim(&self, now: Time) -> Option<Time> {
         self.supply.next_overdrawn(now).filter(|_| !self.faults_stopped)
     }
 }
 
-/// How a request ends: by the script, or by chance and what there is.
+/// How a request fails, if it does: by the script, by a random fault, or by a stock-out.
 fn fate(
     supply: &mut Supply,
     now: Time,
@@ -212,7 +209,7 @@ fn fate(
     drawn.of_boot()
 }
 
-/// Whether there never is a machine.
+/// Whether the request was refused, so that there never is a machine.
 fn is_refusal(fate: Option<ClaimFailure>) -> bool {
     matches!(fate, Some(ClaimFailure::StockOut | ClaimFailure::Throttled))
 }
@@ -228,7 +225,7 @@ fn shutdown_time(machine: &mut Machine) -> Span {
     Span::secs(machine.rng.random_range(5..40))
 }
 
-/// One more; how many there are with it.
+/// Counts one more; returns the new count.
 pub(super) fn count<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) -> u32 {
     let number = counts.entry(key).or_default();
     *number += 1;

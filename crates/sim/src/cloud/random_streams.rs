@@ -1,13 +1,13 @@
-//! Random numbers of its own for everything that is random.
+//! A random stream of its own for each thing that is random.
 //!
-//! Two strategies that ask at different times, or for different things, must meet the same outages and the
-//! same machines; else what tells them apart is luck. So nothing here shares a stream with anything else.
+//! Two strategies that request at different times, or different things, must meet the same outages and the same machines;
+//! otherwise they would differ by chance. So no two things share a stream.
 
 use muster_core::id::OfferingRef;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// What a stream of random numbers is for. The numbers of streams are well above those of generated workloads,
+/// The purpose of a stream of random numbers. The numbers of streams are well above those of generated workloads,
 /// which start from the same seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
@@ -19,13 +19,13 @@ pub(crate) enum Stream {
     Everywhere { pool: u16 },
     /// Failures in service of one offering's machines.
     Failures(OfferingRef),
-    /// The life of the n-th machine ever asked for of one offering, from 0.
+    /// The lifecycle of the n-th machine ever requested of one offering, from 0.
     Machine(OfferingRef, u32),
-    /// The machine that a job loses at work after it has lost so many.
+    /// The next machine that a job loses at work after it has lost so many.
     GangFailures { job: u32, failures: u32 },
 }
 
-/// Random words kept for one machine; its life takes some dozens.
+/// Random words reserved for one machine; its lifecycle takes some dozens.
 const WORDS_PER_MACHINE: u128 = 1_024;
 
 impl Stream {

@@ -1,4 +1,4 @@
-//! A cloud that outlives whoever plays it: pools that change, and machines that were asked for before a restart.
+//! Restores a cloud that outlives its host: pools that change, and machines that were requested before a restart.
 
 use muster_core::id::{ClaimId, OfferingRef};
 use muster_core::pool::PoolSpec;
@@ -13,20 +13,20 @@ use crate::cloud::supply::Supply;
 /// A machine as it was before a restart.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remembered {
-    /// Of which kind.
+    /// Its offering.
     pub offering: OfferingRef,
-    /// When it was asked for.
+    /// When it was requested.
     pub asked: Time,
-    /// What was to become of it.
+    /// Its stages with their times.
     pub life: Vec<(Time, Stage)>,
     /// Since when it is stopped.
     pub stopped: Option<Time>,
-    /// Whether it was given back.
+    /// Whether it was released.
     pub released: bool,
 }
 
 impl Cloud {
-    /// Pools are like this from now on. Machines there are stay; outages begin anew.
+    /// Replaces the pools. Machines stay; outages begin anew.
     pub fn set_pools(&mut self, pools: Vec<(PoolSpec, CloudModel)>) {
         self.supply = Supply::new(&pools, self.seed);
         self.pools = pools;
@@ -35,7 +35,7 @@ impl Cloud {
         }
     }
 
-    /// Somebody asked for such a machine before: it is counted, so that the next is another one.
+    /// Counts a machine that was requested before a restart, so that the next one is another.
     pub fn was_asked(&mut self, offering: OfferingRef) {
         count(&mut self.asked, offering);
         let (pool, _) = &self.pools[usize::from(offering.pool.0)];
@@ -43,14 +43,14 @@ impl Cloud {
         count(&mut self.asked_in, zone);
     }
 
-    /// A machine is there, as it was before a restart.
+    /// Restores a machine as it was before a restart.
     pub fn remember(&mut self, claim: ClaimId, known: &Remembered) {
         let fails = known.life.iter().any(|(_, stage)| matches!(stage, Stage::Fails(_)));
         let held = !known.released && known.stopped.is_none() && !fails;
         if held {
             self.supply.take_always(known.offering);
         }
-        let number = u32::MAX - claim.0; // nobody else's random numbers
+        let number = u32::MAX - claim.0; // a random stream that no other machine has
         let machine = Machine {
             offering: known.offering,
             billed_from: None,
@@ -65,12 +65,12 @@ impl Cloud {
         self.machines.insert(claim, machine);
     }
 
-    /// Nothing is left of a machine, or there never was one.
+    /// Removes a machine that is gone, or never existed.
     pub fn forget(&mut self, claim: ClaimId) {
         self.machines.remove(&claim);
     }
 
-    /// Whether there is a machine for a claim that was not given back.
+    /// Whether a claim has a machine that was not released.
     pub fn has(&self, claim: ClaimId) -> bool {
         self.machines.get(&claim).is_some_and(|machine| !machine.released && !machine.reclaimed)
     }

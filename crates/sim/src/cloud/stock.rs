@@ -1,4 +1,4 @@
-//! Stock: up for a while, out for a while, and now and then only a few left.
+//! Stock of an offering: alternates between in stock, sometimes with only a few machines left, and out of stock.
 
 use muster_core::time::{Span, Time};
 use rand::RngExt;
@@ -10,14 +10,14 @@ use crate::cloud::model::StockModel;
 /// Up-states in which only a few machines are left: partial grants were measured in 6 to 27 % of them.
 const FEW_LEFT: f64 = 0.15;
 
-/// Something that is in stock and out of it by turns. It advances with time only, never because somebody asks.
+/// A process that is in stock and out of stock by turns. It advances with time only, never with requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Stock {
     rng: ChaCha8Rng,
     model: StockModel,
     up: bool,
     until: Time,
-    /// Machines left in this up-state; plenty when absent.
+    /// Machines left in this up-state; unlimited when absent.
     left: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ impl Stock {
         }
         self.up
     }
-    /// Takes one machine if there is one.
+    /// Takes one machine if one is left.
     pub(crate) fn take(&mut self, now: Time) -> bool {
         let has = self.is_up(now) && self.left != Some(0);
         if let Some(left) = self.left.as_mut().filter(|_| has) {
@@ -45,7 +45,7 @@ impl Stock {
         }
         has
     }
-    /// One machine is there again.
+    /// Returns one machine.
     pub(crate) fn give_back(&mut self, now: Time) {
         if self.is_up(now) {
             self.left = self.left.map(|left| left + 1);

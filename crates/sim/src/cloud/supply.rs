@@ -1,4 +1,4 @@
-//! Who has machines at this moment: outages by model, by record and by decree.
+//! Which offerings are in stock at a time: outages by model, by record, and forced ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cloud::model::CloudModel;
 use crate::cloud::random_streams::Stream;
 use crate::cloud::stock::Stock;
 
-/// Every offering's machines, as its provider has them.
+/// The stock of every offering.
 #[derive(Debug)]
 pub(crate) struct Supply {
     offerings: BTreeMap<OfferingRef, Source>,
@@ -21,24 +21,24 @@ pub(crate) struct Supply {
     regions: Vec<Stock>,
     /// One per pool.
     everywhere: Vec<Stock>,
-    /// Until when a region, or everything, has nothing by decree.
+    /// Until when a region, or everything, is forced out of stock.
     outages: BTreeMap<Option<Arc<str>>, Time>,
 }
 
-/// One offering's machines.
+/// The stock of one offering.
 #[derive(Debug)]
 struct Source {
     region: Arc<str>,
     kind: Kind,
-    /// Machines its customers have.
+    /// Machines its customers hold.
     out: u32,
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// There is always another one.
+    /// Never out of stock.
     Endless,
-    /// In stock while its own, its region's and everybody's stock is; the last two by place.
+    /// In stock while its own, its region's and the provider's stock is; the last two by index.
     Modelled { own: Box<Stock>, region: usize, everywhere: usize },
     /// As many as were recorded.
     Recorded(Arc<Availability>),
@@ -91,23 +91,23 @@ impl Supply {
         }
     }
 
-    /// Nothing can be had in this region, or anywhere, until then.
+    /// Forces this region, or every region, out of stock until then.
     pub(crate) fn out_of_stock(&mut self, region: Option<&str>, until: Time) {
         let known = self.outages.entry(region.map(Into::into)).or_insert(until);
         *known = until.max(*known);
     }
 
-    /// Takes one machine if there is one.
+    /// Takes one machine if it is in stock.
     pub(crate) fn take(&mut self, now: Time, at: OfferingRef) -> bool {
         let has = !self.is_forced_out(now, at) && self.take_from_source(now, at);
         self.source(at).out += u32::from(has);
         has
     }
-    /// Takes one machine that is there whatever happens.
+    /// Takes one machine even if it is out of stock.
     pub(crate) fn take_always(&mut self, at: OfferingRef) {
         self.source(at).out += 1;
     }
-    /// One machine is given back.
+    /// Returns one machine.
     pub(crate) fn give_back(&mut self, now: Time, at: OfferingRef) {
         let source = self.source(at);
         source.out = source.out.saturating_sub(1);
@@ -116,7 +116,7 @@ impl Supply {
         }
     }
 
-    /// Offerings whose customers have more machines than there are now, and how many too many.
+    /// Offerings whose customers hold more machines than are available now, and how many too many.
     pub(crate) fn overdrawn(&self, now: Time) -> Vec<(OfferingRef, u32)> {
         let excess = |(at, record, out): (_, &Availability, u32)| match record.at(now) {
             count if count < out => Some((at, out - count)),
@@ -124,7 +124,7 @@ impl Supply {
         };
         self.recorded().filter_map(excess).collect()
     }
-    /// When, after `now`, an offering will have fewer machines than its customers have.
+    /// When, after `now`, an offering will have fewer machines than its customers hold.
     pub(crate) fn next_overdrawn(&self, now: Time) -> Option<Time> {
         self.recorded().filter_map(|(_, record, out)| record.next_below(now, out)).min()
     }

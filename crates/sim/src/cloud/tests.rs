@@ -1,4 +1,4 @@
-//! The cloud alone: what it promises to every strategy, and its measured behaviour over long times.
+//! The cloud alone: independence of what a strategy requests, and its statistics over long times.
 
 use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::money::Money;
@@ -50,7 +50,7 @@ fn mins(mins: u64) -> Time {
     Time::ZERO + Span::mins(mins)
 }
 
-/// Asks for the machine of a claim; why there will be none, if so.
+/// Requests the machine of a claim; returns why it is refused, if it is.
 fn refused(cloud: &mut Cloud, now: Time, claim: u32, slot: u16) -> Option<ClaimFailure> {
     match cloud.request(now, ClaimId(claim), at(slot))[..] {
         [(_, Stage::Fails(failure))] => Some(failure),
@@ -63,7 +63,7 @@ fn recorded(counts: &[u32]) -> CloudModel {
     CloudModel { recorded: [("a".into(), record.into())].into(), ..CloudModel::default() }
 }
 
-/// Whether each of the three has machines, every twenty minutes for a long time.
+/// Whether each of the three is in stock, every twenty minutes for a long time.
 fn samples(seed: u64) -> Vec<[bool; 3]> {
     let mut cloud = cloud(CloudModel { stock: Some(STOCK), ..CloudModel::default() }, seed);
     let mut sample = |now| [0, 1, 2].map(|slot| cloud.supply.is_up(now, at(slot)));
@@ -160,7 +160,7 @@ fn a_recorded_zone_grants_what_was_recorded() {
     assert_eq!([4, 5].map(|claim| refused(&mut cloud, mins(5), claim, 0)), [None, out]);
     assert_eq!(refused(&mut cloud, mins(15), 6, 0), out);
     assert_eq!([7, 8].map(|claim| refused(&mut cloud, mins(25), claim, 0)), [None, out]);
-    // It starts over: two are to be had again, and three are out.
+    // The record starts over: two are available again, and three are held.
     assert_eq!(refused(&mut cloud, mins(30), 9, 0), out);
 }
 
@@ -175,7 +175,7 @@ fn the_youngest_machines_are_taken_back_when_there_are_fewer() {
     assert_eq!(cloud.reclaimed(mins(10)), [], "each is named once");
     let wanted_back = |claim| cloud.machines[&ClaimId(claim)].is_wanted_back();
     assert!(wanted_back(1) && !wanted_back(0));
-    // Giving back what was taken back gives nothing to anybody.
+    // Releasing a reclaimed machine returns nothing to the stock.
     assert!(cloud.release(mins(11), ClaimId(1)).is_some());
     assert_eq!(refused(&mut cloud, mins(11), 3, 0), Some(ClaimFailure::StockOut));
     assert_eq!(cloud.next_reclaim(mins(11)), Some(mins(20)));

@@ -1,6 +1,6 @@
 //! Draws gangs that declare absurd values, and queues that bound some of them.
 //!
-//! All of it has random numbers of its own, and three of five scenarios are what they were: there gangs that cannot be
+//! They have random numbers of their own, and three of five scenarios do not change: there gangs that cannot be
 //! preempted start wherever there is room.
 
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::host::Setup;
 
-/// The stream of random numbers that is theirs.
+/// Their random stream.
 const STREAM: u64 = 9;
-/// Nobody means it.
+/// A duration that no user means.
 const AGES: Span = Span::hours(24 * 365 * 100);
-/// The highest priority in queues that bound it; drawn gangs that mean it stay below.
+/// The highest priority in queues that bound it; sensible gangs stay below.
 const MOST: i32 = 1_000;
 
 /// Gives two of five scenarios absurd gangs, and queues that keep what they lent reclaimable. Gangs that declare what
-/// their queue does not allow become hopeless.
+/// their queue does not allow become infeasible.
 pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
     if !matches!(seed % 5, 2 | 3) {
         setup.queues.push(QueueSpec::open("default"));
@@ -51,7 +51,7 @@ pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
     }
 }
 
-/// Whatever may help a gang, of what does not keep itself from ending.
+/// Any value that may give a gang an advantage and does not keep the gang itself from ending.
 fn declare(rng: &mut ChaCha8Rng, gang: &mut GangSpec, submit: Time) {
     gang.priority = [gang.priority, i32::MAX, i32::MIN][rng.random_range(0..3)];
     gang.expected_duration = [Some(AGES), Some(Span(1)), None][rng.random_range(0..3)];

@@ -1,8 +1,8 @@
-//! Draws more kinds of nodes to choose among: small ones beside large ones, reserved and spot ones beside those on demand,
-//! pools whose nodes are bought for growth, and pools that keep what they have.
+//! Draws more node types: small nodes beside large ones, reserved and spot tiers beside on demand, pools that buy for
+//! growth, and pools that keep their nodes.
 //!
-//! All of it has random numbers of its own, so that a scenario without it is what it was. It only adds to what can be had:
-//! who can surely run without it can with it.
+//! It has random numbers of its own, so that a scenario without it does not change. It only adds supply: every gang that
+//! is feasible without it is feasible with it.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::host::Setup;
 
-/// The stream of random numbers that is theirs.
+/// Their random stream.
 const STREAM: u64 = 6;
 
-/// Gives the pools of half of all scenarios other kinds of nodes.
+/// Gives the pools of half of all scenarios other node types.
 pub(crate) fn draw(seed: u64, setup: &mut Setup) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);

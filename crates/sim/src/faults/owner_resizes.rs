@@ -1,7 +1,7 @@
-//! Draws owners that change the size of their gangs.
+//! Draws resizes of gangs by their owners.
 //!
-//! They have random numbers of their own, so that a scenario without them is what it was. No gang becomes larger than it
-//! was drawn: whatever it is, there is a way to run it.
+//! They have random numbers of their own, so that a scenario without them does not change. No gang becomes larger than it
+//! was drawn, so that it stays feasible.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::host::{Setup, SimEvent};
 
-/// The stream of random numbers that is the owners'.
+/// Their random stream.
 const STREAM: u64 = 9;
 
-/// Has some gangs of half of all scenarios resized by their owners, some of them again and again.
+/// Lets owners resize some gangs of half of all scenarios, some of them again and again.
 pub(crate) fn draw(
     seed: u64,
     setup: &Setup,

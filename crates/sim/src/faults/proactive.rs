@@ -1,6 +1,6 @@
-//! Draws what the pools of a scenario keep ahead of need, and what a forecaster says who knows nothing.
+//! Draws the proactive capacity of pools, and random forecasts.
 //!
-//! All of it has random numbers of its own, so that a scenario without it is what it was.
+//! It has random numbers of its own, so that a scenario without it does not change.
 
 use muster_core::ahead::{Ahead, Buffer, Consolidate, ForecastSpec, Patience, Schedule};
 use muster_core::time::{Span, Time};
@@ -9,10 +9,10 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::host::{Setup, SimEvent};
 
-/// The stream of random numbers that is theirs.
+/// Their random stream.
 const STREAM: u64 = 2;
 
-/// Gives the pools of half of all scenarios targets, ages and impatience, and lets some gangs be moved.
+/// Gives the pools of half of all scenarios targets, maximum node ages and short timeouts, and lets some gangs be moved.
 pub(crate) fn draw(
     seed: u64,
     setup: &mut Setup,

@@ -1,7 +1,4 @@
-//! Random worlds with random faults, each from one seed: first everything goes wrong, then nothing does.
-//!
-//! While faults last, no promise may be broken (safety). Once they stop, every gang that can run must run
-//! and end, and everything bought must be given back (liveness).
+//! Runs the scenario of a seed: with faults (safety), then without (liveness).
 
 use std::collections::BTreeMap;
 
@@ -20,12 +17,12 @@ use crate::faults::scenario::{Drawn, draw};
 use crate::accounts::Disruptions;
 use crate::host::{Sim, SimOptions, Step, Watcher};
 
-/// What came of one seed.
+/// The result of one seed.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// The seed.
     pub seed: u64,
-    /// Broken promises; none is what everybody wants.
+    /// Broken promises; a good run has none.
     pub violations: Vec<Violation>,
     /// Steps taken.
     pub steps: u64,
@@ -37,12 +34,12 @@ pub struct Verified {
     pub rollbacks: u64,
     /// Gangs that were stopped and started over.
     pub restarts: u64,
-    /// How gangs that ran were disturbed.
+    /// Disruptions of running gangs.
     pub disruptions: Disruptions,
 }
 
 impl Verified {
-    /// Of a seed of which only its tenants were looked at.
+    /// The result of a seed of which only tenant isolation was checked.
     fn of_tenants(seed: u64, violations: Vec<Violation>) -> Self {
         let (steps, jobs, nodes, rollbacks, restarts) = (0, 0, 0, 0, 0);
         let disruptions = Disruptions::default();
@@ -50,15 +47,15 @@ impl Verified {
     }
 }
 
-/// How long everybody has after the faults stop. Far more than any scenario's work.
+/// How long gangs have to end after the faults stop. Far more than any scenario's work.
 const PATIENCE: Span = Span::hours(24 * 60);
 
-/// Runs the scenario of one seed, with or without a planted bug, in front of a watcher or of nobody.
+/// Runs the scenario of one seed, with or without a planted bug and a watcher.
 pub fn run_seed(seed: u64, sabotage: Option<Sabotage>, watcher: Option<Watcher>) -> Verified {
     run_seed_under(QueueOrder::Fifo, seed, sabotage, watcher)
 }
 
-/// The same under any order of the queue. Nobody may be overtaken where first come is first served.
+/// The same under any queue order. With first come, first served, no gang may be overtaken.
 pub fn run_seed_under(
     order: QueueOrder,
     seed: u64,
@@ -126,7 +123,7 @@ pub fn run_seed_under(
     }
 }
 
-/// Whether only gangs that can never run are left, and nothing bought but what is to be kept.
+/// Whether only infeasible gangs are left, and no purchased nodes except those that pools keep.
 fn settled(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> bool {
     unwanted(sim).is_empty()
         && sim.jobs().iter().all(|job| job.submit <= sim.now())
@@ -136,7 +133,7 @@ fn settled(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> bool {
             .all(|(id, gang)| hopeless.contains(&gang.spec.name) || is_kept_from_lent(sim, id))
 }
 
-/// Whether a gang cannot be preempted and was told that it would hold what other queues can count on.
+/// Whether a gang cannot be preempted and waits because it would hold the guarantee of other queues.
 fn is_kept_from_lent(sim: &Sim, gang: GangId) -> bool {
     let spec = sim.world().gang(gang).map(|gang| &gang.spec);
     let firm = spec.is_some_and(|spec| !spec.disruption.preemptible);
@@ -150,7 +147,7 @@ fn is_kept_from_lent(sim: &Sim, gang: GangId) -> bool {
     firm && told
 }
 
-/// Gangs that should have ended and did not, claims that should be gone, and hopes that were wrong.
+/// Gangs that should have ended and did not, claims that should be gone, and infeasible gangs without that verdict.
 fn left_behind(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut wrong = |promise, what: String| found.push(Violation { promise, at: sim.now(), what });
@@ -181,7 +178,7 @@ fn left_behind(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> Vec<Violation> {
     found
 }
 
-/// Claims beyond what their pools are to keep.
+/// Claims beyond what their pools keep.
 fn unwanted(sim: &Sim) -> Vec<std::sync::Arc<str>> {
     let mut keep: BTreeMap<PoolIdx, u32> = sim
         .last_plan()
@@ -190,7 +187,7 @@ fn unwanted(sim: &Sim) -> Vec<std::sync::Arc<str>> {
         .map(|(pool, target)| (*pool, target.free + target.stopped))
         .collect();
     let mut unwanted = Vec::new();
-    // Some pools keep what they have.
+    // Some pools keep their nodes.
     let stays = |claim: &Claim| {
         let pool = &sim.world().pools()[claim.offering.pool].spec;
         pool.consolidate == Consolidate::Never && claim.is_ready() && !claim.retiring

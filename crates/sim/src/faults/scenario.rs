@@ -1,4 +1,4 @@
-//! Draws a scenario from a seed: a world of up to 200 nodes, gangs that can run in it, and what goes wrong.
+//! Draws a scenario from a seed: a world of up to 200 nodes, feasible gangs, and faults.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,23 +34,23 @@ const RACK: &str = "topology.muster.sh/rack";
 pub struct Drawn {
     /// The world and the work.
     pub setup: Setup,
-    /// What goes wrong besides the clouds.
+    /// Faults besides those of the clouds.
     pub(crate) faults: Vec<(Time, SimEvent)>,
-    /// When things stop going wrong.
+    /// When the faults stop.
     pub storm_ends: Time,
-    /// Gangs that can never run and must be told so.
+    /// Gangs that can never run and must get that verdict.
     pub hopeless: Vec<Arc<str>>,
 }
 
-/// What gangs may count on, so that only gangs that can run are drawn.
+/// Guaranteed capacity, so that only feasible gangs are drawn.
 struct Bounds {
     /// GPUs per node, everywhere in the scenario.
     gpus: u16,
-    /// Nodes that one zone can surely provide when nothing fails.
+    /// Nodes that one zone always provides when nothing fails.
     per_zone: u32,
     /// Nodes with GPUs in the largest rack, 0 without racks.
     per_rack: u32,
-    /// Nodes that are there from the start.
+    /// Nodes that exist from the start.
     present: u32,
     /// GPUs the tightest queue allows.
     queue_gpus: u32,
@@ -95,7 +95,7 @@ fn place(region: &str, zone: &str, rack: Option<&str>) -> Labels {
     labels
 }
 
-/// Nodes that are there from the start: none, or up to a hundred in racks of two zones.
+/// Nodes that exist from the start: none, or up to a hundred in racks of two zones.
 fn draw_nodes(rng: &mut ChaCha8Rng, gpus: u16) -> (Vec<NodeSpec>, u32) {
     let count = [0, 0, 4, 16, 40, 100][rng.random_range(0..6)];
     let racks = rng.random_range(1..=6);
@@ -121,7 +121,7 @@ fn draw_nodes(rng: &mut ChaCha8Rng, gpus: u16) -> (Vec<NodeSpec>, u32) {
     (nodes, per_rack.into_iter().max().unwrap_or(0))
 }
 
-/// Pools whose clouds misbehave; also how many nodes of one zone can surely be had.
+/// Pools whose clouds have faults; also how many nodes one zone always provides.
 fn draw_pools(rng: &mut ChaCha8Rng, gpus: u16, present: u32) -> (Vec<(PoolSpec, CloudModel)>, u32) {
     let pools = if present == 0 { rng.random_range(1..=2) } else { rng.random_range(0..=2) };
     let room = (200 - present).min(100) / pools.max(1);
@@ -154,7 +154,7 @@ fn draw_offering(rng: &mut ChaCha8Rng, gpus: u16, price: Money, z: usize) -> Off
         zone: zone.into(),
         region: ["r1", "r1", "r2"][z].into(),
         capacity_type: "on-demand".into(),
-        // Never above the first one's price, so that a budget for the first is one for all.
+        // Never above the first one's price, so that a budget for the first covers all.
         price: if z == 0 { price } else { Money(rng.random_range(1..=price.0)) },
         allocatable: amounts(64, 512),
         gpu: Some(kind()),
@@ -167,7 +167,7 @@ fn draw_offering(rng: &mut ChaCha8Rng, gpus: u16, price: Money, z: usize) -> Off
     }
 }
 
-/// Limits that leave room for exactly `nodes`, by one measure or several.
+/// Limits that allow exactly `nodes`, by one limit or several.
 fn draw_limits(rng: &mut ChaCha8Rng, nodes: u32, gpus: u16, price: Money) -> PoolLimits {
     let which = rng.random_range(1..8u8);
     PoolLimits {
@@ -194,7 +194,7 @@ fn draw_model(rng: &mut ChaCha8Rng) -> CloudModel {
     }
 }
 
-/// A first zone that has so many machines for a while, and takes back what it has too few of.
+/// A recorded availability for the first zone, which reclaims machines when it has too few.
 fn draw_record(rng: &mut ChaCha8Rng) -> BTreeMap<Arc<str>, Arc<Availability>> {
     let step = Span::mins(rng.random_range(5..90));
     let counts = (0..rng.random_range(1..20)).map(|_| rng.random_range(0..12)).collect();
@@ -235,7 +235,7 @@ fn draw_jobs(
                 hopeless.push(name);
             }
             let submit = Time(rng.random_range(0..storm_ends.0 * 3 / 4));
-            // Half arrive in bursts, so that gangs meet.
+            // Half arrive in bursts, so that gangs compete.
             let submit =
                 if rng.random_bool(0.5) { Time(submit.0 / 600_000 * 600_000) } else { submit };
             Job::new(gang, submit, Span::secs(rng.random_range(1..7_200)))
@@ -258,7 +258,7 @@ fn role(name: &str, count: u32, gpus: u16, share: u16) -> RoleSpec {
     }
 }
 
-/// A gang that can surely run once nothing fails.
+/// A gang that is feasible once nothing fails.
 fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec {
     let provisioned = bounds.per_zone > 0 && (bounds.present == 0 || rng.random_bool(0.7));
     let nodes = if provisioned { bounds.per_zone } else { bounds.present };
@@ -308,7 +308,7 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
             timeout: Span::mins(rng.random_range(8..25)),
             attempts: rng.random_range(1..6),
         },
-        // Some say nothing, and nobody knows how well the others guess.
+        // Some declare none, and the others are random.
         expected_duration: rng.random_bool(0.7).then(|| Span::secs(rng.random_range(1..7_200))),
         deadline: None,
         cost_of_waiting: None,
@@ -317,7 +317,7 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
     }
 }
 
-/// Asks for what no node and no offering has, or for more than a queue ever allows.
+/// Requests what no node and no offering has, or more than a queue ever allows.
 fn make_hopeless(rng: &mut ChaCha8Rng, bounds: &Bounds, gang: &mut GangSpec) {
     match rng.random_range(0..3) {
         0 => gang.roles = vec![role("giant", 1, bounds.gpus + 1, WHOLE)],

@@ -1,6 +1,6 @@
-//! Draws what the tenants of a scenario can count on, what they are held to, and who is in a hurry.
+//! Draws the guarantees and limits of tenants, and deadlines of gangs.
 //!
-//! All of it has random numbers of its own, so that a scenario without tenants is what it was.
+//! It has random numbers of its own, so that a scenario without tenants does not change.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use rand_chacha::ChaCha8Rng;
 use crate::host::Setup;
 use crate::job::Job;
 
-/// The stream of random numbers that is the tenants'.
+/// Their random stream.
 const STREAM: u64 = 1;
 
-/// Gives guarantees to the queues of half of all scenarios, limits to their users, and hurry to their gangs.
-/// Gangs beyond what one user may have become hopeless.
+/// Gives guarantees to the queues of half of all scenarios, limits to their users, and deadlines to their gangs.
+/// Gangs beyond the limit of their user become infeasible.
 pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
@@ -35,7 +35,7 @@ pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
     setup.jobs.iter_mut().for_each(|job| draw_hurry(rng, job));
 }
 
-/// Weights, half-lives, and guarantees that can all be kept at once: each queue hands down a part of its own.
+/// Weights, half-lives, and guarantees that can all be kept at once: each queue divides a part of its own.
 fn draw_guarantees(rng: &mut ChaCha8Rng, queues: &mut [QueueSpec]) {
     let mut left: Vec<u64> = Vec::new();
     for i in 0..queues.len() {
@@ -58,12 +58,12 @@ fn draw_guarantees(rng: &mut ChaCha8Rng, queues: &mut [QueueSpec]) {
         if let Some(parent) = parent {
             left[parent] -= gpus * 1_000;
         }
-        // Without a guarantee of its own, it hands down what it may have at most.
+        // Without a guarantee of its own, it divides its limit.
         left.push(if gpus > 0 { gpus * 1_000 } else { most });
     }
 }
 
-/// Holds the users of a queue to what its largest gang asks for, or somewhat more; seldom to less.
+/// Limits the users of a queue to the request of its largest gang, or somewhat more; seldom to less.
 fn limit_users(
     rng: &mut ChaCha8Rng,
     setup: &mut Setup,
@@ -100,7 +100,7 @@ fn cpu_milli(gang: &GangSpec) -> u64 {
     gang.roles.iter().map(|role| each(role) * u64::from(role.min)).sum()
 }
 
-/// Whether a queue is another or stands somewhere below it.
+/// Whether a queue is another or a descendant of it.
 fn is_below(queues: &[QueueSpec], queue: &str, other: &str) -> bool {
     let named = |name: &str| queues.iter().find(|queue| *queue.name == *name);
     let mut path = std::iter::successors(named(queue), |queue| named(queue.parent.as_deref()?));

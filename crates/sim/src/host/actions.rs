@@ -1,4 +1,4 @@
-//! Doing what was decided: write it down first, then do it.
+//! Executes plans: every decision is logged first, then executed.
 
 use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::{Event, Fact};
@@ -7,7 +7,7 @@ use muster_testkit::promises::Promise;
 use crate::host::sim::Sim;
 
 impl Sim {
-    /// Carries out a plan, group by group. `false` when a crash cuts it short.
+    /// Executes a plan, group by group. `false` when a crash cuts it short.
     pub(crate) fn execute(&mut self, plan: &Plan) -> bool {
         plan.groups.iter().all(|group| self.execute_group(group))
     }
@@ -38,7 +38,7 @@ impl Sim {
         true
     }
 
-    /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.
+    /// Applies a decision to the World and the log. `false` when the World refuses it, which a plan just made must not cause.
     pub(crate) fn log_decision(&mut self, action: &Action) -> bool {
         let fact = Fact::of_decision(&self.world, action);
         if let Err(refusal) = self.apply(Event::Decided(action.clone())) {
@@ -58,7 +58,7 @@ impl Sim {
         true
     }
 
-    /// Does what was written down. Doing it again changes nothing.
+    /// Executes a logged decision; idempotent.
     pub(crate) fn execute_action(&mut self, action: &Action) {
         match action {
             Action::Admit { gang, seats } => self.start(*gang, seats),

@@ -1,4 +1,4 @@
-//! Asking the planner, doing what it says until it has nothing to say, and looking at what came of it.
+//! The planning cycle: plans and executes until the planner has no action left, then checks the promises.
 
 use muster_core::plan::Action;
 use muster_plan::plan;
@@ -8,12 +8,12 @@ use crate::host::events::SimEvent;
 use crate::host::options::Step;
 use crate::host::sim::Sim;
 
-/// Rounds of planning at one instant before it is called a loop. Each round admits, orders, rolls back or
+/// Rounds of planning at one instant before it counts as a loop. Each round admits, orders, rolls back or
 /// releases something, so real instants need a handful.
 const ROUNDS_MAX: u32 = 1_000;
 
 impl Sim {
-    /// Asks the planner once and does what it says. `false` when it has nothing to say.
+    /// Runs the planner once and executes its plan. `false` when the plan is empty.
     pub(crate) fn plan_once(&mut self) -> bool {
         let plan = plan(&self.world, self.now, &self.policy);
         if let Some(recorder) = &mut self.recorder {
@@ -31,7 +31,7 @@ impl Sim {
         acts
     }
 
-    /// Plans and acts until there is nothing left to do at this instant.
+    /// Plans and executes until nothing is left to do at this instant.
     pub(crate) fn plan_until_stable(&mut self) {
         for round in 0.. {
             if !self.plan_once() || (!self.policy.explain && self.is_stable()) {
@@ -53,9 +53,9 @@ impl Sim {
         }
     }
 
-    /// Whether the planner would have nothing to add at this instant: where nothing can be bought, nobody has to
-    /// be stopped and nobody waits for others to leave, a pass that only started gangs has started all that can
-    /// start, and room only got less. Whoever was stopped or resized may have left room by now.
+    /// Whether the planner would have nothing to add at this instant: without pools, gangs to stop and orders that wait for
+    /// victims, a round that only started gangs has started all that can start, and free capacity only shrank. A gang that
+    /// was stopped or resized may have freed capacity by now.
     fn is_stable(&self) -> bool {
         let starts = |action: &Action| matches!(action, Action::Admit { .. });
         self.world.pools().is_empty()

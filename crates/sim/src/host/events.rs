@@ -1,4 +1,4 @@
-//! What can happen, and what the World is told about it.
+//! The events of a simulation, and how each changes the cluster and the World.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::faults::BadInput;
 use crate::host::cluster::nodes::node_name;
 use crate::host::sim::Sim;
 
-/// Something on the agenda.
+/// An event in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SimEvent {
     /// A job is submitted.
@@ -25,50 +25,50 @@ pub(crate) enum SimEvent {
     Done(GangId, u32),
     /// A machine reaches a stage.
     Machine(ClaimId, Stage),
-    /// A gang has saved and leaves seats, if this is still what it was told to do.
+    /// A gang has saved and leaves seats, if this grace period has not been superseded.
     GraceEnds(GangId, u32),
-    /// What a gang's members bring is known, if it has not been stopped or changed since.
+    /// The speed-up of a gang's members is measured, if it has not been stopped or changed since.
     Measured(GangId, u32),
-    /// A node that is there from the start will be gone.
+    /// A node that exists from the start gets notice of its outage.
     OutageNoticed(usize),
-    /// A node that is there from the start goes.
+    /// A node that exists from the start is lost.
     OutageBegins(usize),
     /// It is back.
     OutageEnds(usize),
-    /// A machine in service will fail, and says when.
+    /// A machine in service gets notice of its failure.
     NodeNoticed(ClaimId, Time),
     /// A machine in service fails.
     NodeFails(ClaimId),
     /// A gang loses a machine to its own work, if this is still the start it was scheduled for.
     GangFails(GangId, u32),
-    /// A provider takes back a machine, as announced.
+    /// A provider reclaims a machine, as announced.
     Reclaimed(ClaimId),
-    /// A machine that was given back is gone.
+    /// A released machine is gone.
     MachineGone(ClaimId),
     /// A machine that was told to stop has stopped.
     MachineStopped(ClaimId),
-    /// Providers have fewer machines than their customers.
+    /// Providers have fewer machines than their customers hold, and reclaim some.
     Reclaim,
-    /// Nothing can be had in this region, or anywhere, until then.
+    /// This region, or every region, is out of stock until then.
     OutOfStock(Option<&'static str>, Time),
-    /// The forecaster wants to look at what was asked for.
+    /// The forecaster is due.
     Forecast,
-    /// A forecaster says that so many free nodes of a pool will be wanted from now on.
+    /// A forecast says that so many free nodes of a pool will be wanted from now on.
     Outlook(u16, u32),
-    /// The planner asked to be woken.
+    /// The planner's wake-up time has come.
     Wake,
-    /// Somebody sends nonsense.
+    /// Invalid input arrives.
     BadInput(BadInput),
-    /// Somebody cancels whatever gang this job became.
+    /// A user cancels the gang of this job.
     Cancel(usize),
-    /// The owner of whatever gang this job became changes how many members one of its roles has: the least and the most.
+    /// The owner of the gang of this job changes the size of one of its roles: minimum and maximum.
     OwnerResizes(usize, u16, (u32, u32)),
-    /// The planner's process dies after this many more actions.
+    /// The planner's process crashes after this many more actions.
     Crash(u32),
 }
 
 impl SimEvent {
-    /// Whether it would not happen in a world without faults.
+    /// Whether it is a fault.
     pub(crate) fn is_fault(&self) -> bool {
         match self {
             SimEvent::OutageNoticed(_)
@@ -83,7 +83,7 @@ impl SimEvent {
             | SimEvent::BadInput(_)
             | SimEvent::OwnerResizes(..)
             | SimEvent::Crash(_) => true,
-            // A machine that was going to fail is one that was asked for before; it still fails.
+            // A machine that was going to fail was requested before; it still fails.
             SimEvent::Submit(_)
             | SimEvent::Done(..)
             | SimEvent::GraceEnds(..)
@@ -100,7 +100,7 @@ impl SimEvent {
 }
 
 impl Sim {
-    /// Schedules something from outside, such as a fault.
+    /// Schedules an event from outside, such as a fault.
     pub(crate) fn schedule(&mut self, at: Time, what: SimEvent) {
         self.event_queue.add(at, what);
     }
@@ -171,7 +171,7 @@ impl Sim {
     fn machine(&mut self, claim: ClaimId, stage: Stage) -> Result<(), Refusal> {
         let here = |machine: &&mut Machine| !machine.released && !machine.reclaimed;
         let Some(machine) = self.cloud.machines.get_mut(&claim).filter(here) else {
-            return Ok(()); // given back in the meantime
+            return Ok(()); // released in the meantime
         };
         match stage {
             Stage::Launched => {
@@ -190,7 +190,7 @@ impl Sim {
             }
             Stage::Fails(failure) => {
                 if failure.is_transient() {
-                    self.cloud.machines.remove(&claim); // there never was one; it may be asked for again
+                    self.cloud.machines.remove(&claim); // there never was one; it may be requested again
                 }
                 self.apply(Event::ClaimFailed(claim, failure))?;
                 self.note_fact(&Fact::ClaimFailed { claim, failure });
@@ -251,7 +251,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Sends something the World must refuse without anybody noticing.
+    /// Sends an event that the World must refuse without any change.
     fn bad_input(&mut self, bad: &BadInput) -> Result<(), Refusal> {
         let before = self.fingerprint();
         let event = bad.event(&self.world);
@@ -263,7 +263,7 @@ impl Sim {
             );
         }
         if self.sabotages(Promise::BadInputIsAFinding) {
-            // As if the intake had stopped at the bad object: whoever comes next is lost.
+            // As if the intake had stopped at the bad object: the next gang is lost.
             self.event_queue.retain(|event| !matches!(event, SimEvent::Submit(_)));
             let lost =
                 self.jobs.iter().find(|job| job.submit >= self.now).map(|job| job.gang.clone());

@@ -1,4 +1,4 @@
-//! Bugs planted on purpose, to see that they are noticed: what such a host does instead of what was decided.
+//! Planted bugs: what a sabotaged host does instead of what was decided, to prove that the checkers detect it.
 
 use muster_core::gang::{Disruption, GangSpec, Phase};
 use muster_core::order::{OrderSpec, RollbackReason};
@@ -19,7 +19,7 @@ impl Sim {
         self.options.sabotage == Some(bug)
     }
 
-    /// What is done instead of what was decided; `None` for nothing at all.
+    /// The action that is executed instead; `None` for none at all.
     pub(crate) fn sabotaged_action(&self, action: &Action) -> Option<Action> {
         let Some(bug) = self.options.sabotage else { return Some(action.clone()) };
         match (bug, action) {
@@ -46,7 +46,7 @@ impl Sim {
         }
     }
 
-    /// What the World is told of a gang.
+    /// The gang as the World sees it.
     pub(crate) fn gang_for_world(&self, gang: &GangSpec) -> GangSpec {
         if !self.is_planted(Sabotage::NoProtection) {
             return gang.clone();
@@ -56,7 +56,7 @@ impl Sim {
         GangSpec { disruption, ..gang.clone() }
     }
 
-    /// What the World is told of a queue.
+    /// The queue as the World sees it.
     pub(crate) fn queue_for_world(&self, queue: QueueSpec) -> QueueSpec {
         if self.sabotages(Promise::Isolation) {
             let allowed = Allowed { non_preemptible: NonPreemptible::Always, ..Allowed::default() };

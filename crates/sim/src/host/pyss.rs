@@ -1,9 +1,9 @@
 //! The event order of pyss, the simulator behind the published backfilling results.
 //!
-//! Start times can be compared job by job only if the order of things within one instant is the same: all
-//! submissions come before all ends, the planner is asked after every one of them, and after a submission
-//! only if the new job fits now (or if beliefs about run times change by themselves). A job that ends exactly when it was believed to has given its processors
-//! back before anything else happens in that instant.
+//! Start times can be compared job by job only if the order of events within one instant is the same: all
+//! submissions come before all ends, the planner runs after each of them, and after a submission only if the new job
+//! fits now (or if predictions of run times change by themselves). A job that ends exactly as predicted has released its
+//! processors before any other event of that instant.
 
 use muster_plan::place::{Fits, place};
 use muster_plan::predict::{self, Belief};
@@ -13,7 +13,7 @@ use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
 impl Sim {
-    /// Takes one instant, in the order of pyss.
+    /// Handles the events of one instant in the order of pyss.
     pub(crate) fn step_as_pyss(&mut self) {
         let Some(at) = self.event_queue.next_at() else { return };
         self.now = at;
@@ -30,13 +30,13 @@ impl Sim {
             match event {
                 SimEvent::Submit(job) => {
                     self.handle(event);
-                    // Beliefs that are corrected as time passes open holes without anything ending.
+                    // Predictions that are corrected as time passes open holes without any job ending.
                     let corrects = self.policy.order.belief() == Belief::LastTwo;
                     if corrects || self.fits_now(job) {
                         self.plan_once();
                     }
                 }
-                // Ended above, if it ended as believed; the planner is asked all the same.
+                // Handled above, if it ended as predicted; the planner runs all the same.
                 _ => {
                     self.handle(event);
                     self.plan_once();

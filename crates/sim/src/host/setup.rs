@@ -1,4 +1,4 @@
-//! What a simulation starts from, and the stage before anything happens.
+//! The inputs of a simulation, and its state before the first event.
 
 use std::collections::BTreeMap;
 
@@ -35,23 +35,23 @@ pub struct Setup {
     pub queues: Vec<QueueSpec>,
     /// Pools, and how their clouds behave.
     pub pools: Vec<(PoolSpec, CloudModel)>,
-    /// Nodes that are there from the start.
+    /// Nodes that exist from the start.
     pub nodes: Vec<NodeSpec>,
-    /// When nodes that are there from the start go, and whether they come back.
+    /// Outages of nodes that exist from the start.
     pub outages: Vec<Outage>,
-    /// GPU time in use after which gangs lose a machine, on average, beside what pools say of their own.
+    /// Mean GPU time in use after which a gang loses a machine, in addition to the failures that pools model.
     pub gang_failures: Option<Span>,
-    /// What is submitted, and when.
+    /// The jobs, with their submit times.
     pub jobs: Vec<Job>,
-    /// What Unix time it is when the simulation begins, in milliseconds; calendars go by it.
+    /// The Unix time at the start of the simulation, in milliseconds; calendars use it.
     pub epoch: i64,
 }
 
 impl Sim {
-    /// Sets the stage. Queues and pools that the World refuses are the caller's mistake.
+    /// A simulation before its first event. Queues and pools that the World refuses are the caller's mistake.
     ///
     /// # Errors
-    /// When a queue, pool or node does not fit.
+    /// When the World refuses a queue, pool or node.
     pub fn new(setup: Setup, policy: Policy, mut options: SimOptions) -> Result<Self, Refusal> {
         let Setup { levels, queues, pools, nodes, outages, gang_failures, jobs, epoch } = setup;
         let terms = Terms {
@@ -115,7 +115,7 @@ impl Sim {
         sim.apply(Event::Epoch(epoch))?;
         sim.apply(Event::Synced)?;
         if sim.world.pools().values().any(|pool| pool.spec.keeps_nodes()) {
-            sim.event_queue.add(sim.now, SimEvent::Wake); // what is kept ahead of need does not wait for the first job
+            sim.event_queue.add(sim.now, SimEvent::Wake); // proactive pools do not wait for the first job
         }
         if let Some(due) = sim.forecaster.due(&sim.world, sim.now) {
             sim.event_queue.add(due, SimEvent::Forecast);

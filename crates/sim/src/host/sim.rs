@@ -1,4 +1,4 @@
-//! The host in virtual time: takes happenings one by one, tells the World, asks the planner, and acts.
+//! The simulation itself: its state, its steps, and what callers can read from it.
 
 use std::collections::BTreeMap;
 
@@ -34,11 +34,11 @@ use crate::record::Recorder;
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     pub(super) seats: Vec<Seat>,
-    /// Which start this is: an end that was scheduled for an earlier start is void.
+    /// The number of this start: an end that was scheduled for an earlier start is void.
     pub(super) epoch: u32,
 }
 
-/// Called with every fact, for those who watch live.
+/// Called with every fact, live.
 pub type Watcher = Box<dyn FnMut(Time, &World, &Fact)>;
 
 /// One simulation.
@@ -66,7 +66,7 @@ pub struct Sim {
     pub(super) accounts: Accounts,
     pub(super) recorder: Option<Recorder>,
     pub(super) watcher: Option<Watcher>,
-    /// What the planner's process has written down; kept only where it may crash.
+    /// The log of the planner's process; kept only where it may crash.
     pub(super) log: Option<Vec<(Time, Event)>>,
     pub(super) levels: Levels,
     pub(super) crash_after: Option<u32>,
@@ -85,23 +85,23 @@ impl std::fmt::Debug for Sim {
 }
 
 impl Sim {
-    /// Shows every fact to somebody as it happens.
+    /// Calls the watcher with every fact from here on.
     pub fn watch(&mut self, watcher: Watcher) {
         self.watcher = Some(watcher);
     }
 
-    /// Shows nothing to anybody from here on, and gives the watcher back.
+    /// Removes and returns the watcher.
     pub fn unwatch(&mut self) -> Option<Watcher> {
         self.watcher.take()
     }
 
-    /// The time of the next happening, if anything is still to come.
+    /// The time of the next event, if there is one.
     pub fn next_at(&self) -> Option<Time> {
         self.event_queue.next_at()
     }
 
-    /// Lets the next happening happen (or all of the next instant) and does all that follows from it.
-    /// `false` when nothing is left to happen.
+    /// Handles the next event (or all events of the next instant), plans, and executes the plan.
+    /// `false` when no event is left.
     pub fn step(&mut self) -> bool {
         if self.options.step == Step::Pyss && self.event_queue.next_at().is_some() {
             self.step_as_pyss();
@@ -124,7 +124,7 @@ impl Sim {
         true
     }
 
-    /// Runs until every job is over and every pool node is given back, or until `until`.
+    /// Runs until every job is over and every pool node is released, or until `until`.
     pub fn run(&mut self, until: Time) {
         while self.next_at().is_some_and(|at| at <= until) && !self.is_over() {
             self.step();
@@ -132,12 +132,12 @@ impl Sim {
         self.close();
     }
 
-    /// Brings the accounts of what is still there up to now; for those who step by themselves.
+    /// Brings the accounts of all that still runs up to now; for callers of [`Self::step`].
     pub fn close(&mut self) {
         self.accounts.close(self.now);
     }
 
-    /// Whether every job is over and nothing bought is left but what pools keep ahead of need.
+    /// Whether every job is over and no purchased node is left except those of proactive pools.
     pub fn is_over(&self) -> bool {
         let kept = |claim: &Claim| self.world.pools()[claim.offering.pool].spec.keeps_nodes();
         self.unfinished == 0 && self.world.claims().values().all(kept)
@@ -159,11 +159,11 @@ impl Sim {
     pub fn world(&self) -> &World {
         &self.world
     }
-    /// Where every gang stands now, whether or not the planner was asked to say so as it went.
+    /// The verdict on every gang now, whether or not the policy explains as it goes.
     pub fn explain(&self) -> Plan {
         plan(&self.world, self.now, &Policy { explain: true, ..self.policy.clone() })
     }
-    /// Where one gang stands now, and what would change that.
+    /// The verdict on one gang now, and what would change it.
     pub fn why(&self, gang: GangId) -> Option<Why> {
         why(&self.world, self.now, &self.policy, gang)
     }
@@ -171,19 +171,19 @@ impl Sim {
     pub fn last_plan(&self) -> &Plan {
         &self.last_plan
     }
-    /// Broken promises so far; none when nobody checks.
+    /// Broken promises so far; none when they are not checked.
     pub fn violations(&self) -> &[Violation] {
         self.ledger.as_ref().map_or(&[], Ledger::violations)
     }
-    /// What happened, in numbers.
+    /// Where time and money went, and the outcome of every job.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }
-    /// The recording, if one was asked for.
+    /// The recording, if there is one.
     pub fn recorder_mut(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_mut()
     }
-    /// What the jobs are.
+    /// The jobs.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
@@ -195,7 +195,7 @@ impl Sim {
         self.withdraw_notices();
     }
 
-    /// Tells the World something that has happened, and writes it down.
+    /// Applies an event to the World, and records and logs it.
     pub(super) fn apply(&mut self, event: Event) -> Result<(), Refusal> {
         if let Some(recorder) = &mut self.recorder {
             recorder.event(self.now, &event);

@@ -1,4 +1,4 @@
-//! What the host does with what it is told, without a planner: every action here is made by hand.
+//! How the host executes actions, without a planner: every action here is made by hand.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -44,7 +44,7 @@ fn saving() -> Job {
     Job::new(gang, Time::ZERO, Span::mins(60))
 }
 
-/// A gang of one to four whole nodes that takes an hour with four, and stands still for a minute when its members
+/// A gang of one to four whole nodes that takes an hour with four, and pauses for a minute when its members
 /// change.
 fn elastic(efficiency: u16) -> Job {
     let mut gang = build::gang("a", 1, 8);
@@ -80,7 +80,7 @@ impl Stage {
         stage.drift(0);
         stage
     }
-    /// Lets everything happen up to an instant, with nobody to decide anything.
+    /// Handles all events up to an instant, without planning.
     fn drift(&mut self, mins: u64) {
         while self.sim.event_queue.next_at().is_some_and(|next| next <= at(mins)) {
             let (now, what) = self.sim.event_queue.pop().expect("just peeked");
@@ -108,7 +108,7 @@ impl Stage {
     fn stop(&mut self, reason: StopReason) {
         self.execute(Action::Stop { gang: GANG, reason });
     }
-    /// What happened, in minutes.
+    /// The facts so far, with times in minutes.
     fn told(&self) -> Vec<String> {
         self.told.borrow().clone()
     }
@@ -289,7 +289,7 @@ fn members_that_are_given_up_work_until_they_have_saved() {
     let told = stage.told();
     assert!(told[6].ends_with("off n3") && told[7].ends_with("resized"), "{told:?}");
     let end = stage.end();
-    // All four work for up to five minutes more; then a minute of standing still, and three do the rest.
+    // All four work for up to five minutes more; then a minute of pause, and three do the rest.
     let earliest = at(25 + 1) + Span(Span::mins(35).0 * 4 / 3);
     let latest = at(20 + 1) + Span(Span::mins(40).0 * 4 / 3);
     assert!(earliest <= end && end <= latest, "{end:?}");

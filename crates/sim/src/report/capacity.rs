@@ -1,4 +1,4 @@
-//! What capacity is counted in.
+//! The unit of capacity: GPUs or cores.
 
 use muster_core::gang::{GangSpec, Request};
 use muster_core::node::NodeSpec;
@@ -6,7 +6,7 @@ use muster_core::resource::CPU;
 
 use crate::job::Job;
 
-/// What capacity is counted in: GPUs where any job asks for one, cores where none does.
+/// The unit of capacity: GPUs where any job requests one, cores otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Measure {
     /// GPUs, in thousandths of a device.
@@ -22,7 +22,7 @@ impl Measure {
         if jobs.iter().any(asks_gpu) { Self::Gpu } else { Self::Cpu }
     }
 
-    /// What all members of a gang take together: with every role at its minimum, and at its maximum.
+    /// Capacity of a whole gang: with every role at its minimum, and at its maximum.
     pub(crate) fn of_gang(self, gang: &GangSpec) -> (u64, u64) {
         let mut sum = (0, 0);
         for role in &gang.roles {
@@ -33,7 +33,7 @@ impl Measure {
         sum
     }
 
-    /// What a node has.
+    /// Capacity of a node.
     pub(crate) fn of_node(self, node: &NodeSpec) -> u64 {
         match self {
             Self::Gpu => u64::from(node.gpus) * 1_000,

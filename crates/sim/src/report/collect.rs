@@ -1,4 +1,4 @@
-//! From runs to a report.
+//! Collects runs and computes the report.
 
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
@@ -45,7 +45,7 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Starts with what is to be run.
+    /// Starts with the setup of all runs.
     pub fn new(setup: &Setup) -> Self {
         let measure = Measure::of(&setup.jobs);
         let (mut queues, mut users) = (Names::default(), Names::default());
@@ -55,7 +55,7 @@ impl Gather {
         }
         let ask = |job| Demand::new(job, measure, &mut queues, &mut users);
         let asked = setup.jobs.iter().map(ask).collect();
-        // Jobs of queues that nobody declared are refused, and listed all the same.
+        // Jobs of undeclared queues are refused, and listed all the same.
         specs.extend(queues.list[specs.len()..].iter().map(|name| QueueSpec::open(name)));
         Self {
             measure,
@@ -121,7 +121,7 @@ impl Gather {
         report
     }
 
-    /// What all runs are held against.
+    /// The common part of the report.
     fn without_runs(&self) -> Report {
         let loads = self.loads(self.queues.len(), |job| job.queue);
         let has_jobs: Vec<bool> = loads.iter().map(|load| load.jobs > 0).collect();
@@ -215,7 +215,7 @@ impl Gather {
     fn utilisation(&self, raw: &RawRun, span: Span) -> Option<f64> {
         let bought = match self.measure {
             Measure::Gpu => u128::from(raw.bought_gpu_ms) * 1_000,
-            // Nobody counts the cores that are bought.
+            // Purchased cores are not counted.
             Measure::Cpu if self.pools > 0 => return None,
             Measure::Cpu => 0,
         };

@@ -1,4 +1,4 @@
-//! What jobs ask for: the same in every run.
+//! The demand of jobs: the same in every run.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Names {
     }
 }
 
-/// What one job asks for.
+/// The demand of one job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     pub(crate) queue: usize,
@@ -67,8 +67,8 @@ impl Demand {
         u128::from(self.most) * u128::from(self.run.0)
     }
 
-    /// The capacity it had on average if its run took this long. An elastic gang with half of its members
-    /// takes twice as long, so the time it took tells how many there were.
+    /// Its mean capacity if its run took this long. An elastic gang with half of its members takes twice as long, so the
+    /// run time gives the size.
     pub(crate) fn size(&self, took: Span) -> u64 {
         let (fewest, all) = self.members;
         if fewest == all || took == Span::ZERO {

@@ -1,4 +1,4 @@
-//! Who gets how much, and who waits how long for it.
+//! Fairness: shares and slowdowns of queues and users.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::report::stats::buckets::{Grid, Level};
 use crate::report::stats::quantile::mean;
 use crate::report::stats::top::Top;
 
-/// Between whom something is shared.
+/// Whether figures are by queue or by user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
     /// Queues.
@@ -28,16 +28,16 @@ impl By {
     }
 }
 
-/// Who shares the capacity: queues where there are several, users elsewhere.
+/// Shares of capacity: by queue where there are several, by user otherwise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shares {
     /// Whether these are queues or users.
     pub by: By,
-    /// Those who ask for most; the others are not followed.
+    /// Those with the largest demand; the others are left out.
     pub top: Top,
-    /// The part that is each one's by weight; among users, the same for all.
+    /// The fair share of each by weight; among users, the same for all.
     pub dues: Vec<f64>,
-    /// The stretch of time over which each share is taken.
+    /// The length of the sliding window of each share.
     pub window: Span,
 }
 
@@ -45,7 +45,7 @@ pub struct Shares {
 const POINTS: usize = 150;
 /// The window is this part of all buckets.
 const WINDOW: usize = 20;
-/// Less than this part of the most that was ever used is hardly anything.
+/// Use below this fraction of the peak gives no share.
 const HARDLY: u128 = 10;
 
 impl Shares {
@@ -54,8 +54,8 @@ impl Shares {
         Self { by, top, dues, window }
     }
 
-    /// For each of those named, its part of what was used around each point; none while hardly anything was,
-    /// as then a single job is all there is.
+    /// For each of those named, its share of the use around each point; none while use is low, as a single job would then
+    /// have all of it.
     /// Points are evenly spaced from the start of the grid to its end.
     pub(crate) fn of_run(&self, lives: &[JobRun], grid: Grid, now: Time) -> Vec<Vec<Option<f64>>> {
         let mut used = vec![Level::new(grid); self.top.places()];
@@ -93,15 +93,15 @@ fn slide(areas: &[u128], grid: Grid) -> Vec<u128> {
     (0..points).map(around).collect()
 }
 
-/// Each queue's part by weight, among the queues that have jobs. A queue with jobs of its own and with queues
-/// below it counts among those with weight 1.
+/// Each queue's fair share by weight, among the queues that have jobs. A queue with jobs of its own and with child
+/// queues counts among its children with weight 1.
 pub(crate) fn by_weight(queues: &[QueueSpec], has_jobs: &[bool]) -> Vec<f64> {
     let below = |above: Option<&Arc<str>>| -> Vec<usize> {
         (0..queues.len()).filter(|i| queues[*i].parent.as_ref() == above).collect()
     };
     let below_each: Vec<Vec<usize>> = queues.iter().map(|queue| below(Some(&queue.name))).collect();
     let mut busy = has_jobs.to_vec();
-    // Parents come first, so that going backwards sees every queue after those below it.
+    // Parents come first, so that going backwards sees every queue after its children.
     for i in (0..queues.len()).rev() {
         busy[i] |= below_each[i].iter().any(|child| busy[*child]);
     }
@@ -134,7 +134,7 @@ pub struct Slowdowns {
     pub by: By,
     /// How many have jobs that ended.
     pub among: usize,
-    /// What part of them has a mean of at most this; ascending, a few hundred points at most.
+    /// The share of them with a mean of at most this; ascending, a few hundred points at most.
     pub curve: Vec<(f64, f64)>,
     /// Jain's index of the means.
     pub jain: f64,
@@ -195,7 +195,7 @@ mod tests {
         ];
         let busy = [false, true, false, true, true];
         assert_eq!(by_weight(&tree, &busy), [0.0, 0.25, 0.0, 0.25, 0.5]);
-        // Jobs of the upper queue itself stand beside those of the queues below it.
+        // Jobs of the parent queue itself count beside those of its children.
         let busy = [true, false, false, true, true];
         assert_eq!(by_weight(&tree, &busy), [0.25, 0.0, 0.0, 0.25, 0.5]);
     }

@@ -1,4 +1,4 @@
-//! What a set of jobs came to, in a few figures.
+//! Key figures of a set of jobs.
 
 use muster_core::time::Time;
 
@@ -6,7 +6,7 @@ use crate::report::job::{JobRun, hours};
 use crate::report::stats::quantile::mean;
 use crate::report::summary::percentile;
 
-/// What some jobs of one run came to. Waits and slowdowns are of those that ended.
+/// Key figures of some jobs of one run. Waits and slowdowns are of those that ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Figures {
     /// How many jobs there are.

@@ -6,7 +6,7 @@ use crate::accounts::Outcome;
 use crate::report::demand::Demand;
 use crate::report::summary::bounded_slowdown;
 
-/// What became of one job, and what it asked for.
+/// The outcome of one job, and its demand.
 ///
 /// A job that had to start over counts as waiting until its last start.
 #[derive(Clone, Copy, Debug)]

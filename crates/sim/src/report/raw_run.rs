@@ -6,7 +6,7 @@ use crate::report::job::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::summary::Summary;
 
-/// Of all work, in per cent: what is nearly all of it.
+/// The percentage of all work that counts as nearly all.
 const NEARLY_ALL: u128 = 95;
 
 /// A run as it was added.
@@ -33,7 +33,7 @@ impl RawRun {
         let areas = level.areas();
         let mut left = areas.iter().sum::<u128>() / 100 * (100 - NEARLY_ALL);
         let mut buckets = grid.buckets as u64;
-        // From the end backwards, as long as what is passed over is little.
+        // From the end backwards, as long as the skipped work is little.
         for (bucket, area) in areas.iter().enumerate().rev() {
             match left.checked_sub(*area) {
                 Some(rest) => left = rest,
@@ -47,7 +47,7 @@ impl RawRun {
         self.lives.iter().filter_map(|life| life.started).max().map_or(done, |last| last.max(done))
     }
 
-    /// Values of all lives that have one, ascending.
+    /// Values of all jobs that have one, ascending.
     pub(crate) fn sorted(&self, value: impl Fn(&JobRun) -> Option<f64>) -> Vec<f64> {
         let mut values: Vec<f64> = self.lives.iter().filter_map(value).collect();
         values.sort_by(f64::total_cmp);

@@ -4,7 +4,7 @@ use crate::report::demand::Demand;
 use crate::report::job::JobRun;
 use crate::report::stats::quantile::Five;
 
-/// Jobs that start with no less than this capacity and no more than that.
+/// Jobs whose minimum capacity is in this range.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SizeClass {
     /// The least capacity in it, in thousandths.
@@ -13,7 +13,7 @@ pub struct SizeClass {
     pub most: u64,
 }
 
-/// Beyond this many classes neighbours are put together.
+/// Beyond this many classes neighbours are merged.
 const CLASSES_MAX: usize = 10;
 
 /// The classes that have jobs, small ones first, and the class of each job.

@@ -1,4 +1,4 @@
-//! A simulation in a few figures.
+//! The summary of one run.
 
 mod disruptions;
 mod supply;
@@ -11,7 +11,7 @@ use crate::host::Sim;
 pub use disruptions::DisruptionFigures;
 pub use supply::{Paid, PoolFigures, Rollbacks, Supply};
 
-/// What a run came to; printed by the command line as a table or as JSON.
+/// Key figures of a run; printed by the command line as a table or as JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
     /// The policy's name.
@@ -48,7 +48,7 @@ pub struct Summary {
     pub orders: u64,
     /// Orders rolled back.
     pub rollbacks: u64,
-    /// Nodes asked for.
+    /// Nodes requested.
     pub claims: u64,
     /// Nodes that failed, before or in service.
     pub failed_claims: u64,
@@ -62,13 +62,13 @@ pub struct Summary {
     pub lost_gpu_hours: f64,
     /// GPU-hours members ran while others of their gang had not started; always 0.
     pub partial_gpu_hours: f64,
-    /// How often gangs that ran were disturbed, and what it cost. Absent where none was.
+    /// Disruptions of running gangs, and their cost. Absent where there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disruptions: Option<DisruptionFigures>,
-    /// Where bought time and money went. Absent where nothing can be bought.
+    /// Purchased time and money by state. Absent without pools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supply: Option<Supply>,
-    /// Broken promises; 0 unless something is very wrong. Absent when nobody checked.
+    /// Broken promises; 0 unless something is very wrong. Absent when they were not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violations: Option<usize>,
     /// Steps of the simulation.

@@ -14,7 +14,7 @@ fn at(secs: u64) -> Time {
     Time::ZERO + Span::secs(secs)
 }
 
-/// Who, with how many GPUs, from when, for how long.
+/// A job by its queue and user, GPUs, submit time and run time.
 fn job(queue: &str, user: &str, gpus: u16, submit_s: u64, run_s: u64) -> Job {
     let name = format!("{queue}-{user}-{submit_s}");
     let gang = GangSpec { queue: queue.into(), user: user.into(), ..build::gang(&name, 1, gpus) };
@@ -41,7 +41,7 @@ fn setup(jobs: Vec<Job>) -> Setup {
     }
 }
 
-/// The summary of a run of nothing: only what outcomes do not say is taken from it.
+/// The summary of an empty run: the report takes only what outcomes do not hold from it.
 fn no_summary() -> Summary {
     let sim = Sim::new(Setup::default(), Policy::default(), SimOptions::default());
     Summary::of(&sim.expect("an empty stage"), "fifo", false)

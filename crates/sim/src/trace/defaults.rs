@@ -1,4 +1,4 @@
-//! What a trace does not say about a gang.
+//! Defaults for what a trace does not say about a gang.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use muster_core::resource::{CPU, MEMORY, NamedAmounts};
 use crate::trace::parse::cell::CellError;
 use crate::trace::parse::names::Names;
 
-/// Traces do not say whose GPUs they are; nearly all are these.
+/// The GPU resource: traces do not name the vendor, and nearly all are of this one.
 pub(crate) const GPU: &str = "nvidia.com/gpu";
 
 /// GPUs of one member: how many devices, and the share of each in thousandths.
@@ -51,7 +51,7 @@ pub(crate) fn role(name: Arc<str>, members: u32, request: Request) -> RoleSpec {
     }
 }
 
-/// What one member asks for: CPU in thousandths, memory in bytes, GPUs.
+/// The request of one member: CPU in thousandths, memory in bytes, GPUs.
 pub(crate) fn request(names: &mut Names, cpu: u64, memory: u64, gpu: Option<Devices>) -> Request {
     let asked = [(CPU, cpu), (MEMORY, memory)].into_iter().filter(|(_, amount)| *amount > 0);
     let amounts: NamedAmounts = asked.map(|(name, amount)| (names.share(name), amount)).collect();

@@ -1,8 +1,4 @@
-//! Recorded workloads: which gangs arrived when, and how long they ran; and recorded supplies: nodes, and how
-//! many machines could be had.
-//!
-//! Files are streamed line by line, gzipped or not. YAML workloads are manifests and are read by `muster-api`,
-//! not here.
+//! Reads the jobs of a trace in any format.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -20,7 +16,7 @@ pub enum TraceFormat {
     Swf,
     /// A table with named columns, see [`table`].
     Csv,
-    /// A GPU cluster's log of jobs, see [`log`].
+    /// A GPU cluster's log of jobs, see [`job_log`].
     Log,
     /// A list of pods, see [`openb`].
     Pods,
@@ -40,12 +36,12 @@ impl FromStr for TraceFormat {
     }
 }
 
-/// What a trace comes to.
+/// The jobs of a trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replay {
     /// Its jobs by submit time.
     pub jobs: Vec<Job>,
-    /// Records that are of no use.
+    /// Records that were skipped.
     pub skipped: Vec<Skip>,
 }
 

@@ -1,4 +1,4 @@
-//! Which format a file is in, by its first line.
+//! Recognises the format of a file by its first line.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::trace::parse::lines::Lines;
 use crate::trace::parse::{open, split};
 use crate::trace::read::TraceFormat;
 
-/// The format of a trace of jobs. A table that is none of those we know is taken for one that is written for us,
-/// so that its columns are held against what such a table may have.
+/// The format of a trace of jobs. An unknown table is taken for the table format, so that its columns are checked against
+/// those of that format.
 ///
 /// # Errors
 /// When it cannot be read, or is something else than jobs.

@@ -1,24 +1,24 @@
-//! Records that are left out of a replay, as is usual with logs of real machines.
+//! Records that a replay skips, as is usual with logs of real machines.
 
-/// A record that was left out, as is usual in logs of real machines.
+/// A skipped record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Skip {
-    /// Where it is.
+    /// Its line.
     pub line: u64,
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
 }
 
-/// Why a record is of no use to a replay.
+/// Why a record cannot be replayed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error)]
 pub enum SkipReason {
-    /// It was cancelled before it got any, or nobody knew.
+    /// It was cancelled before it got any, or the number is unknown.
     #[error("no processors, neither allocated nor requested")]
     NoProcessors,
-    /// It was cancelled before it started, or nobody knew.
+    /// It was cancelled before it started, or the time is unknown.
     #[error("run time is negative")]
     NoRunTime,
-    /// It was never scheduled, or nobody knew for how long.
+    /// It was never scheduled, or the time is unknown.
     #[error("no run time is given: it never ran")]
     NeverRan,
     /// It cannot be replayed without a time.
@@ -27,7 +27,7 @@ pub enum SkipReason {
     /// A stretch of a job that was swapped out; the job's own line counts the whole of it.
     #[error("part of a job that has a line of its own")]
     Partial,
-    /// The job was there before; two gangs cannot have one name.
+    /// The job is on an earlier line; two gangs cannot have one name.
     #[error("its id was used on an earlier line")]
     RepeatedId,
 }

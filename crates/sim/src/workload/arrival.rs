@@ -1,4 +1,4 @@
-//! Arrival times, one after the other and without end.
+//! An endless sequence of arrival times.
 
 use std::f64::consts::TAU;
 
@@ -34,7 +34,7 @@ impl Arrivals {
         Self { rng, now_secs: 0.0, peak: per_hour * (1.0 + swing) / HOUR_SECS, swing }
     }
 
-    /// The next arrival. Candidates come at the peak rate and are kept with the odds of the hour (thinning),
+    /// The next arrival. Candidates come at the peak rate and are kept with the probability of the hour (thinning),
     /// which is exact for any shape of the day.
     pub(crate) fn next(&mut self) -> Time {
         loop {

@@ -23,7 +23,7 @@ const LONGEST_SECS: f64 = 1e9;
 impl WorkloadSpec {
     /// The jobs of this workload for one seed, by submit time and named `job-1`, `job-2`, ...
     ///
-    /// Every trait has random numbers of its own, so that a changed knob changes only what it is about:
+    /// Every trait has random numbers of its own, so that a changed setting changes nothing else:
     /// with more elastic gangs the same gangs still arrive at the same moments.
     pub fn generate(&self, seed: u64) -> Result<Vec<Job>, WorkloadError> {
         self.check()?;
@@ -32,7 +32,7 @@ impl WorkloadSpec {
     }
 }
 
-/// What has random numbers of its own. The order is part of what a seed means: append only.
+/// A trait with random numbers of its own. The order is part of what a seed means: append only.
 #[derive(Clone, Copy)]
 enum Trait {
     Arrival,

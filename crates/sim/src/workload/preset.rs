@@ -22,10 +22,10 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// All there are, in the order they are listed to people.
+    /// All presets, in the order in which they are listed.
     pub const ALL: [Self; 3] = [Self::Training, Self::Mixed, Self::Bursty];
 
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Training => "training",

@@ -1,11 +1,11 @@
-//! The barrier at the start of a distributed job: nobody gets anywhere until all have arrived.
+//! The start barrier of a distributed job: no member makes progress until all have started.
 //!
-//! Only simulations without gangs need it: there, each member comes on its own and waits here, on a machine
+//! Only simulations without gangs need it: there, each member starts on its own and waits here, on a machine
 //! that is paid for.
 
 use muster_core::id::GangId;
 
-/// Jobs by group, and who has arrived.
+/// Jobs by group, and the members that have arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Barrier {
     group_of: Vec<usize>,
@@ -14,7 +14,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// `group_of` says for each job which group it belongs to.
+    /// `group_of` is the group of each job.
     pub(crate) fn new(group_of: Vec<usize>) -> Self {
         let groups = group_of.iter().max().map_or(0, |last| last + 1);
         let mut size = vec![0; groups];
@@ -23,7 +23,7 @@ impl Barrier {
         }
         Self { group_of, size, here: vec![Vec::new(); groups] }
     }
-    /// A member has started; if it is the last of its group, all of them, who can now get to work.
+    /// A member has started. If it is the last of its group, returns the whole group, which can now work.
     pub(crate) fn arrive(&mut self, job: usize, gang: GangId, epoch: u32) -> Vec<(GangId, u32)> {
         let group = self.group_of[job];
         self.here[group].push((gang, epoch));
@@ -33,7 +33,7 @@ impl Barrier {
             Vec::new()
         }
     }
-    /// A member was stopped. If all were at work, their work is lost with it: those left, who wait again.
+    /// A member was stopped. If its group was at work, the work is lost: returns the remaining members, which wait again.
     pub(crate) fn leave(&mut self, job: usize, gang: GangId) -> Vec<GangId> {
         let group = self.group_of[job];
         let at_work = self.here[group].len() == self.size[group];

@@ -1,4 +1,4 @@
-//! Asking providers for machines, stopping them, waking them and giving them back.
+//! Requests, stops, wakes and releases machines at their providers.
 
 use muster_core::id::{ClaimId, OfferingRef};
 use muster_core::{Event, Fact};
@@ -7,7 +7,7 @@ use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
 impl Sim {
-    /// Asks for a machine, again if the provider put it off, or wakes it if it is stopped.
+    /// Requests a machine, retries a throttled request, or wakes a stopped machine.
     pub(crate) fn request(&mut self, claim: ClaimId, offering: OfferingRef) {
         if let Some(machine) = self.cloud.machines.get(&claim) {
             if machine.stopped.is_some() {
@@ -44,7 +44,7 @@ impl Sim {
         }
     }
 
-    /// Makes sure to be there when a provider next takes machines back.
+    /// Schedules the next time a provider reclaims machines.
     pub(crate) fn schedule_reclaim(&mut self) {
         let Some(at) = self.cloud.next_reclaim(self.now) else { return };
         if self.reclaim_at.is_none_or(|known| known <= self.now || at < known) {
@@ -61,7 +61,7 @@ impl Sim {
             }
             None if self.cloud.machines.contains_key(&claim) => {} // it is on its way out
             None => {
-                // The provider has no machine for it: it refused, or was never asked.
+                // The provider has no machine for it: it refused, or never got a request.
                 let told = self.apply(Event::ClaimGone(claim));
                 debug_assert!(told.is_ok());
                 self.note_fact(&Fact::ClaimReleased { claim });

@@ -1,4 +1,4 @@
-//! Nodes are seen, announced to go, lost, and seen again.
+//! Nodes that join, get notice of termination, are lost, and come back.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::faults::Sabotage;
 use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
-/// A node that is there from the start goes, and may come back.
+/// An outage of a node that exists from the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outage {
-    /// Which of the nodes that are there from the start, by place in the list.
+    /// The node, by its index in the list of nodes that exist from the start.
     pub node: usize,
-    /// When it goes.
+    /// When it is lost.
     pub at: Time,
-    /// How long before that it is announced; not at all when zero.
+    /// The notice before that; none when zero.
     pub notice: Span,
     /// When it is back; never when absent.
     pub lasts: Option<Span>,
 }
 
-/// A name for the node a claim becomes.
+/// The name of the node of a claim.
 pub(crate) fn node_name(world: &World, claim: ClaimId) -> Arc<str> {
     world.claims()[&claim].node_name()
 }
@@ -42,7 +42,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Whether there was a node to lose.
+    /// Removes a node; whether there was one.
     pub(crate) fn remove_node(&mut self, name: Arc<str>) -> Result<bool, Refusal> {
         let Some(node) = self.world.node_named(&name) else { return Ok(false) };
         self.apply(Event::NodeGone(name.clone()))?;
@@ -51,7 +51,7 @@ impl Sim {
         Ok(true)
     }
 
-    /// Tells when a node will be gone, if it is here; `Time::MAX` takes that back.
+    /// Gives notice of when a node will be gone, if it is here; `Time::MAX` withdraws it.
     fn give_notice(&mut self, name: Arc<str>, by: Time) -> Result<(), Refusal> {
         let Some(node) = self.world.node_named(&name) else { return Ok(()) };
         if !self.is_planted(Sabotage::NoNotice) {
@@ -61,7 +61,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Puts what will happen to the nodes of the start on the agenda.
+    /// Schedules the outages of nodes that exist from the start.
     pub(crate) fn schedule_outages(&mut self) {
         for (i, outage) in self.outages.iter().enumerate() {
             if outage.notice > Span::ZERO {
@@ -91,7 +91,7 @@ impl Sim {
         self.add_node(self.standing[node].clone())
     }
 
-    /// A machine that has just come into service will fail some time, and may say so before.
+    /// Schedules the failure of a machine that has just come into service, and its notice.
     pub(crate) fn schedule_failure(&mut self, claim: ClaimId) {
         let Some(offering) = self.cloud.machines.get(&claim).map(|machine| machine.offering) else {
             return;
@@ -113,7 +113,7 @@ impl Sim {
     }
 
     pub(crate) fn node_fails(&mut self, claim: ClaimId) -> Result<(), Refusal> {
-        // A machine that was stopped since and is coming up again is as good as new.
+        // A machine that was stopped since, and starts again, does not fail this time.
         if self.cloud.machines.get(&claim).is_none_or(Machine::is_away) {
             return Ok(());
         }
@@ -123,8 +123,8 @@ impl Sim {
         Ok(())
     }
 
-    /// Takes back what the providers want back, also machines that are still on their way. Machines that are up
-    /// are told before, where the provider does so.
+    /// Reclaims the machines that providers want back, booting ones included. Machines that are up get notice where the
+    /// provider gives it.
     pub(crate) fn reclaim(&mut self) -> Result<(), Refusal> {
         for claim in self.cloud.reclaimed(self.now) {
             let machine = &self.cloud.machines[&claim];
@@ -140,7 +140,7 @@ impl Sim {
         Ok(())
     }
 
-    /// The provider takes a machine back, if nobody gave it back or stopped it before.
+    /// The provider reclaims a machine that was not released or stopped before.
     pub(crate) fn reclaimed(&mut self, claim: ClaimId) -> Result<(), Refusal> {
         let machine = self.cloud.machines.get_mut(&claim);
         let Some(machine) = machine.filter(|machine| machine.is_wanted_back()) else {
@@ -154,7 +154,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Nothing will go after all.
+    /// Withdraws every notice.
     pub(crate) fn withdraw_notices(&mut self) {
         let noticed = self.world.noticed().filter_map(|(_, node)| self.world.node_name(node));
         let noticed: Vec<Arc<str>> = noticed.cloned().collect();

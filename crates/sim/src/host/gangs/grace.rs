@@ -1,5 +1,5 @@
-//! Being told to leave: a gang that saves its work when told has its grace, and works until it has saved. Then
-//! all who leave do so at one instant.
+//! Grace periods: a gang that checkpoints on a signal works until it has saved, within its grace. Then all members that
+//! leave do so at one instant.
 
 use muster_core::Fact;
 use muster_core::gang::Seat;
@@ -12,30 +12,30 @@ use crate::host::events::SimEvent;
 use crate::host::gangs::random_choices;
 use crate::host::sim::Sim;
 
-/// What a gang was told and has not done yet; survives a crash of the planner.
+/// A grace period that has not ended; survives a crash of the planner.
 #[derive(Clone, Debug)]
 pub(crate) struct GracePeriod {
     change: PendingChange,
-    /// Which telling this is: one that another has overtaken is void.
+    /// The number of this grace period: one that was superseded is void.
     turn: u32,
 }
 
-/// What a gang can be told.
+/// The change at the end of a grace period.
 #[derive(Clone, Debug)]
 pub(crate) enum PendingChange {
     Stop(StopReason),
-    /// To have these seats, and no others.
+    /// The seats from then on.
     Resize(Vec<Seat>),
 }
 
 impl Sim {
-    /// Tells every member to stop. Telling it again changes nothing.
+    /// Stops a gang after its grace period; idempotent.
     pub(crate) fn stop(&mut self, gang: GangId, reason: StopReason) {
         let in_grace = reason.is_told() && !self.world.broken().contains_key(&gang);
         if in_grace && self.is_stopping(gang) {
             return;
         }
-        self.grace_periods.remove(&gang); // who was to leave some seats leaves all of them now
+        self.grace_periods.remove(&gang); // a gang that was to leave some seats leaves all of them now
         let grace = self.jobs[self.job_of[&gang]].gang.disruption.grace;
         let hurried = self.is_planted(Sabotage::NoGrace);
         if !in_grace || grace == Span::ZERO || hurried || !self.running.contains_key(&gang) {
@@ -51,7 +51,7 @@ impl Sim {
         matches!(pending, Some(PendingChange::Stop(_)))
     }
 
-    /// How long a gang takes to leave, this time.
+    /// How long a gang takes to save and leave, this time.
     pub(crate) fn time_in_grace(&mut self, gang: GangId) -> Span {
         let time = self.next_draw(gang);
         let disruption = &self.jobs[self.job_of[&gang]].gang.disruption;
@@ -62,14 +62,14 @@ impl Sim {
         takes
     }
 
-    /// How often a gang was asked something, with this time.
+    /// The number of the next random draw of a gang.
     pub(crate) fn next_draw(&mut self, gang: GangId) -> u32 {
         let progress = self.progress.entry(gang).or_default();
         progress.asked += 1;
         progress.asked
     }
 
-    /// Does what a gang was told when it has had its time.
+    /// Makes a change after so much time.
     pub(crate) fn change_after(&mut self, takes: Span, gang: GangId, change: PendingChange) {
         self.starts += 1;
         let turn = self.starts;
@@ -81,14 +81,14 @@ impl Sim {
         }
     }
 
-    /// A gang has saved, if this is still what it was told to do.
+    /// A gang has saved, if its grace period was not superseded.
     pub(crate) fn grace_ends(&mut self, gang: GangId, turn: u32) {
         if self.grace_periods.get(&gang).is_some_and(|grace| grace.turn == turn) {
             self.change_now(gang);
         }
     }
 
-    /// A node is gone: whoever was about to leave it, or to come to it, has nothing to wait for.
+    /// A node is lost: ends the grace periods of gangs that were about to leave it or to join it.
     pub(crate) fn end_grace_on(&mut self, node: NodeIdx) {
         let is_there = |seats: &[Seat]| seats.iter().any(|seat| seat.node == node);
         let hit = |(gang, grace): (&GangId, &GracePeriod)| {

@@ -1,7 +1,7 @@
-//! Owners that change the size of their gangs, while these wait, are provisioned, run, or are resized.
+//! Resizes by owners, of gangs that wait, assemble, run, or are being resized.
 //!
-//! As on Kubernetes: an order for another size is given up; members of a gang that runs which its owner no longer wants go,
-//! and their seats are given back. A gang that is to have more members than it runs with gets them when there is room.
+//! As on Kubernetes: an order for another size is rolled back; surplus members of a running gang stop, and their seats are
+//! released. A gang that is to have more members than it runs with gets them when there is room.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use muster_core::{Event, Fact};
 use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
-/// How long an owner waits for a gang that is on its way between two states.
+/// The retry delay for a gang that is between two phases.
 const LATER: Span = Span::secs(30);
 
 impl Sim {
-    /// A role of a gang is to have at least and at most so many members from now on.
+    /// Sets the minimum and maximum of a role of a gang.
     pub(crate) fn owner_resizes(
         &mut self,
         job: usize,
@@ -39,7 +39,7 @@ impl Sim {
         match gang.phase {
             Phase::Waiting => self.change(id, spec),
             Phase::Assembling(order) => {
-                // The gang that it was placed for is no more: this one has its name and its place in line.
+                // The gang that it was placed for is gone: the new one keeps its name and its place in the queue.
                 let reason = RollbackReason::GangGone;
                 match self.log_decision(&Action::RollBack { order, reason }) {
                     true => self.change(id, spec),
@@ -65,7 +65,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Members of a gang that runs go that its owner no longer wants; the others go on.
+    /// Stops the surplus members of a running gang; the others go on.
     fn shrink(&mut self, id: GangId, spec: GangSpec) -> Result<(), Refusal> {
         let gang = self.world.gang(id).expect("it runs");
         let surplus = surplus(&gang.seats, &spec);
@@ -100,7 +100,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Notes how large a gang is, if that is news: as it runs, and not as its owner would have it when it starts anew.
+    /// Records the size of a gang if it changed: the size it runs with, not the one its owner wants for its next start.
     pub(crate) fn sync_size(&mut self, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
         let sizes: Vec<(u32, u32)> =
@@ -118,7 +118,7 @@ impl Sim {
     }
 }
 
-/// Seats above the most that each role may have, the last first.
+/// Seats above each role's maximum, the last first.
 fn surplus(seats: &[Seat], spec: &GangSpec) -> Vec<Sitting> {
     let mut back: Vec<Sitting> = Vec::new();
     for (at, role) in (0u16..).zip(&spec.roles) {

@@ -1,37 +1,37 @@
-//! What a gang has really done, as only the cluster knows: the simulator's own books, never the World's.
+//! The true progress of a gang, which only the cluster knows: never visible to the World.
 //!
-//! Work is measured in the time it takes with every role at its `max`. A gang that stands still, because it has
-//! just started from what it had saved or has just got other members, does none.
+//! Work is measured in the time it takes with every role at its `max`. A gang makes no progress while it pauses: after a
+//! restart from a checkpoint and after a resize.
 
 use muster_core::time::{Span, Time};
 
-/// How far one job is, over all of its runs.
+/// The progress of one job, over all of its runs.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Progress {
     /// Work in milliseconds that was saved before this run.
     kept: f64,
     /// Work in milliseconds that was done in this run.
     did: f64,
-    /// Until when `did` is counted; later than now while it stands still.
+    /// Until when `did` is counted; later than now while it pauses.
     since: Time,
-    /// From when on it stands still.
+    /// The start of its pause.
     stands: Time,
-    /// How fast it works from `since` on; not at all while it does not run.
+    /// Its speed from `since` on; zero while it does not run.
     pace: f64,
-    /// Times it was told to leave seats or take more: each is a roll of its own dice.
+    /// Times it was told to leave seats or take more: each is a random draw of its own.
     pub(crate) asked: u32,
-    /// Whether what twice its members bring was measured.
+    /// Whether its speed-up was measured.
     pub(crate) measured: bool,
 }
 
 impl Progress {
-    /// Starts, or starts over from what is saved, which takes `restart`.
+    /// Starts, or restarts from a checkpoint, which takes `restart`.
     pub(crate) fn begin(&mut self, now: Time, pace: f64, restart: Span) {
         let pause = if self.kept > 0.0 { restart } else { Span::ZERO };
         (self.did, self.pace, self.stands, self.since) = (0.0, pace, now, now + pause);
     }
 
-    /// Counts what was done until now; for how long it stood still meanwhile.
+    /// Counts the work until now; returns the length of the pause in it.
     pub(crate) fn count(&mut self, now: Time) -> Span {
         if self.pace == 0.0 {
             return Span::ZERO;
@@ -45,21 +45,21 @@ impl Progress {
         stood
     }
 
-    /// Goes on otherwise, after a pause. What was done until now has been counted.
+    /// Goes on at another speed, after a pause. The work until now has been counted.
     pub(crate) fn change(&mut self, now: Time, pace: f64, pause: Span) {
         self.pace = pace;
-        // Standing still twice at once is standing still for as long as the longer.
+        // Two overlapping pauses last as long as the longer one.
         self.since = self.since.max(now + pause);
     }
 
-    /// When all is done, if nothing changes.
+    /// When all work is done, if nothing changes.
     pub(crate) fn end(&self, all: Span) -> Time {
         let left = (all.0 as f64 - self.kept - self.did).max(0.0);
         self.since + Span((left / self.pace).round() as u64)
     }
 
-    /// Stops, or falls back while it goes on; only what `saved` says of this run's work is kept. How long it had
-    /// worked, at its present pace, on what is lost.
+    /// Stops, or falls back to a checkpoint; only the part of this run's work that `saved` returns is kept. Returns how
+    /// long it had worked, at its present speed, on the lost part.
     pub(crate) fn lose(&mut self, saved: impl Fn(Span) -> Span) -> Span {
         let kept = (saved(Span(self.did.round() as u64)).0 as f64).min(self.did);
         let lost = if self.pace > 0.0 { (self.did - kept) / self.pace } else { 0.0 };
@@ -67,7 +67,7 @@ impl Progress {
         Span(lost.round() as u64)
     }
 
-    /// Does not run any more.
+    /// Stops.
     pub(crate) fn stop(&mut self) {
         self.pace = 0.0;
     }

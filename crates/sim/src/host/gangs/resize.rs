@@ -1,5 +1,4 @@
-//! A gang that runs gets other seats: it leaves those it gives up, takes those it gets, and stands still for a
-//! while. It need not want more.
+//! Resizes by the planner: a running gang leaves seats, takes others, and pauses for a while. It may decline more.
 
 use muster_core::gang::{Seat, members_of, nodes_of, without};
 use muster_core::id::GangId;
@@ -12,7 +11,7 @@ use crate::host::gangs::random_choices;
 use crate::host::sim::Sim;
 
 impl Sim {
-    /// Tells a gang which seats it is to have. Telling it again changes nothing.
+    /// Resizes a gang to these seats, after a grace period if it leaves some; idempotent.
     pub(crate) fn resize(&mut self, gang: GangId, seats: &[Seat]) {
         let Some(running) = self.running.get(&gang) else { return };
         if self.grace_periods.contains_key(&gang) || running.seats == seats {
@@ -38,8 +37,8 @@ impl Sim {
         random_choices::declines(self.options.seed, gang, time, &self.jobs[self.job_of[&gang]])
     }
 
-    /// Starts and stops members of a gang at this instant. Where a seat it was to get is gone, it gets none of
-    /// them; if it cannot go on without, nothing is done and the planner has to stop it.
+    /// Starts and stops members of a gang at this instant. Where the node of a new seat is gone, it gets none of the new
+    /// seats; if it cannot go on without, nothing changes and the planner has to stop it.
     pub(crate) fn resize_now(&mut self, gang: GangId, to: &[Seat]) {
         let Some(running) = self.running.get(&gang) else { return };
         let had = running.seats.clone();
@@ -79,7 +78,7 @@ impl Sim {
         }
     }
 
-    /// Whether these seats are enough to go on with.
+    /// Whether these seats satisfy the minimum of every role.
     fn is_enough(&self, gang: GangId, seats: &[Seat]) -> bool {
         let roles = &self.jobs[self.job_of[&gang]].gang.roles;
         (0u16..).zip(roles).all(|(number, role)| {

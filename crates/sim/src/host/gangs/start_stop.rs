@@ -1,4 +1,4 @@
-//! Members start, all at one instant, and stop, all at one instant.
+//! Starts and stops gangs: all members at one instant.
 
 use muster_core::gang::{Seat, members_of};
 use muster_core::id::GangId;
@@ -51,7 +51,7 @@ impl Sim {
     pub(crate) fn stop_now(&mut self, gang: GangId, reason: StopReason) {
         self.count_work(gang);
         if let Some(running) = self.running.remove(&gang) {
-            // Whoever lost a node had no time to save, whatever it was stopped for.
+            // A gang that lost a node had no time to save, whatever the reason of its stop.
             let told = reason.is_told() && !self.world.broken().contains_key(&gang);
             self.lose_work(gang, told, Some(reason));
             let keep = usize::from(self.sabotages(Promise::WholeGangDisruption));
@@ -73,7 +73,7 @@ impl Sim {
         }
     }
 
-    /// Without gangs, those who worked with a stopped member lose their work and wait for it again.
+    /// Without gangs, members that worked with a stopped one lose their work and wait for it again.
     fn leave_barrier(&mut self, gang: GangId) {
         let (Some(barrier), Some(job)) = (&mut self.barrier, self.job_of.get(&gang)) else {
             return;

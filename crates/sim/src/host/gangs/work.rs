@@ -1,4 +1,4 @@
-//! Gangs at work: when they will be done, and what is left of it when they are stopped.
+//! Gangs at work: when they end, and how much work is lost when they are stopped.
 
 use muster_core::gang::Seat;
 use muster_core::id::{GangId, NodeIdx};
@@ -9,11 +9,11 @@ use muster_core::{Event, Fact, event::Refusal};
 use crate::host::events::SimEvent;
 use crate::host::sim::Sim;
 
-/// How long it takes, after a gang got other members, to see what they bring.
+/// The time from a resize until the speed-up is measured.
 const MEASURED_AFTER: Span = Span::mins(5);
 
 impl Sim {
-    /// A gang gets to work, from the beginning or from what it had saved.
+    /// A gang begins to work, from the beginning or from its checkpoint.
     pub(crate) fn begin_work(&mut self, gang: GangId) {
         let job = &self.jobs[self.job_of[&gang]];
         let pace = job.speed_in(&self.running[&gang].seats);
@@ -22,7 +22,7 @@ impl Sim {
         self.schedule_end(gang);
     }
 
-    /// A gang goes on in the seats it has now, after a pause; its end is not when it was.
+    /// A gang goes on in its present seats, after a pause; its end moves.
     pub(crate) fn resume_work(&mut self, gang: GangId, pause: Span) {
         let job = &self.jobs[self.job_of[&gang]];
         let running = self.running.get_mut(&gang).expect("it goes on");
@@ -40,7 +40,7 @@ impl Sim {
         self.schedule_gang_failure(gang, epoch, end);
     }
 
-    /// A gang at work will lose a machine some time, if it is not done before.
+    /// Schedules the loss of a machine under a gang at work, if it comes before its end.
     fn schedule_gang_failure(&mut self, gang: GangId, epoch: u32, end: Time) {
         let Some(gang_failures) = &mut self.gang_failures else { return };
         let job = self.job_of[&gang];
@@ -67,7 +67,7 @@ impl Sim {
         claim.map_or(Ok(()), |claim| self.node_fails(claim))
     }
 
-    /// Counts what a gang did until now, before anything about it changes.
+    /// Counts the work of a gang until now, before anything about it changes.
     pub(crate) fn count_work(&mut self, gang: GangId) {
         if let (Some(gang_failures), true) =
             (&mut self.gang_failures, self.running.contains_key(&gang))
@@ -81,18 +81,18 @@ impl Sim {
         }
     }
 
-    /// A gang loses what it has not saved. What was done until now has been counted.
+    /// A gang loses its unsaved work. The work until now has been counted.
     pub(crate) fn lose_work(&mut self, gang: GangId, told: bool, why: Option<StopReason>) {
         let Some(progress) = self.progress.get_mut(&gang) else { return };
         let disruption = &self.jobs[self.job_of[&gang]].gang.disruption;
         let lost = progress.lose(|did| disruption.saved(did, told));
-        // Without gangs, those at the barrier have done nothing, and their machines were wasted all the same.
+        // Without gangs, members at the barrier have done no work, and their machines were wasted all the same.
         if self.barrier.is_none() {
             self.accounts.lost(gang, lost, why);
         }
     }
 
-    /// Sees later what the members a gang has now really bring, if that is not what was declared.
+    /// Schedules the measurement of the speed-up of a gang, if it differs from what was declared.
     pub(crate) fn schedule_measurement(&mut self, gang: GangId) {
         let job = &self.jobs[self.job_of[&gang]];
         let progress = &self.progress[&gang];
@@ -115,7 +115,7 @@ impl Sim {
         self.apply(Event::GangMeasured(gang, efficiency))
     }
 
-    /// A gang's work is done. Whatever it was told to do it need not do any more.
+    /// A gang's work is done. A pending change is void.
     pub(crate) fn done(&mut self, gang: GangId, epoch: u32) -> Result<(), Refusal> {
         if self.running.get(&gang).is_none_or(|running| running.epoch != epoch) {
             return Ok(()); // it was stopped before; this end is void

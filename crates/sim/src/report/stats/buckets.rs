@@ -33,7 +33,7 @@ pub(crate) struct Level {
     grid: Grid,
     /// By how much the level changes from the bucket before, in amount times milliseconds.
     change: Vec<i128>,
-    /// What begins or ends within the bucket.
+    /// The part of a bucket in which an amount begins or ends.
     within: Vec<i128>,
 }
 

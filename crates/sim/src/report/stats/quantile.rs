@@ -1,4 +1,4 @@
-//! How values are spread: percentiles, boxes and cumulative curves.
+//! Distributions: percentiles, boxes and cumulative curves.
 
 pub(crate) use crate::report::summary::percentile;
 

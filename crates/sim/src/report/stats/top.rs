@@ -35,13 +35,13 @@ impl Top {
         self.named.len() + self.others
     }
 
-    /// Which place the one with this number has.
+    /// The place of the one with this number.
     pub(crate) fn place(&self, number: usize) -> usize {
         self.place[number]
     }
 }
 
-/// What a queue or a user asks for.
+/// The demand of a queue or a user.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
     pub(crate) jobs: usize,

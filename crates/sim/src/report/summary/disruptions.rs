@@ -1,18 +1,18 @@
-//! How often gangs that ran were disturbed, in figures.
+//! Figures of disruptions of running gangs.
 
 use serde::Serialize;
 
 use crate::accounts::Disruptions;
 use crate::report::summary::hours;
 
-/// What taking back, growing, shrinking and healing came to.
+/// Preemptions, reclaims, moves, repairs and resizes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct DisruptionFigures {
     /// Gangs stopped because one of higher priority needed their seats.
     pub preemptions: u64,
-    /// Gangs stopped because what they ran on was lent, and wanted back.
+    /// Gangs stopped because another queue reclaimed what it had lent.
     pub reclaims: u64,
-    /// Gangs stopped because it was another's turn.
+    /// Gangs stopped because their time slice ended.
     pub rotations: u64,
     /// Gangs stopped to run elsewhere.
     pub moves: u64,
@@ -24,18 +24,18 @@ pub struct DisruptionFigures {
     pub shrunk: u64,
     /// Gangs that got as many members elsewhere while they ran.
     pub reseated: u64,
-    /// Gangs that did not want the members they were offered.
+    /// Gangs that declined the members they were offered.
     pub declined: u64,
-    /// Nodes that were announced to go.
+    /// Nodes with notice of termination.
     pub notices: u64,
-    /// GPU-hours of work not saved when gangs were stopped for others' sake or moved; part of all that was lost.
+    /// GPU-hours of unsaved work of evicted and moved gangs; part of all lost work.
     pub evicted_gpu_hours: f64,
-    /// GPU-hours in which gangs stood still because they had just been restarted or resized.
+    /// GPU-hours of pauses after restarts and resizes.
     pub paused_gpu_hours: f64,
 }
 
 impl DisruptionFigures {
-    /// The figures; none where nobody was disturbed.
+    /// The figures; none without disruptions.
     pub(crate) fn of(disruptions: &Disruptions) -> Option<Self> {
         if disruptions.is_none() {
             return None;
@@ -69,11 +69,11 @@ impl DisruptionFigures {
             paused_gpu_hours: hours(paused_gpu_ms),
         })
     }
-    /// Gangs stopped although they could have gone on.
+    /// Gangs evicted: stopped although they could have gone on.
     pub fn evictions(&self) -> u64 {
         self.preemptions + self.reclaims + self.rotations + self.moves
     }
-    /// Times gangs that ran got other members, those included that they then did not want.
+    /// Resizes of running gangs, declined ones included.
     pub fn resizes(&self) -> u64 {
         self.grown + self.shrunk + self.reseated
     }

@@ -1,4 +1,4 @@
-//! What was bought, what it was used for, and who pays for it, in figures.
+//! Figures of purchased capacity: its use, and its cost by pool, tier and queue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use serde::Serialize;
 use crate::accounts::{ByState, Cause, Meter, RolledBack, State, failure_name};
 use crate::report::summary::{hours, percentile};
 
-/// What supply came to. Only where there are pools.
+/// Figures of purchased capacity. Only where there are pools.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Supply {
-    /// GPU-hours paid for, from launch to release without what was stopped.
+    /// GPU-hours billed, from launch to release without stopped time.
     pub bought_gpu_hours: f64,
-    /// What they were; adds up to what was bought.
+    /// GPU-hours by state; they add up to what was bought.
     pub gpu_hours: ByState<f64>,
-    /// Hours of nodes, by what they were; a node that is used at all is running.
+    /// Hours of nodes by state; a node that is used at all is running.
     pub node_hours: ByState<f64>,
-    /// What each state cost.
+    /// Cost by state.
     pub money: ByState<f64>,
     /// Hours of stopped nodes, which cost nothing.
     pub stopped_node_hours: f64,
@@ -28,75 +28,75 @@ pub struct Supply {
     pub stopped_gpu_hours: f64,
     /// Pool by pool, in order of declaration.
     pub pools: Vec<PoolFigures>,
-    /// Money by tier, in order of declaration.
+    /// Cost by tier, in order of declaration.
     pub tiers: Vec<Paid>,
-    /// Money by queue, the one that pays most first: for GPUs its gangs used, and for nodes gathered for them.
+    /// Cost by queue, the highest first: GPUs that its gangs used, and nodes held by its orders.
     pub queues: Vec<Paid>,
-    /// Money no queue in particular pays: booting, stranded, warm, idle and broken.
+    /// Cost that no single queue pays: booting, stranded, warm, idle and broken.
     pub shared: f64,
     /// Starts that needed an order.
     pub gathered: usize,
-    /// From the first order for a gang to its start, in seconds: half of them took no longer.
+    /// Median time from the first order for a gang to its start, in seconds.
     pub ready_p50_s: Option<f64>,
     /// The 95th percentile.
     pub ready_p95_s: Option<f64>,
     /// Rollbacks by reason, the dearest first.
     pub rollbacks: Vec<Rollbacks>,
-    /// What all rollbacks cost.
+    /// The cost of all rollbacks.
     pub rollback_cost: f64,
-    /// Failed claims that were replaced without giving their order up.
+    /// Failed claims that were replaced within their order.
     pub top_ups: u64,
-    /// Nodes under way, or stopped, that an order took over instead of asking for new ones.
+    /// Booting or stopped nodes that an order adopted instead of new ones.
     pub adopted: u64,
-    /// Requests answered with: there are none.
+    /// Requests that met a stock-out.
     pub stock_outs: u64,
-    /// Nodes that were asked for again because the provider had said: not now.
+    /// Requests that were retried because the provider throttled them.
     pub retries: u64,
-    /// Nodes that failed, by how.
+    /// Nodes that failed, by failure.
     pub failures: BTreeMap<&'static str, u64>,
 }
 
-/// What the nodes of one pool came to.
+/// Figures of one pool.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PoolFigures {
     /// Its name.
     pub name: Arc<str>,
     /// Its tier.
     pub tier: Arc<str>,
-    /// What its nodes cost.
+    /// The cost of its nodes.
     pub cost: f64,
     /// Hours of its nodes.
     pub node_hours: f64,
     /// GPU-hours of its nodes.
     pub bought_gpu_hours: f64,
-    /// What they were.
+    /// GPU-hours by state.
     pub gpu_hours: ByState<f64>,
 }
 
-/// Who pays how much.
+/// The cost of a tier or a queue.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Paid {
     /// The tier or the queue.
     pub name: Arc<str>,
-    /// How much.
+    /// Its cost.
     pub cost: f64,
 }
 
 /// Orders that were rolled back for one reason.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Rollbacks {
-    /// Why.
+    /// The cause.
     pub reason: Cause,
     /// How many.
     pub count: usize,
-    /// What their nodes cost from launch until the rollback.
+    /// The cost of their nodes from launch until the rollback.
     pub cost_until: f64,
-    /// What they cost after it, until they were of use to somebody or given back.
+    /// Their cost after it, until they were used again or released.
     pub cost_after: f64,
 }
 
 impl Supply {
-    /// The figures of a meter; none where nothing can be bought.
+    /// The figures of a meter; none without pools.
     pub(crate) fn of(meter: &Meter) -> Option<Self> {
         meter.pools().next()?;
         let bought = meter.bought();
@@ -134,7 +134,7 @@ impl Supply {
         })
     }
 
-    /// The part of the GPU-hours bought that was in one state; nothing where none were bought.
+    /// The share of the purchased GPU-hours in one state; zero where none were bought.
     pub fn share(&self, state: State) -> f64 {
         if self.bought_gpu_hours > 0.0 {
             self.gpu_hours[state] / self.bought_gpu_hours
@@ -179,7 +179,7 @@ fn queues(meter: &Meter) -> Vec<Paid> {
     queues.into_iter().map(paid).collect()
 }
 
-/// Orders that were given up for a reason: a gang that starts sooner elsewhere has lost nothing.
+/// Rollbacks that cost something: a gang that starts sooner elsewhere has lost nothing.
 fn given_up(meter: &Meter) -> impl Iterator<Item = &RolledBack> {
     meter.rolled_back().iter().filter(|one| one.cause != Cause::NotNeeded)
 }

@@ -1,5 +1,5 @@
 //! Recorded availability: `{"metadata": {"gap_seconds": 300}, "data": [16, 16, 3, 0, ...]}`, the number of
-//! machines that could be had in one zone, step by step.
+//! available machines in one zone, step by step.
 
 use std::io::Read;
 use std::path::Path;
@@ -21,7 +21,7 @@ struct Metadata {
     gap_seconds: f64,
 }
 
-/// Steps shorter than a millisecond cannot be told apart; those of a thousand years are nobody's.
+/// Steps shorter than a millisecond cannot be told apart; those of a thousand years are errors.
 const GAPS: std::ops::RangeInclusive<f64> = 1e-3..=4e10;
 
 /// Reads a record, gzipped or not.
@@ -47,7 +47,7 @@ pub fn parse(file: &Path, mut input: impl Read) -> Result<Availability, TraceErr
     Availability::new(step, record.data).ok_or_else(|| wrong("data", "is empty"))
 }
 
-/// What is wrong, and where; the decoder says the place twice.
+/// The error of the decoder with its place, which the decoder repeats in its text.
 fn bad_json(file: &Path, error: &serde_json::Error) -> TraceError {
     let (line, column) = (error.line(), error.column());
     let reason = error.to_string();

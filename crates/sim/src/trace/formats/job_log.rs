@@ -1,5 +1,5 @@
 //! A GPU cluster's log of jobs as a table: the logs of Microsoft's Philly and ITP clusters, SenseTime's Helios,
-//! and what simulators have made of them. One row is one job; the header says which columns there are.
+//! and versions of them made for simulators. One row is one job; the header says which columns there are.
 //!
 //! | what | spellings | |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | how long it ran | `duration`, `run_time`, `runtime`, `duration_s` | or its start and its end |
 //! | its start | `start_time`, `started_time` | |
 //! | its end | `end_time`, `finished_time`, `finish_time` | |
-//! | who submitted it | `user`, `user_id` | nobody |
+//! | its user | `user`, `user_id` | none |
 //! | its virtual cluster, which is a queue here | `vc`, `virtual_cluster` | `default` |
 //!
 //! Times are seconds or dates; dates are counted from the first submission. Other columns, such as a status, are

@@ -1,5 +1,5 @@
 //! The Standard Workload Format of the Parallel Workloads Archive: 18 columns of numbers a line, `-1` where
-//! nobody knew, and a header of comments.
+//! a value is unknown, and a header of comments.
 //!
 //! Only the columns named below are read; the others (memory, executable, think time, ...) are not checked.
 
@@ -28,7 +28,7 @@ use crate::trace::skipped::{Skip, SkipReason};
 /// A log as read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Swf {
-    /// What its comments say.
+    /// Its comments.
     pub header: Header,
     /// Its usable records by submit time; those of one instant by id, as logs number them in order of arrival.
     pub records: Vec<Record>,
@@ -36,14 +36,14 @@ pub struct Swf {
     pub skipped: Vec<Skip>,
 }
 
-/// What gangs are told to expect of themselves.
+/// The source of the expected duration of gangs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Estimates {
     /// The time the user requested, or the true run time where the log has none. It may be shorter than the
-    /// true run time, where the machine did not hold users to it.
+    /// true run time, where the machine did not enforce it.
     #[default]
     Requested,
-    /// The true run time: perfect foresight, to see what estimates are worth.
+    /// The true run time: perfect foresight, to measure the value of estimates.
     True,
 }
 

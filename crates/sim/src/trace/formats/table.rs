@@ -8,7 +8,7 @@
 //! | `name` | unique in the table; `job-<row>` when left out |
 //! | `gpus` | per member: `8`, or a part of one such as `0.5`; none when left out |
 //! | `cpu`, `memory` | per member, as Kubernetes quantities; `cpu` is 1 when left out |
-//! | `queue`, `user`, `priority` | `default`, nobody and 0 when left out |
+//! | `queue`, `user`, `priority` | `default`, none and 0 when left out |
 //! | `estimate_s` | what the user expects, in seconds; unknown when left out |
 //! | `topology` | the level all members must share; anywhere when left out |
 //! | `deadline_s` | when it should be done, in seconds after it arrives; whenever when left out |

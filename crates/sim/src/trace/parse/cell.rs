@@ -15,7 +15,7 @@ const SHOWN: usize = 40;
 /// What is wrong with a value; reads on from "`value` ...".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CellError {
-    /// Nothing is written where something must be.
+    /// A required value is empty.
     #[error("is empty, and this column is required")]
     Empty,
     /// Not a whole number.
@@ -24,7 +24,7 @@ pub enum CellError {
     /// Not a number of seconds.
     #[error("is not a number of seconds")]
     NotSeconds,
-    /// Not a time in any way of writing it.
+    /// Not a time in any notation.
     #[error("is neither a number of seconds nor a date and time")]
     NotTime,
     /// Not an amount of money.

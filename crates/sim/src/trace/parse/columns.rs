@@ -12,22 +12,22 @@ use crate::trace::parse::split;
 pub(crate) trait Column: Copy + 'static {
     /// All of them; each stands at its `index`.
     const ALL: &'static [Self];
-    /// Those a table cannot do without.
+    /// Required columns.
     const REQUIRED: &'static [Self];
-    /// Whether columns nobody knows are refused. In a table that is written for us they are misspelt; in a log
-    /// of somebody else they are of no interest.
+    /// Whether unknown columns are refused. In a table written for Muster they are misspelt; in the log of another system
+    /// they are of no interest.
     const STRICT: bool;
 
     /// Where it stands in `ALL`.
     fn index(self) -> usize;
-    /// What it is called; the first name is ours, the others are spellings that are about.
+    /// Its names; the first is the canonical one, the others are known spellings.
     fn names(self) -> &'static [&'static str];
 
     /// Its first name.
     fn name(self) -> &'static str {
         self.names()[0]
     }
-    /// The column of this name, and the name as we have it. Case does not matter.
+    /// The column of this name, and its canonical spelling. Case does not matter.
     fn named(name: &str) -> Option<(Self, &'static str)> {
         let spelt = |column: &Self| {
             column.names().iter().copied().find(|known| known.eq_ignore_ascii_case(name))
@@ -36,7 +36,7 @@ pub(crate) trait Column: Copy + 'static {
     }
 }
 
-/// Declares the columns of one kind of table, each with its spellings, ours first.
+/// Declares the columns of one kind of table, each with its spellings, the canonical one first.
 macro_rules! columns {
     (
         $(#[$doc:meta])*
@@ -74,7 +74,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Reads the row of names. A column nobody knows is refused where the table is written for us, because a
+    /// Reads the row of names. An unknown column is refused in a table written for Muster, because a
     /// misspelt `estimate` that is silently left out would change every result.
     fn find<C: Column>(file: &Path, names: &[String]) -> Result<Self, TraceError> {
         let file = || file.to_owned();

@@ -14,7 +14,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// A name that others may have, too.
+    /// A name that several rows may have.
     pub(crate) fn share(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.shared.get(name) {
             return known.clone();
@@ -24,7 +24,7 @@ impl Names {
         name
     }
 
-    /// A name of one gang, or of one node, alone.
+    /// A name of one gang, or of one node, which must be unique.
     pub(crate) fn only(&mut self, name: &str, line: u64) -> Result<Arc<str>, CellError> {
         let name: Arc<str> = name.into();
         match self.gangs.insert(name.clone(), line) {

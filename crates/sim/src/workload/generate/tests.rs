@@ -1,4 +1,4 @@
-//! What a workload promises, over a few thousand jobs of one seed.
+//! Properties of a workload, over a few thousand jobs of one seed.
 
 use muster_core::time::Time;
 
@@ -24,7 +24,7 @@ fn the_same_seed_gives_the_same_jobs_and_another_seed_others() {
     }
 }
 
-/// Written down, so that an upgrade or another platform that draws differently is noticed.
+/// Fixed values, so that an upgrade or another platform that draws differently is noticed.
 #[test]
 fn a_seed_means_the_same_jobs_for_ever() {
     let line = |job: &Job| {

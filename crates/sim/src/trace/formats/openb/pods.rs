@@ -44,15 +44,15 @@ pub struct Pod {
     pub line: u64,
     /// Its name, unique in the list.
     pub name: Arc<str>,
-    /// What it asks for.
+    /// Its request.
     pub request: Request,
     /// GPU models that will do; any when empty.
     pub models: Vec<Arc<str>>,
-    /// When it came, where the list says so.
+    /// When it was created, where the list says so.
     pub created: Option<Time>,
     /// When it was scheduled, if it ever was.
     pub scheduled: Option<Time>,
-    /// When it was gone.
+    /// When it was deleted.
     pub deleted: Option<Time>,
 }
 

@@ -1,6 +1,6 @@
 //! The header of a workload log: comment lines `; Key: value`.
 
-/// What the comment lines of a log say, in the order they are written.
+/// The comment lines of a log, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Header {
     /// Keys and values. Some keys, such as `Note` and `Queue`, are there many times.

@@ -8,7 +8,7 @@ use crate::trace::parse::cell::CellError;
 use crate::trace::parse::lines::Place;
 use crate::trace::skipped::SkipReason;
 
-/// What a log says about one job; `None` where it does not.
+/// A job of the log; `None` where a value is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
     /// Its number, unique in the log.
@@ -23,7 +23,7 @@ pub struct Record {
     pub processors: u32,
     /// The time its user asked for.
     pub requested: Option<Span>,
-    /// Who submitted it.
+    /// Its user.
     pub user: Option<u64>,
     /// The queue it was in.
     pub queue: Option<u64>,
@@ -50,8 +50,8 @@ const QUEUE: Column = Column(15, "15 (queue)");
 /// Status of lines that describe a stretch between two swaps of a job, not a job.
 const PARTIAL: std::ops::RangeInclusive<i64> = 2..=4;
 
-/// Reads one line: a record, or why it is no use. Anything that is no number is an error, wherever the
-/// record would have gone.
+/// Reads one line: a record, or why it is skipped. Anything that is no number is an error, also in records that would
+/// be skipped.
 pub(crate) fn parse(place: &Place, line: &str) -> Result<Result<Record, SkipReason>, TraceError> {
     let row = Row::split(place, line)?;
     let id =
