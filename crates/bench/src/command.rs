@@ -1,4 +1,4 @@
-//! Benchmarks. What they print goes into the docs; nothing else does.
+//! The command line of the benchmarks. Every figure in the docs comes from their output.
 
 use clap::{Args as ClapArgs, Subcommand};
 
@@ -13,7 +13,7 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Elastic gangs: real gang jobs on one cluster, half of them elastic, beside all of them rigid
+    /// Elastic gangs: recorded gang jobs on one cluster, half of them elastic, beside all of them rigid
     Elastic(elastic::Args),
     /// Gang hits against idle nodes: static warm pools and the forecast on real traces
     Hits(hits::Args),
@@ -23,9 +23,9 @@ enum What {
     Local(local::Args),
     /// The planner: one large gang, a full cycle, memory, for 100, 1,000 and 10,000 nodes
     Plan(plan::Args),
-    /// The simulator: a made-up log of jobs replayed under one order, for a quarter, a half and all of it
+    /// The simulator: a synthetic log of jobs replayed under one order, for a quarter, a half and all of it
     Replay(replay::Args),
-    /// Supply: real gang jobs served with bought nodes, by Muster and by three who do it otherwise
+    /// Supply: recorded gang jobs served with purchased nodes, by Muster and by three other provisioners
     Supply(supply::Args),
 }
 

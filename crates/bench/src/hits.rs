@@ -1,7 +1,7 @@
-//! `cargo xtask bench hits`: how many nodes stand idle for how many gangs that start at once.
+//! `cargo xtask bench hits`: idle nodes against gangs that start at once, for warm pools.
 //!
-//! One pool of 8-GPU nodes that always has another node to give, so that nothing but the size of the warm pool
-//! decides. Static pools of every size, and Muster's forecast at every aim, on the same gangs.
+//! One pool of 8-GPU nodes that is never out of stock, so that only the size of the warm pool decides. Static pools of
+//! every size, and Muster's forecast at every service level, on the same gangs.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::supply::{self, model, round, strategies};
 
 /// Measure gang hits against idle nodes, for static warm pools and for the forecast.
 ///
-/// One JSON object per trace and pool; the last one of a trace says what the forecast saves at each of its hit
+/// One JSON object per trace and pool; the last one of a trace has the savings of the forecast at each of its hit
 /// rates against the static pool that reaches the same.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -41,9 +41,9 @@ pub(crate) struct Args {
 const SIZES: [u32; 11] = [0, 1, 2, 4, 8, 16, 24, 32, 48, 96, 160];
 /// Hit rates that the forecast aims at, in thousandths.
 const AIMS: [u32; 8] = [500, 700, 800, 900, 950, 980, 990, 999];
-/// Gangs of the first days are not counted: no forecast has seen anything then.
+/// Gangs of the first days are not counted: the forecast has no history then.
 const UNCOUNTED: Span = Span::hours(7 * 24);
-/// How long a node is kept that no target wants.
+/// How long an idle node beyond the target is kept.
 const IDLE_AFTER: Span = Span::mins(10);
 
 /// One point of a curve.
@@ -58,7 +58,7 @@ struct Point {
     gangs: usize,
 }
 
-/// What the forecast saves where it reaches a hit rate.
+/// The savings of the forecast at a hit rate.
 #[derive(Clone, Debug, Serialize)]
 struct Saved {
     trace: String,
@@ -124,7 +124,7 @@ fn measure(
     let from = jobs.first().map_or(Time::ZERO, |job| job.submit) + UNCOUNTED;
     sim.run(from);
     let before = sim.accounts().meter().bought().empty_node_ms();
-    // Nobody keeps a pool for those who have come; idle time counts until the last one has.
+    // A warm pool is for gangs to come; idle time counts until the last submission.
     sim.run(last);
     let idle = sim.accounts().meter().bought().empty_node_ms() - before;
     sim.run(last + Span::hours(24 * 60));

@@ -1,7 +1,7 @@
 //! `cargo xtask bench kube`: pods bound per second on a real API server, beside kube-scheduler and beside the bare loop.
 //!
-//! The Kubernetes client is the largest thing in the tree, so what measures is a program of its own that is built only
-//! for this.
+//! The Kubernetes client is the largest dependency, so the measuring program is an example of `muster-kube` that is built
+//! only for this.
 
 use std::process::Command;
 

@@ -12,10 +12,10 @@ use anyhow::{Context, bail, ensure};
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
-/// Submit many gangs at once while many read what happens.
+/// Submit many gangs at once while many clients read events.
 ///
-/// Starts `muster up` in a directory of its own with one node of 8 GPUs; all but eight of the gangs wait in line. One
-/// JSON object: submissions per second, how long one takes, what readers got, and the memory of the control plane.
+/// Starts `muster up` in a directory of its own with one node of 8 GPUs; all but eight of the gangs wait in the queue.
+/// One JSON object: submissions per second, latency, events per reader, and the memory of the control plane.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print JSON; nothing else is printed on stdout anyway
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Readers of the event stream
     #[arg(long, value_name = "N", default_value_t = 50)]
     readers: u64,
-    /// Beside them a user takes all the memory it can
+    /// Add a user that uses every limit it has
     #[arg(long)]
     greedy: bool,
 }
@@ -76,7 +76,7 @@ impl Drop for Up {
     }
 }
 
-/// Who keeps the gangs that run: keepers write down who they are. A number may be somebody else's by now.
+/// Process ids of the keepers of running gangs, from their files. An id may belong to another process by now.
 fn keepers(data: &Path) -> Vec<u64> {
     let Ok(runs) = data.join("runs").read_dir() else { return Vec::new() };
     let pid = |run: PathBuf| -> Option<u64> {
@@ -92,7 +92,7 @@ fn keepers(data: &Path) -> Vec<u64> {
 impl Up {
     fn start(data: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(data)?;
-        // Those who submit and read are an admin; beside them is a user of one queue.
+        // The clients that submit and read are an admin; beside them is a user of one queue.
         let tokens = data.join("tokens.yaml");
         std::fs::write(&tokens, TOKENS)?;
         std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
@@ -123,7 +123,7 @@ impl Up {
         bail!("muster up does not answer")
     }
 
-    /// Megabytes it has in memory.
+    /// Its resident memory in megabytes.
     fn memory(&self) -> u64 {
         let status = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(status).unwrap_or_default();
@@ -140,7 +140,7 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
     let done = Arc::new(AtomicBool::new(false));
     let heard: Vec<Arc<AtomicU64>> = (0..args.readers).map(|_| Arc::default()).collect();
     for (number, heard) in heard.iter().enumerate() {
-        // One of them never reads on: nobody else may notice.
+        // One reader never reads on: the others must not be affected.
         let slow = number == 0;
         read_events((&up.address, &up.token), heard.clone(), done.clone(), slow)?;
     }
@@ -169,7 +169,7 @@ fn measure(args: &Args, data: &Path) -> anyhow::Result<Value> {
         std::thread::sleep(Duration::from_millis(50));
     }
     let lag = settled.elapsed().as_secs_f64();
-    // What is shown of so many is brought up to date a few seconds later.
+    // With so many gangs, snapshots are updated a few seconds later.
     std::thread::sleep(Duration::from_secs(if args.greedy { 20 } else { 0 }));
     let quiet = up.memory();
     let streams = if args.greedy { be_greedy(&up)? } else { Vec::new() };
@@ -238,7 +238,7 @@ fn submit(
     }
 }
 
-/// A user at every bound there is: large gangs, changes of them, the largest bodies, streams that are not read.
+/// A user at every limit: large gangs, changes of them, the largest bodies, streams that are not read.
 fn be_greedy(up: &Up) -> anyhow::Result<Vec<TcpStream>> {
     let mut streams = Vec::new();
     for _ in 0..64 {
@@ -301,7 +301,7 @@ fn be_greedy(up: &Up) -> anyhow::Result<Vec<TcpStream>> {
     Ok(streams)
 }
 
-/// A connection that is kept.
+/// A client with a kept-alive connection.
 struct Client {
     stream: BufReader<TcpStream>,
     token: String,
@@ -349,7 +349,7 @@ impl Client {
     }
 }
 
-/// Counts the gangs that a reader of the event stream hears of for the first time.
+/// Counts the gangs that appear for the first time in an event stream.
 fn read_events(
     (address, token): (&str, &str),
     heard: Arc<AtomicU64>,
@@ -391,8 +391,8 @@ fn read_events(
     Ok(())
 }
 
-/// The gang that a line of an event stream is about. Lines are not read as JSON: fifty readers in this process must not be
-/// what is measured.
+/// The gang that a line of an event stream is about. Lines are not parsed as JSON: the cost of fifty readers in this process must not
+/// be measured.
 fn new_gang(line: &str) -> Option<String> {
     let is_gang = line.contains("\"type\":\"set\"") && line.contains("\"kind\":\"Gang\"");
     let (_, name) = line.split_once("\"name\":\"").filter(|_| is_gang)?;

@@ -1,4 +1,4 @@
-//! How much memory something takes, by counting what is allocated and not given back.
+//! Heap use of a value, by counting allocations and deallocations.
 
 use std::alloc::System;
 
@@ -7,7 +7,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Makes something and says how many bytes of heap it keeps.
+/// Makes a value and returns how many bytes of heap it keeps.
 pub(crate) fn measure<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let region = Region::new(ALLOCATOR);
     let made = make();

@@ -1,4 +1,4 @@
-//! `cargo xtask bench plan`: how fast the planner is, and how it grows.
+//! `cargo xtask bench plan`: the speed of the planner, and how it scales.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Line {
     nodes: u32,
-    /// Place one 512-member gang on a quarter-full world, from nothing prepared, median.
+    /// Place one 512-member gang on a quarter-full world, with nothing memoized, median.
     place_512_us: f64,
     /// GPUs each of the 512 members asks for: whole nodes where there are enough.
     place_512_gpus: u16,
@@ -51,16 +51,16 @@ struct Line {
     /// Gangs the cycle admitted and orders it placed.
     cycle_1000_actions: usize,
     /// A cycle at full load under the default order, with priorities, guarantees, elastic gangs, time slices and
-    /// gangs that may be moved: everything that others can make way by is looked for, median.
+    /// movable gangs: every kind of preemption is searched, median.
     make_way_1000_ms: f64,
     /// The slowest of those cycles.
     make_way_1000_max_ms: f64,
-    /// Gangs for which others make way in it.
+    /// Gangs with victims in it.
     make_way_1000_orders: usize,
-    /// A cycle at a quarter of the load under the default order, with 250 gangs waiting of which each has wishes about
+    /// A cycle at a quarter of the load under the default order, with 250 gangs waiting of which each prefers or avoids
     /// up to 500 nodes by name, median.
     wishes_250_ms: f64,
-    /// The same gangs in the same world without their wishes, median.
+    /// The same gangs in the same world without these preferences, median.
     wishless_250_ms: f64,
     /// The one over the other, both measured in turns.
     wishes_ratio: f64,
@@ -116,7 +116,7 @@ fn measure(nodes: u32, repeat: usize) -> Line {
     }
 }
 
-/// Times to place one 512-member gang, and to look once at every node's free GPUs, in turns.
+/// Times to place one 512-member gang, and to scan every node's free GPUs once, in turns.
 fn place_and_scan(world: &mut World, gpus: u16, repeat: usize) -> (Vec<f64>, Vec<f64>) {
     let spec = build::gang("large", 512, gpus);
     world.apply(Time::ZERO, &Event::GangSubmitted(spec)).expect("a well-formed gang");
@@ -136,7 +136,7 @@ fn place_and_scan(world: &mut World, gpus: u16, repeat: usize) -> (Vec<f64>, Vec
     (placed, scanned)
 }
 
-/// One look at every node: how many GPUs are free in all.
+/// One scan of every node: how many GPUs are free in all.
 fn scan(world: &World) -> u64 {
     world
         .nodes()
@@ -156,7 +156,7 @@ fn cycle(world: &World, order: QueueOrder, repeat: usize) -> (Vec<f64>, usize) {
     (times, actions)
 }
 
-/// Times of a cycle in which others make way, and for how many they do.
+/// Times of a cycle with preemption, and the number of gangs with victims.
 fn make_way(world: &World, repeat: usize) -> (Vec<f64>, usize) {
     let policy = Policy::default();
     let mut orders = 0;
@@ -174,7 +174,7 @@ fn make_way(world: &World, repeat: usize) -> (Vec<f64>, usize) {
     (times, orders)
 }
 
-/// Times of a cycle over gangs with wishes about names, and over the same gangs without them, in turns.
+/// Times of a cycle over gangs with preferences for nodes by name, and over the same gangs without them, in turns.
 fn wishes(nodes: u32, repeat: usize) -> (Vec<f64>, Vec<f64>) {
     let mut with = worlds::empty(nodes);
     worlds::load(&mut with, nodes, 0.25);
@@ -185,7 +185,7 @@ fn wishes(nodes: u32, repeat: usize) -> (Vec<f64>, Vec<f64>) {
     (0..repeat).map(|_| (once(&with), once(&without))).unzip()
 }
 
-/// What one admitted member costs to remember.
+/// Bytes of the World per admitted member.
 fn bytes_per_member(world: &World) -> f64 {
     let id = world.gang_named("large").expect("submitted before");
     let gang = world.gang(id).expect("submitted before");
@@ -198,7 +198,7 @@ fn bytes_per_member(world: &World) -> f64 {
     bytes as f64 / 512.0
 }
 
-/// Microseconds something takes.
+/// Microseconds of a call.
 fn timed(what: impl FnOnce()) -> f64 {
     let began = Instant::now();
     what();

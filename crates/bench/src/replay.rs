@@ -1,4 +1,4 @@
-//! How fast a log is replayed, and how that grows with its length and its backlog.
+//! `cargo xtask bench replay`: the speed of replaying a log, and how it scales with its length and its backlog.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use muster_sim::accounts::Outcome;
 use muster_sim::{Job, Setup, Sim, SimOptions};
 use serde::Serialize;
 
-/// Replay a made-up log of a large machine, with every promise checked.
+/// Replay a synthetic log of a large machine, with every promise checked.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Jobs in the longest log
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Processors of the machine
     #[arg(long, default_value_t = 80_640)]
     procs: u64,
-    /// What the jobs ask for, as a part of what the machine has
+    /// Load: the demand of the jobs as a part of the capacity of the machine
     #[arg(long, default_value_t = 0.75)]
     load: f64,
     /// How the queue is ordered

@@ -1,4 +1,4 @@
-//! Worlds to measure in: zones, blocks and racks of 8-GPU nodes, with gangs running on part of them.
+//! Worlds for measurements: zones, blocks and racks of 8-GPU nodes, with gangs running on part of them.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ pub(crate) fn load(world: &mut World, nodes: u32, share: f64) {
             break;
         }
     }
-    // Every third gang ends, and what it leaves is filled again, so that the world looks lived in.
+    // Every third gang ends, and its seats are filled again, so that the world is fragmented.
     let running: Vec<_> =
         world.gangs().filter(|(_, g)| g.phase != Phase::Waiting).map(|(id, _)| id).collect();
     let before = held(world);
@@ -127,14 +127,14 @@ fn refill(world: &mut World, want: u64, mut next: usize) {
     }
 }
 
-/// When those who run in a contested world have run for a while.
+/// A time at which the gangs of a contested world have run for a while.
 pub(crate) const LATER: Time = Time(2 * 3_600_000);
 
-/// Queues that compete: two with guarantees, one whose gangs take turns.
+/// Queues that compete: two with guarantees, one with time slices.
 const QUEUES: [&str; 3] = ["research", "product", "shared"];
 
-/// A full world in which nearly everybody could make way: of every priority, some elastic, some movable, in
-/// queues of which one has lent what it was guaranteed.
+/// A full world in which nearly every gang is a possible victim: of every priority, some elastic, some movable, in
+/// queues of which one has lent its guarantee.
 pub(crate) fn contested(nodes: u32) -> World {
     let mut world = empty(nodes);
     for name in QUEUES {
@@ -175,7 +175,7 @@ pub(crate) fn contested(nodes: u32) -> World {
     world
 }
 
-/// A gang of the mix that could make way.
+/// A gang of the mix that is a possible victim.
 fn disruptable(i: usize, queue: &str) -> GangSpec {
     let mut spec = gang(i);
     spec.queue = queue.into();
@@ -211,7 +211,7 @@ pub(crate) fn crowd(world: &mut World, gangs: usize) {
     wait(world, gangs, |_, _| {});
 }
 
-/// Gangs of the mix that wait, each with what else is said of it.
+/// Gangs of the mix that wait, each changed by `say`.
 pub(crate) fn wait(world: &mut World, gangs: usize, say: impl Fn(usize, &mut GangSpec)) {
     for i in 0..gangs {
         let mut spec = gang(i);
@@ -221,12 +221,12 @@ pub(crate) fn wait(world: &mut World, gangs: usize, say: impl Fn(usize, &mut Gan
     }
 }
 
-/// Nodes that a gang with wishes names, at most.
+/// Nodes that a gang with preferences names, at most.
 const NAMED: usize = 500;
-/// Wishes are told in so many steps: the more there is to keep away from, the more of them hold a node off.
+/// Preferences come in so many steps: the more there is to avoid on a node, the more steps apply to it.
 const STEPS: usize = 4;
 
-/// Lets a gang wish to be away from half of the nodes, by name. Each gang begins with another, so that lists differ.
+/// Lets a gang avoid half of the nodes, by name. Each gang begins with another node, so that lists differ.
 pub(crate) fn keep_away(spec: &mut GangSpec, nodes: u32, i: usize) {
     let named = (0..nodes).map(|at| (at + i as u32) % nodes).step_by(2).take(NAMED);
     let named: Vec<Arc<str>> = named.map(|at| format!("node-{at}").into()).collect();

@@ -1,4 +1,4 @@
-//! A standing cluster of 8-GPU nodes, sized by what the jobs ask for; nothing can be bought.
+//! A fixed cluster of 8-GPU nodes, sized by the demand of the jobs; nothing can be bought.
 
 use anyhow::{Context, ensure};
 use muster_core::queue::QueueSpec;
@@ -13,23 +13,23 @@ use crate::elastic::jobs::gpus_of;
 /// GPUs of a node.
 pub(crate) const NODE: u32 = 8;
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone)]
 pub(crate) struct Measured {
-    /// What became of each job, in the order of the trace.
+    /// The outcome of each job, in the order of the trace.
     pub(crate) outcomes: Vec<Outcome>,
-    /// How long each runs when nobody resizes it, at the size the trace says.
+    /// The jobs, with their run times at the size of the trace.
     pub(crate) jobs: Vec<Job>,
     /// GPUs in use as a part of all, from the first submission to the last.
     pub(crate) utilisation: f64,
-    /// Times gangs got other members while they ran.
+    /// Resizes of running gangs.
     pub(crate) resizes: u64,
-    /// Gangs stopped for others' sake.
+    /// Gangs evicted.
     pub(crate) evictions: u64,
 }
 
-/// As many nodes as make the jobs ask for this part of them between the first submission and the last, and no fewer
-/// than the largest job needs.
+/// The number of nodes at which the jobs request this part of them between the first submission and the last, and no
+/// fewer than the largest job needs.
 pub(crate) fn nodes_for_load(jobs: &[Job], load: f64) -> u32 {
     let (first, last) = ends(jobs);
     let area: f64 = jobs.iter().map(|job| f64::from(gpus_of(job)) * job.run.as_secs_f64()).sum();
@@ -84,14 +84,14 @@ pub(crate) fn run(gangs: Vec<Job>, nodes: u32, check: bool) -> anyhow::Result<Me
         jobs: gangs,
         ..Setup::default()
     };
-    // Nobody reads verdicts here; decisions are the same without them.
+    // Verdicts are not read here; decisions are the same without them.
     let policy = Policy { explain: false, ..Policy::default() };
     let options = SimOptions { check, ..SimOptions::default() };
     let mut sim = Sim::new(setup, policy, options).context("the cluster")?;
     sim.run(last);
     let busy = sim.accounts().meter().work().busy_gpu_ms as f64;
     let had = f64::from(nodes * NODE) * last.since(first).0 as f64;
-    sim.run(last + PATIENCE);
+    sim.run(last + DRAIN_LIMIT);
     ensure!(sim.unfinished() == 0, "{} gangs did not end", sim.unfinished());
     ensure!(sim.violations().is_empty(), "broken: {:?}", sim.violations().first());
     let outcomes = sim.accounts().outcomes().to_vec();
@@ -104,5 +104,5 @@ pub(crate) fn run(gangs: Vec<Job>, nodes: u32, check: bool) -> anyhow::Result<Me
     })
 }
 
-/// How long everybody has after the last submission; far more than any job takes.
-const PATIENCE: Span = Span::hours(24 * 365);
+/// How long jobs have to end after the last submission; far more than any job takes.
+const DRAIN_LIMIT: Span = Span::hours(24 * 365);

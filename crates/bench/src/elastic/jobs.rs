@@ -1,8 +1,8 @@
 //! The jobs of a trace as gangs, some of them elastic.
 //!
 //! A job of up to 8 GPUs is a gang of members with one GPU each, on one node if possible; a larger one has members of
-//! 8 GPUs. Its rigid self has as many members as the trace says. Made elastic, it has the same members, can do with
-//! fewer and use more, and with as many as the trace says it takes as long as the trace says.
+//! 8 GPUs. The rigid gang has as many members as the trace says. The elastic one has the same members, can run with fewer
+//! and use more, and at the size of the trace it takes as long as the trace says.
 
 use std::collections::BTreeMap;
 
@@ -29,11 +29,11 @@ pub(crate) struct Elasticity {
     pub(crate) grows: u32,
     pub(crate) efficiency: u16,
     pub(crate) resize: Span,
-    /// How wrong users are about run times.
+    /// The error of users' estimates of run times.
     pub(crate) error: f64,
 }
 
-/// GPUs a job of a trace asks for.
+/// GPUs that a job of a trace requests.
 pub(crate) fn gpus_of(job: &Job) -> u32 {
     let milli: u64 = job.gang.roles.iter().map(|r| r.request.gpu_milli() * u64::from(r.min)).sum();
     (milli / u64::from(WHOLE)) as u32
@@ -86,7 +86,7 @@ fn role(min: u32, max: u32, gpus: u16) -> RoleSpec {
     }
 }
 
-/// A number that looks like chance, the same one on every machine (splitmix64).
+/// A pseudo-random number, the same on every machine (splitmix64).
 fn mixed(seed: u64, at: u64) -> u64 {
     let mut z = seed
         .wrapping_mul(0xd134_2543_de82_ef95)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_gangs_are_elastic_and_they_are_as_fast_as_their_rigid_selves_at_the_same_size() {
+    fn half_of_the_gangs_are_elastic_and_as_fast_as_rigid_at_the_same_size() {
         let jobs = trace();
         let gangs = gangs(&jobs, &HOW);
         assert_eq!(gangs.iter().filter(|job| !job.gang.is_rigid()).count(), 50);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_is_another_half() {
+    fn another_seed_makes_another_half_elastic() {
         let rigid = |seed| -> Vec<bool> {
             let gangs = gangs(&trace(), &Elasticity { seed, ..HOW });
             gangs.iter().map(|job| job.gang.is_rigid()).collect()

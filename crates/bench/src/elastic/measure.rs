@@ -1,6 +1,4 @@
-//! `cargo xtask bench elastic`: what it brings that gangs can grow and shrink, beside the same gangs that cannot.
-//!
-//! Read in this order: the jobs as rigid and as elastic gangs, the cluster they run on, and what is printed.
+//! The command: runs each trace with rigid and with elastic gangs on one cluster.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,7 +12,7 @@ use crate::elastic::jobs::{self, Elasticity};
 use crate::elastic::results::{Line, together};
 use crate::supply;
 
-/// Run real traces of gang jobs on one cluster, with part of the gangs elastic and with all of them rigid.
+/// Run recorded traces of gang jobs on one cluster, with part of the gangs elastic and with all of them rigid.
 ///
 /// The cluster is the same for both: the smallest of 8-GPU nodes on which rigid gangs wait little. One JSON object per
 /// trace, over all seeds.
@@ -29,7 +27,7 @@ pub(crate) struct Args {
     /// Where the ITP traces are, when no trace is named
     #[arg(long, value_name = "DIR", default_value_os_t = supply::default_anchors())]
     anchors: PathBuf,
-    /// Where the choice of the elastic gangs starts
+    /// Seed of the choice of elastic gangs
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Runs, each with the next seed: another half of the gangs is elastic
@@ -41,7 +39,7 @@ pub(crate) struct Args {
     /// The cluster is the smallest on which rigid gangs wait for this part of their run time, on average
     #[arg(long, value_name = "PART", default_value_t = 0.1)]
     wait: f64,
-    /// The cluster is such that the jobs ask for this part of it, from the first submission to the last
+    /// The cluster is such that the jobs request this part of it, from the first submission to the last
     #[arg(long, value_name = "PART", conflicts_with = "wait")]
     load: Option<f64>,
     /// The cluster has so many nodes
@@ -50,19 +48,19 @@ pub(crate) struct Args {
     /// The part of the gangs that is elastic
     #[arg(long, value_name = "PART", default_value_t = 0.5)]
     elastic: f64,
-    /// An elastic gang runs with its rigid self's size divided by this, at the least
+    /// The minimum of an elastic gang is its rigid size divided by this
     #[arg(long, value_name = "N", default_value_t = 1)]
     shrinks: u32,
-    /// An elastic gang can use its rigid self's size times this
+    /// The maximum of an elastic gang is its rigid size times this
     #[arg(long, value_name = "N", default_value_t = 4)]
     grows: u32,
-    /// What twice the members bring of twice the speed, in thousandths
+    /// The speed-up of twice the members as a part of twice the speed, in thousandths
     #[arg(long, value_name = "THOUSANDTHS", default_value_t = 900)]
     efficiency: u16,
-    /// How long a gang stands still when its members change
+    /// How long a gang pauses when its members change
     #[arg(long, value_name = "SPAN", default_value_t = Span::secs(30))]
     pub(super) resize_cost: Span,
-    /// How wrong users are about run times: 0 when they are right, 1 when most are within a factor of e
+    /// The error of users' estimates of run times: 0 when exact, 1 when most are within a factor of e
     #[arg(long, value_name = "SIGMA", default_value_t = 0.0)]
     error: f64,
     /// Check every promise after every step
@@ -117,7 +115,7 @@ fn measure(args: &Args, path: &Path) -> anyhow::Result<Line> {
             let gangs: Vec<Job> = jobs::gangs(&jobs, &args.elasticity(seed, part));
             cluster::run(gangs, nodes, args.check)
         };
-        // Rigid gangs are the same whatever the seed, unless users err.
+        // Rigid gangs are the same whatever the seed, unless estimates are wrong.
         let off = match pairs.first() {
             Some((off, _)) if args.error == 0.0 => off.clone(),
             _ => run(0.0)?,

@@ -1,4 +1,4 @@
-//! A trace as one line: elasticity on beside off.
+//! The results of a trace as one line: elasticity on beside off.
 
 use muster_core::time::Span;
 use muster_sim::accounts::Outcome;
@@ -9,8 +9,8 @@ use crate::elastic::cluster::Measured;
 use crate::elastic::measure::Args;
 use crate::supply::round;
 
-/// What elasticity came to on a trace. Completion times of all runs are taken together; counts are per run. The first
-/// fourteen keep their names and their order: others read them.
+/// The results on a trace. Completion times of all runs are taken together; counts are per run. The first fourteen keep
+/// their names and their order, because scripts read them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Line {
     /// The trace's name.
@@ -30,7 +30,7 @@ pub(crate) struct Line {
     /// GPUs in use as a part of all, from the first submission to the last.
     utilisation_off: f64,
     utilisation_on: f64,
-    /// Times gangs got other members while they ran.
+    /// Resizes of running gangs.
     resizes: u64,
     /// Gangs, elastic or not, that end later than in the rigid run by more than the resize cost.
     worse_than_rigid: f64,
@@ -40,7 +40,7 @@ pub(crate) struct Line {
     worse_by_p99_s: f64,
     /// Of those that are worse, the ones that start later than in the rigid run.
     started_later: f64,
-    /// Gangs that take longer from start to end than their rigid selves, by more than the resize cost.
+    /// Gangs that take longer from start to end than when rigid, by more than the resize cost.
     stretched: f64,
     stretched_by_max_s: f64,
     /// The change of the mean for gangs that are elastic when elasticity is on, and for those that never are.
@@ -49,7 +49,7 @@ pub(crate) struct Line {
     /// Mean time from submission to start.
     mean_wait_off_s: f64,
     mean_wait_on_s: f64,
-    /// Gangs stopped for others' sake, in all runs; none here, as all have the same priority.
+    /// Gangs evicted, in all runs; none here, as all have the same priority.
     evictions: u64,
     runs: usize,
     /// Wall time of all runs.
@@ -66,11 +66,11 @@ struct Both {
 }
 
 impl Both {
-    /// How much later it ends than its rigid self.
+    /// How much later it ends than when rigid.
     fn later(&self) -> f64 {
         self.on - self.off
     }
-    /// How much longer it takes from start to end than its rigid self.
+    /// How much longer it takes from start to end than when rigid.
     fn stretch(&self) -> f64 {
         (self.on - self.on_wait) - (self.off - self.off_wait)
     }
@@ -148,7 +148,7 @@ impl Line {
         }
     }
 
-    /// The heading of the table for people.
+    /// The heading of the table.
     pub(crate) fn heading() -> String {
         format!(
             "{:<10} {:>6} {:>5} {:>8} {:>8} {:>6} {:>8} {:>8} {:>6} {:>6} {:>7} {:>6} {:>7} {:>7} {:>9} {:>9}",

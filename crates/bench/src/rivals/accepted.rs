@@ -1,6 +1,6 @@
-//! A request that was accepted counts as nodes, as Cluster Autoscaler's best-effort-atomic class does.
+//! An accepted request counts as nodes, as in Cluster Autoscaler's best-effort-atomic class.
 //!
-//! All nodes a gang lacks are asked for in one node group (a type in a zone) at once. "It admits workload
+//! All nodes a gang lacks are requested in one node group (a type in a zone) at once. "It admits workload
 //! immediately after successful request, without waiting to verify that resources started": members start
 //! as their nodes come, and wait at the barrier for nodes that do not.
 
@@ -15,15 +15,15 @@ use crate::rivals::simulation::{RivalSim, State};
 /// Settings, with the defaults of Cluster Autoscaler's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AcceptedTerms {
-    /// A machine that is not ready by then is deleted and its group left alone (`max-node-provision-time`).
+    /// A machine that is not ready by then is deleted and its group backs off (`max-node-provision-time`).
     pub provision: Span,
-    /// How long a group is left alone after its first failure (`initial-node-group-backoff-duration`); doubles.
+    /// The back-off of a group after its first failure (`initial-node-group-backoff-duration`); doubles.
     pub backoff: Span,
-    /// The longest a group is left alone (`max-node-group-backoff-duration`).
+    /// The longest back-off of a group (`max-node-group-backoff-duration`).
     pub backoff_max: Span,
     /// Failures longer ago are forgotten (`node-group-backoff-reset-timeout`).
     pub backoff_reset: Span,
-    /// How long an empty machine is kept (`scale-down-unneeded-time`). That nothing at all is given back for
+    /// How long an empty machine is kept (`scale-down-unneeded-time`). That nothing at all is released for
     /// ten minutes after any purchase (`scale-down-delay-after-add`) is not modelled, in the rival's favour.
     pub idle_after: Span,
 }
@@ -64,8 +64,8 @@ impl Accepted {
         self.offerings.back_off(sim.now, sim.machine(claim).offering, backoff);
     }
 
-    /// Asks for all a gang lacks, in the group where that costs least. `false` when every group that would do
-    /// is left alone.
+    /// Requests all nodes a gang lacks, in the group where that costs least. `false` when every suitable group backs
+    /// off.
     fn ask(&mut self, sim: &mut RivalSim<'_>, short: Unplaced) -> bool {
         let nodes = |gpus: u16| short.count.div_ceil(u32::from(gpus / short.gpus));
         let cost = |at| (sim.spec(at).price.times(nodes(sim.spec(at).gpus)), at);
@@ -111,7 +111,7 @@ impl Strategy for Accepted {
 
     fn act(&mut self, sim: &mut RivalSim<'_>) {
         self.members.bind(sim);
-        // One request after the other: what is bought for one gang may have room for the next.
+        // One request after the other: nodes bought for one gang may have room for the next.
         let mut refused = 0;
         while let Some(short) = self.members.short(sim).get(refused).copied() {
             refused += usize::from(!self.ask(sim, short));

@@ -1,4 +1,4 @@
-//! What can happen on the floor, and what a rival is told about it.
+//! The events of the simulation, and the news that a strategy gets of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use muster_sim::cloud::Stage;
 
 use crate::rivals::simulation::{RivalSim, State, id};
 
-/// Something on the agenda.
+/// An event in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SimEvent {
     /// A job is submitted.
@@ -21,65 +21,65 @@ pub(crate) enum SimEvent {
     Machine(ClaimId, Stage),
     /// A machine in service fails.
     Fails(ClaimId),
-    /// A gang loses a machine to its own work, if this is still the start it was scheduled for.
+    /// A machine fails under a gang, if this is still the start it was scheduled for.
     GangFails(usize, u32),
     /// A gang's work is done, if this is still the start it was scheduled for.
     Done(usize, u32),
     /// A machine may have been empty since then.
     Idle(ClaimId, Time),
-    /// The strategy asked to be woken.
+    /// An alarm of the strategy.
     Alarm(Alarm),
 }
 
-/// What a strategy asked to be woken for.
+/// The purpose of an alarm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Alarm {
-    /// A machine should have come by now.
+    /// A machine should have joined by now.
     Overdue(ClaimId),
-    /// Somebody looks at a machine that never got its GPUs.
+    /// An operator notices a machine that never got its GPUs.
     Noticed(ClaimId),
     /// Try again for one gang.
     Again(usize),
-    /// An offering that was left alone may be asked again.
+    /// The back-off of an offering is over.
     Reopened,
 }
 
-/// What a strategy is told.
+/// News for a strategy.
 #[derive(Clone, Debug)]
 pub(crate) enum News {
-    /// A gang has come.
+    /// A gang was submitted.
     Arrived(usize),
     /// A machine shows every GPU.
     Ready(ClaimId),
-    /// The provider has none to give, and says so.
+    /// The provider refuses: out of stock.
     Refused(ClaimId),
-    /// A machine does not join, which shows when the others are long there. Those who only look at the clock
-    /// do not notice.
+    /// A machine does not join, which shows when a good one would long be ready. Strategies with timeouts alone ignore
+    /// it.
     Silent(ClaimId),
-    /// A node lacks GPUs, for ever. Those who only look at the clock do not notice.
+    /// A node lacks GPUs, for ever. Strategies with timeouts alone ignore it.
     ShortOfGpus(ClaimId),
     /// A gang has lost members with their machine, and its work if it was at work; `survivors` were stopped.
     Broken { gang: usize, lost: u32, survivors: Vec<ClaimId> },
-    /// A machine has failed in service; gangs with members on it have been told.
+    /// A machine has failed in service; its gangs were reported as broken before.
     Lost(ClaimId),
-    /// A gang is done; its members were there.
+    /// A gang is done; the machines of its members.
     Ended(Vec<ClaimId>),
-    /// As asked for.
+    /// An alarm is due.
     Alarm(Alarm),
 }
 
-/// One way to buy nodes.
+/// A provisioning strategy.
 pub(crate) trait Strategy {
-    /// Before anything happens.
+    /// Before the first event.
     fn begin(&mut self, sim: &mut RivalSim<'_>);
-    /// Something has happened.
+    /// Handles news.
     fn on_news(&mut self, sim: &mut RivalSim<'_>, news: News);
-    /// Everything of this instant has happened.
+    /// Acts after all events of an instant.
     fn act(&mut self, sim: &mut RivalSim<'_>);
 }
 
 impl RivalSim<'_> {
-    /// Lets all of the next instant happen. `false` when everything is over or `until` has come.
+    /// Handles all events of the next instant. `false` when everything is over or `until` has come.
     pub(crate) fn step(&mut self, strategy: &mut impl Strategy, until: Time) -> bool {
         let over = self.unfinished == 0 && self.held == 0;
         let Some(at) = self.event_queue.next_at().filter(|at| !over && *at <= until) else {

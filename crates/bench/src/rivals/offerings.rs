@@ -1,4 +1,4 @@
-//! The shelf: what can be bought, cheapest first, and what is left alone for a while.
+//! Offerings, cheapest first, with back-off after failures.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use muster_core::time::{Span, Time};
 
 use crate::rivals::simulation::RivalSim;
 
-/// How long an offering that failed is left alone.
+/// The back-off of an offering after failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Backoff {
     pub(crate) first: Span,
@@ -24,7 +24,7 @@ struct Failed {
     pause: Span,
 }
 
-/// Offerings by price, and which of them failed lately.
+/// Offerings by price, and recent failures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offerings {
     by_price: Vec<OfferingRef>,
@@ -35,7 +35,7 @@ impl Offerings {
     pub(crate) fn of(sim: &RivalSim<'_>) -> Self {
         Self { by_price: sim.by_price(), failed: BTreeMap::new() }
     }
-    /// What has at least so many GPUs and is not left alone now, cheapest first.
+    /// Offerings with at least so many GPUs that do not back off now, cheapest first.
     pub(crate) fn open<'s>(
         &'s self,
         sim: &'s RivalSim<'_>,
@@ -47,11 +47,11 @@ impl Offerings {
         };
         self.by_price.iter().copied().filter(open)
     }
-    /// When the next offering that is left alone may be asked again.
+    /// When the next back-off ends.
     pub(crate) fn reopens(&self, now: Time) -> Option<Time> {
         self.failed.values().map(|failed| failed.until).filter(|until| *until > now).min()
     }
-    /// An offering failed. Failures while it is left alone are the same failure.
+    /// An offering failed. Failures during its back-off are the same failure.
     pub(crate) fn back_off(&mut self, now: Time, at: OfferingRef, backoff: Backoff) {
         let before = self.failed.get(&at).copied();
         if before.is_some_and(|failed| now < failed.until) {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offering_that_keeps_failing_is_left_alone_ever_longer_and_forgiven_in_the_end() {
+    fn backoff_of_an_offering_doubles_up_to_its_limit_and_resets_in_the_end() {
         let at = OfferingRef { pool: PoolIdx(0), slot: 0 };
         let mins = |mins| Time::ZERO + Span::mins(mins);
         let backoff = Backoff { first: Span::mins(5), most: Span::mins(8), forget: Span::hours(3) };

@@ -1,5 +1,5 @@
-//! Members that are each on their own: they wait for a machine, start on the first that has room, and wait there
-//! at the barrier for the rest of their gang.
+//! Members that are scheduled one by one: they wait for a machine, start on the first that has room, and wait there at the
+//! barrier for the rest of their gang.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,14 +8,14 @@ use muster_core::id::ClaimId;
 
 use crate::rivals::simulation::RivalSim;
 
-/// Members that wait for a machine. The larger go first, then the older: kind to the rivals, because no small
-/// member takes the machine that has just come for a large one.
+/// Members that wait for a machine. The larger go first, then the older: in favour of the rivals, because no
+/// small member takes the machine that was bought for a large one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingMembers {
     waiting: BTreeMap<(Reverse<u16>, usize), u32>,
 }
 
-/// Members of one gang for which nothing is there and nothing is coming.
+/// Members of one gang without room on ready or booting machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unplaced {
     pub(crate) gang: usize,
@@ -24,12 +24,12 @@ pub(crate) struct Unplaced {
 }
 
 impl PendingMembers {
-    /// Members of a gang want a machine.
+    /// Adds members of a gang.
     pub(crate) fn want(&mut self, sim: &RivalSim<'_>, gang: usize, count: u32) {
         *self.waiting.entry((Reverse(sim.gangs[gang].gpus), gang)).or_default() += count;
     }
 
-    /// Survivors of a lost machine stay where they are and wait at the barrier again; the lost want another.
+    /// Survivors of a lost machine stay where they are and wait at the barrier again; the lost members need another.
     pub(crate) fn broken(
         &mut self,
         sim: &mut RivalSim<'_>,
@@ -43,7 +43,7 @@ impl PendingMembers {
         self.want(sim, gang, lost);
     }
 
-    /// Starts whoever finds room on a ready machine, on the one with least room to spare.
+    /// Starts members on ready machines with room, each on the one with least room to spare.
     pub(crate) fn bind(&mut self, sim: &mut RivalSim<'_>) {
         self.waiting.retain(|(Reverse(gpus), gang), count| {
             while *count > 0 {
@@ -57,8 +57,8 @@ impl PendingMembers {
         });
     }
 
-    /// Who is left when those that wait are seated, on paper, on machines that are coming. Machines that will
-    /// never be ready count as coming as long as nobody has given up on them.
+    /// Members that are left when the others are assigned to booting machines. Machines that will never be ready count as
+    /// booting until the strategy gives up on them.
     pub(crate) fn short(&self, sim: &RivalSim<'_>) -> Vec<Unplaced> {
         if self.waiting.is_empty() {
             return Vec::new();

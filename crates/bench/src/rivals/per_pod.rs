@@ -1,7 +1,7 @@
-//! Every member on its own, as Karpenter does.
+//! Every member on its own, as in Karpenter.
 //!
-//! Machines are bought for the members that wait at the moment, packed together; nobody knows that some of
-//! them belong together. A member starts when its machine is ready.
+//! Machines are bought for the members that wait at the moment, packed together, regardless of
+//! their gangs. A member starts when its machine is ready.
 
 use muster_core::id::ClaimId;
 use muster_core::time::{Span, Time};
@@ -14,12 +14,12 @@ use crate::rivals::simulation::{RivalSim, State};
 /// Settings, with the values of Karpenter's source where it has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerPodTerms {
-    /// A machine that has not joined by then is deleted and asked for again (`registrationTimeout`).
+    /// A machine that has not joined by then is deleted and requested again (`registrationTimeout`).
     pub registration: Span,
-    /// When somebody notices a node whose GPUs never appeared: Karpenter has no timeout for that, and takes
-    /// the node for capacity until it is deleted by hand. A guess, in the rival's favour.
+    /// When an operator notices a node whose GPUs never appeared: Karpenter has no timeout for that, and counts
+    /// the node as capacity until it is deleted by hand. A guess, in the rival's favour.
     pub noticed_after: Span,
-    /// How long an offering that is out of stock is left alone (`UnavailableOfferingsTTL`).
+    /// The back-off of an offering that is out of stock (`UnavailableOfferingsTTL`).
     pub stock_out: Span,
     /// How long an empty machine is kept (`consolidateAfter`).
     pub idle_after: Span,
@@ -36,8 +36,8 @@ impl Default for PerPodTerms {
     }
 }
 
-/// The strategy and its state. The launch timeout of five minutes is not modelled: it covers the call that asks
-/// for a machine, and these clouds answer that within seconds.
+/// The strategy and its state. The launch timeout of five minutes is not modelled: it covers the call that requests
+/// a machine, and these clouds answer that within seconds.
 pub(crate) struct PerPod {
     terms: PerPodTerms,
     members: PendingMembers,
@@ -116,8 +116,8 @@ impl Strategy for PerPod {
     }
 }
 
-/// Packs members into as few machines as the largest type on the shelf allows, larger members first; GPUs that
-/// each machine must have at least, or nothing for members that no type on the shelf takes now.
+/// Packs members into as few machines as the largest available type allows, larger members first; returns the GPUs that
+/// each machine must have at least, or none for members that no available type fits.
 fn pack(short: &[Unplaced], largest: impl Fn(u16) -> Option<u16>) -> Vec<Option<u16>> {
     let mut bins: Vec<Option<u16>> = Vec::new();
     for Unplaced { gpus, count, .. } in short {

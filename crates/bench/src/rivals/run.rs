@@ -13,21 +13,21 @@ use crate::rivals::per_pod::{self, PerPodTerms};
 use crate::rivals::serial::{self, SerialTerms};
 use crate::rivals::simulation::RivalSim;
 
-/// A way to buy nodes, with its settings.
+/// A provisioner, with its settings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rival {
-    /// Every member on its own, as Karpenter does.
+    /// Every member on its own, as in Karpenter.
     PerPod(PerPodTerms),
-    /// A request that was accepted counts as nodes, as Cluster Autoscaler's best-effort-atomic class does.
+    /// An accepted request counts as nodes, as in Cluster Autoscaler's best-effort-atomic class.
     AcceptedIsReady(AcceptedTerms),
-    /// One zone after the other, all or nothing, nothing shared, as SkyPilot does.
+    /// One zone after the other, all or nothing, nothing shared, as in SkyPilot.
     SerialFailover(SerialTerms),
 }
 
 /// Why a workload cannot be compared.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotComparable {
-    /// A gang is of a kind that the others are not modelled for.
+    /// A gang is of a kind that the rivals are not modelled for.
     #[error("gang {0}: only gangs of one rigid role with whole GPUs can be compared")]
     Gang(String),
     /// No machine is large enough.
@@ -40,29 +40,28 @@ pub enum NotComparable {
     },
 }
 
-/// What a rival's run came to.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Waits, money, where GPU time went.
     pub accounts: Accounts,
 }
 
-/// What there is to buy, and how it behaves.
+/// The supply that all strategies share.
 #[derive(Clone, Debug)]
 pub struct Market {
     /// Pools, and how their clouds behave.
     pub pools: Vec<(PoolSpec, CloudModel)>,
-    /// GPU time in use after which gangs lose a machine, on average, beside what pools say of their own.
+    /// Mean GPU time in use after which a gang loses a machine, in addition to the failures that pools model.
     pub gang_failures: Option<Span>,
-    /// Where randomness starts.
+    /// Seed of the clouds.
     pub seed: u64,
 }
 
-/// Lets a rival serve these jobs from this market until every job is over and every machine given back, or
-/// until `until`.
+/// Serves these jobs from this market with a rival until every job is over and every machine released, or until `until`.
 ///
 /// # Errors
-/// When a job is of a kind that the others are not modelled for.
+/// When a job is of a kind that the rivals are not modelled for.
 pub fn run(rival: &Rival, market: Market, jobs: &[Job], until: Time) -> Result<Run, NotComparable> {
     let largest = market.pools.iter().flat_map(|(pool, _)| &pool.offerings).map(|o| o.gpus).max();
     jobs.iter().try_for_each(|job| comparable(job, largest.unwrap_or(0)))?;

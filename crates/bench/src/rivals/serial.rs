@@ -1,8 +1,8 @@
-//! One zone after the other, all or nothing, as SkyPilot does.
+//! One zone after the other, all or nothing, as in SkyPilot.
 //!
 //! Every job gets machines of its own: the full set of one type in one zone, in order of price. If any of them
-//! fails, all are given back and the next zone is tried. When the job is done they go at once. Nothing starts
-//! before all are there, so there are no partial starts; nothing is shared either.
+//! fails, all are released and the next zone is tried. When the job is done they are released at once. Nothing starts
+//! before all are ready, so there are no partial starts; nothing is shared either.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::rivals::simulation::{RivalSim, State};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SerialTerms {
     /// The pause when every zone has been tried (`_RETRY_UNTIL_UP_INIT_GAP_SECONDS`). Older versions let it
-    /// grow; a pause that stays short is kinder to waits and costs nothing here.
+    /// grow; a pause that stays short gives shorter waits and costs nothing here.
     pub pause: Span,
 }
 
@@ -29,7 +29,7 @@ impl Default for SerialTerms {
 /// One job's attempt.
 #[derive(Clone, Debug, Default)]
 struct Attempt {
-    /// Places not tried yet in this round, the next one last.
+    /// Offerings not tried yet in this round, the next one last.
     left: Vec<OfferingRef>,
     claims: Vec<ClaimId>,
 }
@@ -46,7 +46,7 @@ impl Serial {
         Self { terms, attempts: BTreeMap::new(), owner: BTreeMap::new() }
     }
 
-    /// Starts a round: every place that would do, cheapest first.
+    /// Starts a round: every suitable offering, cheapest first.
     fn begin_round(&mut self, sim: &mut RivalSim<'_>, gang: usize) {
         let wants = sim.gangs[gang].gpus;
         let mut left = sim.by_price();
@@ -70,7 +70,7 @@ impl Serial {
         }
     }
 
-    /// Gives back everything of an attempt.
+    /// Releases all machines of an attempt.
     fn tear_down(&mut self, sim: &mut RivalSim<'_>, gang: usize) {
         let attempt = self.attempts.get_mut(&gang).expect("it has an attempt");
         for claim in attempt.claims.drain(..) {
@@ -79,7 +79,7 @@ impl Serial {
         }
     }
 
-    /// One machine will not come: the whole set goes, and the next place is tried.
+    /// One machine failed: the whole set is released, and the next offering is tried.
     fn failed(&mut self, sim: &mut RivalSim<'_>, claim: ClaimId) {
         let Some(gang) = self.owner.get(&claim).copied() else { return };
         self.tear_down(sim, gang);
@@ -113,7 +113,7 @@ impl Strategy for Serial {
         match news {
             News::Arrived(gang) | News::Alarm(Alarm::Again(gang)) => self.begin_round(sim, gang),
             News::Ready(claim) => self.ready(sim, claim),
-            // One that is lost while the set is not complete yet is as good as one that never came.
+            // A machine that is lost before the set is complete counts as one that never came.
             News::Refused(claim)
             | News::Silent(claim)
             | News::ShortOfGpus(claim)

@@ -1,4 +1,4 @@
-//! The floor: machines, gangs, the clock and the bill, the same for every rival.
+//! The simulation that all rivals share: machines, gangs, the clock and the bill.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use muster_sim::event_queue::EventQueue;
 use crate::rivals::events::{Alarm, SimEvent};
 use crate::rivals::run::{Market, Run};
 
-/// How far a machine is.
+/// The state of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// Asked for.
+    /// Requested.
     Coming,
     /// Its node has joined, without its GPUs yet.
     Joined,
     /// Its node shows every GPU.
     Ready,
-    /// Given back.
+    /// Released.
     Gone,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct Gang {
     /// GPUs of one member.
     pub(crate) gpus: u16,
     run: Span,
-    /// Where members are, once per member.
+    /// The machines of its members, once per member.
     pub(crate) seats: Vec<ClaimId>,
-    /// Which start this is: an end that was scheduled for an earlier one is void.
+    /// The number of this start: an end that was scheduled for an earlier one is void.
     pub(crate) epoch: u32,
 }
 
@@ -67,7 +67,7 @@ impl Gang {
     }
 }
 
-/// Everything that is the same for every rival.
+/// The state of a run.
 pub(crate) struct RivalSim<'j> {
     pub(crate) now: Time,
     pub(crate) pools: Vec<PoolSpec>,
@@ -76,7 +76,7 @@ pub(crate) struct RivalSim<'j> {
     pub(crate) open: BTreeSet<(u16, ClaimId)>,
     /// Machines that are not ready yet.
     pub(crate) coming: BTreeSet<ClaimId>,
-    /// How long an empty machine is kept; without an end when nobody says.
+    /// How long an empty machine is kept; for ever when absent.
     pub(crate) idle_after: Option<Span>,
     pub(crate) event_queue: EventQueue<SimEvent>,
     pub(crate) cloud: Cloud,
@@ -84,7 +84,7 @@ pub(crate) struct RivalSim<'j> {
     pub(crate) machines: Vec<Machine>,
     pub(crate) jobs: &'j [Job],
     pub(crate) unfinished: usize,
-    /// Machines not given back yet.
+    /// Machines not released yet.
     pub(crate) held: usize,
     pub(crate) accounts: Accounts,
 }
@@ -122,11 +122,11 @@ impl<'j> RivalSim<'j> {
     pub(crate) fn machine(&self, claim: ClaimId) -> &Machine {
         &self.machines[claim.0 as usize]
     }
-    /// What an offering is.
+    /// The spec of an offering.
     pub(crate) fn spec(&self, at: OfferingRef) -> &OfferingSpec {
         &self.pools[usize::from(at.pool.0)].offerings[usize::from(at.slot)]
     }
-    /// Every offering there is, cheapest first; of equals the one listed first.
+    /// Every offering, cheapest first; of equals the one listed first.
     pub(crate) fn by_price(&self) -> Vec<OfferingRef> {
         let mut all: Vec<OfferingRef> = Vec::new();
         for (pool, spec) in self.pools.iter().enumerate() {
@@ -136,12 +136,12 @@ impl<'j> RivalSim<'j> {
         all.sort_by_key(|at| (self.spec(*at).price, *at));
         all
     }
-    /// Wakes the strategy at some time.
+    /// Sets an alarm of the strategy.
     pub(crate) fn set(&mut self, at: Time, alarm: Alarm) {
         self.event_queue.add(at, SimEvent::Alarm(alarm));
     }
 
-    /// Asks for one machine.
+    /// Requests one machine.
     pub(crate) fn buy(&mut self, offering: OfferingRef) -> ClaimId {
         let claim = ClaimId(self.machines.len() as u32);
         let gpus = self.spec(offering).gpus;
@@ -157,7 +157,7 @@ impl<'j> RivalSim<'j> {
         claim
     }
 
-    /// Gives a machine back, on which nobody sits any more; once is enough.
+    /// Releases an empty machine; idempotent.
     pub(crate) fn release(&mut self, claim: ClaimId) {
         let machine = &mut self.machines[claim.0 as usize];
         if machine.state == State::Gone {
@@ -172,7 +172,7 @@ impl<'j> RivalSim<'j> {
         self.tell(&Fact::ClaimReleased { claim });
     }
 
-    /// Starts one member on a ready machine. The last one of its gang sets all of them to work.
+    /// Starts one member on a ready machine. With the last member, its gang begins to work.
     pub(crate) fn seat(&mut self, gang: usize, claim: ClaimId) {
         let gpus = self.gangs[gang].gpus;
         let machine = &mut self.machines[claim.0 as usize];
@@ -194,7 +194,7 @@ impl<'j> RivalSim<'j> {
         }
     }
 
-    /// A gang at work will lose a machine some time, if it is not done before.
+    /// Schedules the loss of a machine under a gang at work, if it comes before its end.
     fn schedule_gang_failure(&mut self, gang: usize, end: Time) {
         let Gang { members, gpus, epoch, .. } = self.gangs[gang];
         let Some(gang_failures) = &mut self.gang_failures else { return };
@@ -204,7 +204,7 @@ impl<'j> RivalSim<'j> {
         }
     }
 
-    /// Stops every member of a gang; where they were. Work that was under way is lost.
+    /// Stops every member of a gang; returns their machines. Its work is lost.
     pub(crate) fn stop(&mut self, gang: usize, lost: ClaimId) -> Vec<ClaimId> {
         let at_work = self.gangs[gang].at_work();
         let seats = self.leave(gang);
@@ -216,7 +216,7 @@ impl<'j> RivalSim<'j> {
         seats
     }
 
-    /// Takes every member of a gang off its machine.
+    /// Removes every member of a gang from its machine.
     pub(crate) fn leave(&mut self, gang: usize) -> Vec<ClaimId> {
         if let Some(gang_failures) = &mut self.gang_failures {
             gang_failures.end(gang, self.now);
@@ -251,7 +251,7 @@ impl<'j> RivalSim<'j> {
         self.note_empty(claim);
     }
 
-    /// An empty machine is given back after its idle time.
+    /// Schedules the release of an empty machine after its idle time.
     pub(crate) fn note_empty(&mut self, claim: ClaimId) {
         let now = self.now;
         let machine = &mut self.machines[claim.0 as usize];
@@ -260,7 +260,7 @@ impl<'j> RivalSim<'j> {
         }
         machine.empty_since = now;
         if let Some(idle_after) = self.idle_after {
-            // Never within the instant in which somebody may still take it.
+            // Never within the instant in which another member may still take it.
             let due = now + idle_after.max(Span::secs(1));
             self.event_queue.add(due, SimEvent::Idle(claim, now));
         }

@@ -14,7 +14,7 @@ use muster_sim::trace::open;
 
 use crate::supply::model::GPU;
 
-/// GPUs of the largest machine: a job that asks for more becomes a gang with members of this size.
+/// GPUs of the largest machine: a job that requests more becomes a gang with members of this size.
 const NODE: u32 = 8;
 
 /// Every job of a trace, by submit time.
@@ -52,8 +52,8 @@ fn members(gpus: u32) -> u32 {
     (gpus.div_ceil(NODE)..=gpus).find(|members| gpus.is_multiple_of(*members)).unwrap_or(gpus)
 }
 
-/// One rigid role. Cores and memory are a GPU's part of its machine, so that GPUs alone decide. Nobody says how
-/// long it will run: the traces do not.
+/// One rigid role. Cores and memory are a GPU's part of its machine, so that GPUs alone decide. It has no
+/// expected duration: the traces have none.
 fn gang(i: usize, members: u32, gpus: u16) -> GangSpec {
     let amounts = BTreeMap::from([
         (CPU.into(), u64::from(gpus) * 8_000),

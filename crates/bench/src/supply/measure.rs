@@ -1,6 +1,4 @@
-//! `cargo xtask bench supply`: what it takes to get nodes for real gangs, Muster beside those who do it otherwise.
-//!
-//! Read in this order: what can be bought, the jobs, who is compared, and what is printed.
+//! The command: serves each trace with each strategy.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +11,7 @@ use crate::supply::results::Line;
 use crate::supply::strategies::{self, Measured, Strategy};
 use crate::supply::{jobs, model};
 
-/// Serve real traces of gang jobs with bought nodes, by Muster and by three other strategies.
+/// Serve recorded traces of gang jobs with purchased nodes, by Muster and by three other strategies.
 ///
 /// Every strategy meets the same clouds. One JSON object per trace and strategy.
 #[derive(ClapArgs, Debug)]
@@ -30,7 +28,7 @@ pub(crate) struct Args {
     /// Only this strategy; may be repeated
     #[arg(long, value_name = "NAME", value_parser = named)]
     strategy: Vec<&'static str>,
-    /// Where the clouds' randomness starts
+    /// Seed of the clouds
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Runs per strategy, each with the next seed: one storm of stock-outs decides no comparison
@@ -48,7 +46,7 @@ pub(crate) struct Args {
     set: Vec<String>,
 }
 
-/// Beside the repository, where this workplace keeps what others have published.
+/// The default folder of published traces, beside the repository.
 pub(crate) fn default_anchors() -> PathBuf {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = crate_dir.ancestors().nth(2).unwrap_or(crate_dir);
@@ -82,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The traces that are named, or else all there are; none, and a word about it, where there are none.
+/// The traces that are named, or else all in the folder; none, with a message, where there are none.
 pub(crate) fn traces(named: &[PathBuf], anchors: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
     let traces = if named.is_empty() { itp(anchors)? } else { named.to_vec() };
     if traces.is_empty() {
@@ -130,7 +128,7 @@ fn itp(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A trace is called as its file is, without what says how it is stored.
+/// The name of a trace: that of its file without extensions.
 fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.trim_end_matches(".gz").trim_end_matches(".csv").to_owned()

@@ -1,4 +1,4 @@
-//! What can be bought in the comparison, and how its clouds behave. Figures and where they come from.
+//! The offerings of the comparison and the models of their clouds, with the sources of all figures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use muster_core::resource::{CPU, MEMORY};
 use muster_core::time::Span;
 use muster_sim::cloud::{CloudModel, StockModel};
 
-/// The resource members ask for.
+/// The resource that members request.
 pub(crate) const GPU: &str = "nvidia.com/gpu";
 
 /// One type of machine.
@@ -22,13 +22,13 @@ struct Type {
     gib: u64,
     /// On demand, per hour, in dollars.
     price: f64,
-    /// The part of the time that a zone has none.
+    /// The share of time that a zone is out of stock.
     out: f64,
 }
 
 /// AWS's p3 family, V100s of 16 GiB. Sizes and prices as in the artifact of Eva (EuroSys 2025), us-east-1.
 ///
-/// Nobody publishes how often on-demand GPUs are out of stock. Spot traces of the same family show that larger
+/// No provider publishes how often on-demand GPUs are out of stock. Spot traces of the same family show that larger
 /// machines are rarer; 5, 20 and 40 % are what the notes on provisioning suggest for common to scarce GPUs.
 const TYPES: [Type; 3] = [
     Type { name: "p3.2xlarge", gpus: 1, cores: 8, gib: 61, price: 3.06, out: 0.05 },
@@ -46,31 +46,31 @@ const ZONES: [(&str, &str); 6] = [
     ("us-west-2", "us-west-2c"),
 ];
 
-/// From asking to ready: launch 150 s, join 45 s, GPUs 60 s, each a median (log-normal, sigma 0.35).
+/// From request to ready: launch 150 s, join 45 s, GPUs 60 s, each a median (log-normal, sigma 0.35).
 const BOOT: Span = Span::secs(255);
 /// Machines that never join: 0.4 to 2 % was reported.
 const BOOT_FAILED: f64 = 0.01;
 /// Nodes that lack a GPU for ever: 0.2 to 0.5 %.
 const GPUS_MISSING: f64 = 0.0035;
-/// Llama 3's training lost one 8-GPU node in 6,300 hours. It is the GPUs' work that counts, so that everybody loses the same
-/// machines under the same gangs, whatever he has bought.
+/// Llama 3's training lost one 8-GPU node in 6,300 hours. Failures go by the work of GPUs, so that every strategy loses the
+/// same machines under the same gangs, whatever it has bought.
 pub(crate) const WEAR: Span = Span::hours(8 * 6_300);
 /// Outages of one zone lasted 48 to 215 minutes on average.
 const MEAN_OUTAGE_HOURS: f64 = 2.0;
-/// Nobody comes near it: the comparison is not about limits.
+/// No run comes near it: the comparison is not about limits.
 const NODES: u32 = 4_000;
 
 /// How long Muster keeps an unused node; the rivals do the same unless their own default serves them better.
 pub(crate) const IDLE_AFTER: Span = Span::mins(10);
 
 /// The pools, one per type of machine, because stock-outs are a property of the type; to the planner they are one
-/// shelf. `idle_after` holds for all.
+/// list of offerings. `idle_after` holds for all.
 pub(crate) fn pools(idle_after: Span) -> Vec<(PoolSpec, CloudModel)> {
     TYPES.iter().map(|kind| (pool(kind, idle_after), cloud(kind))).collect()
 }
 
-/// A pool of the largest machines in one zone that always has another one, and whose machines never fail: nothing but
-/// its own size decides who finds it ready.
+/// A pool of the largest machines in one zone that is never out of stock, and whose machines never fail: only its target
+/// size decides which gangs find ready nodes.
 pub(crate) fn endless(idle_after: Span) -> (PoolSpec, CloudModel) {
     let mut pool = pool(&TYPES[2], idle_after);
     pool.offerings.truncate(1);
@@ -125,7 +125,7 @@ fn cloud(kind: &Type) -> CloudModel {
     }
 }
 
-/// How long stock lasts on average, if a zone is to have none for this part of the time.
+/// Mean time in stock, for a zone that is out of stock for this share of the time.
 fn mean_up_hours(out: f64) -> f64 {
     MEAN_OUTAGE_HOURS * (1.0 - out) / out
 }

@@ -1,4 +1,4 @@
-//! A strategy on a trace as one line.
+//! The results of a strategy on a trace as one line.
 
 use muster_sim::accounts::Outcome;
 use muster_sim::accounts::State;
@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::supply::strategies::Measured;
 
-/// What a strategy came to on a trace. The order of the first ten is fixed: others read them.
+/// The results of a strategy on a trace. The order of the first ten is fixed, because scripts read them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Line {
     /// The trace's name.
     pub(crate) trace: String,
-    /// Who.
+    /// The strategy.
     pub(crate) strategy: &'static str,
     /// Gangs of which some member started before another; the most in one run.
     pub(crate) partial_starts: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Line {
     pub(crate) wait_p95_s: f64,
     /// The 99th percentile.
     pub(crate) wait_p99_s: f64,
-    /// Gangs that started the moment they came.
+    /// The share of gangs that started at the instant of their submission.
     pub(crate) gang_hit_rate: f64,
     /// Ready nodes with nothing running on them.
     pub(crate) idle_node_hours: f64,
@@ -40,21 +40,21 @@ pub(crate) struct Line {
     pub(crate) gangs: usize,
     /// Times a gang had to start over.
     pub(crate) restarts: u64,
-    /// Orders (or sets of nodes) that were given up.
+    /// Orders (or sets of nodes) that were rolled back.
     pub(crate) rollbacks: u64,
-    /// Machines asked for.
+    /// Machines requested.
     pub(crate) claims: u64,
     /// Machines that failed, before or in service.
     pub(crate) failed_claims: u64,
     /// GPU-hours bought, from launch to release.
     pub(crate) bought_gpu_hours: f64,
-    /// GPU-hours of work that was lost with a machine: luck, and a large part of what costs differ by.
+    /// GPU-hours of work that was lost with a machine: chance, and a large part of the differences in cost.
     pub(crate) lost_gpu_hours: f64,
-    /// GPU-hours bought in which nobody worked: booting, at the barrier, idle, stranded. What a strategy can help.
+    /// Purchased GPU-hours without work: booting, at the barrier, idle, stranded. This is what a strategy can improve.
     pub(crate) unused_gpu_hours: f64,
     /// GPU-hours of ready nodes with nothing running on them.
     pub(crate) idle_gpu_hours: f64,
-    /// GPU-hours unused on nodes that others keep.
+    /// GPU-hours unused on nodes that are used.
     pub(crate) stranded_gpu_hours: f64,
     /// Runs, each with another seed.
     pub(crate) seeds: usize,
@@ -113,7 +113,7 @@ impl Line {
         }
     }
 
-    /// The heading of the table for people.
+    /// The heading of the table.
     pub(crate) fn heading() -> String {
         format!(
             "{:<10} {:<18} {:>8} {:>9} {:>12} {:>8} {:>8} {:>9} {:>6} {:>8} {:>9} {:>6}",

@@ -1,4 +1,4 @@
-//! Who is compared, by name.
+//! The strategies that are compared, by name.
 
 use std::time::Instant;
 
@@ -15,9 +15,9 @@ use muster_sim::{Job, Setup, Sim, SimOptions};
 use crate::rivals::{self, AcceptedTerms, Market, PerPodTerms, Rival, SerialTerms};
 use crate::supply::model;
 
-/// A way to get nodes for gangs.
+/// A provisioning strategy.
 pub(crate) struct Strategy {
-    /// What it is called.
+    /// Its name.
     pub(crate) name: &'static str,
     how: How,
 }
@@ -25,12 +25,12 @@ pub(crate) struct Strategy {
 enum How {
     /// The real planner, with the pools and its settings changed by this.
     Muster(fn(&mut [PoolSpec], &mut Policy)),
-    /// Somebody else; the span is how long an unused node is kept.
+    /// Another provisioner; the span is how long an unused node is kept.
     Rival(fn(Span) -> Rival),
 }
 
-/// Everybody who is compared. A variant of Muster is a name and what it changes about its settings and the pools, which are
-/// given by size of machine, the smallest first.
+/// All strategies. A variant of Muster is a name and a change of its settings and of the pools, which are given by size of
+/// machine, the smallest first.
 pub(crate) const ALL: [Strategy; 5] = [
     Strategy { name: "muster", how: How::Muster(thrifty) },
     Strategy { name: "muster-reactive", how: How::Muster(|_, _| {}) },
@@ -39,9 +39,9 @@ pub(crate) const ALL: [Strategy; 5] = [
     Strategy { name: "serial-failover", how: How::Rival(serial) },
 ];
 
-/// Muster as we would set it up where nobody says what waiting costs: an unused node goes soon, and nodes are kept
-/// free where the gangs that are expected make that cheaper than their waiting. Where nothing was to be had it is asked again
-/// after a minute.
+/// Recommended settings of Muster where the cost of waiting is unknown: an unused node is released soon, and nodes are kept
+/// free where the expected gangs make that cheaper than their waiting. An offering that is out of stock is tried again after
+/// a minute.
 fn thrifty(pools: &mut [PoolSpec], policy: &mut Policy) {
     (policy.avoid_base, policy.avoid_max) = (Span::mins(1), Span::mins(1));
     for pool in pools {
@@ -63,7 +63,7 @@ fn serial(_: Span) -> Rival {
     Rival::SerialFailover(SerialTerms::default())
 }
 
-/// What a run came to.
+/// The results of a run.
 pub(crate) struct Measured {
     pub(crate) accounts: Accounts,
     /// Wall time.
@@ -79,8 +79,8 @@ impl Measured {
     }
 }
 
-/// How long everybody has after the last submission; far more than any job takes.
-const PATIENCE: Span = Span::hours(24 * 60);
+/// How long jobs have to end after the last submission; far more than any job takes.
+const DRAIN_LIMIT: Span = Span::hours(24 * 60);
 
 impl Strategy {
     /// Serves these jobs to the end.
@@ -94,7 +94,7 @@ impl Strategy {
         let began = Instant::now();
         let mut pools = model::pools(idle_after);
         let last = jobs.last().map_or(Time::ZERO, |job| job.submit);
-        let until = last + PATIENCE;
+        let until = last + DRAIN_LIMIT;
         let accounts = match &self.how {
             How::Muster(change) => {
                 let mut specs: Vec<PoolSpec> = pools.iter().map(|(pool, _)| pool.clone()).collect();
@@ -120,7 +120,7 @@ impl Strategy {
     }
 }
 
-/// The planner's settings here. Nobody reads verdicts; decisions are the same without them.
+/// The planner's settings here. Verdicts are not read; decisions are the same without them.
 pub(crate) fn policy() -> Policy {
     Policy { explain: false, ..Policy::default() }
 }

@@ -1,4 +1,4 @@
 //! The provisioners that Muster is compared with, from outside.
 
 mod rivals;
-mod scenario;
+mod two_zones;

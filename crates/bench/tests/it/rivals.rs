@@ -1,4 +1,4 @@
-//! How others buy nodes, one small case each, beside what Muster does in the same case.
+//! Each rival in small cases, beside Muster in the same case.
 
 use muster_bench::rivals::{AcceptedTerms, Market, PerPodTerms, Rival, Run, SerialTerms, run};
 use muster_core::order::ClaimFailure;
@@ -11,7 +11,7 @@ use muster_sim::cloud::{CloudModel, StockModel};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 use muster_testkit::build;
 
-use crate::scenario::{exact_cloud, job, two_zones};
+use crate::two_zones::{exact_cloud, job, two_zones};
 
 fn per_pod() -> Rival {
     Rival::PerPod(PerPodTerms::default())
@@ -55,9 +55,9 @@ fn hours(gpu_ms: u64) -> f64 {
 }
 
 #[test]
-fn per_pod_seven_nodes_wait_at_the_barrier_for_the_eighth_that_never_joins() {
+fn per_pod_seven_members_wait_at_the_barrier_for_a_node_that_never_joins() {
     let run = play(&per_pod(), &[("a", 8, ClaimFailure::BootFailed)], &eight_by_eight());
-    // Ready after 3 minutes; the eighth is given up after 15 and asked for again.
+    // Ready after 3 minutes; the eighth is given up after 15 and requested again.
     assert_eq!(waits(&run), [900 + 180]);
     assert_eq!(work(&run).partial_starts, 1);
     assert_eq!(hours(work(&run).wasted_gpu_ms), 7.0 * 8.0 * 900.0 / 3_600.0);
@@ -65,24 +65,24 @@ fn per_pod_seven_nodes_wait_at_the_barrier_for_the_eighth_that_never_joins() {
 }
 
 #[test]
-fn per_pod_a_node_without_gpus_hides_the_demand_until_somebody_notices() {
+fn per_pod_node_without_gpus_hides_the_demand_until_it_is_deleted() {
     let run = play(&per_pod(), &[("a", 8, ClaimFailure::GpusMissing)], &eight_by_eight());
     assert_eq!(waits(&run), [180 + 3_600 + 180]);
     assert_eq!(hours(work(&run).wasted_gpu_ms), 7.0 * 8.0 * 3_780.0 / 3_600.0);
 }
 
 #[test]
-fn per_pod_a_stock_out_is_answered_with_the_next_cheapest_at_once() {
+fn per_pod_stock_out_moves_on_to_the_next_cheapest_at_once() {
     let run = play(&per_pod(), &[("a", 8, ClaimFailure::StockOut)], &eight_by_eight());
     assert_eq!(waits(&run), [4 + 180]);
     assert_eq!(hours(work(&run).wasted_gpu_ms), 7.0 * 8.0 * 4.0 / 3_600.0);
 }
 
 #[test]
-fn accepted_members_start_before_the_missing_node_is_missed() {
+fn accepted_members_start_before_the_missing_node_times_out() {
     for failure in [ClaimFailure::GpusMissing, ClaimFailure::BootFailed] {
         let run = play(&accepted(), &[("a", 8, failure)], &eight_by_eight());
-        // Nobody looks before 15 minutes are over; then it is asked for in the other zone.
+        // The timeout is 15 minutes; then it is requested in the other zone.
         assert_eq!(waits(&run), [900 + 180]);
         assert_eq!(work(&run).partial_starts, 1);
         assert_eq!(hours(work(&run).wasted_gpu_ms), 7.0 * 8.0 * 900.0 / 3_600.0);
@@ -90,7 +90,7 @@ fn accepted_members_start_before_the_missing_node_is_missed() {
 }
 
 #[test]
-fn accepted_the_rest_of_a_gang_goes_to_another_zone_after_a_stock_out() {
+fn accepted_rest_of_a_gang_goes_to_another_zone_after_a_stock_out() {
     let short = [("a", 7, ClaimFailure::StockOut), ("a", 8, ClaimFailure::StockOut)];
     let run = play(&accepted(), &short, &eight_by_eight());
     assert_eq!(waits(&run), [4 + 180]);
@@ -99,14 +99,14 @@ fn accepted_the_rest_of_a_gang_goes_to_another_zone_after_a_stock_out() {
 }
 
 #[test]
-fn serial_one_failure_tears_all_down_and_the_next_zone_is_tried() {
+fn serial_one_failure_releases_all_and_the_next_zone_is_tried() {
     let run = play(&serial(), &[("a", 8, ClaimFailure::BootFailed)], &eight_by_eight());
-    // As Muster without help: the eighth is missed after 211 seconds, the others are there after 180.
+    // As Muster without top-ups: the eighth fails after 211 seconds, the others are ready after 180.
     assert_eq!(waits(&run), [211 + 180]);
     assert_eq!(work(&run).partial_starts, 0);
     assert_eq!(work(&run).wasted_gpu_ms, 0);
     assert_eq!((run.accounts.meter().claims(), run.accounts.rollbacks), (16, 1));
-    // Seven nodes were ready for half a minute and given back.
+    // Seven nodes were ready for half a minute and released.
     assert_eq!(bought(&run).empty_node_ms() / 1_000, 7 * 31 + 5);
 }
 
@@ -118,7 +118,7 @@ fn serial_tries_every_zone_and_then_pauses() {
 }
 
 #[test]
-fn a_node_that_has_become_free_is_used_again_but_not_by_serial() {
+fn free_node_is_reused_except_by_serial() {
     let jobs =
         [job(build::gang("first", 1, 8), 0, 600), job(build::gang("second", 1, 4), 1_000, 60)];
     for rival in [per_pod(), accepted()] {
@@ -133,14 +133,14 @@ fn a_node_that_has_become_free_is_used_again_but_not_by_serial() {
 }
 
 #[test]
-fn jobs_of_a_kind_the_others_do_not_know_are_refused() {
+fn jobs_that_rivals_do_not_support_are_refused() {
     let Setup { pools, .. } = two_zones(8, exact_cloud(&[]));
     let giant = [job(build::gang("giant", 1, 9), 0, 60)];
     let refusal = run(&per_pod(), market(pools, 1), &giant, Time::MAX).unwrap_err().to_string();
     assert_eq!(refusal, "gang giant: no offering has 9 GPUs in one machine");
 }
 
-/// A cloud in which everything goes wrong, and often.
+/// A cloud with every fault, and often.
 fn storm() -> CloudModel {
     CloudModel {
         boot_failed: 0.1,
@@ -152,7 +152,7 @@ fn storm() -> CloudModel {
 }
 
 #[test]
-fn whatever_fails_every_job_ends_and_every_gpu_second_is_accounted_for() {
+fn every_job_ends_and_every_gpu_second_is_accounted_for_under_faults() {
     let jobs: Vec<Job> = (0..30)
         .map(|i| {
             let (members, gpus) = [(1, 1), (4, 8), (1, 4), (3, 2), (8, 8)][i as usize % 5];
@@ -173,13 +173,13 @@ fn whatever_fails_every_job_ends_and_every_gpu_second_is_accounted_for() {
             let at = format!("{rival:?}, seed {seed}");
             assert!(accounts.outcomes().iter().all(|outcome| outcome.ended.is_some()), "{at}");
             assert_eq!(done.busy_gpu_ms - done.lost_gpu_ms, asked, "{at}");
-            // Who runs works, or waits at the barrier.
+            // A member that runs works, or waits at the barrier.
             assert_eq!(
                 bought.gpu_ms(State::Running),
                 done.busy_gpu_ms + done.wasted_gpu_ms,
                 "{at}"
             );
-            assert_eq!(bought.gpu[State::Gathering], 0, "{at}: nobody here knows orders");
+            assert_eq!(bought.gpu[State::Gathering], 0, "{at}: rivals have no orders");
             let partial = matches!(rival, Rival::PerPod(_) | Rival::AcceptedIsReady(_));
             assert_eq!(done.partial_starts > 0, partial, "{at}");
             restarts += accounts.outcomes().iter().map(|outcome| outcome.restarts).sum::<u32>();
@@ -188,9 +188,9 @@ fn whatever_fails_every_job_ends_and_every_gpu_second_is_accounted_for() {
     }
 }
 
-/// Machines fail under the work of gangs and not by themselves: whoever buys them, and whenever, the same gangs lose the same.
+/// Machines fail under the work of gangs and not by themselves: the same gangs lose the same under every strategy.
 #[test]
-fn everybody_loses_the_same_work_where_gangs_wear_machines_out() {
+fn every_strategy_loses_the_same_work_to_gang_failures() {
     let jobs: Vec<Job> = (0..12)
         .map(|i| job(build::gang(&format!("g{i}"), 1 + i as u32 % 4, 8), 900 * i, 20_000 + 700 * i))
         .collect();

@@ -107,7 +107,7 @@ fn milli(money: Money) -> i64 {
 }
 
 #[test]
-fn a_machine_is_booting_warm_running_stranded_idle_and_broken_in_turn() {
+fn machine_is_booting_warm_running_stranded_idle_and_broken_in_turn() {
     let mut clock = Clock::new();
     clock.at(0).asked(0, GPU).submitted(0, "research", 1, 6);
     clock.at(10).launched(0);
@@ -137,7 +137,7 @@ fn a_machine_is_booting_warm_running_stranded_idle_and_broken_in_turn() {
 }
 
 #[test]
-fn nodes_of_an_order_gather_until_the_last_is_there_and_its_queue_pays() {
+fn nodes_of_an_order_are_gathering_until_the_last_and_its_queue_pays() {
     let mut clock = Clock::new();
     clock.at(0).submitted(0, "research", 2, 8).ordered(0, 0, &[0, 1], &[]);
     clock.asked(0, GPU).asked(1, GPU).launched(0).launched(1);
@@ -165,7 +165,7 @@ fn two_queues_on_one_node_pay_for_the_gpus_they_use() {
 }
 
 #[test]
-fn a_node_without_gpus_is_paid_for_by_members() {
+fn cost_of_a_node_without_gpus_is_divided_by_members() {
     let mut clock = Clock::new();
     clock.at(0).submitted(0, "research", 3, 0).submitted(1, "product", 1, 0);
     clock.asked(0, CPU).launched(0).shows(0, 0).sits(0, 0, 3).starts(0).sits(1, 0, 1).starts(1);
@@ -181,7 +181,7 @@ fn a_node_without_gpus_is_paid_for_by_members() {
 }
 
 #[test]
-fn a_stopped_machine_costs_nothing_and_is_as_new_when_woken() {
+fn stopped_machine_costs_nothing_and_is_unused_when_woken() {
     let mut clock = Clock::new();
     clock.at(0).submitted(0, "research", 1, 8).asked(0, GPU).launched(0).shows(0, 8);
     clock.sits(0, 0, 1).starts(0);
@@ -200,7 +200,7 @@ fn a_stopped_machine_costs_nothing_and_is_as_new_when_woken() {
 }
 
 #[test]
-fn a_rollback_answers_for_its_nodes_until_somebody_uses_them() {
+fn rollback_is_charged_for_its_nodes_until_they_are_used() {
     let mut clock = Clock::new();
     clock.at(0).submitted(0, "research", 3, 8).submitted(1, "product", 1, 8);
     clock.ordered(0, 0, &[0, 1, 2], &[]).asked(0, GPU).asked(1, GPU).asked(2, GPU);
@@ -219,7 +219,7 @@ fn a_rollback_answers_for_its_nodes_until_somebody_uses_them() {
 }
 
 #[test]
-fn an_order_answers_only_for_what_its_claims_cost_since_it_took_them_over() {
+fn order_is_charged_for_adopted_claims_only_since_their_adoption() {
     let mut clock = Clock::new();
     clock.at(0).submitted(0, "research", 2, 8).asked(0, GPU).launched(0);
     clock.at(40).ordered(0, 0, &[0, 1], &[]).asked(1, GPU).launched(1);
@@ -242,7 +242,7 @@ fn an_order_answers_only_for_what_its_claims_cost_since_it_took_them_over() {
 }
 
 #[test]
-fn nodes_that_are_there_already_gather_for_the_order_that_holds_them() {
+fn existing_nodes_are_gathering_for_the_order_that_holds_them() {
     let mut clock = Clock::new();
     clock.at(0).submitted(0, "research", 2, 8).asked(0, GPU).launched(0).shows(0, 8);
     clock.at(10).ordered(0, 0, &[1], &[0, 0]).asked(1, GPU);
@@ -250,11 +250,11 @@ fn nodes_that_are_there_already_gather_for_the_order_that_holds_them() {
     clock.at(50).released(0);
     assert_eq!(clock.gpu_secs(), [(State::Gathering, 240), (State::Warm, 160)]);
     assert_eq!(clock.pay(), (vec![("research".to_owned(), 30)], 20));
-    assert_eq!(milli(clock.0.rolled_back()[0].until), 0, "it was bought for somebody else");
+    assert_eq!(milli(clock.0.rolled_back()[0].until), 0, "it was bought for another order");
 }
 
 #[test]
-fn a_hit_is_a_first_start_at_the_instant_of_submission() {
+fn hit_is_a_first_start_at_the_instant_of_submission() {
     let mut clock = Clock::new();
     for gang in 0..4 {
         clock.submitted(gang, "research", 2, 1);

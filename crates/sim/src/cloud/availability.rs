@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_holds_for_a_step_and_starts_over_at_its_end() {
+    fn record_holds_for_a_step_and_starts_over_at_its_end() {
         let record = Availability::new(Span::secs(10), vec![2, 0, 5]).unwrap();
         let at = |secs| record.at(Time::ZERO + Span::secs(secs));
         assert_eq!([0, 9, 10, 19, 20, 29, 30, 40, 300].map(at), [2, 2, 0, 0, 5, 5, 2, 0, 2]);
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_drop_is_found_also_beyond_the_end() {
+    fn next_drop_is_found_also_beyond_the_end() {
         let record = Availability::new(Span::secs(10), vec![2, 4, 5]).unwrap();
         let next = |secs, count| record.next_below(Time::ZERO + Span::secs(secs), count);
         assert_eq!(next(0, 5), Some(Time(10_000)));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_steps_is_none() {
+    fn record_without_steps_is_refused() {
         assert_eq!(Availability::new(Span::secs(10), Vec::new()), None);
         assert_eq!(Availability::new(Span::ZERO, vec![1]), None);
     }

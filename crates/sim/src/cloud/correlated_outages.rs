@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_multiply_to_the_whole() {
+    fn parts_multiply_to_the_whole() {
         let total = StockModel { mean_up: Span::hours(10), mean_down: Span::hours(2) };
         let Parts { own, region, everywhere } = Parts::of(total);
         let share = own.share_up() * region.share_up() * everywhere.share_up();
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nearly_always_up_or_out_can_be_divided() {
+    fn extreme_outage_models_can_be_split() {
         for (up, down) in [(0, 1), (1, 0), (0, 0), (1, 10_000), (10_000, 1)] {
             let Parts { own, region, everywhere } =
                 Parts::of(StockModel { mean_up: Span::hours(up), mean_down: Span::hours(down) });

@@ -71,7 +71,7 @@ fn samples(seed: u64) -> Vec<[bool; 3]> {
 }
 
 #[test]
-fn an_offering_is_out_as_long_as_its_model_says_region_and_provider_included() {
+fn offering_is_out_of_stock_as_modelled_region_and_provider_included() {
     let samples = samples(1);
     for slot in 0..3 {
         let out = samples.iter().filter(|up| !up[slot]).count() as f64 / samples.len() as f64;
@@ -84,7 +84,7 @@ fn an_offering_is_out_as_long_as_its_model_says_region_and_provider_included() {
 }
 
 #[test]
-fn zones_of_a_region_fail_together_as_measured_and_regions_less_so() {
+fn zones_of_a_region_are_correlated_as_measured_and_regions_less_so() {
     let samples = samples(2);
     let number = samples.len() as f64;
     let correlation = |one: usize, other: usize| {
@@ -101,7 +101,7 @@ fn zones_of_a_region_fail_together_as_measured_and_regions_less_so() {
 }
 
 #[test]
-fn those_who_ask_at_different_times_meet_the_same_outages() {
+fn requests_at_different_times_meet_the_same_outages() {
     let model = CloudModel { stock: Some(STOCK), ..CloudModel::default() };
     let (mut eager, mut patient) = (cloud(model.clone(), 7), cloud(model, 7));
     for step in 0..500 {
@@ -118,7 +118,7 @@ fn those_who_ask_at_different_times_meet_the_same_outages() {
 }
 
 #[test]
-fn the_nth_machine_of_an_offering_lives_the_same_life_whenever_it_is_asked_for() {
+fn nth_machine_of_an_offering_is_the_same_whenever_it_is_requested() {
     let model = CloudModel { boot_failed: 0.2, gpus_missing: 0.2, ..CloudModel::default() };
     let (mut one, mut other) = (cloud(model.clone(), 7), cloud(model, 7));
     for claim in 0..50 {
@@ -131,7 +131,7 @@ fn the_nth_machine_of_an_offering_lives_the_same_life_whenever_it_is_asked_for()
 }
 
 #[test]
-fn now_and_then_only_a_few_are_left_and_those_given_back_can_be_had_again() {
+fn sometimes_few_machines_are_left_and_released_ones_are_available_again() {
     let model = CloudModel { stock: Some(STOCK), ..CloudModel::default() };
     let mut few = 0;
     for seed in 0..200 {
@@ -151,7 +151,7 @@ fn now_and_then_only_a_few_are_left_and_those_given_back_can_be_had_again() {
 }
 
 #[test]
-fn a_recorded_zone_grants_what_was_recorded() {
+fn recorded_zone_grants_as_many_machines_as_recorded() {
     let mut cloud = cloud(recorded(&[2, 0, 3]), 1);
     let out = Some(ClaimFailure::StockOut);
     assert_eq!([0, 1, 2].map(|claim| refused(&mut cloud, mins(0), claim, 0)), [None, None, out]);
@@ -165,7 +165,7 @@ fn a_recorded_zone_grants_what_was_recorded() {
 }
 
 #[test]
-fn the_youngest_machines_are_taken_back_when_there_are_fewer() {
+fn youngest_machines_are_reclaimed_when_the_record_drops() {
     let mut cloud = cloud(recorded(&[3, 1, 0]), 1);
     for claim in 0..3 {
         assert_eq!(refused(&mut cloud, mins(2 * u64::from(claim)), claim, 0), None);
@@ -184,7 +184,7 @@ fn the_youngest_machines_are_taken_back_when_there_are_fewer() {
 }
 
 #[test]
-fn an_outage_holds_in_its_region_until_it_ends() {
+fn forced_outage_holds_in_its_region_until_it_ends() {
     let mut cloud = cloud(CloudModel::default(), 1);
     cloud.out_of_stock(Some("west"), mins(10));
     cloud.out_of_stock(Some("west"), mins(5));
@@ -201,7 +201,7 @@ fn an_outage_holds_in_its_region_until_it_ends() {
 }
 
 #[test]
-fn a_throttled_claim_can_be_asked_for_again() {
+fn throttled_claim_can_be_retried() {
     let mut cloud = cloud(CloudModel { throttled: 0.5, ..CloudModel::default() }, 1);
     let mut tries = Vec::new();
     for claim in (0..200).map(ClaimId) {
@@ -225,7 +225,7 @@ fn a_throttled_claim_can_be_asked_for_again() {
 }
 
 #[test]
-fn a_stopped_machine_comes_up_again_in_its_start_time() {
+fn stopped_machine_starts_again_in_its_start_time() {
     let model = CloudModel { sigma: 0.0, ..CloudModel::default() };
     let mut cloud = cloud(model, 1);
     let claim = ClaimId(0);
@@ -246,7 +246,7 @@ fn a_stopped_machine_comes_up_again_in_its_start_time() {
 }
 
 #[test]
-fn stopping_gives_the_place_away_and_starting_may_find_none() {
+fn stopped_machine_gives_up_its_place_and_may_not_start_again() {
     let mut cloud = cloud(recorded(&[1]), 1);
     assert_eq!(refused(&mut cloud, mins(0), 0, 0), None);
     assert_eq!(refused(&mut cloud, mins(30), 1, 0), Some(ClaimFailure::StockOut));

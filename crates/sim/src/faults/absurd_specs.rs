@@ -23,7 +23,7 @@ const MOST: i32 = 1_000;
 
 /// Gives two of five scenarios absurd gangs, and queues that keep what they lent reclaimable. Gangs that declare what
 /// their queue does not allow become infeasible.
-pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
+pub(crate) fn draw(seed: u64, setup: &mut Setup, infeasible: &mut Vec<Arc<str>>) {
     if !matches!(seed % 5, 2 | 3) {
         setup.queues.push(QueueSpec::open("default"));
         let queues = setup.queues.iter_mut();
@@ -44,8 +44,8 @@ pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
                     || (*queue.name == *"org" && *gang.queue != *"default");
                 own && queue.allowed.max_priority.is_some_and(|most| gang.priority > most)
             });
-            if bounded && !hopeless.contains(&gang.name) {
-                hopeless.push(gang.name.clone());
+            if bounded && !infeasible.contains(&gang.name) {
+                infeasible.push(gang.name.clone());
             }
         }
     }

@@ -17,11 +17,11 @@ use crate::job::{Job, Nature};
 /// Their random stream.
 const STREAM: u64 = 3;
 /// The random stream of gangs that never preempt.
-const GENTLE_STREAM: u64 = 7;
+const NEVER_PREEMPTS_STREAM: u64 = 7;
 
 /// Gives two thirds of all scenarios gangs that may be stopped, grow and shrink, queues with time slices and eviction
 /// budgets, termination notices, and nodes that fail and come back.
-pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_ends: Time) {
+pub(crate) fn draw(seed: u64, setup: &mut Setup, infeasible: &[Arc<str>], storm_ends: Time) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
     if rng.random_bool(1.0 / 3.0) {
@@ -29,13 +29,13 @@ pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_en
     }
     let elastic = [0.0, 0.3, 0.8][rng.random_range(0..3)];
     for job in &mut setup.jobs {
-        draw_standing(rng, &mut job.gang);
+        draw_preemptibility(rng, &mut job.gang);
         // An infeasible gang must not become feasible with fewer members.
-        if rng.random_bool(elastic) && !hopeless.contains(&job.gang.name) {
+        if rng.random_bool(elastic) && !infeasible.contains(&job.gang.name) {
             draw_elastic(rng, job);
         }
     }
-    draw_gentle(seed, setup);
+    draw_never_preempting(seed, setup);
     setup.queues.iter_mut().for_each(|queue| draw_turns(rng, queue));
     for (_, model) in &mut setup.pools {
         if rng.random_bool(0.5) {
@@ -48,7 +48,7 @@ pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_en
 }
 
 /// The priority of a gang, whether it may be stopped, and what it saves.
-fn draw_standing(rng: &mut ChaCha8Rng, gang: &mut GangSpec) {
+fn draw_preemptibility(rng: &mut ChaCha8Rng, gang: &mut GangSpec) {
     gang.priority = [0, 0, 10, 100, -5][rng.random_range(0..5)];
     let grace = match rng.random_range(0..3) {
         0 => Span::ZERO,
@@ -72,9 +72,9 @@ fn draw_standing(rng: &mut ChaCha8Rng, gang: &mut GangSpec) {
 }
 
 /// Some gangs never preempt; drawn from a stream of their own, so that the rest does not change.
-fn draw_gentle(seed: u64, setup: &mut Setup) {
+fn draw_never_preempting(seed: u64, setup: &mut Setup) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(GENTLE_STREAM);
+    rng.set_stream(NEVER_PREEMPTS_STREAM);
     for job in &mut setup.jobs {
         job.gang.disruption.gentle = rng.random_bool(0.2);
     }

@@ -62,7 +62,7 @@ pub(crate) fn run(seed: u64, sabotage: Option<Sabotage>) -> Vec<Violation> {
         sim.step();
         violations.extend(overdue(&sim, &own, within));
         violations.extend(sim.violations().iter().cloned());
-        violations.append(&mut stopped.lock().expect("nobody panics"));
+        violations.append(&mut stopped.lock().expect("no thread panics"));
     }
     violations
 }
@@ -95,7 +95,7 @@ fn watcher(own: Vec<Arc<str>>, stopped: Arc<Mutex<Vec<Violation>>>) -> Watcher {
         let what =
             format!("{} is within its guarantee and was stopped: {reason:?}", gang.spec.name);
         let broken = Violation { promise: Promise::Isolation, at, what };
-        stopped.lock().expect("nobody panics").push(broken);
+        stopped.lock().expect("no thread panics").push(broken);
     })
 }
 

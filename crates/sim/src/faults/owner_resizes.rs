@@ -18,14 +18,14 @@ const STREAM: u64 = 9;
 pub(crate) fn draw(
     seed: u64,
     setup: &Setup,
-    hopeless: &[Arc<str>],
+    infeasible: &[Arc<str>],
     faults: &mut Vec<(Time, SimEvent)>,
     storm_ends: Time,
 ) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
     let jobs = setup.jobs.iter().enumerate();
-    let jobs: Vec<_> = jobs.filter(|(_, job)| !hopeless.contains(&job.gang.name)).collect();
+    let jobs: Vec<_> = jobs.filter(|(_, job)| !infeasible.contains(&job.gang.name)).collect();
     if rng.random_bool(0.5) || jobs.is_empty() {
         return;
     }

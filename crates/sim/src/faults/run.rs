@@ -48,7 +48,7 @@ impl Verified {
 }
 
 /// How long gangs have to end after the faults stop. Far more than any scenario's work.
-const PATIENCE: Span = Span::hours(24 * 60);
+const LIVENESS_LIMIT: Span = Span::hours(24 * 60);
 
 /// Runs the scenario of one seed, with or without a planted bug and a watcher.
 pub fn run_seed(seed: u64, sabotage: Option<Sabotage>, watcher: Option<Watcher>) -> Verified {
@@ -65,7 +65,7 @@ pub fn run_seed_under(
     if sabotage == Some(Sabotage::Against(Promise::Isolation)) {
         return Verified::of_tenants(seed, crate::faults::isolation::run(seed, sabotage));
     }
-    let Drawn { setup, faults, storm_ends, hopeless } = draw(seed);
+    let Drawn { setup, faults, storm_ends, infeasible } = draw(seed);
     let jobs = setup.jobs.len();
     let mut policy = Policy { order, ..Policy::default() };
     if sabotage == Some(Sabotage::Against(Promise::NoStarvation)) {
@@ -96,16 +96,16 @@ pub fn run_seed_under(
         nodes = nodes.max(sim.world().nodes().count());
     }
     sim.stop_faults();
-    let until = sim.now() + PATIENCE;
+    let until = sim.now() + LIVENESS_LIMIT;
     while sim.next_at().is_some_and(|at| at <= until)
         && sim.violations().is_empty()
-        && !settled(&sim, &hopeless)
+        && !settled(&sim, &infeasible)
     {
         sim.step();
     }
     let mut violations = sim.violations().to_vec();
     if violations.is_empty() {
-        violations.extend(left_behind(&sim, &hopeless));
+        violations.extend(left_behind(&sim, &infeasible));
     }
     if sabotage.is_none() && violations.is_empty() {
         violations.extend(crate::faults::isolation::run(seed, None));
@@ -124,13 +124,13 @@ pub fn run_seed_under(
 }
 
 /// Whether only infeasible gangs are left, and no purchased nodes except those that pools keep.
-fn settled(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> bool {
+fn settled(sim: &Sim, infeasible: &[std::sync::Arc<str>]) -> bool {
     unwanted(sim).is_empty()
         && sim.jobs().iter().all(|job| job.submit <= sim.now())
         && sim
             .world()
             .gangs()
-            .all(|(id, gang)| hopeless.contains(&gang.spec.name) || is_kept_from_lent(sim, id))
+            .all(|(id, gang)| infeasible.contains(&gang.spec.name) || is_kept_from_lent(sim, id))
 }
 
 /// Whether a gang cannot be preempted and waits because it would hold the guarantee of other queues.
@@ -148,14 +148,14 @@ fn is_kept_from_lent(sim: &Sim, gang: GangId) -> bool {
 }
 
 /// Gangs that should have ended and did not, claims that should be gone, and infeasible gangs without that verdict.
-fn left_behind(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> Vec<Violation> {
+fn left_behind(sim: &Sim, infeasible: &[std::sync::Arc<str>]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut wrong = |promise, what: String| found.push(Violation { promise, at: sim.now(), what });
     for (id, gang) in sim.world().gangs() {
         let verdict =
             sim.last_plan().verdicts.iter().find(|(of, _)| *of == id).map(|(_, verdict)| verdict);
         let told = matches!(verdict, Some(Verdict::Impossible { .. }));
-        match (hopeless.contains(&gang.spec.name), told) {
+        match (infeasible.contains(&gang.spec.name), told) {
             (true, true) => {}
             (false, true) if is_kept_from_lent(sim, id) => {}
             (true, false) => {
@@ -173,7 +173,7 @@ fn left_behind(sim: &Sim, hopeless: &[std::sync::Arc<str>]) -> Vec<Violation> {
         }
     }
     for claim in unwanted(sim) {
-        wrong(Promise::NoLeak, format!("{claim} is left although nobody needs it"));
+        wrong(Promise::NoLeak, format!("{claim} is left although no pool keeps it"));
     }
     found
 }

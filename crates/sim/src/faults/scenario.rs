@@ -39,7 +39,7 @@ pub struct Drawn {
     /// When the faults stop.
     pub storm_ends: Time,
     /// Gangs that can never run and must get that verdict.
-    pub hopeless: Vec<Arc<str>>,
+    pub infeasible: Vec<Arc<str>>,
 }
 
 /// Guaranteed capacity, so that only feasible gangs are drawn.
@@ -69,16 +69,16 @@ pub fn draw(seed: u64) -> Drawn {
     let bounds = Bounds { gpus, per_zone, per_rack, present, queue_gpus };
     let queues = draw_queues(rng, &bounds);
     let storm_ends = storm_end(hours);
-    let (jobs, mut hopeless) = draw_jobs(rng, &bounds, &queues, storm_ends);
+    let (jobs, mut infeasible) = draw_jobs(rng, &bounds, &queues, storm_ends);
     let mut faults = draw_faults(rng, jobs.len(), storm_ends);
     let mut setup = Setup { queues, pools, nodes, jobs, ..Setup::default() };
-    tenants::draw(seed, &mut setup, &mut hopeless);
+    tenants::draw(seed, &mut setup, &mut infeasible);
     proactive::draw(seed, &mut setup, &mut faults, storm_ends);
-    disruption::draw(seed, &mut setup, &hopeless, storm_ends);
+    disruption::draw(seed, &mut setup, &infeasible, storm_ends);
     node_types::draw(seed, &mut setup);
-    absurd_specs::draw(seed, &mut setup, &mut hopeless);
-    owner_resizes::draw(seed, &setup, &hopeless, &mut faults, storm_ends);
-    Drawn { setup, faults, storm_ends, hopeless }
+    absurd_specs::draw(seed, &mut setup, &mut infeasible);
+    owner_resizes::draw(seed, &setup, &infeasible, &mut faults, storm_ends);
+    Drawn { setup, faults, storm_ends, infeasible }
 }
 
 fn amounts(cores: u64, gib: u64) -> NamedAmounts {
@@ -222,7 +222,7 @@ fn draw_jobs(
     storm_ends: Time,
 ) -> (Vec<Job>, Vec<Arc<str>>) {
     let count = rng.random_range(3..40);
-    let mut hopeless = Vec::new();
+    let mut infeasible = Vec::new();
     let mut jobs: Vec<Job> = (0..count)
         .map(|i| {
             let name: Arc<str> = format!("default/gang-{i}").into();
@@ -231,8 +231,8 @@ fn draw_jobs(
                 gang.queue = queues[rng.random_range(1..queues.len())].name.clone();
             }
             if rng.random_bool(0.04) {
-                make_hopeless(rng, bounds, &mut gang);
-                hopeless.push(name);
+                make_infeasible(rng, bounds, &mut gang);
+                infeasible.push(name);
             }
             let submit = Time(rng.random_range(0..storm_ends.0 * 3 / 4));
             // Half arrive in bursts, so that gangs compete.
@@ -242,7 +242,7 @@ fn draw_jobs(
         })
         .collect();
     jobs.sort_by_key(|job| job.submit);
-    (jobs, hopeless)
+    (jobs, infeasible)
 }
 
 fn role(name: &str, count: u32, gpus: u16, share: u16) -> RoleSpec {
@@ -318,7 +318,7 @@ fn draw_gang(rng: &mut ChaCha8Rng, bounds: &Bounds, name: Arc<str>) -> GangSpec 
 }
 
 /// Requests what no node and no offering has, or more than a queue ever allows.
-fn make_hopeless(rng: &mut ChaCha8Rng, bounds: &Bounds, gang: &mut GangSpec) {
+fn make_infeasible(rng: &mut ChaCha8Rng, bounds: &Bounds, gang: &mut GangSpec) {
     match rng.random_range(0..3) {
         0 => gang.roles = vec![role("giant", 1, bounds.gpus + 1, WHOLE)],
         1 => gang.roles[0].constraints.gpu_models = vec!["Abacus".into()],

@@ -20,7 +20,7 @@ const STREAM: u64 = 1;
 
 /// Gives guarantees to the queues of half of all scenarios, limits to their users, and deadlines to their gangs.
 /// Gangs beyond the limit of their user become infeasible.
-pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
+pub(crate) fn draw(seed: u64, setup: &mut Setup, infeasible: &mut Vec<Arc<str>>) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
     if rng.random_bool(0.5) {
@@ -29,10 +29,10 @@ pub(crate) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
     draw_guarantees(rng, &mut setup.queues);
     for queue in 0..setup.queues.len() {
         if rng.random_bool(0.4) {
-            limit_users(rng, setup, queue, hopeless);
+            limit_users(rng, setup, queue, infeasible);
         }
     }
-    setup.jobs.iter_mut().for_each(|job| draw_hurry(rng, job));
+    setup.jobs.iter_mut().for_each(|job| draw_deadline(rng, job));
 }
 
 /// Weights, half-lives, and guarantees that can all be kept at once: each queue divides a part of its own.
@@ -68,12 +68,12 @@ fn limit_users(
     rng: &mut ChaCha8Rng,
     setup: &mut Setup,
     queue: usize,
-    hopeless: &mut Vec<Arc<str>>,
+    infeasible: &mut Vec<Arc<str>>,
 ) {
     let Setup { queues, jobs, .. } = setup;
     let gangs = jobs.iter().map(|job| &job.gang);
     let gangs = gangs.filter(|gang| is_below(queues, &gang.queue, &queues[queue].name));
-    let gangs: Vec<_> = gangs.filter(|gang| !hopeless.contains(&gang.name)).collect();
+    let gangs: Vec<_> = gangs.filter(|gang| !infeasible.contains(&gang.name)).collect();
     let largest = |of: fn(&GangSpec) -> u64| gangs.iter().map(|gang| of(gang)).max().unwrap_or(0);
     let halves = [2, 2, 3, 4][rng.random_range(0..4)];
     let mut gpus = (largest(gpu_milli) * halves / 2).max(1_000);
@@ -85,7 +85,7 @@ fn limit_users(
         limit.amounts.insert(CPU.into(), (largest(cpu_milli) * halves / 2).max(1_000));
     }
     let over = gangs.iter().filter(|gang| gpu_milli(gang) > gpus);
-    hopeless.extend(over.map(|gang| gang.name.clone()));
+    infeasible.extend(over.map(|gang| gang.name.clone()));
     queues[queue].user_limit = limit;
 }
 
@@ -108,7 +108,7 @@ fn is_below(queues: &[QueueSpec], queue: &str, other: &str) -> bool {
 }
 
 /// A deadline, which may be generous, tight, or past before it begins, and a price for every hour of delay.
-fn draw_hurry(rng: &mut ChaCha8Rng, job: &mut Job) {
+fn draw_deadline(rng: &mut ChaCha8Rng, job: &mut Job) {
     if rng.random_bool(0.4) {
         let after = match rng.random_range(0..5) {
             0 => Span::ZERO,

@@ -151,7 +151,7 @@ fn stopped_and_started_again(job: Job, mins: u64, reason: StopReason) -> Stage {
 }
 
 #[test]
-fn who_saves_when_told_works_until_it_has_saved_and_loses_nothing() {
+fn gang_that_saves_on_a_signal_works_until_then_and_loses_nothing() {
     let stage = stopped_and_started_again(saving(), 25, MOVED);
     let told = stage.told();
     let stopped: f64 = told[6].split(' ').next().and_then(|at| at.parse().ok()).expect("a time");
@@ -163,7 +163,7 @@ fn who_saves_when_told_works_until_it_has_saved_and_loses_nothing() {
 }
 
 #[test]
-fn who_saves_by_itself_loses_what_came_after() {
+fn gang_that_saves_periodically_loses_the_work_since() {
     let mut job = saving();
     let checkpoint = job.gang.disruption.checkpoint.as_mut().expect("it saves");
     checkpoint.signal = None;
@@ -176,7 +176,7 @@ fn who_saves_by_itself_loses_what_came_after() {
 }
 
 #[test]
-fn who_saves_nothing_begins_anew() {
+fn gang_without_checkpoints_starts_from_the_beginning() {
     let mut job = saving();
     job.gang.disruption.checkpoint = None;
     let stage = stopped_and_started_again(job, 25, MOVED);
@@ -184,14 +184,14 @@ fn who_saves_nothing_begins_anew() {
 }
 
 #[test]
-fn a_lost_node_leaves_no_time_to_save() {
+fn lost_node_leaves_no_time_to_save() {
     let stage = stopped_and_started_again(saving(), 25, StopReason::NodeLost(NodeIdx(0)));
     assert_eq!(stage.told()[3], "25.0 off n0");
     assert_eq!(stage.end(), at(30 + 2 + 40));
 }
 
 #[test]
-fn a_node_lost_in_the_grace_ends_it() {
+fn lost_node_ends_the_grace_period() {
     let outage = Outage { node: 1, at: at(25), notice: Span::ZERO, lasts: None };
     let mut stage = Stage::with_outages(saving(), vec![outage]);
     stage.admit(&[0, 1]);
@@ -205,7 +205,7 @@ fn a_node_lost_in_the_grace_ends_it() {
 }
 
 #[test]
-fn who_is_done_within_its_grace_is_done() {
+fn gang_that_ends_within_its_grace_is_done() {
     let mut job = saving();
     job.run = Span::mins(25) + Span::secs(1);
     let mut stage = Stage::new(job);
@@ -218,7 +218,7 @@ fn who_is_done_within_its_grace_is_done() {
 }
 
 #[test]
-fn a_crash_in_the_grace_changes_nothing() {
+fn crash_in_a_grace_period_changes_nothing() {
     let undisturbed = stopped_and_started_again(saving(), 25, MOVED).told();
     let mut stage = Stage::new(saving());
     stage.admit(&[0, 1]);
@@ -233,7 +233,7 @@ fn a_crash_in_the_grace_changes_nothing() {
 }
 
 #[test]
-fn what_was_written_down_and_not_done_is_done_after_a_crash() {
+fn logged_actions_are_executed_after_a_crash() {
     let mut stage = Stage::new(elastic(1_000));
     stage.admit(&[0]);
     stage.drift(20);
@@ -262,7 +262,7 @@ fn more_members_are_faster_after_a_pause() {
 }
 
 #[test]
-fn diminishing_returns_are_those_of_the_job_whatever_it_declares() {
+fn true_speed_up_applies_whatever_a_job_declares() {
     let mut job = elastic(1_000);
     job.nature.efficiency = Some(800);
     let mut stage = Stage::new(job);
@@ -276,7 +276,7 @@ fn diminishing_returns_are_those_of_the_job_whatever_it_declares() {
 }
 
 #[test]
-fn members_that_are_given_up_work_until_they_have_saved() {
+fn removed_members_work_until_they_have_saved() {
     let mut job = elastic(1_000);
     job.gang.disruption = saving().gang.disruption;
     let mut stage = Stage::new(job);
@@ -297,20 +297,20 @@ fn members_that_are_given_up_work_until_they_have_saved() {
 }
 
 #[test]
-fn a_gang_may_decline_to_grow_but_not_to_shrink() {
+fn gang_may_decline_to_grow_but_not_to_shrink() {
     let mut job = elastic(1_000);
     job.nature = Nature { declines: 1_000, ..Nature::default() };
     let mut stage = Stage::new(job);
     stage.admit(&[0, 1]);
     stage.resize(&[0, 1, 2]);
     assert_eq!(stage.told()[3..], ["0.0 resizing 2 to 3", "0.0 declined"]);
-    assert_eq!(stage.end(), at(120), "as if nobody had asked");
+    assert_eq!(stage.end(), at(120), "as without the resize");
     stage.resize(&[0]);
     assert_eq!(stage.last(), "0.0 resized");
 }
 
 #[test]
-fn a_gang_that_goes_on_without_a_lost_node_goes_on_from_what_it_had_saved() {
+fn gang_that_goes_on_without_a_lost_node_resumes_from_its_checkpoint() {
     let outage = Outage { node: 1, at: at(25), notice: Span::ZERO, lasts: None };
     let mut job = elastic(1_000);
     job.gang.disruption = saving().gang.disruption;
@@ -324,7 +324,7 @@ fn a_gang_that_goes_on_without_a_lost_node_goes_on_from_what_it_had_saved() {
 }
 
 #[test]
-fn nodes_go_as_announced_and_come_back() {
+fn nodes_go_after_their_notice_and_come_back() {
     let outage = Outage { node: 1, at: at(30), notice: Span::mins(2), lasts: Some(Span::mins(9)) };
     let mut stage = Stage::with_outages(saving(), vec![outage]);
     stage.drift(28);
@@ -337,7 +337,7 @@ fn nodes_go_as_announced_and_come_back() {
 }
 
 #[test]
-fn when_all_is_calm_announced_nodes_stay() {
+fn nodes_with_notice_stay_when_faults_stop() {
     let outage = Outage { node: 1, at: at(30), notice: Span::mins(2), lasts: None };
     let mut stage = Stage::with_outages(saving(), vec![outage]);
     stage.drift(28);
@@ -347,7 +347,7 @@ fn when_all_is_calm_announced_nodes_stay() {
 }
 
 #[test]
-fn a_cancelled_gang_in_its_grace_is_over_when_it_has_left() {
+fn cancelled_gang_ends_with_its_grace_period() {
     let mut stage = Stage::new(saving());
     stage.admit(&[0, 1]);
     stage.drift(25);

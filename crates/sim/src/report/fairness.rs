@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_shared_out_down_the_tree_among_queues_with_jobs() {
+    fn fair_shares_go_down_the_tree_among_queues_with_jobs() {
         let tree = [
             queue("research", None, 3),
             queue("product", None, 1),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_slides_over_the_whole_time() {
+    fn window_slides_over_the_whole_time() {
         let grid = Grid { from: Time::ZERO, width: Span::secs(1), buckets: 40 };
         let sums = slide(&[1; 40], grid);
         assert_eq!(sums.len(), 40);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_fall_into_powers_of_two() {
+    fn size_classes_are_powers_of_two() {
         let ends = |size, doublings| {
             let SizeClass { least, most } = class(size, doublings);
             assert!(least <= size && size <= most, "{size}");

@@ -68,14 +68,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_format_is_refused_with_the_known_ones() {
+    fn unknown_format_is_refused_with_the_known_ones() {
         assert_eq!("swf".parse::<TraceFormat>().unwrap(), TraceFormat::Swf);
         let refusal = "yaml".parse::<TraceFormat>().unwrap_err().to_string();
         assert_eq!(refusal, "`yaml` is not a trace format: known are swf, csv, log, pods");
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn missing_file_is_named() {
         let refusal =
             read_jobs(Path::new("/nowhere/log.swf"), TraceFormat::Swf, 8).unwrap_err().to_string();
         assert!(refusal.starts_with("/nowhere/log.swf: cannot be opened: "), "{refusal}");

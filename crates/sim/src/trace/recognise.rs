@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_is_known_by_its_first_line() {
+    fn every_format_is_recognised_by_its_first_line() {
         let format = |text: &str| of(Path::new("t"), text.as_bytes()).unwrap();
         for (text, expected) in [
             ("; Version: 2.2\n1 2 3", TraceFormat::Swf),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_of_jobs_is_sent_to_its_option() {
+    fn input_that_is_no_trace_of_jobs_is_refused_with_its_option() {
         let refusal = |text: &str| of(Path::new("t"), text.as_bytes()).unwrap_err().to_string();
         assert_eq!(
             refusal("sn,cpu_milli,memory_mib,gpu,model\n"),

@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn every_hour_is_alike_without_a_day() {
+    fn poisson_rate_is_the_same_in_every_hour() {
         let hours = by_hour(Arrival::Poisson { per_hour: 100.0 });
         let (least, most) = (hours.iter().min().unwrap(), hours.iter().max().unwrap());
         assert!(f64::from(*most) / f64::from(*least) < 1.15, "{hours:?}");
     }
 
     #[test]
-    fn the_day_peaks_in_the_afternoon_by_the_ratio_asked_for_and_keeps_its_mean() {
+    fn diurnal_rate_peaks_at_14_by_the_ratio_and_keeps_its_mean() {
         let arrival = Arrival::Diurnal { per_hour: 100.0, peak_ratio: 4.0 };
         let hours = by_hour(arrival);
         let ratio = f64::from(hours[13] + hours[14]) / f64::from(hours[1] + hours[2]);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_refused_with_the_known_ones() {
+    fn unknown_name_is_refused_with_the_known_ones() {
         let refusal = "Mixed".parse::<Preset>().unwrap_err().to_string();
         assert_eq!(refusal, "`Mixed` is not a workload: known are training, mixed, bursty");
     }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_cannot_be_drawn_is_refused_by_field() {
+    fn invalid_workload_is_refused_by_field() {
         assert_eq!(WorkloadSpec::default().check(), Ok(()));
         let cases = [
             (

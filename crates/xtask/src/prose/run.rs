@@ -12,7 +12,7 @@ use super::{layout, subject, tree};
 /// A crate fails the check when it has this share of hits, in percent of its comment lines, or more.
 const BOUND_PERCENT: f64 = 2.0;
 
-/// Count comment lines whose subject is an indefinite person (who, somebody, nobody), by crate.
+/// Count comment lines whose subject is an indefinite person (`who`, `somebody`, `nobody`), by crate.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The tree to read

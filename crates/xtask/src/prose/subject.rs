@@ -1,14 +1,14 @@
 //! The rule for a mannered comment line: its subject is an indefinite person.
 //!
 //! A comment line begins with `//`, `///` or `//!` and has text. It is a hit when it contains one of [`PERSONS`] as a whole word
-//! in any case ("Nobody has asked", "those who wait", "whoever leads next"). Two exceptions:
+//! in any case (`Nobody has asked`, `those who wait`, `whoever leads next`). Two exceptions:
 //!
 //! - words between backticks, which are code;
-//! - "who" directly after a noun for people ([`PEOPLE`]: "the user who", "operators, who"), on the same line or with the
-//!   noun at the end of the comment line before. In good prose "who" is for people.
+//! - `who` directly after a noun for people ([`PEOPLE`]: `the user who`, `operators, who`), on the same line or with the
+//!   noun at the end of the comment line before. In good prose `who` is for people.
 //!
-//! The grammar of a sentence is not parsed: the words count as an object too ("waits for nobody"), because the rule for
-//! comments names the thing there as well. "Whose" does not count; it has no other word in English.
+//! The grammar of a sentence is not parsed: the words count as an object too (`waits for nobody`), because the rule for
+//! comments names the thing there as well. `Whose` does not count; it has no other word in English.
 
 /// Pronouns for a person that is not named.
 const PERSONS: [&str; 10] = [
@@ -24,7 +24,7 @@ const PERSONS: [&str; 10] = [
     "anyone",
 ];
 
-/// Nouns after which "who" is right, each also in the plural.
+/// Nouns after which `who` is right, each also in the plural.
 const PEOPLE: [&str; 15] = [
     "account",
     "administrator",

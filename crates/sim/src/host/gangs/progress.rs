@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rigid_gang_takes_exactly_as_long_as_it_takes_however_often_it_starts() {
+    fn rigid_gang_takes_exactly_its_run_time_however_often_it_starts() {
         let run = Span(3_599_999);
         let mut progress = Progress::default();
         for start in [0, 7, 100] {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_not_done_again_but_has_to_be_loaded() {
+    fn saved_work_is_not_repeated_but_costs_the_restart_time() {
         let mut progress = Progress::default();
         progress.begin(at(0), 1.0, Span::mins(2));
         progress.count(at(25));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_pace_costs_its_pause_and_nothing_else() {
+    fn change_of_speed_costs_its_pause_and_nothing_else() {
         let mut progress = Progress::default();
         progress.begin(at(0), 0.5, Span::ZERO);
         assert_eq!(progress.end(Span::mins(60)), at(120));

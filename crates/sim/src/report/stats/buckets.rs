@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_covers_the_time_with_no_more_buckets_than_asked_for() {
+    fn grid_covers_the_time_within_the_limit_of_buckets() {
         for (span, most) in [(10, 600), (3_600, 60), (3_601, 60), (1, 7)] {
             let grid = Grid::over(at(5), at(5 + span), most);
             assert!(grid.buckets <= most, "{grid:?}");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_the_grid_is_cut_off() {
+    fn time_outside_the_grid_is_cut_off() {
         let mut level = Level::new(Grid::over(at(10), at(20), 2));
         level.add(at(0), at(100), 1_000);
         assert_eq!(level.means(), [1.0, 1.0]);

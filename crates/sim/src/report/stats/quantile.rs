@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cumulative_curve_never_falls_and_ends_with_all() {
+    fn cumulative_curve_never_falls_and_ends_at_one() {
         let curve = curve(&[0.0, 5.0, 50.0, 100.0], 1.0, 100.0, 3);
         let shares: Vec<f64> = curve.iter().map(|(_, share)| *share).collect();
         assert_eq!(shares, [0.25, 0.5, 1.0]);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_come_first_and_the_others_share_a_place() {
+    fn largest_come_first_and_the_others_share_a_place() {
         let names: Vec<Arc<str>> = ["a", "b", "idle", "c", "d"].map(Into::into).to_vec();
         let load = |work| Load { jobs: 1, work };
         let loads = [load(1), load(9), Load::default(), load(5), load(2)];

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read_whatever_else_it_says() {
+    fn record_with_unknown_fields_is_read() {
         let text = r#"{"metadata": {"gap_seconds": 300, "zone": "a"}, "data": [4, 0], "more": 1}"#;
         let record = record(text).unwrap();
         assert_eq!(record.length(), Span::mins(10));

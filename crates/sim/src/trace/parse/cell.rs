@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_a_count_or_a_date() {
+    fn moment_is_a_count_or_a_date() {
         assert_eq!(moment("90.5"), Ok(Moment::Count(Span(90_500))));
         for text in ["1970-01-02 00:00:01", "1970-01-02T00:00:01Z", "1970-01-02T01:00:01+01:00"] {
             assert_eq!(moment(text), Ok(Moment::Date(Span(86_401_000))), "{text}");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_bad_value_is_cut_short() {
+    fn long_bad_value_is_cut_short() {
         assert_eq!(shortened("a\tb"), "a\\tb");
         assert_eq!(shortened(&"9".repeat(41)), format!("{}...", "9".repeat(40)));
     }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+    fn endless_line_is_refused_before_it_fills_the_memory() {
         let mut lines = Lines::new(Path::new("t"), BufReader::new(std::io::repeat(b'x')));
         assert!(matches!(lines.next(), Err(TraceError::LongLine { line: 1, .. })));
     }

@@ -50,14 +50,14 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_known_by_its_bytes_and_plain_text_stays_plain() {
+    fn gzip_is_recognised_by_its_bytes_and_plain_text_stays_plain() {
         assert_eq!(text_of(gzip("1 2 3\n")), "1 2 3\n");
         assert_eq!(text_of(b"1 2 3\n".to_vec()), "1 2 3\n");
         assert_eq!(text_of(Vec::new()), "");
     }
 
     #[test]
-    fn gzip_files_glued_together_are_read_to_the_end() {
+    fn concatenated_gzip_files_are_read_to_the_end() {
         let glued = [gzip("first\n"), gzip("second\n")].concat();
         assert_eq!(text_of(glued), "first\nsecond\n");
     }

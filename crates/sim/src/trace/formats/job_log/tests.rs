@@ -31,7 +31,7 @@ fn four_columns_are_enough() {
 }
 
 #[test]
-fn a_job_larger_than_a_node_is_a_gang_of_nodes_and_a_rest() {
+fn job_larger_than_a_node_is_a_gang_of_nodes_and_a_rest() {
     let of = |gpus: u32, per_node: u32| -> Vec<(u32, u64)> {
         let roles = roles(gpus, per_node, &mut Names::default());
         roles.iter().map(|role| (role.min, role.request.gpu_milli() / 1_000)).collect()
@@ -55,14 +55,14 @@ fn users_and_virtual_clusters_are_kept_and_dates_counted_from_the_first() {
 }
 
 #[test]
-fn every_spelling_of_a_column_is_known() {
+fn every_spelling_of_a_column_is_accepted() {
     for head in ["JobId,Submit_Time,Runtime,GPU_num", "id,arrival_time,duration_s,gpu_count"] {
         assert_eq!(log(&format!("{head}\na,5,10,4\n")).unwrap().jobs.len(), 1, "{head}");
     }
 }
 
 #[test]
-fn a_run_time_may_be_from_start_to_end_and_jobs_that_never_ran_are_skipped() {
+fn run_time_may_be_start_to_end_and_jobs_that_never_ran_are_skipped() {
     let replay = log("job_id,vc,gpu_num,submit_time,start_time,end_time\n\
                       1,a,1,2020-05-01 00:00:00,2020-05-01 00:01:00,2020-05-01 01:01:00\n\
                       2,a,1,2020-05-01 00:00:00,,\n\

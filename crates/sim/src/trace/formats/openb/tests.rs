@@ -47,7 +47,7 @@ fn pods_are_gangs_of_one_that_run_as_long_as_they_were_scheduled() {
 }
 
 #[test]
-fn a_list_without_times_can_be_read_and_not_replayed() {
+fn list_without_times_can_be_read_and_not_replayed() {
     let file = Path::new("pods.csv");
     let text = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1,2,1000\n";
     let pods = parse_pods(file, text.as_bytes()).unwrap();

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_nobody_knew_is_none() {
+    fn unknown_size_is_none() {
         assert_eq!(header(" MaxNodes: -1").max_nodes(), None);
         assert_eq!(header(" MaxNodes: 128 (batch)").max_nodes(), Some(128));
         assert_eq!(header("").max_nodes(), None);

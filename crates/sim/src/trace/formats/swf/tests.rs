@@ -22,7 +22,7 @@ fn line(id: i64, submit: i64, run: i64, allocated: i64, requested: i64, status: 
 }
 
 #[test]
-fn a_record_becomes_a_rigid_gang_of_one_cpu_members() {
+fn record_becomes_a_rigid_gang_of_one_cpu_members() {
     let swf = log(&format!("; MaxProcs: 100\n{}", line(12, 30, 90, 4, 8, 1))).unwrap();
     assert_eq!(swf.header.max_procs(), Some(100));
     let [record] = swf.records[..] else { panic!("{swf:?}") };
@@ -38,7 +38,7 @@ fn a_record_becomes_a_rigid_gang_of_one_cpu_members() {
 }
 
 #[test]
-fn what_the_log_does_not_say_falls_back_to_what_it_does() {
+fn missing_values_fall_back_to_known_ones() {
     let swf = log("1 0 -1 90 -1 -1 -1 8 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1").unwrap();
     let [job] = &swf.jobs(&SwfOptions::default())[..] else { panic!() };
     assert_eq!(job.gang.roles[0].max, 8, "requested processors");
@@ -74,14 +74,14 @@ fn records_that_cannot_be_replayed_are_skipped_with_a_reason() {
 }
 
 #[test]
-fn records_come_by_submit_time_and_ties_keep_the_order_of_the_file() {
+fn records_are_sorted_by_submit_time_and_ties_keep_file_order() {
     let text = [line(1, 50, 9, 1, 1, 1), line(2, 10, 9, 1, 1, 1), line(3, 50, 9, 1, 1, 1)];
     let ids: Vec<_> = log(&text.concat()).unwrap().records.iter().map(|record| record.id).collect();
     assert_eq!(ids, [2, 1, 3]);
 }
 
 #[test]
-fn a_malformed_line_is_refused_with_file_line_column_and_reason() {
+fn malformed_line_is_refused_with_file_line_column_and_reason() {
     let refusal = |bad: &str| log(&format!("; Note: x\n\n{bad}")).unwrap_err().to_string();
     let swap = |from: &str, to: &str| refusal(&line(1, 0, 90, 4, 8, 1).replace(from, to));
     assert_eq!(refusal("1 2 3"), "log.swf:3: 3 columns where 18 belong");
@@ -101,7 +101,7 @@ fn a_malformed_line_is_refused_with_file_line_column_and_reason() {
 }
 
 #[test]
-fn a_log_may_have_fractions_of_seconds_and_foreign_letters() {
+fn log_may_have_fractions_of_seconds_and_latin1_letters() {
     let mut bytes = b"; Computer: K\xf6nig\r\n".to_vec();
     bytes.extend(b"1 0.5 -1 1.25 1 0.9 -1 1 -1 -1 1 1 1 1 1 1 -1 -1\r\n");
     let swf = parse(Path::new("log.swf"), &bytes[..]).unwrap();
@@ -109,7 +109,7 @@ fn a_log_may_have_fractions_of_seconds_and_foreign_letters() {
 }
 
 #[test]
-fn a_gzipped_log_reads_like_a_plain_one_and_a_truncated_one_is_refused() {
+fn gzipped_log_reads_like_a_plain_one_and_a_truncated_one_is_refused() {
     let text: String = (0..500).map(|id| line(id, id * 31, 90 + id % 7, 4, 8, 1)).collect();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(text.as_bytes()).unwrap();
@@ -128,7 +128,7 @@ proptest! {
 
     /// Text that looks like a log gets further into the reader than noise does.
     #[test]
-    fn every_job_of_an_accepted_log_is_sound(
+    fn every_job_of_an_accepted_log_is_valid(
         rows in prop::collection::vec(prop::collection::vec("-1|0|[1-9][0-9]{0,9}", 18), 0..4),
     ) {
         let text: String = rows.iter().map(|row| row.join(" ") + "\n").collect();

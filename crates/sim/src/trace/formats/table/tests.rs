@@ -44,7 +44,7 @@ fn three_columns_are_enough() {
 }
 
 #[test]
-fn every_column_is_understood() {
+fn every_column_is_read() {
     let jobs = table(
         "submit_s,run_s,members,min,name,gpus,cpu,memory,queue,user,priority,estimate_s,topology,deadline_s,\
          cost_of_waiting\r\n\
@@ -130,7 +130,7 @@ fn bad_cells_are_refused_with_file_line_column_and_value() {
 }
 
 #[test]
-fn a_row_of_another_width_or_with_an_open_quote_is_refused() {
+fn row_of_another_width_or_with_an_open_quote_is_refused() {
     assert_eq!(bad_row("name", "a,b"), "jobs.csv:2: 5 columns where 4 belong");
     assert_eq!(
         bad_row("name", "\"a"),
@@ -152,7 +152,7 @@ proptest! {
 
     /// Cells that are mostly good reach the end of the reader, where noise does not.
     #[test]
-    fn every_job_of_an_accepted_table_is_sound(
+    fn every_job_of_an_accepted_table_is_valid(
         rows in prop::collection::vec(
             ("[0-9]{1,6}(\\.[0-9]{1,4})?", "[0-9]{1,9}|1e9", "[1-9][0-9]{0,9}", "|[0-9]{1,3}", "|[0-9]{1,2}|0\\.[0-9]{1,4}",
              "|[0-9]{1,9}|1e12", "|[0-9]{1,13}|0\\.[0-9]{1,7}"),

@@ -1,4 +1,4 @@
-//! Leaving verdicts out changes nothing but the verdicts.
+//! Planning without verdicts gives the same decisions.
 
 use muster_core::time::Time;
 use muster_plan::{Policy, QueueOrder};

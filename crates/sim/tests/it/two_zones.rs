@@ -1,4 +1,4 @@
-//! A stage for scenarios: a pool in two zones, and what happened as short lines.
+//! A fixture for scenarios: a pool in two zones, and facts as short lines.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -40,7 +40,7 @@ pub(crate) fn job(gang: GangSpec, submit_s: u64, run_s: u64) -> Job {
     Job::new(gang, Time::ZERO + Span::secs(submit_s), Span::secs(run_s))
 }
 
-/// Runs to the end with every promise checked, and tells what happened.
+/// Runs to the end with every promise checked; returns the facts as lines.
 pub(crate) fn play(setup: Setup) -> (Vec<String>, Sim) {
     let options = SimOptions { check: true, ..SimOptions::default() };
     let mut sim = Sim::new(setup, Policy::default(), options).expect("a well-formed stage");
@@ -50,7 +50,7 @@ pub(crate) fn play(setup: Setup) -> (Vec<String>, Sim) {
     sim.run(Time::ZERO + Span::hours(48));
     assert_eq!(sim.violations(), [], "promises are kept");
     drop(sim.unwatch());
-    (Rc::try_unwrap(told).expect("nobody watches any more").into_inner(), sim)
+    (Rc::try_unwrap(told).expect("the watcher is gone").into_inner(), sim)
 }
 
 /// The facts a scenario is about, a line each.

@@ -1,4 +1,4 @@
-//! Pools of one-GPU nodes, and everything that happens to them as short lines, promises checked at every step.
+//! A fixture of one-GPU pools: all facts as short lines, with promises checked at every step.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use muster_sim::cloud::CloudModel;
 use muster_sim::{Setup, Sim, SimOptions};
 use muster_testkit::build;
 
-use crate::stage::job;
+use crate::two_zones::job;
 
 /// Nodes of one GPU.
 pub(crate) fn one_gpu(zone: &str, price: f64) -> OfferingSpec {
@@ -41,31 +41,31 @@ pub(crate) fn in_one_zone(name: &str, members: u32) -> GangSpec {
     build::within(build::gang(name, members, 1), "zone")
 }
 
-/// The same stage, on which something happens at the very beginning: a simulation begins with that.
+/// The same setup with a job at the very beginning, since a simulation starts with its first event.
 pub(crate) fn awake(mut stage: Setup) -> Setup {
     stage.nodes.push(build::node("host", 0, &[]));
     stage.jobs.push(job(build::gang("hello", 1, 0), 0, 1));
     stage
 }
 
-/// What happened, a line for each kind of thing at each time, and the simulation when it was over.
-pub(crate) struct Told {
+/// The facts, a line for each kind at each time, and the simulation at its end.
+pub(crate) struct FactLog {
     pub(crate) lines: Vec<String>,
     pub(crate) sim: Sim,
 }
 
-impl Told {
+impl FactLog {
     pub(crate) fn text(&self) -> String {
         self.lines.join("\n")
     }
-    /// How often something was told.
+    /// The number of lines with a text.
     pub(crate) fn times(&self, what: &str) -> usize {
         self.lines.iter().filter(|line| line.contains(what)).count()
     }
     pub(crate) fn waited(&self, job: usize) -> Option<u64> {
         Some(self.sim.accounts().outcomes()[job].wait()?.0 / 1_000)
     }
-    /// Nodes that are up and that nobody uses.
+    /// Nodes that are ready and unused.
     pub(crate) fn idle(&self) -> usize {
         let world = self.sim.world();
         let free = |node: &Node| node.claim.is_some() && node.usable && !node.releasing;
@@ -73,12 +73,12 @@ impl Told {
     }
 }
 
-/// Everything that happens within some hours, whether or not there are jobs left.
-pub(crate) fn play(setup: Setup, policy: Policy, hours: u64) -> Told {
+/// Runs for some hours, whether or not there are jobs left.
+pub(crate) fn play(setup: Setup, policy: Policy, hours: u64) -> FactLog {
     let options = SimOptions { check: true, ..SimOptions::default() };
     let mut sim = Sim::new(setup, policy, options).expect("a well-formed stage");
-    let told: Rc<RefCell<Vec<(i64, String, u32)>>> = Rc::default();
-    let lines = told.clone();
+    let log: Rc<RefCell<Vec<(i64, String, u32)>>> = Rc::default();
+    let lines = log.clone();
     sim.watch(Box::new(move |now, world, fact| {
         let Some(what) = tell(world, fact) else { return };
         let at = now.0 / 1_000;
@@ -94,12 +94,12 @@ pub(crate) fn play(setup: Setup, policy: Policy, hours: u64) -> Told {
         assert_eq!(sim.violations(), [], "promises are kept");
     }
     drop(sim.unwatch());
-    let told = Rc::try_unwrap(told).expect("nobody watches any more").into_inner();
+    let log = Rc::try_unwrap(log).expect("the watcher is gone").into_inner();
     let line = |(at, what, times): (i64, String, u32)| match times {
         1 => format!("{at:>5} {what}"),
         _ => format!("{at:>5} {what} x{times}"),
     };
-    Told { lines: told.into_iter().map(line).collect(), sim }
+    FactLog { lines: log.into_iter().map(line).collect(), sim }
 }
 
 fn tell(world: &World, fact: &Fact) -> Option<String> {
