@@ -7,7 +7,7 @@ use muster_api::{Finding, Severity};
 
 use crate::client::AskError;
 use crate::figures::count;
-use crate::say;
+use crate::stdout;
 
 /// The input is wrong; nothing was run.
 #[derive(Debug)]
@@ -71,10 +71,10 @@ impl std::error::Error for TimeUp {}
 pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if let Some(BadInput(_)) = error.downcast_ref() {
-        eprintln!("{}", say::clean(&error.to_string()));
+        eprintln!("{}", stdout::clean(&error.to_string()));
         return ExitCode::from(2);
     }
-    eprintln!("error: {}", say::clean(&format!("{error:#}")));
+    eprintln!("error: {}", stdout::clean(&format!("{error:#}")));
     if error.is::<Unsuccessful>() {
         return ExitCode::from(3);
     }

@@ -98,7 +98,7 @@ fn is_word(text: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::yaml::*;
 
     #[test]
     fn blocks_lists_and_quotes() {

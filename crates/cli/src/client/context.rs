@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::contexts::{Context, Contexts, path};
-use super::table::plain;
+use crate::client::connection::contexts::{Context, Contexts, path};
+use crate::client::connection::wire::Wire;
+use crate::client::output::table::plain;
 use crate::exit::Misused;
-use crate::say;
+use crate::stdout;
 
 /// Keep control planes under names, so that nobody types addresses and tokens twice.
 ///
@@ -67,7 +68,7 @@ Examples:
   muster context use lab
   muster context list";
 
-pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = path().ok_or_else(|| {
         Misused("there is no HOME: say with MUSTER_CONFIG where to keep it".to_owned())
     })?;
@@ -77,14 +78,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         Command::Use { name } => {
             contexts.named(name).ok_or_else(|| contexts.missing(name))?;
             contexts.current = Some(name.clone());
-            say::line(format_args!("context {name} is used from now on"));
+            stdout::line(format_args!("context {name} is used from now on"));
         }
         Command::Set(set) => change(&mut contexts, set)?,
         Command::Remove { name } => {
             contexts.named(name).ok_or_else(|| contexts.missing(name))?;
             contexts.contexts.retain(|context| context.name != *name);
             contexts.current = contexts.current.filter(|current| current != name);
-            say::line(format_args!("context {name} is forgotten"));
+            stdout::line(format_args!("context {name} is forgotten"));
         }
     }
     contexts.write(&path)
@@ -107,7 +108,7 @@ fn list(contexts: &Contexts) -> anyhow::Result<()> {
         vec![star.to_owned(), context.name.clone(), context.server.clone(), namespace, token]
     };
     let rows: Vec<_> = contexts.contexts.iter().map(row).collect();
-    plain(&["", "NAME", "SERVER", "NAMESPACE", "TOKEN"], 0, &rows).iter().for_each(say::line);
+    plain(&["", "NAME", "SERVER", "NAMESPACE", "TOKEN"], 0, &rows).iter().for_each(stdout::line);
     Ok(())
 }
 
@@ -118,7 +119,7 @@ fn change(contexts: &mut Contexts, set: &SetArgs) -> anyhow::Result<()> {
     }
     let context = contexts.entry(name);
     if let Some(server) = &set.server {
-        super::wire::Wire::new(server, set.ca_file.as_deref(), "")?;
+        Wire::new(server, set.ca_file.as_deref(), "")?;
         context.server.clone_from(server);
     }
     if set.token_stdin {
@@ -139,6 +140,6 @@ fn change(contexts: &mut Contexts, set: &SetArgs) -> anyhow::Result<()> {
         contexts.current = Some(name.clone());
     }
     let used = if contexts.current.as_ref() == Some(name) { ", and is used" } else { "" };
-    say::line(format_args!("context {name} is set{used}"));
+    stdout::line(format_args!("context {name} is set{used}"));
     Ok(())
 }

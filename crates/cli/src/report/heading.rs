@@ -2,9 +2,9 @@
 
 use muster_sim::report::{Measure, Report};
 
-use super::markup::Markup;
-use super::numbers::{percent, span, unit_hours, units, whole};
 use crate::figures::count;
+use crate::report::markup::Markup;
+use crate::report::numbers::{percent, span, unit_hours, units, whole};
 
 /// How the command was called.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ fn quoted(arg: &str) -> String {
 }
 
 /// The head of the page.
-pub(super) fn heading(html: &mut Markup, report: &Report, called: &Called) {
+pub(crate) fn heading(html: &mut Markup, report: &Report, called: &Called) {
     html.tag("header").with(|html| {
         html.classed("p", "brand").with(|html| {
             html.classed("strong", "name").text("Muster");
@@ -57,7 +57,7 @@ pub(super) fn heading(html: &mut Markup, report: &Report, called: &Called) {
 }
 
 /// What the page is about, in one line.
-pub(super) fn title(report: &Report) -> String {
+pub(crate) fn title(report: &Report) -> String {
     let names: Vec<&str> = report.runs.iter().map(|run| run.summary.policy.as_str()).collect();
     let policies = match names.as_slice() {
         [] => String::new(),
@@ -135,7 +135,7 @@ fn load(report: &Report) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::report::heading::*;
 
     #[test]
     fn arguments_are_quoted_where_a_shell_wants_it() {

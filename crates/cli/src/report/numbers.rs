@@ -8,7 +8,7 @@ use crate::figures::grouped;
 
 /// A coordinate: one decimal is finer than anybody sees, and keeps pages small.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Px(pub(super) f64);
+pub(crate) struct Px(pub(crate) f64);
 
 impl fmt::Display for Px {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,12 +22,12 @@ impl fmt::Display for Px {
 }
 
 /// A whole number with its thousands set apart.
-pub(super) fn whole(number: f64) -> String {
+pub(crate) fn whole(number: f64) -> String {
     grouped(number.max(0.0).round() as u64)
 }
 
 /// Three digits that mean something, thousands set apart: `1,234`, `56.7`, `8.90`.
-pub(super) fn amount(number: f64) -> String {
+pub(crate) fn amount(number: f64) -> String {
     match number {
         n if n >= 99.95 || n == 0.0 => whole(n),
         n if n >= 9.995 => format!("{n:.1}"),
@@ -36,13 +36,13 @@ pub(super) fn amount(number: f64) -> String {
 }
 
 /// The same without zeros at the end: `2`, `0.5`, `1,200`.
-pub(super) fn tick(number: f64) -> String {
+pub(crate) fn tick(number: f64) -> String {
     let text = amount(number);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
 /// A part of one, in per cent.
-pub(super) fn percent(part: f64) -> String {
+pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent == 0.0 || percent >= 99.95 {
         format!("{percent:.0} %")
@@ -52,13 +52,13 @@ pub(super) fn percent(part: f64) -> String {
 }
 
 /// A number with the cents.
-pub(super) fn money(units: f64) -> String {
+pub(crate) fn money(units: f64) -> String {
     let cents = (units.max(0.0) * 100.0).round() as u64;
     format!("{}.{:02}", grouped(cents / 100), cents % 100)
 }
 
 /// `12 s`, `3m 20s`, `1h 05m`, `2d 03h`, `120 d`: two units at most.
-pub(super) fn span(secs: f64) -> String {
+pub(crate) fn span(secs: f64) -> String {
     if secs > 0.0 && secs < 9.95 {
         let tenths = (secs * 10.0).round().max(1.0) / 10.0;
         return format!("{tenths} s");
@@ -74,7 +74,7 @@ pub(super) fn span(secs: f64) -> String {
 }
 
 /// By how much `new` differs from `old`, in per cent; nothing when there is no telling.
-pub(super) fn change(old: f64, new: f64) -> Option<String> {
+pub(crate) fn change(old: f64, new: f64) -> Option<String> {
     if old == new || old <= 0.0 {
         return None;
     }
@@ -95,7 +95,7 @@ fn sign(number: f64) -> char {
 }
 
 /// What capacity is counted in, in the plural.
-pub(super) fn units(measure: Measure) -> &'static str {
+pub(crate) fn units(measure: Measure) -> &'static str {
     match measure {
         Measure::Gpu => "GPUs",
         Measure::Cpu => "cores",
@@ -103,7 +103,7 @@ pub(super) fn units(measure: Measure) -> &'static str {
 }
 
 /// What work is counted in.
-pub(super) fn unit_hours(measure: Measure) -> &'static str {
+pub(crate) fn unit_hours(measure: Measure) -> &'static str {
     match measure {
         Measure::Gpu => "GPU-hours",
         Measure::Cpu => "core-hours",
@@ -111,19 +111,19 @@ pub(super) fn unit_hours(measure: Measure) -> &'static str {
 }
 
 /// A word as it begins a title.
-pub(super) fn capitalised(word: &str) -> String {
+pub(crate) fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// A user's or a queue's name; nobody has none.
-pub(super) fn name(name: &str) -> &str {
+pub(crate) fn name(name: &str) -> &str {
     if name.is_empty() { "(nobody)" } else { name }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::report::numbers::*;
 
     #[test]
     fn figures_have_as_many_digits_as_mean_something() {

@@ -1,16 +1,25 @@
 //! The page: what comes after what.
 
+use std::io::Write;
+
 use muster_sim::report::Report;
 
-use super::heading::{Called, heading, title};
-use super::markup::Markup;
-use super::{curves, legend, money, policies, queues, shares, sizes, slowdowns, supply, timeline};
+use crate::report::charts::{curves, legend, shares, sizes, slowdowns, timeline};
+use crate::report::heading::{Called, heading, title};
+use crate::report::markup::Markup;
+use crate::report::tables::{money, policies, queues, supply};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
+/// Writes the page.
+pub(crate) fn write(mut out: impl Write, report: &Report, called: &Called) -> std::io::Result<()> {
+    out.write_all(page(report, called).as_bytes())?;
+    out.flush()
+}
+
 /// The whole page.
-pub(super) fn page(report: &Report, called: &Called) -> String {
+fn page(report: &Report, called: &Called) -> String {
     let mut html = Markup::default();
     html.tag("html").attr("lang", "en").with(|html| {
         html.tag("head").with(|html| {

@@ -6,10 +6,10 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Row, Table};
 
-use super::rows::{GangRow, NodeRow, QUEUE_TITLES, Rows};
+use crate::client::top::rows::{GangRow, NodeRow, QUEUE_TITLES, Rows};
 
 /// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, url: &str, lost: bool, scroll: usize) {
+pub(crate) fn draw(frame: &mut Frame<'_>, rows: &Rows, url: &str, lost: bool, scroll: usize) {
     let [top, middle, gangs, bottom] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(middle_height(rows, frame.area().height)),
@@ -149,7 +149,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::*;
+    use crate::client::top::draw::*;
     use crate::client::top::rows::tests::view;
 
     fn screen(width: u16, height: u16, lost: bool) -> Vec<String> {

@@ -8,50 +8,50 @@ use muster_core::time::Time;
 use muster_server::Kind;
 use serde_json::Value;
 
-use crate::client::age;
-use crate::client::columns::{node_gpus, of, phase, ready, text, words};
-use crate::client::view::View;
+use crate::client::follow::view::View;
+use crate::client::output::age;
+use crate::client::output::columns::{node_gpus, of, phase, ready, text, words};
 
 /// All that is shown.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Rows {
-    pub(super) heading: String,
-    pub(super) nodes: Vec<NodeRow>,
-    pub(super) queues: Vec<Vec<String>>,
-    pub(super) gangs: Vec<GangRow>,
+pub(crate) struct Rows {
+    pub(crate) heading: String,
+    pub(crate) nodes: Vec<NodeRow>,
+    pub(crate) queues: Vec<Vec<String>>,
+    pub(crate) gangs: Vec<GangRow>,
 }
 
 /// One node.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct NodeRow {
-    pub(super) name: String,
-    pub(super) pool: String,
-    pub(super) ready: bool,
+pub(crate) struct NodeRow {
+    pub(crate) name: String,
+    pub(crate) pool: String,
+    pub(crate) ready: bool,
     /// `8 x H100`.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// A box for each GPU, full where somebody is on it.
-    pub(super) boxes: String,
-    pub(super) gangs: String,
+    pub(crate) boxes: String,
+    pub(crate) gangs: String,
 }
 
 /// One gang.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct GangRow {
-    pub(super) name: String,
-    pub(super) phase: String,
-    pub(super) ready: String,
-    pub(super) queue: String,
+pub(crate) struct GangRow {
+    pub(crate) name: String,
+    pub(crate) phase: String,
+    pub(crate) ready: String,
+    pub(crate) queue: String,
     /// How long it has run, or waited, or ago it ended.
-    pub(super) time: String,
-    pub(super) message: String,
+    pub(crate) time: String,
+    pub(crate) message: String,
 }
 
 /// Columns of queues that fit beside each other.
-pub(super) const QUEUE_TITLES: [&str; 5] = ["NAME", "GUARANTEED", "GPUS", "WAITING", "RUNNING"];
+pub(crate) const QUEUE_TITLES: [&str; 5] = ["NAME", "GUARANTEED", "GPUS", "WAITING", "RUNNING"];
 
 impl Rows {
     /// How everything stands at an instant.
-    pub(super) fn of(view: &View, now: Time) -> Self {
+    pub(crate) fn of(view: &View, now: Time) -> Self {
         let used = gpus_in_use(view);
         let node = |(name, node)| node_row(name, node, used.get(name).copied());
         let mut nodes: Vec<NodeRow> = view.all(Kind::Node).map(node).collect();
@@ -176,13 +176,13 @@ fn gang_row(name: &str, gang: &Value, now: Time) -> GangRow {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::client::top::rows::*;
 
     /// A small world.
-    pub(in super::super) fn view() -> View {
+    pub(crate) fn view() -> View {
         let mut view = View::default();
         let node = |name: &str, gangs: Value| {
             json!({"metadata": {"name": name}, "spec": {"pool": "gpus", "gpu": "H100"},

@@ -10,14 +10,14 @@ use tokio::sync::mpsc;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The terminal. It is given back as it was when this is dropped, also on a panic.
-pub(super) struct Screen {
+pub(crate) struct Screen {
     terminal: DefaultTerminal,
     keys: mpsc::Receiver<Key>,
 }
 
 /// What somebody wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Key {
+pub(crate) enum Key {
     Quit,
     Up(usize),
     Down(usize),
@@ -27,7 +27,7 @@ pub(super) enum Key {
 
 impl Screen {
     /// Takes the terminal.
-    pub(super) fn open() -> std::io::Result<Self> {
+    pub(crate) fn open() -> std::io::Result<Self> {
         let terminal = ratatui::try_init()?;
         let (send, keys) = mpsc::channel(16);
         std::thread::spawn(move || listen(&send));
@@ -35,13 +35,13 @@ impl Screen {
     }
 
     /// Waits for the next key.
-    pub(super) async fn key(&mut self) -> Key {
+    pub(crate) async fn key(&mut self) -> Key {
         // When nobody listens any more, nobody can quit either.
         self.keys.recv().await.unwrap_or(Key::Quit)
     }
 
     /// Draws a frame.
-    pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> std::io::Result<()> {
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> std::io::Result<()> {
         self.terminal.draw(draw).map(drop)
     }
 }

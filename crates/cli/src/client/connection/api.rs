@@ -1,0 +1,268 @@
+//! The control plane's API, as far as the command uses it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response};
+use muster_server::Kind;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::client::connection::address::{Query, encode, gang_path, path_of};
+use crate::client::connection::connect::Chosen;
+use crate::client::connection::error::{AskError, Refusal};
+use crate::client::connection::lines::Lines;
+use crate::client::connection::wire::Wire;
+use crate::exit::Misused;
+use crate::owner_credential;
+
+/// Nobody waits longer for the rest of an answer.
+const BODY: Duration = Duration::from_secs(60);
+/// So long it waits before it asks again, when that may help.
+const AGAIN: [Duration; 3] =
+    [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
+/// The most a page may have.
+const PAGE: &str = "1000";
+
+/// A control plane that can be asked.
+pub(crate) struct Api {
+    wire: Wire,
+    credential: Credential,
+    /// Where gangs are looked for when nobody says.
+    pub(crate) namespace: Option<String>,
+}
+
+/// What is shown with every request.
+enum Credential {
+    None,
+    Token(HeaderValue),
+    /// That of the owner of this data directory, while a control plane runs there: looked at before every request, so that
+    /// it is not shown to whatever has taken the port of one that ended.
+    Owner(PathBuf),
+}
+
+/// What is sent with a request.
+#[derive(Clone, Default)]
+pub(crate) struct Sent<'a> {
+    /// The body and its type.
+    pub(crate) body: Option<(&'static str, &'a str)>,
+    /// The same request with the same key is done once.
+    pub(crate) key: Option<&'a str>,
+}
+
+/// All objects of a kind, and the number of the newest event they include.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    pub(crate) items: Vec<Value>,
+    pub(crate) newest: u64,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Value>,
+    #[serde(rename = "continue")]
+    go_on: Option<String>,
+    newest: u64,
+}
+
+/// Several answers.
+#[derive(Deserialize)]
+pub(crate) struct Items<T> {
+    pub(crate) items: Vec<T>,
+}
+
+impl Api {
+    /// The API of a control plane. Nothing is sent yet.
+    pub(crate) fn new(chosen: &Chosen) -> anyhow::Result<Self> {
+        let hint = match chosen.here {
+            true => "; the control plane of this machine has ended, start it with `muster up`",
+            false => "",
+        };
+        let wire = Wire::new(&chosen.url, chosen.ca_file.as_deref(), hint)?;
+        let bearer = |token: &String| {
+            let value = HeaderValue::from_str(&format!("Bearer {token}"));
+            value.map_err(|_| Misused("the token has signs that no token has".to_owned()))
+        };
+        let credential = match (&chosen.token, &chosen.owner) {
+            (Some(token), _) => Credential::Token(bearer(token)?),
+            (None, Some(data)) => Credential::Owner(data.clone()),
+            (None, None) => Credential::None,
+        };
+        Ok(Self { wire, credential, namespace: chosen.namespace.clone() })
+    }
+
+    /// Its address.
+    pub(crate) fn url(&self) -> &str {
+        &self.wire.url
+    }
+
+    /// Asks without changing anything.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, AskError> {
+        let answer = self.send(Method::GET, path, &Sent::default(), "application/json").await?;
+        self.read(answer).await
+    }
+
+    /// Asks for a change, again and again if that may help: with its key it is done once.
+    pub(crate) async fn change(
+        &self,
+        method: Method,
+        path: &str,
+        sent: Sent<'_>,
+    ) -> Result<Option<Value>, AskError> {
+        let made = key();
+        let sent = Sent { key: sent.key.or(Some(&made)), ..sent };
+        let mut waits = AGAIN.iter();
+        loop {
+            let asked = self.send(method.clone(), path, &sent, "application/json").await;
+            let answered = match asked {
+                Ok(answer) => self.body(answer).await,
+                Err(error) => Err(error),
+            };
+            match (answered, waits.next()) {
+                (Ok(body), _) if body.is_empty() => return Ok(None),
+                (Ok(body), _) => return self.understand(&body).map(Some),
+                (Err(error), Some(wait)) if error.is_passing() => sleep(*wait).await,
+                (Err(error), _) => return Err(error),
+            }
+        }
+    }
+
+    /// Asks something that needs a body and changes nothing.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        sent: Sent<'_>,
+    ) -> Result<T, AskError> {
+        let answer = self.send(Method::POST, path, &sent, "application/json").await?;
+        self.read(answer).await
+    }
+
+    /// Opens a stream of lines. Silence for so long means that it is lost.
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        accept: &'static str,
+        silence: Option<Duration>,
+    ) -> Result<Lines, AskError> {
+        let answer = self.send(Method::GET, path, &Sent::default(), accept).await?;
+        Ok(Lines::new(answer.into_body(), self.url(), silence))
+    }
+
+    /// All objects of a kind that are wanted, page by page.
+    pub(crate) async fn list(&self, kind: Kind, wanted: &Query) -> Result<List, AskError> {
+        let mut list = List::default();
+        let mut go_on: Option<String> = None;
+        loop {
+            let query = wanted.clone().with("limit", PAGE).maybe("continue", go_on.as_deref());
+            let page: Page = self.get(&query.on(path_of(kind))).await?;
+            // What happens after the first page may be missing on it.
+            if go_on.is_none() {
+                list.newest = page.newest;
+            }
+            list.items.extend(page.items);
+            match page.go_on {
+                Some(more) => go_on = Some(more),
+                None => return Ok(list),
+            }
+        }
+    }
+
+    /// The number of the newest event.
+    pub(crate) async fn newest(&self) -> Result<u64, AskError> {
+        self.first(Kind::Queue).await.map(|page| page.newest)
+    }
+
+    /// Whether there is anything of a kind.
+    pub(crate) async fn has_any(&self, kind: Kind) -> Result<bool, AskError> {
+        self.first(kind).await.map(|page| !page.items.is_empty())
+    }
+
+    async fn first(&self, kind: Kind) -> Result<Page, AskError> {
+        self.get(&Query::default().with("limit", 1).on(path_of(kind))).await
+    }
+
+    /// One object by its full name.
+    pub(crate) async fn one(&self, kind: Kind, name: &str) -> Result<Value, AskError> {
+        self.get(&object_path(kind, name)).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        sent: &Sent<'_>,
+        accept: &'static str,
+    ) -> Result<Response<Incoming>, AskError> {
+        let mut request = Request::builder().method(method).uri(path).header(ACCEPT, accept);
+        let shown = match &self.credential {
+            Credential::None => None,
+            Credential::Token(token) => Some(token.clone()),
+            Credential::Owner(data) => owner_credential::token_for(data, self.url())
+                .and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok()),
+        };
+        if let Some(shown) = shown {
+            request = request.header(AUTHORIZATION, shown);
+        }
+        if let Some(key) = sent.key {
+            request = request.header("idempotency-key", key);
+        }
+        let mut body = Bytes::new();
+        if let Some((kind, text)) = sent.body {
+            request = request.header(CONTENT_TYPE, kind);
+            body = Bytes::copy_from_slice(text.as_bytes());
+        }
+        let wrong =
+            |error: hyper::http::Error| AskError::Odd(self.url().to_owned(), error.to_string());
+        let answer = self.wire.send(request.body(Full::new(body)).map_err(wrong)?).await?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let body = self.body(answer).await.unwrap_or_default();
+        Err(AskError::Said(Refusal::read(status.as_u16(), &body)))
+    }
+
+    async fn body(&self, answer: Response<Incoming>) -> Result<Bytes, AskError> {
+        let read = timeout(BODY, answer.into_body().collect()).await;
+        let read = read.map_err(|_| AskError::Slow(self.url().to_owned()))?;
+        let lost = |error: hyper::Error| AskError::Lost(self.url().to_owned(), error.to_string());
+        Ok(read.map_err(lost)?.to_bytes())
+    }
+
+    async fn read<T: DeserializeOwned>(&self, answer: Response<Incoming>) -> Result<T, AskError> {
+        let body = self.body(answer).await?;
+        self.understand(&body)
+    }
+
+    /// Reads an answer in JSON.
+    pub(crate) fn understand<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, AskError> {
+        let odd =
+            |error: serde_json::Error| AskError::Odd(self.url().to_owned(), error.to_string());
+        serde_json::from_slice(body).map_err(odd)
+    }
+}
+
+/// The path of one object.
+pub(crate) fn object_path(kind: Kind, name: &str) -> String {
+    match kind {
+        Kind::Gang => gang_path(name, ""),
+        _ => format!("{}/{}", path_of(kind), encode(name)),
+    }
+}
+
+/// A key that nobody else has.
+pub(crate) fn key() -> String {
+    use ring::rand::{SecureRandom, SystemRandom};
+    let mut bytes = [0; 16];
+    // Without randomness the time and the process are the best there is.
+    if SystemRandom::new().fill(&mut bytes).is_err() {
+        let nanos = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        bytes = (nanos ^ u128::from(std::process::id())).to_be_bytes();
+    }
+    format!("muster-{:032x}", u128::from_be_bytes(bytes))
+}

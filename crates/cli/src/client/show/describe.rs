@@ -1,0 +1,154 @@
+//! `muster describe`.
+
+use clap::Args as ClapArgs;
+use muster_server::Kind;
+use serde_json::Value;
+
+use crate::client::connection::address::Query;
+use crate::client::connection::connect::Reach;
+use crate::client::follow::events::{News, past};
+use crate::client::output::age;
+use crate::client::output::columns;
+use crate::client::output::kinds::{KindArg, elsewhere, full, word};
+use crate::{stdout, yaml};
+
+/// Tell all there is to tell about one object, and what happened to it lately.
+///
+/// Events are those that the control plane still remembers.
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What it is
+    kind: KindArg,
+    /// What it is called
+    name: String,
+    /// Where the gang is
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// So many of the latest events
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    events: usize,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  muster describe gang train
+  muster describe pool spot --events 50";
+
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let api = args.reach.api()?;
+    let kind = args.kind.kind();
+    let name = full(&api, kind, args.namespace.as_deref(), &args.name);
+    let object = match api.one(kind, &name).await {
+        Ok(object) => object,
+        Err(error) if kind == Kind::Gang => return Err(elsewhere(&api, &name, error).await),
+        Err(error) => return Err(error.into()),
+    };
+    stdout::line(format_args!("{} {name}", word(kind)));
+    facts(kind, &object).iter().for_each(stdout::line);
+    section("As it was written", object.get("spec"));
+    section("As it is", object.get("status"));
+    let (namespace, short) = match name.split_once('/') {
+        Some((namespace, short)) if kind == Kind::Gang => (Some(namespace), short),
+        _ => (None, &*name),
+    };
+    let about = Query::default()
+        .with("kind", format!("{kind:?}"))
+        .maybe("namespace", namespace)
+        .with("name", short);
+    let said = said(past(&api, &about).await?);
+    stdout::line("\nWhat happened lately");
+    if said.is_empty() {
+        stdout::line("  nothing that is remembered");
+    }
+    said[said.len().saturating_sub(args.events)..].iter().for_each(stdout::line);
+    Ok(())
+}
+
+/// What matters most, in words. What has nothing to say is left out.
+fn facts(kind: Kind, object: &Value) -> Vec<String> {
+    let now = age::now();
+    let text = |field: &str| columns::text(object, field);
+    let all: Vec<(&str, String)> = match kind {
+        Kind::Gang => vec![
+            ("Phase", columns::phase(object)),
+            ("Why", text("/status/message")),
+            ("Ready", text("/status/progress")),
+            ("Queue", text("/spec/queue")),
+            ("User", text("/spec/user")),
+            ("Place in line", text("/status/position")),
+            ("Order", text("/status/order")),
+            ("Submitted", moment(object, "/metadata/creationTimestamp")),
+            ("Expected start", moment(object, "/status/expectedStart")),
+            ("Running since", moment(object, "/status/runningSince")),
+            ("Ended", moment(object, "/status/endedAt")),
+        ],
+        _ => columns::of(kind)
+            .iter()
+            .map(|column| (column.title, (column.cell)(object, now)))
+            .collect(),
+    };
+    let all = all.into_iter().filter(|(title, told)| !told.is_empty() && *title != "NAME");
+    all.map(|(title, told)| {
+        let (first, rest) = title.split_at(1);
+        let title = format!("{first}{}:", rest.to_lowercase());
+        format!("  {title:<16} {}", told.replace('\n', "\n                   "))
+    })
+    .collect()
+}
+
+/// An instant of an object, and how far away it is.
+fn moment(object: &Value, field: &str) -> String {
+    let now = age::now();
+    age::instant(object, field).map_or_else(String::new, |at| {
+        let far = match at > now {
+            true => age::until(at, now),
+            false => format!("{} ago", age::short(now.since(at))),
+        };
+        format!("{} ({far})", age::clock(at))
+    })
+}
+
+fn section(title: &str, part: Option<&Value>) {
+    let Some(part) = part.filter(|part| part.as_object().is_some_and(|fields| !fields.is_empty()))
+    else {
+        return;
+    };
+    stdout::line(format_args!("\n{title}"));
+    yaml::document(part).lines().for_each(|line| stdout::line(format_args!("  {line}")));
+}
+
+fn said(news: Vec<News>) -> Vec<String> {
+    let line = |news| match news {
+        News::Said { at, reason, message, warning, .. } => {
+            let mark = if warning { "warning: " } else { "" };
+            Some(format!("  {}  {reason}: {mark}{message}", age::clock(at.0)))
+        }
+        News::Set { .. } | News::Gone { .. } | News::Gap { .. } => None,
+    };
+    news.into_iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::client::show::describe::*;
+
+    #[test]
+    fn what_has_nothing_to_say_is_left_out() {
+        let gang = json!({
+            "metadata": {"name": "a", "namespace": "b"},
+            "spec": {"queue": "research"},
+            "status": {"phase": "Waiting", "message": "it waits\nfor nodes"},
+        });
+        let expected = [
+            "  Phase:           Waiting",
+            "  Why:             it waits\n                   for nodes",
+            "  Queue:           research",
+        ];
+        assert_eq!(facts(Kind::Gang, &gang), expected);
+    }
+}

@@ -1,0 +1,47 @@
+//! From values to places on a chart.
+
+/// Values between two ends, laid out evenly or by logarithm between two places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    /// Whether equal ratios, not equal differences, are equally far apart.
+    pub(crate) log: bool,
+    /// The value at either end.
+    pub(crate) ends: (f64, f64),
+    /// The place of either end.
+    pub(crate) places: (f64, f64),
+}
+
+impl Scale {
+    pub(crate) fn linear(ends: (f64, f64), places: (f64, f64)) -> Self {
+        Self { log: false, ends, places }
+    }
+
+    pub(crate) fn log(ends: (f64, f64), places: (f64, f64)) -> Self {
+        Self { log: true, ends, places }
+    }
+
+    /// Where a value goes; one that lies beyond an end goes to that end.
+    pub(crate) fn at(&self, value: f64) -> f64 {
+        let (from, to) = self.ends;
+        let value = value.clamp(from, to);
+        let part = if self.log {
+            (value / from).ln() / (to / from).ln()
+        } else {
+            (value - from) / (to - from)
+        };
+        self.places.0 + part * (self.places.1 - self.places.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::charts::scale::*;
+
+    #[test]
+    fn values_are_laid_out_evenly_or_by_logarithm_and_never_outside() {
+        let even = Scale::linear((0.0, 10.0), (100.0, 0.0));
+        assert_eq!([0.0, 5.0, 10.0, 12.0].map(|value| even.at(value)), [100.0, 50.0, 0.0, 0.0]);
+        let log = Scale::log((1.0, 100.0), (0.0, 200.0));
+        assert_eq!([0.0, 1.0, 10.0, 100.0].map(|value| log.at(value)), [0.0, 0.0, 100.0, 200.0]);
+    }
+}

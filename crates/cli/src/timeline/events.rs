@@ -1,0 +1,357 @@
+//! A line per thing worth knowing, and under them, on a terminal, where every gang stands right now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::{Discriminant, discriminant};
+
+use console::{Style, StyledObject, style};
+use muster_core::gang::GangSpec;
+use muster_core::id::{ClaimId, GangId, OrderId, PoolIdx};
+use muster_core::order::{Claim, ClaimState, RollbackReason};
+use muster_core::plan::StopReason;
+use muster_core::time::{Span, Time};
+use muster_core::verdict::Verdict;
+use muster_core::{Fact, Plan, World};
+
+use crate::figures;
+use crate::figures::count;
+use crate::timeline::gang_changes;
+use crate::timeline::gang_request::ask;
+use crate::timeline::orders::{OrderLine, Placed, meter};
+use crate::timeline::status_lines::Board;
+use crate::words;
+
+/// A gang that is not over.
+struct Line {
+    name: String,
+    started: Option<Time>,
+    /// The kind of waiting that was told, so that it is told once.
+    told: Option<Discriminant<Verdict>>,
+    /// Whether it was told to stop and has its grace.
+    stopping: bool,
+    /// When it was told to have more members or fewer, and has not answered.
+    resizing: Option<Time>,
+}
+
+/// Tells the story.
+pub(crate) struct Timeline {
+    board: Board,
+    gangs: BTreeMap<GangId, Line>,
+    pub(crate) orders: BTreeMap<OrderId, OrderLine>,
+    starting: BTreeMap<GangId, (Time, Time, u32)>,
+    /// Idle nodes given back in this step, by kind; told together.
+    released: BTreeMap<String, u32>,
+    /// What each pool was last said to want free, stopped, and for what is expected.
+    targets: BTreeMap<PoolIdx, (u32, u32, u32)>,
+    name_width: usize,
+    /// When the story began, and how fast it is told.
+    from: Time,
+    speed: f64,
+    /// Gangs there are to be, and those that have come. One that is retried comes again.
+    expected: usize,
+    come: BTreeSet<String>,
+}
+
+impl Timeline {
+    /// A timeline of gangs with names of these widths.
+    pub(crate) fn new(names: impl ExactSizeIterator<Item = usize>) -> Self {
+        Self {
+            board: Board::new(),
+            expected: names.len(),
+            come: BTreeSet::new(),
+            gangs: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            starting: BTreeMap::new(),
+            released: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            name_width: names.max().unwrap_or(0).min(24),
+            from: Time::ZERO,
+            speed: 1.0,
+        }
+    }
+
+    /// The same, of what begins at some instant, with processes for which time does not go faster.
+    pub(crate) fn of_processes(self, from: Time, speed: f64) -> Self {
+        Self { from, speed, ..self }
+    }
+
+    /// Takes in one fact.
+    pub(crate) fn tell(&mut self, now: Time, world: &World, fact: &Fact) {
+        match fact {
+            Fact::GangSubmitted { gang, spec } => self.submitted(now, *gang, spec),
+            Fact::GangRefused { name, why } => {
+                self.come.insert(name.to_string());
+                self.line(now, &style("refused").red(), name, why);
+            }
+            Fact::GangCancelled { gang } => {
+                self.gang_line(now, &style("cancel").yellow(), *gang, "nobody wants it any more");
+            }
+            Fact::OrderPlaced { order, gang, claims, holds, after, .. } => {
+                let placed = Placed { gang: *gang, claims, held: holds.len(), after };
+                self.ordered(now, world, *order, &placed);
+            }
+            Fact::OrderToppedUp { order, lost, claim, offering } => {
+                self.topped_up(now, world, *order, *lost, *claim, *offering);
+            }
+            Fact::OrderRolledBack { order, gang, reason: RollbackReason::NotNeeded } => {
+                self.orders.remove(order);
+                let text = "fits on nodes that have become free: it does not wait for its own";
+                self.gang_line(now, &style("sooner").green(), *gang, text);
+            }
+            Fact::OrderRolledBack { order, gang, reason } => {
+                let why = words::rollback(world, *reason);
+                self.rolled_back(now, *order, *gang, &why);
+            }
+            Fact::NodeSeen { claim: Some(claim), gpus, ready: true, .. } => {
+                self.node_ready(now, world, *claim, *gpus);
+            }
+            Fact::NodeLost { name, .. } if self.gone_unasked(world, name) => {
+                let text = format!("{name} failed in service");
+                self.line(now, &style("lost").red(), "", &text);
+            }
+            Fact::MembersStarted { gang, members, .. } => {
+                let entry = self.starting.entry(*gang).or_insert((now, now, 0));
+                (entry.1, entry.2) = (now, entry.2 + u32::from(*members));
+            }
+            Fact::GangStarted { gang } => self.started(now, world, *gang),
+            Fact::GangStopping { gang, reason } => self.stopping(now, world, *gang, *reason),
+            Fact::GangStopped { gang, reason } => self.stopped(now, world, *gang, *reason),
+            Fact::GangResizing { gang, from, to, .. } => {
+                self.resizing(now, world, *gang, *from, *to);
+            }
+            Fact::GangResized { gang } => self.resized(now, world, *gang),
+            Fact::ResizeDeclined { gang } => self.declined(now, world, *gang),
+            Fact::NodeNoticed { node, by } => {
+                let text = gang_changes::noticed(world, now, *node, *by);
+                self.line(now, &style("notice").yellow(), "", &text);
+            }
+            Fact::GangFailed { gang, why, retry } => self.failed(now, *gang, why, *retry),
+            Fact::GangEnded { gang } => self.ended(now, *gang),
+            Fact::ClaimReleased { claim } => self.released(world, *claim),
+            _ => {}
+        }
+    }
+
+    /// Tells who waits, once a step is taken, and what was given back in it.
+    pub(crate) fn stands(&mut self, now: Time, world: &World, plan: &Plan) {
+        for (kind, number) in std::mem::take(&mut self.released) {
+            let text = format!("{number} x {kind} given back after being idle");
+            self.line(now, &style("release").dim(), "", &text);
+        }
+        for (pool, target) in &plan.targets {
+            let wants = (target.free, target.stopped, target.expected);
+            if self.targets.insert(*pool, wants) != Some(wants) {
+                let name = world.pools()[*pool].spec.name.clone();
+                self.line(now, &style("target").cyan(), &name, &words::target(target));
+            }
+        }
+        for (gang, verdict) in &plan.verdicts {
+            let Some(line) = self.gangs.get_mut(gang) else { continue };
+            // Waiting is worth a line when it begins; what exactly it waits for changes too often.
+            let word = match verdict {
+                Verdict::Waiting { .. } => style("wait").yellow(),
+                Verdict::Impossible { .. } => style("never").red(),
+                _ => {
+                    line.told = None;
+                    continue;
+                }
+            };
+            if line.told.replace(discriminant(verdict)) != Some(discriminant(verdict)) {
+                self.gang_line(now, &word, *gang, &words::verdict(world, *gang, verdict));
+            }
+        }
+        self.draw(now, world, plan);
+    }
+
+    /// Shows where everything stands at this moment, if somebody watches.
+    pub(crate) fn draw(&mut self, now: Time, world: &World, plan: &Plan) {
+        if !self.board.is_watched() {
+            return;
+        }
+        let up = world.nodes().filter(|(_, node)| node.usable && !node.releasing).count();
+        let coming = world.claims().values().filter(|claim| is_coming(claim)).count();
+        let mut nodes = count(up, "node") + " up";
+        if coming > 0 {
+            nodes += &format!(", {coming} coming");
+        }
+        if self.gangs.is_empty() && self.come.len() >= self.expected {
+            nodes += "; every gang is done, idle nodes are given back soon";
+        }
+        let mut lines = vec![self.head(&self.clock(now), &style("now").dim(), &nodes)];
+        for (gang, verdict) in &plan.verdicts {
+            let Some(line) = self.gangs.get(gang) else { continue };
+            let text = match (verdict, line.started) {
+                (Verdict::Provisioning { ready, total, .. }, _) => {
+                    let (ready, total) = (*ready as usize, *total as usize);
+                    let text = words::verdict(world, *gang, verdict);
+                    format!("{} {text}", meter(ready, total)).trim_start().to_owned()
+                }
+                (Verdict::Running, Some(started)) => {
+                    let text = words::verdict(world, *gang, verdict);
+                    format!("{text} for {}", figures::span(now.since(started)))
+                }
+                _ => words::verdict(world, *gang, verdict),
+            };
+            lines.push(self.head("", &style(""), &line.name) + &text);
+        }
+        self.board.show(&lines);
+    }
+
+    /// Shows a line of somebody else's, above what is drawn.
+    pub(crate) fn quote(&self, line: &str) {
+        self.board.print("", line);
+    }
+
+    /// Clears what was drawn.
+    pub(crate) fn finish(&mut self) {
+        self.board.clear();
+    }
+
+    fn submitted(&mut self, now: Time, gang: GangId, spec: &GangSpec) {
+        let name = spec.name.to_string();
+        self.come.insert(name.clone());
+        self.gangs.insert(
+            gang,
+            Line { name, started: None, told: None, stopping: false, resizing: None },
+        );
+        self.gang_line(now, &style("submit").cyan(), gang, &ask(spec));
+    }
+
+    fn started(&mut self, now: Time, world: &World, gang: GangId) {
+        let Some((first, last, members)) = self.starting.remove(&gang) else { return };
+        self.orders.retain(|_, order| order.gang != gang);
+        if let Some(line) = self.gangs.get_mut(&gang) {
+            line.started = Some(first);
+        }
+        let spread = Span((last.since(first).0 as f64 / self.speed) as u64);
+        let text = gang_changes::started(world, gang, members, spread);
+        self.gang_line(now, &style("START").green().bold(), gang, &text);
+    }
+
+    fn stopping(&mut self, now: Time, world: &World, gang: GangId, reason: StopReason) {
+        let Some(text) = gang_changes::stopping(world, gang, reason) else { return };
+        self.gang_line(now, &style(gang_changes::word(reason)).yellow(), gang, &text);
+        if let Some(line) = self.gangs.get_mut(&gang) {
+            line.stopping = true;
+        }
+    }
+
+    fn stopped(&mut self, now: Time, world: &World, gang: GangId, reason: StopReason) {
+        self.starting.remove(&gang);
+        let line = self.gangs.get_mut(&gang);
+        let told = line.is_some_and(|line| {
+            line.resizing = None;
+            std::mem::take(&mut line.stopping)
+        });
+        let word = if told { "stop" } else { gang_changes::word(reason) };
+        let text = gang_changes::stopped(world, gang, reason, told);
+        self.gang_line(now, &style(word).yellow(), gang, &text);
+    }
+
+    fn resizing(&mut self, now: Time, world: &World, gang: GangId, from: u32, to: u32) {
+        let (word, text) = gang_changes::resizing(world, gang, from, to);
+        self.gang_line(now, &style(word).magenta(), gang, &text);
+        if let Some(line) = self.gangs.get_mut(&gang) {
+            line.resizing = Some(now);
+        }
+    }
+
+    fn resized(&mut self, now: Time, world: &World, gang: GangId) {
+        self.starting.remove(&gang);
+        let told = self.gangs.get_mut(&gang).and_then(|line| line.resizing.take());
+        // What was told in this instant needs no second line.
+        if told != Some(now) {
+            let text = format!("has {} now", gang_changes::members(world, gang));
+            self.gang_line(now, &style("resize").magenta(), gang, &text);
+        }
+    }
+
+    fn declined(&mut self, now: Time, world: &World, gang: GangId) {
+        self.starting.remove(&gang);
+        self.gangs.get_mut(&gang).and_then(|line| line.resizing.take());
+        let text = format!("does not want more: it has {}", gang_changes::members(world, gang));
+        self.gang_line(now, &style("decline").magenta(), gang, &text);
+    }
+
+    /// A run has failed; that it has ended is no news then.
+    fn failed(&mut self, now: Time, gang: GangId, why: &str, retry: Option<(u32, u32)>) {
+        let text = match retry {
+            Some((number, of)) => format!("retry {number} of {of}: {why}"),
+            None => why.to_owned(),
+        };
+        self.gang_line(now, &style("failed").red(), gang, &text);
+        self.gangs.remove(&gang);
+    }
+
+    fn ended(&mut self, now: Time, gang: GangId) {
+        if !self.gangs.contains_key(&gang) {
+            return;
+        }
+        let started = self.gangs.get(&gang).and_then(|line| line.started);
+        let text = started.map_or_else(String::new, |started| {
+            format!("ran for {}", figures::span(now.since(started)))
+        });
+        self.gang_line(now, &style("done").green(), gang, &text);
+        self.gangs.remove(&gang);
+    }
+
+    fn released(&mut self, world: &World, claim: ClaimId) {
+        let Some(claim) = world.claims().get(&claim) else { return };
+        // What was withdrawn before it was ready is part of the rollback's line.
+        if claim.is_ready() {
+            let spec = &world.offering(claim.offering).spec;
+            *self
+                .released
+                .entry(format!("{} in {}", spec.instance_type, spec.zone))
+                .or_default() += 1;
+        }
+    }
+
+    /// Whether a node that is gone was in service and not being given back.
+    fn gone_unasked(&self, world: &World, name: &str) -> bool {
+        world
+            .claims()
+            .values()
+            .filter(|claim| {
+                // A node that is stopped has not failed.
+                !claim.releasing
+                    && !matches!(claim.state, ClaimState::Stopping | ClaimState::Stopped)
+            })
+            .any(|claim| *claim.node_name() == *name)
+    }
+
+    pub(crate) fn gang_line(&self, now: Time, word: &StyledObject<&str>, gang: GangId, text: &str) {
+        let name = self.gangs.get(&gang).map_or("", |line| &line.name);
+        self.line(now, word, name, text);
+    }
+
+    fn line(&self, now: Time, word: &StyledObject<&str>, name: &str, text: &str) {
+        self.board.print(&self.head(&self.clock(now), word, name), text);
+    }
+
+    fn clock(&self, now: Time) -> String {
+        clock(Time(now.0 - self.from.0))
+    }
+
+    /// What comes before the text of a line.
+    fn head(&self, clock: &str, word: &StyledObject<&str>, name: &str) -> String {
+        let clock = Style::new().dim().apply_to(format!("{clock:>5}"));
+        let pad = " ".repeat(9usize.saturating_sub(console::measure_text_width(&word.to_string())));
+        format!("{clock}  {word}{pad} {name:width$}  ", width = self.name_width)
+    }
+}
+
+/// Whether a node that was asked for may still come.
+fn is_coming(claim: &Claim) -> bool {
+    let settled = matches!(claim.state, ClaimState::Ready(_) | ClaimState::Failed(_));
+    !settled && !claim.releasing
+}
+
+/// Minutes and seconds of simulated time.
+fn clock(now: Time) -> String {
+    // Rounded as spans are, so that the two agree.
+    let secs = (now.since(Time::ZERO).0 + 500) / 1_000;
+    match secs {
+        0..3_600 => format!("{}:{:02}", secs / 60, secs % 60),
+        _ => format!("{}:{:02}:{:02}", secs / 3_600, secs % 3_600 / 60, secs % 60),
+    }
+}
