@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::stage::{Place, Up};
+use super::control_plane::{Place, Up};
 
 fn gang(name: &str, script: &str) -> String {
     format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::run::printed;
-use super::stage::{Place, Up};
+use super::control_plane::{Place, Up};
 use crate::muster::{command, finish};
 
 /// Nodes with room for one member each.

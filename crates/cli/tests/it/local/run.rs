@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::stage::Place;
+use super::control_plane::Place;
 use crate::muster::{command, finish, root};
 
 /// What every member of a run printed, rank by rank.

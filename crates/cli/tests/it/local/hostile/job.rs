@@ -1,7 +1,7 @@
 //! Jobs that mean harm: their processes hide, their keeper is stopped, their files are forged. Nothing of them outlives them,
 //! and their neighbours do not notice.
 
-use super::super::stage::{Place, Up};
+use super::super::control_plane::{Place, Up};
 use super::processes::{
     cancel, gang, grants_groups, groups, keeper, send, status, submit, told, until_runs, wrapped,
 };

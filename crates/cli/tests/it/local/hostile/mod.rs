@@ -3,7 +3,7 @@
 //!
 //! Each is refused, or has no effect on others. docs/local.md has the same list.
 
-mod accident;
+mod machine_faults;
 mod job;
 mod network;
 mod processes;
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::http::{ask, json};
-use super::stage::{Place, Up};
+use super::control_plane::{Place, Up};
 use crate::muster::write_private;
 
 const ROOT: &str = "root-token-0123456789";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{as_nobody, gang, wrapped};
 use crate::local::http::{ask, json};
-use crate::local::stage::{Place, Up};
+use crate::local::control_plane::{Place, Up};
 use crate::muster::{command, empty_dir, finish, write, write_private};
 
 #[test]

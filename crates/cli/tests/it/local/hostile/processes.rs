@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::super::stage::{Place, Up};
+use super::super::control_plane::{Place, Up};
 
 /// A gang of one role whose members run a script.
 pub(super) fn gang(name: &str, members: u32, script: &str, more: &str) -> String {

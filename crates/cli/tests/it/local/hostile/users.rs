@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{ADA, BOB, Cast, EVE, QUEUES, ROOT, as_nobody, gang, wrapped};
 use crate::local::http::ask;
-use crate::local::stage::{Place, Up};
+use crate::local::control_plane::{Place, Up};
 use crate::muster::{command, finish, write_private};
 
 const TOPOLOGY: &str = "kind: Topology\nmetadata: {name: evil}\nspec: {levels: [{name: evil, label: evil.example/rack}]}\n";

@@ -2,13 +2,13 @@
 //!
 //! `MUSTER_KILLS=200 MUSTER_SEED=7 cargo test -p muster-cli --test it kills` does it that often, from that seed.
 
-mod books;
-mod cast;
+mod accounting;
+mod test_gangs;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::stage::{Place, Up};
-use cast::{Part, Player};
+use super::control_plane::{Place, Up};
+use test_gangs::{Part, Player};
 
 /// Kills in `make test`; a nightly run does 200.
 const KILLS: u64 = 30;
@@ -78,7 +78,7 @@ fn whatever_is_killed_nothing_is_partial_orphaned_lost_or_run_twice() {
                 assert_eq!(code, 200, "{answer}");
             }
             cast.iter().for_each(|player| part_with(&up, player));
-            books::settle(&up, &place, &log, &cast);
+            accounting::settle(&up, &place, &log, &cast);
             return;
         }
         let until = Instant::now() + Duration::from_millis(dice.roll(400));

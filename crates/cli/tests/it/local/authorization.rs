@@ -1,7 +1,7 @@
 //! Who may do what, on the real control plane.
 
 use super::http::ask;
-use super::stage::{Place, Up};
+use super::control_plane::{Place, Up};
 
 const TOKENS: &str = "
 tokens:

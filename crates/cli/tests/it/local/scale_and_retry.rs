@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::stage::{Place, Up};
+use super::control_plane::{Place, Up};
 
 const NODE: &str = "
 kind: Node

@@ -1,6 +1,6 @@
 //! What the control plane takes, refuses, and lets go of.
 
-use super::stage::{Place, Up};
+use super::control_plane::{Place, Up};
 
 fn gang(name: &str, min: u32) -> String {
     format!(

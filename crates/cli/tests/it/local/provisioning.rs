@@ -1,6 +1,6 @@
 //! Gangs that nobody wants any more while their nodes are on their way.
 
-use super::stage::{Place, Up};
+use super::control_plane::{Place, Up};
 
 /// Nodes that take longer to come than any test.
 const SLOW: &str = "

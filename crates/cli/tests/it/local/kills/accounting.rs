@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::stage::{Place, Up};
-use super::cast::{Part, Player};
+use super::super::control_plane::{Place, Up};
+use super::test_gangs::{Part, Player};
 
 /// What workers wrote down of one run: the ranks that began and those that were done, and when; and how many they are.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::super::http::ask;
-use super::super::stage::{Place, Up};
+use super::super::control_plane::{Place, Up};
 use super::processes::{cancel, gang, keeper, status, submit, told, wrapped};
 
 /// A wall clock that is wrong by as many seconds as a file says; all other clocks are right.

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::stage::{Place, Up};
+use super::control_plane::{Place, Up};
 
 fn gang(name: &str, members: u32, run: &str, more: &str) -> String {
     format!(
