@@ -1,4 +1,4 @@
-//! The `muster` command.
+//! The `muster` command: parses the command line and runs one command.
 
 mod commands;
 
@@ -44,9 +44,9 @@ Try it:
   muster simulate --workload training --nodes 512  what if?
 
 Exit codes: 0 done; 1 something failed while running; 2 the input or the command line is wrong;
-3 a gang did not succeed (submit --wait); 4 time is up (submit --timeout).";
+3 a gang did not succeed (submit --wait); 4 timeout (submit --timeout).";
 
-// What each does is said on its `Args`: a doc comment here would hide the longer one there.
+// The help of a command is on its `Args`: a doc comment here would hide the longer one there.
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),

@@ -1,7 +1,8 @@
-//! The credential of whoever owns a data directory: a random token in a file that nobody else can read.
+//! The credential of a data directory's owner: a random token in a file that only the owner can read.
 //!
-//! It outlives the control plane, so that a client that waits for it to come back is known again. A client shows it only to
-//! the control plane that holds the lock of the directory: a port that somebody else took meanwhile learns nothing.
+//! It outlives the control plane, so that a client that waits for a restart stays authenticated. A client sends it only
+//! to the control plane that holds the lock of the directory: another process that has taken the port does not receive
+//! it.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,10 +11,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::Deserialize;
 
-/// Where the token is, in a data directory.
+/// The file of the token, in a data directory.
 const TOKEN: &str = "token";
-/// Where others of the same user find the control plane.
-const NOTE: &str = "server.json";
+/// The file in which clients of the same user find the control plane.
+const ENDPOINT_FILE: &str = "server.json";
 
 /// A token that cannot be guessed.
 pub(crate) fn random_token() -> anyhow::Result<String> {
@@ -23,13 +24,13 @@ pub(crate) fn random_token() -> anyhow::Result<String> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The token of a data directory, which is made private first; a new one if there is none.
-pub(crate) fn token(data: &Path) -> anyhow::Result<String> {
+/// The token of a data directory, created if there is none. The directory is made private first.
+pub(crate) fn owner_token(data: &Path) -> anyhow::Result<String> {
     let failed = || format!("{} cannot be used", data.display());
     muster_local::private_directory(data).with_context(failed)?;
     let path = data.join(TOKEN);
     if !path.exists() {
-        // Of two that begin at once one is first, and the other finds its token.
+        // Of two processes that start at once one creates the token, and the other reads it.
         let part = data.join(format!("token.{}", std::process::id()));
         write_private(&part, &random_token()?).with_context(failed)?;
         let linked = std::fs::hard_link(&part, &path);
@@ -53,32 +54,32 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Where others find the control plane. Removed when it ends.
-pub(crate) struct Note(PathBuf);
+/// The file that tells clients the address of the control plane. Removed when dropped.
+pub(crate) struct EndpointFile(PathBuf);
 
-impl Note {
-    /// Writes it, with the token of the owner where that is the credential.
+impl EndpointFile {
+    /// Writes the file, with the token of the owner where that is the credential.
     pub(crate) fn write(data: &Path, url: &str, token: Option<&str>) -> anyhow::Result<Self> {
-        let path = data.join(NOTE);
-        let mut note = serde_json::json!({"url": url, "pid": std::process::id()});
+        let path = data.join(ENDPOINT_FILE);
+        let mut endpoint = serde_json::json!({"url": url, "pid": std::process::id()});
         if let Some(token) = token {
-            note["token"] = token.into();
+            endpoint["token"] = token.into();
         }
         let part = data.join("server.json.part");
-        write_private(&part, &note.to_string()).and_then(|()| std::fs::rename(&part, &path))?;
+        write_private(&part, &endpoint.to_string()).and_then(|()| std::fs::rename(&part, &path))?;
         Ok(Self(path))
     }
 }
 
-impl Drop for Note {
+impl Drop for EndpointFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// What such a note says.
+/// The contents of the endpoint file.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-pub(crate) struct Here {
+pub(crate) struct Endpoint {
     /// The address of the control plane.
     pub(crate) url: String,
     #[serde(default)]
@@ -87,10 +88,10 @@ pub(crate) struct Here {
     token: Option<String>,
 }
 
-impl Here {
-    /// Reads the note in a data directory.
+impl Endpoint {
+    /// Reads the endpoint file of a data directory.
     pub(crate) fn read(data: &Path) -> Option<Self> {
-        serde_json::from_str(&std::fs::read_to_string(data.join(NOTE)).ok()?).ok()
+        serde_json::from_str(&std::fs::read_to_string(data.join(ENDPOINT_FILE)).ok()?).ok()
     }
 
     #[cfg(test)]
@@ -101,25 +102,25 @@ impl Here {
 
 /// The token for a control plane at an address, if it is the one that runs in this directory now.
 pub(crate) fn token_for(data: &Path, url: &str) -> Option<String> {
-    let here = Here::read(data).filter(|here| here.url == url)?;
+    let endpoint = Endpoint::read(data).filter(|endpoint| endpoint.url == url)?;
     let mut lock = std::fs::File::open(data.join("lock")).ok()?;
     let mut holder = String::new();
     lock.read_to_string(&mut holder).ok()?;
-    let runs = lock.try_lock_shared().is_err() && holder.trim().parse() == Ok(here.pid);
-    here.token.filter(|_| runs)
+    let runs = lock.try_lock_shared().is_err() && holder.trim().parse() == Ok(endpoint.pid);
+    endpoint.token.filter(|_| runs)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::owner_credential::*;
+    use super::*;
 
     #[test]
     fn the_token_is_kept_and_shown_only_to_who_holds_the_lock() {
         let data = std::env::temp_dir().join(format!("muster-owner-{}", std::process::id()));
-        let first = token(&data).expect("a token");
-        assert_eq!((first.len(), token(&data).expect("the same")), (64, first.clone()));
+        let first = owner_token(&data).expect("a token");
+        assert_eq!((first.len(), owner_token(&data).expect("the same")), (64, first.clone()));
         let url = "http://127.0.0.1:9";
-        let note = Note::write(&data, url, Some(&first)).expect("written");
+        let endpoint = EndpointFile::write(&data, url, Some(&first)).expect("written");
         let lock = data.join("lock");
         std::fs::write(&lock, std::process::id().to_string()).expect("written");
         assert_eq!(token_for(&data, url), None, "nobody holds the lock");
@@ -128,9 +129,9 @@ mod tests {
         assert_eq!(token_for(&data, url), Some(first));
         assert_eq!(token_for(&data, "http://127.0.0.1:10"), None, "another address");
         std::fs::write(&lock, "1").expect("written");
-        assert_eq!(token_for(&data, url), None, "the note is of another process");
-        drop(note);
-        assert_eq!(Here::read(&data), None);
+        assert_eq!(token_for(&data, url), None, "the endpoint is of another process");
+        drop(endpoint);
+        assert_eq!(Endpoint::read(&data), None);
         std::fs::remove_dir_all(data).expect("removed");
     }
 }

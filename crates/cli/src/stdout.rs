@@ -1,13 +1,13 @@
-//! Standard output, where the reader may leave at any time (`muster run ... | head`).
+//! Standard output, whose reader may close it at any time (`muster run ... | head`).
 
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// What a shell reports for a program that ends because nobody reads it any more: 128 + SIGPIPE.
-const NOBODY_READS: i32 = 141;
+/// The exit code that a shell reports for a program that ends by SIGPIPE: 128 + 13.
+const SIGPIPE_EXIT: i32 = 141;
 
-/// Prints one line, at once. Ends the program quietly when nobody reads any more.
+/// Prints one line and flushes it. Ends the program quietly when the reader has closed the pipe.
 pub(crate) fn line(text: impl Display) {
     raw(&clean(&format!("{text}\n")));
 }
@@ -17,8 +17,8 @@ pub(crate) fn write(text: &str) {
     raw(&clean(text));
 }
 
-/// A text in which nothing steers a terminal but colours, tabs and ends of lines. What others have named or written is
-/// part of all that is shown.
+/// A text without control sequences, except colours, tabs and line ends. Names and messages of others are part of
+/// everything that is printed.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return text.into();
@@ -46,7 +46,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// A text that is one cell of a table: nothing in it steers a terminal, and it has no lines.
+/// A text for one cell of a table: without control characters and line ends.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return text.into();
@@ -61,25 +61,25 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Control characters, and those that turn the direction of what follows.
+/// Control characters, and characters that change the direction of text.
 fn steers(one: char) -> bool {
     one.is_control()
         || matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The length of a sequence at the beginning that sets a colour, and nothing else.
+/// The length of a leading escape sequence that only sets a colour.
 fn colour(text: &str) -> Option<usize> {
     let inner = text.strip_prefix("\u{1b}[")?;
     let end = inner.find(|one: char| !one.is_ascii_digit() && one != ';')?;
     inner[end..].starts_with('m').then_some(end + 3)
 }
 
-/// Prints a text as it is: what workers print, and scripts.
+/// Prints a text unchanged: output of workers, and scripts.
 pub(crate) fn raw(text: &str) {
     let mut out = std::io::stdout().lock();
     let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
     if error.kind() == ErrorKind::BrokenPipe {
-        std::process::exit(NOBODY_READS);
+        std::process::exit(SIGPIPE_EXIT);
     }
     eprintln!("error: standard output cannot be written: {error}");
     std::process::exit(1);
@@ -87,7 +87,7 @@ pub(crate) fn raw(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use crate::stdout::*;
+    use super::*;
 
     #[test]
     fn nothing_that_is_shown_steers_a_terminal_but_colours() {

@@ -6,7 +6,7 @@ use crate::client::change::{cancel, delete, hold, scale, submit};
 use crate::client::show::{audit, describe, get, logs, shorthand, usage, what_if, whoami};
 use crate::client::{context, top};
 
-// What each does is said on its `Args`: a doc comment here would hide the longer one there.
+// The help of a command is on its `Args`: a doc comment here would hide the longer one there.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Submit(submit::Args),
@@ -58,7 +58,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     })
 }
 
-/// Waits for an answer. One thread is enough: it waits most of the time.
+/// Runs a future to its end. One thread is enough: it waits for the network most of the time.
 pub(crate) fn wait_for<T>(answer: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(answer)
 }

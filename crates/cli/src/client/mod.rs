@@ -19,7 +19,7 @@ mod context;
 mod top;
 
 pub(crate) use command::{Command, run, wait_for};
-pub(crate) use connection::connect::Reach;
-pub(crate) use connection::error::AskError;
+pub(crate) use connection::connect::ConnectOptions;
+pub(crate) use connection::error::RequestError;
 pub(crate) use output::printer::Answer;
 pub(crate) use show::why::ask as ask_why;

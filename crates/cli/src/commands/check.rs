@@ -8,11 +8,11 @@ use crate::exit::BadInput;
 use crate::figures::count;
 use crate::stdout;
 
-/// Read manifests and report everything that is wrong with them, with file, line, field and reason.
+/// Read manifests and report all errors in them, with file, line, field and reason.
 ///
-/// All files are read together: a gang in one may name a queue in another. Workloads of Kubernetes (Job, JobSet,
-/// PyTorchJob, MPIJob, ...) are checked as the gangs they become here. Exit code 0 when all of it can be
-/// run, 2 when something is wrong. Warnings do not change the exit code.
+/// All files are read together: a gang in one may name a queue in another. Kubernetes workloads (Job, JobSet,
+/// PyTorchJob, MPIJob, ...) are checked as the gangs they become here. Exit code 0 when everything can be run, 2 when
+/// there is an error. Warnings do not change the exit code.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for warning in &manifests.warnings {
         eprintln!("warning: {warning}");
     }
-    // There is always a queue named `default`, whether or not somebody describes it.
+    // There is always a queue named `default`, whether or not a manifest describes it.
     stdout::line(format_args!(
         "ok: {}, {} (with the default one), {}, {}",
         count(manifests.gangs.len() + workloads, "gang"),

@@ -9,7 +9,7 @@ use crate::stdout;
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The shell to print it for
+    /// The shell
     shell: Shell,
 }
 

@@ -12,12 +12,12 @@ use crate::yaml;
 
 /// Print the CustomResourceDefinitions of Muster's kinds, to be applied to a Kubernetes cluster.
 ///
-/// They are made from the same program that reads manifests, so they always agree with it. The Helm chart brings
-/// them along; this is for those who install without it, and for editors that check YAML by schema.
+/// They are generated from the types that read manifests, so they always agree with this program. The Helm chart
+/// includes them; this is for installations without it, and for editors that check YAML by schema.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to print them as
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
     output: Output,
     /// Write one file per kind into this directory instead
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-/// What definitions are printed as.
+/// The output format of the definitions.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     /// Documents, one after another

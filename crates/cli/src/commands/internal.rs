@@ -1,5 +1,5 @@
-//! `muster keep`, `muster gate` and `muster door`: what stands between the control plane and a gang's workers, and between
-//! them. Nobody types these.
+//! `muster keep`, `muster gate` and `muster door`: hidden commands that the control plane starts. `keep` supervises one
+//! run of a gang, `gate` is the start barrier of a member, `door` is the remote shell of `mpirun`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args as ClapArgs;
 use muster_local::AsWhom;
 
-/// Keep the members of one run of a gang. Started by Muster itself.
+/// Supervise the members of one run of a gang. Started by Muster itself.
 #[derive(ClapArgs)]
 #[command(hide = true)]
 pub(crate) struct KeepArgs {
@@ -15,31 +15,31 @@ pub(crate) struct KeepArgs {
     directory: PathBuf,
 }
 
-/// Wait at the gate of a gang, then become one of its members. Started by Muster itself.
+/// Wait at the start barrier of a gang, then become one of its members. Started by Muster itself.
 #[derive(ClapArgs)]
 #[command(hide = true)]
 pub(crate) struct GateArgs {
-    /// What is taken from the rights of files it makes
+    /// The file mode creation mask of the member
     #[arg(long)]
     umask: Option<u32>,
     /// The Unix user to become
     #[arg(long)]
     run_as: Option<String>,
-    /// Where that user runs it
+    /// The working directory of that user
     #[arg(long)]
     directory: Option<PathBuf>,
-    /// What to become
+    /// The command to become
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
-/// Run a command beside a member of the gang this process belongs to, as `ssh` would. Started by `mpirun`.
+/// Run a command beside a member of the same gang, as `ssh` would. Started by `mpirun`.
 #[derive(ClapArgs)]
 #[command(hide = true)]
 pub(crate) struct DoorArgs {
     /// The member, by its name in the hostfile
     host: String,
-    /// What to run, for a shell
+    /// The command, for a shell
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     command: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! The commands that do their work in this process, one file each. Those that ask a control plane are in `client`.
+//! The commands that do their work in this process, one file each. The commands that send requests to a control plane
+//! are in `client`.
 
 pub(crate) mod run;
 

@@ -12,19 +12,19 @@ use muster_core::time::Time;
 use muster_plan::Policy;
 use muster_sim::{Sim, SimOptions, Summary};
 
-use crate::exit::Misused;
+use crate::exit::UsageError;
 use crate::figures::{count, span};
 use crate::simulation::setup;
-use crate::simulation::start_time::Begin;
-use crate::simulation::unfinished::undone;
+use crate::simulation::start_time::StartTime;
+use crate::simulation::unfinished::unfinished;
 use crate::stdout;
 use crate::timeline::{Comparison, REDRAW, Timeline, compare};
 
-/// Play gangs on simulated nodes with simulated workers, and tell the story as it happens.
+/// Simulate gangs, nodes and workers in slowed-down virtual time, and print a timeline as it happens.
 ///
-/// Nothing is started: `muster run` does that. Pools boot simulated nodes with the boot times and failures their manifests give; workers are simulated
-/// and take the time the annotation `sim.muster.sh/run-time` says. At the end the same workload is run once more
-/// without gangs, one node and one start at a time, and both are shown side by side.
+/// No process is started: `muster run` does that. Pools boot simulated nodes with the boot times and failures in their
+/// manifests; simulated workers run for the time in the annotation `sim.muster.sh/run-time`. At the end the same
+/// workload is simulated once more without gangs, one node and one start at a time, and both runs are compared.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -35,11 +35,11 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 30.0, value_parser = speed, allow_negative_numbers = true)]
     speed: f64,
     #[command(flatten)]
-    begin: Begin,
-    /// Where randomness starts; the same seed tells the same story
+    begin: StartTime,
+    /// The random seed; the same seed gives the same timeline
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Do not run the workload again without gangs
+    /// Do not compare with a run without gangs
     #[arg(long)]
     no_compare: bool,
     /// Print every fact as one JSON object per line, and the result as the last line
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  muster rehearse examples/quickstart.yaml                    the story in a minute
+  muster rehearse examples/quickstart.yaml                    the timeline in a minute
   muster rehearse --speed 100000 examples/quickstart.yaml     the same at once
   muster rehearse --speed 100000 --json job.yaml pools.yaml | jq .summary";
 
@@ -63,7 +63,7 @@ pub(crate) fn speed(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let setup = setup::setup(setup::manifests(&args.files)?, &args.begin);
     if setup.jobs.is_empty() {
-        return Err(Misused("nothing to run: there is no gang in these manifests".into()).into());
+        return Err(UsageError("nothing to run: there is no gang in these manifests".into()).into());
     }
     let policy = Policy::default();
     let options = SimOptions { seed: args.seed, check: true, ..SimOptions::default() };
@@ -76,48 +76,51 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }));
     } else {
         let timeline = timeline.clone();
-        sim.watch(Box::new(move |now, world, fact| timeline.borrow_mut().tell(now, world, fact)));
+        sim.watch(Box::new(move |now, world, fact| {
+            timeline.borrow_mut().on_fact(now, world, fact)
+        }));
     }
     let interrupted = interrupts()?;
-    let interrupted_at = pace(&mut sim, args.speed, &interrupted, |sim, moment| match moment {
-        _ if args.json => {}
-        Moment::Step => timeline.borrow_mut().stands(sim.now(), sim.world(), sim.last_plan()),
-        Moment::Between(now) => timeline.borrow_mut().draw(now, sim.world(), sim.last_plan()),
-    });
+    let interrupted_at =
+        run_at_speed(&mut sim, args.speed, &interrupted, |sim, moment| match moment {
+            _ if args.json => {}
+            Moment::Step => timeline.borrow_mut().on_plan(sim.now(), sim.world(), sim.last_plan()),
+            Moment::Between(now) => timeline.borrow_mut().draw(now, sim.world(), sim.last_plan()),
+        });
     timeline.borrow_mut().finish();
     if let Some(now) = interrupted_at {
-        let (left, now) = (undone(&sim), span(now.since(Time::ZERO)));
+        let (left, now) = (unfinished(&sim), span(now.since(Time::ZERO)));
         let number = count(left.len(), "gang");
-        bail!("interrupted after {now} of simulated time, {number} not done:{}", listed(&left));
+        bail!("interrupted after {now} of simulated time, {number} unfinished:{}", listed(&left));
     }
     sim.close();
     let summary = Summary::of(&sim, policy.order.name(), true);
     let comparison = if args.no_compare { None } else { Some(compare(setup, &sim, args.seed)?) };
     report(args, &sim, &summary, comparison.as_ref());
-    judge(&sim)
+    check_outcome(&sim)
 }
 
-/// When somebody may want to look.
+/// A point in time at which the timeline is drawn.
 enum Moment {
-    /// A step was taken.
+    /// After a step.
     Step,
-    /// Time passes until the next one.
+    /// Between two steps.
     Between(Time),
 }
 
-/// Steps through the simulation at the given speed. When somebody interrupts, the time that was reached.
-fn pace(
+/// Steps through the simulation at the given speed. When interrupted, returns the simulated time that was reached.
+fn run_at_speed(
     sim: &mut Sim,
     speed: f64,
     interrupted: &Receiver<()>,
-    mut look: impl FnMut(&Sim, Moment),
+    mut draw: impl FnMut(&Sim, Moment),
 ) -> Option<Time> {
     let began = Instant::now();
     while let Some(at) = sim.next_at().filter(|_| !sim.is_over()) {
         loop {
             let now = Time::from_secs_f64(began.elapsed().as_secs_f64() * speed).min(at);
             let now = now.max(sim.now());
-            look(sim, Moment::Between(now));
+            draw(sim, Moment::Between(now));
             let left = at.since(now).as_secs_f64() / speed;
             let left = Duration::try_from_secs_f64(left).unwrap_or(REDRAW);
             match interrupted.recv_timeout(left.min(REDRAW)) {
@@ -129,7 +132,7 @@ fn pace(
             }
         }
         sim.step();
-        look(sim, Moment::Step);
+        draw(sim, Moment::Step);
     }
     None
 }
@@ -155,19 +158,19 @@ fn report(args: &Args, sim: &Sim, summary: &Summary, comparison: Option<&Compari
     stdout::line(format_args!("  promises checked after each of {steps}: {broken} broken"));
 }
 
-/// Fails when a promise was broken or a gang was left behind.
-fn judge(sim: &Sim) -> anyhow::Result<()> {
+/// Fails when a promise was broken or a gang is unfinished.
+fn check_outcome(sim: &Sim) -> anyhow::Result<()> {
     if let Some(violation) = sim.violations().first() {
         bail!("a promise was broken: {violation}");
     }
-    let left = undone(sim);
+    let left = unfinished(sim);
     if left.is_empty() {
         return Ok(());
     }
-    bail!("nothing is left to happen, and {} not done:{}", count(left.len(), "gang"), listed(&left))
+    bail!("the simulation is over with {} unfinished:{}", count(left.len(), "gang"), listed(&left))
 }
 
-/// One line each, below the sentence they belong to.
+/// One indented line each.
 fn listed(lines: &[String]) -> String {
     lines.iter().map(|line| format!("\n  {line}")).collect()
 }

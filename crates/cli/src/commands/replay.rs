@@ -8,14 +8,14 @@ use anyhow::bail;
 use clap::Args as ClapArgs;
 use muster_sim::record::{Difference, replay};
 
-use crate::exit::Misused;
+use crate::exit::UsageError;
 use crate::figures::count;
 use crate::stdout;
 
-/// Take every decision of a recording again and see that it is the same, byte for byte.
+/// Repeat every decision of a recording and check that it is the same, byte for byte.
 ///
-/// A recording holds everything the planner was told and every plan it made. The planner is told the same
-/// again; exit code 0 when every plan is the same, 1 at the first that is not, 2 when it is no recording.
+/// A recording holds every event that the planner received and every plan it made. The planner receives the same events
+/// again; exit code 0 when every plan is the same, 1 at the first that is not, 2 when the file is not a recording.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -35,9 +35,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     replay_file(&args.file, args.json)
 }
 
-/// Replays one recording and says what was found.
+/// Replays one recording and prints the result.
 pub(crate) fn replay_file(path: &Path, json: bool) -> anyhow::Result<()> {
-    let unusable = |why: String| Misused(format!("{}: {why}", path.display()));
+    let unusable = |why: String| UsageError(format!("{}: {why}", path.display()));
     let file = File::open(path).map_err(|error| unusable(format!("cannot be opened: {error}")))?;
     let found = replay(BufReader::new(file)).map_err(|error| unusable(error.to_string()))?;
     if json {
@@ -46,7 +46,7 @@ pub(crate) fn replay_file(path: &Path, json: bool) -> anyhow::Result<()> {
         let (events, plans) = (found.events as usize, found.plans as usize);
         let (events, plans) = (count(events, "event"), count(plans, "plan"));
         stdout::line(format_args!(
-            "{events}, {plans} made again: every one the same, byte for byte"
+            "{events}, {plans} repeated: every plan is the same, byte for byte"
         ));
     }
     if let Some(Difference { line, at, recorded, planned }) = found.difference {
@@ -60,7 +60,7 @@ pub(crate) fn replay_file(path: &Path, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plans of large clusters are long: so much is shown before and after the first difference.
+/// The length of the excerpt before and after the first difference: plans of large clusters are long.
 const BEFORE: usize = 120;
 const AFTER: usize = 240;
 

@@ -18,20 +18,20 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::commands::rehearse;
-use crate::exit::{BadInput, Misused};
+use crate::exit::{BadInput, UsageError};
 use crate::figures::{count, span};
 use crate::signals::Signals;
 use crate::stdout;
 use crate::timeline::Timeline;
-use crate::worker_output::echo;
+use crate::worker_output::stream_output;
 
-/// Run gangs as real processes, on simulated nodes or on this machine, and tell the story as it happens.
+/// Run gangs as real processes, on simulated nodes or on this machine, and print a timeline as it happens.
 ///
-/// A control plane is started for these manifests alone. Pools boot simulated nodes with the boot times and failures
-/// their manifests give, faster by `--speed`; when all nodes of a gang are ready, all of its workers are started together,
-/// as processes on this machine, with RANK, WORLD_SIZE and the like in their environment. Where no pool and no node is
-/// given, gangs run on this machine's own CPUs, memory and GPUs. Members of roles without a command sleep for as long as
-/// the annotation `sim.muster.sh/run-time` says. What workers print is shown at the end when they fail.
+/// A control plane is started for these manifests alone. Pools boot simulated nodes with the boot times and failures in
+/// their manifests, faster by `--speed`; when all nodes of a gang are ready, all of its workers are started together,
+/// as processes on this machine, with RANK, WORLD_SIZE and the like in their environment. Without pools and nodes,
+/// gangs run on this machine's own CPUs, memory and GPUs. Members of roles without a command sleep for the time in the
+/// annotation `sim.muster.sh/run-time`. The output of workers is printed at the end when they fail.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -41,16 +41,16 @@ pub(crate) struct Args {
     /// Simulated seconds per second of wall time; 1 on this machine's own nodes
     #[arg(long, value_parser = rehearse::speed, allow_negative_numbers = true)]
     speed: Option<f64>,
-    /// Where the randomness of simulated clouds starts
+    /// The random seed of simulated clouds
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Run on this machine as well, besides what the manifests give
+    /// Run on this machine as well, in addition to the nodes of the manifests
     #[arg(long)]
     local: bool,
-    /// Keep the database and all that workers print in this directory
+    /// Store the database and the output of workers in this directory
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Show what workers print, as they do
+    /// Print the output of workers as it happens
     #[arg(long, short)]
     logs: bool,
     /// Print every fact as one JSON object per line, and the result as the last line
@@ -61,13 +61,13 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   muster run examples/quickstart.yaml            a ring all-reduce of eight processes, on eight simulated nodes
-  muster run --logs examples/quickstart.yaml     the same, with what its workers print
+  muster run --logs examples/quickstart.yaml     the same, with the output of its workers
   muster run job.yaml                            a Job on this machine's own CPUs and GPUs";
 
-/// How long all that is left must have been impossible to be given up.
-const HOPELESS: Duration = Duration::from_secs(2);
-/// How long the last of what workers print may take to be shown.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long all unfinished gangs must have been infeasible until the run ends.
+const INFEASIBLE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The timeout for the last output of workers.
+const OUTPUT_DRAIN: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     muster_local::keep_private();
@@ -77,14 +77,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Some(data) => data.clone(),
         None => own_directory()?,
     };
-    let ended = runtime.block_on(alone(args, data.clone()));
+    let ended = runtime.block_on(run_gangs(args, data.clone()));
     if args.data.is_none() {
         let _ = std::fs::remove_dir_all(&data);
     }
     ended
 }
 
-/// A directory that was not there before, and whose name nobody could know.
+/// A new directory with an unpredictable name.
 fn own_directory() -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
     let mut random = [0u8; 16];
@@ -97,11 +97,11 @@ fn own_directory() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
-    let mut signals = Signals::heard()?;
+async fn run_gangs(args: &Args, data: PathBuf) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
     let intake = muster_local::read_files(&args.files).map_err(BadInput)?;
     if intake.gangs().next().is_none() {
-        return Err(Misused("nothing to run: there is no gang in these manifests".into()).into());
+        return Err(UsageError("nothing to run: there is no gang in these manifests".into()).into());
     }
     let own = args.local || !intake.has_nodes();
     let default = if intake.has_pools() { 30.0 } else { 1.0 };
@@ -112,15 +112,15 @@ async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
         node: own.then(this_machine),
         keep: Keep::default(),
         policy: Policy::default(),
-        // These are this user's own workers, started from this user's own shell.
+        // The workers belong to this user and are started from this user's own shell.
         pass_env: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
         may_run_as_root: true,
     };
     let gangs: Vec<String> = intake.gangs().map(str::to_owned).collect();
-    let story = Arc::new(Mutex::new(Story::new(args.json, &gangs, options.speed)));
+    let progress = Arc::new(Mutex::new(Progress::new(args.json, &gangs, options.speed)));
     let promises = Arc::new(Mutex::new(Ledger::new(intake.terms(&Policy::default()))));
     let watchers: Vec<Watcher> =
-        vec![Box::new(Shared(story.clone())), Box::new(Audit(promises.clone()))];
+        vec![Box::new(ProgressWatcher(progress.clone())), Box::new(PromiseCheck(promises.clone()))];
     let local = Local::start(&options, watchers, tokio::runtime::Handle::current())?;
     let local = Arc::new(local);
     let me = Caller::admin(&user());
@@ -129,35 +129,36 @@ async fn alone(args: &Args, data: PathBuf) -> anyhow::Result<()> {
     for warning in applied.iter().flat_map(|one| &one.warnings) {
         eprintln!("warning: {warning}");
     }
-    let mut echoes = JoinSet::new();
+    let mut streams = JoinSet::new();
     for name in gangs.iter().filter(|_| args.logs && !args.json) {
-        let story = story.clone();
-        let quote = move |line: &str| {
-            if let Ok(story) = story.lock() {
-                story.quote(line);
+        let progress = progress.clone();
+        let print_output = move |line: &str| {
+            if let Ok(progress) = progress.lock() {
+                progress.print_output(line);
             }
         };
-        echoes.spawn(echo(local.clone(), name.clone(), quote));
+        streams.spawn(stream_output(local.clone(), name.clone(), print_output));
     }
     let interrupted = follow(&local, reader, &gangs, &me, &mut signals).await;
-    // What was printed last is shown before the end is; of gangs that never end there is nothing more to come.
-    let _ = tokio::time::timeout(LAST_WORDS, async { while echoes.join_next().await.is_some() {} })
-        .await;
-    echoes.abort_all();
-    if let Ok(mut story) = story.lock() {
-        story.finish();
+    // The last output is printed before the results; gangs that never end print no more.
+    let _ =
+        tokio::time::timeout(OUTPUT_DRAIN, async { while streams.join_next().await.is_some() {} })
+            .await;
+    streams.abort_all();
+    if let Ok(mut progress) = progress.lock() {
+        progress.finish();
     }
     local.quit().await;
     local.join()?;
     report(args, &local, &gangs).await?;
-    audit(args, &promises)?;
+    check_promises(args, &promises)?;
     if interrupted {
         bail!("interrupted: every gang was stopped");
     }
-    judge(&local, &gangs).await
+    check_outcome(&local, &gangs).await
 }
 
-/// Follows gangs until all of them are over. Whoever interrupts has them cancelled.
+/// Follows gangs until all of them are over. A signal cancels them; returns whether one arrived.
 async fn follow(
     local: &Local,
     mut reader: muster_server::Reader,
@@ -166,16 +167,18 @@ async fn follow(
     signals: &mut Signals,
 ) -> bool {
     let mut interrupted = false;
-    let mut hopeless_since: Option<Instant> = None;
+    let mut infeasible_since: Option<Instant> = None;
     let board = local.board().clone();
     while !gangs.iter().all(|name| is_over(board.get(Kind::Gang, name).as_deref())) {
-        let is_hopeless = |name: &String| {
+        let is_infeasible = |name: &String| {
             let gang = board.get(Kind::Gang, name);
             is_over(gang.as_deref()) || phase(gang.as_deref()) == Some("Impossible")
         };
-        match gangs.iter().all(is_hopeless) {
-            false => hopeless_since = None,
-            true if hopeless_since.get_or_insert_with(Instant::now).elapsed() > HOPELESS => {
+        match gangs.iter().all(is_infeasible) {
+            false => infeasible_since = None,
+            true if infeasible_since.get_or_insert_with(Instant::now).elapsed()
+                > INFEASIBLE_TIMEOUT =>
+            {
                 return interrupted;
             }
             true => {}
@@ -214,7 +217,7 @@ fn phase(gang: Option<&Value>) -> Option<&str> {
 pub(crate) fn refused(refused: Refused) -> anyhow::Error {
     match refused {
         Refused::Findings(findings) => BadInput(findings).into(),
-        other => Misused(other.to_string()).into(),
+        other => UsageError(other.to_string()).into(),
     }
 }
 
@@ -222,7 +225,7 @@ fn user() -> String {
     std::env::var("USER").unwrap_or_else(|_| "me".to_owned())
 }
 
-/// Every gang in a row, with what became of it.
+/// Prints a table of the gangs and their results.
 async fn report(args: &Args, local: &Local, gangs: &[String]) -> anyhow::Result<()> {
     let all: Vec<(&String, Arc<Value>)> = gangs
         .iter()
@@ -270,7 +273,7 @@ fn ran(from: &str, to: &str) -> String {
     }
 }
 
-/// The last of what a gang's members printed.
+/// Prints the last output of a gang's members.
 async fn show_logs(local: &Local, name: &str) {
     const LINES: usize = 20;
     let Some((namespace, short)) = name.split_once('/') else { return };
@@ -280,7 +283,7 @@ async fn show_logs(local: &Local, name: &str) {
     let mut first = true;
     while let Some(part) = logs.recv().await {
         if std::mem::take(&mut first) {
-            stdout::line(format_args!("\nwhat {name} printed last:"));
+            stdout::line(format_args!("\nthe last output of {name}:"));
         }
         for line in part.text.lines() {
             stdout::line(format_args!("  [{} {}] {line}", part.role, part.member));
@@ -288,7 +291,7 @@ async fn show_logs(local: &Local, name: &str) {
     }
 }
 
-async fn judge(local: &Local, gangs: &[String]) -> anyhow::Result<()> {
+async fn check_outcome(local: &Local, gangs: &[String]) -> anyhow::Result<()> {
     let failed: Vec<&String> = gangs
         .iter()
         .filter(|name| {
@@ -300,29 +303,29 @@ async fn judge(local: &Local, gangs: &[String]) -> anyhow::Result<()> {
         return Ok(());
     }
     let names: Vec<&str> = failed.iter().map(|name| name.as_str()).collect();
-    Err(anyhow::anyhow!("{} not done: {}", count(failed.len(), "gang"), names.join(", ")))
-        .context("not everything succeeded")
+    Err(anyhow::anyhow!("{} unfinished: {}", count(failed.len(), "gang"), names.join(", ")))
+        .context("not every gang succeeded")
 }
 
 /// Fails when a promise was broken.
-fn audit(args: &Args, promises: &Mutex<Ledger>) -> anyhow::Result<()> {
+fn check_promises(args: &Args, promises: &Mutex<Ledger>) -> anyhow::Result<()> {
     let Ok(ledger) = promises.lock() else { return Ok(()) };
-    // A turn that a busy machine takes a moment late is late by minutes where time goes faster: when idle nodes are given
-    // back is not held against it.
+    // A busy machine may run a cycle a moment late, which is minutes where time goes faster: the deadline for releasing
+    // idle nodes is not checked here.
     let mut broken = ledger.violations().iter().filter(|one| one.promise != Promise::NoLeak);
     if let Some(violation) = broken.next() {
         bail!("a promise was broken: {violation}");
     }
     if !args.json {
-        stdout::line("\n  promises checked whenever something happened: 0 broken");
+        stdout::line("\n  promises checked at every event: 0 broken");
     }
     Ok(())
 }
 
-/// Holds everything that happens against what Muster promises.
-struct Audit(Arc<Mutex<Ledger>>);
+/// Checks every fact and every plan against Muster's promises.
+struct PromiseCheck(Arc<Mutex<Ledger>>);
 
-impl Watch for Audit {
+impl Watch for PromiseCheck {
     fn fact(&mut self, now: Time, _: &World, fact: &Fact) {
         if let Ok(mut ledger) = self.0.lock() {
             ledger.note(now, fact);
@@ -339,31 +342,31 @@ impl Watch for Audit {
     }
 }
 
-/// Tells the story, in lines or as data.
-struct Story {
+/// The output of a run: a timeline, or JSON.
+struct Progress {
     json: bool,
     timeline: Option<Timeline>,
     widths: Vec<usize>,
     speed: f64,
 }
 
-impl Story {
+impl Progress {
     fn new(json: bool, gangs: &[String], speed: f64) -> Self {
         let widths = gangs.iter().map(|name| name.chars().count()).collect();
         Self { json, timeline: None, widths, speed }
     }
 
-    /// The timeline, which begins with the first thing that happens.
+    /// The timeline, which begins with the first fact.
     fn timeline(&mut self, now: Time) -> &mut Timeline {
         let (widths, speed) = (&self.widths, self.speed);
         self.timeline
             .get_or_insert_with(|| Timeline::new(widths.iter().copied()).of_processes(now, speed))
     }
 
-    /// Shows a line that a worker printed.
-    fn quote(&self, line: &str) {
+    /// Prints a line of a worker's output.
+    fn print_output(&self, line: &str) {
         match &self.timeline {
-            Some(timeline) => timeline.quote(line),
+            Some(timeline) => timeline.print_output(line),
             None => stdout::line(line),
         }
     }
@@ -375,23 +378,23 @@ impl Story {
     }
 }
 
-/// The story, told by the control plane and finished here.
-struct Shared(Arc<Mutex<Story>>);
+/// Feeds the facts and plans of the control plane to the output.
+struct ProgressWatcher(Arc<Mutex<Progress>>);
 
-impl Watch for Shared {
+impl Watch for ProgressWatcher {
     fn fact(&mut self, now: Time, world: &World, fact: &Fact) {
-        let Ok(mut story) = self.0.lock() else { return };
-        if story.json {
+        let Ok(mut progress) = self.0.lock() else { return };
+        if progress.json {
             stdout::line(serde_json::json!({ "at_s": now.as_secs_f64(), "fact": fact }));
         } else {
-            story.timeline(now).tell(now, world, fact);
+            progress.timeline(now).on_fact(now, world, fact);
         }
     }
 
     fn stands(&mut self, now: Time, world: &World, plan: &Plan) {
-        let Ok(mut story) = self.0.lock() else { return };
-        if !story.json {
-            story.timeline(now).stands(now, world, plan);
+        let Ok(mut progress) = self.0.lock() else { return };
+        if !progress.json {
+            progress.timeline(now).on_plan(now, world, plan);
         }
     }
 }

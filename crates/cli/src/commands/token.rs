@@ -8,15 +8,15 @@ use muster_api::crd::Stamp;
 use muster_core::time::{Span, Time};
 use muster_server::{Role, TokenEntry, TokenFile, TokensError};
 
-use crate::exit::Misused;
+use crate::exit::UsageError;
 use crate::owner_credential::random_token;
 use crate::stdout;
 use crate::yaml;
 
 /// Create, list and revoke the tokens of a file, which `muster up --tokens` reads again when it changes.
 ///
-/// The file holds digests: a token is shown once, when it is created. Only the owner of the file can read it. It is written
-/// anew each time, without the comments that were in it.
+/// The file holds digests: a token is shown once, when it is created. Only the owner of the file can read it. The file
+/// is rewritten each time, without its comments.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -38,26 +38,26 @@ Examples:
 enum What {
     /// Create a token, and print it
     Create(Create),
-    /// List those there are, without the tokens themselves
+    /// List the tokens by name, without the tokens themselves
     List,
     /// Revoke a token; requests with it are refused from now on, and its streams end
     Revoke {
-        /// The name it was created with
+        /// The name of the token
         name: String,
     },
 }
 
 #[derive(ClapArgs)]
 struct Create {
-    /// What its holder is called
+    /// The name of the token's holder
     name: String,
-    /// What its holder may do
+    /// The role of the holder
     #[arg(long, value_enum)]
     role: RoleName,
-    /// A queue of a user; may be given several times
+    /// A queue of a user; may be repeated
     #[arg(long, value_name = "NAME")]
     queue: Vec<String>,
-    /// How long it counts, such as 12h or 90d, or until when; for good when absent
+    /// When the token expires, such as 12h, 90d or a date; never when absent
     #[arg(long, value_name = "TIME", value_parser = end)]
     expires: Option<Time>,
     /// The Unix user that workers of its gangs run as, where the control plane is root
@@ -67,15 +67,15 @@ struct Create {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RoleName {
-    /// Look
+    /// Read only
     Viewer,
-    /// Use some queues
+    /// Use the given queues
     User,
     /// Everything
     Admin,
 }
 
-/// Reads an instant, or a span from now.
+/// Parses an instant, or a span from now.
 fn end(text: &str) -> Result<Time, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
     let span = days.map(|days| Ok(Span(days.saturating_mul(86_400_000))));
@@ -90,7 +90,7 @@ fn end(text: &str) -> Result<Time, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let none = || Misused("which file of tokens? Give --tokens FILE, or MUSTER_TOKENS".to_owned());
+    let none = || UsageError("no file of tokens: give --tokens FILE, or MUSTER_TOKENS".to_owned());
     let path = args.tokens.as_deref().ok_or_else(none)?;
     match &args.what {
         What::Create(create) => add(path, create),
@@ -99,11 +99,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn wrong(error: &TokensError) -> Misused {
-    Misused(error.to_string())
+fn wrong(error: &TokensError) -> UsageError {
+    UsageError(error.to_string())
 }
 
-/// The file, locked against others who change it at the same time.
+/// Reads the file under a lock, so that concurrent changes are serialised.
 fn open(path: &Path) -> anyhow::Result<(TokenFile, std::fs::File)> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::OpenOptions::new();
@@ -125,7 +125,7 @@ fn write(path: &Path, file: &TokenFile) -> anyhow::Result<()> {
 fn add(path: &Path, create: &Create) -> anyhow::Result<()> {
     let Create { name, role, queue, expires, run_as } = create;
     if let Some(user) = run_as {
-        muster_local::check_user(user).map_err(Misused)?;
+        muster_local::check_user(user).map_err(UsageError)?;
     }
     let (mut file, _lock) = open(path)?;
     let token = random_token()?;
@@ -175,7 +175,7 @@ fn revoke(path: &Path, name: &str) -> anyhow::Result<()> {
     let before = file.tokens.len();
     file.tokens.retain(|one| one.name != name);
     if file.tokens.len() == before {
-        return Err(Misused(format!("{} has no token of {name}", path.display())).into());
+        return Err(UsageError(format!("{} has no token of {name}", path.display())).into());
     }
     write(path, &file)?;
     stdout::line(format_args!("the token of {name} is revoked"));

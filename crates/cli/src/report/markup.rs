@@ -1,5 +1,5 @@
-//! Tags that are always closed, and text that is always escaped. There is no other way to write into a page, so
-//! no name of a queue, user or policy can ever become part of its markup.
+//! An HTML writer whose tags are always closed and whose text is always escaped. There is no other way to write into a
+//! page, so no name of a queue, user or policy can become part of its markup.
 
 use std::fmt::{self, Display, Write};
 
@@ -33,7 +33,7 @@ impl Markup {
         write!(Escaped(&mut self.0), "{text}").expect("a string takes everything");
     }
 
-    /// All that was written.
+    /// The text of the page.
     pub(crate) fn into_string(self) -> String {
         self.0
     }
@@ -70,7 +70,7 @@ impl Tag<'_> {
         markup.0.push('>');
     }
 
-    /// Fills the tag with something that is part of this program, as it is, and closes it.
+    /// Fills the tag with a constant of this program, unescaped, and closes it.
     pub(crate) fn verbatim(self, ours: &'static str) {
         self.with(|markup| markup.0.push_str(ours));
     }
@@ -87,7 +87,7 @@ impl fmt::Write for Escaped<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // Control characters are no text; some are not even allowed in a page.
+                // Control characters are not text; some are not allowed in HTML.
                 c if c.is_control() => self.0.push('\u{fffd}'),
                 c => self.0.push(c),
             }
@@ -98,7 +98,7 @@ impl fmt::Write for Escaped<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::markup::*;
+    use super::*;
 
     #[test]
     fn no_text_and_no_attribute_can_become_markup() {

@@ -12,5 +12,5 @@ mod tables;
 mod heading;
 mod page;
 
-pub(crate) use heading::Called;
+pub(crate) use heading::Invocation;
 pub(crate) use page::write;

@@ -1,4 +1,4 @@
-//! How figures are written on a page.
+//! Formats figures for the page.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use muster_sim::report::Measure;
 
 use crate::figures::grouped;
 
-/// A coordinate: one decimal is finer than anybody sees, and keeps pages small.
+/// A coordinate, rounded to one decimal: finer than the eye, and the page stays small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Px(pub(crate) f64);
 
@@ -21,12 +21,12 @@ impl fmt::Display for Px {
     }
 }
 
-/// A whole number with its thousands set apart.
+/// A whole number with separated thousands.
 pub(crate) fn whole(number: f64) -> String {
     grouped(number.max(0.0).round() as u64)
 }
 
-/// Three digits that mean something, thousands set apart: `1,234`, `56.7`, `8.90`.
+/// Three significant digits with separated thousands: `1,234`, `56.7`, `8.90`.
 pub(crate) fn amount(number: f64) -> String {
     match number {
         n if n >= 99.95 || n == 0.0 => whole(n),
@@ -41,7 +41,7 @@ pub(crate) fn tick(number: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
-/// A part of one, in per cent.
+/// A fraction of one, in per cent.
 pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent == 0.0 || percent >= 99.95 {
@@ -51,7 +51,7 @@ pub(crate) fn percent(part: f64) -> String {
     }
 }
 
-/// A number with the cents.
+/// An amount with two decimals.
 pub(crate) fn money(units: f64) -> String {
     let cents = (units.max(0.0) * 100.0).round() as u64;
     format!("{}.{:02}", grouped(cents / 100), cents % 100)
@@ -73,7 +73,7 @@ pub(crate) fn span(secs: f64) -> String {
     }
 }
 
-/// By how much `new` differs from `old`, in per cent; nothing when there is no telling.
+/// The difference of `new` from `old`, in per cent; `None` where it is undefined.
 pub(crate) fn change(old: f64, new: f64) -> Option<String> {
     if old == new || old <= 0.0 {
         return None;
@@ -82,7 +82,7 @@ pub(crate) fn change(old: f64, new: f64) -> Option<String> {
     match percent {
         p if p >= 999.5 => Some(format!("\u{d7} {}", tick(new / old))),
         p if p.abs() < 0.05 => Some("\u{b1} 0 %".into()),
-        // All but nothing is not nothing.
+        // A change of nearly 100 % must not read as 100 %.
         p if p.abs() < 9.95 || (p < -99.0 && new > 0.0) => {
             Some(format!("{} {:.1} %", sign(p), p.abs()))
         }
@@ -94,7 +94,7 @@ fn sign(number: f64) -> char {
     if number < 0.0 { '\u{2212}' } else { '+' }
 }
 
-/// What capacity is counted in, in the plural.
+/// The unit of capacity, in the plural.
 pub(crate) fn units(measure: Measure) -> &'static str {
     match measure {
         Measure::Gpu => "GPUs",
@@ -102,7 +102,7 @@ pub(crate) fn units(measure: Measure) -> &'static str {
     }
 }
 
-/// What work is counted in.
+/// The unit of work.
 pub(crate) fn unit_hours(measure: Measure) -> &'static str {
     match measure {
         Measure::Gpu => "GPU-hours",
@@ -110,20 +110,20 @@ pub(crate) fn unit_hours(measure: Measure) -> &'static str {
     }
 }
 
-/// A word as it begins a title.
+/// A word with a capital letter, for titles.
 pub(crate) fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A user's or a queue's name; nobody has none.
+/// The name of a user or a queue; a placeholder for an empty one.
 pub(crate) fn name(name: &str) -> &str {
-    if name.is_empty() { "(nobody)" } else { name }
+    if name.is_empty() { "(none)" } else { name }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::report::numbers::*;
+    use super::*;
 
     #[test]
     fn figures_have_as_many_digits_as_mean_something() {

@@ -1,4 +1,4 @@
-//! From manifests to a simulation's setup.
+//! Builds the setup of a simulation from manifests.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use muster_local::cloud_of;
 use muster_sim::{Job, Setup};
 
 use crate::exit::BadInput;
-use crate::simulation::start_time::Begin;
+use crate::simulation::start_time::StartTime;
 
-/// What a gang that says nothing about it runs for, in a simulation.
+/// The run time of a gang whose manifest gives none, in a simulation.
 const RUN_TIME: Span = Span::mins(10);
 
 /// Reads manifests; warnings go to standard error.
@@ -24,9 +24,9 @@ pub(crate) fn manifests(files: &[PathBuf]) -> anyhow::Result<Manifests> {
 }
 
 /// Everything a simulation starts from.
-pub(crate) fn setup(manifests: Manifests, begin: &Begin) -> Setup {
+pub(crate) fn setup(manifests: Manifests, begin: &StartTime) -> Setup {
     let Manifests { levels, queues, pools, nodes, mut gangs, warnings: _ } = manifests;
-    let epoch = begin.count_from(&mut gangs, &pools);
+    let epoch = begin.resolve_dates(&mut gangs, &pools);
     Setup {
         levels,
         queues: parents_first(queues, |queue| queue),

@@ -1,4 +1,4 @@
-//! What a simulation left undone, and why.
+//! The unfinished jobs of a simulation, and why they are unfinished.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use muster_sim::Sim;
 
 use crate::words;
 
-/// A line for every job that was not done, in the order they were given.
-pub(crate) fn undone(sim: &Sim) -> Vec<String> {
+/// A line for every unfinished job, in the order of the input.
+pub(crate) fn unfinished(sim: &Sim) -> Vec<String> {
     let world = sim.world();
     let standing = sim.explain();
     let verdicts: BTreeMap<_, _> = standing.verdicts.iter().map(|(id, v)| (*id, v)).collect();

@@ -1,8 +1,8 @@
-//! Why a gang of a simulation waits.
+//! Says why a gang of a simulation waits.
 
 use muster_sim::Sim;
 
-/// Everything there is to say about one gang of a simulation that has stopped.
+/// The explanation for one gang of a simulation that has stopped.
 pub(crate) fn lines(sim: &Sim, name: &str) -> Vec<String> {
     let world = sim.world();
     let Some(id) = world.gang_named(name) else {
@@ -10,7 +10,7 @@ pub(crate) fn lines(sim: &Sim, name: &str) -> Vec<String> {
         let known = job.map(|job| &sim.accounts().outcomes()[job]);
         return vec![match known {
             None => format!("{name}: there is no such gang"),
-            Some(outcome) if outcome.ended.is_some() => format!("{name}: its work is done"),
+            Some(outcome) if outcome.ended.is_some() => format!("{name}: it has ended"),
             Some(outcome) if outcome.submitted.is_some() => format!("{name}: was cancelled"),
             Some(_) => format!("{name}: was not submitted yet, or refused"),
         }];

@@ -1,4 +1,4 @@
-//! The same workload again, without gangs, and both side by side.
+//! Runs the same workload without gangs, and compares both runs.
 
 use comfy_table::{CellAlignment, Table, presets};
 use muster_core::money::Money;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::figures::{grouped, span};
 
-/// How long after Muster's end the naive run is given up: whoever still waits by then is deadlocked.
+/// How long after the end of Muster's run the run without gangs may take: jobs that still wait then are deadlocked.
 const PATIENCE: Span = Span::hours(24);
 
 /// One gang, both ways.
@@ -37,7 +37,7 @@ pub(crate) struct Comparison {
     naive_makespan_s: Option<f64>,
 }
 
-/// Runs the workload without gangs and puts it beside what `sim` came to.
+/// Runs the workload without gangs and compares it with `sim`.
 pub(crate) fn compare(setup: Setup, sim: &Sim, seed: u64) -> anyhow::Result<Comparison> {
     let jobs = setup.jobs.clone();
     let apart = take_apart(&jobs);
@@ -61,7 +61,7 @@ pub(crate) fn compare(setup: Setup, sim: &Sim, seed: u64) -> anyhow::Result<Comp
                 naive_ended: naive.ended,
             }
         });
-    // When the last one ended, if every one did.
+    // The end of the last job, if all ended.
     let makespan = |sim: &Sim| {
         let ends: Option<Vec<Time>> = sim.accounts().outcomes().iter().map(|o| o.ended).collect();
         ends.map(|ends| ends.into_iter().max().unwrap_or_default().as_secs_f64())

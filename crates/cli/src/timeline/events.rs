@@ -1,4 +1,4 @@
-//! A line per thing worth knowing, and under them, on a terminal, where every gang stands right now.
+//! Prints a line per event and, on a terminal, the current status of every gang below them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{Discriminant, discriminant};
@@ -15,49 +15,49 @@ use muster_core::{Fact, Plan, World};
 use crate::figures;
 use crate::figures::count;
 use crate::timeline::gang_changes;
-use crate::timeline::gang_request::ask;
+use crate::timeline::gang_request::gang_request;
 use crate::timeline::orders::{OrderLine, Placed, meter};
-use crate::timeline::status_lines::Board;
+use crate::timeline::status_lines::StatusLines;
 use crate::words;
 
 /// A gang that is not over.
-struct Line {
+struct GangLine {
     name: String,
     started: Option<Time>,
-    /// The kind of waiting that was told, so that it is told once.
-    told: Option<Discriminant<Verdict>>,
-    /// Whether it was told to stop and has its grace.
+    /// The kind of verdict that was printed, so that it is printed once.
+    announced: Option<Discriminant<Verdict>>,
+    /// Whether it was told to stop and is in its grace period.
     stopping: bool,
-    /// When it was told to have more members or fewer, and has not answered.
+    /// When a resize was requested that is not complete.
     resizing: Option<Time>,
 }
 
-/// Tells the story.
+/// The timeline of a run.
 pub(crate) struct Timeline {
-    board: Board,
-    gangs: BTreeMap<GangId, Line>,
+    status_lines: StatusLines,
+    gangs: BTreeMap<GangId, GangLine>,
     pub(crate) orders: BTreeMap<OrderId, OrderLine>,
     starting: BTreeMap<GangId, (Time, Time, u32)>,
-    /// Idle nodes given back in this step, by kind; told together.
+    /// Idle nodes released in this step, by kind; printed together.
     released: BTreeMap<String, u32>,
-    /// What each pool was last said to want free, stopped, and for what is expected.
+    /// The last printed target of each pool: free nodes, stopped nodes, nodes for expected demand.
     targets: BTreeMap<PoolIdx, (u32, u32, u32)>,
     name_width: usize,
-    /// When the story began, and how fast it is told.
+    /// When the run began, and its speed.
     from: Time,
     speed: f64,
-    /// Gangs there are to be, and those that have come. One that is retried comes again.
+    /// The number of gangs in the input, and the gangs submitted so far. A retried gang is submitted again.
     expected: usize,
-    come: BTreeSet<String>,
+    arrived: BTreeSet<String>,
 }
 
 impl Timeline {
     /// A timeline of gangs with names of these widths.
     pub(crate) fn new(names: impl ExactSizeIterator<Item = usize>) -> Self {
         Self {
-            board: Board::new(),
+            status_lines: StatusLines::new(),
             expected: names.len(),
-            come: BTreeSet::new(),
+            arrived: BTreeSet::new(),
             gangs: BTreeMap::new(),
             orders: BTreeMap::new(),
             starting: BTreeMap::new(),
@@ -69,21 +69,21 @@ impl Timeline {
         }
     }
 
-    /// The same, of what begins at some instant, with processes for which time does not go faster.
+    /// The same for a run of real processes, which begins at an instant and whose members start at wall-clock speed.
     pub(crate) fn of_processes(self, from: Time, speed: f64) -> Self {
         Self { from, speed, ..self }
     }
 
-    /// Takes in one fact.
-    pub(crate) fn tell(&mut self, now: Time, world: &World, fact: &Fact) {
+    /// Prints one fact.
+    pub(crate) fn on_fact(&mut self, now: Time, world: &World, fact: &Fact) {
         match fact {
             Fact::GangSubmitted { gang, spec } => self.submitted(now, *gang, spec),
             Fact::GangRefused { name, why } => {
-                self.come.insert(name.to_string());
+                self.arrived.insert(name.to_string());
                 self.line(now, &style("refused").red(), name, why);
             }
             Fact::GangCancelled { gang } => {
-                self.gang_line(now, &style("cancel").yellow(), *gang, "nobody wants it any more");
+                self.gang_line(now, &style("cancel").yellow(), *gang, "it was cancelled");
             }
             Fact::OrderPlaced { order, gang, claims, holds, after, .. } => {
                 let placed = Placed { gang: *gang, claims, held: holds.len(), after };
@@ -94,7 +94,7 @@ impl Timeline {
             }
             Fact::OrderRolledBack { order, gang, reason: RollbackReason::NotNeeded } => {
                 self.orders.remove(order);
-                let text = "fits on nodes that have become free: it does not wait for its own";
+                let text = "fits on nodes that have become free: its order is not needed";
                 self.gang_line(now, &style("sooner").green(), *gang, text);
             }
             Fact::OrderRolledBack { order, gang, reason } => {
@@ -131,10 +131,10 @@ impl Timeline {
         }
     }
 
-    /// Tells who waits, once a step is taken, and what was given back in it.
-    pub(crate) fn stands(&mut self, now: Time, world: &World, plan: &Plan) {
+    /// Prints verdicts that have changed in a step, released nodes and new targets.
+    pub(crate) fn on_plan(&mut self, now: Time, world: &World, plan: &Plan) {
         for (kind, number) in std::mem::take(&mut self.released) {
-            let text = format!("{number} x {kind} given back after being idle");
+            let text = format!("{number} x {kind} released after being idle");
             self.line(now, &style("release").dim(), "", &text);
         }
         for (pool, target) in &plan.targets {
@@ -146,25 +146,25 @@ impl Timeline {
         }
         for (gang, verdict) in &plan.verdicts {
             let Some(line) = self.gangs.get_mut(gang) else { continue };
-            // Waiting is worth a line when it begins; what exactly it waits for changes too often.
+            // Waiting is printed when it begins; the exact reason changes too often.
             let word = match verdict {
                 Verdict::Waiting { .. } => style("wait").yellow(),
                 Verdict::Impossible { .. } => style("never").red(),
                 _ => {
-                    line.told = None;
+                    line.announced = None;
                     continue;
                 }
             };
-            if line.told.replace(discriminant(verdict)) != Some(discriminant(verdict)) {
+            if line.announced.replace(discriminant(verdict)) != Some(discriminant(verdict)) {
                 self.gang_line(now, &word, *gang, &words::verdict(world, *gang, verdict));
             }
         }
         self.draw(now, world, plan);
     }
 
-    /// Shows where everything stands at this moment, if somebody watches.
+    /// Draws the current status, if the output is a terminal.
     pub(crate) fn draw(&mut self, now: Time, world: &World, plan: &Plan) {
-        if !self.board.is_watched() {
+        if !self.status_lines.is_terminal() {
             return;
         }
         let up = world.nodes().filter(|(_, node)| node.usable && !node.releasing).count();
@@ -173,8 +173,8 @@ impl Timeline {
         if coming > 0 {
             nodes += &format!(", {coming} coming");
         }
-        if self.gangs.is_empty() && self.come.len() >= self.expected {
-            nodes += "; every gang is done, idle nodes are given back soon";
+        if self.gangs.is_empty() && self.arrived.len() >= self.expected {
+            nodes += "; every gang is done, idle nodes are released soon";
         }
         let mut lines = vec![self.head(&self.clock(now), &style("now").dim(), &nodes)];
         for (gang, verdict) in &plan.verdicts {
@@ -193,27 +193,27 @@ impl Timeline {
             };
             lines.push(self.head("", &style(""), &line.name) + &text);
         }
-        self.board.show(&lines);
+        self.status_lines.show(&lines);
     }
 
-    /// Shows a line of somebody else's, above what is drawn.
-    pub(crate) fn quote(&self, line: &str) {
-        self.board.print("", line);
+    /// Prints a line of output above the status lines.
+    pub(crate) fn print_output(&self, line: &str) {
+        self.status_lines.print("", line);
     }
 
-    /// Clears what was drawn.
+    /// Clears the status lines.
     pub(crate) fn finish(&mut self) {
-        self.board.clear();
+        self.status_lines.clear();
     }
 
     fn submitted(&mut self, now: Time, gang: GangId, spec: &GangSpec) {
         let name = spec.name.to_string();
-        self.come.insert(name.clone());
+        self.arrived.insert(name.clone());
         self.gangs.insert(
             gang,
-            Line { name, started: None, told: None, stopping: false, resizing: None },
+            GangLine { name, started: None, announced: None, stopping: false, resizing: None },
         );
-        self.gang_line(now, &style("submit").cyan(), gang, &ask(spec));
+        self.gang_line(now, &style("submit").cyan(), gang, &gang_request(spec));
     }
 
     fn started(&mut self, now: Time, world: &World, gang: GangId) {
@@ -258,7 +258,7 @@ impl Timeline {
     fn resized(&mut self, now: Time, world: &World, gang: GangId) {
         self.starting.remove(&gang);
         let told = self.gangs.get_mut(&gang).and_then(|line| line.resizing.take());
-        // What was told in this instant needs no second line.
+        // A resize that completes in the same instant needs no second line.
         if told != Some(now) {
             let text = format!("has {} now", gang_changes::members(world, gang));
             self.gang_line(now, &style("resize").magenta(), gang, &text);
@@ -268,11 +268,11 @@ impl Timeline {
     fn declined(&mut self, now: Time, world: &World, gang: GangId) {
         self.starting.remove(&gang);
         self.gangs.get_mut(&gang).and_then(|line| line.resizing.take());
-        let text = format!("does not want more: it has {}", gang_changes::members(world, gang));
+        let text = format!("declines to grow: it has {}", gang_changes::members(world, gang));
         self.gang_line(now, &style("decline").magenta(), gang, &text);
     }
 
-    /// A run has failed; that it has ended is no news then.
+    /// A run has failed; the line that it has ended is omitted then.
     fn failed(&mut self, now: Time, gang: GangId, why: &str, retry: Option<(u32, u32)>) {
         let text = match retry {
             Some((number, of)) => format!("retry {number} of {of}: {why}"),
@@ -296,7 +296,7 @@ impl Timeline {
 
     fn released(&mut self, world: &World, claim: ClaimId) {
         let Some(claim) = world.claims().get(&claim) else { return };
-        // What was withdrawn before it was ready is part of the rollback's line.
+        // A node released before it was ready is part of the rollback's line.
         if claim.is_ready() {
             let spec = &world.offering(claim.offering).spec;
             *self
@@ -306,7 +306,7 @@ impl Timeline {
         }
     }
 
-    /// Whether a node that is gone was in service and not being given back.
+    /// Whether a lost node was in service and was not being released.
     fn gone_unasked(&self, world: &World, name: &str) -> bool {
         world
             .claims()
@@ -325,14 +325,14 @@ impl Timeline {
     }
 
     fn line(&self, now: Time, word: &StyledObject<&str>, name: &str, text: &str) {
-        self.board.print(&self.head(&self.clock(now), word, name), text);
+        self.status_lines.print(&self.head(&self.clock(now), word, name), text);
     }
 
     fn clock(&self, now: Time) -> String {
         clock(Time(now.0 - self.from.0))
     }
 
-    /// What comes before the text of a line.
+    /// The columns before the text of a line.
     fn head(&self, clock: &str, word: &StyledObject<&str>, name: &str) -> String {
         let clock = Style::new().dim().apply_to(format!("{clock:>5}"));
         let pad = " ".repeat(9usize.saturating_sub(console::measure_text_width(&word.to_string())));
@@ -340,7 +340,7 @@ impl Timeline {
     }
 }
 
-/// Whether a node that was asked for may still come.
+/// Whether a requested node may still become ready.
 fn is_coming(claim: &Claim) -> bool {
     let settled = matches!(claim.state, ClaimState::Ready(_) | ClaimState::Failed(_));
     !settled && !claim.releasing
@@ -348,7 +348,7 @@ fn is_coming(claim: &Claim) -> bool {
 
 /// Minutes and seconds of simulated time.
 fn clock(now: Time) -> String {
-    // Rounded as spans are, so that the two agree.
+    // Rounded as spans are, so that both agree.
     let secs = (now.since(Time::ZERO).0 + 500) / 1_000;
     match secs {
         0..3_600 => format!("{}:{:02}", secs / 60, secs % 60),

@@ -1,4 +1,4 @@
-//! What is done to gangs that run: stopped for others, given more members or fewer, warned of nodes that go.
+//! Texts about changes of running gangs: stops, resizes, and notices of nodes that go away.
 
 use muster_core::World;
 use muster_core::gang::members_of;
@@ -9,7 +9,7 @@ use muster_core::time::{Span, Time};
 use crate::figures::{count, span};
 use crate::words;
 
-/// What a stop is called.
+/// The word for a stop in the timeline.
 pub(crate) fn word(reason: StopReason) -> &'static str {
     match reason {
         StopReason::Preempted(_) => "preempt",
@@ -20,7 +20,7 @@ pub(crate) fn word(reason: StopReason) -> &'static str {
     }
 }
 
-/// Every member of a gang was started, so many of them, within a span.
+/// The text of a start, with the number of members and the time from the first start to the last.
 pub(crate) fn started(world: &World, gang: GangId, members: u32, spread: Span) -> String {
     let known = world.gang(gang);
     let rigid = known.is_none_or(|gang| gang.spec.is_rigid());
@@ -39,27 +39,27 @@ pub(crate) fn started(world: &World, gang: GangId, members: u32, spread: Span) -
     }
 }
 
-/// A gang was told to stop; nothing where it is stopped in the same instant.
+/// The text of a stop request; `None` for a gang without a grace period, which stops in the same instant.
 pub(crate) fn stopping(world: &World, gang: GangId, reason: StopReason) -> Option<String> {
     let grace = world.gang(gang)?.spec.disruption.grace;
     let why = words::stop(world, reason);
     (grace > Span::ZERO).then(|| format!("told to stop within {}: {why}", span(grace)))
 }
 
-/// Every member of a gang was stopped; why is left out where it was told before.
+/// The text of a completed stop; without the reason if that was printed at the request.
 pub(crate) fn stopped(world: &World, gang: GangId, reason: StopReason, told: bool) -> String {
     let mut text = "stopped whole".to_owned();
     if !told {
         text += &format!(": {}", words::stop(world, reason));
     }
-    // A gang that was cancelled is no more.
+    // A cancelled gang is not in the world any more.
     if let Some(gang) = world.gang(gang) {
         text += &format!("; back in its place in the queue, {}", words::kept(gang));
     }
     text
 }
 
-/// A gang was told to have more members or fewer.
+/// The word and the text of a resize request.
 pub(crate) fn resizing(world: &World, gang: GangId, from: u32, to: u32) -> (&'static str, String) {
     let word = match to {
         _ if to > from => "grow",
@@ -72,13 +72,13 @@ pub(crate) fn resizing(world: &World, gang: GangId, from: u32, to: u32) -> (&'st
     (word, format!("from {from} to {}{room}", count(to as usize, "member")))
 }
 
-/// How many members a gang has.
+/// The number of members of a gang.
 pub(crate) fn members(world: &World, gang: GangId) -> String {
     let members = world.gang(gang).map_or(0, |gang| members_of(&gang.seats));
     count(members as usize, "member")
 }
 
-/// A node will be gone.
+/// The text of a notice that a node will go away.
 pub(crate) fn noticed(world: &World, now: Time, node: NodeIdx, by: Time) -> String {
     let name = world.node_name(node).map_or("a node", |name| name);
     let users: Vec<GangId> = world.gangs_on(node).iter().map(|(gang, _)| *gang).collect();
@@ -100,7 +100,7 @@ mod tests {
     use muster_core::gang::Seat;
     use muster_core::plan::Action;
 
-    use crate::timeline::gang_changes::*;
+    use super::*;
 
     const BOTH: &str = "
 {kind: Node, metadata: {name: n}, spec: {allocatable: {cpu: 8}}}

@@ -1,10 +1,10 @@
-//! What a gang asks for.
+//! Describes the request of a gang.
 
 use muster_core::gang::{Closeness, GangSpec};
 use muster_core::time::Span;
 
-/// What a gang asks for, in a few words.
-pub(crate) fn ask(spec: &GangSpec) -> String {
+/// The request of a gang in a few words.
+pub(crate) fn gang_request(spec: &GangSpec) -> String {
     let roles: Vec<String> = spec
         .roles
         .iter()

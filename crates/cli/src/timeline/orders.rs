@@ -1,4 +1,4 @@
-//! Orders, from being placed to the last node or the rollback.
+//! Prints orders, from their placement to the last node or the rollback.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::figures::count;
 use crate::timeline::events::Timeline;
 use crate::words;
 
-/// An order that assembles.
+/// An order that is being assembled.
 pub(crate) struct OrderLine {
     pub(crate) gang: GangId,
     claims: Vec<ClaimId>,
@@ -24,22 +24,20 @@ pub(crate) struct OrderLine {
 pub(crate) struct Placed<'f> {
     pub(crate) gang: GangId,
     pub(crate) claims: &'f [(ClaimId, OfferingRef)],
-    /// Seats on nodes that are here.
+    /// Seats on existing nodes.
     pub(crate) held: usize,
-    /// Who makes way for it.
+    /// The gangs that are preempted for it.
     pub(crate) after: &'f [GangId],
 }
 
 impl Placed<'_> {
     fn text(&self, world: &World) -> String {
-        let leaves = || words::gangs(world, self.after);
+        let victims = || words::gangs(world, self.after);
         match (self.claims, self.after) {
-            ([], []) => format!("{} on nodes that are here", count(self.held, "seat")),
-            ([], [_]) => format!("nothing is bought: it starts when {} has made way", leaves()),
-            ([], _) => format!("nothing is bought: it starts when {} have made way", leaves()),
+            ([], []) => format!("{} on existing nodes", count(self.held, "seat")),
+            ([], _) => format!("nothing is bought: it preempts {}", victims()),
             (_, []) => self.bought(world),
-            (_, [_]) => format!("{}; {} makes way", self.bought(world), leaves()),
-            _ => format!("{}; {} make way", self.bought(world), leaves()),
+            _ => format!("{}; it preempts {}", self.bought(world), victims()),
         }
     }
 
@@ -57,7 +55,7 @@ impl Placed<'_> {
         }
         let have = match self.held {
             0 => String::new(),
-            held => format!(" beside {} on nodes that are here", count(held, "seat")),
+            held => format!(" beside {} on existing nodes", count(held, "seat")),
         };
         format!("one order for {}{have}, {hourly} an hour", parts.join(" + "))
     }
@@ -122,16 +120,16 @@ impl Timeline {
     }
 
     pub(crate) fn rolled_back(&mut self, now: Time, order: OrderId, gang: GangId, why: &str) {
-        let text = format!("{why}: the whole order is taken back, nothing starts");
+        let text = format!("{why}: the whole order is rolled back, nothing starts");
         self.gang_line(now, &style("rollback").red().bold(), gang, &text);
         let Some(order) = self.orders.remove(&order) else { return };
         let (kept, dropped) = (order.ready.len(), order.claims.len() - order.ready.len());
         let text = match (kept, dropped) {
             (0, 0) => return,
-            (0, dropped) => format!("{} given up", count(dropped, "node")),
-            (kept, 0) => format!("{} kept for others", count(kept, "ready node")),
+            (0, dropped) => format!("{} released", count(dropped, "node")),
+            (kept, 0) => format!("{} kept for other gangs", count(kept, "ready node")),
             (kept, dropped) => {
-                format!("{} kept for others, {dropped} given up", count(kept, "ready node"))
+                format!("{} kept for other gangs, {dropped} released", count(kept, "ready node"))
             }
         };
         self.gang_line(now, &style("").dim(), gang, &text);
@@ -141,7 +139,7 @@ impl Timeline {
 /// The longest meter, in nodes; beyond it each mark stands for more than one.
 const METER: usize = 16;
 
-/// `■■■□□□□□`: how many nodes of an order are ready.
+/// `■■■□□□□□`: the ready nodes of an order.
 pub(crate) fn meter(ready: usize, total: usize) -> String {
     let marks = total.min(METER);
     let full = ready * marks / total.max(1);
@@ -153,7 +151,7 @@ mod tests {
     use muster_core::event::Event;
     use muster_core::id::PoolIdx;
 
-    use crate::timeline::orders::*;
+    use super::*;
 
     const WORLD: &str = "
 {kind: Gang, metadata: {name: a}, spec: {roles: [{name: w, min: 1}]}}
@@ -184,18 +182,15 @@ spec: {tier: spot, offerings: [{instanceType: m, zone: z, price: 2.5, allocatabl
             (text(&two, 0, &[]), "one order for 2 x m in z, 5.00 an hour"),
             (
                 text(&two[..1], 3, &gangs[..1]),
-                "one order for 1 x m in z beside 3 seats on nodes that are here, 2.50 an hour; default/a makes way",
+                "one order for 1 x m in z beside 3 seats on existing nodes, 2.50 an hour; it preempts default/a",
             ),
             (
                 text(&two, 0, &gangs),
-                "one order for 2 x m in z, 5.00 an hour; default/a and default/b make way",
+                "one order for 2 x m in z, 5.00 an hour; it preempts default/a and default/b",
             ),
-            (text(&[], 4, &gangs[..1]), "nothing is bought: it starts when default/a has made way"),
-            (
-                text(&[], 4, &gangs),
-                "nothing is bought: it starts when default/a and default/b have made way",
-            ),
-            (text(&[], 1, &[]), "1 seat on nodes that are here"),
+            (text(&[], 4, &gangs[..1]), "nothing is bought: it preempts default/a"),
+            (text(&[], 4, &gangs), "nothing is bought: it preempts default/a and default/b"),
+            (text(&[], 1, &[]), "1 seat on existing nodes"),
         ] {
             assert_eq!(told, expected);
         }

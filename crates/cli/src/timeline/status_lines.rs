@@ -1,6 +1,6 @@
-//! Where everything stands right now: a few lines under the timeline that are drawn over and over.
+//! The current status: a few lines under the timeline that are redrawn in place.
 //!
-//! Nothing is drawn unless a person watches, on a terminal.
+//! Nothing is drawn unless the output is a terminal.
 
 use std::time::Duration;
 
@@ -8,30 +8,30 @@ use console::Term;
 
 use crate::stdout;
 
-/// How often a board that is watched wants to be drawn.
+/// How often the status is redrawn.
 pub(crate) const REDRAW: Duration = Duration::from_millis(100);
 
-/// Text is not squeezed into fewer columns than these; the terminal breaks it wherever it likes.
+/// Text is not wrapped to fewer columns than these; the terminal breaks it instead.
 const NARROWEST: usize = 24;
 
-/// The board. What is printed through it stays above it.
-pub(crate) struct Board {
-    /// Written to in one go, so that nothing flickers. None when nobody watches.
+/// The status lines. Lines printed through this stay above them.
+pub(crate) struct StatusLines {
+    /// Buffered, so that nothing flickers. `None` when the output is not a terminal.
     term: Option<Term>,
     shown: Vec<String>,
 }
 
-impl Board {
+impl StatusLines {
     pub(crate) fn new() -> Self {
         let term = Term::buffered_stdout();
         Self { term: term.is_term().then_some(term), shown: Vec::new() }
     }
 
-    pub(crate) fn is_watched(&self) -> bool {
+    pub(crate) fn is_terminal(&self) -> bool {
         self.term.is_some()
     }
 
-    /// Prints a line that stays. On a screen too narrow for it, the text goes on below where it began.
+    /// Prints a permanent line. On a narrow screen the text is wrapped with a hanging indent.
     pub(crate) fn print(&self, head: &str, text: &str) {
         let Some(term) = &self.term else {
             return stdout::line(format!("{head}{text}").trim_end());
@@ -43,7 +43,7 @@ impl Board {
         self.draw(term, &self.shown, Some(&line));
     }
 
-    /// Shows these lines instead of those before. Of more than fit on the screen, the first are shown.
+    /// Replaces the status lines. If there are more than fit on the screen, the first are shown.
     pub(crate) fn show(&mut self, lines: &[String]) {
         let Some(term) = &self.term else { return };
         let (height, width) = term.size();
@@ -62,14 +62,14 @@ impl Board {
         }
     }
 
-    /// Wipes the board.
+    /// Clears the status lines.
     pub(crate) fn clear(&mut self) {
         self.show(&[]);
     }
 
-    /// Wipes what is shown, prints a line if there is one, and shows `lines` below it.
+    /// Clears the status lines, prints a line if there is one, and draws `lines` below it.
     ///
-    /// A terminal that is gone takes the board with it; the run goes on.
+    /// Errors of the terminal are ignored: the run goes on without it.
     fn draw(&self, term: &Term, lines: &[String], print: Option<&str>) {
         let drawn = || -> std::io::Result<()> {
             term.move_cursor_up(self.shown.len())?;

@@ -4,10 +4,10 @@ use clap::Args as ClapArgs;
 
 use crate::client::change::named_gangs::Gangs;
 
-/// Cancel gangs: those that wait leave their queue, those that run are stopped, all members together.
+/// Cancel gangs: waiting gangs leave their queue, running gangs are stopped, all members together.
 ///
-/// Members are told to end, and ended after their grace. What is known about a gang stays; `muster delete` forgets it as
-/// well.
+/// Members are told to end, and are killed after their grace period. The record of a gang stays; `muster delete`
+/// removes it as well.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -6,7 +6,7 @@ use crate::client::change::named_gangs::Gangs;
 
 /// Keep gangs from starting until they are released.
 ///
-/// They stay in their queue and hold nothing. A gang that has started, or whose nodes are on their way, goes on.
+/// Held gangs stay in their queue and hold no resources. A gang that has started, or whose nodes are booting, goes on.
 #[derive(Args)]
 #[command(after_help = HOLD)]
 pub(crate) struct HoldArgs {
@@ -14,7 +14,7 @@ pub(crate) struct HoldArgs {
     gangs: Gangs,
 }
 
-/// Let gangs start that were held.
+/// Release held gangs, so that they can start.
 #[derive(Args)]
 #[command(after_help = RELEASE)]
 pub(crate) struct ReleaseArgs {

@@ -1,29 +1,29 @@
-//! Manifests on their way to the control plane, and findings on their way back.
+//! Reads manifests to be sent to the control plane, and maps its findings back to files and lines.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use muster_api::Finding;
 
-use crate::client::connection::error::AskError;
-use crate::exit::{BadInput, Misused};
+use crate::client::connection::error::RequestError;
+use crate::exit::{BadInput, UsageError};
 
-/// Standard input, where a file is expected.
+/// The file name that stands for standard input.
 const STDIN: &str = "-";
 
-/// Files, one after another in one text.
+/// Files, concatenated into one text.
 pub(crate) struct Manifests {
     pub(crate) text: String,
-    /// What the text is.
+    /// The media type of the text.
     pub(crate) content: &'static str,
-    /// Where each file begins.
+    /// The position of each file in the text.
     pieces: Vec<Piece>,
 }
 
 /// One file in the text.
 struct Piece {
     file: String,
-    /// The line of the text it begins in, from 1.
+    /// The line of the text at which the file begins, from 1.
     first: usize,
 }
 
@@ -40,13 +40,13 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Manifests> {
             }
             _ => std::fs::read_to_string(file),
         };
-        let text = text.map_err(|error| Misused(format!("{name} cannot be read: {error}")))?;
+        let text = text.map_err(|error| UsageError(format!("{name} cannot be read: {error}")))?;
         texts.push((name.to_owned(), text));
     }
     Ok(join(texts))
 }
 
-/// Puts files behind one another. A single one in JSON stays what it is, so that a list in it is read as one.
+/// Concatenates files. A single JSON file stays JSON, so that a list in it is read as one.
 fn join(texts: Vec<(String, String)>) -> Manifests {
     let json = matches!(&*texts, [(name, _)] if name.ends_with(".json"));
     let content = if json { "application/json" } else { "application/yaml" };
@@ -65,10 +65,10 @@ fn join(texts: Vec<(String, String)>) -> Manifests {
 }
 
 impl Manifests {
-    /// What went wrong. Findings are put back into the files that their lines came from.
-    pub(crate) fn explain(&self, error: AskError) -> anyhow::Error {
+    /// Turns an error into one for the user. Findings get the file and the line that they came from.
+    pub(crate) fn explain(&self, error: RequestError) -> anyhow::Error {
         match error {
-            AskError::Said(refusal) if !refusal.findings.is_empty() => {
+            RequestError::Refused(refusal) if !refusal.findings.is_empty() => {
                 let found = refusal.findings.into_iter().map(|finding| self.place(finding));
                 BadInput(found.collect()).into()
             }
@@ -91,7 +91,7 @@ impl Manifests {
 mod tests {
     use muster_api::Severity;
 
-    use crate::client::change::manifests::*;
+    use super::*;
 
     #[test]
     fn findings_go_back_to_the_lines_of_their_files() {

@@ -6,36 +6,36 @@ use muster_server::Kind;
 use serde_json::{Value, json};
 
 use crate::client::connection::address::gang_path;
-use crate::client::connection::api::Sent;
-use crate::client::connection::connect::Reach;
+use crate::client::connection::api::Payload;
+use crate::client::connection::connect::ConnectOptions;
 use crate::client::output::columns::text;
-use crate::client::output::kinds::{elsewhere, full};
+use crate::client::output::kinds::{full_name, with_other_namespaces};
 use crate::stdout;
 
-/// Give a role of a gang other bounds: at least so many members, at most so many.
+/// Change the bounds of a role of a gang: its minimum and maximum number of members.
 ///
-/// A gang that runs with more members than it may have from now on gives up the surplus at once: it goes on with those that
-/// stay, or saves, stops and starts again as so many. It grows when there is room.
+/// A running gang with more members than the new maximum gives up the surplus at once: it continues with the remaining
+/// members, or saves, stops and restarts with fewer. It grows when there is room.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 #[command(group = clap::ArgGroup::new("bounds").args(["min", "max"]).required(true).multiple(true))]
 pub(crate) struct Args {
     /// The gang
     name: String,
-    /// Where it is
+    /// The namespace of the gang
     #[arg(short, long)]
     namespace: Option<String>,
-    /// Its role; may be left out where there is only one
+    /// The role; may be omitted where the gang has only one
     #[arg(long)]
     role: Option<String>,
-    /// At least so many members
+    /// The minimum number of members
     #[arg(long, value_name = "N")]
     min: Option<u32>,
-    /// At most so many members
+    /// The maximum number of members
     #[arg(long, value_name = "N")]
     max: Option<u32>,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -44,19 +44,19 @@ Examples:
   muster scale train --role worker --min 4 --max 4";
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = args.reach.api()?;
-    let name = full(&api, Kind::Gang, args.namespace.as_deref(), &args.name);
+    let api = args.connect.api()?;
+    let name = full_name(&api, Kind::Gang, args.namespace.as_deref(), &args.name);
     let body = body(args).to_string();
-    let sent = Sent { body: Some(("application/json", &body)), ..Sent::default() };
+    let sent = Payload { body: Some(("application/json", &body)), ..Payload::default() };
     let gang = match api.change(Method::POST, &gang_path(&name, "scale"), sent).await {
         Ok(gang) => gang.unwrap_or_default(),
-        Err(error) => return Err(elsewhere(&api, &name, error).await),
+        Err(error) => return Err(with_other_namespaces(&api, &name, error).await),
     };
     stdout::line(format_args!("gang {name} is scaled{}{}", bounds(&gang), members(&gang)));
     Ok(())
 }
 
-/// Only what was given is sent: the rest stays as it is.
+/// Only the given bounds are sent: the others stay as they are.
 fn body(args: &Args) -> Value {
     let mut body = json!({});
     if let Some(role) = &args.role {
@@ -70,7 +70,7 @@ fn body(args: &Args) -> Value {
     body
 }
 
-/// How many members it has while it changes.
+/// The number of members while the gang resizes.
 fn members(gang: &Value) -> String {
     let has = gang.pointer("/status/members/ready").and_then(Value::as_u64).unwrap_or_default();
     let roles = gang.pointer("/spec/roles").and_then(Value::as_array);

@@ -12,48 +12,48 @@ use serde_json::Value;
 
 use crate::client::change::manifests;
 use crate::client::connection::address::Query;
-use crate::client::connection::api::{Api, Items, Sent};
-use crate::client::connection::connect::Reach;
-use crate::client::follow::wait::{Meanwhile, attend};
+use crate::client::connection::api::{Api, Items, Payload};
+use crate::client::connection::connect::ConnectOptions;
+use crate::client::follow::wait::{Printing, wait_for_gangs};
 use crate::client::output::kinds::word;
-use crate::client::output::output_prefix::{Prefix, Which};
+use crate::client::output::output_prefix::{LogSelection, Prefix};
 use crate::client::output::printer::Answer;
-use crate::exit::{TimeUp, Unsuccessful};
+use crate::exit::{Unsuccessful, WaitTimeout};
 use crate::figures::count;
 use crate::stdout;
 
-/// Submit gangs, and whatever else the manifests describe: all of it or nothing.
+/// Submit gangs and all other objects of the manifests: all of them or none.
 ///
-/// What is there already becomes as it is described. With --wait it ends when every gang is over: with 0 if all
-/// succeeded, with 3 if one did not, with 4 if --timeout has passed. Gangs go on whenever this ends.
+/// Objects that exist are updated. With --wait the command ends when every gang is over: with 0 if all succeeded, with
+/// 3 if one did not, with 4 if --timeout has passed. Gangs go on whenever the command ends.
 ///
-/// A request that got no answer is sent again with the same key, and done once.
+/// A request without an answer is sent again with the same idempotency key, and applied once.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Manifests; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Wait until all its gangs are over
+    /// Wait until all of the gangs are over
     #[arg(short, long)]
     wait: bool,
-    /// Wait, and print what members print
+    /// Wait, and print the output of the members
     #[arg(short, long)]
     follow: bool,
     /// Wait no longer than this, such as 30m
     #[arg(long, value_name = "SPAN")]
     timeout: Option<Span>,
-    /// Only say what would come of it
+    /// Only say what would change
     #[arg(long, conflicts_with_all = ["wait", "follow", "timeout"])]
     dry_run: bool,
-    /// The same key with the same manifests is done once; a random one when absent
+    /// The idempotency key: the same key with the same manifests is applied once; random when absent
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// What to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Answer::Text)]
     output: Answer,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -68,7 +68,7 @@ Exit codes: 0 done; 1 failed while running; 2 the input or the command line is w
 4 time is up.";
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = Arc::new(args.reach.api()?);
+    let api = Arc::new(args.connect.api()?);
     let applied = apply(&api, args).await?;
     let waits = args.wait || args.follow || args.timeout.is_some();
     let gangs = applied.iter().filter(|one| one.kind == Kind::Gang);
@@ -87,7 +87,7 @@ async fn apply(api: &Api, args: &Args) -> anyhow::Result<Vec<Applied>> {
     let manifests = manifests::read(&args.files)?;
     let body = Some((manifests.content, &*manifests.text));
     let query = Query::default().maybe("dryRun", args.dry_run.then_some(true));
-    let sent = Sent { body, key: args.idempotency_key.as_deref() };
+    let sent = Payload { body, key: args.idempotency_key.as_deref() };
     let answer = api.change(Method::POST, &query.on("/v1/apply"), sent).await;
     let answer: Value = answer.map_err(|error| manifests.explain(error))?.unwrap_or_default();
     let applied: Items<Applied> = serde_json::from_value(answer)?;
@@ -110,17 +110,17 @@ fn tell(one: &Applied, dry_run: bool) {
 
 async fn wait(api: &Arc<Api>, gangs: &[String], args: &Args) -> anyhow::Result<()> {
     let prefix = Prefix { gang: gangs.len() > 1, member: true };
-    let which = Which { follow: true, ..Which::default() };
+    let which = LogSelection { follow: true, ..LogSelection::default() };
     let logs = args.follow.then_some((which, prefix));
-    let meanwhile = Meanwhile { phases: true, logs };
-    let over = attend(api, gangs, &meanwhile);
+    let printing = Printing { phases: true, logs };
+    let over = wait_for_gangs(api, gangs, &printing);
     let standings = match args.timeout {
         None => over.await?,
         Some(span) => match tokio::time::timeout(Duration::from_millis(span.0), over).await {
             Ok(standings) => standings?,
             Err(_) => {
                 let why = format!("not all gangs were over after {span}; they go on");
-                return Err(TimeUp(why).into());
+                return Err(WaitTimeout(why).into());
             }
         },
     };

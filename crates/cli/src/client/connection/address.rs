@@ -15,14 +15,14 @@ pub(crate) fn path_of(kind: Kind) -> &'static str {
     }
 }
 
-/// The path of a gang, or of something that can be asked of it, by its full name.
+/// The path of a gang by its full name, or of one of its subresources.
 pub(crate) fn gang_path(name: &str, what: &str) -> String {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
     let slash = if what.is_empty() { "" } else { "/" };
     format!("/v1/namespaces/{}/gangs/{}{slash}{what}", encode(namespace), encode(name))
 }
 
-/// A text as a part of an address.
+/// A text, percent-encoded as one part of an address.
 pub(crate) fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -38,19 +38,19 @@ pub(crate) fn encode(text: &str) -> String {
     out
 }
 
-/// What stands behind the question mark.
+/// The query of an address.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Query(Vec<(&'static str, String)>);
 
 impl Query {
-    /// This as well.
+    /// Adds a parameter.
     #[expect(clippy::needless_pass_by_value, reason = "numbers and texts read better unborrowed")]
     pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
         self.0.push((name, value.to_string()));
         self
     }
 
-    /// This as well, if it is there.
+    /// Adds a parameter if it has a value.
     pub(crate) fn maybe(self, name: &'static str, value: Option<impl ToString>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -58,7 +58,7 @@ impl Query {
         }
     }
 
-    /// The whole address.
+    /// The path with this query.
     pub(crate) fn on(&self, path: &str) -> String {
         let mut out = path.to_owned();
         for (at, (name, value)) in self.0.iter().enumerate() {
@@ -71,7 +71,7 @@ impl Query {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::address::*;
+    use super::*;
 
     #[test]
     fn what_people_write_cannot_break_out_of_an_address() {

@@ -14,48 +14,48 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::client::connection::address::{Query, encode, gang_path, path_of};
-use crate::client::connection::connect::Chosen;
-use crate::client::connection::error::{AskError, Refusal};
+use crate::client::connection::connect::Target;
+use crate::client::connection::error::{Refusal, RequestError};
 use crate::client::connection::lines::Lines;
 use crate::client::connection::wire::Wire;
-use crate::exit::Misused;
+use crate::exit::UsageError;
 use crate::owner_credential;
 
-/// Nobody waits longer for the rest of an answer.
+/// The timeout for the body of an answer.
 const BODY: Duration = Duration::from_secs(60);
-/// So long it waits before it asks again, when that may help.
+/// The backoff between tries of a change, where a retry can help.
 const AGAIN: [Duration; 3] =
     [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
-/// The most a page may have.
+/// The most objects that the server puts on a page.
 const PAGE: &str = "1000";
 
-/// A control plane that can be asked.
+/// The client of one control plane.
 pub(crate) struct Api {
     wire: Wire,
     credential: Credential,
-    /// Where gangs are looked for when nobody says.
+    /// The namespace of gangs that are given without one.
     pub(crate) namespace: Option<String>,
 }
 
-/// What is shown with every request.
+/// The credential that is sent with every request.
 enum Credential {
     None,
     Token(HeaderValue),
-    /// That of the owner of this data directory, while a control plane runs there: looked at before every request, so that
-    /// it is not shown to whatever has taken the port of one that ended.
+    /// The token of the owner of this data directory, while a control plane runs there. Looked up before every request,
+    /// so that a process that has taken the port of a control plane that ended does not receive it.
     Owner(PathBuf),
 }
 
-/// What is sent with a request.
+/// The body and the headers of a request.
 #[derive(Clone, Default)]
-pub(crate) struct Sent<'a> {
-    /// The body and its type.
+pub(crate) struct Payload<'a> {
+    /// The media type of the body, and the body.
     pub(crate) body: Option<(&'static str, &'a str)>,
-    /// The same request with the same key is done once.
+    /// The idempotency key: the same request with the same key is applied once.
     pub(crate) key: Option<&'a str>,
 }
 
-/// All objects of a kind, and the number of the newest event they include.
+/// All objects of a kind, and the number of the newest event that they include.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     pub(crate) items: Vec<Value>,
@@ -70,52 +70,52 @@ struct Page {
     newest: u64,
 }
 
-/// Several answers.
+/// The answer of a request for a list.
 #[derive(Deserialize)]
 pub(crate) struct Items<T> {
     pub(crate) items: Vec<T>,
 }
 
 impl Api {
-    /// The API of a control plane. Nothing is sent yet.
-    pub(crate) fn new(chosen: &Chosen) -> anyhow::Result<Self> {
-        let hint = match chosen.here {
+    /// A client. Nothing is sent yet.
+    pub(crate) fn new(target: &Target) -> anyhow::Result<Self> {
+        let hint = match target.here {
             true => "; the control plane of this machine has ended, start it with `muster up`",
             false => "",
         };
-        let wire = Wire::new(&chosen.url, chosen.ca_file.as_deref(), hint)?;
+        let wire = Wire::new(&target.url, target.ca_file.as_deref(), hint)?;
         let bearer = |token: &String| {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
-            value.map_err(|_| Misused("the token has signs that no token has".to_owned()))
+            value.map_err(|_| UsageError("the token contains invalid characters".to_owned()))
         };
-        let credential = match (&chosen.token, &chosen.owner) {
+        let credential = match (&target.token, &target.owner) {
             (Some(token), _) => Credential::Token(bearer(token)?),
             (None, Some(data)) => Credential::Owner(data.clone()),
             (None, None) => Credential::None,
         };
-        Ok(Self { wire, credential, namespace: chosen.namespace.clone() })
+        Ok(Self { wire, credential, namespace: target.namespace.clone() })
     }
 
-    /// Its address.
+    /// The address of the control plane.
     pub(crate) fn url(&self) -> &str {
         &self.wire.url
     }
 
-    /// Asks without changing anything.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, AskError> {
-        let answer = self.send(Method::GET, path, &Sent::default(), "application/json").await?;
+    /// Sends a request that changes nothing, and reads the answer.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
+        let answer = self.send(Method::GET, path, &Payload::default(), "application/json").await?;
         self.read(answer).await
     }
 
-    /// Asks for a change, again and again if that may help: with its key it is done once.
+    /// Sends a change, with retries where they can help: with its key it is applied once.
     pub(crate) async fn change(
         &self,
         method: Method,
         path: &str,
-        sent: Sent<'_>,
-    ) -> Result<Option<Value>, AskError> {
+        sent: Payload<'_>,
+    ) -> Result<Option<Value>, RequestError> {
         let made = key();
-        let sent = Sent { key: sent.key.or(Some(&made)), ..sent };
+        let sent = Payload { key: sent.key.or(Some(&made)), ..sent };
         let mut waits = AGAIN.iter();
         loop {
             let asked = self.send(method.clone(), path, &sent, "application/json").await;
@@ -125,42 +125,42 @@ impl Api {
             };
             match (answered, waits.next()) {
                 (Ok(body), _) if body.is_empty() => return Ok(None),
-                (Ok(body), _) => return self.understand(&body).map(Some),
-                (Err(error), Some(wait)) if error.is_passing() => sleep(*wait).await,
+                (Ok(body), _) => return self.parse(&body).map(Some),
+                (Err(error), Some(wait)) if error.is_transient() => sleep(*wait).await,
                 (Err(error), _) => return Err(error),
             }
         }
     }
 
-    /// Asks something that needs a body and changes nothing.
+    /// Sends a request that has a body and changes nothing.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
-        sent: Sent<'_>,
-    ) -> Result<T, AskError> {
+        sent: Payload<'_>,
+    ) -> Result<T, RequestError> {
         let answer = self.send(Method::POST, path, &sent, "application/json").await?;
         self.read(answer).await
     }
 
-    /// Opens a stream of lines. Silence for so long means that it is lost.
+    /// Opens a stream of lines. After `silence` without any data the stream counts as lost.
     pub(crate) async fn stream(
         &self,
         path: &str,
         accept: &'static str,
         silence: Option<Duration>,
-    ) -> Result<Lines, AskError> {
-        let answer = self.send(Method::GET, path, &Sent::default(), accept).await?;
+    ) -> Result<Lines, RequestError> {
+        let answer = self.send(Method::GET, path, &Payload::default(), accept).await?;
         Ok(Lines::new(answer.into_body(), self.url(), silence))
     }
 
-    /// All objects of a kind that are wanted, page by page.
-    pub(crate) async fn list(&self, kind: Kind, wanted: &Query) -> Result<List, AskError> {
+    /// Lists the objects of a kind that match a query, page by page.
+    pub(crate) async fn list(&self, kind: Kind, wanted: &Query) -> Result<List, RequestError> {
         let mut list = List::default();
         let mut go_on: Option<String> = None;
         loop {
             let query = wanted.clone().with("limit", PAGE).maybe("continue", go_on.as_deref());
             let page: Page = self.get(&query.on(path_of(kind))).await?;
-            // What happens after the first page may be missing on it.
+            // Later pages may include newer events; the first page may miss them.
             if go_on.is_none() {
                 list.newest = page.newest;
             }
@@ -173,21 +173,21 @@ impl Api {
     }
 
     /// The number of the newest event.
-    pub(crate) async fn newest(&self) -> Result<u64, AskError> {
+    pub(crate) async fn newest(&self) -> Result<u64, RequestError> {
         self.first(Kind::Queue).await.map(|page| page.newest)
     }
 
-    /// Whether there is anything of a kind.
-    pub(crate) async fn has_any(&self, kind: Kind) -> Result<bool, AskError> {
+    /// Whether there is any object of a kind.
+    pub(crate) async fn has_any(&self, kind: Kind) -> Result<bool, RequestError> {
         self.first(kind).await.map(|page| !page.items.is_empty())
     }
 
-    async fn first(&self, kind: Kind) -> Result<Page, AskError> {
+    async fn first(&self, kind: Kind) -> Result<Page, RequestError> {
         self.get(&Query::default().with("limit", 1).on(path_of(kind))).await
     }
 
     /// One object by its full name.
-    pub(crate) async fn one(&self, kind: Kind, name: &str) -> Result<Value, AskError> {
+    pub(crate) async fn one(&self, kind: Kind, name: &str) -> Result<Value, RequestError> {
         self.get(&object_path(kind, name)).await
     }
 
@@ -195,9 +195,9 @@ impl Api {
         &self,
         method: Method,
         path: &str,
-        sent: &Sent<'_>,
+        sent: &Payload<'_>,
         accept: &'static str,
-    ) -> Result<Response<Incoming>, AskError> {
+    ) -> Result<Response<Incoming>, RequestError> {
         let mut request = Request::builder().method(method).uri(path).header(ACCEPT, accept);
         let shown = match &self.credential {
             Credential::None => None,
@@ -216,33 +216,39 @@ impl Api {
             request = request.header(CONTENT_TYPE, kind);
             body = Bytes::copy_from_slice(text.as_bytes());
         }
-        let wrong =
-            |error: hyper::http::Error| AskError::Odd(self.url().to_owned(), error.to_string());
+        let wrong = |error: hyper::http::Error| {
+            RequestError::Malformed(self.url().to_owned(), error.to_string())
+        };
         let answer = self.wire.send(request.body(Full::new(body)).map_err(wrong)?).await?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
         }
         let body = self.body(answer).await.unwrap_or_default();
-        Err(AskError::Said(Refusal::read(status.as_u16(), &body)))
+        Err(RequestError::Refused(Refusal::read(status.as_u16(), &body)))
     }
 
-    async fn body(&self, answer: Response<Incoming>) -> Result<Bytes, AskError> {
+    async fn body(&self, answer: Response<Incoming>) -> Result<Bytes, RequestError> {
         let read = timeout(BODY, answer.into_body().collect()).await;
-        let read = read.map_err(|_| AskError::Slow(self.url().to_owned()))?;
-        let lost = |error: hyper::Error| AskError::Lost(self.url().to_owned(), error.to_string());
+        let read = read.map_err(|_| RequestError::TimedOut(self.url().to_owned()))?;
+        let lost =
+            |error: hyper::Error| RequestError::Lost(self.url().to_owned(), error.to_string());
         Ok(read.map_err(lost)?.to_bytes())
     }
 
-    async fn read<T: DeserializeOwned>(&self, answer: Response<Incoming>) -> Result<T, AskError> {
+    async fn read<T: DeserializeOwned>(
+        &self,
+        answer: Response<Incoming>,
+    ) -> Result<T, RequestError> {
         let body = self.body(answer).await?;
-        self.understand(&body)
+        self.parse(&body)
     }
 
-    /// Reads an answer in JSON.
-    pub(crate) fn understand<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, AskError> {
-        let odd =
-            |error: serde_json::Error| AskError::Odd(self.url().to_owned(), error.to_string());
+    /// Parses an answer in JSON.
+    pub(crate) fn parse<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, RequestError> {
+        let odd = |error: serde_json::Error| {
+            RequestError::Malformed(self.url().to_owned(), error.to_string())
+        };
         serde_json::from_slice(body).map_err(odd)
     }
 }
@@ -255,11 +261,11 @@ pub(crate) fn object_path(kind: Kind, name: &str) -> String {
     }
 }
 
-/// A key that nobody else has.
+/// A unique idempotency key.
 pub(crate) fn key() -> String {
     use ring::rand::{SecureRandom, SystemRandom};
     let mut bytes = [0; 16];
-    // Without randomness the time and the process are the best there is.
+    // Without randomness, time and process id are the best available.
     if SystemRandom::new().fill(&mut bytes).is_err() {
         let nanos = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
         bytes = (nanos ^ u128::from(std::process::id())).to_be_bytes();

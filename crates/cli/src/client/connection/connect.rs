@@ -1,4 +1,4 @@
-//! Which control plane is asked, and as whom.
+//! Selects the control plane and the credential: from flags, the environment, the context file, or this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -6,110 +6,117 @@ use clap::Args;
 
 use crate::client::connection::api::Api;
 use crate::client::connection::contexts::{Context, Contexts, path};
-use crate::exit::Misused;
-use crate::owner_credential::Here;
+use crate::exit::UsageError;
+use crate::owner_credential::Endpoint;
 
-/// Which control plane, of every command that asks one.
+/// The options of every command that sends requests to a control plane.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Which control plane")]
-pub(crate) struct Reach {
-    /// Its address, such as http://127.0.0.1:7480
+pub(crate) struct ConnectOptions {
+    /// The address, such as http://127.0.0.1:7480
     #[arg(long, env = "MUSTER_SERVER", value_name = "URL")]
     server: Option<String>,
-    /// One of `muster context list`
+    /// A context of `muster context list`
     #[arg(long, env = "MUSTER_CONTEXT", value_name = "NAME", hide_env_values = true)]
     context: Option<String>,
     /// A file with your token; MUSTER_TOKEN may hold the token itself
     #[arg(long, env = "MUSTER_TOKEN_FILE", value_name = "FILE", hide_env = true)]
     token_file: Option<PathBuf>,
-    /// Whoever vouches for its certificate, in PEM
+    /// The CA of the server's certificate, in PEM
     #[arg(long, env = "MUSTER_CA_FILE", value_name = "FILE", hide_env = true)]
     ca_file: Option<PathBuf>,
 }
 
-/// A control plane that was chosen.
+/// The selected control plane.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Chosen {
+pub(crate) struct Target {
     pub(crate) url: String,
     pub(crate) token: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) namespace: Option<String>,
-    /// The data directory whose owner's token is shown, where no other is.
+    /// The data directory whose owner's token is sent, if there is no other credential.
     pub(crate) owner: Option<PathBuf>,
-    /// Whether it was found on this machine and not told.
+    /// Whether the control plane was found on this machine and not given by the user.
     pub(crate) here: bool,
 }
 
-impl Reach {
-    /// Whether somebody told of a control plane, rightly or wrongly, or one runs here.
+impl ConnectOptions {
+    /// Whether a control plane was given, rightly or wrongly, or one runs on this machine.
     pub(crate) fn is_known(&self) -> bool {
-        self.chosen().map_or_else(|error| error.to_string() != NOWHERE, |_| true)
+        self.target().map_or_else(|error| error.to_string() != NO_CONTROL_PLANE, |_| true)
     }
 
-    /// Whether this call says which control plane, rather than that one is found.
+    /// Whether this call names a control plane, rather than finding one.
     pub(crate) fn is_named(&self) -> bool {
         self.server.is_some() || self.context.is_some()
     }
 
     /// The API of the control plane.
     pub(crate) fn api(&self) -> anyhow::Result<Api> {
-        let mut chosen = self.chosen()?;
-        // Also when its address is given: the same user types nothing.
-        chosen.owner =
-            data().filter(|data| Here::read(data).is_some_and(|it| it.url == chosen.url));
+        let mut target = self.target()?;
+        // Also when the address is given: the owner of the directory needs no further option.
+        target.owner =
+            data().filter(|data| Endpoint::read(data).is_some_and(|it| it.url == target.url));
         if let Ok(token) = std::env::var("MUSTER_TOKEN") {
-            chosen.token = Some(token).filter(|token| !token.is_empty());
-            chosen.token_file = None;
+            target.token = Some(token).filter(|token| !token.is_empty());
+            target.token_file = None;
         }
         if let Some(file) = self.token_file.clone() {
-            chosen.token_file = Some(file);
+            target.token_file = Some(file);
         }
-        if let Some(file) = &chosen.token_file {
-            let text = std::fs::read_to_string(file)
-                .map_err(|error| Misused(format!("{} cannot be read: {error}", file.display())))?;
-            chosen.token = Some(text.trim().to_owned());
+        if let Some(file) = &target.token_file {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                UsageError(format!("{} cannot be read: {error}", file.display()))
+            })?;
+            target.token = Some(text.trim().to_owned());
         }
         if let Some(file) = self.ca_file.clone() {
-            chosen.ca_file = Some(file);
+            target.ca_file = Some(file);
         }
-        Api::new(&chosen)
+        Api::new(&target)
     }
 
-    fn chosen(&self) -> anyhow::Result<Chosen> {
-        // A context file that cannot be read does not matter to those who say which server.
+    fn target(&self) -> anyhow::Result<Target> {
+        // With --server, a context file that cannot be read does not matter.
         if let Some(url) = &self.server {
-            return Ok(Chosen { url: url.clone(), ..Chosen::default() });
+            return Ok(Target { url: url.clone(), ..Target::default() });
         }
         let contexts =
             path().map_or_else(|| Ok(Contexts::default()), |path| Contexts::read(&path))?;
-        Ok(choose(self.context.as_deref(), &contexts, here())?)
+        Ok(select(self.context.as_deref(), &contexts, here())?)
     }
 }
 
-fn choose(asked: Option<&str>, contexts: &Contexts, here: Option<Here>) -> Result<Chosen, Misused> {
+fn select(
+    asked: Option<&str>,
+    contexts: &Contexts,
+    here: Option<Endpoint>,
+) -> Result<Target, UsageError> {
     if let Some(name) = asked.or(contexts.current.as_deref()) {
-        return contexts.named(name).map(of).ok_or_else(|| contexts.missing(name));
+        return contexts.named(name).map(from_context).ok_or_else(|| contexts.missing(name));
     }
-    let Some(Here { url, .. }) = here else { return Err(Misused(NOWHERE.to_owned())) };
-    Ok(Chosen { url, here: true, ..Chosen::default() })
+    let Some(Endpoint { url, .. }) = here else {
+        return Err(UsageError(NO_CONTROL_PLANE.to_owned()));
+    };
+    Ok(Target { url, here: true, ..Target::default() })
 }
 
-const NOWHERE: &str = "\
-no control plane is known: start one on this machine with `muster up`, or say where one is with --server URL, \
+const NO_CONTROL_PLANE: &str = "\
+no control plane is known: start one on this machine with `muster up`, or give its address with --server URL, \
 MUSTER_SERVER or `muster context set NAME --server URL`";
 
-fn of(context: &Context) -> Chosen {
+fn from_context(context: &Context) -> Target {
     let Context { name: _, server, token, token_file, ca_file, namespace } = context.clone();
-    Chosen { url: server, token, token_file, ca_file, namespace, owner: None, here: false }
+    Target { url: server, token, token_file, ca_file, namespace, owner: None, here: false }
 }
 
 /// The control plane of this user on this machine, if there is one.
-fn here() -> Option<Here> {
-    Here::read(&data()?)
+fn here() -> Option<Endpoint> {
+    Endpoint::read(&data()?)
 }
 
-/// Where the control plane of this user keeps everything.
+/// The data directory of this user's control plane.
 fn data() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || set("HOME").map(|home| Path::new(&home).join(".local/share"));
@@ -120,7 +127,7 @@ fn data() -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::connect::*;
+    use super::*;
 
     fn contexts(current: Option<&str>) -> Contexts {
         let mut contexts = Contexts { current: current.map(str::to_owned), ..Contexts::default() };
@@ -133,20 +140,20 @@ mod tests {
 
     #[test]
     fn a_context_that_is_asked_for_goes_before_the_current_one_and_both_before_this_machine() {
-        let here = || Some(Here::at("http://127.0.0.1:9"));
-        let url = |asked, current| choose(asked, &contexts(current), here()).unwrap().url;
+        let here = || Some(Endpoint::at("http://127.0.0.1:9"));
+        let url = |asked, current| select(asked, &contexts(current), here()).unwrap().url;
         assert_eq!(url(Some("other"), Some("lab")), "http://other:1");
         assert_eq!(url(None, Some("lab")), "https://lab:7480");
         assert_eq!(url(None, None), "http://127.0.0.1:9");
-        let lab = choose(Some("lab"), &contexts(None), None).unwrap();
+        let lab = select(Some("lab"), &contexts(None), None).unwrap();
         assert_eq!((lab.namespace.as_deref(), lab.here), (Some("research"), false));
     }
 
     #[test]
     fn whoever_has_no_control_plane_is_told_how_to_get_one() {
-        let nowhere = choose(None, &contexts(None), None).unwrap_err();
+        let nowhere = select(None, &contexts(None), None).unwrap_err();
         assert!(nowhere.0.contains("`muster up`"), "{nowhere}");
-        let wrong = choose(Some("lob"), &contexts(None), None).unwrap_err();
+        let wrong = select(Some("lob"), &contexts(None), None).unwrap_err();
         assert_eq!(wrong.0, "there is no context lob, only lab, other");
     }
 }

@@ -1,4 +1,4 @@
-//! The context file: control planes by name, so that nobody types addresses and tokens twice.
+//! The context file: control planes by name, with their addresses and credentials.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,44 +7,44 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Misused;
+use crate::exit::UsageError;
 use crate::yaml;
 
-/// All of the file.
+/// The contents of the file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contexts {
-    /// The one that is used when nobody says which.
+    /// The context that is used when none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) current: Option<String>,
-    /// Those there are, in the order they were set.
+    /// All contexts, in the order in which they were set.
     #[serde(default)]
     pub(crate) contexts: Vec<Context>,
 }
 
-/// A control plane, and who one is there.
+/// A control plane and the credential for it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Context {
-    /// What it is called.
+    /// The name of the context.
     pub(crate) name: String,
-    /// Its address.
+    /// The address of the control plane.
     pub(crate) server: String,
-    /// What one shows there.
+    /// The token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
-    /// The file with what one shows there; read anew each time.
+    /// The file with the token; read again for every command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Whoever vouches for its certificate, in PEM; those the machine trusts when absent.
+    /// The CA of the server's certificate, in PEM; the machine's trusted CAs when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Where gangs are looked for when nobody says.
+    /// The namespace of gangs that are given without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) namespace: Option<String>,
 }
 
-/// Where the file is: `MUSTER_CONFIG`, or `muster/config.yaml` where programs of this user keep such things.
+/// The path of the file: `MUSTER_CONFIG`, or `muster/config.yaml` in the configuration directory of this user.
 pub(crate) fn path() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || set("HOME").map(|home| Path::new(&home).join(".config"));
@@ -54,27 +54,27 @@ pub(crate) fn path() -> Option<PathBuf> {
 }
 
 impl Contexts {
-    /// Reads the file. One that is not there has no contexts.
+    /// Reads the file. A missing file has no contexts.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&file, &text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(Misused(format!("{file} cannot be read: {error}")).into()),
+            Err(error) => Err(UsageError(format!("{file} cannot be read: {error}")).into()),
         }
     }
 
     fn parse(file: &str, text: &str) -> anyhow::Result<Self> {
         let documents = muster_api::foreign(file, text).map_err(|findings| {
             let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
-            Misused(lines.join("; "))
+            UsageError(lines.join("; "))
         })?;
         let Some(first) = documents.into_iter().next() else { return Ok(Self::default()) };
-        let wrong = |error| Misused(format!("{file} is no context file: {error}"));
+        let wrong = |error| UsageError(format!("{file} is not a context file: {error}"));
         Ok(serde_json::from_value(first).map_err(wrong)?)
     }
 
-    /// Writes the file whole, or leaves the one before. Only its owner can read it: there are tokens in it.
+    /// Replaces the file atomically. Only its owner can read it: it contains tokens.
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let failed = || format!("{} cannot be written", path.display());
         if let Some(directory) = path.parent() {
@@ -98,7 +98,7 @@ impl Contexts {
         self.contexts.iter().find(|context| context.name == name)
     }
 
-    /// The context of a name, made if there is none.
+    /// The context of a name, created if there is none.
     pub(crate) fn entry(&mut self, name: &str) -> &mut Context {
         let at = self.contexts.iter().position(|context| context.name == name);
         let at = at.unwrap_or_else(|| {
@@ -108,11 +108,13 @@ impl Contexts {
         &mut self.contexts[at]
     }
 
-    /// What is said when there is no context of a name.
-    pub(crate) fn missing(&self, name: &str) -> Misused {
+    /// The error for a context that does not exist.
+    pub(crate) fn missing(&self, name: &str) -> UsageError {
         let known: Vec<&str> = self.contexts.iter().map(|context| &*context.name).collect();
-        Misused(match known.is_empty() {
-            true => format!("there is no context {name}: make it with `muster context set {name}`"),
+        UsageError(match known.is_empty() {
+            true => {
+                format!("there is no context {name}: create it with `muster context set {name}`")
+            }
             false => format!("there is no context {name}, only {}", known.join(", ")),
         })
     }
@@ -120,7 +122,7 @@ impl Contexts {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::contexts::*;
+    use super::*;
 
     #[test]
     fn what_is_written_is_read_again() {
@@ -140,7 +142,9 @@ mod tests {
     fn an_empty_file_has_no_contexts_and_a_wrong_one_says_where() {
         assert_eq!(Contexts::parse("config.yaml", "# nothing\n").unwrap(), Contexts::default());
         let wrong = Contexts::parse("config.yaml", "contexts: [{nam: a}]").unwrap_err();
-        assert!(wrong.to_string().contains("config.yaml is no context file: unknown field `nam`"));
+        assert!(
+            wrong.to_string().contains("config.yaml is not a context file: unknown field `nam`")
+        );
         let broken = Contexts::parse("config.yaml", "a: [").unwrap_err().to_string();
         assert!(broken.starts_with("config.yaml:1:"), "{broken}");
         assert!(Contexts::default().missing("x").0.contains("muster context set x"));

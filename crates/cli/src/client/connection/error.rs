@@ -1,113 +1,117 @@
-//! What goes wrong between the command and the control plane, in words that say what to do.
+//! The errors of requests to a control plane, in words that say what to do.
 
 use muster_api::{Finding, Severity};
 use serde::Deserialize;
 
-/// Why there is no good answer.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AskError {
-    /// The address is none.
-    #[error("{0} is no address of a control plane: write http://HOST:PORT or https://HOST:PORT")]
+pub(crate) enum RequestError {
+    /// The address is not valid.
+    #[error(
+        "{0} is not an address of a control plane: write http://HOST:PORT or https://HOST:PORT"
+    )]
     Address(String),
-    /// Nobody is there.
-    #[error("nothing answers at {url}: {why}{hint}")]
+    /// The connection cannot be opened.
+    #[error("no connection to {url}: {why}{hint}")]
     Unreachable {
         /// The address.
         url: String,
-        /// What the network says.
+        /// The network's error.
         why: String,
-        /// What may help.
+        /// A remedy.
         hint: &'static str,
     },
-    /// It is there, and cannot be trusted or does not speak TLS.
-    #[error("no TLS with {url}: {why}{hint}")]
+    /// The TLS handshake fails: the certificate is not trusted, or the server does not speak TLS.
+    #[error("TLS with {url} fails: {why}{hint}")]
     Tls {
         /// The address.
         url: String,
-        /// What is wrong.
+        /// The error of the handshake.
         why: String,
-        /// What may help.
+        /// A remedy.
         hint: &'static str,
     },
-    /// A file with certificates is of no use.
+    /// A file of CA certificates cannot be used.
     #[error("{0}")]
     Certificates(String),
-    /// It was there, and is not any more.
+    /// The connection was lost.
     #[error("the connection to {0} is lost: {1}")]
     Lost(String, String),
-    /// It takes too long.
+    /// The answer takes too long.
     #[error("{0} did not answer in time")]
-    Slow(String),
-    /// It says no.
-    #[error("{}", said(.0))]
-    Said(Refusal),
-    /// What answers is no control plane, or one of another age.
-    #[error("{0} answered something that is not understood: {1}")]
-    Odd(String, String),
+    TimedOut(String),
+    /// The control plane refused the request.
+    #[error("{}", refusal_text(.0))]
+    Refused(Refusal),
+    /// The answer cannot be parsed: the server is not a control plane, or has another version.
+    #[error("the answer of {0} cannot be parsed: {1}")]
+    Malformed(String, String),
 }
 
-/// How a control plane says no.
+/// A refusal of the control plane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
-    /// The status of the answer.
+    /// The status code of the answer.
     pub(crate) status: u16,
-    /// Why, in a sentence.
+    /// The reason, as a sentence.
     pub(crate) message: String,
-    /// What is wrong with manifests.
+    /// Findings in the manifests.
     pub(crate) findings: Vec<Finding>,
 }
 
-impl AskError {
-    /// Whether the same request may be answered well in a moment.
-    pub(crate) fn is_passing(&self) -> bool {
+impl RequestError {
+    /// Whether a retry of the same request can succeed.
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Lost(..) | Self::Slow(_) => true,
-            Self::Said(refusal) => matches!(refusal.status, 408 | 429 | 502..=504),
-            Self::Address(_) | Self::Tls { .. } | Self::Certificates(_) | Self::Odd(..) => false,
+            Self::Unreachable { .. } | Self::Lost(..) | Self::TimedOut(_) => true,
+            Self::Refused(refusal) => matches!(refusal.status, 408 | 429 | 502..=504),
+            Self::Address(_) | Self::Tls { .. } | Self::Certificates(_) | Self::Malformed(..) => {
+                false
+            }
         }
     }
 
-    /// Whether there is no such thing.
-    pub(crate) fn is_missing(&self) -> bool {
-        matches!(self, Self::Said(refusal) if refusal.status == 404)
+    /// Whether the object does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.status == 404)
     }
 
-    /// Whether the caller wrote something that makes no sense, whoever is asked.
-    pub(crate) fn is_misuse(&self) -> bool {
+    /// Whether the input is wrong, independently of the state of the control plane.
+    pub(crate) fn is_usage_error(&self) -> bool {
         match self {
             Self::Address(_) | Self::Certificates(_) => true,
-            Self::Said(refusal) => matches!(refusal.status, 400 | 413 | 415 | 422),
+            Self::Refused(refusal) => matches!(refusal.status, 400 | 413 | 415 | 422),
             _ => false,
         }
     }
 }
 
-fn said(refusal: &Refusal) -> String {
+fn refusal_text(refusal: &Refusal) -> String {
     let Refusal { status, message, findings: _ } = refusal;
     match status {
         401 => format!(
-            "{message}: show a token with MUSTER_TOKEN, --token-file or `muster context set`"
+            "{message}: give a token with MUSTER_TOKEN, --token-file or `muster context set`"
         ),
-        403 => format!("{message} (`muster whoami` says who you are)"),
+        403 => format!("{message} (`muster whoami` shows your rights)"),
         500.. => format!("the control plane failed ({status}): {message}"),
         _ => message.clone(),
     }
 }
 
 #[derive(Deserialize)]
-struct Body {
-    error: Told,
+struct ErrorAnswer {
+    error: ErrorBody,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ErrorBody {
     message: String,
     #[serde(default)]
-    findings: Vec<FindingTold>,
+    findings: Vec<FindingBody>,
 }
 
 #[derive(Deserialize)]
-struct FindingTold {
+struct FindingBody {
     file: String,
     line: usize,
     column: usize,
@@ -117,20 +121,22 @@ struct FindingTold {
 }
 
 impl Refusal {
-    /// Reads the body of an answer that is an error; of another server's as well, as far as that goes.
+    /// Reads the body of an error; of a server that is not a control plane, its first line.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
-        let Ok(Body { error: Told { message, findings } }) = serde_json::from_slice(body) else {
+        let Ok(ErrorAnswer { error: ErrorBody { message, findings } }) =
+            serde_json::from_slice(body)
+        else {
             let text = String::from_utf8_lossy(body);
             let first = text.lines().next().unwrap_or_default().chars().take(200);
             let message = format!("HTTP {status} {}", first.collect::<String>());
             return Self { status, message: message.trim_end().to_owned(), findings: Vec::new() };
         };
-        let findings = findings.into_iter().map(FindingTold::finding).collect();
+        let findings = findings.into_iter().map(FindingBody::finding).collect();
         Self { status, message, findings }
     }
 }
 
-impl FindingTold {
+impl FindingBody {
     fn finding(self) -> Finding {
         let Self { file, line, column, field, reason, severity } = self;
         let severity = if severity == "warning" { Severity::Warning } else { Severity::Error };
@@ -140,7 +146,7 @@ impl FindingTold {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::error::*;
+    use super::*;
 
     #[test]
     fn an_error_is_read_with_its_findings_and_one_of_a_stranger_as_well_as_it_goes() {
@@ -150,12 +156,12 @@ mod tests {
         assert_eq!((known.findings[0].line, known.findings[0].severity), (3, Severity::Warning));
         let strange = Refusal::read(502, b"<html>\nBad Gateway");
         assert_eq!(strange.message, "HTTP 502 <html>");
-        assert!(AskError::Said(strange).is_passing());
+        assert!(RequestError::Refused(strange).is_transient());
     }
 
     #[test]
     fn whoever_is_not_known_is_told_how_to_be() {
         let refusal = Refusal { status: 401, message: "who are you".to_owned(), findings: vec![] };
-        assert!(AskError::Said(refusal).to_string().contains("MUSTER_TOKEN"));
+        assert!(RequestError::Refused(refusal).to_string().contains("MUSTER_TOKEN"));
     }
 }

@@ -1,4 +1,4 @@
-//! An answer that comes line by line and may never end.
+//! Reads an answer line by line; the answer may never end.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use crate::client::connection::error::AskError;
+use crate::client::connection::error::RequestError;
 
-/// Nothing that a control plane sends has longer lines; a whole object is one.
+/// The longest line that is accepted. Every line of a control plane is shorter; a whole object is one line.
 const LONGEST: usize = 64 << 20;
 
-/// The lines of an answer, as they come.
+/// The lines of an answer, as they arrive.
 pub(crate) struct Lines {
     body: Incoming,
     held: Vec<u8>,
-    /// How far of what is held there is no line end.
+    /// The length of the buffered part that has been searched for a line end.
     seen: usize,
     url: String,
     silence: Option<Duration>,
@@ -26,8 +26,8 @@ impl Lines {
         Self { body, held: Vec::new(), seen: 0, url: url.to_owned(), silence }
     }
 
-    /// The next line without its end; `None` when there are no more.
-    pub(crate) async fn next(&mut self) -> Result<Option<String>, AskError> {
+    /// The next line without its end; `None` at the end of the answer.
+    pub(crate) async fn next(&mut self) -> Result<Option<String>, RequestError> {
         loop {
             if let Some(at) = self.held[self.seen..].iter().position(|byte| *byte == b'\n') {
                 let end = self.seen + at;
@@ -40,18 +40,22 @@ impl Lines {
             let frame = match self.silence {
                 None => self.body.frame().await,
                 Some(silence) => {
-                    let slow = |_| AskError::Lost(self.url.clone(), "nothing comes".to_owned());
+                    let slow =
+                        |_| RequestError::Lost(self.url.clone(), "no data arrives".to_owned());
                     timeout(silence, self.body.frame()).await.map_err(slow)?
                 }
             };
             let Some(frame) = frame else { return Ok(None) };
             let frame =
-                frame.map_err(|error| AskError::Lost(self.url.clone(), error.to_string()))?;
+                frame.map_err(|error| RequestError::Lost(self.url.clone(), error.to_string()))?;
             if let Some(data) = frame.data_ref() {
                 self.held.extend_from_slice(data);
             }
             if self.held.len() > LONGEST {
-                return Err(AskError::Odd(self.url.clone(), "a line has no end".to_owned()));
+                return Err(RequestError::Malformed(
+                    self.url.clone(),
+                    "a line is too long".to_owned(),
+                ));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Connections to a control plane: which one is asked and with which credential (`contexts`, `connect`), and how a request
-//! is sent and answered (`address`, `wire`, `lines`, `error`, `api`).
+//! Connections to a control plane: selecting it and its credential (`connect`, `contexts`), and sending requests
+//! (`address`, `wire`, `lines`, `error`, `api`).
 
 pub(crate) mod connect;
 pub(crate) mod contexts;

@@ -1,7 +1,7 @@
-//! One request over one connection, plain or with TLS.
+//! Sends one request over one connection, plain or with TLS.
 //!
-//! Connections are not kept: a command asks a handful of questions, and a stream wants one of its own. Proxies are
-//! deliberately not used.
+//! Connections are not reused: a command sends a handful of requests, and a stream needs its own connection. Proxies
+//! are deliberately not used.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -23,20 +23,21 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::client::connection::error::AskError;
+use crate::client::connection::error::RequestError;
 
-/// Nobody waits longer for a connection.
+/// The timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// The server gives up after 30 seconds and says so; this leaves it the time.
+/// The timeout for the head of an answer. The server gives up after 30 seconds and says so; this leaves it time for
+/// that.
 const HEAD: Duration = Duration::from_secs(40);
 
-/// Where requests go.
+/// The address that requests are sent to.
 pub(crate) struct Wire {
-    /// As it was told, without a slash at the end.
+    /// The address as given, without a slash at the end.
     pub(crate) url: String,
     host: String,
     port: u16,
-    /// What stands before every path.
+    /// The prefix of every path.
     base: String,
     authority: HeaderValue,
     tls: Option<TlsConnector>,
@@ -44,9 +45,13 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// The way to a control plane. `hint` is what may help when nobody is there.
-    pub(crate) fn new(url: &str, ca: Option<&Path>, hint: &'static str) -> Result<Self, AskError> {
-        let wrong = || AskError::Address(url.to_owned());
+    /// Parses an address. `hint` is the remedy that is printed when the connection cannot be opened.
+    pub(crate) fn new(
+        url: &str,
+        ca: Option<&Path>,
+        hint: &'static str,
+    ) -> Result<Self, RequestError> {
+        let wrong = || RequestError::Address(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let secure = match uri.scheme_str() {
             Some("http") => false,
@@ -74,27 +79,27 @@ impl Wire {
     pub(crate) async fn send(
         &self,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, AskError> {
+    ) -> Result<Response<Incoming>, RequestError> {
         let path = request.uri().to_string();
         let full = format!("{}{path}", self.base);
-        *request.uri_mut() = full.parse().map_err(|_| AskError::Address(full.clone()))?;
+        *request.uri_mut() = full.parse().map_err(|_| RequestError::Address(full.clone()))?;
         request.headers_mut().insert(HOST, self.authority.clone());
         let stream = self.connect().await?;
         match &self.tls {
             None => self.speak(stream, request).await,
             Some(tls) => {
                 let name = ServerName::try_from(self.host.clone())
-                    .map_err(|_| AskError::Address(self.url.clone()))?;
+                    .map_err(|_| RequestError::Address(self.url.clone()))?;
                 let stream = timeout(CONNECT, tls.connect(name, stream)).await;
-                let stream = stream.map_err(|_| AskError::Slow(self.url.clone()))?;
+                let stream = stream.map_err(|_| RequestError::TimedOut(self.url.clone()))?;
                 self.speak(stream.map_err(|error| self.no_tls(&error))?, request).await
             }
         }
     }
 
-    async fn connect(&self) -> Result<TcpStream, AskError> {
+    async fn connect(&self) -> Result<TcpStream, RequestError> {
         let unreachable =
-            |why: String| AskError::Unreachable { url: self.url.clone(), why, hint: self.hint };
+            |why: String| RequestError::Unreachable { url: self.url.clone(), why, hint: self.hint };
         let connected = timeout(CONNECT, TcpStream::connect((&*self.host, self.port))).await;
         let connected = connected
             .map_err(|_| unreachable(format!("no connection within {} s", CONNECT.as_secs())))?;
@@ -102,7 +107,7 @@ impl Wire {
             ErrorKind::ConnectionRefused => unreachable("the connection is refused".to_owned()),
             _ => unreachable(error.to_string()),
         })?;
-        // Requests are small and should not wait for each other.
+        // Requests are small and should not be delayed by Nagle's algorithm.
         let _ = stream.set_nodelay(true);
         Ok(stream)
     }
@@ -111,33 +116,33 @@ impl Wire {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, AskError> {
-        let lost = |error: hyper::Error| AskError::Lost(self.url.clone(), error.to_string());
+    ) -> Result<Response<Incoming>, RequestError> {
+        let lost = |error: hyper::Error| RequestError::Lost(self.url.clone(), error.to_string());
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
-        // It ends with the answer, which it carries.
+        // The task ends with the connection.
         tokio::spawn(connection);
         let answer = timeout(HEAD, sender.send_request(request)).await;
-        answer.map_err(|_| AskError::Slow(self.url.clone()))?.map_err(lost)
+        answer.map_err(|_| RequestError::TimedOut(self.url.clone()))?.map_err(lost)
     }
 
-    fn no_tls(&self, error: &std::io::Error) -> AskError {
+    fn no_tls(&self, error: &std::io::Error) -> RequestError {
         let why = error.to_string();
         let hint = match why.contains("UnknownIssuer") {
             true => "; give the file of whoever signed its certificate with --ca-file",
             false => "",
         };
-        AskError::Tls { url: self.url.clone(), why, hint }
+        RequestError::Tls { url: self.url.clone(), why, hint }
     }
 }
 
-/// TLS that trusts those in a file, or else those the machine trusts.
-fn connector(ca: Option<&Path>) -> Result<TlsConnector, AskError> {
+/// A TLS connector that trusts the CAs in a file, or else those of the machine.
+fn connector(ca: Option<&Path>) -> Result<TlsConnector, RequestError> {
     let mut roots = RootCertStore::empty();
     match ca {
         Some(file) => {
             let wrong = |why: String| {
-                AskError::Certificates(format!("{} is of no use: {why}", file.display()))
+                RequestError::Certificates(format!("{} is of no use: {why}", file.display()))
             };
             let all = CertificateDer::pem_file_iter(file).map_err(|e| wrong(e.to_string()))?;
             for one in all {
@@ -154,7 +159,7 @@ fn connector(ca: Option<&Path>) -> Result<TlsConnector, AskError> {
     }
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| AskError::Certificates(error.to_string()))?
+        .map_err(|error| RequestError::Certificates(error.to_string()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
@@ -162,7 +167,7 @@ fn connector(ca: Option<&Path>) -> Result<TlsConnector, AskError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::wire::*;
+    use super::*;
 
     #[test]
     fn addresses_have_a_scheme_and_may_have_a_path() {
@@ -172,7 +177,7 @@ mod tests {
         assert_eq!(one.url, "http://[::1]:7480/muster");
         assert_eq!(wire("http://a").unwrap().port, 80);
         for wrong in ["localhost:7480", "ftp://a", "http://", "http://me:pw@a", "http://a/?b", ""] {
-            assert!(matches!(wire(wrong), Err(AskError::Address(_))), "{wrong}");
+            assert!(matches!(wire(wrong), Err(RequestError::Address(_))), "{wrong}");
         }
     }
 }

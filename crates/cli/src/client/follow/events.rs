@@ -1,4 +1,4 @@
-//! What happens at the control plane, as it does; also across lost connections.
+//! Reads the control plane's event stream, and reconnects when the connection is lost.
 
 use std::time::Duration;
 
@@ -10,38 +10,39 @@ use tokio::time::{Instant, sleep};
 
 use crate::client::connection::address::Query;
 use crate::client::connection::api::Api;
-use crate::client::connection::error::AskError;
+use crate::client::connection::error::RequestError;
 use crate::client::connection::lines::Lines;
 
-/// The server gives a sign of life every 15 seconds: three are missing.
+/// The stream counts as lost after this silence. The server sends a heartbeat every 15 seconds: three are missing then.
 const SILENCE: Duration = Duration::from_secs(50);
-/// So long it tries to connect again.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// The longest pause between two tries.
-const PAUSE: Duration = Duration::from_secs(10);
+/// How long it tries to reconnect.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(600);
+/// The longest backoff between two tries.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// Something that happened.
+/// An event of the control plane.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
-pub(crate) enum News {
-    /// An object is new or has changed.
+pub(crate) enum StreamEvent {
+    /// An object was created or has changed.
     Set {
-        /// Its number.
+        /// The number of the event.
         seq: u64,
         kind: Kind,
         name: String,
         object: Value,
     },
-    /// An object is no more.
+    /// An object was removed.
     Gone {
-        /// Its number.
+        /// The number of the event.
         seq: u64,
         kind: Kind,
         name: String,
     },
-    /// A sentence about an object.
-    Said {
-        /// Its number.
+    /// A message about an object.
+    #[serde(rename = "said")]
+    Message {
+        /// The number of the event.
         seq: u64,
         at: Stamp,
         kind: Kind,
@@ -51,32 +52,32 @@ pub(crate) enum News {
         #[serde(default)]
         warning: bool,
     },
-    /// Something was missed: all objects had better be read again.
+    /// Events were missed: all objects must be listed again.
     Gap {
-        /// The number it goes on after.
+        /// The number after which the stream continues.
         seq: u64,
     },
 }
 
-impl News {
+impl StreamEvent {
     fn seq(&self) -> u64 {
         match self {
             Self::Set { seq, .. }
             | Self::Gone { seq, .. }
-            | Self::Said { seq, .. }
+            | Self::Message { seq, .. }
             | Self::Gap { seq } => *seq,
         }
     }
 }
 
-/// Reads server-sent events out of lines.
+/// Parses server-sent events from lines.
 #[derive(Debug, Default)]
 struct Parser {
     data: String,
     id: Option<u64>,
 }
 
-/// What an empty line ends.
+/// An event block, which ends with an empty line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Block {
     data: String,
@@ -84,7 +85,7 @@ struct Block {
 }
 
 impl Parser {
-    /// Takes a line; at the end of a block that says anything, there it is.
+    /// Takes a line; returns the block that it ends, unless that is empty.
     fn take(&mut self, line: &str) -> Option<Block> {
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.is_empty() {
@@ -101,45 +102,45 @@ impl Parser {
                 self.data.push_str(value);
             }
             "id" => self.id = value.parse().ok(),
-            // Comments, the event's name, which the data has as well, and how long to wait.
+            // Comments, the event's name (the data has it as well), and the retry delay.
             _ => {}
         }
         None
     }
 }
 
-/// Whoever listens.
-pub(crate) struct Events<'a> {
+/// The event stream of a control plane.
+pub(crate) struct EventStream<'a> {
     api: &'a Api,
     wanted: Query,
     after: u64,
     open: Option<(Lines, Parser)>,
-    /// Since when it has not been connected, and how often it has tried.
+    /// When the connection was lost, and the number of tries since.
     lost: Option<(Instant, u32)>,
-    /// Whether it says on standard error that the connection is lost.
+    /// Whether a lost connection is not reported on standard error.
     quiet: bool,
 }
 
-impl<'a> Events<'a> {
-    /// What is wanted of all that happens after a number.
+impl<'a> EventStream<'a> {
+    /// The events after a number that match a query.
     pub(crate) fn after(api: &'a Api, wanted: Query, after: u64) -> Self {
         Self { api, wanted, after, open: None, lost: None, quiet: false }
     }
 
-    /// Says nothing when the connection is lost.
+    /// Reports no lost connections on standard error.
     pub(crate) fn quietly(self) -> Self {
         Self { quiet: true, ..self }
     }
 
-    /// Whether there is no connection, and somebody should know.
+    /// Whether the connection is lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }
 
-    /// Waits for what happens next. A connection that is lost is made again where it was.
+    /// Waits for the next event. A lost connection is opened again after the last event.
     ///
-    /// Whoever stops waiting for it loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<News, AskError> {
+    /// Cancel-safe: no event is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Result<StreamEvent, RequestError> {
         loop {
             match self.read().await {
                 Ok(Some(news)) => {
@@ -147,13 +148,13 @@ impl<'a> Events<'a> {
                     return Ok(news);
                 }
                 Ok(None) => {}
-                Err(error) if error.is_passing() => self.pause(error).await?,
+                Err(error) if error.is_transient() => self.pause(error).await?,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    async fn read(&mut self) -> Result<Option<News>, AskError> {
+    async fn read(&mut self) -> Result<Option<StreamEvent>, RequestError> {
         if self.open.is_none() {
             let path = self.wanted.clone().with("after", self.after).on("/v1/events");
             let lines = self.api.stream(&path, "text/event-stream", Some(SILENCE)).await?;
@@ -164,39 +165,40 @@ impl<'a> Events<'a> {
         }
         let Some((lines, parser)) = &mut self.open else { return Ok(None) };
         let Some(line) = lines.next().await? else {
-            let ended = "it ended the stream".to_owned();
-            return Err(AskError::Lost(self.api.url().to_owned(), ended));
+            let ended = "the server ended the stream".to_owned();
+            return Err(RequestError::Lost(self.api.url().to_owned(), ended));
         };
         let Some(block) = parser.take(&line) else { return Ok(None) };
         self.after = block.id.unwrap_or(0).max(self.after);
         if block.data.is_empty() {
             return Ok(None);
         }
-        self.api.understand(block.data.as_bytes()).map(Some)
+        self.api.parse(block.data.as_bytes()).map(Some)
     }
 
-    async fn pause(&mut self, error: AskError) -> Result<(), AskError> {
+    async fn pause(&mut self, error: RequestError) -> Result<(), RequestError> {
         self.open = None;
         let (since, tries) = self.lost.get_or_insert_with(|| {
             if !self.quiet {
-                eprintln!("{error}; trying again");
+                eprintln!("{error}; reconnecting");
             }
             (Instant::now(), 0)
         });
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > RECONNECT_TIMEOUT {
             return Err(error);
         }
-        let pause = Duration::from_millis(200 << (*tries).min(6)).min(PAUSE);
+        let pause = Duration::from_millis(200 << (*tries).min(6)).min(MAX_PAUSE);
         *tries += 1;
         sleep(pause).await;
         Ok(())
     }
 }
 
-/// What is wanted of all that has happened as far back as the control plane remembers, oldest first.
-pub(crate) async fn past(api: &Api, wanted: &Query) -> Result<Vec<News>, AskError> {
+/// The matching events of the past, as far back as the control plane remembers, oldest first.
+pub(crate) async fn past(api: &Api, wanted: &Query) -> Result<Vec<StreamEvent>, RequestError> {
     let newest = api.newest().await?;
-    // It remembers so many at most. Asked for more than it has, it has nothing: so less and less is asked for.
+    // The control plane remembers at most this many. Asked for more than it has, it returns none: so the range is
+    // halved until it answers.
     let mut back = 16_384;
     loop {
         let query = wanted.clone().with("follow", false).with("after", newest.saturating_sub(back));
@@ -206,8 +208,8 @@ pub(crate) async fn past(api: &Api, wanted: &Query) -> Result<Vec<News>, AskErro
         while let Some(line) = lines.next().await? {
             let block = parser.take(&line).filter(|block| !block.data.is_empty());
             let Some(block) = block else { continue };
-            match api.understand(block.data.as_bytes())? {
-                News::Gap { .. } => gap = true,
+            match api.parse(block.data.as_bytes())? {
+                StreamEvent::Gap { .. } => gap = true,
                 news => found.push(news),
             }
         }
@@ -220,7 +222,7 @@ pub(crate) async fn past(api: &Api, wanted: &Query) -> Result<Vec<News>, AskErro
 
 #[cfg(test)]
 mod tests {
-    use crate::client::follow::events::*;
+    use super::*;
 
     fn blocks(text: &str) -> Vec<Block> {
         let mut parser = Parser::default();
@@ -254,9 +256,11 @@ mod tests {
         };
         board.say(Stamp(Time(0)), said);
         let Some(Found::News(written)) = reader.next(1).await else { panic!("no news") };
-        let read: News = serde_json::from_slice(written[0].text()).unwrap();
-        assert!(matches!(&read, News::Said { seq: 9, warning: true, name, .. } if name == "a/b"));
-        let gap: News = serde_json::from_str(r#"{"type":"gap","seq":3}"#).unwrap();
-        assert_eq!(gap, News::Gap { seq: 3 });
+        let read: StreamEvent = serde_json::from_slice(written[0].text()).unwrap();
+        assert!(
+            matches!(&read, StreamEvent::Message { seq: 9, warning: true, name, .. } if name == "a/b")
+        );
+        let gap: StreamEvent = serde_json::from_str(r#"{"type":"gap","seq":3}"#).unwrap();
+        assert_eq!(gap, StreamEvent::Gap { seq: 3 });
     }
 }

@@ -1,4 +1,4 @@
-//! Following a control plane: its event stream, objects kept up to date by it, lists that go on, and waiting for gangs.
+//! Follows a control plane: its event stream, a view that events keep up to date, `--watch`, and waiting for gangs.
 
 pub(crate) mod events;
 pub(crate) mod view;

@@ -1,34 +1,34 @@
-//! Objects as they are now: a list that events keep up to date.
+//! A local view of objects: lists, kept up to date by events.
 
 use std::collections::BTreeMap;
 
 use muster_server::Kind;
 use serde_json::Value;
 
-use crate::client::follow::events::News;
+use crate::client::follow::events::StreamEvent;
 
 /// Objects of some kinds, by name.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     objects: BTreeMap<(Kind, String), Value>,
-    /// The newest event that each kind's list includes.
+    /// The newest event that the list of each kind includes.
     newest: BTreeMap<Kind, u64>,
 }
 
-/// What an event does to a view.
+/// The change that an event makes to a view.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
-    /// An object is another, or new.
+pub(crate) enum ViewChange {
+    /// An object was created or changed.
     Changed(Kind, String),
-    /// An object is no more.
+    /// An object was removed.
     Gone(Kind, String),
-    /// Nothing.
+    /// No change.
     Same,
-    /// Something was missed: the lists must be read again.
-    Behind,
+    /// Events were missed: the lists must be read again.
+    Stale,
 }
 
-/// The full name of an object: of a gang with its namespace.
+/// The full name of an object; that of a gang includes its namespace.
 pub(crate) fn name_of(kind: Kind, object: &Value) -> String {
     let text = |field: &str| object.pointer(field).and_then(Value::as_str);
     let name = text("/metadata/name").unwrap_or_default();
@@ -39,8 +39,13 @@ pub(crate) fn name_of(kind: Kind, object: &Value) -> String {
 }
 
 impl View {
-    /// Takes a whole list for what there is of a kind, and tells what is another than before.
-    pub(crate) fn replace(&mut self, kind: Kind, items: Vec<Value>, newest: u64) -> Vec<Step> {
+    /// Replaces all objects of a kind by a list, and returns the differences.
+    pub(crate) fn replace(
+        &mut self,
+        kind: Kind,
+        items: Vec<Value>,
+        newest: u64,
+    ) -> Vec<ViewChange> {
         self.newest.insert(kind, newest);
         let all = std::mem::take(&mut self.objects).into_iter();
         let (before, others): (BTreeMap<_, _>, _) = all.partition(|((of, _), _)| *of == kind);
@@ -51,31 +56,33 @@ impl View {
         for object in items {
             let name = name_of(kind, &object);
             if before.remove(&name).as_ref() != Some(&object) {
-                steps.push(Step::Changed(kind, name.clone()));
+                steps.push(ViewChange::Changed(kind, name.clone()));
             }
             self.objects.insert((kind, name), object);
         }
-        steps.extend(before.into_keys().map(|name| Step::Gone(kind, name)));
+        steps.extend(before.into_keys().map(|name| ViewChange::Gone(kind, name)));
         steps
     }
 
-    /// Takes an event. What the lists include already changes nothing.
-    pub(crate) fn take(&mut self, news: News) -> Step {
+    /// Applies an event. An event that the lists include already changes nothing.
+    pub(crate) fn take(&mut self, news: StreamEvent) -> ViewChange {
         let is_old =
             |kind: Kind, seq: u64| self.newest.get(&kind).is_none_or(|newest| seq <= *newest);
         match news {
-            News::Gap { .. } => Step::Behind,
-            News::Set { seq, kind, name, object } if !is_old(kind, seq) => {
+            StreamEvent::Gap { .. } => ViewChange::Stale,
+            StreamEvent::Set { seq, kind, name, object } if !is_old(kind, seq) => {
                 self.objects.insert((kind, name.clone()), object);
-                Step::Changed(kind, name)
+                ViewChange::Changed(kind, name)
             }
-            News::Gone { seq, kind, name } if !is_old(kind, seq) => {
+            StreamEvent::Gone { seq, kind, name } if !is_old(kind, seq) => {
                 match self.objects.remove(&(kind, name.clone())) {
-                    Some(_) => Step::Gone(kind, name),
-                    None => Step::Same,
+                    Some(_) => ViewChange::Gone(kind, name),
+                    None => ViewChange::Same,
                 }
             }
-            News::Set { .. } | News::Gone { .. } | News::Said { .. } => Step::Same,
+            StreamEvent::Set { .. } | StreamEvent::Gone { .. } | StreamEvent::Message { .. } => {
+                ViewChange::Same
+            }
         }
     }
 
@@ -97,14 +104,19 @@ impl View {
 mod tests {
     use serde_json::json;
 
-    use crate::client::follow::view::*;
+    use super::*;
 
     fn queue(name: &str, weight: u32) -> Value {
         json!({"metadata": {"name": name}, "spec": {"weight": weight}})
     }
 
-    fn set(seq: u64, name: &str, weight: u32) -> News {
-        News::Set { seq, kind: Kind::Queue, name: name.to_owned(), object: queue(name, weight) }
+    fn set(seq: u64, name: &str, weight: u32) -> StreamEvent {
+        StreamEvent::Set {
+            seq,
+            kind: Kind::Queue,
+            name: name.to_owned(),
+            object: queue(name, weight),
+        }
     }
 
     fn names(view: &View) -> Vec<&str> {
@@ -115,27 +127,27 @@ mod tests {
     fn events_that_the_list_includes_change_nothing() {
         let mut view = View::default();
         view.replace(Kind::Queue, vec![queue("a", 2)], 10);
-        assert_eq!(view.take(set(10, "a", 1)), Step::Same);
+        assert_eq!(view.take(set(10, "a", 1)), ViewChange::Same);
         assert_eq!(view.get(Kind::Queue, "a"), Some(&queue("a", 2)));
-        assert_eq!(view.take(set(11, "b", 1)), Step::Changed(Kind::Queue, "b".to_owned()));
-        let gone = |seq| News::Gone { seq, kind: Kind::Queue, name: "a".to_owned() };
-        assert_eq!(view.take(gone(9)), Step::Same);
-        assert_eq!(view.take(gone(12)), Step::Gone(Kind::Queue, "a".to_owned()));
-        assert_eq!(view.take(gone(13)), Step::Same);
+        assert_eq!(view.take(set(11, "b", 1)), ViewChange::Changed(Kind::Queue, "b".to_owned()));
+        let gone = |seq| StreamEvent::Gone { seq, kind: Kind::Queue, name: "a".to_owned() };
+        assert_eq!(view.take(gone(9)), ViewChange::Same);
+        assert_eq!(view.take(gone(12)), ViewChange::Gone(Kind::Queue, "a".to_owned()));
+        assert_eq!(view.take(gone(13)), ViewChange::Same);
         assert_eq!(names(&view), ["b"]);
-        let pool = News::Gone { seq: 20, kind: Kind::Pool, name: "a".to_owned() };
-        assert_eq!(view.take(pool), Step::Same, "a kind that nobody listed");
+        let pool = StreamEvent::Gone { seq: 20, kind: Kind::Pool, name: "a".to_owned() };
+        assert_eq!(view.take(pool), ViewChange::Same, "a kind that nobody listed");
     }
 
     #[test]
     fn after_a_gap_the_list_tells_what_was_missed() {
         let mut view = View::default();
         view.replace(Kind::Queue, vec![queue("a", 1), queue("b", 1), queue("c", 1)], 10);
-        assert_eq!(view.take(News::Gap { seq: 40 }), Step::Behind);
+        assert_eq!(view.take(StreamEvent::Gap { seq: 40 }), ViewChange::Stale);
         let steps =
             view.replace(Kind::Queue, vec![queue("a", 1), queue("b", 2), queue("d", 1)], 40);
-        let changed = |name: &str| Step::Changed(Kind::Queue, name.to_owned());
-        let expected = [changed("b"), changed("d"), Step::Gone(Kind::Queue, "c".to_owned())];
+        let changed = |name: &str| ViewChange::Changed(Kind::Queue, name.to_owned());
+        let expected = [changed("b"), changed("d"), ViewChange::Gone(Kind::Queue, "c".to_owned())];
         assert_eq!(steps, expected);
         assert_eq!(names(&view), ["a", "b", "d"]);
     }

@@ -1,4 +1,4 @@
-//! Waiting for gangs until they are over, and printing meanwhile how they stand and what they print.
+//! Waits until gangs are over, and prints their phases and the output of their members.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,61 +11,61 @@ use tokio::time::sleep;
 
 use crate::client::connection::address::Query;
 use crate::client::connection::api::Api;
-use crate::client::connection::error::AskError;
-use crate::client::follow::events::{Events, News};
+use crate::client::connection::error::RequestError;
+use crate::client::follow::events::{EventStream, StreamEvent};
 use crate::client::output::columns;
-use crate::client::output::output_prefix::{Prefix, Which, print};
+use crate::client::output::output_prefix::{LogSelection, Prefix, print};
 
-/// How often the logs of a run are looked for that has just begun, and how soon again.
-const TRIES: usize = 20;
-const SOON: Duration = Duration::from_millis(200);
+/// The number of tries to read the logs of a run that has just begun, and the delay between them.
+const LOG_TRIES: usize = 20;
+const LOG_RETRY: Duration = Duration::from_millis(200);
 
-/// What is printed meanwhile.
+/// What is printed while waiting.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Meanwhile {
+pub(crate) struct Printing {
     /// Each phase, on standard error.
     pub(crate) phases: bool,
-    /// What members print.
-    pub(crate) logs: Option<(Which, Prefix)>,
+    /// The output of the members.
+    pub(crate) logs: Option<(LogSelection, Prefix)>,
 }
 
-/// How a gang stands that somebody waits for.
+/// The status of a gang that is waited for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Standing {
-    /// Its phase in a word.
+pub(crate) struct GangStatus {
+    /// Its phase, as printed.
     pub(crate) phase: String,
-    /// What is said about it.
+    /// Its status message.
     pub(crate) message: String,
     /// Nodes or members that are ready.
     ready: String,
-    /// Whether it is over, and whether it did what it should.
+    /// Whether it is over, and then whether it succeeded.
     pub(crate) over: Option<bool>,
     /// The run whose logs were printed last.
     printed: Option<Run>,
-    /// Whether that run still lasts, as far as was seen.
+    /// Whether that run was still running when last observed.
     runs: bool,
 }
 
-/// What tells one run of a gang from the next.
+/// The identity of a run of a gang.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Run {
-    /// When it began; empty at first, and set right once all members have told.
+    /// When it began; empty at first, and corrected once all members have reported.
     since: String,
     restarts: String,
 }
 
-/// What a look at a gang leads to.
+/// The result of observing a gang.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Seen {
-    /// Its phase is another, or as many more are ready.
+    /// Its phase has changed, or the number of ready nodes or members.
     moved: bool,
     /// There is a run whose logs were not printed yet.
     run: bool,
 }
 
-impl Standing {
-    /// Looks at the gang as it is now; nothing when it is gone.
-    fn look(&mut self, gang: Option<&Value>) -> Seen {
+impl GangStatus {
+    /// Observes the current object of the gang; `None` when it was removed.
+    fn observe(&mut self, gang: Option<&Value>) -> Seen {
         let Some(gang) = gang else {
             let moved = self.over.is_none();
             if moved {
@@ -91,21 +91,21 @@ impl Standing {
         Seen { moved, run: new }
     }
 
-    /// Whether a run is another than the one whose logs were printed last. From now on it is not.
+    /// Whether this is another run than the one whose logs were printed last. Marks it as printed.
     fn is_new(&mut self, run: Run, runs: bool) -> bool {
         let new = match &self.printed {
             None => true,
             Some(known) if known.restarts != run.restarts => true,
-            // It goes on, or has just ended. Nobody unlearns when it began.
+            // The run goes on, or has just ended. A run that has a start time does not lose it.
             Some(known) if self.runs => run.since.is_empty() && !known.since.is_empty(),
-            // It has begun again; or it ended while it waited to.
+            // A new run has begun; or it ended while the gang waited for its next start.
             Some(known) => runs || known.since != run.since,
         };
         self.printed = Some(run);
         new
     }
 
-    /// One line about it.
+    /// One line about the gang.
     fn line(&self, name: &str) -> String {
         let Self { phase, message, ready, .. } = self;
         let ready = match &**phase {
@@ -121,14 +121,14 @@ impl Standing {
     }
 }
 
-/// Waits until all of these gangs are over, and tells how they stand then.
-pub(crate) async fn attend(
+/// Waits until all of these gangs are over, and returns their last status.
+pub(crate) async fn wait_for_gangs(
     api: &Arc<Api>,
     names: &[String],
-    meanwhile: &Meanwhile,
-) -> Result<BTreeMap<String, Standing>, AskError> {
-    let mut standings: BTreeMap<String, Standing> =
-        names.iter().map(|name| (name.clone(), Standing::default())).collect();
+    printing: &Printing,
+) -> Result<BTreeMap<String, GangStatus>, RequestError> {
+    let mut statuses: BTreeMap<String, GangStatus> =
+        names.iter().map(|name| (name.clone(), GangStatus::default())).collect();
     let mut logs = JoinSet::new();
     let wanted = match names {
         [only] => {
@@ -138,68 +138,68 @@ pub(crate) async fn attend(
         _ => Query::default().with("kind", "Gang"),
     };
     let newest = api.newest().await?;
-    let mut events = Events::after(api, wanted, newest);
-    look_at_all(api, &mut standings, meanwhile, &mut logs).await?;
-    while standings.values().any(|standing| standing.over.is_none()) {
+    let mut events = EventStream::after(api, wanted, newest);
+    observe_all(api, &mut statuses, printing, &mut logs).await?;
+    while statuses.values().any(|status| status.over.is_none()) {
         let (name, gang) = match events.next().await? {
-            News::Set { kind: Kind::Gang, name, object, .. } => (name, Some(object)),
-            News::Gone { kind: Kind::Gang, name, .. } => (name, None),
-            News::Gap { .. } => {
-                look_at_all(api, &mut standings, meanwhile, &mut logs).await?;
+            StreamEvent::Set { kind: Kind::Gang, name, object, .. } => (name, Some(object)),
+            StreamEvent::Gone { kind: Kind::Gang, name, .. } => (name, None),
+            StreamEvent::Gap { .. } => {
+                observe_all(api, &mut statuses, printing, &mut logs).await?;
                 continue;
             }
             _ => continue,
         };
-        if let Some(standing) = standings.get_mut(&name) {
-            let seen = standing.look(gang.as_ref());
-            act(api, &name, standing, seen, meanwhile, &mut logs);
+        if let Some(status) = statuses.get_mut(&name) {
+            let seen = status.observe(gang.as_ref());
+            react(api, &name, status, seen, printing, &mut logs);
         }
     }
-    // What was printed last is still on its way.
+    // The last output is still being printed.
     while logs.join_next().await.is_some() {}
-    Ok(standings)
+    Ok(statuses)
 }
 
-async fn look_at_all(
+async fn observe_all(
     api: &Arc<Api>,
-    standings: &mut BTreeMap<String, Standing>,
-    meanwhile: &Meanwhile,
+    statuses: &mut BTreeMap<String, GangStatus>,
+    printing: &Printing,
     logs: &mut JoinSet<()>,
-) -> Result<(), AskError> {
-    for (name, standing) in standings {
+) -> Result<(), RequestError> {
+    for (name, status) in statuses {
         let gang = match api.one(Kind::Gang, name).await {
             Ok(gang) => Some(gang),
-            Err(error) if error.is_missing() => None,
+            Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error),
         };
-        let seen = standing.look(gang.as_ref());
-        act(api, name, standing, seen, meanwhile, logs);
+        let seen = status.observe(gang.as_ref());
+        react(api, name, status, seen, printing, logs);
     }
     Ok(())
 }
 
-fn act(
+fn react(
     api: &Arc<Api>,
     name: &str,
-    standing: &Standing,
+    status: &GangStatus,
     seen: Seen,
-    meanwhile: &Meanwhile,
+    printing: &Printing,
     logs: &mut JoinSet<()>,
 ) {
-    if seen.moved && meanwhile.phases {
-        eprintln!("{}", standing.line(name));
+    if seen.moved && printing.phases {
+        eprintln!("{}", status.line(name));
     }
-    let Some((which, prefix)) = meanwhile.logs.clone().filter(|_| seen.run) else { return };
+    let Some((which, prefix)) = printing.logs.clone().filter(|_| seen.run) else { return };
     let (api, name) = (api.clone(), name.to_owned());
-    let over = standing.over.is_some();
+    let over = status.over.is_some();
     logs.spawn(async move {
-        for _ in 0..TRIES {
+        for _ in 0..LOG_TRIES {
             match print(api.clone(), name.clone(), which.clone(), prefix.clone()).await {
-                // It was over before it ran.
-                Err(error) if error.is_missing() && over => return,
-                // It has only just begun.
-                Err(error) if error.is_missing() => sleep(SOON).await,
-                Err(error) => return eprintln!("the logs of {name} end here: {error}"),
+                // The gang was over before it ran.
+                Err(error) if error.is_not_found() && over => return,
+                // The run has only just begun.
+                Err(error) if error.is_not_found() => sleep(LOG_RETRY).await,
+                Err(error) => return eprintln!("the logs of {name} are interrupted: {error}"),
                 Ok(()) => return,
             }
         }
@@ -210,7 +210,7 @@ fn act(
 mod tests {
     use serde_json::json;
 
-    use crate::client::follow::wait::*;
+    use super::*;
 
     fn gang(phase: &str, ready: &str, since: Option<&str>) -> Value {
         json!({"status": {"phase": phase, "progress": ready, "runningSince": since, "message": "so"}})
@@ -218,49 +218,53 @@ mod tests {
 
     #[test]
     fn each_run_is_printed_once_and_each_step_told_once() {
-        let mut standing = Standing::default();
-        let mut look = |phase, ready, since| standing.look(Some(&gang(phase, ready, since)));
+        let mut status = GangStatus::default();
+        let mut observe = |phase, ready, since| status.observe(Some(&gang(phase, ready, since)));
         let (told, begun) = (Seen { moved: true, run: false }, Seen { moved: true, run: true });
-        assert_eq!(look("Waiting", "0/8", None), told);
-        assert_eq!(look("Waiting", "0/8", None), Seen::default());
-        assert_eq!(look("Provisioning", "3/8", None), told);
-        assert_eq!(look("Running", "8/8", None), begun);
-        assert_eq!(look("Running", "8/8", Some("t1")), Seen::default());
-        assert_eq!(look("Running", "8/8", Some("t2")), Seen::default(), "it was set right");
-        assert_eq!(look("Stopping", "8/8", Some("t2")), told);
-        assert_eq!(look("Waiting", "0/8", Some("t2")), told);
-        assert_eq!(look("Running", "8/8", None), begun);
-        assert_eq!(look("Running", "8/8", Some("t3")), Seen::default());
-        assert_eq!(look("Running", "8/8", None), Seen { moved: false, run: true }, "again, unseen");
-        assert_eq!(look("Succeeded", "0/8", Some("t4")), told);
-        assert_eq!(standing.over, Some(true));
+        assert_eq!(observe("Waiting", "0/8", None), told);
+        assert_eq!(observe("Waiting", "0/8", None), Seen::default());
+        assert_eq!(observe("Provisioning", "3/8", None), told);
+        assert_eq!(observe("Running", "8/8", None), begun);
+        assert_eq!(observe("Running", "8/8", Some("t1")), Seen::default());
+        assert_eq!(observe("Running", "8/8", Some("t2")), Seen::default(), "it was set right");
+        assert_eq!(observe("Stopping", "8/8", Some("t2")), told);
+        assert_eq!(observe("Waiting", "0/8", Some("t2")), told);
+        assert_eq!(observe("Running", "8/8", None), begun);
+        assert_eq!(observe("Running", "8/8", Some("t3")), Seen::default());
+        assert_eq!(
+            observe("Running", "8/8", None),
+            Seen { moved: false, run: true },
+            "again, unseen"
+        );
+        assert_eq!(observe("Succeeded", "0/8", Some("t4")), told);
+        assert_eq!(status.over, Some(true));
     }
 
     #[test]
     fn a_gang_that_is_cancelled_while_it_waits_again_is_not_printed_again() {
-        let mut standing = Standing::default();
-        assert!(standing.look(Some(&gang("Running", "8/8", Some("t1")))).run);
-        assert!(!standing.look(Some(&gang("Waiting", "0/8", Some("t1")))).run);
-        assert!(!standing.look(Some(&gang("Failed", "0/8", Some("t1")))).run);
+        let mut status = GangStatus::default();
+        assert!(status.observe(Some(&gang("Running", "8/8", Some("t1")))).run);
+        assert!(!status.observe(Some(&gang("Waiting", "0/8", Some("t1")))).run);
+        assert!(!status.observe(Some(&gang("Failed", "0/8", Some("t1")))).run);
     }
 
     #[test]
     fn a_gang_that_was_too_quick_to_be_seen_running_is_printed_all_the_same() {
-        let mut standing = Standing::default();
-        assert!(standing.look(Some(&gang("Failed", "0/8", Some("t1")))).run);
-        assert_eq!(standing.over, Some(false));
-        assert_eq!(standing.line("a/b"), "a/b failed: so");
+        let mut status = GangStatus::default();
+        assert!(status.observe(Some(&gang("Failed", "0/8", Some("t1")))).run);
+        assert_eq!(status.over, Some(false));
+        assert_eq!(status.line("a/b"), "a/b failed: so");
     }
 
     #[test]
     fn a_gang_that_is_deleted_did_not_do_what_it_should() {
-        let mut standing = Standing::default();
-        standing.look(Some(&gang("Waiting", "0/8", None)));
-        assert_eq!(standing.look(None), Seen { moved: true, run: false });
-        assert_eq!((standing.over, standing.phase.as_str()), (Some(false), "Gone"));
-        let mut done = Standing::default();
-        done.look(Some(&gang("Succeeded", "0/8", Some("t"))));
-        assert_eq!(done.look(None), Seen::default());
+        let mut status = GangStatus::default();
+        status.observe(Some(&gang("Waiting", "0/8", None)));
+        assert_eq!(status.observe(None), Seen { moved: true, run: false });
+        assert_eq!((status.over, status.phase.as_str()), (Some(false), "Gone"));
+        let mut done = GangStatus::default();
+        done.observe(Some(&gang("Succeeded", "0/8", Some("t"))));
+        assert_eq!(done.observe(None), Seen::default());
         assert_eq!(done.over, Some(true), "it was done before");
     }
 }

@@ -1,32 +1,32 @@
-//! How long ago, and how long until.
+//! Ages and times for tables.
 
 use jiff::Timestamp;
 use muster_api::figures;
 use muster_core::time::{Span, Time};
 use serde_json::Value;
 
-/// What time it is.
+/// The current time.
 pub(crate) fn now() -> Time {
     Time(Timestamp::now().as_millisecond())
 }
 
-/// `45s`, `3m20s`, `5h10m`, `12d`: as exact as a table wants it.
+/// `45s`, `3m20s`, `5h10m`, `12d`: the precision of a table.
 pub(crate) fn short(span: Span) -> String {
     let days = span.0 / 86_400_000;
     if days >= 2 { format!("{days}d") } else { figures::span(span) }
 }
 
-/// An instant of an object.
+/// A time field of an object.
 pub(crate) fn instant(object: &Value, field: &str) -> Option<Time> {
     muster_api::instant(object.pointer(field)?.as_str()?).ok()
 }
 
-/// How long ago something was; nothing when nobody knows.
+/// The age of a time field; empty when it is missing.
 pub(crate) fn since(object: &Value, field: &str, now: Time) -> String {
     instant(object, field).map_or_else(String::new, |at| short(now.since(at)))
 }
 
-/// `in 3m20s`, or `now` for what is due.
+/// `in 3m20s`, or `now` if the time has passed.
 pub(crate) fn until(at: Time, now: Time) -> String {
     match at.since(now) {
         Span::ZERO => "now".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn until(at: Time, now: Time) -> String {
     }
 }
 
-/// A time of day for people, in UTC.
+/// A date and time for people, in UTC.
 pub(crate) fn clock(at: Time) -> String {
     Timestamp::from_millisecond(at.0)
         .map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
@@ -42,7 +42,7 @@ pub(crate) fn clock(at: Time) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::output::age::*;
+    use super::*;
 
     #[test]
     fn ages_are_short_and_the_past_is_now() {

@@ -1,4 +1,4 @@
-//! What a table shows of each kind of object.
+//! The columns of each kind of object.
 
 use muster_core::time::Time;
 use muster_server::Kind;
@@ -9,7 +9,7 @@ use crate::client::output::age;
 /// One column.
 pub(crate) struct Column {
     pub(crate) title: &'static str,
-    /// Whether it is only shown when somebody wants to see more.
+    /// Whether it is shown only with `-o wide`.
     pub(crate) wide: bool,
     pub(crate) cell: fn(&Value, Time) -> String,
 }
@@ -22,7 +22,7 @@ const fn wide(title: &'static str, cell: fn(&Value, Time) -> String) -> Column {
     Column { title, wide: true, cell }
 }
 
-/// The namespace of a gang, where gangs of several are shown.
+/// The namespace of a gang, shown where gangs of several namespaces are listed.
 pub(crate) const NAMESPACE: Column =
     always("NAMESPACE", |gang, _| text(gang, "/metadata/namespace"));
 
@@ -97,7 +97,7 @@ const ORDER: &[Column] = &[
     wide("MESSAGE", |order, _| text(order, "/status/message")),
 ];
 
-/// A field as text; empty when it is not there.
+/// A field as text; empty when it is missing.
 pub(crate) fn text(object: &Value, field: &str) -> String {
     match object.pointer(field) {
         None | Some(Value::Null) => String::new(),
@@ -110,14 +110,14 @@ pub(crate) fn text(object: &Value, field: &str) -> String {
     }
 }
 
-/// A list of texts, with commas.
+/// A list of texts, joined with commas.
 pub(crate) fn words(object: &Value, field: &str) -> String {
     let items = object.pointer(field).and_then(Value::as_array);
     let words = items.into_iter().flatten().filter_map(Value::as_str);
     words.collect::<Vec<_>>().join(",")
 }
 
-/// The phase of a gang; that it is held is worth a word.
+/// The phase of a gang, or `Held` or `Cancelled`, which are no phases.
 pub(crate) fn phase(gang: &Value) -> String {
     let held = gang.pointer("/spec/held").and_then(Value::as_bool).unwrap_or(false);
     let phase = text(gang, "/status/phase");
@@ -140,7 +140,7 @@ fn money(object: &Value, field: &str) -> String {
     amount.map_or_else(String::new, |amount| format!("{amount:.2}"))
 }
 
-/// The GPUs in an amount of resources.
+/// The GPUs among resources.
 fn gpus(object: &Value, field: &str) -> String {
     let amounts = object.pointer(field).and_then(Value::as_object);
     let gpus = amounts.and_then(|amounts| amounts.iter().find(|(name, _)| name.ends_with("/gpu")));
@@ -155,7 +155,7 @@ fn offerings(pool: &Value) -> String {
     kinds.join(",")
 }
 
-/// Whether a node can be used.
+/// Whether a node is ready.
 pub(crate) fn ready(node: &Value) -> &'static str {
     match node.pointer("/status/ready").and_then(Value::as_bool) {
         Some(true) => "yes",
@@ -170,7 +170,7 @@ pub(crate) fn node_gpus(node: &Value) -> String {
     if model.is_empty() { count } else { format!("{count} x {model}") }
 }
 
-/// The gang an order is for, in either of the ways that hosts write it.
+/// The gang of an order, in both of the forms that hosts write.
 pub(crate) fn gang_of(order: &Value) -> String {
     match order.pointer("/spec/gang") {
         Some(gang @ Value::Object(_)) => {
@@ -193,7 +193,7 @@ fn order_progress(order: &Value) -> String {
 mod tests {
     use serde_json::json;
 
-    use crate::client::output::columns::*;
+    use super::*;
 
     #[test]
     fn fields_that_are_missing_are_empty_and_whole_numbers_are_whole() {

@@ -1,30 +1,30 @@
-//! Kinds and names as people type them.
+//! Parses kinds and names as people type them.
 
 use clap::ValueEnum;
 use muster_server::Kind;
 
 use crate::client::connection::address::Query;
 use crate::client::connection::api::Api;
-use crate::client::connection::error::AskError;
+use crate::client::connection::error::RequestError;
 use crate::client::follow::view::name_of;
 
-/// A kind of objects, by any of its names.
+/// A kind of object, by any of its names: plural, singular, and the short name that kubectl uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum KindArg {
     /// Members that start together
-    #[value(name = "gangs", aliases = ["gang", "g", "jobs", "job"])]
+    #[value(name = "gangs", aliases = ["gang", "gg", "jobs", "job"])]
     Gangs,
-    /// Tenants' places
-    #[value(name = "queues", aliases = ["queue", "q"])]
+    /// Tenants' shares of the capacity
+    #[value(name = "queues", aliases = ["queue", "mq"])]
     Queues,
-    /// Supplies of nodes
-    #[value(name = "pools", aliases = ["pool", "p"])]
+    /// Sources of nodes
+    #[value(name = "pools", aliases = ["pool", "mpool"])]
     Pools,
     /// Machines
     #[value(name = "nodes", aliases = ["node", "no"])]
     Nodes,
-    /// Nodes that were asked for together
-    #[value(name = "orders", aliases = ["order", "o"])]
+    /// Nodes requested together for a gang
+    #[value(name = "orders", aliases = ["order", "mo"])]
     Orders,
 }
 
@@ -40,7 +40,7 @@ impl KindArg {
     }
 }
 
-/// A kind in a sentence.
+/// The singular name of a kind.
 pub(crate) fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Gang => "gang",
@@ -51,8 +51,8 @@ pub(crate) fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// The full name of an object somebody means. A gang may be given as `namespace/name`.
-pub(crate) fn full(api: &Api, kind: Kind, namespace: Option<&str>, name: &str) -> String {
+/// The full name of an object. A gang may be given as `namespace/name`.
+pub(crate) fn full_name(api: &Api, kind: Kind, namespace: Option<&str>, name: &str) -> String {
     if kind != Kind::Gang || name.contains('/') {
         return name.to_owned();
     }
@@ -60,9 +60,13 @@ pub(crate) fn full(api: &Api, kind: Kind, namespace: Option<&str>, name: &str) -
     format!("{namespace}/{name}")
 }
 
-/// Says in which namespaces there is a gang of that name, when there is none where it was looked for.
-pub(crate) async fn elsewhere(api: &Api, name: &str, error: AskError) -> anyhow::Error {
-    if !error.is_missing() {
+/// Adds the namespaces that have a gang of that name to the error that the gang does not exist.
+pub(crate) async fn with_other_namespaces(
+    api: &Api,
+    name: &str,
+    error: RequestError,
+) -> anyhow::Error {
+    if !error.is_not_found() {
         return error.into();
     }
     let short = name.split_once('/').map_or(name, |(_, short)| short);

@@ -1,4 +1,4 @@
-//! What members print, with a word before each line that says whose it is.
+//! Prints the output of members, with a prefix that names the member.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use muster_server::LogPart;
 
 use crate::client::connection::address::{Query, gang_path};
 use crate::client::connection::api::Api;
-use crate::client::connection::error::AskError;
+use crate::client::connection::error::RequestError;
 use crate::stdout;
 
-/// Which logs are wanted of a gang.
+/// Selects logs of a gang.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Which {
+pub(crate) struct LogSelection {
     pub(crate) member: Option<u32>,
     pub(crate) attempt: Option<u32>,
     pub(crate) run: Option<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct Which {
     pub(crate) follow: bool,
 }
 
-/// How members are told apart.
+/// The parts of the prefix.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prefix {
     /// Whether to name the gang, because there are several.
@@ -30,7 +30,7 @@ pub(crate) struct Prefix {
     pub(crate) member: bool,
 }
 
-/// Neighbours have different ones.
+/// The colours of the prefixes. Consecutive ranks have different colours.
 const COLOURS: [Color; 6] =
     [Color::Cyan, Color::Yellow, Color::Green, Color::Magenta, Color::Blue, Color::Red];
 
@@ -59,15 +59,14 @@ impl Prefix {
     }
 }
 
-/// Prints what a gang's members have printed, to the same of the two streams as they did; and what they will, until that
-/// run is over.
+/// Prints the output of a gang's members to the stream that they wrote it to; with `follow`, until the run is over.
 pub(crate) async fn print(
     api: Arc<Api>,
     gang: String,
-    which: Which,
+    which: LogSelection,
     prefix: Prefix,
-) -> Result<(), AskError> {
-    let Which { member, attempt, run, tail, follow } = which;
+) -> Result<(), RequestError> {
+    let LogSelection { member, attempt, run, tail, follow } = which;
     let query = Query::default()
         .maybe("member", member)
         .maybe("attempt", attempt)
@@ -75,13 +74,13 @@ pub(crate) async fn print(
         .maybe("tail", tail)
         .with("follow", follow);
     let path = query.on(&gang_path(&gang, "logs"));
-    // A worker may say nothing for hours.
+    // A worker may print nothing for hours.
     let mut lines = api.stream(&path, "application/x-ndjson", None).await?;
     while let Some(line) = lines.next().await? {
         if line.is_empty() {
             continue;
         }
-        let part: LogPart = api.understand(line.as_bytes())?;
+        let part: LogPart = api.parse(line.as_bytes())?;
         let text = prefix.lines(&gang, &part);
         match part.stderr {
             false => stdout::raw(&text),
@@ -93,7 +92,7 @@ pub(crate) async fn print(
 
 #[cfg(test)]
 mod tests {
-    use crate::client::output::output_prefix::*;
+    use super::*;
 
     #[test]
     fn every_line_says_whose_it_is_where_there_are_several() {

@@ -1,4 +1,4 @@
-//! What answers are printed as.
+//! Prints objects in the format of `-o`.
 
 use clap::ValueEnum;
 use muster_server::Kind;
@@ -10,7 +10,7 @@ use crate::client::output::kinds::word;
 use crate::client::output::table::Table;
 use crate::{stdout, yaml};
 
-/// What objects are printed as.
+/// The output format of objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum Output {
     /// Columns
@@ -18,25 +18,25 @@ pub(crate) enum Output {
     Table,
     /// More columns
     Wide,
-    /// All of it
+    /// The whole objects
     Json,
-    /// All of it
+    /// The whole objects
     Yaml,
     /// Kinds and names only
     Name,
 }
 
-/// What answers are printed as that are no objects.
+/// The output format of answers that are not objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum Answer {
     /// For people
     #[default]
     Text,
-    /// All of it
+    /// The whole answer
     Json,
 }
 
-/// Prints objects, one after the other as they come.
+/// Prints objects, one after the other as they arrive.
 pub(crate) struct Printer {
     kind: Kind,
     output: Output,
@@ -48,7 +48,7 @@ impl Printer {
         Self { kind, output, table: Table::new(kind, output == Output::Wide, namespaces) }
     }
 
-    /// Prints objects below those before: rows, documents or lines, so that a stream of them can be read.
+    /// Prints objects after the earlier ones: as rows, documents or lines, so that a stream of them can be parsed.
     pub(crate) fn rows<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
         let objects = objects.into_iter();
         match self.output {
@@ -77,7 +77,7 @@ impl Printer {
         }
     }
 
-    /// Prints the only object that was asked for.
+    /// Prints a single object.
     pub(crate) fn only(&mut self, object: &Value) {
         match self.output {
             Output::Json => stdout::line(format_args!("{object:#}")),
@@ -86,7 +86,7 @@ impl Printer {
         }
     }
 
-    /// Tells that an object is no more.
+    /// Reports that an object was removed.
     pub(crate) fn gone(&self, name: &str) {
         match self.output {
             Output::Json => {
@@ -100,7 +100,7 @@ impl Printer {
     }
 
     fn name(&self, object: &Value) -> String {
-        // A gang's own name has a slash already.
+        // The full name of a gang contains a slash already.
         format!("{}/{}", word(self.kind), name_of(self.kind, object))
     }
 }

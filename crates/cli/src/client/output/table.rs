@@ -1,4 +1,4 @@
-//! Tables that stay readable when they are piped: words in columns, and no lines between.
+//! Tables that stay readable when piped: aligned columns without rules.
 
 use console::{measure_text_width, pad_str, style};
 use muster_core::time::Time;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::client::output::columns::{Column, NAMESPACE, of};
 use crate::stdout;
 
-/// Between two columns.
+/// The gap between two columns.
 const GAP: &str = "   ";
 
-/// The columns of a table, and how wide they have become.
+/// The columns of a table, and their current widths.
 pub(crate) struct Table {
     columns: Vec<&'static Column>,
     widths: Vec<usize>,
@@ -28,8 +28,8 @@ impl Table {
         Self { columns, widths, headed: false }
     }
 
-    /// Lines for these objects, after the heading if it was not given yet. Columns never get narrower, so that what is
-    /// added later stands below what was there.
+    /// The lines for these objects, after the heading if it was not printed yet. Columns never get narrower, so that
+    /// later rows align with earlier ones.
     pub(crate) fn lines<'a>(
         &mut self,
         objects: impl IntoIterator<Item = &'a Value>,
@@ -66,12 +66,12 @@ impl Table {
     }
 }
 
-/// The first line of a message: several would break the table.
+/// The first line of a message: more would break the table.
 fn first(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// A phase in the colour of how well things stand. Colours are left out where nobody sees them.
+/// A phase in its colour: green for good, red for failed. Without a terminal there are no colours.
 pub(crate) fn coloured(phase: &str, text: &str) -> String {
     let text = style(text);
     let text = match phase {
@@ -84,7 +84,7 @@ pub(crate) fn coloured(phase: &str, text: &str) -> String {
     text.to_string()
 }
 
-/// Plain cells under plain titles, for answers that are no objects. Columns of figures are set to the right.
+/// Cells under titles, for answers that are not objects. Columns of figures are aligned to the right.
 pub(crate) fn plain(titles: &[&str], figures: usize, rows: &[Vec<String>]) -> Vec<String> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| stdout::cell(cell).into()).collect()).collect();
@@ -109,7 +109,7 @@ pub(crate) fn plain(titles: &[&str], figures: usize, rows: &[Vec<String>]) -> Ve
 mod tests {
     use serde_json::json;
 
-    use crate::client::output::table::*;
+    use super::*;
 
     #[test]
     fn a_row_that_comes_later_stands_below_the_others() {

@@ -6,26 +6,26 @@ use muster_server::AuditRecord;
 
 use crate::client::connection::address::Query;
 use crate::client::connection::api::Items;
-use crate::client::connection::connect::Reach;
+use crate::client::connection::connect::ConnectOptions;
 use crate::client::output::printer::Answer;
 use crate::client::output::table::plain;
 use crate::stdout;
 
-/// Say who did what to which objects, and with what outcome. Only admins may ask.
+/// Show who did what to which objects, and with what outcome. Only admins may read it.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Only what this caller did
+    /// Only the requests of this caller
     #[arg(long, value_name = "NAME")]
     caller: Option<String>,
-    /// How many of the newest
+    /// The number of records, newest last
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     last: u32,
-    /// What to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Answer::Text)]
     output: Answer,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ Examples:
   muster audit --caller alice --last 500 -o json | jq -r '.[].object'";
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = args.reach.api()?;
+    let api = args.connect.api()?;
     let query = Query::default().maybe("caller", args.caller.as_deref()).with("limit", args.last);
     let found: Items<AuditRecord> = api.get(&query.on("/v1/audit")).await?;
     if args.output == Answer::Json {

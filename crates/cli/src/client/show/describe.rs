@@ -5,31 +5,31 @@ use muster_server::Kind;
 use serde_json::Value;
 
 use crate::client::connection::address::Query;
-use crate::client::connection::connect::Reach;
-use crate::client::follow::events::{News, past};
+use crate::client::connection::connect::ConnectOptions;
+use crate::client::follow::events::{StreamEvent, past};
 use crate::client::output::age;
 use crate::client::output::columns;
-use crate::client::output::kinds::{KindArg, elsewhere, full, word};
+use crate::client::output::kinds::{KindArg, full_name, with_other_namespaces, word};
 use crate::{stdout, yaml};
 
-/// Tell all there is to tell about one object, and what happened to it lately.
+/// Show one object in full, with its recent events.
 ///
 /// Events are those that the control plane still remembers.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What it is
+    /// The kind of the object
     kind: KindArg,
-    /// What it is called
+    /// The name of the object
     name: String,
-    /// Where the gang is
+    /// The namespace of the gang
     #[arg(short, long)]
     namespace: Option<String>,
-    /// So many of the latest events
+    /// The number of recent events
     #[arg(long, value_name = "N", default_value_t = 20)]
     events: usize,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -38,18 +38,20 @@ Examples:
   muster describe pool spot --events 50";
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = args.reach.api()?;
+    let api = args.connect.api()?;
     let kind = args.kind.kind();
-    let name = full(&api, kind, args.namespace.as_deref(), &args.name);
+    let name = full_name(&api, kind, args.namespace.as_deref(), &args.name);
     let object = match api.one(kind, &name).await {
         Ok(object) => object,
-        Err(error) if kind == Kind::Gang => return Err(elsewhere(&api, &name, error).await),
+        Err(error) if kind == Kind::Gang => {
+            return Err(with_other_namespaces(&api, &name, error).await);
+        }
         Err(error) => return Err(error.into()),
     };
     stdout::line(format_args!("{} {name}", word(kind)));
     facts(kind, &object).iter().for_each(stdout::line);
-    section("As it was written", object.get("spec"));
-    section("As it is", object.get("status"));
+    section("Spec", object.get("spec"));
+    section("Status", object.get("status"));
     let (namespace, short) = match name.split_once('/') {
         Some((namespace, short)) if kind == Kind::Gang => (Some(namespace), short),
         _ => (None, &*name),
@@ -59,15 +61,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         .maybe("namespace", namespace)
         .with("name", short);
     let said = said(past(&api, &about).await?);
-    stdout::line("\nWhat happened lately");
+    stdout::line("\nEvents");
     if said.is_empty() {
-        stdout::line("  nothing that is remembered");
+        stdout::line("  none");
     }
     said[said.len().saturating_sub(args.events)..].iter().for_each(stdout::line);
     Ok(())
 }
 
-/// What matters most, in words. What has nothing to say is left out.
+/// The most important fields. Empty fields are left out.
 fn facts(kind: Kind, object: &Value) -> Vec<String> {
     let now = age::now();
     let text = |field: &str| columns::text(object, field);
@@ -78,7 +80,7 @@ fn facts(kind: Kind, object: &Value) -> Vec<String> {
             ("Ready", text("/status/progress")),
             ("Queue", text("/spec/queue")),
             ("User", text("/spec/user")),
-            ("Place in line", text("/status/position")),
+            ("Queue position", text("/status/position")),
             ("Order", text("/status/order")),
             ("Submitted", moment(object, "/metadata/creationTimestamp")),
             ("Expected start", moment(object, "/status/expectedStart")),
@@ -99,7 +101,7 @@ fn facts(kind: Kind, object: &Value) -> Vec<String> {
     .collect()
 }
 
-/// An instant of an object, and how far away it is.
+/// A time field of an object, with its distance from now.
 fn moment(object: &Value, field: &str) -> String {
     let now = age::now();
     age::instant(object, field).map_or_else(String::new, |at| {
@@ -120,13 +122,13 @@ fn section(title: &str, part: Option<&Value>) {
     yaml::document(part).lines().for_each(|line| stdout::line(format_args!("  {line}")));
 }
 
-fn said(news: Vec<News>) -> Vec<String> {
+fn said(news: Vec<StreamEvent>) -> Vec<String> {
     let line = |news| match news {
-        News::Said { at, reason, message, warning, .. } => {
+        StreamEvent::Message { at, reason, message, warning, .. } => {
             let mark = if warning { "warning: " } else { "" };
             Some(format!("  {}  {reason}: {mark}{message}", age::clock(at.0)))
         }
-        News::Set { .. } | News::Gone { .. } | News::Gap { .. } => None,
+        StreamEvent::Set { .. } | StreamEvent::Gone { .. } | StreamEvent::Gap { .. } => None,
     };
     news.into_iter().filter_map(line).collect()
 }
@@ -135,7 +137,7 @@ fn said(news: Vec<News>) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
-    use crate::client::show::describe::*;
+    use super::*;
 
     #[test]
     fn what_has_nothing_to_say_is_left_out() {

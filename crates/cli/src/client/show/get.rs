@@ -6,45 +6,45 @@ use serde_json::Value;
 
 use crate::client::connection::address::Query;
 use crate::client::connection::api::Api;
-use crate::client::connection::connect::Reach;
+use crate::client::connection::connect::ConnectOptions;
 use crate::client::follow::view::name_of;
 use crate::client::follow::watch::watch;
-use crate::client::output::kinds::{KindArg, elsewhere, full, word};
+use crate::client::output::kinds::{KindArg, full_name, with_other_namespaces, word};
 use crate::client::output::printer::{Output, Printer};
-use crate::exit::Misused;
+use crate::exit::UsageError;
 
-/// Show gangs, queues, pools, nodes or orders.
+/// List gangs, queues, pools, nodes or orders.
 ///
-/// Gangs are those of one namespace: that of -n, of the context, or `default`; -A shows all. With --watch each change is
-/// printed as it happens, also after a connection was lost.
+/// Gangs are those of one namespace: that of -n, of the context, or `default`; -A lists all. With --watch each change
+/// is printed as it happens, also after a lost connection.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to show; `g`, `q`, `p`, `no` and `o` will do
+    /// The kind; `gg`, `mq`, `mpool`, `no` and `mo` are short names
     #[arg(value_name = "KIND")]
     kind: KindArg,
-    /// Only this one
+    /// The name of one object
     name: Option<String>,
     #[command(flatten)]
     pub(crate) show: Show,
     #[command(flatten)]
     wanted: Wanted,
     #[command(flatten)]
-    pub(crate) reach: Reach,
+    pub(crate) connect: ConnectOptions,
 }
 
-/// How to show it.
+/// How to show the objects.
 #[derive(ClapArgs, Clone, Debug)]
 pub(crate) struct Show {
-    /// What to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub(crate) output: Output,
-    /// Go on, and print each change
+    /// Continue, and print each change
     #[arg(short, long)]
     pub(crate) watch: bool,
 }
 
-/// What to show of all there is.
+/// Which objects to show.
 #[derive(ClapArgs, Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// Of this namespace
@@ -56,7 +56,7 @@ pub(crate) struct Wanted {
     /// Only gangs of this queue
     #[arg(long)]
     queue: Option<String>,
-    /// Only those in this phase, such as running
+    /// Only objects in this phase, such as running
     #[arg(long)]
     phase: Option<String>,
     /// Only gangs of this user
@@ -66,20 +66,25 @@ pub(crate) struct Wanted {
 
 const EXAMPLES: &str = "\
 Examples:
-  muster get gangs                             those of your namespace
-  muster get g -A --phase running -o wide      all that run, with nodes, restarts and messages
+  muster get gangs                             the gangs of your namespace
+  muster get gg -A --phase running -o wide     all running gangs, with nodes, restarts and messages
   muster get gangs --queue research --watch    every change in a queue, as it happens
-  muster get gang train -o yaml                all there is to know about one
+  muster get gang train -o yaml                one gang in full
   muster get nodes -o json | jq '.items[] | select(.status.ready | not) | .metadata.name'";
 
 impl Args {
-    /// All of a kind.
-    pub(crate) fn all(kind: KindArg, name: Option<String>, show: Show, reach: Reach) -> Self {
-        Self { kind, name, show, wanted: Wanted::default(), reach }
+    /// All objects of a kind.
+    pub(crate) fn all(
+        kind: KindArg,
+        name: Option<String>,
+        show: Show,
+        connect: ConnectOptions,
+    ) -> Self {
+        Self { kind, name, show, wanted: Wanted::default(), connect }
     }
 }
 
-/// What is wanted, once it is known who is asked.
+/// The filter, once the control plane and its default namespace are known.
 pub(crate) struct Filter {
     pub(crate) kind: Kind,
     pub(crate) namespace: Option<String>,
@@ -89,12 +94,12 @@ pub(crate) struct Filter {
 }
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = args.reach.api()?;
+    let api = args.connect.api()?;
     let kind = args.kind.kind();
     let Wanted { namespace, all_namespaces, queue, phase, user } = &args.wanted;
     if kind != Kind::Gang && (queue.is_some() || user.is_some()) {
-        let why = format!("--queue and --user are for gangs, and these are {}s", word(kind));
-        return Err(Misused(why).into());
+        let why = format!("--queue and --user apply to gangs only, not to {}s", word(kind));
+        return Err(UsageError(why).into());
     }
     if let Some(name) = &args.name {
         return one(&api, kind, namespace.as_deref(), name, &args.show).await;
@@ -114,7 +119,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let list = api.list(kind, &filter.query()).await?;
     printer.list(&list.items);
     if list.items.is_empty() {
-        say_nothing(&api, &filter).await;
+        report_empty(&api, &filter).await;
     }
     Ok(())
 }
@@ -127,29 +132,31 @@ async fn one(
     show: &Show,
 ) -> anyhow::Result<()> {
     if show.watch {
-        return Err(Misused("--watch is for lists: leave the name out".to_owned()).into());
+        return Err(UsageError("--watch is for lists: leave the name out".to_owned()).into());
     }
-    let name = full(api, kind, namespace, name);
+    let name = full_name(api, kind, namespace, name);
     let object = match api.one(kind, &name).await {
         Ok(object) => object,
-        Err(error) if kind == Kind::Gang => return Err(elsewhere(api, &name, error).await),
+        Err(error) if kind == Kind::Gang => {
+            return Err(with_other_namespaces(api, &name, error).await);
+        }
         Err(error) => return Err(error.into()),
     };
     Printer::new(kind, show.output, false).only(&object);
     Ok(())
 }
 
-/// Tells whoever finds nothing whether there is something elsewhere.
-async fn say_nothing(api: &Api, filter: &Filter) {
+/// Reports an empty list, and whether other namespaces have objects.
+async fn report_empty(api: &Api, filter: &Filter) {
     let kind = word(filter.kind);
     let Some(namespace) = &filter.namespace else { return eprintln!("there are no {kind}s") };
     let others = api.has_any(filter.kind).await.unwrap_or(false);
-    let hint = if others { "; -A shows those of all namespaces" } else { "" };
+    let hint = if others { "; -A shows all namespaces" } else { "" };
     eprintln!("there are no such {kind}s in namespace {namespace}{hint}");
 }
 
 impl Filter {
-    /// As the server is asked.
+    /// The query for the server.
     pub(crate) fn query(&self) -> Query {
         Query::default()
             .maybe("namespace", self.namespace.as_deref())
@@ -158,7 +165,7 @@ impl Filter {
             .maybe("user", self.user.as_deref())
     }
 
-    /// Whether an object of the kind is wanted, as the server decides it.
+    /// Whether an object of the kind matches, by the server's rules.
     pub(crate) fn wants(&self, object: &Value) -> bool {
         let text = |field: &str| object.pointer(field).and_then(Value::as_str);
         let is = |field: &str, wanted: &Option<String>| {
@@ -181,7 +188,7 @@ impl Filter {
 mod tests {
     use serde_json::json;
 
-    use crate::client::show::get::*;
+    use super::*;
 
     #[test]
     fn a_watch_wants_what_the_list_wants() {

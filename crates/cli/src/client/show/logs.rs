@@ -6,24 +6,25 @@ use clap::Args as ClapArgs;
 use muster_server::Kind;
 use serde_json::Value;
 
-use crate::client::connection::connect::Reach;
-use crate::client::follow::wait::{Meanwhile, attend};
-use crate::client::output::kinds::{elsewhere, full};
-use crate::client::output::output_prefix::{Prefix, Which, print};
+use crate::client::connection::connect::ConnectOptions;
+use crate::client::follow::wait::{Printing, wait_for_gangs};
+use crate::client::output::kinds::{full_name, with_other_namespaces};
+use crate::client::output::output_prefix::{LogSelection, Prefix, print};
 
-/// Print what the members of a gang have printed.
+/// Print the output of the members of a gang.
 ///
-/// Where there are several members, each line says whose it is. What went to standard error comes on standard error. With
-/// --follow it waits for a gang that has not started, and goes on through restarts until the gang is over.
+/// Where there are several members, each line has a prefix that names its member. Standard error is printed to standard
+/// error. With --follow the command waits for a gang that has not started, and continues through restarts until the
+/// gang is over.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The gang
     name: String,
-    /// Where it is
+    /// The namespace of the gang
     #[arg(short, long)]
     namespace: Option<String>,
-    /// Go on until it is over
+    /// Continue until the gang is over
     #[arg(short, long)]
     follow: bool,
     /// Only of the member with this rank
@@ -35,11 +36,11 @@ pub(crate) struct Args {
     /// Of this attempt, 1 for the first; of the latest when absent
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Of the run with this number, also of a gang before it that had its name: `muster describe` has the numbers
+    /// Of the run with this number, also of an earlier gang of the same name: `muster describe` shows the numbers
     #[arg(long, value_name = "NUMBER", conflicts_with = "attempt")]
     run: Option<u64>,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -51,18 +52,18 @@ Examples:
   muster logs train --run 17           of a gang that had this name before";
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = Arc::new(args.reach.api()?);
-    let name = full(&api, Kind::Gang, args.namespace.as_deref(), &args.name);
+    let api = Arc::new(args.connect.api()?);
+    let name = full_name(&api, Kind::Gang, args.namespace.as_deref(), &args.name);
     let gang = match api.one(Kind::Gang, &name).await {
         Ok(gang) => gang,
-        Err(error) => return Err(elsewhere(&api, &name, error).await),
+        Err(error) => return Err(with_other_namespaces(&api, &name, error).await),
     };
     let &Args { member, attempt, run, tail, follow, .. } = args;
-    let which = Which { member, attempt, run, tail, follow };
+    let which = LogSelection { member, attempt, run, tail, follow };
     let prefix = Prefix { gang: false, member: member.is_none() && has_several(&gang) };
     if follow && attempt.is_none() && run.is_none() {
-        let meanwhile = Meanwhile { phases: false, logs: Some((which, prefix)) };
-        attend(&api, &[name], &meanwhile).await?;
+        let printing = Printing { phases: false, logs: Some((which, prefix)) };
+        wait_for_gangs(&api, &[name], &printing).await?;
         return Ok(());
     }
     Ok(print(api, name, which, prefix).await?)
@@ -84,7 +85,7 @@ fn has_several(gang: &Value) -> bool {
 mod tests {
     use serde_json::json;
 
-    use crate::client::show::logs::*;
+    use super::*;
 
     #[test]
     fn members_are_told_apart_where_there_may_be_several() {

@@ -2,51 +2,51 @@
 
 use clap::Args;
 
-use crate::client::connection::connect::Reach;
+use crate::client::connection::connect::ConnectOptions;
 use crate::client::output::kinds::KindArg;
 use crate::client::show::get;
 use crate::client::show::get::Show;
 
-/// Show queues: their share, and what they use, wait for and run.
+/// List queues: their shares, and what they use, wait for and run.
 ///
 /// The same as `muster get queues`.
 #[derive(Args)]
 #[command(after_help = QUEUES)]
 pub(crate) struct QueuesArgs {
-    /// Only this one
+    /// The name of one queue
     name: Option<String>,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
-/// Show pools: what they have, what that costs, and what they should have.
+/// List pools: their nodes, what they cost, and how many free nodes are wanted.
 ///
 /// The same as `muster get pools`.
 #[derive(Args)]
 #[command(after_help = POOLS)]
 pub(crate) struct PoolsArgs {
-    /// Only this one
+    /// The name of one pool
     name: Option<String>,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
-/// Show nodes: their GPUs, and who is on them.
+/// List nodes: their GPUs, and the gangs on them.
 ///
 /// The same as `muster get nodes`.
 #[derive(Args)]
 #[command(after_help = NODES)]
 pub(crate) struct NodesArgs {
-    /// Only this one
+    /// The name of one node
     name: Option<String>,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const QUEUES: &str = "\
@@ -67,18 +67,18 @@ Examples:
 
 impl QueuesArgs {
     pub(crate) fn get(&self) -> get::Args {
-        get::Args::all(KindArg::Queues, self.name.clone(), self.show.clone(), self.reach.clone())
+        get::Args::all(KindArg::Queues, self.name.clone(), self.show.clone(), self.connect.clone())
     }
 }
 
 impl PoolsArgs {
     pub(crate) fn get(&self) -> get::Args {
-        get::Args::all(KindArg::Pools, self.name.clone(), self.show.clone(), self.reach.clone())
+        get::Args::all(KindArg::Pools, self.name.clone(), self.show.clone(), self.connect.clone())
     }
 }
 
 impl NodesArgs {
     pub(crate) fn get(&self) -> get::Args {
-        get::Args::all(KindArg::Nodes, self.name.clone(), self.show.clone(), self.reach.clone())
+        get::Args::all(KindArg::Nodes, self.name.clone(), self.show.clone(), self.connect.clone())
     }
 }

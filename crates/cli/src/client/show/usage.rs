@@ -9,33 +9,33 @@ use muster_server::Usage;
 
 use crate::client::connection::address::Query;
 use crate::client::connection::api::Items;
-use crate::client::connection::connect::Reach;
+use crate::client::connection::connect::ConnectOptions;
 use crate::client::output::age;
 use crate::client::output::printer::Answer;
 use crate::client::output::table::plain;
 use crate::stdout;
 
-/// Say who has used how much, and what it cost.
+/// Show how much was used by queue, user, gang or day, and what it cost.
 ///
-/// Times are instants such as 2026-12-01T00:00:00Z, dates (from their beginning in UTC), or spans such as 7d or 12h, which
-/// are counted back from now.
+/// Times are instants such as 2026-12-01T00:00:00Z, dates (from their beginning in UTC), or spans such as 7d or 12h,
+/// which are counted back from now.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Summed by what
+    /// What to sum by
     #[arg(long, value_enum, default_value_t = By::Queue)]
     by: By,
-    /// From then on; from the beginning when absent
+    /// The start; the beginning of the records when absent
     #[arg(long, value_name = "TIME", value_parser = moment)]
     from: Option<Time>,
-    /// Up to then; up to now when absent
+    /// The end; now when absent
     #[arg(long, value_name = "TIME", value_parser = moment)]
     to: Option<Time>,
-    /// What to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Answer::Text)]
     output: Answer,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -56,7 +56,7 @@ Examples:
   muster usage --by user --from 7d                   the last week
   muster usage --by day --from 2026-11-01 --to 2026-12-01 -o json | jq '.[] | [.key, .cost]'";
 
-/// Reads an instant, a date or a span back from now.
+/// Parses an instant, a date or a span back from now.
 fn moment(text: &str) -> Result<Time, String> {
     moment_from(text, age::now())
 }
@@ -73,7 +73,7 @@ fn moment_from(text: &str, now: Time) -> Result<Time, String> {
 }
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = args.reach.api()?;
+    let api = args.connect.api()?;
     let (by, title) = match args.by {
         By::Queue => ("queue", "QUEUE"),
         By::User => ("user", "USER"),
@@ -113,7 +113,7 @@ fn row(usage: &Usage) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::show::usage::*;
+    use super::*;
 
     #[test]
     fn times_are_instants_dates_or_spans_back_from_now() {

@@ -6,27 +6,27 @@ use clap::Args as ClapArgs;
 use muster_server::WhatIf;
 
 use crate::client::change::manifests;
-use crate::client::connection::api::{Items, Sent};
-use crate::client::connection::connect::Reach;
+use crate::client::connection::api::{Items, Payload};
+use crate::client::connection::connect::ConnectOptions;
 use crate::client::output::age;
 use crate::client::output::printer::Answer;
 use crate::client::output::table::plain;
 use crate::stdout;
 
-/// Say what would become of gangs if they were submitted now: when they would start, and what would be bought for them.
+/// Say when gangs would start if they were submitted now, and what would be bought for them.
 ///
-/// Nothing is submitted. Each gang is asked about by itself, as if it came next.
+/// Nothing is submitted. Each gang is planned by itself, as if it were submitted next.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Manifests; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Answer::Text)]
     output: Answer,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -36,9 +36,9 @@ Examples:
   muster what-if job.yaml -o json | jq '.[] | {name, starts, cost}'";
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = args.reach.api()?;
+    let api = args.connect.api()?;
     let manifests = manifests::read(&args.files)?;
-    let sent = Sent { body: Some((manifests.content, &manifests.text)), ..Sent::default() };
+    let sent = Payload { body: Some((manifests.content, &manifests.text)), ..Payload::default() };
     let told: Result<Items<WhatIf>, _> = api.post("/v1/what-if", sent).await;
     let Items { items } = told.map_err(|error| manifests.explain(error))?;
     if args.output == Answer::Json {

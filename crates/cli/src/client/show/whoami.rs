@@ -3,19 +3,19 @@
 use clap::Args as ClapArgs;
 use serde::{Deserialize, Serialize};
 
-use crate::client::connection::connect::Reach;
+use crate::client::connection::connect::ConnectOptions;
 use crate::client::output::printer::Answer;
 use crate::stdout;
 
-/// Say who you are to the control plane, and what you may do.
+/// Show your name and your rights at the control plane.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Answer::Text)]
     output: Answer,
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -32,7 +32,7 @@ struct Me {
 }
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = args.reach.api()?;
+    let api = args.connect.api()?;
     let me: Me = api.get("/v1/whoami").await?;
     if args.output == Answer::Json {
         stdout::line(format_args!("{:#}", serde_json::to_value(&me)?));

@@ -1,26 +1,26 @@
-//! Why a gang of a control plane waits.
+//! Asks a control plane why a gang waits.
 
 use muster_server::Why;
 
 use crate::client::connection::address::gang_path;
-use crate::client::connection::connect::Reach;
+use crate::client::connection::connect::ConnectOptions;
 use crate::client::output::age;
-use crate::client::output::kinds::{elsewhere, full};
+use crate::client::output::kinds::{full_name, with_other_namespaces};
 use crate::client::output::printer::Answer;
 use crate::stdout;
 
-/// Asks the control plane, and prints its answer.
+/// Sends the query, and prints the answer.
 pub(crate) async fn ask(
-    reach: &Reach,
+    connect: &ConnectOptions,
     namespace: Option<&str>,
     name: &str,
     output: Answer,
 ) -> anyhow::Result<()> {
-    let api = reach.api()?;
-    let name = full(&api, muster_server::Kind::Gang, namespace, name);
+    let api = connect.api()?;
+    let name = full_name(&api, muster_server::Kind::Gang, namespace, name);
     let why: Why = match api.get(&gang_path(&name, "why")).await {
         Ok(why) => why,
-        Err(error) => return Err(elsewhere(&api, &name, error).await),
+        Err(error) => return Err(with_other_namespaces(&api, &name, error).await),
     };
     match output {
         Answer::Json => stdout::line(format_args!("{:#}", serde_json::to_value(&why)?)),

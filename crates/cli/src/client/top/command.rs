@@ -1,6 +1,4 @@
-//! `muster top`: nodes, queues and gangs, live.
-//!
-//! Everything is listed once and then kept up to date by events, so it costs the control plane little to be looked at.
+//! `muster top`: lists everything once and applies events to it, so that it costs the control plane little.
 
 use std::time::Duration;
 
@@ -10,10 +8,10 @@ use muster_server::Kind;
 
 use crate::client::connection::address::Query;
 use crate::client::connection::api::Api;
-use crate::client::connection::connect::Reach;
-use crate::client::connection::error::AskError;
-use crate::client::follow::events::Events;
-use crate::client::follow::view::{Step, View};
+use crate::client::connection::connect::ConnectOptions;
+use crate::client::connection::error::RequestError;
+use crate::client::follow::events::EventStream;
+use crate::client::follow::view::{View, ViewChange};
 use crate::client::output::age;
 use crate::client::output::table::Table;
 use crate::client::top::draw;
@@ -23,13 +21,13 @@ use crate::stdout;
 
 /// Show nodes, queues and gangs, live.
 ///
-/// Nodes with their GPUs and who is on them; what queues use, run and wait for; gangs with their phase and how far they
-/// are. Arrows scroll, `q` quits. Where the output is no terminal it prints once how everything stands.
+/// Nodes with their GPUs and gangs; what queues use, run and wait for; gangs with their phase and progress. Arrows
+/// scroll, `q` quits. Where the output is not a terminal the current state is printed once.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    reach: Reach,
+    connect: ConnectOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -38,15 +36,15 @@ Examples:
   muster top --context lab
   muster top | head               how it stands, once";
 
-/// How often ages are drawn anew when nothing happens.
+/// How often ages are redrawn when nothing happens.
 const TICK: Duration = Duration::from_secs(1);
-/// Many things that happen at once are drawn together.
+/// Events within this time are drawn together.
 const GATHER: Duration = Duration::from_millis(50);
 
 const KINDS: [Kind; 4] = [Kind::Gang, Kind::Queue, Kind::Pool, Kind::Node];
 
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let api = args.reach.api()?;
+    let api = args.connect.api()?;
     let mut view = View::default();
     let newest = list(&api, &mut view).await?;
     if !Term::stdout().is_term() {
@@ -55,13 +53,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     let mut screen = Screen::open()?;
     let watched = watch(&api, view, newest, &mut screen).await;
-    // The terminal is given back before anything is said on it.
+    // The terminal is restored before anything else is printed.
     drop(screen);
     watched
 }
 
-/// Lists everything, and tells after which event to listen.
-async fn list(api: &Api, view: &mut View) -> Result<u64, AskError> {
+/// Lists everything, and returns the number of the event to continue after.
+async fn list(api: &Api, view: &mut View) -> Result<u64, RequestError> {
     let mut newest = u64::MAX;
     for kind in KINDS {
         let list = api.list(kind, &Query::default()).await?;
@@ -72,7 +70,7 @@ async fn list(api: &Api, view: &mut View) -> Result<u64, AskError> {
 }
 
 async fn watch(api: &Api, mut view: View, newest: u64, screen: &mut Screen) -> anyhow::Result<()> {
-    let mut events = Events::after(api, Query::default(), newest).quietly();
+    let mut events = EventStream::after(api, Query::default(), newest).quietly();
     let mut tick = tokio::time::interval(TICK);
     let mut scroll = 0usize;
     let mut due = None;
@@ -92,7 +90,7 @@ async fn watch(api: &Api, mut view: View, newest: u64, screen: &mut Screen) -> a
                 Key::Other => {}
             },
             news = events.next() => {
-                if view.take(news?) == Step::Behind {
+                if view.take(news?) == ViewChange::Stale {
                     list(api, &mut view).await?;
                 }
                 let at = tokio::time::Instant::now() + GATHER;
@@ -109,7 +107,7 @@ async fn watch(api: &Api, mut view: View, newest: u64, screen: &mut Screen) -> a
     }
 }
 
-/// How everything stands, for those who only read text.
+/// Prints the current state as text.
 fn print(view: &View) {
     let rows = Rows::of(view, age::now());
     stdout::line(&rows.heading);

@@ -1,4 +1,4 @@
-//! The live view on a screen.
+//! Draws the live view on a screen.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -24,11 +24,11 @@ pub(crate) fn draw(frame: &mut Frame<'_>, rows: &Rows, url: &str, lost: bool, sc
     draw_queues(frame, &rows.queues, right);
     draw_gangs(frame, &rows.gangs, gangs, scroll);
     let keys = Line::from(format!("arrows scroll, q quits; {url}")).dim();
-    let lost_line = Line::from("the connection is lost; trying again").red();
+    let lost_line = Line::from("the connection is lost; reconnecting").red();
     frame.render_widget(if lost { lost_line } else { keys }, bottom);
 }
 
-/// Nodes and queues take what they need, and half of the screen at most.
+/// Nodes and queues take the rows that they need, and at most half of the screen.
 fn middle_height(rows: &Rows, screen: u16) -> u16 {
     let most = rows.nodes.len().max(rows.queues.len());
     // Two for the frame and one for the titles.
@@ -137,7 +137,7 @@ fn colour(phase: &str) -> Color {
     }
 }
 
-/// As wide as the widest text, within reason; room for a title.
+/// The width of the widest text, at least that of a title and at most `most`.
 fn widest<'a>(texts: impl Iterator<Item = &'a str>, most: usize) -> u16 {
     let widest = texts.map(console::measure_text_width).max().unwrap_or(0);
     u16::try_from(widest.clamp(6, most)).unwrap_or(u16::MAX)
@@ -149,7 +149,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use crate::client::top::draw::*;
+    use super::*;
     use crate::client::top::rows::tests::view;
 
     fn screen(width: u16, height: u16, lost: bool) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! `muster simulate`.
+//! Arguments and run of `muster simulate`.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -14,36 +14,35 @@ use muster_sim::{Setup, Sim, SimOptions, Step, Summary};
 
 use crate::commands::replay;
 use crate::commands::simulate::{inputs, outputs, packing, supply};
-use crate::simulation::start_time::Begin;
+use crate::simulation::start_time::StartTime;
 use crate::simulation::why;
 use crate::{policy_options, report, stdout};
 
-/// Run a workload in virtual time, as fast as it goes, and say what it came to.
+/// Run a workload in virtual time, as fast as possible, and print what it came to.
 ///
 /// Supply comes from manifests (nodes, pools, queues, topology) or from --nodes or --procs; demand comes from
-/// manifests, from a trace (--trace, --swf, --csv) or from a generator (--workload). Several policies are run one
-/// after the other on the same input and shown side by side. Jobs that can never run are named on standard
-/// error and left behind.
+/// manifests, from a trace (--trace, --swf, --csv) or from a generator (--workload). Several policies are run one after
+/// the other on the same input and compared. Jobs that can never run are listed on standard error.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Manifests with nodes, pools, queues, topology and gangs
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// A trace, plain or gzipped; what it is written in is seen by its first line: Standard Workload Format, our
-    /// own table, logs of GPU clusters (job_id, submit_time, duration, num_gpu, ...), openb pod lists
+    /// A trace, plain or gzipped; its format is recognised by the first line: Standard Workload Format, Muster's own
+    /// table, logs of GPU clusters (job_id, submit_time, duration, num_gpu, ...), openb pod lists
     #[arg(long, value_name = "FILE", help_heading = "Demand")]
     pub(crate) trace: Option<PathBuf>,
     /// A trace in Standard Workload Format, plain or gzipped
     #[arg(long, value_name = "FILE", help_heading = "Demand")]
     pub(crate) swf: Option<PathBuf>,
-    /// A trace as a table: submit_s, run_s, members, and more columns if you like, plain or gzipped
+    /// A trace as a table: submit_s, run_s, members, and optional columns, plain or gzipped
     #[arg(long, value_name = "FILE", help_heading = "Demand")]
     pub(crate) csv: Option<PathBuf>,
     /// A synthetic workload: training, mixed or bursty
     #[arg(long, value_name = "NAME", help_heading = "Demand")]
     pub(crate) workload: Option<Preset>,
-    /// How many jobs the synthetic workload has
+    /// The number of jobs of the synthetic workload
     #[arg(
         long,
         value_name = "N",
@@ -52,33 +51,32 @@ pub(crate) struct Args {
         help_heading = "Demand"
     )]
     pub(crate) jobs: u32,
-    /// Processors of the machine that a trace in Standard Workload Format ran on; its header says so if this
-    /// does not
+    /// Processors of the machine that a trace in Standard Workload Format ran on; taken from its header when absent
     #[arg(long, value_name = "N", help_heading = "Supply")]
     pub(crate) procs: Option<u32>,
-    /// Add this many nodes, in racks of 16, or those of an openb node list
+    /// Add this many nodes, in racks of 16, or the nodes of an openb node list
     #[arg(long, value_name = "N|FILE", help_heading = "Supply")]
     pub(crate) nodes: Option<supply::Nodes>,
-    /// How many nodes of a zone's offerings could be had over time, as a JSON record {"metadata":
-    /// {"gap_seconds": N}, "data": [N, ...]}; instead of what its pool's stockOut says
+    /// How many nodes of a zone's offerings were available over time, as a JSON record {"metadata": {"gap_seconds": N},
+    /// "data": [N, ...]}; replaces the stockOut of the pool
     #[arg(long, value_name = "ZONE=FILE", help_heading = "Supply")]
     pub(crate) availability: Vec<supply::Recorded>,
-    /// GPUs of each added node; jobs of a GPU cluster's log that have more are gangs of such nodes
+    /// GPUs of each added node; jobs of a GPU cluster's log that need more are gangs of such nodes
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(0..=64), help_heading = "Supply")]
     pub(crate) gpus_per_node: u16,
     #[arg(long, value_name = "NAME", default_value = "muster", help = policy_help())]
     policy: Vec<QueueOrder>,
-    /// In which order offerings are tried: `by-cost` by what each is expected to cost (price, time to boot, odds
-    /// of a stock-out), `as-listed` as the pools list them
+    /// The order in which offerings are tried: `by-cost` by expected cost (price, time to boot, odds of a stock-out),
+    /// `as-listed` as the pools list them
     #[arg(long, value_name = "NAME", default_value = "by-cost", help_heading = "Supply")]
     failover: Failover,
-    #[arg(long, value_name = "NAME=VALUE", help = policy_options::help())]
+    #[arg(long, value_name = "NAME=VALUE", help = policy_options::settings_help())]
     set: Vec<String>,
-    /// What happens first within one instant: `muster` takes all of it and plans once, `pyss` plans after
-    /// every submission and every end, as the simulator behind the published backfilling results does
+    /// How events of one instant are ordered: `muster` applies all of them and plans once, `pyss` plans after every
+    /// submission and every end, as the simulator behind the published backfilling results does
     #[arg(long, value_name = "NAME", default_value = "muster", value_enum)]
     event_order: EventOrder,
-    /// Whose run times a trace gives to the planner: what users requested, or the true ones
+    /// Which run times of a trace the planner gets: what users requested, or the true ones
     #[arg(
         long,
         value_name = "WHOSE",
@@ -88,8 +86,8 @@ pub(crate) struct Args {
     )]
     pub(crate) estimates: WhoseEstimates,
     #[command(flatten)]
-    pub(crate) begin: Begin,
-    /// Where randomness starts; the same seed gives the same run
+    pub(crate) begin: StartTime,
+    /// The random seed; the same seed gives the same run
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Stop after this much simulated time, such as 90m or 7d
@@ -110,7 +108,7 @@ pub(crate) struct Args {
     /// Write one HTML page that compares all policies: tables, waits, timelines and shares
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
-    /// Take every decision of a recording again instead of simulating
+    /// Repeat every decision of a recording instead of simulating
     #[arg(long, value_name = "FILE", conflicts_with_all = SIMULATING, help_heading = "Output")]
     replay: Option<PathBuf>,
     #[command(flatten)]
@@ -120,11 +118,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What says nothing to a replay.
+/// Options that do not apply to a replay.
 const SIMULATING: [&str; 9] =
     ["files", "trace", "swf", "csv", "workload", "begin", "starts", "record", "report"];
 
-/// What says nothing to a packing, which has no time and no queue.
+/// Options that do not apply to packing, which has no time and no queue.
 pub(crate) const SIMULATED: [&str; 17] = [
     "files",
     "trace",
@@ -156,14 +154,14 @@ Examples:
   muster simulate --workload mixed --nodes 256 --policy easy --policy muster --report report.html
   muster simulate pools.yaml --csv jobs.csv --record run.jsonl && muster replay run.jsonl";
 
-/// What happens first within one instant.
+/// How events of one instant are ordered.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EventOrder {
     Muster,
     Pyss,
 }
 
-/// Whose run times the planner gets.
+/// Which run times the planner gets.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WhoseEstimates {
     Requested,
@@ -171,7 +169,7 @@ pub(crate) enum WhoseEstimates {
 }
 
 fn policy_help() -> String {
-    format!("{}; give it several times to compare", policy_options::orders())
+    format!("{}; may be repeated, to compare several", policy_options::orders_help())
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -188,13 +186,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut summaries = Vec::new();
     let mut broken = None;
     for (i, order) in args.policy.iter().enumerate() {
-        // Start times and recordings are of the first policy; side by side they would overwrite each other.
+        // Start times and recordings are of the first policy; several would overwrite each other.
         let first = i == 0;
         let (sim, summary) = simulate(args, setup.clone(), *order, first)?;
         if let Some(out) = starts.take() {
             outputs::starts(out, &sim).context("--starts cannot be written")?;
         }
-        outputs::warn_of_undone(&sim, order.name());
+        outputs::warn_of_unfinished(&sim, order.name());
         for line in args.why.iter().flat_map(|name| why::lines(&sim, name)) {
             stdout::line(line);
         }
@@ -205,8 +203,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         summaries.push(summary);
     }
     if let Some((out, gather)) = report {
-        let called = outputs::called(args);
-        report::write(out, &gather.finish(), &called).context("--report cannot be written")?;
+        let invocation = outputs::invocation(args);
+        report::write(out, &gather.finish(), &invocation).context("--report cannot be written")?;
     }
     outputs::print(&summaries, args.json)?;
     match broken {
@@ -215,8 +213,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// When this much time passes beyond the longest run time and nothing ends, nothing ever will: a cloud that
-/// never delivers is asked again for ever.
+/// The simulation ends when this much time beyond the longest run time passes and no job ends: a cloud that never
+/// delivers would be retried for ever.
 const PATIENCE: Span = Span::hours(24 * 7);
 
 fn simulate(
@@ -225,7 +223,8 @@ fn simulate(
     order: QueueOrder,
     record: bool,
 ) -> anyhow::Result<(Sim, Summary)> {
-    // Verdicts are for those who read them: recordings, and the check that nobody overtakes under fifo.
+    // Verdicts are computed only where they are read: for recordings, and for the check that no gang overtakes under
+    // fifo.
     let explain = record && args.record.is_some() || order == QueueOrder::Fifo;
     let mut policy = Policy { order, explain, failover: args.failover, ..Policy::default() };
     policy_options::apply(&mut policy, &args.set)?;

@@ -1,4 +1,4 @@
-//! What a simulation leaves behind: tables, JSON lines, start times, recordings, reports.
+//! Writes the results of a simulation: tables, JSON lines, start times, recordings, reports.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -14,35 +14,35 @@ use muster_sim::{Setup, Sim, Summary};
 
 use crate::commands::simulate::command::Args;
 use crate::commands::simulate::rows::GROUPS;
-use crate::exit::Misused;
+use crate::exit::UsageError;
 use crate::figures::grouped;
-use crate::report::Called;
-use crate::simulation::unfinished::undone;
+use crate::report::Invocation;
+use crate::simulation::unfinished::unfinished;
 use crate::stdout;
 
-/// A file to write to. Made before anything is run, so that a misspelt path costs nobody an hour.
-pub(crate) fn create(file: &Path) -> Result<BufWriter<File>, Misused> {
-    let unusable = |error| Misused(format!("{}: cannot be written: {error}", file.display()));
+/// Creates an output file. Called before the simulation, so that a misspelt path fails at once and not after an hour.
+pub(crate) fn create(file: &Path) -> Result<BufWriter<File>, UsageError> {
+    let unusable = |error| UsageError(format!("{}: cannot be written: {error}", file.display()));
     File::create(file).map(BufWriter::new).map_err(unusable)
 }
 
 /// A recording into a file.
-pub(crate) fn recorder(file: &Path) -> Result<Recorder, Misused> {
+pub(crate) fn recorder(file: &Path) -> Result<Recorder, UsageError> {
     Ok(Recorder::new(Box::new(create(file)?)))
 }
 
 /// A report into a file, to which every run of the setup is added.
-pub(crate) fn report(file: &Path, setup: &Setup) -> Result<(BufWriter<File>, Gather), Misused> {
+pub(crate) fn report(file: &Path, setup: &Setup) -> Result<(BufWriter<File>, Gather), UsageError> {
     Ok((create(file)?, Gather::new(setup)))
 }
 
-/// How the command was called, for the report.
-pub(crate) fn called(args: &Args) -> Called {
+/// The invocation of the command, for the report.
+pub(crate) fn invocation(args: &Args) -> Invocation {
     let files = args.files.iter().chain(&args.trace).chain(&args.swf).chain(&args.csv);
     let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut inputs: Vec<String> = files.map(name).collect();
     inputs.extend(args.workload.map(|preset| format!("synthetic workload {preset}")));
-    Called::new(inputs, args.seed)
+    Invocation::new(inputs, args.seed)
 }
 
 /// `id,start` for every job that started; the id of a trace's job is the one the trace gave it.
@@ -70,10 +70,10 @@ fn cell(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// So many of those left behind are named.
+/// The number of unfinished or refused jobs that are listed.
 const NAMED: usize = 3;
 
-/// Says why jobs are refused, when they are.
+/// Warns of refused jobs, with the reason.
 pub(crate) fn warn_of_refused(sim: &mut Sim, bar: &ProgressBar) {
     let (bar, mut named) = (bar.clone(), 0);
     sim.watch(Box::new(move |_, _, fact| {
@@ -86,14 +86,14 @@ pub(crate) fn warn_of_refused(sim: &mut Sim, bar: &ProgressBar) {
     }));
 }
 
-/// Says which jobs were left behind, and why; a table would not show it.
-pub(crate) fn warn_of_undone(sim: &Sim, policy: &str) {
-    let left = undone(sim);
+/// Warns of unfinished jobs, with the reason; the table shows only their number.
+pub(crate) fn warn_of_unfinished(sim: &Sim, policy: &str) {
+    let left = unfinished(sim);
     if left.is_empty() {
         return;
     }
     let (number, all) = (grouped(left.len() as u64), grouped(sim.jobs().len() as u64));
-    eprintln!("warning: {policy}: {number} of {all} jobs not done:");
+    eprintln!("warning: {policy}: {number} of {all} jobs unfinished:");
     for line in left.iter().take(NAMED) {
         eprintln!("  {line}");
     }
@@ -102,7 +102,7 @@ pub(crate) fn warn_of_undone(sim: &Sim, policy: &str) {
     }
 }
 
-/// All policies side by side, or a JSON object each.
+/// Prints all policies as columns of a table, or a JSON object each.
 pub(crate) fn print(summaries: &[Summary], json: bool) -> anyhow::Result<()> {
     if json {
         for summary in summaries {
@@ -115,7 +115,7 @@ pub(crate) fn print(summaries: &[Summary], json: bool) -> anyhow::Result<()> {
     table.set_header(
         std::iter::once("").chain(summaries.iter().map(|summary| summary.policy.as_str())),
     );
-    for group in GROUPS.iter().filter(|group| (group.says)(summaries)) {
+    for group in GROUPS.iter().filter(|group| (group.applies)(summaries)) {
         table.add_row([group.title]);
         for (name, show) in group.rows {
             table.add_row(std::iter::once(format!("  {name}")).chain(summaries.iter().map(show)));

@@ -1,4 +1,4 @@
-//! `muster simulate --openb`: how much of a cluster's GPUs a list of pods gets.
+//! `muster simulate --openb`: how many of a cluster's GPUs a list of pods can allocate.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use muster_sim::trace::{TraceError, openb};
 use serde::Serialize;
 
 use crate::commands::simulate::command::SIMULATED;
-use crate::exit::Misused;
+use crate::exit::UsageError;
 use crate::figures::grouped;
 use crate::stdout;
 
 #[derive(ClapArgs)]
 #[group(id = "packing")]
 pub(crate) struct Args {
-    /// Instead of simulating time: place the pods of an openb list on the nodes of another, one at a time and in
-    /// random order, until nothing more fits, and say how many GPUs are allocated
+    /// Instead of simulating time: place the pods of an openb list on the nodes of another, one at a time and in random
+    /// order, until nothing more fits, and print how many GPUs are allocated
     #[arg(
         long,
         num_args = 2,
@@ -29,15 +29,15 @@ pub(crate) struct Args {
         help_heading = "Packing"
     )]
     pub(crate) openb: Vec<PathBuf>,
-    /// How many orders of the pods are tried, counted from --seed
+    /// The number of random orders of the pods, with seeds counted from --seed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..), requires = "openb", help_heading = "Packing")]
     seeds: u64,
-    /// Random pods come again until all requests together are this many times the GPUs there are
+    /// Random pods are repeated until all requests together are this many times the GPUs of the nodes
     #[arg(long, value_name = "TIMES", default_value_t = 1.3, value_parser = times, requires = "openb", help_heading = "Packing")]
     inflate: f64,
 }
 
-/// More than this is a slip of the pen: nothing has fitted for long.
+/// The largest factor that is accepted; far below it nothing fits any more.
 const TIMES_MAX: f64 = 100.0;
 
 fn times(text: &str) -> Result<f64, String> {
@@ -47,7 +47,7 @@ fn times(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What all seeds came to.
+/// The results of all seeds.
 #[derive(Serialize)]
 struct Outcome {
     nodes: usize,
@@ -66,21 +66,24 @@ struct Outcome {
 }
 
 pub(crate) fn run(args: &Args, seed: u64, json: bool) -> anyhow::Result<()> {
-    let refused = |error: TraceError| Misused(error.to_string());
+    let refused = |error: TraceError| UsageError(error.to_string());
     let [nodes, pods] = args.openb.as_slice() else {
-        return Err(Misused("--openb takes a list of nodes and a list of pods".into()).into());
+        return Err(UsageError("--openb takes a list of nodes and a list of pods".into()).into());
     };
     let list = openb::read_nodes(nodes).map_err(refused)?;
     if list.iter().all(|node| node.gpus == 0) {
         let nodes = nodes.display();
-        return Err(Misused(format!("{nodes}: no node has a GPU, there is nothing to fill")).into());
+        return Err(
+            UsageError(format!("{nodes}: no node has a GPU, there is nothing to fill")).into()
+        );
     }
     let requests = openb::read_pods(pods).map_err(refused)?;
     if requests.iter().all(|pod| pod.request.gpu_milli() == 0) {
         let pods = pods.display();
-        return Err(
-            Misused(format!("{pods}: no pod asks for a GPU, there is nothing to place")).into()
-        );
+        return Err(UsageError(format!(
+            "{pods}: no pod asks for a GPU, there is nothing to place"
+        ))
+        .into());
     }
     let bar = progress(args.seeds);
     let mut runs = Vec::new();
@@ -172,7 +175,7 @@ fn table(outcome: &Outcome) -> Table {
     table
 }
 
-/// Steps the bar has per order of the pods.
+/// Steps of the progress bar per order of the pods.
 const PARTS: u64 = 100;
 
 fn progress(seeds: u64) -> ProgressBar {

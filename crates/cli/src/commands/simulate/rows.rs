@@ -1,4 +1,4 @@
-//! What the table of a simulation says, group by group.
+//! The rows of the result table, group by group.
 
 use muster_core::time::Span;
 use muster_sim::Summary;
@@ -11,8 +11,8 @@ use crate::figures::{grouped, span};
 pub(crate) struct Group {
     pub(crate) title: &'static str,
     pub(crate) rows: &'static [Row],
-    /// Whether they say anything about these runs.
-    pub(crate) says: fn(&[Summary]) -> bool,
+    /// Whether they apply to these runs.
+    pub(crate) applies: fn(&[Summary]) -> bool,
 }
 
 fn always(_: &[Summary]) -> bool {
@@ -24,12 +24,12 @@ fn buys(runs: &[Summary]) -> bool {
     runs.iter().any(|run| run.supply.is_some())
 }
 
-/// Whether gangs that ran were disturbed.
+/// Whether running gangs were disrupted.
 fn disturbs(runs: &[Summary]) -> bool {
     runs.iter().any(|run| run.disruptions.is_some())
 }
 
-/// What a row is called, and what it says of a run.
+/// The name of a row, and its value for a run.
 type Row = (&'static str, fn(&Summary) -> String);
 
 fn seconds(secs: f64) -> String {
@@ -40,24 +40,24 @@ fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
 
-/// What a row says of supply, if there is any.
+/// A value of the supply, if nodes could be bought.
 fn of_supply(summary: &Summary, show: impl FnOnce(&Supply) -> String) -> String {
     summary.supply.as_ref().map_or_else(|| "\u{2013}".to_owned(), show)
 }
 
-/// What a row says of gangs that were disturbed, if any were.
+/// A value of the disruptions, if there were any.
 fn of_disruptions(summary: &Summary, show: impl FnOnce(&DisruptionFigures) -> String) -> String {
     summary.disruptions.as_ref().map_or_else(|| "\u{2013}".to_owned(), show)
 }
 
-/// GPU-hours in one state, and which part of those bought they are.
+/// GPU-hours in one state, and their share of those bought.
 fn state(summary: &Summary, state: State) -> String {
     of_supply(summary, |supply| {
         format!("{:.1} ({})", supply.gpu_hours[state], percent(supply.share(state)))
     })
 }
 
-/// Everything the table says. What is not here is in `--json`.
+/// All groups of the table. `--json` has more.
 pub(crate) const GROUPS: &[Group] = &[
     Group {
         title: "jobs",
@@ -79,7 +79,7 @@ pub(crate) const GROUPS: &[Group] = &[
             ("GPU-hours lost to restarts", |s| format!("{:.1}", s.lost_gpu_hours)),
             ("GPU-hours lost to partial starts", |s| format!("{:.1}", s.partial_gpu_hours)),
         ],
-        says: always,
+        applies: always,
     },
     Group {
         title: "gangs disturbed",
@@ -100,7 +100,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 of_disruptions(s, |d| format!("{:.1}", d.paused_gpu_hours))
             }),
         ],
-        says: disturbs,
+        applies: disturbs,
     },
     Group {
         title: "orders",
@@ -127,7 +127,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 })
             }),
         ],
-        says: buys,
+        applies: buys,
     },
     Group {
         title: "GPU-hours bought",
@@ -140,7 +140,7 @@ pub(crate) const GROUPS: &[Group] = &[
             ("warm: ready, not used yet", |s| state(s, State::Warm)),
             ("idle after use", |s| state(s, State::Idle)),
         ],
-        says: buys,
+        applies: buys,
     },
     Group {
         title: "money",
@@ -151,7 +151,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 of_supply(s, |supply| format!("{:.2}", supply.shared))
             }),
         ],
-        says: buys,
+        applies: buys,
     },
     Group {
         title: "simulation",
@@ -161,6 +161,6 @@ pub(crate) const GROUPS: &[Group] = &[
             }),
             ("steps", |s| grouped(s.steps)),
         ],
-        says: always,
+        applies: always,
     },
 ];

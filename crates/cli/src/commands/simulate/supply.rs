@@ -13,14 +13,14 @@ use muster_sim::Setup;
 use muster_sim::trace::{availability, openb};
 
 use crate::commands::simulate::command::Args;
-use crate::exit::Misused;
+use crate::exit::UsageError;
 
-/// Nodes per rack when nobody describes racks.
+/// Nodes per rack where no manifest describes racks.
 const RACK: u32 = 16;
-/// Nodes beyond this are a slip of the finger.
+/// The most nodes that are accepted; more are a typing error.
 const MOST: u32 = 1_000_000;
 
-/// Nodes to add: so many of one kind, or those of a list.
+/// Nodes to add: a number of equal ones, or those of a list.
 #[derive(Clone)]
 pub(crate) enum Nodes {
     Count(u32),
@@ -30,7 +30,7 @@ pub(crate) enum Nodes {
 impl FromStr for Nodes {
     type Err = String;
 
-    /// What is a number is a number; a file of such a name can be given as `./8`.
+    /// A number is always a count; a file of such a name can be given as `./8`.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("neither a number nor a file".to_owned());
@@ -43,7 +43,7 @@ impl FromStr for Nodes {
     }
 }
 
-/// A record of what could be had in a zone.
+/// A record of the available nodes of a zone.
 #[derive(Clone)]
 pub(crate) struct Recorded {
     zone: Arc<str>,
@@ -64,14 +64,14 @@ impl FromStr for Recorded {
 }
 
 /// Adds the nodes of `--nodes`.
-pub(crate) fn add_nodes(args: &Args, setup: &mut Setup) -> Result<(), Misused> {
+pub(crate) fn add_nodes(args: &Args, setup: &mut Setup) -> Result<(), UsageError> {
     match &args.nodes {
         None => {}
         Some(Nodes::Count(count)) => {
             setup.nodes.extend((0..*count).map(|i| node(i, args.gpus_per_node)));
         }
         Some(Nodes::List(file)) => {
-            let nodes = openb::read_nodes(file).map_err(|error| Misused(error.to_string()))?;
+            let nodes = openb::read_nodes(file).map_err(|error| UsageError(error.to_string()))?;
             setup.nodes.extend(nodes);
         }
     }
@@ -79,9 +79,9 @@ pub(crate) fn add_nodes(args: &Args, setup: &mut Setup) -> Result<(), Misused> {
 }
 
 /// Makes every pool with offerings in a recorded zone follow the record there.
-pub(crate) fn record(records: &[Recorded], setup: &mut Setup) -> Result<(), Misused> {
+pub(crate) fn record(records: &[Recorded], setup: &mut Setup) -> Result<(), UsageError> {
     for Recorded { zone, file } in records {
-        let record = availability::read(file).map_err(|error| Misused(error.to_string()))?;
+        let record = availability::read(file).map_err(|error| UsageError(error.to_string()))?;
         let record = Arc::new(record);
         let mut known = false;
         for (pool, model) in &mut setup.pools {
@@ -92,7 +92,7 @@ pub(crate) fn record(records: &[Recorded], setup: &mut Setup) -> Result<(), Misu
         }
         if !known {
             let file = file.display();
-            return Err(Misused(format!(
+            return Err(UsageError(format!(
                 "--availability {zone}={file}: no pool has an offering in zone {zone}"
             )));
         }

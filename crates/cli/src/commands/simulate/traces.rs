@@ -1,4 +1,4 @@
-//! Jobs from traces, whatever they are written in.
+//! Reads jobs from traces of all supported formats.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use muster_sim::trace::{Replay, Skip, TraceError, TraceFormat, read_jobs, recogn
 
 use crate::commands::simulate::command::{Args, WhoseEstimates};
 use crate::commands::simulate::supply;
-use crate::exit::Misused;
+use crate::exit::UsageError;
 use crate::figures::count;
 
-/// Adds the jobs of every trace that was given, and where a trace says so the machine it ran on.
-pub(crate) fn add(args: &Args, setup: &mut Setup) -> Result<(), Misused> {
+/// Adds the jobs of every given trace, and the machine that the trace ran on if its header describes it.
+pub(crate) fn add(args: &Args, setup: &mut Setup) -> Result<(), UsageError> {
     let mut files = Vec::new();
     if let Some(file) = &args.trace {
-        files.push((file, recognise(file).map_err(|error| Misused(error.to_string()))?));
+        files.push((file, recognise(file).map_err(|error| UsageError(error.to_string()))?));
     }
     files.extend(args.swf.iter().map(|file| (file, TraceFormat::Swf)));
     files.extend(args.csv.iter().map(|file| (file, TraceFormat::Csv)));
     if args.procs.is_some() && files.iter().all(|(_, format)| *format != TraceFormat::Swf) {
         let why = "--procs is for a trace in Standard Workload Format, and none is given";
-        return Err(Misused(why.to_owned()));
+        return Err(UsageError(why.to_owned()));
     }
     for (file, format) in files {
         add_file(args, setup, file, format)?;
@@ -34,8 +34,8 @@ fn add_file(
     setup: &mut Setup,
     file: &Path,
     format: TraceFormat,
-) -> Result<(), Misused> {
-    let refused = |error: TraceError| Misused(error.to_string());
+) -> Result<(), UsageError> {
+    let refused = |error: TraceError| UsageError(error.to_string());
     let Replay { jobs, skipped } = match format {
         TraceFormat::Swf => {
             let trace = swf::read(file).map_err(refused)?;
@@ -65,10 +65,10 @@ fn add_file(
     Ok(())
 }
 
-fn no_machine(file: &Path) -> Misused {
+fn no_machine(file: &Path) -> UsageError {
     let file = file.display();
-    Misused(format!(
-        "{file}: the header names no MaxProcs: say with --procs how large the machine is, \
+    UsageError(format!(
+        "{file}: the header names no MaxProcs: give the size of the machine with --procs, \
          or give --nodes or manifests"
     ))
 }

@@ -1,4 +1,4 @@
-//! How many jobs waited how long, and how much that slowed them down.
+//! Cumulative distributions of waits and slowdowns.
 
 use muster_sim::report::{Curve, Report, Run, WAIT_FROM_S};
 
@@ -14,7 +14,7 @@ const RIGHT: f64 = 568.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 284.0;
 
-/// The share of jobs that waited no longer than so long.
+/// The share of jobs whose wait is at most the value on the axis.
 pub(crate) fn waits(html: &mut Markup, report: &Report) {
     let title = "Share of jobs that waited no longer than this";
     let most = end(report, |run| &run.waits);
@@ -31,7 +31,7 @@ pub(crate) fn waits(html: &mut Markup, report: &Report) {
     figure(html, report, title, &axis, |run| &run.waits);
 }
 
-/// The share of jobs that were slowed down no more than so much.
+/// The share of jobs whose slowdown is at most the value on the axis.
 pub(crate) fn slowdowns(html: &mut Markup, report: &Report) {
     let title = "Share of jobs that were slowed down no more than this";
     let most = end(report, |run| &run.slowdowns);
@@ -48,7 +48,7 @@ fn end(report: &Report, curve: fn(&Run) -> &Curve) -> f64 {
     report.runs.iter().filter_map(|run| curve(run).last()).map(|point| point.0).fold(1.0, f64::max)
 }
 
-/// Where the axis begins: where most jobs do not wait at all, there is nothing to see below.
+/// The lowest share on the axis: where most jobs do not wait at all, there is nothing to see below.
 fn first_shown(report: &Report, curve: fn(&Run) -> &Curve) -> f64 {
     let starts = report.runs.iter().filter_map(|run| curve(run).first()).map(|point| point.1);
     match starts.fold(1.0, f64::min) {

@@ -1,4 +1,4 @@
-//! Which colour is whose.
+//! Colours and names of policies and queues.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use muster_sim::report::{Report, Run, Top};
 use crate::report::markup::Markup;
 use crate::report::numbers;
 
-/// Colours there are for policies and for queues; beyond that they come round again.
+/// The number of colours for policies and for queues; beyond it policies repeat them.
 const COLOURS: usize = 8;
 
 /// The colour of a policy, as a class of the page.
@@ -35,8 +35,7 @@ pub(crate) fn numbered(report: &Report) -> impl Iterator<Item = (usize, &Run)> {
     report.runs.iter().enumerate()
 }
 
-/// The policies and how their curves look; `more` is said after each name.
-/// One policy alone needs none.
+/// The legend of policies and their curves, with `more` after each name. A single policy needs none.
 pub(crate) fn policies(html: &mut Markup, report: &Report, more: impl Fn(&Run) -> String) {
     if report.runs.len() < 2 && more(&report.runs[0]).is_empty() {
         return;
@@ -58,7 +57,7 @@ pub(crate) fn policies(html: &mut Markup, report: &Report, more: impl Fn(&Run) -
     });
 }
 
-/// What the bands of a timeline are.
+/// The legend of a timeline's bands.
 pub(crate) fn bands(html: &mut Markup, bands: &Top, never: bool) {
     let band = |html: &mut Markup, class: &dyn fmt::Display, name: &str| {
         html.tag("li").with(|html| {
@@ -70,7 +69,7 @@ pub(crate) fn bands(html: &mut Markup, bands: &Top, never: bool) {
         });
     };
     html.classed("ul", "legend").with(|html| {
-        // One queue alone is drawn in the colour of its policy.
+        // A single queue is drawn in the colour of its policy.
         for i in (0..bands.places()).filter(|_| bands.places() > 1) {
             band(html, &QueueColour(i), &band_name(bands, i));
         }
@@ -80,10 +79,10 @@ pub(crate) fn bands(html: &mut Markup, bands: &Top, never: bool) {
     });
 }
 
-/// What jobs are called that wait and do not start.
+/// The name of jobs that wait and do not start.
 pub(crate) const NEVER: &str = "not started by the end";
 
-/// What a band of a timeline or a row of a table is called.
+/// The name of a band of a timeline or a row of a table.
 pub(crate) fn band_name(bands: &Top, place: usize) -> String {
     match bands.named.get(place) {
         Some(name) => numbers::name(name).to_owned(),

@@ -7,18 +7,18 @@ use crate::report::charts::ticks::Tick;
 use crate::report::markup::Markup;
 use crate::report::numbers::Px;
 
-/// What the values of an axis are, for those who point at a curve.
+/// The unit of an axis, for the values shown under the pointer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// A number.
     Amount,
-    /// A part of one.
+    /// A fraction of one.
     Percent,
     /// A span of time in seconds.
     Span,
     /// Seconds since the first submission.
     Moment,
-    /// How many times as long.
+    /// A factor.
     Factor,
 }
 
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// An axis: where values go, and which of them are named.
+/// An axis: its scale, and the values that are labelled.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) scale: Scale,
@@ -66,7 +66,7 @@ impl fmt::Display for Points<'_> {
     }
 }
 
-/// The size of a chart; it is shown as wide as there is room.
+/// The size of a chart; it is scaled to the width of the page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub(crate) width: f64,
@@ -74,7 +74,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A chart with an axis from left to right. `title` is for those who cannot see it.
+    /// Draws a chart with a horizontal axis. `title` is its accessible name.
     pub(crate) fn draw(
         self,
         html: &mut Markup,
@@ -92,7 +92,7 @@ impl Frame {
     }
 }
 
-/// The named values of an axis from left to right, with lines up to `top` and its label under it.
+/// Draws the labels of a horizontal axis, with grid lines up to `top` and the axis label below.
 pub(crate) fn x_axis(svg: &mut Markup, axis: &Axis, (top, bottom): (f64, f64)) {
     svg.classed("g", "axis").with(|svg| {
         for (value, label) in &axis.ticks {
@@ -112,7 +112,7 @@ pub(crate) fn x_axis(svg: &mut Markup, axis: &Axis, (top, bottom): (f64, f64)) {
     });
 }
 
-/// The named values of an axis from the bottom up, with lines from left to right and its label above it.
+/// Draws the labels of a vertical axis, with grid lines from left to right and the axis label above.
 pub(crate) fn y_axis(svg: &mut Markup, axis: &Axis, (left, right): (f64, f64)) {
     svg.classed("g", "axis").with(|svg| {
         for (value, label) in &axis.ticks {
@@ -137,7 +137,7 @@ pub(crate) fn text(svg: &mut Markup, anchor: &'static str, x: f64, y: f64, words
     svg.tag("text").attr("text-anchor", anchor).attr("x", Px(x)).attr("y", Px(y)).text(words);
 }
 
-/// A part of a chart whose curves share an axis from the bottom up.
+/// A part of a chart whose curves share a vertical axis.
 pub(crate) fn panel(svg: &mut Markup, y: &Axis, name: &str, content: impl FnOnce(&mut Markup)) {
     svg.classed("g", format_args!("panel {name}"))
         .attr("data-y", y)
@@ -145,7 +145,7 @@ pub(crate) fn panel(svg: &mut Markup, y: &Axis, name: &str, content: impl FnOnce
         .with(content);
 }
 
-/// A curve, called `name` by those who point at it.
+/// A curve, shown as `name` under the pointer.
 pub(crate) fn line(svg: &mut Markup, class: impl fmt::Display, name: &str, points: &[(f64, f64)]) {
     let line = svg.classed("polyline", format_args!("line {class}"));
     line.attr("data-name", name).attr("points", Points(points)).empty();

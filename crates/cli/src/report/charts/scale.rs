@@ -1,13 +1,13 @@
-//! From values to places on a chart.
+//! Maps values to coordinates on a chart.
 
-/// Values between two ends, laid out evenly or by logarithm between two places.
+/// A linear or logarithmic map from values to coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
-    /// Whether equal ratios, not equal differences, are equally far apart.
+    /// Whether the scale is logarithmic.
     pub(crate) log: bool,
     /// The value at either end.
     pub(crate) ends: (f64, f64),
-    /// The place of either end.
+    /// The coordinate of either end.
     pub(crate) places: (f64, f64),
 }
 
@@ -20,7 +20,7 @@ impl Scale {
         Self { log: true, ends, places }
     }
 
-    /// Where a value goes; one that lies beyond an end goes to that end.
+    /// The coordinate of a value, clamped to the ends.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let (from, to) = self.ends;
         let value = value.clamp(from, to);
@@ -35,7 +35,7 @@ impl Scale {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::charts::scale::*;
+    use super::*;
 
     #[test]
     fn values_are_laid_out_evenly_or_by_logarithm_and_never_outside() {

@@ -1,4 +1,4 @@
-//! Who gets how much of what is used, against what is theirs by weight.
+//! The share of the used capacity per queue or user, against the share by weight.
 
 use muster_sim::report::{By, Report, Shares};
 
@@ -13,9 +13,9 @@ use crate::report::numbers::{Px, percent, span, units, whole};
 
 const HEIGHT: f64 = 185.0;
 const LEFT: f64 = 42.0;
-/// Right of each chart.
+/// The margin to the right of each chart.
 const MARGIN: f64 = 8.0;
-/// How wide a chart is with two, three or four in a row.
+/// The width of a chart with two, three or four in a row.
 const WIDTHS: [f64; 3] = [580.0, 380.0, 280.0];
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 146.0;
@@ -118,7 +118,7 @@ fn chart(html: &mut Markup, report: &Report, (x, y): (&Axis, &Axis), party: (usi
     });
 }
 
-/// The curve in pieces: where nothing is used nobody has a share of it.
+/// The curve in pieces: where nothing is used there are no shares.
 fn stretches(shares: &[Option<f64>], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
     let last = (shares.len() - 1).max(1) as f64;
     let place = |(i, share): (usize, &Option<f64>)| {

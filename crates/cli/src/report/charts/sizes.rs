@@ -1,4 +1,4 @@
-//! Who waits: small jobs or large ones.
+//! Wait by size of job.
 
 use muster_sim::report::{Five, Report, SizeClass, WAIT_FROM_S};
 
@@ -15,7 +15,7 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 1_164.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 280.0;
-/// Widest box.
+/// The widest box.
 const BOX_MAX: f64 = 34.0;
 
 /// A box per policy for each size of job.

@@ -1,4 +1,4 @@
-//! Who is slowed down how much, from the luckiest to the unluckiest.
+//! Mean slowdown per user or queue, in ascending order.
 
 use muster_sim::report::{By, Report, Run};
 
@@ -16,7 +16,7 @@ const RIGHT: f64 = 1_158.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 274.0;
 
-/// A curve per policy over users, or over queues where nobody says who submits.
+/// A curve per policy over users, or over queues where jobs have no users.
 pub(crate) fn figure(html: &mut Markup, report: &Report) {
     let fairness = &report.runs[0].fairness;
     let (who, one) = match fairness.by {

@@ -1,8 +1,8 @@
-//! Which values an axis names.
+//! The values that an axis labels.
 
 use crate::report::numbers::tick;
 
-/// A value and what it is called.
+/// A value and its label.
 pub(crate) type Tick = (f64, String);
 
 const MINUTE: f64 = 60.0;
@@ -23,13 +23,13 @@ fn round_up(least: f64, multiples: &[f64]) -> f64 {
     power * multiples.iter().find(fits).copied().unwrap_or(10.0)
 }
 
-/// Per cent from 0 to at least `most`, given as a part of one.
+/// Percentages from 0 to at least `most`, given as a fraction of one.
 pub(crate) fn percents(most: f64, about: usize) -> Vec<Tick> {
     let ticks = numbers((most * 100.0).clamp(1.0, 100.0), about);
     ticks.into_iter().map(|(percent, label)| (percent / 100.0, format!("{label} %"))).collect()
 }
 
-/// Spans of time that people know, from one to another, for an axis by logarithm.
+/// Familiar spans of time within bounds, for a logarithmic axis.
 pub(crate) fn spans(from: f64, to: f64) -> Vec<Tick> {
     let known = [
         (1.0, "1 s"),
@@ -48,7 +48,7 @@ pub(crate) fn spans(from: f64, to: f64) -> Vec<Tick> {
     within.map(|(secs, label)| (secs, label.to_owned())).collect()
 }
 
-/// Factors from 1 on, for an axis by logarithm.
+/// Factors from 1 on, for a logarithmic axis.
 pub(crate) fn factors(to: f64) -> Vec<Tick> {
     let decades = to.log10();
     let multiples: &[f64] = if decades > 3.5 {
@@ -63,7 +63,7 @@ pub(crate) fn factors(to: f64) -> Vec<Tick> {
     values.take_while(|value| *value <= to).map(|value| (value, tick(value))).collect()
 }
 
-/// Moments of a stretch of time that begins at 0, and the unit they are in.
+/// Times of a period that begins at 0, and their unit.
 pub(crate) fn times(span_s: f64, about: usize) -> (Vec<Tick>, &'static str) {
     let (unit, name, steps): (f64, _, &[f64]) = match span_s {
         s if s < 5.0 * MINUTE => (1.0, "seconds", &[1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0]),
@@ -80,7 +80,7 @@ pub(crate) fn times(span_s: f64, about: usize) -> (Vec<Tick>, &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::charts::ticks::*;
+    use super::*;
 
     fn labels(ticks: &[Tick]) -> String {
         ticks.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>().join(" ")

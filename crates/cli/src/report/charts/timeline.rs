@@ -1,4 +1,4 @@
-//! What runs and what waits, policy by policy, all on the same scales.
+//! Running and waiting capacity over time, a chart per policy on common scales.
 
 use muster_sim::report::{Report, Run, Timeline};
 
@@ -34,7 +34,7 @@ pub(crate) fn figures(html: &mut Markup, report: &Report) {
     }
 }
 
-/// What is said where the end of a run is cut off.
+/// The note on a run whose end is cut off.
 fn not_shown(report: &Report) -> Option<String> {
     let longest = report.runs.iter().map(|run| run.span).max()?;
     let shown = report.grid.to().since(report.grid.from);
@@ -47,7 +47,7 @@ fn not_shown(report: &Report) -> Option<String> {
     })
 }
 
-/// The axes: time, what runs, what waits. The same for all policies, so that charts can be compared.
+/// The axes: time, running capacity, waiting demand. The same for all policies, so that charts can be compared.
 fn axes(report: &Report) -> [Axis; 3] {
     let timelines = || report.runs.iter().map(|run| &run.timeline);
     let runs = timelines().flat_map(|line| total(&line.running, &[])).fold(0.0, f64::max);
@@ -64,7 +64,7 @@ fn axes(report: &Report) -> [Axis; 3] {
         kind: Kind::Moment,
         label: format!("{unit} since the first submission"),
     };
-    // What runs never exceeds the capacity that is there, so its axis may end a little above it.
+    // Running capacity never exceeds the capacity of the nodes, so its axis may end a little above that.
     let most_runs = (runs.max(report.stage.capacity) * 1.02).max(1.0).min(end(&up).max(1.0));
     let running = Axis {
         scale: Scale::linear((0.0, most_runs), (GROUND, TOP)),
@@ -127,7 +127,7 @@ fn capacity(svg: &mut Markup, report: &Report, up: &Axis) {
     svg.classed("g", "axis").with(|svg| text(svg, "end", RIGHT, y - 5.0, &words));
 }
 
-/// How much waits at most, and when.
+/// The peak of waiting demand, and its time.
 fn peak(report: &Report, run: &Run) -> String {
     let mut words = String::new();
     if let Some(used) = run.utilisation {
@@ -145,12 +145,12 @@ fn peak(report: &Report, run: &Run) -> String {
         let when = report.grid.width.as_secs_f64() * at as f64;
         words += &format!("At most {} {units} wait, after {}.", whole(most.max(1.0)), span(when));
     } else {
-        words += "Nobody waits.";
+        words += "No job waits.";
     }
     words
 }
 
-/// Areas on top of each other, one per band.
+/// Stacked areas, one per band.
 struct Stack<'a> {
     report: &'a Report,
     policy: usize,
@@ -158,7 +158,7 @@ struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// Draws the bands, and what never starts beyond them. The outermost area comes first and each hides the
+    /// Draws the bands, and the demand that never starts beyond them. The outermost area comes first and each hides the
     /// inner part of the one before, so that an area needs only its outer edge.
     fn draw(&self, svg: &mut Markup, y: &Axis, bands: &[Vec<f64>], never: &[f64]) {
         if never.iter().any(|amount| *amount > 0.0) {
@@ -168,7 +168,7 @@ impl Stack<'_> {
             let edge = total(&bands[..=band], &[]);
             let name = band_name(&self.report.bands, band);
             if bands.len() == 1 {
-                // One queue needs no colour; the policy's tells whose chart it is.
+                // A single queue needs no colour of its own; it has the colour of the policy.
                 self.area(svg, y, &PolicyColour(self.policy).to_string(), "all", &edge);
             } else {
                 self.area(svg, y, &QueueColour(band).to_string(), &name, &edge);

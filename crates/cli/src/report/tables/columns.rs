@@ -1,4 +1,4 @@
-//! Columns of figures, the best of each marked.
+//! Columns of figures, with the best value of each marked.
 
 use muster_sim::report::Figures;
 
@@ -19,7 +19,7 @@ pub(crate) enum Best {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column<T> {
     pub(crate) title: &'static str,
-    /// What it means, for those who point at the title.
+    /// The description, shown as a tooltip of the title.
     pub(crate) meaning: &'static str,
     pub(crate) value: fn(&T) -> Option<f64>,
     pub(crate) show: fn(f64) -> String,
@@ -55,7 +55,7 @@ impl<T> Column<T> {
             return;
         };
         let shown = (self.show)(value);
-        // What looks the same is marked the same.
+        // Values that look the same are marked the same.
         let is_best = best.is_some_and(|best| (self.show)(best) == shown);
         html.classed("td", if is_best { "best" } else { "" }).with(|html| {
             html.classed("span", "value").text(shown);
@@ -72,7 +72,7 @@ impl<T> Column<T> {
     }
 }
 
-/// What jobs came to: all of a run, or those of one queue.
+/// The figures of jobs: of a whole run, or of one queue.
 pub(crate) const JOBS: [Column<Figures>; 8] = [
     Column {
         title: "jobs",
@@ -142,7 +142,7 @@ pub(crate) const JOBS: [Column<Figures>; 8] = [
 
 #[cfg(test)]
 mod tests {
-    use crate::report::tables::columns::*;
+    use super::*;
 
     const WAIT: Column<f64> = Column {
         title: "wait",

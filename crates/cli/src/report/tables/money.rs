@@ -1,4 +1,4 @@
-//! What was paid: by pool, by tier, by queue, for what, and for orders that came to nothing.
+//! Cost: by pool, by tier, by queue, by what nodes did, and of rolled-back orders.
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ use crate::report::tables::supply::{buyers, meaning};
 
 type Buyers<'a> = [(usize, &'a Run, &'a Supply)];
 
-/// Queues with a row of their own.
+/// The number of queues with a row of their own.
 const LISTED: usize = 24;
 
-/// Who paid how much, and what rollbacks cost: a column per policy.
+/// Cost by payer, and the cost of rollbacks: a column per policy.
 pub(crate) fn tables(html: &mut Markup, report: &Report) {
     let buyers = buyers(report);
     html.classed("div", "pair tables").with(|html| {
         html.tag("div").with(|html| {
-            html.tag("h3").text("Who pays for what");
+            html.tag("h3").text("Cost by payer");
             table(html, &buyers, "money", |html| paid(html, &buyers));
-            html.classed("p", "note").text(WHO_PAYS);
+            html.classed("p", "note").text(BY_PAYER);
         });
         html.tag("div").with(|html| {
-            html.tag("h3").text("What it was paid for, and what came to nothing");
+            html.tag("h3").text("Cost by use, and of rollbacks");
             table(html, &buyers, "money", |html| spent(html, &buyers));
-            html.classed("p", "note").text(WHAT_FOR);
+            html.classed("p", "note").text(BY_USE);
         });
     });
 }
 
-const WHO_PAYS: &str = "A queue pays for the GPUs its gangs use, and for nodes that are ready and wait for the rest of \
-    its gang. What boots, is stranded, warm, idle or broken is shared.";
+const BY_PAYER: &str = "A queue pays for the GPUs its gangs use, and for nodes that are ready and wait for the rest of \
+    its gang. Booting, stranded, warm, idle and broken nodes are shared.";
 
-const WHAT_FOR: &str = "Each GPU of a node costs the same part of its price. A rollback has to answer for the nodes of \
-    its order from launch until somebody uses them or they are given back; that is part of the money above.";
+const BY_USE: &str = "Each GPU of a node costs the same part of its price. A rollback is charged with the nodes of \
+    its order from launch until they are used or released; that is part of the cost above.";
 
 fn table(html: &mut Markup, buyers: &Buyers<'_>, corner: &str, rows: impl FnOnce(&mut Markup)) {
     html.classed("div", "scroll").with(|html| {
@@ -71,7 +71,7 @@ fn group(html: &mut Markup, title: &str, columns: usize, rows: impl FnOnce(&mut 
     });
 }
 
-/// A row: what it is, and for each policy an amount of all it paid.
+/// A row: its title, and for each policy an amount of its whole cost.
 fn row(
     html: &mut Markup,
     title: &str,
@@ -130,7 +130,7 @@ fn paid(html: &mut Markup, buyers: &Buyers<'_>) {
     });
 }
 
-/// What somebody pays; nothing if it is not there.
+/// The cost of one payer; zero if it is missing.
 fn of(all: &[Paid], name: &Arc<str>) -> f64 {
     all.iter().find(|paid| paid.name == *name).map_or(0.0, |paid| paid.cost)
 }
@@ -178,7 +178,7 @@ fn rolled_back(html: &mut Markup, supply: &Supply, reason: Cause) {
     }
 }
 
-/// A reason as people say it.
+/// A rollback reason in words.
 fn words(reason: Cause) -> &'static str {
     match reason {
         Cause::ClaimFailed(ClaimFailure::StockOut) => "a stock-out",
@@ -190,10 +190,10 @@ fn words(reason: Cause) -> &'static str {
         Cause::Overdue => "a node that was overdue",
         Cause::DeadlinePassed => "the order's deadline",
         Cause::NodeLost => "a node that was lost",
-        Cause::NodeUnsuitable => "a node that did not suit",
+        Cause::NodeUnsuitable => "a node that was unsuitable",
         Cause::GangGone => "a gang that was cancelled",
-        Cause::WayClosed => "somebody could not make way after all",
-        Cause::NotWritten => "an order that could not be written down",
+        Cause::WayClosed => "a preemption that failed",
+        Cause::NotWritten => "an order that could not be stored",
         Cause::NotNeeded => "the gang fitted on nodes that had become free",
     }
 }

@@ -53,7 +53,7 @@ fn notes(html: &mut Markup, report: &Report) {
     }
 }
 
-/// The columns that say something about these runs, beside those of their jobs.
+/// The columns that apply to these runs, besides those of their jobs.
 fn columns(report: &Report) -> Vec<Column<Run>> {
     let mut columns = vec![UTILISATION];
     if report.runs.iter().any(|run| run.utilisation_while_submitting.is_some()) {
@@ -111,7 +111,7 @@ const COST: Column<Run> = Column {
 
 const ROLLBACKS: Column<Run> = Column {
     title: "rollbacks",
-    meaning: "orders taken back",
+    meaning: "orders rolled back",
     value: |run| Some(run.summary.rollbacks as f64),
     show: whole,
     best: Best::Least,
@@ -120,22 +120,22 @@ const ROLLBACKS: Column<Run> = Column {
 
 const EVICTIONS: Column<Run> = Column {
     title: "evictions",
-    meaning: "gangs stopped although they could have gone on: preempted, reclaimed, rotated or moved",
+    meaning: "gangs stopped while they could have gone on: preempted, reclaimed, rotated or moved",
     value: |run| run.summary.disruptions.map(|disturbed| disturbed.evictions() as f64),
     ..ROLLBACKS
 };
 
 const RESIZES: Column<Run> = Column {
     title: "resizes",
-    meaning: "times gangs that ran were given other members",
+    meaning: "resizes of running gangs",
     value: |run| run.summary.disruptions.map(|disturbed| disturbed.resizes() as f64),
     best: Best::None,
     ..ROLLBACKS
 };
 
 const DISTURBED: Column<Run> = Column {
-    title: "GPU-hours lost to that",
-    meaning: "work not saved when gangs were stopped for others, and time spent restarting and resizing",
+    title: "GPU-hours lost to disruptions",
+    meaning: "unsaved work of gangs that were stopped for others, and time spent restarting and resizing",
     value: |run| run.summary.disruptions.map(|lost| lost.evicted_gpu_hours + lost.paused_gpu_hours),
     show: amount,
     best: Best::Least,

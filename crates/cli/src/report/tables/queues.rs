@@ -21,7 +21,7 @@ pub(crate) fn table(html: &mut Markup, report: &Report) {
     });
 }
 
-/// A table of more rows is folded up at first.
+/// A table with more rows is collapsed at first.
 const OPEN_MAX: usize = 40;
 
 fn all(html: &mut Markup, report: &Report) {

@@ -1,4 +1,4 @@
-//! What was bought and what became of it: hours by state, and how orders fared.
+//! Bought capacity: hours by state, and results of orders.
 
 use muster_sim::meter::{ByState, State};
 use muster_sim::report::{Report, Run};
@@ -16,10 +16,10 @@ const WIDTH: f64 = 1_180.0;
 const LEFT: f64 = 122.0;
 const RIGHT: f64 = 1_066.0;
 const TOP: f64 = 8.0;
-/// From one bar to the next.
+/// The distance between bars.
 const PITCH: f64 = 40.0;
 const BAR: f64 = 26.0;
-/// Below the bars: the axis and its label.
+/// The space below the bars, for the axis and its label.
 const FOOT: f64 = 40.0;
 /// A part narrower than this is not labelled.
 const LABELLED: f64 = 44.0;
@@ -31,20 +31,20 @@ pub(crate) fn colour(state: State) -> String {
     format!("s-{}", state.name())
 }
 
-/// What a state means, in a few words.
+/// The meaning of a state, in a few words.
 pub(crate) fn meaning(state: State) -> &'static str {
     match state {
         State::Running => "used by members",
-        State::Stranded => "unused, on a node that others use",
+        State::Stranded => "unused, on a node in use",
         State::Gathering => "ready, waiting for the rest of the gang's nodes",
         State::Booting => "launched, not ready",
-        State::Warm => "ready, nobody has used it yet",
+        State::Warm => "ready, not used yet",
         State::Idle => "empty again after use",
-        State::Broken => "failed, not given back yet",
+        State::Broken => "failed, not released yet",
     }
 }
 
-/// Runs that can buy, with their numbers.
+/// Runs that can buy nodes, with their numbers.
 pub(crate) fn buyers(report: &Report) -> Vec<(usize, &Run, &Supply)> {
     numbered(report).filter_map(|(i, run)| Some((i, run, supply(run)?))).collect()
 }
@@ -72,7 +72,7 @@ impl Bars {
     }
 }
 
-/// A bar per policy, all on one scale: what the hours were that were bought.
+/// A bar per policy on a common scale: the hours bought, by state.
 pub(crate) fn hours(html: &mut Markup, report: &Report) {
     let (bars, buyers) = (Bars::of(report), buyers(report));
     let most = buyers.iter().map(|(_, _, supply)| bars.total(supply)).fold(0.0, f64::max);
@@ -134,7 +134,7 @@ fn bar(svg: &mut Markup, bars: &Bars, x: &Axis, supply: &Supply, (top, middle): 
     }
 }
 
-/// What the colours mean; states that never occurred are left out.
+/// The legend of the states; states that never occurred are left out.
 fn states(html: &mut Markup, bars: &Bars, buyers: &[(usize, &Run, &Supply)]) {
     html.classed("ul", "legend").with(|html| {
         for state in State::ALL {
@@ -153,7 +153,7 @@ fn states(html: &mut Markup, bars: &Bars, buyers: &[(usize, &Run, &Supply)]) {
     });
 }
 
-/// How orders fared, a row per policy.
+/// The results of orders, a row per policy.
 pub(crate) fn table(html: &mut Markup, report: &Report) {
     let rows: Vec<&Run> = report.runs.iter().collect();
     html.classed("div", "scroll").with(|html| {
@@ -232,14 +232,14 @@ const COLUMNS: [Column<Run>; 11] = [
     },
     Column {
         title: "rollbacks",
-        meaning: "orders taken back",
+        meaning: "orders rolled back",
         value: |run| Some(run.summary.rollbacks as f64),
         best: Best::Least,
         ..PLAIN
     },
     Column {
         title: "cost of rollbacks",
-        meaning: "what nodes of orders that were taken back cost, from launch until somebody used them",
+        meaning: "cost of the nodes of rolled-back orders, from launch until first use",
         value: |run| Some(supply(run)?.rollback_cost),
         show: money,
         best: Best::Least,
@@ -247,7 +247,7 @@ const COLUMNS: [Column<Run>; 11] = [
     },
     Column {
         title: "top-ups",
-        meaning: "failed nodes that were replaced without taking their order back",
+        meaning: "failed nodes that were replaced without a rollback of their order",
         value: |run| Some(supply(run)?.top_ups as f64),
         ..PLAIN
     },
@@ -259,13 +259,13 @@ const COLUMNS: [Column<Run>; 11] = [
     },
     Column {
         title: "out of stock",
-        meaning: "requests answered with: there are none",
+        meaning: "requests that the provider answered with a stock-out",
         value: |run| Some(supply(run)?.stock_outs as f64),
         ..PLAIN
     },
     Column {
         title: "asked again",
-        meaning: "requests made again because the provider had said: not now",
+        meaning: "requests retried because the provider was busy",
         value: |run| Some(supply(run)?.retries as f64),
         ..PLAIN
     },

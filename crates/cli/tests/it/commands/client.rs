@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use crate::muster::{Outcome, command, empty_dir, finish, write, write_private};
 
-/// A control plane in a directory of its own, and whoever asks it.
-struct Plane {
+/// A control plane in a directory of its own, and whoever command_in it.
+struct ControlPlane {
     dir: PathBuf,
     child: Child,
 }
 
-impl Plane {
+impl ControlPlane {
     fn start(test: &str, more: &[&str]) -> Self {
         let dir = empty_dir(&format!("client-{test}"));
         Self::start_in(dir, &[&["--listen", "127.0.0.1:0"], more].concat())
@@ -22,7 +22,7 @@ impl Plane {
 
     fn start_in(dir: PathBuf, args: &[&str]) -> Self {
         let log = std::fs::File::create(dir.join("log")).expect("a log");
-        let mut child = asks(&dir, &["up", "--no-local"]);
+        let mut child = command_in(&dir, &["up", "--no-local"]);
         let child = child.args(args).stdout(Stdio::null()).stderr(log).spawn().expect("it starts");
         let plane = Self { dir, child };
         let began = Instant::now();
@@ -40,7 +40,7 @@ impl Plane {
     }
 
     fn muster(&self, args: &[&str]) -> Outcome {
-        finish(&mut asks(&self.dir, args))
+        finish(&mut command_in(&self.dir, args))
     }
 
     fn kill(mut self) -> PathBuf {
@@ -50,7 +50,7 @@ impl Plane {
     }
 }
 
-impl Drop for Plane {
+impl Drop for ControlPlane {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -58,7 +58,7 @@ impl Drop for Plane {
 }
 
 /// The command in a directory, with nothing known but what is there.
-fn asks(dir: &Path, args: &[&str]) -> Command {
+fn command_in(dir: &Path, args: &[&str]) -> Command {
     let mut command = command();
     for name in
         ["MUSTER_SERVER", "MUSTER_CONTEXT", "MUSTER_TOKEN", "MUSTER_TOKEN_FILE", "MUSTER_CA_FILE"]
@@ -81,7 +81,7 @@ fn job(name: &str, script: &str) -> String {
 
 #[test]
 fn a_gang_from_submission_to_oblivion() {
-    let plane = Plane::start("life", &[]);
+    let plane = ControlPlane::start("life", &[]);
     write(&plane.dir, "good.yaml", job("good", "echo hello from $RANK; echo oops >&2"));
     let would = plane.muster(&["submit", "--dry-run", "good.yaml"]).exits(0);
     assert!(would.out.contains("gang default/good would be new"), "{}", would.out);
@@ -93,7 +93,7 @@ fn a_gang_from_submission_to_oblivion() {
     }
     assert!(done.err.contains("default/good succeeded\n"), "{}", done.err);
 
-    let table = plane.muster(&["get", "g"]).exits(0).out;
+    let table = plane.muster(&["get", "gg"]).exits(0).out;
     let row: Vec<_> = table.lines().nth(1).expect("a row").split_whitespace().collect();
     assert_eq!(&row[..2], ["good", "Succeeded"], "{table}");
     assert_eq!(plane.muster(&["get", "gangs", "-o", "name"]).out, "gang/default/good\n");
@@ -117,7 +117,7 @@ fn a_gang_from_submission_to_oblivion() {
 
 #[test]
 fn scripts_learn_how_it_went_from_the_exit_code() {
-    let plane = Plane::start("codes", &[]);
+    let plane = ControlPlane::start("codes", &[]);
     write(&plane.dir, "bad.yaml", job("bad", "exit 7"));
     let bad = plane.muster(&["submit", "--wait", "bad.yaml"]).exits(3);
     assert!(
@@ -143,7 +143,7 @@ fn scripts_learn_how_it_went_from_the_exit_code() {
 
 #[test]
 fn findings_come_back_with_their_own_file_and_line() {
-    let plane = Plane::start("findings", &[]);
+    let plane = ControlPlane::start("findings", &[]);
     write(&plane.dir, "good.yaml", job("good", "true"));
     write(
         &plane.dir,
@@ -162,9 +162,9 @@ fn findings_come_back_with_their_own_file_and_line() {
 
 #[test]
 fn a_watch_goes_on_when_the_control_plane_was_killed_and_came_back() {
-    let plane = Plane::start("watch", &[]);
+    let plane = ControlPlane::start("watch", &[]);
     let url = plane.url().expect("a URL").0;
-    let mut watch = asks(&plane.dir, &["get", "gangs", "-A", "--watch", "-o", "name"]);
+    let mut watch = command_in(&plane.dir, &["get", "gangs", "-A", "--watch", "-o", "name"]);
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
     let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
     let mut next = || lines.next().expect("a line").expect("text");
@@ -172,7 +172,7 @@ fn a_watch_goes_on_when_the_control_plane_was_killed_and_came_back() {
     plane.muster(&["submit", "a.yaml"]).exits(0);
     assert_eq!(next(), "gang/default/a");
     let dir = plane.kill();
-    let plane = Plane::start_in(dir, &["--listen", url.trim_start_matches("http://")]);
+    let plane = ControlPlane::start_in(dir, &["--listen", url.trim_start_matches("http://")]);
     write(&plane.dir, "b.yaml", job("b", "true").replace("cpu: 1}", "cpu: 64}"));
     plane.muster(&["submit", "b.yaml"]).exits(0);
     while next() != "gang/default/b" {}
@@ -187,7 +187,7 @@ fn a_token_says_who_asks() {
     write_private(&dir, "tokens.yaml", tokens);
     write(&dir, "token", "token-of-vera-viewer\n");
     let args = ["--listen", "127.0.0.1:0", "--tokens", "tokens.yaml", "--allow-root"];
-    let plane = Plane::start_in(dir, &args);
+    let plane = ControlPlane::start_in(dir, &args);
     let nobody = plane.muster(&["whoami"]).exits(1);
     assert!(nobody.err.contains("MUSTER_TOKEN, --token-file"), "{}", nobody.err);
     let vera = plane.muster(&["whoami", "--token-file", "token"]).exits(0);
@@ -208,12 +208,12 @@ fn a_token_says_who_asks() {
 #[test]
 fn whoever_has_no_control_plane_is_told_how_to_get_one() {
     let dir = empty_dir("client-nowhere");
-    let nowhere = finish(&mut asks(&dir, &["get", "gangs"])).exits(2);
+    let nowhere = finish(&mut command_in(&dir, &["get", "gangs"])).exits(2);
     assert!(nowhere.err.contains("start one on this machine with `muster up`"), "{}", nowhere.err);
     let refused =
-        finish(&mut asks(&dir, &["get", "gangs", "--server", "http://127.0.0.1:1"])).exits(1);
+        finish(&mut command_in(&dir, &["get", "gangs", "--server", "http://127.0.0.1:1"])).exits(1);
     assert!(refused.err.contains("the connection is refused"), "{}", refused.err);
-    let odd = finish(&mut asks(&dir, &["get", "gangs", "--server", "localhost"])).exits(2);
+    let odd = finish(&mut command_in(&dir, &["get", "gangs", "--server", "localhost"])).exits(2);
     assert!(odd.err.contains("write http://HOST:PORT"), "{}", odd.err);
 }
 
@@ -251,7 +251,7 @@ fn a_request_that_got_no_answer_is_sent_again_with_the_same_key() {
     });
     let dir = empty_dir("client-again");
     write(&dir, "a.yaml", job("a", "true"));
-    let done = finish(&mut asks(&dir, &["submit", "a.yaml", "--server", &url])).exits(0);
+    let done = finish(&mut command_in(&dir, &["submit", "a.yaml", "--server", &url])).exits(0);
     assert_eq!(done.out, "gang default/a is new\n");
     let (first, second) = serve.join().expect("served");
     assert_eq!(first, second);

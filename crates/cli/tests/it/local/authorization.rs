@@ -1,7 +1,7 @@
 //! Who may do what, on the real control plane.
 
+use super::control_plane::{ControlPlane, TestDir};
 use super::http::ask;
-use super::control_plane::{Place, Up};
 
 const TOKENS: &str = "
 tokens:
@@ -20,10 +20,11 @@ fn gang(name: &str, queue: &str) -> String {
 
 #[test]
 fn a_viewer_changes_nothing_and_nobody_touches_another_queue() {
-    let place = Place::new("rights");
+    let place = TestDir::new("rights");
     crate::muster::write_private(&place.0, "tokens.yaml", TOKENS);
     let file = place.0.join("tokens.yaml");
-    let up = Up::start(&place.data(), &["--allow-root", "--tokens", &file.to_string_lossy()]);
+    let up =
+        ControlPlane::start(&place.data(), &["--allow-root", "--tokens", &file.to_string_lossy()]);
     let asked = |token: &str, method: &str, path: &str, body: &str| {
         let bearer = format!("Bearer {token}");
         let kind = if path == "/v1/apply" { "application/yaml" } else { "application/json" };

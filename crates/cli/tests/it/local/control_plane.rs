@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::http::{ask, json};
 
 /// How long anything may take before it is called broken.
-const PATIENCE: Duration = Duration::from_secs(180);
+const DEADLINE: Duration = Duration::from_secs(180);
 
 /// A directory that is removed with the test, and with every process that was started in it.
-pub(super) struct Place(pub(super) PathBuf);
+pub(super) struct TestDir(pub(super) PathBuf);
 
-impl Place {
+impl TestDir {
     pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("muster-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDir {
     fn drop(&mut self) {
         for (pid, _) in self.processes() {
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
@@ -57,14 +57,14 @@ impl Drop for Place {
 }
 
 /// A control plane that runs.
-pub(super) struct Up {
+pub(super) struct ControlPlane {
     child: Child,
     address: String,
     /// The token of the owner, where that is the credential.
     token: String,
 }
 
-impl Up {
+impl ControlPlane {
     /// Starts one and waits until it answers.
     pub(super) fn start(data: &Path, more: &[&str]) -> Self {
         Self::start_as(Path::new(env!("CARGO_BIN_EXE_muster")), data, more)
@@ -100,7 +100,7 @@ impl Up {
                 let log = std::fs::read_to_string(data.with_extension("log")).unwrap_or_default();
                 panic!("muster up ended with {status}: {log}");
             }
-            assert!(began.elapsed() < PATIENCE, "muster up does not answer");
+            assert!(began.elapsed() < DEADLINE, "muster up does not answer");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -192,13 +192,13 @@ impl Up {
             if let Some(found) = look(self) {
                 return found;
             }
-            assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
+            assert!(began.elapsed() < DEADLINE, "waited in vain until {what}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
-impl Drop for Up {
+impl Drop for ControlPlane {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::control_plane::{Place, Up};
+use super::control_plane::{ControlPlane, TestDir};
 
 const NODE: &str = "
 kind: Node
@@ -32,9 +32,9 @@ spec:
 
 #[test]
 fn an_elastic_gang_saves_and_goes_on_with_fewer_when_another_needs_the_room() {
-    let place = Place::new("elastic");
+    let place = TestDir::new("elastic");
     let log = place.0.join("sizes");
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     // Told to save, a worker says how many they were; what it had done would be read again by its next start.
     let script = format!(
         "trap \"echo saved $RANK/$WORLD_SIZE >> {0}; exit 0\" USR1; echo began $RANK/$WORLD_SIZE >> {0}; \
@@ -69,14 +69,14 @@ const FAST: [&str; 3] = ["--no-local", "--speed", "60"];
 
 /// A gang of one to four that resizes itself. Its members say when they begin, what they are told, and when they go.
 struct Stretchy {
-    place: Place,
-    up: Up,
+    place: TestDir,
+    up: ControlPlane,
 }
 
 impl Stretchy {
     fn start(name: &str, on_leaving: &str) -> Self {
-        let place = Place::new(name);
-        let up = Up::start(&place.data(), &FAST);
+        let place = TestDir::new(name);
+        let up = ControlPlane::start(&place.data(), &FAST);
         let log = place.0.join("said");
         let script = format!(
             "trap \"cat $MUSTER_WORLD >> {0}\" USR2; trap \"{on_leaving}\" USR1; \
@@ -114,7 +114,7 @@ impl Stretchy {
     fn killed(self) -> Self {
         let Self { place, up } = self;
         up.kill();
-        let up = Up::start(&place.data(), &FAST);
+        let up = ControlPlane::start(&place.data(), &FAST);
         Self { place, up }
     }
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::control_plane::{Place, Up};
+use super::control_plane::{ControlPlane, TestDir};
 
 fn gang(name: &str, members: u32, run: &str, more: &str) -> String {
     format!(
@@ -19,21 +19,21 @@ spec:
     )
 }
 
-fn outcome(up: &Up, name: &str) -> (String, String) {
+fn outcome(up: &ControlPlane, name: &str) -> (String, String) {
     let gang = up.until_over(name);
     let text = |field: &str| gang["status"][field].as_str().unwrap_or_default().to_owned();
     (text("reason"), text("message"))
 }
 
-fn submit(up: &Up, text: &str) {
+fn submit(up: &ControlPlane, text: &str) {
     let (code, answer) = up.apply(text, None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
 }
 
 #[test]
 fn a_member_that_fails_takes_the_rest_with_it_and_the_gang_is_retried_whole() {
-    let place = Place::new("crash");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("crash");
+    let up = ControlPlane::start(&place.data(), &[]);
     let log = place.0.join("tries");
     let script = format!(
         "[sh, -c, 'echo $RANK >> {}; if [ $RANK = 1 ]; then sleep 1; exit 3; fi; sleep 60']",
@@ -52,8 +52,8 @@ fn a_member_that_fails_takes_the_rest_with_it_and_the_gang_is_retried_whole() {
 
 #[test]
 fn a_command_that_does_not_exist_starts_nobody() {
-    let place = Place::new("missing");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("missing");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("missing", 2, "[no-such-command, --now]", ""));
     let (reason, message) = outcome(&up, "missing");
     assert_eq!(reason, "Failed");
@@ -62,8 +62,8 @@ fn a_command_that_does_not_exist_starts_nobody() {
 
 #[test]
 fn who_uses_more_memory_than_it_asked_for_is_killed_and_told_so() {
-    let place = Place::new("memory");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("memory");
+    let up = ControlPlane::start(&place.data(), &[]);
     let script = "[python3, -c, 'x = bytearray(512 << 20); import time; time.sleep(60)']";
     // With a share of the machine that lets it get that far, whatever else runs.
     let greedy = gang("greedy", 1, script, "  timeLimit: 60s\n").replace("cpu: 10m", "cpu: 1");
@@ -81,8 +81,8 @@ fn who_uses_more_memory_than_it_asked_for_is_killed_and_told_so() {
 
 #[test]
 fn a_time_limit_and_a_cancel_end_all_members_and_their_children() {
-    let place = Place::new("limit");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("limit");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("slow", 2, "[sh, -c, 'sleep 61 & wait']", "  timeLimit: 1s\n"));
     submit(&up, &gang("unwanted", 2, "[sh, -c, 'trap \"\" TERM; sleep 62 & wait; sleep 62']", ""));
     up.until("it runs", |up| (up.gang("unwanted")["status"]["phase"] == "Running").then_some(()));
@@ -98,8 +98,8 @@ fn a_time_limit_and_a_cancel_end_all_members_and_their_children() {
 
 #[test]
 fn a_second_control_plane_on_the_same_directory_is_refused() {
-    let place = Place::new("second");
-    let _up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("second");
+    let _up = ControlPlane::start(&place.data(), &[]);
     let second = Command::new(env!("CARGO_BIN_EXE_muster"))
         .args(["up", "--listen", "127.0.0.1:0", "--data"])
         .arg(place.data())
@@ -115,8 +115,8 @@ fn a_second_control_plane_on_the_same_directory_is_refused() {
 
 #[test]
 fn a_damaged_database_is_said_and_left_as_it_is() {
-    let place = Place::new("damage");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("damage");
+    let up = ControlPlane::start(&place.data(), &[]);
     for number in 0..15 {
         submit(&up, &gang(&format!("g{number}"), 1, "['true']", ""));
     }
@@ -140,8 +140,8 @@ fn a_damaged_database_is_said_and_left_as_it_is() {
 
 #[test]
 fn what_cannot_be_kept_of_what_is_printed_is_said_and_nobody_waits_for_it() {
-    let place = Place::new("full");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("full");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("held", 1, "[sh, -c, 'sleep 0.3; yes | head -c 3000000; echo done']", ""));
     // Whatever the first run prints goes to a device that is always full.
     let logs = place.data().join("runs/1/logs");
@@ -155,8 +155,8 @@ fn what_cannot_be_kept_of_what_is_printed_is_said_and_nobody_waits_for_it() {
 
 #[test]
 fn a_keeper_that_is_killed_takes_its_members_with_it_and_the_gang_starts_over() {
-    let place = Place::new("keeper");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("keeper");
+    let up = ControlPlane::start(&place.data(), &[]);
     let log = place.0.join("tries");
     let script = format!("[sh, -c, 'echo $MUSTER_RUN >> {}; sleep 2']", log.display());
     submit(&up, &gang("kept", 2, &script, "  retries: 1\n"));
@@ -175,8 +175,8 @@ fn a_keeper_that_is_killed_takes_its_members_with_it_and_the_gang_starts_over() 
 
 #[test]
 fn a_gang_whose_keeper_cannot_begin_has_failed_after_some_tries_and_says_why() {
-    let place = Place::new("no-keeper");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("no-keeper");
+    let up = ControlPlane::start(&place.data(), &[]);
     // Where the directory of the first run is to be, there is something else.
     std::fs::write(place.data().join("runs/1"), "in the way").expect("written");
     submit(&up, &gang("stuck", 1, "['true']", ""));
@@ -189,10 +189,10 @@ fn a_gang_whose_keeper_cannot_begin_has_failed_after_some_tries_and_says_why() {
 
 #[test]
 fn a_program_that_was_replaced_while_it_runs_still_starts_gangs() {
-    let place = Place::new("replaced");
+    let place = TestDir::new("replaced");
     let program = place.0.join("muster");
     std::fs::copy(env!("CARGO_BIN_EXE_muster"), &program).expect("a copy");
-    let up = Up::start_as(&program, &place.data(), &[]);
+    let up = ControlPlane::start_as(&program, &place.data(), &[]);
     std::fs::remove_file(&program).expect("removed");
     std::fs::write(&program, "#!/bin/sh\nexit 1\n").expect("replaced");
     submit(&up, &gang("goes", 2, "['true']", ""));

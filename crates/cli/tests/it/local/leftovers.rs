@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::control_plane::{Place, Up};
+use super::control_plane::{ControlPlane, TestDir};
 
 fn gang(name: &str, script: &str) -> String {
     format!(
@@ -18,20 +18,20 @@ spec:
     )
 }
 
-fn submit(up: &Up, text: &str) {
+fn submit(up: &ControlPlane, text: &str) {
     let (code, answer) = up.apply(text, None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
 }
 
-fn sleepers(place: &Place, what: &str) -> Vec<u32> {
+fn sleepers(place: &TestDir, what: &str) -> Vec<u32> {
     let all = place.processes().into_iter();
     all.filter(|(_, command)| command.contains(what)).map(|(pid, _)| pid).collect()
 }
 
 #[test]
 fn a_child_that_leaves_its_group_and_its_session_does_not_outlive_its_gang() {
-    let place = Place::new("setsid");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("setsid");
+    let up = ControlPlane::start(&place.data(), &[]);
     let seen = place.0.join("seen");
     let script =
         format!("setsid sleep 7171 & while ! [ -e {} ]; do sleep 0.05; done", seen.display());
@@ -44,8 +44,8 @@ fn a_child_that_leaves_its_group_and_its_session_does_not_outlive_its_gang() {
 
 #[test]
 fn a_keeper_that_is_killed_leaves_nobody_behind_either() {
-    let place = Place::new("setsid-kill");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("setsid-kill");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("leaves", "setsid sleep 7272 & sleep 7272"));
     up.until("both are there", |_| (sleepers(&place, " 7272").len() >= 2).then_some(()));
     let keeper = place.processes().into_iter().find(|(_, command)| command.contains(" keep "));
@@ -56,7 +56,7 @@ fn a_keeper_that_is_killed_leaves_nobody_behind_either() {
     assert!(killed.expect("kill").success());
     let before = std::time::SystemTime::now();
     std::thread::sleep(std::time::Duration::from_millis(2_500));
-    let up = Up::start(&place.data(), &[]);
+    let up = ControlPlane::start(&place.data(), &[]);
     let over = up.until_over("leaves");
     assert!(
         over["status"]["message"].as_str().is_some_and(|why| why.contains("is gone")),
@@ -70,14 +70,14 @@ fn a_keeper_that_is_killed_leaves_nobody_behind_either() {
     assert!(used[0]["cpuSeconds"].as_f64().expect("a sum") <= most + 0.001, "{used:?}, {most}");
 }
 
-fn used(up: &Up, by: &str) -> Vec<Value> {
+fn used(up: &ControlPlane, by: &str) -> Vec<Value> {
     up.get(&format!("/v1/usage?by={by}"))["items"].as_array().expect("items").clone()
 }
 
 #[test]
 fn deleting_a_gang_keeps_what_it_used_and_no_older_one_of_its_name_comes_back() {
-    let place = Place::new("accounts");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("accounts");
+    let up = ControlPlane::start(&place.data(), &[]);
     for text in ["sleep 0.2; echo first", "sleep 0.3; echo second"] {
         submit(&up, &gang("twice", text));
         up.until_over("twice");
@@ -87,7 +87,7 @@ fn deleting_a_gang_keeps_what_it_used_and_no_older_one_of_its_name_comes_back() 
     assert_eq!(up.delete("/v1/namespaces/default/gangs/twice"), 204);
     assert_eq!(used(&up, "gang"), before, "its accounts are gone");
     up.kill();
-    let up = Up::start(&place.data(), &[]);
+    let up = ControlPlane::start(&place.data(), &[]);
     let gangs = up.get("/v1/gangs");
     assert_eq!(gangs["items"].as_array().map(Vec::len), Some(0), "an older one is back: {gangs}");
     assert_eq!(used(&up, "gang"), before);
@@ -99,8 +99,8 @@ fn deleting_a_gang_keeps_what_it_used_and_no_older_one_of_its_name_comes_back() 
 
 #[test]
 fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
-    let place = Place::new("reuse");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("reuse");
+    let up = ControlPlane::start(&place.data(), &[]);
     let log = place.0.join("ran");
     let script = format!("echo $MUSTER_RUN >> {}", log.display());
     for _ in 0..2 {
@@ -117,7 +117,7 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
         "{\"ended\":{\"at\":1,\"ending\":\"succeeded\"}}\n",
     )
     .expect("written");
-    let up = Up::start(&place.data(), &[]);
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("again", &script));
     assert_eq!(up.until_over("again")["status"]["phase"], "Succeeded");
     let ran = std::fs::read_to_string(log).expect("a log");
@@ -130,8 +130,8 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
 
 #[test]
 fn gangs_that_share_a_node_pay_for_it_together_and_each_its_share() {
-    let place = Place::new("shares");
-    let up = Up::start(&place.data(), &["--no-local", "--speed", "600"]);
+    let place = TestDir::new("shares");
+    let up = ControlPlane::start(&place.data(), &["--no-local", "--speed", "600"]);
     let pool = "
 kind: Pool
 metadata: {name: cloud}

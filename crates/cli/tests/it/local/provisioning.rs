@@ -1,6 +1,6 @@
 //! Gangs that nobody wants any more while their nodes are on their way.
 
-use super::control_plane::{Place, Up};
+use super::control_plane::{ControlPlane, TestDir};
 
 /// Nodes that take longer to come than any test.
 const SLOW: &str = "
@@ -23,8 +23,8 @@ spec:
 
 const GANG: &str = "/v1/namespaces/default/gangs/boots";
 
-fn provisioning(place: &Place) -> Up {
-    let up = Up::start(&place.data(), &["--no-local"]);
+fn provisioning(place: &TestDir) -> ControlPlane {
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let (code, answer) = up.apply(SLOW, None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
     up.until("its nodes are on their way", |up| {
@@ -35,14 +35,14 @@ fn provisioning(place: &Place) -> Up {
 
 #[test]
 fn a_gang_that_is_cancelled_while_its_nodes_boot_is_over_and_stays_over() {
-    let place = Place::new("boot-cancel");
+    let place = TestDir::new("boot-cancel");
     let up = provisioning(&place);
     let (code, answer) = up.post(&format!("{GANG}/cancel"), "");
     assert_eq!(code, 200, "{answer}");
     let over = up.until_over("boots");
     assert_eq!(over["status"]["reason"], "Cancelled", "{over}");
     up.kill();
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     assert_eq!(up.gang("boots")["status"]["reason"], "Cancelled");
     let orders = up.get("/v1/orders");
     assert_eq!(orders["items"].as_array().map(Vec::len), Some(0), "{orders}");
@@ -53,21 +53,22 @@ fn a_gang_that_is_cancelled_while_its_nodes_boot_is_over_and_stays_over() {
 
 #[test]
 fn a_gang_that_is_deleted_while_its_nodes_boot_is_gone_and_does_not_come_back() {
-    let place = Place::new("boot-delete");
+    let place = TestDir::new("boot-delete");
     let up = provisioning(&place);
     assert_eq!(up.delete(GANG), 204);
-    let is_gone = |up: &Up| up.get("/v1/gangs")["items"].as_array().is_some_and(Vec::is_empty);
+    let is_gone =
+        |up: &ControlPlane| up.get("/v1/gangs")["items"].as_array().is_some_and(Vec::is_empty);
     up.until("it is gone", |up| is_gone(up).then_some(()));
     up.kill();
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     assert!(is_gone(&up), "it is back");
 }
 
 #[test]
 fn a_gang_whose_nodes_boot_goes_on_waiting_for_them_when_the_control_plane_is_killed() {
-    let place = Place::new("boot-kill");
+    let place = TestDir::new("boot-kill");
     provisioning(&place).kill();
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let gang = up.until("it is looked at", |up| {
         let gang = up.gang("boots");
         (gang["status"]["phase"] == "Provisioning").then_some(gang)
@@ -81,7 +82,7 @@ fn a_gang_whose_nodes_boot_goes_on_waiting_for_them_when_the_control_plane_is_ki
 
 #[test]
 fn muster_run_ends_when_it_is_told_to_while_nodes_boot() {
-    let place = Place::new("boot-run");
+    let place = TestDir::new("boot-run");
     let file = place.0.join("slow.yaml");
     std::fs::write(&file, SLOW).expect("written");
     for signal in ["INT", "TERM", "HUP"] {

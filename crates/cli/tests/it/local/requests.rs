@@ -1,6 +1,6 @@
 //! What the control plane takes, refuses, and lets go of.
 
-use super::control_plane::{Place, Up};
+use super::control_plane::{ControlPlane, TestDir};
 
 fn gang(name: &str, min: u32) -> String {
     format!(
@@ -10,8 +10,8 @@ fn gang(name: &str, min: u32) -> String {
 
 #[test]
 fn a_gang_of_a_million_is_refused_before_anything_is_started() {
-    let place = Place::new("million");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("million");
+    let up = ControlPlane::start(&place.data(), &[]);
     let (code, answer) = up.apply(&gang("horde", 1_000_000), None).expect("an answer");
     assert_eq!(code, 422, "{answer}");
     let why = answer["error"]["message"].as_str().expect("why");
@@ -23,8 +23,8 @@ fn a_gang_of_a_million_is_refused_before_anything_is_started() {
 
 #[test]
 fn manifests_are_taken_all_or_none_and_a_dry_run_says_the_same() {
-    let place = Place::new("all-or-none");
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let place = TestDir::new("all-or-none");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     // The queue below could not be under itself; everything before it could be taken.
     let text = "kind: Queue\nmetadata: {name: a}\nspec: {}\n---\n\
                 kind: Queue\nmetadata: {name: b}\nspec: {parent: a}\n";
@@ -56,8 +56,8 @@ fn manifests_are_taken_all_or_none_and_a_dry_run_says_the_same() {
 
 #[test]
 fn a_pool_of_this_machine_is_not_given_a_cloud_that_is_played() {
-    let place = Place::new("pool-local");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("pool-local");
+    let up = ControlPlane::start(&place.data(), &[]);
     let pool =
         "kind: Pool\nmetadata: {name: here}\nspec: {tier: reserved, provider: {local: {}}}\n";
     let (code, answer) = up.apply(pool, None).expect("an answer");
@@ -68,8 +68,8 @@ fn a_pool_of_this_machine_is_not_given_a_cloud_that_is_played() {
 
 #[test]
 fn what_if_takes_the_supply_of_its_manifests_into_account_and_not_any_number_of_gangs() {
-    let place = Place::new("what-if");
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let place = TestDir::new("what-if");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let asked = |text: &str| {
         let headers = [("content-type", "application/yaml")];
         let answer = up.ask("POST", "/v1/what-if", &headers, text);
@@ -95,8 +95,8 @@ fn what_if_takes_the_supply_of_its_manifests_into_account_and_not_any_number_of_
 
 #[test]
 fn gangs_that_were_over_long_ago_are_forgotten_and_what_they_used_is_not() {
-    let place = Place::new("retention");
-    let up = Up::start(&place.data(), &["--keep", "1s"]);
+    let place = TestDir::new("retention");
+    let up = ControlPlane::start(&place.data(), &["--keep", "1s"]);
     let (code, answer) = up.apply(&gang("old", 1), None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
     up.until("it was over and is forgotten", |up| {
@@ -110,11 +110,11 @@ fn gangs_that_were_over_long_ago_are_forgotten_and_what_they_used_is_not() {
 
 #[test]
 fn this_machine_is_no_node_any_more_when_it_is_not_offered_any_more() {
-    let place = Place::new("no-local");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("no-local");
+    let up = ControlPlane::start(&place.data(), &[]);
     assert_eq!(up.get("/v1/nodes")["items"].as_array().map(Vec::len), Some(1));
     up.end();
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     up.until("it is gone", |up| {
         up.get("/v1/nodes")["items"].as_array().is_some_and(Vec::is_empty).then_some(())
     });
@@ -125,8 +125,8 @@ fn this_machine_is_no_node_any_more_when_it_is_not_offered_any_more() {
 
 #[test]
 fn logs_that_are_followed_end_with_a_keeper_that_is_killed() {
-    let place = Place::new("logs-end");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("logs-end");
+    let up = ControlPlane::start(&place.data(), &[]);
     let text =
         gang("talks", 1).replace("['true']", "[sh, -c, 'echo hello; printf half; sleep 600']");
     let (code, answer) = up.apply(&text, None).expect("an answer");

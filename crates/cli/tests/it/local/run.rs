@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::control_plane::Place;
+use super::control_plane::TestDir;
 use crate::muster::{command, finish, root};
 
 /// What every member of a run printed, rank by rank.
@@ -18,7 +18,7 @@ pub(super) fn printed(data: &Path, run: u64) -> Vec<String> {
 
 #[test]
 fn a_ring_of_eight_processes_starts_when_eight_nodes_are_ready_and_adds_up() {
-    let place = Place::new("ring");
+    let place = TestDir::new("ring");
     let quickstart = std::fs::read_to_string(root().join("examples/quickstart.yaml"));
     let text =
         quickstart.expect("an example").replace("TRAIN_SECONDS: \"6\"", "TRAIN_SECONDS: \"0\"");
@@ -62,7 +62,7 @@ fn a_ring_of_eight_processes_starts_when_eight_nodes_are_ready_and_adds_up() {
 
 #[test]
 fn a_job_as_its_users_write_it_runs_as_processes() {
-    let place = Place::new("job");
+    let place = TestDir::new("job");
     let data = place.data().to_string_lossy().into_owned();
     let args = ["run", "examples/workloads/job.yaml", "--data", &data];
     let outcome = finish(command().args(args)).exits(0);
@@ -79,7 +79,7 @@ fn workloads_of_others_run_as_processes_of_one_gang() {
         ("trainjob", 3, "rank 2 of 3"),
     ];
     for (kind, members, last) in all {
-        let place = Place::new(kind);
+        let place = TestDir::new(kind);
         let data = place.data().to_string_lossy().into_owned();
         let file = format!("examples/workloads/{kind}.yaml");
         let outcome = finish(command().args(["run", &file, "--data", &data])).exits(0);
@@ -105,7 +105,7 @@ fn what_workers_print_is_shown_as_they_do_and_once() {
 
 #[test]
 fn a_gang_that_starts_over_is_told_of_as_one() {
-    let place = Place::new("starts-over");
+    let place = TestDir::new("starts-over");
     let text = "
 kind: Gang
 metadata: {name: second-try}
@@ -128,7 +128,7 @@ fn ddp_runs_where_torch_is_installed() {
         return;
     }
     for example in ["ddp", "torchrun"] {
-        let place = Place::new(example);
+        let place = TestDir::new(example);
         let data = place.data().to_string_lossy().into_owned();
         let file = format!("examples/{example}.yaml");
         let outcome = finish(command().args(["run", &file, "--data", &data])).exits(0);

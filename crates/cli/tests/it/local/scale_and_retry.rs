@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::control_plane::{Place, Up};
+use super::control_plane::{ControlPlane, TestDir};
 
 const NODE: &str = "
 kind: Node
@@ -25,18 +25,18 @@ spec:
     )
 }
 
-fn submit(up: &Up, text: &str) -> Value {
+fn submit(up: &ControlPlane, text: &str) -> Value {
     let (code, answer) = up.apply(text, None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
     answer
 }
 
-fn scale(up: &Up, name: &str, body: &str) -> (u16, String) {
+fn scale(up: &ControlPlane, name: &str, body: &str) -> (u16, String) {
     let (code, answer) = up.post(&format!("/v1/namespaces/default/gangs/{name}/scale"), body);
     (code, answer.to_string())
 }
 
-fn runs_with(up: &Up, name: &str, members: u32) {
+fn runs_with(up: &ControlPlane, name: &str, members: u32) {
     let wanted = format!("{members}/{members}");
     up.until(&format!("it runs with {members}"), |up| {
         let gang = up.gang(name);
@@ -47,8 +47,8 @@ fn runs_with(up: &Up, name: &str, members: u32) {
 
 #[test]
 fn running_elastic_gang_is_shrunk_and_stays_within_its_bounds() {
-    let place = Place::new("shrink");
-    let up = Up::start(&place.data(), &["--no-local", "--speed", "60"]);
+    let place = TestDir::new("shrink");
+    let up = ControlPlane::start(&place.data(), &["--no-local", "--speed", "60"]);
     submit(&up, NODE);
     let bounds = "min: 2\n    max: 4";
     submit(&up, &gang("train", bounds, "nvidia.com/gpu: 1", "sleep 9401", ""));
@@ -64,14 +64,14 @@ fn running_elastic_gang_is_shrunk_and_stays_within_its_bounds() {
     let (code, answer) = scale(&up, "train", "{\"max\": 1}");
     assert!(code == 422 && answer.contains("max 1 is below min 3"), "{code}: {answer}");
     up.kill();
-    let up = Up::start(&place.data(), &["--no-local", "--speed", "60"]);
+    let up = ControlPlane::start(&place.data(), &["--no-local", "--speed", "60"]);
     runs_with(&up, "train", 3);
 }
 
 #[test]
 fn gang_whose_members_sit_together_is_shrunk_by_starting_again() {
-    let place = Place::new("shrink-cpu");
-    let up = Up::start(&place.data(), &["--no-local", "--speed", "60"]);
+    let place = TestDir::new("shrink-cpu");
+    let up = ControlPlane::start(&place.data(), &["--no-local", "--speed", "60"]);
     submit(&up, &NODE.replace("cpu: 8", "cpu: 4"));
     submit(&up, &gang("train", "min: 4", "cpu: 1", "sleep 9501", ""));
     runs_with(&up, "train", 4);
@@ -82,7 +82,7 @@ fn gang_whose_members_sit_together_is_shrunk_by_starting_again() {
 
 #[test]
 fn failed_run_that_is_retried_is_told_as_failed_and_counted() {
-    let place = Place::new("retry-told");
+    let place = TestDir::new("retry-told");
     let log = place.0.join("said");
     let manifest = place.0.join("crash.yaml");
     let text = gang("crash", "min: 1", "cpu: 10m", "sleep 0.2; exit 3", "  retries: 2\n");
@@ -104,8 +104,8 @@ fn failed_run_that_is_retried_is_told_as_failed_and_counted() {
 
 #[test]
 fn gang_submitted_again_keeps_what_the_one_before_it_printed() {
-    let place = Place::new("resubmit");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("resubmit");
+    let up = ControlPlane::start(&place.data(), &[]);
     let first = submit(&up, &gang("job", "min: 1", "cpu: 10m", "echo first", ""));
     assert_eq!(first["items"][0]["effect"], "created");
     let over = up.until_over("job");

@@ -40,7 +40,7 @@ fn the_quickstart_makes_every_point_of_its_story() {
         &story,
         &["rollback", "llama-ddp", "no more nodes can be had in us-east-1a", "nothing starts"],
     );
-    let kept = line_with(&story, &["7 ready nodes kept for others, 1 given up"]);
+    let kept = line_with(&story, &["7 ready nodes kept for other gangs, 1 released"]);
     let failover = line_with(&story, &["order", "llama-ddp", "8 x p5.48xlarge in us-east-1b"]);
     let whole = line_with(&story, &["ready", "llama-ddp", "8/8 nodes ready with every GPU"]);
     let start =
@@ -164,7 +164,7 @@ fn a_gang_that_can_never_run_fails_the_run_with_its_reason() {
     line_with(&run.out, &["never", "default/too-wide", "can never run"]);
     assert_eq!(
         run.err,
-        "error: nothing is left to happen, and 2 gangs not done:\n  \
+        "error: the simulation is over with 2 gangs unfinished:\n  \
          default/too-wide: can never run: at most 1 of 2 x worker could ever run at once\n  \
          default/too-big: can never run: worker fits on no node and no offering, not even an empty one\n"
     );
@@ -209,7 +209,7 @@ fn an_interrupted_run_ends_at_once_and_says_what_was_not_done() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8(output.stderr).expect("text"),
-        "error: interrupted after 0s of simulated time, 3 gangs not done:\n  \
+        "error: interrupted after 0s of simulated time, 3 gangs unfinished:\n  \
          research/llama-ddp: 0/8 nodes ready\n  \
          research/mixtral-ft: was not submitted yet\n  \
          research/tokenize: was not submitted yet\n"

@@ -130,11 +130,11 @@ fn pools_have_a_cost_and_fixed_nodes_have_none() {
     muster_in(&dir, &["simulate", quickstart, "--report", "page.html"]).exits(0);
     let bought = std::fs::read_to_string(dir.join("page.html")).expect("it was written");
     assert!(bought.contains(">cost</th>") && bought.contains(">rollbacks</th>"));
-    assert!(bought.contains("there is nobody to share with"));
+    assert!(bought.contains("there are no shares to compare"));
     for part in [
-        "What was bought, and where it went",
+        "Bought capacity",
         "Where the GPU-hours bought went",
-        "Who pays for what",
+        "Cost by payer",
         "class=\"part s-running\"",
         ">by pool</th>",
         ">by tier</th>",
@@ -146,7 +146,7 @@ fn pools_have_a_cost_and_fixed_nodes_have_none() {
     }
     let fixed = page(&dir, &[]);
     assert!(!fixed.contains(">cost</th>"));
-    assert!(!fixed.contains("What was bought"));
+    assert!(!fixed.contains("Bought capacity"));
 }
 
 #[test]

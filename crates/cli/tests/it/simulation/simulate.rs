@@ -60,7 +60,7 @@ fn jobs_left_behind_are_named_with_their_reason() {
     let run = muster(TRAINING).exits(0);
     let summary = &run.json()[0];
     assert_ne!(summary["not_ended"], 0, "this workload has gangs too wide for a rack: {summary}");
-    let said = format!("warning: muster: {} of 50 jobs not done:\n  job-", summary["not_ended"]);
+    let said = format!("warning: muster: {} of 50 jobs unfinished:\n  job-", summary["not_ended"]);
     assert!(run.err.starts_with(&said), "{}", run.err);
     assert!(run.err.contains("x worker could ever run at once in one rack\n"), "{}", run.err);
 }
@@ -100,7 +100,7 @@ fn unchecked_promises_are_not_called_kept() {
 fn a_simulation_stops_when_told_to() {
     let run = muster(&["simulate", "--until", "1m", "--json", "examples/quickstart.yaml"]).exits(0);
     assert_eq!(run.json()[0]["ended"], 0);
-    assert!(run.err.starts_with("warning: muster: 3 of 3 jobs not done:\n"), "{}", run.err);
+    assert!(run.err.starts_with("warning: muster: 3 of 3 jobs unfinished:\n"), "{}", run.err);
     assert!(run.err.contains("  research/tokenize: running\n"), "{}", run.err);
     let refused = muster(&["simulate", "--until", "soon", "examples/quickstart.yaml"]).exits(2);
     assert!(refused.err.contains("`soon` is not a duration"), "{}", refused.err);

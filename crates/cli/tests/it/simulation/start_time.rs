@@ -61,7 +61,7 @@ fn the_clock_says_when_it_begins_if_nobody_does_and_that_is_said_once() {
     for err in [simulated.err, run.err] {
         let date = err.strip_prefix("deadlines are counted from ").expect("it is said");
         let (date, rest) = date.split_once(", ").expect("a date");
-        assert_eq!(rest, "which is now; --begin gives another time\n");
+        assert_eq!(rest, "which is now; --begin sets another time\n");
         assert!(date.len() == "2026-11-30T08:00:00Z".len() && date.ends_with(":00Z"), "{date}");
     }
     assert_eq!(deadline(&dir, "run.jsonl").expect("a deadline") % 60_000, 0, "to the minute");

@@ -118,7 +118,7 @@ fn a_log_without_a_machine_asks_for_one() {
     let refused = muster_in(&dir, &["simulate", "--swf", "log.swf"]).exits(2);
     assert_eq!(
         refused.err,
-        "error: log.swf: the header names no MaxProcs: say with --procs how large the machine is, \
+        "error: log.swf: the header names no MaxProcs: give the size of the machine with --procs, \
          or give --nodes or manifests\n"
     );
     muster_in(&dir, &["simulate", "--swf", "log.swf", "--procs", "4"]).exits(0);
@@ -147,5 +147,5 @@ fn a_job_the_world_refuses_is_named_with_its_reason() {
     assert_eq!(run.json()[0]["ended"], 1);
     let [why, left, job] = run.err.lines().collect::<Vec<_>>()[..] else { panic!("{}", run.err) };
     assert!(why.starts_with("warning: job-1 is refused: ") && why.contains("shelf"), "{why}");
-    assert_eq!((left, job), ("warning: muster: 1 of 2 jobs not done:", "  job-1: was refused"));
+    assert_eq!((left, job), ("warning: muster: 1 of 2 jobs unfinished:", "  job-1: was refused"));
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use super::super::control_plane::{ControlPlane, TestDir};
 use super::super::http::ask;
-use super::super::control_plane::{Place, Up};
-use super::processes::{cancel, gang, keeper, status, submit, told, wrapped};
+use super::processes::{cancel, gang, keeper, running, status, submit, wrapped};
 
 /// A wall clock that is wrong by as many seconds as a file says; all other clocks are right.
 struct WrongClock {
@@ -38,7 +38,7 @@ int clock_gettime(clockid_t id, struct timespec *at) {
 
 impl WrongClock {
     /// `None`, said loudly, where there is no C compiler.
-    fn new(place: &Place, test: &str) -> Option<Self> {
+    fn new(place: &TestDir, test: &str) -> Option<Self> {
         let (source, library) = (place.0.join("shifted.c"), place.0.join("shifted.so"));
         std::fs::write(&source, SHIFTED).expect("written");
         let mut cc = Command::new("cc");
@@ -50,7 +50,7 @@ impl WrongClock {
         Some(Self { library, offset: place.0.join("wrong-by") })
     }
 
-    fn program(&self, place: &Place) -> PathBuf {
+    fn program(&self, place: &TestDir) -> PathBuf {
         let (library, offset) = (self.library.display(), self.offset.display());
         wrapped(place, &format!("export WRONG_BY={offset} LD_PRELOAD={library}"))
     }
@@ -74,13 +74,13 @@ fn after(name: &str, span: &str) -> String {
 
 #[test]
 fn clock_nine_days_ahead_and_back_deletes_nothing() {
-    let place = Place::new("clock-delete");
+    let place = TestDir::new("clock-delete");
     let Some(clock) = WrongClock::new(&place, "clock_nine_days_ahead_and_back_deletes_nothing")
     else {
         return;
     };
     // Kept for an hour, old gangs are looked for every minute; and at the start.
-    let up = Up::start_as(&clock.program(&place), &place.data(), &["--keep", "1h"]);
+    let up = ControlPlane::start_as(&clock.program(&place), &place.data(), &["--keep", "1h"]);
     submit(&up, &gang("old", 1, "echo kept", ""));
     up.until_over("old");
     let before = up.gang("old")["status"]["endedAt"].clone();
@@ -92,7 +92,7 @@ fn clock_nine_days_ahead_and_back_deletes_nothing() {
     clock.set(0);
     up.kill();
     clock.set(9 * DAY);
-    let up = Up::start_as(&clock.program(&place), &place.data(), &["--keep", "1h"]);
+    let up = ControlPlane::start_as(&clock.program(&place), &place.data(), &["--keep", "1h"]);
     std::thread::sleep(Duration::from_secs(2));
     clock.set(0);
     assert_eq!(up.gang("old")["status"]["endedAt"], before, "its record is there");
@@ -103,12 +103,12 @@ fn clock_nine_days_ahead_and_back_deletes_nothing() {
 
 #[test]
 fn clock_a_day_ahead_and_back_does_not_stop_time() {
-    let place = Place::new("clock-stop");
+    let place = TestDir::new("clock-stop");
     let Some(clock) = WrongClock::new(&place, "clock_a_day_ahead_and_back_does_not_stop_time")
     else {
         return;
     };
-    let up = Up::start_as(&clock.program(&place), &place.data(), &[]);
+    let up = ControlPlane::start_as(&clock.program(&place), &place.data(), &[]);
     clock.set(DAY);
     submit(&up, &gang("nudge", 1, "true", ""));
     up.until_over("nudge");
@@ -129,7 +129,7 @@ struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// `None`, said loudly, where nothing may be mounted.
-    fn new(place: &Place, mib: u32, test: &str) -> Option<Self> {
+    fn new(place: &TestDir, mib: u32, test: &str) -> Option<Self> {
         let path = place.0.join("disk");
         std::fs::create_dir_all(&path).expect("a directory");
         let options = format!("size={mib}m,mode=0700");
@@ -178,16 +178,16 @@ impl Drop for SmallDisk {
     }
 }
 
-fn ready(up: &Up) -> u16 {
+fn ready(up: &ControlPlane) -> u16 {
     ask(up.address(), "GET", "/readyz", &[], "").expect("an answer").0
 }
 
 #[test]
 fn output_leaves_a_floor_of_free_space_and_says_what_is_missing() {
-    let place = Place::new("disk-floor");
+    let place = TestDir::new("disk-floor");
     let test = "output_leaves_a_floor_of_free_space_and_says_what_is_missing";
     let Some(disk) = SmallDisk::new(&place, 40, test) else { return };
-    let up = Up::start(&disk.data(), &[]);
+    let up = ControlPlane::start(&disk.data(), &[]);
     submit(&up, &gang("flood", 2, "head -c 60000000 /dev/zero; echo end >&2", ""));
     assert_eq!(up.until_over("flood")["status"]["phase"], "Succeeded", "it is not held up");
     assert!(disk.free() >= 7 << 20, "{} bytes are left", disk.free());
@@ -200,10 +200,10 @@ fn output_leaves_a_floor_of_free_space_and_says_what_is_missing() {
 
 #[test]
 fn full_disk_leaves_the_daemon_readable_and_it_recovers() {
-    let place = Place::new("disk-full");
+    let place = TestDir::new("disk-full");
     let test = "full_disk_leaves_the_daemon_readable_and_it_recovers";
     let Some(disk) = SmallDisk::new(&place, 40, test) else { return };
-    let up = Up::start(&disk.data(), &[]);
+    let up = ControlPlane::start(&disk.data(), &[]);
     submit(&up, &gang("before", 1, "true", ""));
     up.until_over("before");
     let go = place.0.join("go");
@@ -232,15 +232,15 @@ fn full_disk_leaves_the_daemon_readable_and_it_recovers() {
 
 #[test]
 fn daemon_starts_on_a_full_disk_and_ends_what_it_is_told_to() {
-    let place = Place::new("disk-start");
+    let place = TestDir::new("disk-start");
     let test = "daemon_starts_on_a_full_disk_and_ends_what_it_is_told_to";
     let Some(disk) = SmallDisk::new(&place, 40, test) else { return };
-    let up = Up::start(&disk.data(), &[]);
+    let up = ControlPlane::start(&disk.data(), &[]);
     submit(&up, &gang("runs", 1, "sleep 9201", ""));
-    up.until("it runs", |_| (!told("sleep 9201").is_empty()).then_some(()));
+    up.until("it runs", |_| (!running("sleep 9201").is_empty()).then_some(()));
     up.kill();
     disk.fill();
-    let up = Up::start(&disk.data(), &[]);
+    let up = ControlPlane::start(&disk.data(), &[]);
     let phase = up.until("it is known again", |up| {
         let gang = up.gang("runs");
         gang["status"]["phase"].as_str().map(str::to_owned)
@@ -256,9 +256,9 @@ fn daemon_starts_on_a_full_disk_and_ends_what_it_is_told_to() {
 
 #[test]
 fn daemon_without_file_handles_starts_gangs_later() {
-    let place = Place::new("handles");
+    let place = TestDir::new("handles");
     let program = wrapped(&place, "ulimit -n 64");
-    let up = Up::start_as(&program, &place.data(), &[]);
+    let up = ControlPlane::start_as(&program, &place.data(), &[]);
     submit(&up, &after("due", "2s"));
     let idle: Vec<TcpStream> =
         (0..200).filter_map(|_| TcpStream::connect(up.address()).ok()).collect();
@@ -275,9 +275,9 @@ fn daemon_without_file_handles_starts_gangs_later() {
 
 #[test]
 fn gang_that_needs_more_handles_than_there_are_is_delayed_and_not_failed() {
-    let place = Place::new("handles-keeper");
+    let place = TestDir::new("handles-keeper");
     let program = wrapped(&place, "ulimit -n 72");
-    let up = Up::start_as(&program, &place.data(), &[]);
+    let up = ControlPlane::start_as(&program, &place.data(), &[]);
     submit(&up, &gang("wide", 60, "true", ""));
     std::thread::sleep(Duration::from_secs(12));
     assert_eq!(status(&up, "wide", "phase"), "Admitted", "{}", up.gang("wide"));
@@ -296,10 +296,10 @@ fn groups_of_dead_keepers_are_swept_at_the_start() {
     if !super::processes::grants_groups(test) {
         return;
     }
-    let place = Place::new("sweep");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("sweep");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("runs", 1, "sleep 9301", ""));
-    let pid = up.until("it runs", |_| told("sleep 9301").first().copied());
+    let pid = up.until("it runs", |_| running("sleep 9301").first().copied());
     let held = super::processes::groups(pid);
     assert!(!held.is_empty());
     let kept = keeper(&up, &place);
@@ -308,7 +308,7 @@ fn groups_of_dead_keepers_are_swept_at_the_start() {
     // Also of runs that nobody knows of any more.
     let stray = held.iter().find_map(|group| stray_of(group)).expect("a group of the run");
     std::fs::create_dir(&stray).expect("a group");
-    let up = Up::start(&place.data(), &[]);
+    let up = ControlPlane::start(&place.data(), &[]);
     up.until_over("runs");
     up.until("they are gone", |_| {
         (held.iter().all(|group| !group.exists()) && !stray.exists()).then_some(())

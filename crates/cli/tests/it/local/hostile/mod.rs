@@ -3,8 +3,8 @@
 //!
 //! Each is refused, or has no effect on others. docs/local.md has the same list.
 
-mod machine_faults;
 mod job;
+mod machine_faults;
 mod network;
 mod processes;
 mod users;
@@ -15,8 +15,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::control_plane::{ControlPlane, TestDir};
 use super::http::{ask, json};
-use super::control_plane::{Place, Up};
 use crate::muster::write_private;
 
 const ROOT: &str = "root-token-0123456789";
@@ -36,26 +36,26 @@ const QUEUES: &str = "kind: Queue\nmetadata: {name: research}\nspec: {}\n---\n\
                       kind: Queue\nmetadata: {name: sales}\nspec: {}\n";
 
 /// A control plane with a viewer, users of two queues and an admin.
-struct Cast {
-    up: Up,
-    place: Place,
+struct Tenants {
+    up: ControlPlane,
+    place: TestDir,
 }
 
-impl Cast {
+impl Tenants {
     fn new(name: &str) -> Self {
         Self::with(name, &[])
     }
 
     fn with(name: &str, more: &[&str]) -> Self {
-        let place = Place::new(name);
+        let place = TestDir::new(name);
         write_private(&place.0, "tokens.yaml", TOKENS);
         let tokens = place.0.join("tokens.yaml");
         let mut args = vec!["--allow-root", "--tokens", tokens.to_str().expect("text")];
         args.extend_from_slice(more);
-        let up = Up::start(&place.data(), &args);
-        let cast = Self { up, place };
-        assert_eq!(cast.apply(ROOT, QUEUES).0, 200);
-        cast
+        let up = ControlPlane::start(&place.data(), &args);
+        let tenants = Self { up, place };
+        assert_eq!(tenants.apply(ROOT, QUEUES).0, 200);
+        tenants
     }
 
     fn ask(&self, token: &str, method: &str, path: &str, body: &str) -> (u16, String) {
@@ -138,7 +138,7 @@ fn as_nobody(command: &[&str]) -> Option<(bool, String)> {
 }
 
 /// Another program in place of `muster`, which does something before it becomes it.
-fn wrapped(place: &Place, first: &str) -> PathBuf {
+fn wrapped(place: &TestDir, first: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = place.0.join("muster");
     let script = format!("#!/bin/sh\n{first}\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_muster"));

@@ -6,14 +6,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
 use super::{as_nobody, gang, wrapped};
+use crate::local::control_plane::{ControlPlane, TestDir};
 use crate::local::http::{ask, json};
-use crate::local::control_plane::{Place, Up};
 use crate::muster::{command, empty_dir, finish, write, write_private};
 
 #[test]
 fn every_operation_needs_a_credential_but_those_that_say_it_lives() {
-    let place = Place::new("hostile-none");
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let place = TestDir::new("hostile-none");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let (_, document) = ask(up.address(), "GET", "/openapi.json", &[], "").expect("open");
     let document = json(&document);
     let half = format!("Bearer {}", &up.token()[..32]);
@@ -38,12 +38,12 @@ fn every_operation_needs_a_credential_but_those_that_say_it_lives() {
 
 #[test]
 fn another_local_user_reads_no_file_and_runs_no_command() {
-    let place = Place::new("hostile-user");
+    let place = TestDir::new("hostile-user");
     let data = place.data();
     // As a careless administrator leaves it.
     std::fs::create_dir_all(&data).expect("made");
     std::fs::set_permissions(&data, PermissionsExt::from_mode(0o755)).expect("ours");
-    let up = Up::start(&data, &[]);
+    let up = ControlPlane::start(&data, &[]);
     let secret = gang("secret", "default", "echo $KEY; sleep 60")
         .replace("command:", "env: {KEY: hunter2}, command:");
     assert_eq!(up.apply(&secret, None).expect("an answer").0, 200);
@@ -89,8 +89,8 @@ fn another_local_user_reads_no_file_and_runs_no_command() {
 
 #[test]
 fn a_sign_in_link_makes_a_cookie_that_other_pages_cannot_use() {
-    let place = Place::new("hostile-page");
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let place = TestDir::new("hostile-page");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let wrong = ask(up.address(), "GET", "/login?token=guess", &[], "").expect("an answer");
     assert_eq!(wrong.0, 401);
     // The little client reads no headers: they are read here.
@@ -129,9 +129,9 @@ fn silent_connections_keep_nobody_out_and_fail_no_gang() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("raised");
-    let place = Place::new("hostile-silent");
+    let place = TestDir::new("hostile-silent");
     let program = wrapped(&place, "ulimit -n 1024");
-    let up = Up::start_as(&program, &place.data(), &[]);
+    let up = ControlPlane::start_as(&program, &place.data(), &[]);
     let due = gang("due", "default", "true").replace(
         "metadata: {name: due}",
         "metadata: {name: due, annotations: {sim.muster.sh/submit-after: 3s}}",
@@ -157,8 +157,8 @@ fn silent_connections_keep_nobody_out_and_fail_no_gang() {
 
 #[test]
 fn who_takes_the_port_of_a_dead_control_plane_is_shown_no_token() {
-    let place = Place::new("hostile-port");
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let place = TestDir::new("hostile-port");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let (address, token) = (up.address().to_owned(), up.token().to_owned());
     up.kill();
     assert!(place.data().join("server.json").exists(), "a stale note");

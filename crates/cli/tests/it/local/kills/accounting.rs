@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::control_plane::{Place, Up};
-use super::test_gangs::{Part, Player};
+use super::super::control_plane::{ControlPlane, TestDir};
+use super::test_gangs::{Scenario, TestGang};
 
 /// What workers wrote down of one run: the ranks that began and those that were done, and when; and how many they are.
 #[derive(Default)]
@@ -50,15 +50,20 @@ fn read_log(text: &str) -> BTreeMap<String, Runs> {
 }
 
 /// Waits until everything is over, and closes the books.
-pub(super) fn settle(up: &Up, place: &Place, log: &std::path::Path, cast: &[Player]) {
-    for player in cast.iter().filter(|player| player.part != Part::Deleted) {
-        let gang = up.until_over(&player.short());
-        let expected = if player.part == Part::Cancelled { "Cancelled" } else { "Succeeded" };
-        assert_eq!(gang["status"]["reason"], expected, "{:?}: {gang}", player.part);
+pub(super) fn settle(
+    up: &ControlPlane,
+    place: &TestDir,
+    log: &std::path::Path,
+    gangs: &[TestGang],
+) {
+    for gang in gangs.iter().filter(|gang| gang.scenario != Scenario::Deleted) {
+        let object = up.until_over(&gang.short());
+        let expected = if gang.scenario == Scenario::Cancelled { "Cancelled" } else { "Succeeded" };
+        assert_eq!(object["status"]["reason"], expected, "{:?}: {object}", gang.scenario);
     }
     up.until("the deleted are gone", |up| {
         let items = up.get("/v1/gangs?limit=1000")["items"].as_array().expect("items").len();
-        let kept = cast.iter().filter(|player| player.part != Part::Deleted).count();
+        let kept = gangs.iter().filter(|gang| gang.scenario != Scenario::Deleted).count();
         (items == kept).then_some(())
     });
     up.until("nobody is left over", |_| {
@@ -68,56 +73,59 @@ pub(super) fn settle(up: &Up, place: &Place, log: &std::path::Path, cast: &[Play
     });
     let ran = read_log(&std::fs::read_to_string(log).expect("a log"));
     let none = Runs::new();
-    for player in cast {
-        check_runs(player, ran.get(&player.name()).unwrap_or(&none));
+    for gang in gangs {
+        check_runs(gang, ran.get(&gang.name()).unwrap_or(&none));
     }
-    check_accounts(up, cast, &ran);
+    check_accounts(up, gangs, &ran);
 }
 
 /// Nothing is partial, lost, or run more often than it should be.
-fn check_runs(player: &Player, runs: &Runs) {
-    let (name, part) = (player.name(), player.part);
+fn check_runs(gang: &TestGang, runs: &Runs) {
+    let (name, scenario) = (gang.name(), gang.scenario);
     for (run, ran) in runs {
         // Who is stopped at once, or failed by another, may not get to write anything; whoever is done was all there.
-        let stopped = matches!(part, Part::Cancelled | Part::Deleted | Part::Hardy | Part::Elastic);
+        let stopped = matches!(
+            scenario,
+            Scenario::Cancelled | Scenario::Deleted | Scenario::Restarted | Scenario::Elastic
+        );
         let began: BTreeSet<u64> = ran.began.keys().copied().collect();
-        let failed = part == Part::Flaky && !ran.is_done();
+        let failed = scenario == Scenario::Flaky && !ran.is_done();
         assert!(stopped || failed || began == ran.all(), "run {run} of {name} is partial");
-        assert!(part == Part::Elastic || ran.size == player.members, "run {run} of {name}");
+        assert!(scenario == Scenario::Elastic || ran.size == gang.members, "run {run} of {name}");
     }
     let done = runs.values().filter(|ran| ran.is_done()).count();
-    match part {
-        Part::Plain => assert_eq!((runs.len(), done), (1, 1), "{name}"),
-        Part::Flaky => assert_eq!((runs.len(), done), (2, 1), "{name}: it fails once"),
-        Part::Elastic | Part::Hardy => {
+    match scenario {
+        Scenario::Plain => assert_eq!((runs.len(), done), (1, 1), "{name}"),
+        Scenario::Flaky => assert_eq!((runs.len(), done), (2, 1), "{name}: it fails once"),
+        Scenario::Elastic | Scenario::Restarted => {
             // A keeper that is killed in the instant between its members' last word and their end cannot say that they
             // were done; then they start over, by the policy of their gang.
-            let once = done == 1 || (part == Part::Hardy && done > 1);
+            let once = done == 1 || (scenario == Scenario::Restarted && done > 1);
             assert!(once, "{name}: it was done {done} times");
             let last = runs.values().next_back().expect("a run");
             assert!(last.is_done(), "{name} ran on after it was done");
         }
-        Part::Cancelled | Part::Deleted => assert_eq!(done, 0, "{name}"),
+        Scenario::Cancelled | Scenario::Deleted => assert_eq!(done, 0, "{name}"),
     }
 }
 
 /// Accounts add up to what the processes wrote: a CPU for each member, from the first's start to the last's end.
-fn check_accounts(up: &Up, cast: &[Player], ran: &BTreeMap<String, Runs>) {
+fn check_accounts(up: &ControlPlane, gangs: &[TestGang], ran: &BTreeMap<String, Runs>) {
     let used = |by: &str| up.get(&format!("/v1/usage?by={by}"))["items"].clone();
     let by_gang = used("gang");
     let by_gang = by_gang.as_array().expect("items");
-    for player in cast.iter().filter(|player| player.part == Part::Plain) {
-        let name = player.name();
+    for gang in gangs.iter().filter(|gang| gang.scenario == Scenario::Plain) {
+        let name = gang.name();
         let sum = by_gang.iter().find(|one| one["key"] == name.as_str()).expect("a sum");
         let cpus = sum["cpuSeconds"].as_f64().expect("a sum");
         let worked: f64 = ran[&name].values().map(Ran::worked).sum();
-        assert_eq!(sum["runs"], player.members, "members that ran: {sum}");
+        assert_eq!(sum["runs"], gang.members, "members that ran: {sum}");
         // Starting a process and hearing of its end takes a while on a busy machine, for each member.
-        let most = worked + 6.0 * player.members as f64;
+        let most = worked + 6.0 * gang.members as f64;
         assert!(cpus >= worked * 0.98 && cpus <= most, "{cpus} of {worked}: {sum}");
     }
-    let deleted = cast.iter().filter(|player| player.part == Part::Deleted);
-    for name in deleted.map(Player::name).filter(|name| ran.contains_key(name)) {
+    let deleted = gangs.iter().filter(|gang| gang.scenario == Scenario::Deleted);
+    for name in deleted.map(TestGang::name).filter(|name| ran.contains_key(name)) {
         let kept = by_gang.iter().any(|one| one["key"] == name.as_str());
         assert!(kept, "{name} ran, and its accounts are gone");
     }

@@ -1,8 +1,8 @@
-//! Who takes part: gangs of every kind that a kill could do something else to.
+//! Who takes scenario: gangs of every kind that a kill could do something else to.
 
 /// What becomes of a gang if nothing goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(super) enum Scenario {
     /// Runs once, as it is.
     Plain,
     /// Grows and shrinks: runs as often as that happens.
@@ -10,7 +10,7 @@ pub(super) enum Part {
     /// Fails the first time, and is started over.
     Flaky,
     /// Its keepers are killed; it is started over each time.
-    Hardy,
+    Restarted,
     /// Runs until it is cancelled.
     Cancelled,
     /// Runs until it is deleted.
@@ -18,23 +18,23 @@ pub(super) enum Part {
 }
 
 /// A gang, and what it is there for.
-pub(super) struct Player {
+pub(super) struct TestGang {
     pub(super) number: u64,
-    pub(super) part: Part,
+    pub(super) scenario: Scenario,
     pub(super) members: u64,
     pub(super) gpus: u64,
     pub(super) seconds: f64,
 }
 
-impl Player {
-    pub(super) fn part_of(number: u64) -> Part {
+impl TestGang {
+    pub(super) fn scenario_of(number: u64) -> Scenario {
         match number % 10 {
-            1 => Part::Elastic,
-            3 => Part::Flaky,
-            5 => Part::Hardy,
-            7 => Part::Cancelled,
-            9 => Part::Deleted,
-            _ => Part::Plain,
+            1 => Scenario::Elastic,
+            3 => Scenario::Flaky,
+            5 => Scenario::Restarted,
+            7 => Scenario::Cancelled,
+            9 => Scenario::Deleted,
+            _ => Scenario::Plain,
         }
     }
 
@@ -56,17 +56,17 @@ impl Player {
         let (mut bounds, mut more, mut first) =
             (format!("min: {members}"), String::new(), String::new());
         let mut seconds = self.seconds;
-        match self.part {
-            Part::Plain => {}
-            Part::Elastic => bounds = format!("min: 1, max: {}", members + 3),
-            Part::Flaky => {
+        match self.scenario {
+            Scenario::Plain => {}
+            Scenario::Elastic => bounds = format!("min: 1, max: {}", members + 3),
+            Scenario::Flaky => {
                 more = "  retries: 1\n".to_owned();
                 first = format!(
                     "if [ $RANK = 0 ] && [ ! -e {log}.{number} ]; then touch {log}.{number}; exit 3; fi; "
                 );
             }
-            Part::Hardy => more = "  retries: 1000\n".to_owned(),
-            Part::Cancelled | Part::Deleted => seconds = 3_600.0,
+            Scenario::Restarted => more = "  retries: 1000\n".to_owned(),
+            Scenario::Cancelled | Scenario::Deleted => seconds = 3_600.0,
         }
         let say = |what: &str| {
             format!("echo {what} $MUSTER_GANG $MUSTER_RUN $RANK $WORLD_SIZE $(date +%s%N) >> {log}")
