@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_token_is_kept_and_shown_only_to_who_holds_the_lock() {
+    fn token_persists_and_is_sent_only_to_the_lock_holder() {
         let data = std::env::temp_dir().join(format!("muster-owner-{}", std::process::id()));
         let first = owner_token(&data).expect("a token");
         assert_eq!((first.len(), owner_token(&data).expect("the same")), (64, first.clone()));
@@ -123,7 +123,7 @@ mod tests {
         let endpoint = EndpointFile::write(&data, url, Some(&first)).expect("written");
         let lock = data.join("lock");
         std::fs::write(&lock, std::process::id().to_string()).expect("written");
-        assert_eq!(token_for(&data, url), None, "nobody holds the lock");
+        assert_eq!(token_for(&data, url), None, "the lock is not held");
         let held = std::fs::File::open(&lock).expect("a lock");
         held.lock().expect("locked");
         assert_eq!(token_for(&data, url), Some(first));

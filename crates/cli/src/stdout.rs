@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_is_shown_steers_a_terminal_but_colours() {
+    fn control_sequences_other_than_colours_are_escaped() {
         assert_eq!(clean("\u{1b}[1;32mRunning\u{1b}[0m\tx\n"), "\u{1b}[1;32mRunning\u{1b}[0m\tx\n");
         assert_eq!(clean("a\u{1b}[2Jb\u{7}"), "a\\u{1b}[2Jb\\u{7}");
         assert_eq!(clean("\u{1b}]0;title\u{9c}"), "\\u{1b}]0;title\\u{9c}");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_has_one_line_and_no_colours_of_its_own() {
+    fn table_cells_have_one_line_and_no_colours() {
         assert_eq!(cell("a\nb\u{1b}[31m"), "a\\u{a}b\\u{1b}[31m");
         assert_eq!(cell("plain grün"), "plain grün");
     }

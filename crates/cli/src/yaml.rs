@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_lists_and_quotes() {
+    fn mappings_lists_and_quotes() {
         let value = json!({
             "empty": {}, "list": [1, [true, null], {"a": "b", "c": []}], "text": "it is: quoted",
         });
@@ -118,7 +118,7 @@ text: \"it is: quoted\"
     }
 
     #[test]
-    fn what_could_be_taken_for_something_else_is_quoted() {
+    fn ambiguous_scalars_are_quoted() {
         for plain in
             ["Gang", "a b, c.", ".spec.queue", "x-kubernetes", "int64", "self.max >= self.min"]
         {

@@ -82,7 +82,7 @@ mod tests {
     use super::excerpts;
 
     #[test]
-    fn long_plans_are_cut_to_where_they_differ() {
+    fn long_plans_are_cut_around_the_first_difference() {
         let same = "s".repeat(1_000);
         let (recorded, planned) = excerpts(&format!("{same}1{same}"), &format!("{same}2{same}"));
         assert_eq!(recorded, format!("...{}1{}...", &same[..120], &same[..239]));

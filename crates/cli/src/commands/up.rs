@@ -214,12 +214,12 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
     greet(&url, &data, token.as_deref());
     let host: Arc<dyn Host> = local.clone();
     // The endpoint file is removed before the port is closed: no client is sent to the next process on that port.
-    let told = async move {
+    let stopped = async move {
         signals.next().await;
         drop(endpoint);
     };
     tokio::select! {
-        () = bound.serve(host, told) => {}
+        () = bound.serve(host, stopped) => {}
         () = ended(local.clone()) => {}
     }
     local.quit().await;

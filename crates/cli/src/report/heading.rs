@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_quoted_where_a_shell_wants_it() {
+    fn arguments_are_quoted_where_a_shell_needs_it() {
         assert_eq!(quoted("--swf=log.swf.gz"), "--swf=log.swf.gz");
         assert_eq!(quoted("my jobs.csv"), "'my jobs.csv'");
         assert_eq!(quoted("it's"), r"'it'\''s'");

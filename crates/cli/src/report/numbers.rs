@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_as_many_digits_as_mean_something() {
+    fn figures_have_three_significant_digits() {
         assert_eq!([0.0, 0.456, 12.34, 1234.5].map(amount), ["0", "0.46", "12.3", "1,235"]);
         assert_eq!([0.5, 2.0, 1_000.0, 0.05].map(tick), ["0.5", "2", "1,000", "0.05"]);
         assert_eq!([0.0, 0.1234, 1.0].map(percent), ["0 %", "12.3 %", "100 %"]);
@@ -141,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_in_per_cent() {
-        let told = |old, new| change(old, new).unwrap_or_default();
-        assert_eq!(told(100.0, 65.0), "\u{2212} 35 %");
-        assert_eq!(told(100.0, 103.2), "+ 3.2 %");
-        assert_eq!(told(1_000.0, 3.0), "\u{2212} 99.7 %");
-        assert_eq!(told(1.0, 20.0), "\u{d7} 20");
+    fn changes_are_given_in_per_cent() {
+        let shown = |old, new| change(old, new).unwrap_or_default();
+        assert_eq!(shown(100.0, 65.0), "\u{2212} 35 %");
+        assert_eq!(shown(100.0, 103.2), "+ 3.2 %");
+        assert_eq!(shown(1_000.0, 3.0), "\u{2212} 99.7 %");
+        assert_eq!(shown(1.0, 20.0), "\u{d7} 20");
         assert_eq!((change(5.0, 5.0), change(0.0, 5.0)), (None, None));
     }
 }

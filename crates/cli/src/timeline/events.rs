@@ -26,7 +26,7 @@ struct GangLine {
     started: Option<Time>,
     /// The kind of verdict that was printed, so that it is printed once.
     announced: Option<Discriminant<Verdict>>,
-    /// Whether it was told to stop and is in its grace period.
+    /// Whether it was asked to stop and is in its grace period.
     stopping: bool,
     /// When a resize was requested that is not complete.
     resizing: Option<Time>,
@@ -238,12 +238,12 @@ impl Timeline {
     fn stopped(&mut self, now: Time, world: &World, gang: GangId, reason: StopReason) {
         self.starting.remove(&gang);
         let line = self.gangs.get_mut(&gang);
-        let told = line.is_some_and(|line| {
+        let announced = line.is_some_and(|line| {
             line.resizing = None;
             std::mem::take(&mut line.stopping)
         });
-        let word = if told { "stop" } else { gang_changes::word(reason) };
-        let text = gang_changes::stopped(world, gang, reason, told);
+        let word = if announced { "stop" } else { gang_changes::word(reason) };
+        let text = gang_changes::stopped(world, gang, reason, announced);
         self.gang_line(now, &style(word).yellow(), gang, &text);
     }
 
@@ -257,9 +257,9 @@ impl Timeline {
 
     fn resized(&mut self, now: Time, world: &World, gang: GangId) {
         self.starting.remove(&gang);
-        let told = self.gangs.get_mut(&gang).and_then(|line| line.resizing.take());
+        let requested = self.gangs.get_mut(&gang).and_then(|line| line.resizing.take());
         // A resize that completes in the same instant needs no second line.
-        if told != Some(now) {
+        if requested != Some(now) {
             let text = format!("has {} now", gang_changes::members(world, gang));
             self.gang_line(now, &style("resize").magenta(), gang, &text);
         }

@@ -43,13 +43,13 @@ pub(crate) fn started(world: &World, gang: GangId, members: u32, spread: Span) -
 pub(crate) fn stopping(world: &World, gang: GangId, reason: StopReason) -> Option<String> {
     let grace = world.gang(gang)?.spec.disruption.grace;
     let why = words::stop(world, reason);
-    (grace > Span::ZERO).then(|| format!("told to stop within {}: {why}", span(grace)))
+    (grace > Span::ZERO).then(|| format!("asked to stop within {}: {why}", span(grace)))
 }
 
 /// The text of a completed stop; without the reason if that was printed at the request.
-pub(crate) fn stopped(world: &World, gang: GangId, reason: StopReason, told: bool) -> String {
+pub(crate) fn stopped(world: &World, gang: GangId, reason: StopReason, announced: bool) -> String {
     let mut text = "stopped whole".to_owned();
-    if !told {
+    if !announced {
         text += &format!(": {}", words::stop(world, reason));
     }
     // A cancelled gang is not in the world any more.
@@ -136,16 +136,16 @@ spec:
     }
 
     #[test]
-    fn a_gang_is_told_to_stop_and_has_its_grace() {
+    fn stop_with_grace_prints_request_and_completion() {
         let mut world = world();
         let reason = StopReason::Preempted(BIG);
         let stop = Event::Decided(Action::Stop { gang: SMALL, reason });
         world.apply(after(25), &stop).expect("it runs");
         assert_eq!(
             stopping(&world, SMALL, reason).as_deref(),
-            Some("told to stop within 2m00s: default/big of higher priority needs its seats")
+            Some("asked to stop within 2m00s: default/big of higher priority needs its seats")
         );
-        world.apply(after(27), &Event::GangStopped(SMALL)).expect("it was told");
+        world.apply(after(27), &Event::GangStopped(SMALL)).expect("it is stopping");
         assert_eq!(
             stopped(&world, SMALL, reason, true),
             "stopped whole; back in its place in the queue, 20m00s of its work is kept"
@@ -154,7 +154,7 @@ spec:
     }
 
     #[test]
-    fn every_stop_has_its_word_and_its_reason() {
+    fn every_stop_reason_has_a_word_and_a_text() {
         let world = world();
         let back = "; back in its place in the queue, its work is lost";
         for (reason, word_for_it, why) in [
@@ -192,16 +192,16 @@ spec:
     }
 
     #[test]
-    fn members_come_and_go() {
+    fn resizes_are_grow_or_shrink() {
         let world = world();
-        let told = |from, to| resizing(&world, SMALL, from, to);
-        assert_eq!(told(2, 6), ("grow", "from 2 to 6 members".to_owned()));
-        assert_eq!(told(6, 1), ("shrink", "from 6 to 1 member".to_owned()));
+        let text = |from, to| resizing(&world, SMALL, from, to);
+        assert_eq!(text(2, 6), ("grow", "from 2 to 6 members".to_owned()));
+        assert_eq!(text(6, 1), ("shrink", "from 6 to 1 member".to_owned()));
         assert_eq!(members(&world, SMALL), "6 members");
     }
 
     #[test]
-    fn a_start_says_how_many_and_what_was_done_before() {
+    fn start_shows_members_and_saved_work() {
         let mut world = world();
         let spread = Span::ZERO;
         let few = "2 members of at most 6 started together (spread 0 ms)";
@@ -211,13 +211,13 @@ spec:
         assert_eq!(started(&world, BIG, 1, spread), "started");
         let stop = Event::Decided(Action::Stop { gang: SMALL, reason: StopReason::Moved });
         world.apply(after(15), &stop).expect("it runs");
-        world.apply(after(15), &Event::GangStopped(SMALL)).expect("it was told");
+        world.apply(after(15), &Event::GangStopped(SMALL)).expect("it is stopping");
         let again = format!("{few}, with 10m00s of its work done");
         assert_eq!(started(&world, SMALL, 2, spread), again);
     }
 
     #[test]
-    fn a_notice_names_the_node_and_who_is_on_it() {
+    fn notice_names_the_node_and_its_gangs() {
         let world = world();
         for (by, text) in [
             (after(2), "n under default/small will be gone in 2m00s"),

@@ -164,7 +164,7 @@ spec: {tier: spot, offerings: [{instanceType: m, zone: z, price: 2.5, allocatabl
 ";
 
     #[test]
-    fn an_order_says_what_is_bought_and_who_makes_way() {
+    fn order_shows_purchases_and_preempted_gangs() {
         let read = muster_api::read_texts(&[("w.yaml", WORLD)]).expect("it is good");
         let mut world = World::new(read.levels);
         let queues = read.queues.into_iter().map(Event::QueueSet);
@@ -178,7 +178,7 @@ spec: {tier: spot, offerings: [{instanceType: m, zone: z, price: 2.5, allocatabl
         let gangs = [GangId(0), GangId(1)];
         let text =
             |claims, held, after| Placed { gang: GangId(2), claims, held, after }.text(&world);
-        for (told, expected) in [
+        for (shown, expected) in [
             (text(&two, 0, &[]), "one order for 2 x m in z, 5.00 an hour"),
             (
                 text(&two[..1], 3, &gangs[..1]),
@@ -192,7 +192,7 @@ spec: {tier: spot, offerings: [{instanceType: m, zone: z, price: 2.5, allocatabl
             (text(&[], 4, &gangs), "nothing is bought: it preempts default/a and default/b"),
             (text(&[], 1, &[]), "1 seat on existing nodes"),
         ] {
-            assert_eq!(told, expected);
+            assert_eq!(shown, expected);
         }
     }
 }

@@ -107,7 +107,7 @@ mod tests {
     use super::wrap;
 
     #[test]
-    fn text_is_broken_at_spaces() {
+    fn text_is_wrapped_at_spaces() {
         let text = "one order for 8 x p5.48xlarge in us-east-1a";
         assert_eq!(wrap(text, 80), [text]);
         assert_eq!(wrap(text, 30), ["one order for 8 x p5.48xlarge", "in us-east-1a"]);

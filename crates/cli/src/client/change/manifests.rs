@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_go_back_to_the_lines_of_their_files() {
+    fn findings_are_mapped_to_files_and_lines() {
         let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let all = join(vec![
             file("a.yaml", "kind: Queue\nspec: {}"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_of_json_is_sent_as_json() {
+    fn single_json_file_is_sent_as_json() {
         let named = |name: &str| (name.to_owned(), "[]".to_owned());
         assert_eq!(join(vec![named("a.json")]).content, "application/json");
         assert_eq!(join(vec![named("a.json"), named("b.json")]).content, "application/yaml");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_write_cannot_break_out_of_an_address() {
+    fn names_are_percent_encoded_in_addresses() {
         assert_eq!(gang_path("a/b?c", "why"), "/v1/namespaces/a/gangs/b%3Fc/why");
         assert_eq!(gang_path("b/../c", ""), "/v1/namespaces/b/gangs/..%2Fc");
         let query =

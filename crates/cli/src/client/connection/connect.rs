@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_is_asked_for_goes_before_the_current_one_and_both_before_this_machine() {
+    fn named_context_wins_over_current_one_and_both_over_this_machine() {
         let here = || Some(Endpoint::at("http://127.0.0.1:9"));
         let url = |asked, current| select(asked, &contexts(current), here()).unwrap().url;
         assert_eq!(url(Some("other"), Some("lab")), "http://other:1");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_no_control_plane_is_told_how_to_get_one() {
+    fn error_without_control_plane_says_how_to_start_one() {
         let nowhere = select(None, &contexts(None), None).unwrap_err();
         assert!(nowhere.0.contains("`muster up`"), "{nowhere}");
         let wrong = select(Some("lob"), &contexts(None), None).unwrap_err();

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn context_file_round_trips() {
         let mut contexts = Contexts { current: Some("lab".to_owned()), ..Contexts::default() };
         let lab = contexts.entry("lab");
         lab.server = "https://lab:7480".to_owned();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_has_no_contexts_and_a_wrong_one_says_where() {
+    fn empty_context_file_is_valid_and_wrong_one_is_located() {
         assert_eq!(Contexts::parse("config.yaml", "# nothing\n").unwrap(), Contexts::default());
         let wrong = Contexts::parse("config.yaml", "contexts: [{nam: a}]").unwrap_err();
         assert!(

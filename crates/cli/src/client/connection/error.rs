@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_read_with_its_findings_and_one_of_a_stranger_as_well_as_it_goes() {
+    fn error_bodies_are_parsed_with_findings_and_foreign_ones_by_first_line() {
         let body = r#"{"error": {"code": "invalid", "message": "1 findings", "findings": [
             {"file": "m", "line": 3, "column": 1, "field": "spec", "reason": "r", "severity": "warning"}]}}"#;
         let known = Refusal::read(422, body.as_bytes());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_known_is_told_how_to_be() {
+    fn unauthorized_error_names_the_token_options() {
         let refusal = Refusal { status: 401, message: "who are you".to_owned(), findings: vec![] };
         assert!(RequestError::Refused(refusal).to_string().contains("MUSTER_TOKEN"));
     }

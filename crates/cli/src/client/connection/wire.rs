@@ -129,7 +129,7 @@ impl Wire {
     fn no_tls(&self, error: &std::io::Error) -> RequestError {
         let why = error.to_string();
         let hint = match why.contains("UnknownIssuer") {
-            true => "; give the file of whoever signed its certificate with --ca-file",
+            true => "; give the CA of its certificate with --ca-file",
             false => "",
         };
         RequestError::Tls { url: self.url.clone(), why, hint }
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_a_scheme_and_may_have_a_path() {
+    fn addresses_need_a_scheme_and_may_have_a_path() {
         let wire = |url| Wire::new(url, None, "");
         let one = wire("http://[::1]:7480/muster/").unwrap();
         assert_eq!((&*one.host, one.port, &*one.base), ("::1", 7480, "/muster"));

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_read_as_browsers_read_them() {
+    fn event_blocks_are_parsed_as_by_browsers() {
         let text = "retry: 1000\nid: 7\n\n: still here\n\nevent: set\nid: 8\ndata: {\ndata:}\n\n";
         let expected = [
             Block { data: String::new(), id: Some(7) },
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn news_are_read_as_the_server_writes_them() {
+    async fn events_are_parsed_as_the_server_writes_them() {
         use std::sync::Arc;
 
         use muster_core::time::Time;

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_the_list_includes_change_nothing() {
+    fn events_included_in_the_list_change_nothing() {
         let mut view = View::default();
         view.replace(Kind::Queue, vec![queue("a", 2)], 10);
         assert_eq!(view.take(set(10, "a", 1)), ViewChange::Same);
@@ -136,11 +136,11 @@ mod tests {
         assert_eq!(view.take(gone(13)), ViewChange::Same);
         assert_eq!(names(&view), ["b"]);
         let pool = StreamEvent::Gone { seq: 20, kind: Kind::Pool, name: "a".to_owned() };
-        assert_eq!(view.take(pool), ViewChange::Same, "a kind that nobody listed");
+        assert_eq!(view.take(pool), ViewChange::Same, "a kind that was not listed");
     }
 
     #[test]
-    fn after_a_gap_the_list_tells_what_was_missed() {
+    fn list_after_a_gap_returns_the_missed_changes() {
         let mut view = View::default();
         view.replace(Kind::Queue, vec![queue("a", 1), queue("b", 1), queue("c", 1)], 10);
         assert_eq!(view.take(StreamEvent::Gap { seq: 40 }), ViewChange::Stale);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn gangs_are_named_with_their_namespace() {
+    fn gang_names_include_the_namespace() {
         let gang = json!({"metadata": {"name": "a", "namespace": "research"}});
         assert_eq!(name_of(Kind::Gang, &gang), "research/a");
         assert_eq!(name_of(Kind::Pool, &gang), "a");

@@ -217,18 +217,18 @@ mod tests {
     }
 
     #[test]
-    fn each_run_is_printed_once_and_each_step_told_once() {
+    fn each_run_and_each_phase_is_printed_once() {
         let mut status = GangStatus::default();
         let mut observe = |phase, ready, since| status.observe(Some(&gang(phase, ready, since)));
-        let (told, begun) = (Seen { moved: true, run: false }, Seen { moved: true, run: true });
-        assert_eq!(observe("Waiting", "0/8", None), told);
+        let (changed, begun) = (Seen { moved: true, run: false }, Seen { moved: true, run: true });
+        assert_eq!(observe("Waiting", "0/8", None), changed);
         assert_eq!(observe("Waiting", "0/8", None), Seen::default());
-        assert_eq!(observe("Provisioning", "3/8", None), told);
+        assert_eq!(observe("Provisioning", "3/8", None), changed);
         assert_eq!(observe("Running", "8/8", None), begun);
         assert_eq!(observe("Running", "8/8", Some("t1")), Seen::default());
         assert_eq!(observe("Running", "8/8", Some("t2")), Seen::default(), "it was set right");
-        assert_eq!(observe("Stopping", "8/8", Some("t2")), told);
-        assert_eq!(observe("Waiting", "0/8", Some("t2")), told);
+        assert_eq!(observe("Stopping", "8/8", Some("t2")), changed);
+        assert_eq!(observe("Waiting", "0/8", Some("t2")), changed);
         assert_eq!(observe("Running", "8/8", None), begun);
         assert_eq!(observe("Running", "8/8", Some("t3")), Seen::default());
         assert_eq!(
@@ -236,12 +236,12 @@ mod tests {
             Seen { moved: false, run: true },
             "again, unseen"
         );
-        assert_eq!(observe("Succeeded", "0/8", Some("t4")), told);
+        assert_eq!(observe("Succeeded", "0/8", Some("t4")), changed);
         assert_eq!(status.over, Some(true));
     }
 
     #[test]
-    fn a_gang_that_is_cancelled_while_it_waits_again_is_not_printed_again() {
+    fn gang_cancelled_while_waiting_again_is_not_printed_again() {
         let mut status = GangStatus::default();
         assert!(status.observe(Some(&gang("Running", "8/8", Some("t1")))).run);
         assert!(!status.observe(Some(&gang("Waiting", "0/8", Some("t1")))).run);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_that_was_too_quick_to_be_seen_running_is_printed_all_the_same() {
+    fn gang_that_ended_before_it_was_observed_is_printed() {
         let mut status = GangStatus::default();
         assert!(status.observe(Some(&gang("Failed", "0/8", Some("t1")))).run);
         assert_eq!(status.over, Some(false));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_that_is_deleted_did_not_do_what_it_should() {
+    fn deleted_gang_counts_as_unsuccessful() {
         let mut status = GangStatus::default();
         status.observe(Some(&gang("Waiting", "0/8", None)));
         assert_eq!(status.observe(None), Seen { moved: true, run: false });

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_short_and_the_past_is_now() {
+    fn ages_are_short_and_past_times_are_now() {
         let cases =
             [(45, "45s"), (200, "3m20s"), (18_600, "5h10m"), (100_000, "27h46m"), (180_000, "2d")];
         for (secs, text) in cases {
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_that_is_missing_or_odd_has_no_age() {
+    fn missing_or_malformed_instant_has_no_age() {
         let object = serde_json::json!({"a": "1970-01-01T00:00:10Z", "b": "yesterday"});
         let age = |field| since(&object, field, Time(70_000));
         assert_eq!([age("/a"), age("/b"), age("/c")], ["1m00s", "", ""]);

@@ -181,9 +181,9 @@ pub(crate) fn gang_of(order: &Value) -> String {
 }
 
 fn order_progress(order: &Value) -> String {
-    let told = text(order, "/status/progress");
-    if !told.is_empty() {
-        return told;
+    let progress = text(order, "/status/progress");
+    if !progress.is_empty() {
+        return progress;
     }
     let (ready, nodes) = (text(order, "/status/ready"), text(order, "/spec/nodes"));
     if nodes.is_empty() { ready } else { format!("{ready}/{nodes}") }
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_are_missing_are_empty_and_whole_numbers_are_whole() {
+    fn missing_fields_are_empty_and_whole_numbers_have_no_fraction() {
         let object = json!({"a": 3.0, "b": 0.5, "c": null, "d": "x", "e": ["y", "z"]});
         let all = ["/a", "/b", "/c", "/d", "/f"].map(|field| text(&object, field));
         assert_eq!(all, ["3", "0.5", "", "x", ""]);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_that_is_held_or_cancelled_says_so() {
+    fn held_and_cancelled_gangs_show_it_as_phase() {
         let gang = |held: bool, at: &str, reason: &str| {
             phase(&json!({"spec": {"held": held}, "status": {"phase": at, "reason": reason}}))
         };
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_are_found_whoever_makes_them() {
+    fn gpus_are_found_for_any_vendor() {
         let queue = json!({"spec": {"limit": {"cpu": 4, "amd.com/gpu": 8}}});
         assert_eq!(gpus(&queue, "/spec/limit"), "8");
         assert_eq!(gpus(&queue, "/spec/guaranteed"), "");

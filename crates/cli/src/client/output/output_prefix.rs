@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_says_whose_it_is_where_there_are_several() {
+    fn lines_have_a_prefix_where_there_are_several_members() {
         let part =
             LogPart { member: 3, role: "worker".into(), stderr: false, text: "a\n\nb\n".into() };
         let lines = |gang, member| {

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_that_comes_later_stands_below_the_others() {
+    fn later_rows_align_with_earlier_ones() {
         let order = |name: &str, gang: &str| {
             json!({"metadata": {"name": name}, "spec": {"gang": gang, "nodes": 8},
                    "status": {"phase": "Assembling", "ready": 3}})
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_stand_to_the_right() {
+    fn figures_are_aligned_right() {
         let rows =
             [vec!["research".to_owned(), "7".to_owned()], vec!["a".to_owned(), "1,200".to_owned()]];
         assert_eq!(

@@ -92,11 +92,11 @@ fn facts(kind: Kind, object: &Value) -> Vec<String> {
             .map(|column| (column.title, (column.cell)(object, now)))
             .collect(),
     };
-    let all = all.into_iter().filter(|(title, told)| !told.is_empty() && *title != "NAME");
-    all.map(|(title, told)| {
+    let all = all.into_iter().filter(|(title, value)| !value.is_empty() && *title != "NAME");
+    all.map(|(title, value)| {
         let (first, rest) = title.split_at(1);
         let title = format!("{first}{}:", rest.to_lowercase());
-        format!("  {title:<16} {}", told.replace('\n', "\n                   "))
+        format!("  {title:<16} {}", value.replace('\n', "\n                   "))
     })
     .collect()
 }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_nothing_to_say_is_left_out() {
+    fn empty_fields_are_left_out() {
         let gang = json!({
             "metadata": {"name": "a", "namespace": "b"},
             "spec": {"queue": "research"},

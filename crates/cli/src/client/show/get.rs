@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watch_wants_what_the_list_wants() {
+    fn watch_filters_as_the_list_does() {
         let filter = Filter {
             kind: Kind::Gang,
             namespace: Some("research".to_owned()),

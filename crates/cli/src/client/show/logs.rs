@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_told_apart_where_there_may_be_several() {
+    fn gangs_with_several_members_get_prefixes() {
         assert!(!has_several(&json!({"spec": {"roles": [{"min": 1}]}})));
         assert!(has_several(&json!({"spec": {"roles": [{"min": 1, "max": 4}]}})));
         assert!(has_several(&json!({"spec": {"roles": [{}, {}]}})));

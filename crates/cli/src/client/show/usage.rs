@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_instants_dates_or_spans_back_from_now() {
+    fn times_are_instants_dates_or_spans_before_now() {
         let now = Time(1_796_112_000_000);
         let at = |text| moment_from(text, now);
         assert_eq!(at("2026-12-01T08:00:00Z"), Ok(now));

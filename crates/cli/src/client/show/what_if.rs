@@ -39,8 +39,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let api = args.connect.api()?;
     let manifests = manifests::read(&args.files)?;
     let sent = Payload { body: Some((manifests.content, &manifests.text)), ..Payload::default() };
-    let told: Result<Items<WhatIf>, _> = api.post("/v1/what-if", sent).await;
-    let Items { items } = told.map_err(|error| manifests.explain(error))?;
+    let answer: Result<Items<WhatIf>, _> = api.post("/v1/what-if", sent).await;
+    let Items { items } = answer.map_err(|error| manifests.explain(error))?;
     if args.output == Answer::Json {
         stdout::line(format_args!("{:#}", serde_json::to_value(&items)?));
         return Ok(());

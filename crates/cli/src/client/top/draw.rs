@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_on_the_screen() {
+    fn screen_shows_nodes_queues_and_gangs() {
         let lines = screen(120, 20, false);
         let has = |text: &str| lines.iter().any(|line| line.contains(text));
         assert!(has("3 of 3 nodes ready"), "{lines:#?}");
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_screen_says_how_much_is_missing() {
+    fn small_screen_shows_the_number_of_hidden_rows() {
         let lines = screen(60, 12, false);
         assert!(lines.iter().any(|line| line.contains("of 4")), "{lines:#?}");
         screen(1, 1, false);
     }
 
     #[test]
-    fn a_bar_is_as_full_as_the_gang() {
+    fn bar_is_proportional_to_ready_members() {
         assert_eq!(bar("3/8"), "███░░░░░░░ 3/8");
         assert_eq!(bar("9/8"), "██████████ 9/8");
         assert_eq!(bar("0/0"), "0/0");

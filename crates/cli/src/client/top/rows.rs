@@ -214,7 +214,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn gangs_that_do_something_come_first_and_those_that_ended_last_by_how_lately() {
+    fn active_gangs_come_first_and_ended_ones_last_by_end_time() {
         let rows = Rows::of(&view(), Time(60_000));
         let names: Vec<_> = rows.gangs.iter().map(|gang| &*gang.name).collect();
         assert_eq!(names, ["r/a", "r/w", "r/y", "r/z"]);
@@ -224,7 +224,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn boxes_are_full_where_somebody_is_known_to_be() {
+    fn boxes_are_full_where_gpus_are_known_to_be_in_use() {
         let rows = Rows::of(&view(), Time(60_000));
         let boxes: Vec<_> = rows.nodes.iter().map(|node| &*node.boxes).collect();
         assert_eq!(boxes, ["■■□□□□□□", "▨▨▨▨▨▨▨▨", "□□□□□□□□"]);

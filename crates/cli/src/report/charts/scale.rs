@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_laid_out_evenly_or_by_logarithm_and_never_outside() {
+    fn scales_are_linear_or_logarithmic_and_clamped() {
         let even = Scale::linear((0.0, 10.0), (100.0, 0.0));
         assert_eq!([0.0, 5.0, 10.0, 12.0].map(|value| even.at(value)), [100.0, 50.0, 0.0, 0.0]);
         let log = Scale::log((1.0, 100.0), (0.0, 200.0));

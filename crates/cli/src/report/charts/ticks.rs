@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_reach_the_end() {
+    fn ticks_are_round_numbers_and_reach_the_end() {
         assert_eq!(labels(&numbers(2_048.0, 4)), "0 1,000 2,000 3,000");
         assert_eq!(labels(&numbers(0.9, 3)), "0 0.5 1");
         assert_eq!(labels(&percents(1.0, 4)), "0 % 25 % 50 % 75 % 100 %");
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn logarithms_name_values_people_know() {
+    fn logarithmic_ticks_are_familiar_values() {
         assert_eq!(labels(&spans(1.0, 90_000.0)), "1 s 10 s 1 min 10 min 1 h 6 h 1 d");
         assert_eq!(labels(&factors(40.0)), "1 2 5 10 20");
         assert_eq!(labels(&factors(20_000.0)), "1 10 100 1,000 10,000");
     }
 
     #[test]
-    fn times_come_in_the_unit_that_fits() {
+    fn times_use_the_unit_that_fits() {
         let (ticks, unit) = times(3.2 * DAY, 8);
         assert_eq!((labels(&ticks).as_str(), unit), ("0 12 24 36 48 60 72", "hours"));
         let (ticks, unit) = times(330.0 * DAY, 8);

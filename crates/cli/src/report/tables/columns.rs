@@ -154,7 +154,7 @@ mod tests {
     };
 
     #[test]
-    fn the_best_is_marked_unless_all_are_the_same() {
+    fn best_value_is_marked_unless_all_are_equal() {
         assert_eq!(WAIT.best_of(&[&60.0, &30.0]), Some(30.0));
         assert_eq!(WAIT.best_of(&[&60.1, &60.2]), None);
         assert_eq!(WAIT.best_of(&[]), None);

@@ -1,4 +1,4 @@
-//! The commands that ask a control plane, against a real one.
+//! The client commands, against a real control plane.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::muster::{Outcome, command, empty_dir, finish, write, write_private};
 
-/// A control plane in a directory of its own, and whoever command_in it.
+/// A control plane in its own directory, and its clients.
 struct ControlPlane {
     dir: PathBuf,
     child: Child,
@@ -57,7 +57,7 @@ impl Drop for ControlPlane {
     }
 }
 
-/// The command in a directory, with nothing known but what is there.
+/// The command in a directory, with no other configuration than what is there.
 fn command_in(dir: &Path, args: &[&str]) -> Command {
     let mut command = command();
     for name in
@@ -80,7 +80,7 @@ fn job(name: &str, script: &str) -> String {
 }
 
 #[test]
-fn a_gang_from_submission_to_oblivion() {
+fn gang_is_submitted_shown_logged_and_deleted() {
     let plane = ControlPlane::start("life", &[]);
     write(&plane.dir, "good.yaml", job("good", "echo hello from $RANK; echo oops >&2"));
     let would = plane.muster(&["submit", "--dry-run", "good.yaml"]).exits(0);
@@ -100,15 +100,18 @@ fn a_gang_from_submission_to_oblivion() {
     assert!(plane.muster(&["get", "gang", "good", "-o", "yaml"]).out.contains("phase: Succeeded"));
     assert_eq!(plane.muster(&["logs", "good", "--member", "1"]).out, "hello from 1\n");
     assert!(plane.muster(&["logs", "-f", "good"]).exits(0).out.contains("[worker 0] hello"));
-    let told = plane.muster(&["describe", "gang", "good"]).exits(0).out;
-    assert!(told.contains("  Phase:           Succeeded") && told.contains("Started: "), "{told}");
+    let described = plane.muster(&["describe", "gang", "good"]).exits(0).out;
+    assert!(
+        described.contains("  Phase:           Succeeded") && described.contains("Started: "),
+        "{described}"
+    );
     assert!(plane.muster(&["why", "good"]).exits(0).out.contains("default/good: is over"));
     assert!(plane.muster(&["usage", "--from", "1h"]).exits(0).out.contains("default"));
     assert!(plane.muster(&["nodes"]).exits(0).out.contains("box"));
     assert!(plane.muster(&["top"]).exits(0).out.contains("1 of 1 node ready"));
 
-    let nowhere = plane.muster(&["get", "gang", "-n", "other", "good"]).exits(1);
-    assert!(nowhere.err.contains("there is default/good"), "{}", nowhere.err);
+    let missing = plane.muster(&["get", "gang", "-n", "other", "good"]).exits(1);
+    assert!(missing.err.contains("there is default/good"), "{}", missing.err);
     plane.muster(&["delete", "gang", "good"]).exits(0);
     plane.muster(&["logs", "good"]).exits(1);
     let none = plane.muster(&["get", "gangs"]).exits(0);
@@ -116,7 +119,7 @@ fn a_gang_from_submission_to_oblivion() {
 }
 
 #[test]
-fn scripts_learn_how_it_went_from_the_exit_code() {
+fn exit_codes_tell_failure_timeout_and_wrong_usage() {
     let plane = ControlPlane::start("codes", &[]);
     write(&plane.dir, "bad.yaml", job("bad", "exit 7"));
     let bad = plane.muster(&["submit", "--wait", "bad.yaml"]).exits(3);
@@ -142,7 +145,7 @@ fn scripts_learn_how_it_went_from_the_exit_code() {
 }
 
 #[test]
-fn findings_come_back_with_their_own_file_and_line() {
+fn submit_reports_findings_with_file_and_line() {
     let plane = ControlPlane::start("findings", &[]);
     write(&plane.dir, "good.yaml", job("good", "true"));
     write(
@@ -161,7 +164,7 @@ fn findings_come_back_with_their_own_file_and_line() {
 }
 
 #[test]
-fn a_watch_goes_on_when_the_control_plane_was_killed_and_came_back() {
+fn watch_survives_a_restart_of_the_control_plane() {
     let plane = ControlPlane::start("watch", &[]);
     let url = plane.url().expect("a URL").0;
     let mut watch = command_in(&plane.dir, &["get", "gangs", "-A", "--watch", "-o", "name"]);
@@ -181,15 +184,15 @@ fn a_watch_goes_on_when_the_control_plane_was_killed_and_came_back() {
 }
 
 #[test]
-fn a_token_says_who_asks() {
+fn tokens_and_contexts_authenticate_the_caller() {
     let dir = empty_dir("client-tokens");
     let tokens = "tokens: [{name: vera, token: token-of-vera-viewer, role: viewer}]\n";
     write_private(&dir, "tokens.yaml", tokens);
     write(&dir, "token", "token-of-vera-viewer\n");
     let args = ["--listen", "127.0.0.1:0", "--tokens", "tokens.yaml", "--allow-root"];
     let plane = ControlPlane::start_in(dir, &args);
-    let nobody = plane.muster(&["whoami"]).exits(1);
-    assert!(nobody.err.contains("MUSTER_TOKEN, --token-file"), "{}", nobody.err);
+    let anonymous = plane.muster(&["whoami"]).exits(1);
+    assert!(anonymous.err.contains("MUSTER_TOKEN, --token-file"), "{}", anonymous.err);
     let vera = plane.muster(&["whoami", "--token-file", "token"]).exits(0);
     assert!(vera.out.starts_with("vera (viewer) may look, at http://"), "{}", vera.out);
     write(&plane.dir, "a.yaml", job("a", "true"));
@@ -206,10 +209,10 @@ fn a_token_says_who_asks() {
 }
 
 #[test]
-fn whoever_has_no_control_plane_is_told_how_to_get_one() {
-    let dir = empty_dir("client-nowhere");
-    let nowhere = finish(&mut command_in(&dir, &["get", "gangs"])).exits(2);
-    assert!(nowhere.err.contains("start one on this machine with `muster up`"), "{}", nowhere.err);
+fn error_without_control_plane_says_how_to_start_one() {
+    let dir = empty_dir("client-missing");
+    let missing = finish(&mut command_in(&dir, &["get", "gangs"])).exits(2);
+    assert!(missing.err.contains("start one on this machine with `muster up`"), "{}", missing.err);
     let refused =
         finish(&mut command_in(&dir, &["get", "gangs", "--server", "http://127.0.0.1:1"])).exits(1);
     assert!(refused.err.contains("the connection is refused"), "{}", refused.err);
@@ -217,7 +220,7 @@ fn whoever_has_no_control_plane_is_told_how_to_get_one() {
     assert!(odd.err.contains("write http://HOST:PORT"), "{}", odd.err);
 }
 
-/// Reads one request, and tells its idempotency key.
+/// Reads one request, and returns its idempotency key.
 fn key_of(stream: &mut std::net::TcpStream) -> String {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -230,11 +233,11 @@ fn key_of(stream: &mut std::net::TcpStream) -> String {
 }
 
 #[test]
-fn a_request_that_got_no_answer_is_sent_again_with_the_same_key() {
+fn unanswered_request_is_retried_with_the_same_key() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let serve = std::thread::spawn(move || {
-        // The first one is cut off.
+        // The first connection is closed without an answer.
         let first = key_of(&mut listener.accept().expect("a client").0);
         let mut stream = listener.accept().expect("the client again").0;
         let second = key_of(&mut stream);
@@ -259,7 +262,7 @@ fn a_request_that_got_no_answer_is_sent_again_with_the_same_key() {
 }
 
 #[test]
-fn every_command_teaches_by_example_and_fits_the_screen() {
+fn client_help_has_examples_and_fits_the_screen() {
     let names = [
         "submit", "get", "describe", "why", "what-if", "logs", "cancel", "hold", "release",
         "scale", "delete", "queues", "pools", "nodes", "usage", "audit", "top", "context",

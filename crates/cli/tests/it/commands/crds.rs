@@ -1,4 +1,4 @@
-//! `muster crds`, and the chart that ships what it prints.
+//! `muster crds`, and the chart that ships its output.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn the_chart_ships_what_is_printed() {
+fn chart_ships_the_printed_crds() {
     let printed = muster(&["crds"]).exits(0).out;
     let shipped: String = FILES
         .iter()
@@ -28,7 +28,7 @@ fn the_chart_ships_what_is_printed() {
 }
 
 #[test]
-fn json_is_one_list_of_the_same() {
+fn json_output_is_one_list() {
     let out = muster(&["crds", "-o", "json"]).exits(0).out;
     let list: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(list["kind"], "List");
@@ -43,7 +43,7 @@ fn json_is_one_list_of_the_same() {
 }
 
 #[test]
-fn one_file_per_kind_is_written() {
+fn dir_option_writes_one_file_per_kind() {
     let dir = empty_dir("crds");
     let said = muster_in(&dir, &["crds", "--dir", "here/and/there"]).exits(0).out;
     assert_eq!(said, "5 files written to here/and/there\n");
@@ -59,7 +59,7 @@ fn one_file_per_kind_is_written() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_said() {
+fn directory_that_cannot_be_made_is_an_error() {
     let dir = empty_dir("crds-blocked");
     fs::write(dir.join("file"), "").unwrap();
     let failed = muster_in(&dir, &["crds", "--dir", "file/below"]).exits(1);

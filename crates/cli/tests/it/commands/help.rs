@@ -1,11 +1,11 @@
-//! What the binary says about itself.
+//! Help texts, version and completions.
 
 use crate::muster::{command, finish, muster};
 
 const COMMANDS: [&str; 8] =
     ["run", "up", "rehearse", "simulate", "replay", "check", "crds", "completions"];
 
-/// Columns a help text may take, however wide the terminal is.
+/// The widest line of a help text, however wide the terminal is.
 const WIDEST: usize = 110;
 
 fn help(args: &[&str]) -> String {
@@ -13,7 +13,7 @@ fn help(args: &[&str]) -> String {
 }
 
 #[test]
-fn every_help_teaches_by_example_and_fits_the_screen() {
+fn help_has_examples_and_fits_the_screen() {
     for name in COMMANDS {
         let text = help(&[name, "--help"]);
         assert!(text.contains(&format!("Usage: muster {name}")), "{text}");
@@ -27,7 +27,7 @@ fn every_help_teaches_by_example_and_fits_the_screen() {
 }
 
 #[test]
-fn the_long_help_says_more_than_the_short_one() {
+fn long_help_has_more_paragraphs_than_short_help() {
     for name in ["run", "up", "rehearse", "simulate", "replay", "check", "crds"] {
         let (long, short) = (help(&[name, "--help"]), help(&[name, "-h"]));
         let paragraphs = |text: &str| {
@@ -39,7 +39,7 @@ fn the_long_help_says_more_than_the_short_one() {
 }
 
 #[test]
-fn the_command_lists_its_subcommands_and_exit_codes() {
+fn main_help_lists_subcommands_and_exit_codes() {
     let text = help(&["--help"]);
     for name in COMMANDS {
         assert!(text.lines().any(|line| line.trim().starts_with(name)), "{name}\n{text}");
@@ -51,20 +51,20 @@ fn the_command_lists_its_subcommands_and_exit_codes() {
 }
 
 #[test]
-fn the_examples_of_the_help_are_real() {
-    // Those that need no file of the reader's own.
+fn examples_of_the_help_run() {
+    // The examples that need no file of the reader.
     muster(&["check", "examples/quickstart.yaml"]).exits(0);
     muster(&["simulate", "--workload", "training", "--nodes", "512", "--jobs", "20"]).exits(0);
 }
 
 #[test]
-fn the_version_is_the_packages() {
+fn version_is_that_of_the_package() {
     let expected = format!("muster {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(muster(&["--version"]).exits(0).out, expected);
 }
 
 #[test]
-fn completions_know_every_subcommand() {
+fn completions_include_every_subcommand() {
     for shell in ["bash", "zsh", "fish"] {
         let script = muster(&["completions", shell]).exits(0).out;
         for name in COMMANDS {

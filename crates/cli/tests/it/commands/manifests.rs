@@ -1,13 +1,13 @@
-//! Manifests that are wrong, and what is said about them: by `check`, by `run` and by `simulate` alike.
+//! Wrong manifests, and the errors of `check`, `rehearse` and `simulate` for them.
 
 use std::fs::File;
 
 use crate::muster::{empty_dir, muster, muster_in, write};
 
-/// Ways to read manifests.
+/// The commands that read manifests.
 const READERS: [&[&str]; 3] = [&["check"], &["rehearse"], &["simulate", "--nodes", "4"]];
 
-/// A file and the first thing that is wrong with it, as `line:column: field: reason`.
+/// A file and its first error, as `line:column: field: reason`.
 struct Bad {
     name: &'static str,
     text: &'static str,
@@ -73,7 +73,7 @@ const BAD: &[Bad] = &[
     },
 ];
 
-/// Every reader refuses `file` with exactly this error and does nothing else.
+/// Every command refuses `file` with exactly this error and does nothing else.
 #[track_caller]
 fn refused(dir: &std::path::Path, file: &str, error: &str) {
     for reader in READERS {
@@ -85,7 +85,7 @@ fn refused(dir: &std::path::Path, file: &str, error: &str) {
 }
 
 #[test]
-fn a_bad_manifest_is_refused_with_file_line_column_field_and_reason() {
+fn bad_manifest_is_refused_with_position_field_and_reason() {
     let dir = empty_dir("bad-manifests");
     for Bad { name, text, error } in BAD {
         let file = format!("{name}.yaml");
@@ -95,7 +95,7 @@ fn a_bad_manifest_is_refused_with_file_line_column_field_and_reason() {
 }
 
 #[test]
-fn a_file_that_is_not_there_or_not_a_file_is_refused() {
+fn missing_file_and_directory_are_refused() {
     let dir = empty_dir("no-file");
     refused(&dir, "missing.yaml", "1:1: (file): there is no such file");
     std::fs::create_dir(dir.join("jobs.yaml")).expect("it can be made");
@@ -103,9 +103,9 @@ fn a_file_that_is_not_there_or_not_a_file_is_refused() {
 }
 
 #[test]
-fn a_huge_file_is_refused_unread() {
+fn huge_file_is_refused_unread() {
     let dir = empty_dir("huge");
-    // Sparse: it takes no room on the disk.
+    // Sparse: it takes no disk space.
     let file = File::create(dir.join("huge.yaml")).expect("it can be made");
     file.set_len(100 << 20).expect("it can be long");
     let error = "1:1: (file): is 104857600 bytes, and at most 16777216 bytes (16 MiB) are read";
@@ -133,7 +133,7 @@ fn every_bad_example_is_refused_by_every_reader() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once_and_one_bad_file_stops_all() {
+fn all_errors_are_reported_and_one_bad_file_stops_all() {
     let dir = empty_dir("several");
     write(
         &dir,
@@ -153,7 +153,7 @@ fn all_that_is_wrong_is_said_at_once_and_one_bad_file_stops_all() {
     }
 }
 
-/// A deadline is hard to keep when nobody says how long it takes, which is a warning.
+/// A deadline without an expected duration, which is a warning.
 const WARNED: &str = "\
 kind: Gang
 metadata: {name: a}
@@ -163,7 +163,7 @@ spec:
 ";
 
 #[test]
-fn warnings_are_no_errors() {
+fn warnings_are_not_errors() {
     let dir = empty_dir("warnings");
     write(&dir, "job.yaml", WARNED);
     let fine = muster_in(&dir, &["check", "job.yaml"]).exits(0);
@@ -183,7 +183,7 @@ fn warnings_are_no_errors() {
 }
 
 #[test]
-fn check_says_what_is_in_a_good_manifest() {
+fn check_counts_the_objects_of_a_good_manifest() {
     let checked = muster(&["check", "examples/quickstart.yaml"]).exits(0);
     assert_eq!(checked.out, "ok: 3 gangs, 2 queues (with the default one), 1 pool, 1 node\n");
     assert_eq!(checked.err, "");

@@ -1,4 +1,4 @@
-//! Who may do what, on the real control plane.
+//! Roles and queues of tokens, on the real control plane.
 
 use super::control_plane::{ControlPlane, TestDir};
 use super::http::ask;
@@ -19,7 +19,7 @@ fn gang(name: &str, queue: &str) -> String {
 }
 
 #[test]
-fn a_viewer_changes_nothing_and_nobody_touches_another_queue() {
+fn viewers_change_nothing_and_users_only_their_queues() {
     let place = TestDir::new("rights");
     crate::muster::write_private(&place.0, "tokens.yaml", TOKENS);
     let file = place.0.join("tokens.yaml");
@@ -55,13 +55,13 @@ fn a_viewer_changes_nothing_and_nobody_touches_another_queue() {
     let (_, shown) = asked(eve, "GET", mine, "");
     assert!(shown.contains("\"user\":\"ada\"") && !shown.contains("Cancelled"), "{shown}");
     assert_eq!(asked(ada, "POST", &format!("{mine}/cancel"), "").0, 200);
-    // Also when it is over, its name and what it printed are its queue's.
+    // Also after its end, the name and the output of a gang belong to its queue.
     up.until("it is over", |_| {
         let (_, shown) = asked(eve, "GET", mine, "");
         shown.contains("Cancelled").then_some(())
     });
     assert_eq!(asked(bob, "POST", "/v1/apply", &gang("mine", "sales")).0, 403);
-    // Nobody but an admin says whose a gang is.
+    // Only an admin may set the user of a gang.
     let forged = gang("forged", "sales").replace("\"queue\"", "\"user\": \"ada\", \"queue\"");
     assert_eq!(asked(bob, "POST", "/v1/apply", &forged).0, 200);
     let (_, shown) = asked(eve, "GET", "/v1/namespaces/default/gangs/forged", "");

@@ -1,4 +1,4 @@
-//! A control plane in a directory of its own, and what can be done to it.
+//! A control plane in its own directory, and operations on it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::http::{ask, json};
 
-/// How long anything may take before it is called broken.
+/// The deadline for every wait.
 const DEADLINE: Duration = Duration::from_secs(180);
 
 /// A directory that is removed with the test, and with every process that was started in it.
@@ -26,7 +26,7 @@ impl TestDir {
         self.0.join("data")
     }
 
-    /// Processes that run in this place: keepers and members, by what they are told. Zombies run no more.
+    /// Live processes of this directory, keepers and members, by their command lines. Zombies are left out.
     pub(super) fn processes(&self) -> Vec<(u32, String)> {
         let mark = self.0.to_string_lossy().into_owned();
         let mut found = Vec::new();
@@ -56,7 +56,7 @@ impl Drop for TestDir {
     }
 }
 
-/// A control plane that runs.
+/// A running control plane.
 pub(super) struct ControlPlane {
     child: Child,
     address: String,
@@ -65,7 +65,7 @@ pub(super) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts one and waits until it answers.
+    /// Starts a control plane and waits until it answers.
     pub(super) fn start(data: &Path, more: &[&str]) -> Self {
         Self::start_as(Path::new(env!("CARGO_BIN_EXE_muster")), data, more)
     }
@@ -117,7 +117,7 @@ impl ControlPlane {
         self.child.id()
     }
 
-    /// Asks as the owner.
+    /// Sends a request as the owner.
     pub(super) fn ask(
         &self,
         method: &str,
@@ -131,16 +131,16 @@ impl ControlPlane {
         ask(&self.address, method, path, &all, body)
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it with SIGKILL.
     pub(super) fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("waited for");
     }
 
-    /// Ends it in good order.
+    /// Ends it with SIGTERM and waits.
     pub(super) fn end(mut self) {
-        let told = Command::new("kill").arg(self.child.id().to_string()).status();
-        assert!(told.expect("kill").success());
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status();
+        assert!(sent.expect("kill").success());
         let status = self.child.wait().expect("waited for");
         assert!(status.success(), "{status}");
     }
@@ -177,7 +177,7 @@ impl ControlPlane {
         self.get(&format!("/v1/namespaces/default/gangs/{name}"))
     }
 
-    /// Waits until a gang is over, and says what became of it.
+    /// Waits until a gang is over, and returns its object.
     pub(super) fn until_over(&self, name: &str) -> Value {
         self.until(&format!("{name} is over"), |up| {
             let gang = up.gang(name);

@@ -1,4 +1,4 @@
-//! Everything that can go wrong with a process, a disk or a database ends in a clear message and a defined state.
+//! Failures of processes, disks and databases end in a clear message and a defined state.
 
 use std::process::Command;
 
@@ -31,7 +31,7 @@ fn submit(up: &ControlPlane, text: &str) {
 }
 
 #[test]
-fn a_member_that_fails_takes_the_rest_with_it_and_the_gang_is_retried_whole() {
+fn failed_member_ends_the_run_and_the_whole_gang_is_retried() {
     let place = TestDir::new("crash");
     let up = ControlPlane::start(&place.data(), &[]);
     let log = place.0.join("tries");
@@ -51,7 +51,7 @@ fn a_member_that_fails_takes_the_rest_with_it_and_the_gang_is_retried_whole() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_starts_nobody() {
+fn missing_command_starts_no_member() {
     let place = TestDir::new("missing");
     let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("missing", 2, "[no-such-command, --now]", ""));
@@ -61,16 +61,16 @@ fn a_command_that_does_not_exist_starts_nobody() {
 }
 
 #[test]
-fn who_uses_more_memory_than_it_asked_for_is_killed_and_told_so() {
+fn member_over_its_memory_request_is_killed_with_a_reason() {
     let place = TestDir::new("memory");
     let up = ControlPlane::start(&place.data(), &[]);
     let script = "[python3, -c, 'x = bytearray(512 << 20); import time; time.sleep(60)']";
-    // With a share of the machine that lets it get that far, whatever else runs.
+    // The member gets enough of the machine to reach its limit, whatever else runs.
     let greedy = gang("greedy", 1, script, "  timeLimit: 60s\n").replace("cpu: 10m", "cpu: 1");
     submit(&up, &greedy);
     let (reason, message) = outcome(&up, "greedy");
     if reason == "TimeLimit" {
-        // Where control groups may not be made, that is said.
+        // Where control groups cannot be created, the journal says that limits are not enforced.
         let journal = std::fs::read_to_string(place.data().join("runs/1/journal.jsonl"));
         let journal = journal.expect("a journal");
         assert!(journal.contains("limits are not enforced"), "{journal}");
@@ -80,7 +80,7 @@ fn who_uses_more_memory_than_it_asked_for_is_killed_and_told_so() {
 }
 
 #[test]
-fn a_time_limit_and_a_cancel_end_all_members_and_their_children() {
+fn time_limit_and_cancel_end_all_members_and_children() {
     let place = TestDir::new("limit");
     let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("slow", 2, "[sh, -c, 'sleep 61 & wait']", "  timeLimit: 1s\n"));
@@ -90,14 +90,14 @@ fn a_time_limit_and_a_cancel_end_all_members_and_their_children() {
     assert_eq!(code, 200, "{answer}");
     assert_eq!(outcome(&up, "slow").0, "TimeLimit");
     assert_eq!(outcome(&up, "unwanted").0, "Cancelled");
-    up.until("nobody is left", |_| {
+    up.until("no process is left", |_| {
         let left = place.processes();
         left.iter().all(|(_, command)| command.contains(" up ")).then_some(())
     });
 }
 
 #[test]
-fn a_second_control_plane_on_the_same_directory_is_refused() {
+fn second_control_plane_on_the_same_directory_is_refused() {
     let place = TestDir::new("second");
     let _up = ControlPlane::start(&place.data(), &[]);
     let second = Command::new(env!("CARGO_BIN_EXE_muster"))
@@ -114,7 +114,7 @@ fn a_second_control_plane_on_the_same_directory_is_refused() {
 }
 
 #[test]
-fn a_damaged_database_is_said_and_left_as_it_is() {
+fn damaged_database_is_reported_and_left_unchanged() {
     let place = TestDir::new("damage");
     let up = ControlPlane::start(&place.data(), &[]);
     for number in 0..15 {
@@ -139,11 +139,11 @@ fn a_damaged_database_is_said_and_left_as_it_is() {
 }
 
 #[test]
-fn what_cannot_be_kept_of_what_is_printed_is_said_and_nobody_waits_for_it() {
+fn output_that_cannot_be_stored_is_reported_and_blocks_no_member() {
     let place = TestDir::new("full");
     let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("held", 1, "[sh, -c, 'sleep 0.3; yes | head -c 3000000; echo done']", ""));
-    // Whatever the first run prints goes to a device that is always full.
+    // The output of the first run goes to a device that is always full.
     let logs = place.data().join("runs/1/logs");
     up.until("its directory is there", |_| logs.is_dir().then_some(()));
     std::os::unix::fs::symlink("/dev/full", logs.join("0.out")).expect("a full device");
@@ -154,7 +154,7 @@ fn what_cannot_be_kept_of_what_is_printed_is_said_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn a_keeper_that_is_killed_takes_its_members_with_it_and_the_gang_starts_over() {
+fn killed_keeper_ends_its_members_and_the_gang_restarts() {
     let place = TestDir::new("keeper");
     let up = ControlPlane::start(&place.data(), &[]);
     let log = place.0.join("tries");
@@ -174,10 +174,10 @@ fn a_keeper_that_is_killed_takes_its_members_with_it_and_the_gang_starts_over() 
 }
 
 #[test]
-fn a_gang_whose_keeper_cannot_begin_has_failed_after_some_tries_and_says_why() {
+fn gang_fails_with_a_reason_when_its_keeper_cannot_start() {
     let place = TestDir::new("no-keeper");
     let up = ControlPlane::start(&place.data(), &[]);
-    // Where the directory of the first run is to be, there is something else.
+    // A file is in the place of the first run's directory.
     std::fs::write(place.data().join("runs/1"), "in the way").expect("written");
     submit(&up, &gang("stuck", 1, "['true']", ""));
     let (reason, message) = outcome(&up, "stuck");
@@ -188,7 +188,7 @@ fn a_gang_whose_keeper_cannot_begin_has_failed_after_some_tries_and_says_why() {
 }
 
 #[test]
-fn a_program_that_was_replaced_while_it_runs_still_starts_gangs() {
+fn control_plane_starts_gangs_after_its_binary_was_replaced() {
     let place = TestDir::new("replaced");
     let program = place.0.join("muster");
     std::fs::copy(env!("CARGO_BIN_EXE_muster"), &program).expect("a copy");

@@ -1,4 +1,4 @@
-//! What gangs leave behind: processes, directories, accounts.
+//! What remains of gangs: processes, directories, usage records.
 
 use std::process::Command;
 
@@ -29,7 +29,7 @@ fn sleepers(place: &TestDir, what: &str) -> Vec<u32> {
 }
 
 #[test]
-fn a_child_that_leaves_its_group_and_its_session_does_not_outlive_its_gang() {
+fn child_in_its_own_session_does_not_outlive_its_gang() {
     let place = TestDir::new("setsid");
     let up = ControlPlane::start(&place.data(), &[]);
     let seen = place.0.join("seen");
@@ -43,14 +43,14 @@ fn a_child_that_leaves_its_group_and_its_session_does_not_outlive_its_gang() {
 }
 
 #[test]
-fn a_keeper_that_is_killed_leaves_nobody_behind_either() {
+fn killed_keeper_leaves_no_process_behind() {
     let place = TestDir::new("setsid-kill");
     let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("leaves", "setsid sleep 7272 & sleep 7272"));
     up.until("both are there", |_| (sleepers(&place, " 7272").len() >= 2).then_some(()));
     let keeper = place.processes().into_iter().find(|(_, command)| command.contains(" keep "));
     let (pid, _) = keeper.expect("a keeper");
-    // Nobody hears of it until the control plane is back.
+    // The death is not noticed until the control plane is back.
     up.kill();
     let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(killed.expect("kill").success());
@@ -63,7 +63,7 @@ fn a_keeper_that_is_killed_leaves_nobody_behind_either() {
         "{over}"
     );
     assert_eq!(sleepers(&place, " 7272"), [0u32; 0]);
-    // It held what it held until it was last known to live, not until somebody looked.
+    // Usage is counted until the run was last known to live, not until the control plane was back.
     let began = place.data().join("runs/1/run.json").metadata().and_then(|about| about.modified());
     let most = before.duration_since(began.expect("a plan")).expect("earlier").as_secs_f64() * 0.1;
     let used = used(&up, "gang");
@@ -75,7 +75,7 @@ fn used(up: &ControlPlane, by: &str) -> Vec<Value> {
 }
 
 #[test]
-fn deleting_a_gang_keeps_what_it_used_and_no_older_one_of_its_name_comes_back() {
+fn deleted_gang_keeps_its_usage_and_no_older_one_returns() {
     let place = TestDir::new("accounts");
     let up = ControlPlane::start(&place.data(), &[]);
     for text in ["sleep 0.2; echo first", "sleep 0.3; echo second"] {
@@ -98,7 +98,7 @@ fn deleting_a_gang_keeps_what_it_used_and_no_older_one_of_its_name_comes_back() 
 }
 
 #[test]
-fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
+fn new_gang_ignores_run_directories_of_deleted_gangs() {
     let place = TestDir::new("reuse");
     let up = ControlPlane::start(&place.data(), &[]);
     let log = place.0.join("ran");
@@ -109,7 +109,7 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
         assert_eq!(up.delete("/v1/namespaces/default/gangs/again"), 204);
     }
     up.kill();
-    // Something is left where a run could begin; it is no run of anybody.
+    // A directory is in the place of the next run; it belongs to no run.
     let stray = place.data().join("runs/3");
     std::fs::create_dir_all(&stray).expect("a directory");
     std::fs::write(
@@ -129,7 +129,7 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
 }
 
 #[test]
-fn gangs_that_share_a_node_pay_for_it_together_and_each_its_share() {
+fn gangs_on_one_node_share_its_cost_by_gpus() {
     let place = TestDir::new("shares");
     let up = ControlPlane::start(&place.data(), &["--no-local", "--speed", "600"]);
     let pool = "
@@ -151,7 +151,7 @@ spec:
     up.until_over("large");
     for sum in used(&up, "gang") {
         let number = |field: &str| sum[field].as_f64().expect("a number");
-        // One unit a second for all eight of them.
+        // One unit of cost a second for all eight GPUs.
         let share = number("gpuSeconds") / 8.0;
         assert!((number("cost") - share).abs() < 0.01 * share, "{sum}");
     }

@@ -1,4 +1,4 @@
-//! Jobs of MPI: the launcher runs `mpirun`, and each worker is a host to it.
+//! MPI jobs: the launcher runs `mpirun`, and each worker is one of its hosts.
 
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +37,7 @@ spec:
     )
 }
 
-/// Says loudly that a test does nothing where Open MPI is not installed. That is nobody's failure.
+/// Whether the programs are installed; prints a message if not. A skipped test does not fail.
 fn is_installed(programs: &[&str]) -> bool {
     let runs = |program: &&str| {
         let said = Command::new(program).arg("--version").output();
@@ -64,7 +64,7 @@ fn said_by_launcher(data: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_program_of_mpi_runs_on_the_nodes_of_its_workers() {
+fn mpi_program_runs_on_the_nodes_of_its_workers() {
     if !is_installed(&["mpirun", "mpicc"]) {
         return;
     }
@@ -86,7 +86,7 @@ fn a_program_of_mpi_runs_on_the_nodes_of_its_workers() {
 }
 
 #[test]
-fn a_rank_that_fails_fails_the_gang_and_nothing_of_mpi_is_left() {
+fn failed_mpi_rank_fails_the_gang_and_leaves_no_process() {
     if !is_installed(&["mpirun"]) {
         return;
     }
@@ -100,7 +100,7 @@ fn a_rank_that_fails_fails_the_gang_and_nothing_of_mpi_is_left() {
 }
 
 #[test]
-fn a_job_of_mpi_that_is_cancelled_leaves_no_ranks() {
+fn cancelled_mpi_job_leaves_no_ranks() {
     if !is_installed(&["mpirun"]) {
         return;
     }
@@ -117,11 +117,11 @@ fn a_job_of_mpi_that_is_cancelled_leaves_no_ranks() {
     assert_eq!(ranks(), 0);
 }
 
-/// Needs no MPI: it does what `mpirun` does.
+/// Needs no MPI: the launcher does what `mpirun` does.
 #[test]
-fn what_a_launcher_starts_on_a_worker_is_that_worker_s() {
+fn processes_of_a_launcher_belong_to_the_worker_they_run_on() {
     let place = TestDir::new("door");
-    // The worker's own account of itself, and what is found by the door, in the same words.
+    // The worker and the process started through the remote shell print the same.
     let account = "echo $MUSTER_ROLE $MUSTER_ROLE_INDEX $OWN; cat /proc/self/cgroup";
     let launcher = format!(
         "cat $MUSTER_HOSTFILE; echo --; \

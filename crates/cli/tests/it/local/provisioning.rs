@@ -1,8 +1,8 @@
-//! Gangs that nobody wants any more while their nodes are on their way.
+//! Gangs that are cancelled, deleted or interrupted while their nodes boot.
 
 use super::control_plane::{ControlPlane, TestDir};
 
-/// Nodes that take longer to come than any test.
+/// Nodes that boot for longer than any test.
 const SLOW: &str = "
 kind: Pool
 metadata: {name: cloud}
@@ -34,7 +34,7 @@ fn provisioning(place: &TestDir) -> ControlPlane {
 }
 
 #[test]
-fn a_gang_that_is_cancelled_while_its_nodes_boot_is_over_and_stays_over() {
+fn gang_cancelled_while_its_nodes_boot_stays_cancelled() {
     let place = TestDir::new("boot-cancel");
     let up = provisioning(&place);
     let (code, answer) = up.post(&format!("{GANG}/cancel"), "");
@@ -52,7 +52,7 @@ fn a_gang_that_is_cancelled_while_its_nodes_boot_is_over_and_stays_over() {
 }
 
 #[test]
-fn a_gang_that_is_deleted_while_its_nodes_boot_is_gone_and_does_not_come_back() {
+fn gang_deleted_while_its_nodes_boot_does_not_return() {
     let place = TestDir::new("boot-delete");
     let up = provisioning(&place);
     assert_eq!(up.delete(GANG), 204);
@@ -65,7 +65,7 @@ fn a_gang_that_is_deleted_while_its_nodes_boot_is_gone_and_does_not_come_back() 
 }
 
 #[test]
-fn a_gang_whose_nodes_boot_goes_on_waiting_for_them_when_the_control_plane_is_killed() {
+fn provisioning_continues_after_a_kill_of_the_control_plane() {
     let place = TestDir::new("boot-kill");
     provisioning(&place).kill();
     let up = ControlPlane::start(&place.data(), &["--no-local"]);
@@ -81,7 +81,7 @@ fn a_gang_whose_nodes_boot_goes_on_waiting_for_them_when_the_control_plane_is_ki
 }
 
 #[test]
-fn muster_run_ends_when_it_is_told_to_while_nodes_boot() {
+fn signals_end_muster_run_while_nodes_boot() {
     let place = TestDir::new("boot-run");
     let file = place.0.join("slow.yaml");
     std::fs::write(&file, SLOW).expect("written");
@@ -100,8 +100,8 @@ fn muster_run_ends_when_it_is_told_to_while_nodes_boot() {
         let ordered = lines.any(|line| line.is_ok_and(|line| line.contains("OrderPlaced")));
         assert!(ordered, "it never ordered nodes");
         let pid = run.id().to_string();
-        let told = std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status();
-        assert!(told.expect("kill").success());
+        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status();
+        assert!(sent.expect("kill").success());
         lines.for_each(drop);
         let output = run.wait_with_output().expect("it ends");
         let said = String::from_utf8_lossy(&output.stderr);

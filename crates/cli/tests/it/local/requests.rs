@@ -1,4 +1,4 @@
-//! What the control plane takes, refuses, and lets go of.
+//! Requests that the control plane accepts or refuses, and retention.
 
 use super::control_plane::{ControlPlane, TestDir};
 
@@ -9,7 +9,7 @@ fn gang(name: &str, min: u32) -> String {
 }
 
 #[test]
-fn a_gang_of_a_million_is_refused_before_anything_is_started() {
+fn gang_of_a_million_members_is_refused_before_it_starts() {
     let place = TestDir::new("million");
     let up = ControlPlane::start(&place.data(), &[]);
     let (code, answer) = up.apply(&gang("horde", 1_000_000), None).expect("an answer");
@@ -22,10 +22,10 @@ fn a_gang_of_a_million_is_refused_before_anything_is_started() {
 }
 
 #[test]
-fn manifests_are_taken_all_or_none_and_a_dry_run_says_the_same() {
+fn apply_is_all_or_nothing_and_dry_run_agrees() {
     let place = TestDir::new("all-or-none");
     let up = ControlPlane::start(&place.data(), &["--no-local"]);
-    // The queue below could not be under itself; everything before it could be taken.
+    // The last queue would be below itself; everything before it is valid.
     let text = "kind: Queue\nmetadata: {name: a}\nspec: {}\n---\n\
                 kind: Queue\nmetadata: {name: b}\nspec: {parent: a}\n";
     let (code, answer) = up.apply(text, None).expect("an answer");
@@ -55,7 +55,7 @@ fn manifests_are_taken_all_or_none_and_a_dry_run_says_the_same() {
 }
 
 #[test]
-fn a_pool_of_this_machine_is_not_given_a_cloud_that_is_played() {
+fn pool_of_this_machine_is_not_simulated() {
     let place = TestDir::new("pool-local");
     let up = ControlPlane::start(&place.data(), &[]);
     let pool =
@@ -67,7 +67,7 @@ fn a_pool_of_this_machine_is_not_given_a_cloud_that_is_played() {
 }
 
 #[test]
-fn what_if_takes_the_supply_of_its_manifests_into_account_and_not_any_number_of_gangs() {
+fn what_if_uses_supply_of_its_manifests_and_bounds_gangs() {
     let place = TestDir::new("what-if");
     let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let asked = |text: &str| {
@@ -94,12 +94,12 @@ fn what_if_takes_the_supply_of_its_manifests_into_account_and_not_any_number_of_
 }
 
 #[test]
-fn gangs_that_were_over_long_ago_are_forgotten_and_what_they_used_is_not() {
+fn old_gangs_are_removed_and_their_usage_is_kept() {
     let place = TestDir::new("retention");
     let up = ControlPlane::start(&place.data(), &["--keep", "1s"]);
     let (code, answer) = up.apply(&gang("old", 1), None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
-    up.until("it was over and is forgotten", |up| {
+    up.until("it was over and is removed", |up| {
         let gone = up.get("/v1/gangs")["items"].as_array().is_some_and(Vec::is_empty);
         let swept = std::fs::read_dir(place.data().join("runs")).expect("runs").count() == 0;
         (gone && swept).then_some(())
@@ -109,7 +109,7 @@ fn gangs_that_were_over_long_ago_are_forgotten_and_what_they_used_is_not() {
 }
 
 #[test]
-fn this_machine_is_no_node_any_more_when_it_is_not_offered_any_more() {
+fn no_local_removes_the_node_of_this_machine() {
     let place = TestDir::new("no-local");
     let up = ControlPlane::start(&place.data(), &[]);
     assert_eq!(up.get("/v1/nodes")["items"].as_array().map(Vec::len), Some(1));
@@ -120,11 +120,11 @@ fn this_machine_is_no_node_any_more_when_it_is_not_offered_any_more() {
     });
     use std::os::unix::fs::PermissionsExt;
     let mode = place.data().metadata().expect("a directory").permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "what is kept is nobody else's");
+    assert_eq!(mode & 0o777, 0o700, "only the owner can read the data");
 }
 
 #[test]
-fn logs_that_are_followed_end_with_a_keeper_that_is_killed() {
+fn followed_logs_end_when_the_keeper_is_killed() {
     let place = TestDir::new("logs-end");
     let up = ControlPlane::start(&place.data(), &[]);
     let text =

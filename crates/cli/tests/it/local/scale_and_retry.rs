@@ -1,4 +1,4 @@
-//! Gangs that are scaled while they run, retried, and submitted again under their name.
+//! Gangs that are scaled while they run, retried, and submitted again under the same name.
 
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ fn running_elastic_gang_is_shrunk_and_stays_within_its_bounds() {
 }
 
 #[test]
-fn gang_whose_members_sit_together_is_shrunk_by_starting_again() {
+fn gang_on_one_node_is_shrunk_by_a_restart() {
     let place = TestDir::new("shrink-cpu");
     let up = ControlPlane::start(&place.data(), &["--no-local", "--speed", "60"]);
     submit(&up, &NODE.replace("cpu: 8", "cpu: 4"));
@@ -81,9 +81,9 @@ fn gang_whose_members_sit_together_is_shrunk_by_starting_again() {
 }
 
 #[test]
-fn failed_run_that_is_retried_is_told_as_failed_and_counted() {
-    let place = TestDir::new("retry-told");
-    let log = place.0.join("said");
+fn retried_run_is_reported_as_failed_and_counted() {
+    let place = TestDir::new("retry-reported");
+    let log = place.0.join("output");
     let manifest = place.0.join("crash.yaml");
     let text = gang("crash", "min: 1", "cpu: 10m", "sleep 0.2; exit 3", "  retries: 2\n");
     std::fs::write(&manifest, text).expect("written");
@@ -95,15 +95,15 @@ fn failed_run_that_is_retried_is_told_as_failed_and_counted() {
         .stderr(out)
         .status();
     assert!(!status.expect("muster").success());
-    let told = std::fs::read_to_string(log).expect("a story");
+    let printed = std::fs::read_to_string(log).expect("a timeline");
     for line in ["failed", "retry 1 of 2: member 0", "retry 2 of 2: member 0", "returned 3"] {
-        assert!(told.contains(line), "{line}: {told}");
+        assert!(printed.contains(line), "{line}: {printed}");
     }
-    assert!(!told.contains(" done "), "{told}");
+    assert!(!printed.contains(" done "), "{printed}");
 }
 
 #[test]
-fn gang_submitted_again_keeps_what_the_one_before_it_printed() {
+fn resubmitted_gang_keeps_the_output_of_earlier_runs() {
     let place = TestDir::new("resubmit");
     let up = ControlPlane::start(&place.data(), &[]);
     let first = submit(&up, &gang("job", "min: 1", "cpu: 10m", "echo first", ""));

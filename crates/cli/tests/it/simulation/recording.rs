@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::muster::{empty_dir, muster, muster_in, root, write};
 
-/// A recording of the quickstart, in a directory of its own.
+/// A recording of the quickstart, in its own directory.
 fn recorded(test: &str, option: &str) -> PathBuf {
     let dir = empty_dir(test);
     let quickstart = root().join("examples/quickstart.yaml");
@@ -19,7 +19,7 @@ fn lines(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_plan_of_a_recording_is_made_again() {
+fn replay_repeats_every_plan_of_a_recording() {
     for option in ["--record", "--save-plan"] {
         let dir = recorded("recording", option);
         let plans = lines(&dir).iter().filter(|line| line.starts_with("{\"Plan\"")).count();
@@ -39,7 +39,7 @@ fn every_plan_of_a_recording_is_made_again() {
 }
 
 #[test]
-fn a_recording_changes_nothing_about_the_run() {
+fn recording_does_not_change_the_run() {
     let dir = empty_dir("unchanged");
     let simulate = ["simulate", "--workload", "mixed", "--jobs", "40", "--nodes", "64", "--json"];
     let plain = muster(&simulate).exits(0).out;
@@ -48,7 +48,7 @@ fn a_recording_changes_nothing_about_the_run() {
 }
 
 #[test]
-fn a_digit_that_was_changed_is_found() {
+fn replay_finds_a_changed_digit() {
     let dir = recorded("tampered", "--record");
     let mut lines = lines(&dir);
     let is_plan = |line: &String| line.starts_with("{\"Plan\"") && line.contains("\"ready\":3");
@@ -70,7 +70,7 @@ fn a_digit_that_was_changed_is_found() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
+fn files_that_are_not_recordings_are_refused() {
     let dir = recorded("garbage", "--record");
     let whole = lines(&dir).join("\n");
     let other_version = whole.replacen("\"version\":1", "\"version\":9", 1);

@@ -1,4 +1,4 @@
-//! `muster run`.
+//! `muster rehearse`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ fn quickstart(more: &[&str]) -> Outcome {
     muster(&[&["rehearse", "--speed", "100000", QUICKSTART], more].concat()).exits(0)
 }
 
-/// Where a line with all of these words is; it must be there.
+/// The index of the line that contains all of these words; fails if there is none.
 #[track_caller]
 fn line_with(text: &str, words: &[&str]) -> usize {
     let found = text.lines().position(|line| words.iter().all(|word| line.contains(word)));
@@ -23,40 +23,42 @@ fn line_with(text: &str, words: &[&str]) -> usize {
 }
 
 #[test]
-fn the_quickstart_prints_its_story() {
-    let story = quickstart(&[]);
-    assert_eq!(story.err, "");
-    assert_data_eq!(story.out, file!["snapshots/quickstart.txt"].raw());
+fn quickstart_prints_its_timeline() {
+    let timeline = quickstart(&[]);
+    assert_eq!(timeline.err, "");
+    assert_data_eq!(timeline.out, file!["snapshots/quickstart.txt"].raw());
 }
 
 #[test]
-fn the_quickstart_makes_every_point_of_its_story() {
-    let story = quickstart(&[]).out;
-    let first = line_with(&story, &["order", "llama-ddp", "8 x p5.48xlarge in us-east-1a"]);
-    let waits = line_with(&story, &["wait", "mixtral-ft", "#1 in line", "7 of 10 x worker fit"]);
-    let alone = line_with(&story, &["START", "tokenize"]);
-    let top_up = line_with(&story, &["top-up", "llama-ddp", "7/8 ready and one failed"]);
+fn quickstart_timeline_has_every_step_in_order() {
+    let timeline = quickstart(&[]).out;
+    let first = line_with(&timeline, &["order", "llama-ddp", "8 x p5.48xlarge in us-east-1a"]);
+    let waits = line_with(&timeline, &["wait", "mixtral-ft", "#1 in line", "7 of 10 x worker fit"]);
+    let alone = line_with(&timeline, &["START", "tokenize"]);
+    let top_up = line_with(&timeline, &["top-up", "llama-ddp", "7/8 ready and one failed"]);
     let rollback = line_with(
-        &story,
+        &timeline,
         &["rollback", "llama-ddp", "no more nodes can be had in us-east-1a", "nothing starts"],
     );
-    let kept = line_with(&story, &["7 ready nodes kept for other gangs, 1 released"]);
-    let failover = line_with(&story, &["order", "llama-ddp", "8 x p5.48xlarge in us-east-1b"]);
-    let whole = line_with(&story, &["ready", "llama-ddp", "8/8 nodes ready with every GPU"]);
-    let start =
-        line_with(&story, &["START", "llama-ddp", "all 8 members started together (spread 0 ms)"]);
-    let done = line_with(&story, &["done", "llama-ddp", "ran for 4m00s"]);
+    let kept = line_with(&timeline, &["7 ready nodes kept for other gangs, 1 released"]);
+    let failover = line_with(&timeline, &["order", "llama-ddp", "8 x p5.48xlarge in us-east-1b"]);
+    let whole = line_with(&timeline, &["ready", "llama-ddp", "8/8 nodes ready with every GPU"]);
+    let start = line_with(
+        &timeline,
+        &["START", "llama-ddp", "all 8 members started together (spread 0 ms)"],
+    );
+    let done = line_with(&timeline, &["done", "llama-ddp", "ran for 4m00s"]);
     let second = line_with(
-        &story,
+        &timeline,
         &["START", "mixtral-ft", "all 10 members started together (spread 0 ms)"],
     );
     let order = [first, alone, top_up, rollback, kept, failover, waits, whole, start, done, second];
-    assert!(order.is_sorted(), "told in another order: {order:?}\n{story}");
-    line_with(&story, &["promises checked", ": 0 broken"]);
+    assert!(order.is_sorted(), "printed in another order: {order:?}\n{timeline}");
+    line_with(&timeline, &["promises checked", ": 0 broken"]);
 }
 
 #[test]
-fn the_comparison_shows_what_starting_one_by_one_wastes() {
+fn comparison_shows_the_waste_of_starting_one_by_one() {
     let last = quickstart(&["--json"]).json().pop().expect("a result");
     let (summary, comparison) = (&last["summary"], &last["comparison"]);
     assert_eq!(summary["violations"], 0);
@@ -76,7 +78,7 @@ fn the_comparison_shows_what_starting_one_by_one_wastes() {
 }
 
 #[test]
-fn json_is_one_fact_a_line_and_the_result_last() {
+fn json_output_is_one_fact_per_line_and_the_result_last() {
     let run = quickstart(&["--json"]);
     assert_eq!(run.err, "");
     let mut lines = run.json();
@@ -94,7 +96,7 @@ fn json_is_one_fact_a_line_and_the_result_last() {
 }
 
 #[test]
-fn the_same_seed_tells_the_same_story_at_any_speed() {
+fn same_seed_gives_the_same_facts_at_any_speed() {
     let seeded = |speed: &str, seed: &str| {
         muster(&["rehearse", "--json", "--speed", speed, "--seed", seed, QUICKSTART]).exits(0).out
     };
@@ -103,30 +105,30 @@ fn the_same_seed_tells_the_same_story_at_any_speed() {
 }
 
 #[test]
-fn the_comparison_can_be_left_out() {
-    let told = quickstart(&["--no-compare"]).out;
-    assert!(!told.contains("one by one"), "{told}");
-    line_with(&told, &["START", "mixtral-ft"]);
-    line_with(&told, &["promises checked", ": 0 broken"]);
+fn no_compare_leaves_the_comparison_out() {
+    let run = quickstart(&["--no-compare"]).out;
+    assert!(!run.contains("one by one"), "{run}");
+    line_with(&run, &["START", "mixtral-ft"]);
+    line_with(&run, &["promises checked", ": 0 broken"]);
     let result = quickstart(&["--no-compare", "--json"]).json().pop().expect("a result");
     assert_eq!(result["comparison"], Value::Null);
     assert_eq!(result["summary"]["jobs"], 3);
 }
 
 #[test]
-fn the_elastic_example_ends_with_every_promise_kept() {
-    let told = muster(&["rehearse", "--speed", "1000000", "--no-compare", "examples/elastic.yaml"]);
-    let told = told.exits(0);
-    assert_eq!(told.err, "");
+fn elastic_example_breaks_no_promise() {
+    let run = muster(&["rehearse", "--speed", "1000000", "--no-compare", "examples/elastic.yaml"]);
+    let run = run.exits(0);
+    assert_eq!(run.err, "");
     for gang in ["lab/pretrain", "lab/sweep", "product/release", "lab/hotfix"] {
-        line_with(&told.out, &["START", gang]);
-        line_with(&told.out, &["done", gang]);
+        line_with(&run.out, &["START", gang]);
+        line_with(&run.out, &["done", gang]);
     }
-    line_with(&told.out, &["promises checked", ": 0 broken"]);
+    line_with(&run.out, &["promises checked", ": 0 broken"]);
 }
 
 #[test]
-fn a_speed_must_be_a_number_above_zero() {
+fn speed_must_be_a_number_above_zero() {
     for speed in ["0", "abc", "-1", "inf", "nan", ""] {
         let refused = muster(&["rehearse", "--speed", speed, QUICKSTART]).exits(2);
         assert_eq!(refused.out, "");
@@ -155,7 +157,7 @@ spec: {roles: [{name: worker, min: 1, resources: {cpu: 16}}]}
 ";
 
 #[test]
-fn a_gang_that_can_never_run_fails_the_run_with_its_reason() {
+fn infeasible_gang_fails_the_run_with_its_reason() {
     let dir = empty_dir("never");
     write(&dir, "job.yaml", TOO_WIDE);
     let run =
@@ -171,7 +173,7 @@ fn a_gang_that_can_never_run_fails_the_run_with_its_reason() {
 }
 
 #[test]
-fn no_gang_is_nothing_to_run() {
+fn manifests_without_gangs_are_refused() {
     let dir = empty_dir("no-gang");
     write(&dir, "queue.yaml", "kind: Queue\nmetadata: {name: research}\nspec: {}\n");
     let run = muster_in(&dir, &["rehearse", "queue.yaml"]).exits(2);
@@ -179,7 +181,7 @@ fn no_gang_is_nothing_to_run() {
     assert_eq!(run.err, "error: nothing to run: there is no gang in these manifests\n");
 }
 
-/// A run too slow to end by itself, once it has placed its first order.
+/// A run that is too slow to end by itself, after its first order.
 fn slow_run() -> (Child, BufReader<impl Read>) {
     let mut child = command()
         .args(["rehearse", "--speed", "0.001", QUICKSTART])
@@ -198,13 +200,13 @@ fn slow_run() -> (Child, BufReader<impl Read>) {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_run_ends_at_once_and_says_what_was_not_done() {
+fn interrupted_run_ends_at_once_and_lists_unfinished_gangs() {
     let (child, mut out) = slow_run();
     let interrupted = Instant::now();
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(sent.expect("there is a kill command").success());
     let output = child.wait_with_output().expect("it ends");
-    // Its next step is due in hours; seconds are for a busy machine.
+    // Its next step is due in hours; seconds allow for a busy machine.
     assert!(interrupted.elapsed() < Duration::from_secs(10), "{:?}", interrupted.elapsed());
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
@@ -216,12 +218,12 @@ fn an_interrupted_run_ends_at_once_and_says_what_was_not_done() {
     );
     let mut rest = String::new();
     out.read_to_string(&mut rest).expect("text");
-    assert_eq!(rest, "", "nothing more is told");
+    assert_eq!(rest, "", "nothing more is printed");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_leaves_ends_the_run_quietly() {
+fn closed_pipe_ends_the_run_quietly() {
     let mut child = command()
         .args(["rehearse", "--json", "--speed", "100000", QUICKSTART])
         .stdout(Stdio::piped())

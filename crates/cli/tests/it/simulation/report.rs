@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::muster::{empty_dir, muster_in, write};
 
-/// Two queues, one of them with a name that would be a tag, and a user whose name would end an attribute.
+/// Two queues, one of them with a tag for a name, and a user whose name would end an attribute.
 const TABLE: &str = "\
 submit_s,run_s,members,gpus,queue,user,estimate_s
 0,600,2,8,research,ada,900
@@ -16,7 +16,7 @@ submit_s,run_s,members,gpus,queue,user,estimate_s
 
 const POLICIES: [&str; 4] = ["--policy", "fifo", "--policy", "easy"];
 
-/// The page for the table under these arguments.
+/// The page for the table with these arguments.
 fn page(dir: &Path, args: &[&str]) -> String {
     write(dir, "jobs.csv", TABLE);
     let input = ["simulate", "--csv", "jobs.csv", "--nodes", "4", "--report", "page.html"];
@@ -24,7 +24,7 @@ fn page(dir: &Path, args: &[&str]) -> String {
     std::fs::read_to_string(dir.join("page.html")).expect("it was written")
 }
 
-/// The tags of a page in order, such as `td class="best"`, `/td` or `br/`, without what is in style and script.
+/// The tags of a page in order, such as `td class="best"`, `/td` or `br/`, without the contents of style and script.
 fn tags(page: &str) -> Vec<&str> {
     let (mut tags, mut rest) = (Vec::new(), page);
     while let Some((_, from)) = rest.split_once('<') {
@@ -40,7 +40,7 @@ fn tags(page: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_page_needs_nothing_but_itself() {
+fn page_is_self_contained() {
     let page = page(&empty_dir("report-alone"), &POLICIES);
     for outside in
         ["http:", "https:", "url(", "@import", "<link", "<iframe", "<img", "src=", "fetch("]
@@ -55,7 +55,7 @@ fn a_page_needs_nothing_but_itself() {
 }
 
 #[test]
-fn every_tag_is_closed_in_turn() {
+fn every_tag_is_closed_in_order() {
     let page = page(&empty_dir("report-tags"), &POLICIES);
     let (doctype, html) = page.split_once('\n').expect("lines");
     assert_eq!(doctype, "<!doctype html>");
@@ -70,7 +70,7 @@ fn every_tag_is_closed_in_turn() {
 }
 
 #[test]
-fn every_policy_and_every_queue_has_its_place() {
+fn page_shows_every_policy_and_every_queue() {
     let page = page(&empty_dir("report-places"), &POLICIES);
     for title in [
         "5 jobs on 32 GPUs under fifo and easy",
@@ -97,7 +97,7 @@ fn every_policy_and_every_queue_has_its_place() {
 }
 
 #[test]
-fn no_name_becomes_part_of_the_page() {
+fn names_are_escaped_in_the_page() {
     let page = page(&empty_dir("report-names"), &POLICIES);
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "the queue is there");
     assert!(!page.contains("<script>alert"), "and is text");
@@ -116,14 +116,14 @@ fn no_name_becomes_part_of_the_page() {
 }
 
 #[test]
-fn the_same_run_gives_the_same_page() {
+fn same_run_gives_the_same_page() {
     let (once, again) = (empty_dir("report-once"), empty_dir("report-again"));
     assert_eq!(page(&once, &POLICIES), page(&again, &POLICIES));
     assert_ne!(page(&once, &POLICIES), page(&again, &["--policy", "easy"]));
 }
 
 #[test]
-fn pools_have_a_cost_and_fixed_nodes_have_none() {
+fn pools_have_costs_and_fixed_nodes_have_none() {
     let dir = empty_dir("report-pools");
     let quickstart = crate::muster::root().join("examples/quickstart.yaml");
     let quickstart = quickstart.to_str().expect("a path in Unicode");
@@ -150,7 +150,7 @@ fn pools_have_a_cost_and_fixed_nodes_have_none() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_refused_before_anything_runs() {
+fn unwritable_report_is_refused_before_the_simulation() {
     let dir = empty_dir("report-nowhere");
     write(&dir, "jobs.csv", TABLE);
     let args = ["simulate", "--csv", "jobs.csv", "--nodes", "4", "--report", "no/such/dir.html"];

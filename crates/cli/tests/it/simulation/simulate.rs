@@ -6,7 +6,7 @@ const TRAINING: &[&str] =
     &["simulate", "--workload", "training", "--jobs", "50", "--nodes", "64", "--json"];
 
 #[test]
-fn the_quickstart_comes_out_as_its_story_tells() {
+fn simulated_quickstart_agrees_with_its_timeline() {
     let table = muster(&["simulate", "examples/quickstart.yaml"]).exits(0);
     assert_eq!(table.err, "");
     for (row, value) in
@@ -18,7 +18,7 @@ fn the_quickstart_comes_out_as_its_story_tells() {
 }
 
 #[test]
-fn bought_hours_and_money_are_accounted_for_where_there_are_pools() {
+fn bought_hours_and_cost_add_up_where_there_are_pools() {
     let json = muster(&["simulate", "--json", "examples/quickstart.yaml"]).exits(0).json();
     let (summary, supply) = (&json[0], &json[0]["supply"]);
     let number = |value: &serde_json::Value| value.as_f64().expect("a number");
@@ -48,7 +48,7 @@ fn bought_hours_and_money_are_accounted_for_where_there_are_pools() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run() {
+fn same_seed_gives_the_same_run() {
     let seeded = |seed: &str| muster(&[TRAINING, &["--seed", seed]].concat()).exits(0);
     let (once, again, other) = (seeded("1"), seeded("1"), seeded("2"));
     assert_eq!((&once.out, &once.err), (&again.out, &again.err));
@@ -56,7 +56,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn jobs_left_behind_are_named_with_their_reason() {
+fn unfinished_jobs_are_listed_with_their_reason() {
     let run = muster(TRAINING).exits(0);
     let summary = &run.json()[0];
     assert_ne!(summary["not_ended"], 0, "this workload has gangs too wide for a rack: {summary}");
@@ -66,7 +66,7 @@ fn jobs_left_behind_are_named_with_their_reason() {
 }
 
 #[test]
-fn two_policies_are_two_columns_or_two_lines() {
+fn two_policies_give_two_columns_or_two_json_lines() {
     let policies = ["--policy", "fifo", "--policy", "fifo-overtake"];
     let json = muster(&[TRAINING, &policies].concat()).exits(0);
     let lines = json.json();
@@ -88,7 +88,7 @@ fn two_policies_are_two_columns_or_two_lines() {
 }
 
 #[test]
-fn unchecked_promises_are_not_called_kept() {
+fn unchecked_promises_are_reported_as_not_checked() {
     let json = muster(&[TRAINING, &["--no-check"]].concat()).exits(0).json();
     assert_eq!(json[0].get("violations"), None);
     let table = muster(&["simulate", "--no-check", "examples/quickstart.yaml"]).exits(0).out;
@@ -97,7 +97,7 @@ fn unchecked_promises_are_not_called_kept() {
 }
 
 #[test]
-fn a_simulation_stops_when_told_to() {
+fn until_stops_the_simulation() {
     let run = muster(&["simulate", "--until", "1m", "--json", "examples/quickstart.yaml"]).exits(0);
     assert_eq!(run.json()[0]["ended"], 0);
     assert!(run.err.starts_with("warning: muster: 3 of 3 jobs unfinished:\n"), "{}", run.err);
@@ -107,7 +107,7 @@ fn a_simulation_stops_when_told_to() {
 }
 
 #[test]
-fn why_says_what_a_gang_waits_for_and_what_would_start_it() {
+fn why_shows_what_a_gang_waits_for_and_what_would_start_it() {
     let args = ["simulate", "--until", "6m", "--why", "research/mixtral-ft", "--why", "nobody"];
     let run = muster(&[&args[..], &["examples/quickstart.yaml"]].concat()).exits(0);
     let line = |start: &str| run.out.lines().any(|line| line.starts_with(start));
@@ -118,7 +118,7 @@ fn why_says_what_a_gang_waits_for_and_what_would_start_it() {
 }
 
 #[test]
-fn a_cloud_that_never_delivers_ends_the_simulation_not_the_patience() {
+fn cloud_that_never_delivers_ends_the_simulation() {
     let quickstart =
         std::fs::read_to_string(crate::muster::root().join("examples/quickstart.yaml"));
     let boots = "boot: {launch: 150s";
@@ -132,7 +132,7 @@ fn a_cloud_that_never_delivers_ends_the_simulation_not_the_patience() {
 }
 
 #[test]
-fn nothing_to_run_and_nowhere_to_run_come_with_advice() {
+fn errors_without_demand_or_supply_name_the_options() {
     let nothing = muster(&["simulate", "--nodes", "4"]).exits(2);
     assert_eq!(
         nothing.err,
@@ -148,7 +148,7 @@ fn nothing_to_run_and_nowhere_to_run_come_with_advice() {
 }
 
 #[test]
-fn a_wrong_command_line_is_refused_before_anything_runs() {
+fn wrong_command_line_is_refused_before_the_simulation() {
     for (args, reason) in [
         (&["--policy", "best"][..], "no such policy; there are fifo, fifo-overtake"),
         (&["--workload", "tea"], "`tea` is not a workload: known are training, mixed, bursty"),

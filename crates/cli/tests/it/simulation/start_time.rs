@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::muster::{Outcome, empty_dir, muster_in, write};
 
-/// A node, and a gang that is to be done on the first of December at eight, UTC.
+/// A node, and a gang with a deadline on the first of December at eight, UTC.
 const JOB: &str = "\
 kind: Node
 metadata: {name: n}
@@ -19,7 +19,7 @@ spec:
   roles: [{name: w, min: 1}]
 ";
 
-/// What the first gang submitted in a recording says about a deadline, in milliseconds.
+/// The deadline of the first gang in a recording, in milliseconds.
 fn deadline(dir: &Path, record: &str) -> Option<i64> {
     let recording = std::fs::read_to_string(dir.join(record)).expect("it was written");
     let line = recording.lines().find(|line| line.contains("GangSubmitted")).expect("a gang");
@@ -33,14 +33,14 @@ fn simulate(dir: &Path, args: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_deadline_is_counted_from_the_beginning() {
+fn deadlines_are_counted_from_begin() {
     let dir = empty_dir("begin");
     write(&dir, "job.yaml", JOB);
     for (begin, expected) in [
         ("2026-11-30T08:00:00Z", 86_400_000),
         ("2026-12-01T08:59:59+01:00", 1_000),
         ("2026-12-01T08:00:00Z", 0),
-        // Too late from the start: due at once, and so missed.
+        // Past at the beginning: due at once, and so missed.
         ("2027-01-01T00:00:00Z", 0),
     ] {
         let run = simulate(&dir, &["--begin", begin, "job.yaml"]);
@@ -53,7 +53,7 @@ fn a_deadline_is_counted_from_the_beginning() {
 }
 
 #[test]
-fn the_clock_says_when_it_begins_if_nobody_does_and_that_is_said_once() {
+fn without_begin_the_current_minute_is_used_and_reported_once() {
     let dir = empty_dir("begin-now");
     write(&dir, "job.yaml", JOB.replace("2026-12-01", "9000-12-01"));
     let simulated = simulate(&dir, &["job.yaml", "--policy", "fifo", "--policy", "easy"]);
@@ -68,7 +68,7 @@ fn the_clock_says_when_it_begins_if_nobody_does_and_that_is_said_once() {
 }
 
 #[test]
-fn without_a_deadline_nothing_is_said() {
+fn without_deadlines_nothing_is_reported() {
     let dir = empty_dir("begin-none");
     write(&dir, "job.yaml", JOB.replace("  deadline: 2026-12-01T08:00:00Z\n", ""));
     assert_eq!(simulate(&dir, &["job.yaml"]).err, "");
@@ -76,7 +76,7 @@ fn without_a_deadline_nothing_is_said() {
 }
 
 #[test]
-fn a_table_counts_from_its_own_rows() {
+fn deadlines_of_a_table_are_relative_to_its_rows() {
     let dir = empty_dir("begin-table");
     write(&dir, "jobs.csv", "submit_s,run_s,members,deadline_s\n90,1,1,30.5\n");
     let args = ["--nodes", "1", "--csv", "jobs.csv", "--begin", "2026-11-30T08:00:00Z"];

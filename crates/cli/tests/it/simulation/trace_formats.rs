@@ -1,10 +1,11 @@
-//! `muster simulate --trace`: logs, pod lists, node lists and records of others, known by their first line.
+//! `muster simulate --trace`: logs, pod lists, node lists and availability records of others, recognised by their first
+//! line.
 
 use std::path::Path;
 
 use crate::muster::{Outcome, empty_dir, muster, muster_in, write};
 
-/// The first summary of a run that says nothing on standard error.
+/// The first summary of a run.
 #[track_caller]
 fn summary(args: &[&str]) -> serde_json::Value {
     let run = muster(&[&["simulate", "--json"], args].concat()).exits(0);
@@ -12,9 +13,9 @@ fn summary(args: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn a_log_of_a_gpu_cluster_becomes_gangs_of_nodes() {
+fn gpu_cluster_log_becomes_gangs_of_nodes() {
     let dir = empty_dir("itp");
-    // Two nodes of eight: the first job has both, the second waits for them, the third fits beside nobody.
+    // Two nodes of eight: the first job takes both, the second waits for them, the third fits beside neither.
     let log = "job_id,submission_time,duration,num_gpu\na,100,50,16\nb,110,20,12\nc,120,5,8\n";
     write(&dir, "log.csv", log);
     let args = ["simulate", "--trace", "log.csv", "--nodes", "2", "--policy", "fifo"];
@@ -29,7 +30,7 @@ fn a_log_of_a_gpu_cluster_becomes_gangs_of_nodes() {
 }
 
 #[test]
-fn the_example_traces_run() {
+fn example_traces_run() {
     let jobs = ["--trace", "examples/traces/jobs.csv", "--nodes", "8"];
     assert_eq!(summary(&jobs)["ended"], 7);
     let pods = "examples/traces/pods.csv";
@@ -44,7 +45,7 @@ fn the_example_traces_run() {
 }
 
 #[test]
-fn users_and_virtual_clusters_reach_the_report() {
+fn users_and_virtual_clusters_are_in_the_report() {
     let dir = empty_dir("philly");
     write(&dir, "log.csv", "jobid,vc,user,submitted_time,runtime,num_gpus\nx,team-a,ann,0,9,1\n");
     let args = ["simulate", "--trace", "log.csv", "--nodes", "1", "--report", "page.html"];
@@ -54,7 +55,7 @@ fn users_and_virtual_clusters_reach_the_report() {
 }
 
 #[test]
-fn a_trace_in_any_format_is_known_by_its_first_line() {
+fn trace_format_is_recognised_by_the_first_line() {
     let dir = empty_dir("known");
     write(&dir, "a", "; MaxProcs: 4\n1 0 -1 9 1 -1 -1 1 9 -1 1 1 1 1 1 -1 -1 -1\n");
     write(&dir, "b", "submit_s,run_s,members\n0,9,1\n");
@@ -67,7 +68,7 @@ fn a_trace_in_any_format_is_known_by_its_first_line() {
     assert_eq!(refused.err, error);
 }
 
-/// Two zones of one pool, and a gang that needs two nodes.
+/// One zone of a pool, and a gang that needs two nodes.
 const POOL: &str = "\
 kind: Pool
 metadata: {name: spot}
@@ -84,7 +85,7 @@ spec:
 ";
 
 #[test]
-fn a_zone_grants_what_was_recorded_and_takes_back_what_is_no_longer_there() {
+fn zone_grants_and_reclaims_nodes_as_recorded() {
     let dir = empty_dir("availability");
     write(&dir, "pool.yaml", POOL);
     let simulate = |data: &str| {
@@ -101,7 +102,7 @@ fn a_zone_grants_what_was_recorded_and_takes_back_what_is_no_longer_there() {
     assert!(torn["lost_gpu_hours"].as_f64() > Some(0.0) && torn["ended"] == 1, "{torn}");
 }
 
-/// Inputs that must be refused, and what is said about them.
+/// Inputs that must be refused, with their errors.
 #[track_caller]
 fn refused(dir: &Path, args: &[&str]) -> Outcome {
     let refused = muster_in(dir, &[&["simulate"], args].concat()).exits(2);
@@ -110,7 +111,7 @@ fn refused(dir: &Path, args: &[&str]) -> Outcome {
 }
 
 #[test]
-fn bad_files_are_refused_with_file_line_and_column() {
+fn bad_traces_are_refused_with_file_line_and_column() {
     let dir = empty_dir("bad-imports");
     let pods =
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n";
@@ -147,7 +148,7 @@ fn bad_files_are_refused_with_file_line_and_column() {
 }
 
 #[test]
-fn a_bad_record_of_availability_is_refused() {
+fn bad_availability_record_is_refused() {
     let dir = empty_dir("bad-availability");
     write(&dir, "pool.yaml", POOL);
     write(&dir, "zone.json", "{\"metadata\": {\"gap_seconds\": 600}, \"data\": [1, \"two\"]}");

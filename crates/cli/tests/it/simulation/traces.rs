@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::muster::{Outcome, empty_dir, muster_in, write};
 
-/// Submit, run time and processors of the jobs of a log.
+/// Submission, run time and processors of the jobs of a log.
 fn swf(jobs: &[(u32, u32, u32)]) -> String {
     let mut log = String::from("; Version: 2.2\n; MaxProcs: 4\n");
     for (i, (submit, run, procs)) in jobs.iter().enumerate() {
@@ -15,8 +15,8 @@ fn swf(jobs: &[(u32, u32, u32)]) -> String {
     log
 }
 
-/// On four processors. By hand: 1 takes three until 10; 2 needs two and waits for it; 3 would fit at once but came
-/// later; at 10 both start; 4 needs all four and gets them when 2 ends at 15.
+/// On four processors. By hand: 1 takes three until 10; 2 needs two and waits for it; 3 would fit at once but was
+/// submitted later; at 10 both start; 4 needs all four and gets them when 2 ends at 15.
 const LOG: &[(u32, u32, u32)] = &[(0, 10, 3), (1, 5, 2), (2, 3, 1), (3, 4, 4)];
 
 fn starts(dir: &Path, args: &[&str]) -> String {
@@ -27,7 +27,7 @@ fn starts(dir: &Path, args: &[&str]) -> String {
 }
 
 #[test]
-fn first_come_first_served_as_computed_by_hand() {
+fn fifo_starts_agree_with_those_computed_by_hand() {
     let dir = empty_dir("fifo");
     write(&dir, "log.swf", swf(LOG));
     let fifo = ["--swf", "log.swf", "--policy", "fifo"];
@@ -36,15 +36,15 @@ fn first_come_first_served_as_computed_by_hand() {
         starts(&dir, &["--swf", "log.swf", "--policy", "fifo-overtake"]),
         "1,0\n2,10\n3,2\n4,15\n"
     );
-    // Of several policies, the first is written.
+    // Of several policies, the starts of the first are written.
     let both = ["--swf", "log.swf", "--policy", "fifo", "--policy", "fifo-overtake"];
     assert_eq!(starts(&dir, &both), "1,0\n2,10\n3,10\n4,15\n");
-    // On a larger machine nobody waits.
+    // On a larger machine no job waits.
     assert_eq!(starts(&dir, &["--swf", "log.swf", "--procs", "10"]), "1,0\n2,1\n3,2\n4,3\n");
 }
 
 #[test]
-fn the_figures_are_those_of_the_starts() {
+fn figures_agree_with_the_starts() {
     let dir = empty_dir("figures");
     write(&dir, "log.swf", swf(LOG));
     let run =
@@ -58,9 +58,9 @@ fn the_figures_are_those_of_the_starts() {
 }
 
 #[test]
-fn a_table_runs_on_nodes_with_gpus() {
+fn table_of_jobs_runs_on_gpu_nodes() {
     let dir = empty_dir("table");
-    // Two nodes of two GPUs: the first gang has all four, the second waits for it, to the millisecond.
+    // Two nodes of two GPUs: the first gang takes all four, the second waits for it, to the millisecond.
     let table = "name,submit_s,run_s,members,gpus\n\
                  first,0.5,10.25,2,2\n\
                  second,1,5,4,1\n\
@@ -81,7 +81,7 @@ fn refused(dir: &Path, option: &str, file: &str, text: &str) -> Outcome {
 }
 
 #[test]
-fn a_malformed_trace_is_refused_with_file_line_and_column() {
+fn malformed_trace_is_refused_with_file_line_and_column() {
     let dir = empty_dir("malformed");
     for (text, error) in [
         (
@@ -103,7 +103,7 @@ fn a_malformed_trace_is_refused_with_file_line_and_column() {
 }
 
 #[test]
-fn a_trace_that_is_not_there_is_refused() {
+fn missing_trace_is_refused() {
     let dir = empty_dir("no-trace");
     for option in ["--swf", "--csv"] {
         let refused = muster_in(&dir, &["simulate", "--nodes", "2", option, "gone"]).exits(2);
@@ -112,7 +112,7 @@ fn a_trace_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn a_log_without_a_machine_asks_for_one() {
+fn log_without_a_machine_size_asks_for_procs() {
     let dir = empty_dir("no-machine");
     write(&dir, "log.swf", swf(LOG).replace("; MaxProcs: 4\n", ""));
     let refused = muster_in(&dir, &["simulate", "--swf", "log.swf"]).exits(2);
@@ -125,7 +125,7 @@ fn a_log_without_a_machine_asks_for_one() {
 }
 
 #[test]
-fn unusable_records_are_skipped_and_the_first_is_pointed_at() {
+fn unusable_records_are_skipped_and_the_first_is_located() {
     let dir = empty_dir("skipped");
     write(
         &dir,
@@ -139,7 +139,7 @@ fn unusable_records_are_skipped_and_the_first_is_pointed_at() {
 }
 
 #[test]
-fn a_job_the_world_refuses_is_named_with_its_reason() {
+fn refused_job_is_named_with_its_reason() {
     let dir = empty_dir("refused");
     write(&dir, "jobs.csv", "submit_s,run_s,members,topology\n0,10,1,shelf\n0,10,1,rack\n");
     let run =

@@ -1,5 +1,5 @@
-//! Jobs that mean harm: their processes hide, their keeper is stopped, their files are forged. Nothing of them outlives them,
-//! and their neighbours do not notice.
+//! Malicious jobs: their processes hide, their keeper is stopped, their files are forged. None of their processes
+//! outlives them, and other gangs are not affected.
 
 use super::super::control_plane::{ControlPlane, TestDir};
 use super::processes::{
@@ -17,8 +17,8 @@ fn on_gpu(name: &str, script: &str) -> String {
 }
 
 #[test]
-fn escaped_worker_is_gone_before_its_gpu_is_given_away() {
-    if !grants_groups("escaped_worker_is_gone_before_its_gpu_is_given_away") {
+fn escaped_worker_is_killed_before_its_gpu_is_reused() {
+    if !grants_groups("escaped_worker_is_killed_before_its_gpu_is_reused") {
         return;
     }
     let place = TestDir::new("escape-gpu");
@@ -174,7 +174,7 @@ fn gang_that_deletes_its_run_directory_is_still_ended_after_a_restart() {
     assert_eq!(up.until_over("victim")["status"]["phase"], "Succeeded");
     up.kill();
     let up = ControlPlane::start(&place.data(), &[]);
-    // Its keeper cannot be found again: it is ended, with its members, and the gang has failed.
+    // Its keeper cannot be found again: it is killed with its members, and the gang has failed.
     assert_eq!(up.until_over("deletes")["status"]["phase"], "Failed");
     up.until("nothing is left of it", |_| {
         let left = place.processes();

@@ -1,5 +1,5 @@
-//! Accidents of the machine: clocks that jump, disks that fill up, handles that run out. Nothing is deleted, nothing stops for
-//! good, and what cannot be done now is done later.
+//! Faults of the machine: clocks that jump, full disks, exhausted file handles. Nothing is deleted, nothing stops for
+//! good, and failed operations are retried.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::super::control_plane::{ControlPlane, TestDir};
 use super::super::http::ask;
 use super::processes::{cancel, gang, keeper, running, status, submit, wrapped};
 
-/// A wall clock that is wrong by as many seconds as a file says; all other clocks are right.
+/// A wall clock that is wrong by the number of seconds in a file; all other clocks are right.
 struct WrongClock {
     library: PathBuf,
     offset: PathBuf,
@@ -37,7 +37,7 @@ int clock_gettime(clockid_t id, struct timespec *at) {
 "#;
 
 impl WrongClock {
-    /// `None`, said loudly, where there is no C compiler.
+    /// `None`, with a message, where there is no C compiler.
     fn new(place: &TestDir, test: &str) -> Option<Self> {
         let (source, library) = (place.0.join("shifted.c"), place.0.join("shifted.so"));
         std::fs::write(&source, SHIFTED).expect("written");
@@ -79,7 +79,7 @@ fn clock_nine_days_ahead_and_back_deletes_nothing() {
     else {
         return;
     };
-    // Kept for an hour, old gangs are looked for every minute; and at the start.
+    // Gangs are kept for an hour; old ones are looked for every minute, and at the start.
     let up = ControlPlane::start_as(&clock.program(&place), &place.data(), &["--keep", "1h"]);
     submit(&up, &gang("old", 1, "echo kept", ""));
     up.until_over("old");
@@ -124,11 +124,11 @@ fn clock_a_day_ahead_and_back_does_not_stop_time() {
     assert!(most.fold(0.0, f64::max) < 60.0, "the wrong day is accounted for: {used}");
 }
 
-/// A small file system of its own for a data directory.
+/// A small file system for a data directory.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None`, said loudly, where nothing may be mounted.
+    /// `None`, with a message, where mounting is not permitted.
     fn new(place: &TestDir, mib: u32, test: &str) -> Option<Self> {
         let path = place.0.join("disk");
         std::fs::create_dir_all(&path).expect("a directory");
@@ -160,7 +160,7 @@ impl SmallDisk {
         let file = format!("of={}", self.0.join("filler").display());
         let filled = Command::new("dd").args(["if=/dev/zero", &file, "bs=64k"]).output();
         assert!(!filled.expect("dd").status.success(), "it is not full");
-        // What is left of the last block.
+        // The rest of the last block.
         let more = format!("cat /dev/zero >> {} 2>/dev/null", self.0.join("filler2").display());
         let _ = Command::new("sh").args(["-c", &more]).status();
     }
@@ -183,9 +183,9 @@ fn ready(up: &ControlPlane) -> u16 {
 }
 
 #[test]
-fn output_leaves_a_floor_of_free_space_and_says_what_is_missing() {
+fn output_leaves_free_disk_space_and_reports_what_is_dropped() {
     let place = TestDir::new("disk-floor");
-    let test = "output_leaves_a_floor_of_free_space_and_says_what_is_missing";
+    let test = "output_leaves_free_disk_space_and_reports_what_is_dropped";
     let Some(disk) = SmallDisk::new(&place, 40, test) else { return };
     let up = ControlPlane::start(&disk.data(), &[]);
     submit(&up, &gang("flood", 2, "head -c 60000000 /dev/zero; echo end >&2", ""));
@@ -211,7 +211,7 @@ fn full_disk_leaves_the_daemon_readable_and_it_recovers() {
     submit(&up, &gang("runs", 1, &wait, ""));
     up.until("it runs", |up| (status(up, "runs", "phase") == "Running").then_some(()));
     disk.fill();
-    // What happens now cannot be written, until the reserve is given up.
+    // Nothing can be written from now on, until the reserve is released.
     let refused = up.until("new work is refused", |up| {
         let (code, answer) = up.apply(&gang("new", 1, "true", ""), None).ok()?;
         (code == 503).then_some(answer)
@@ -231,9 +231,9 @@ fn full_disk_leaves_the_daemon_readable_and_it_recovers() {
 }
 
 #[test]
-fn daemon_starts_on_a_full_disk_and_ends_what_it_is_told_to() {
+fn daemon_starts_on_a_full_disk_and_cancels_gangs() {
     let place = TestDir::new("disk-start");
-    let test = "daemon_starts_on_a_full_disk_and_ends_what_it_is_told_to";
+    let test = "daemon_starts_on_a_full_disk_and_cancels_gangs";
     let Some(disk) = SmallDisk::new(&place, 40, test) else { return };
     let up = ControlPlane::start(&disk.data(), &[]);
     submit(&up, &gang("runs", 1, "sleep 9201", ""));
@@ -274,7 +274,7 @@ fn daemon_without_file_handles_starts_gangs_later() {
 }
 
 #[test]
-fn gang_that_needs_more_handles_than_there_are_is_delayed_and_not_failed() {
+fn gang_without_enough_file_handles_is_delayed_not_failed() {
     let place = TestDir::new("handles-keeper");
     let program = wrapped(&place, "ulimit -n 72");
     let up = ControlPlane::start_as(&program, &place.data(), &[]);
@@ -291,8 +291,8 @@ fn gang_that_needs_more_handles_than_there_are_is_delayed_and_not_failed() {
 }
 
 #[test]
-fn groups_of_dead_keepers_are_swept_at_the_start() {
-    let test = "groups_of_dead_keepers_are_swept_at_the_start";
+fn cgroups_of_dead_keepers_are_removed_at_start() {
+    let test = "cgroups_of_dead_keepers_are_removed_at_start";
     if !super::processes::grants_groups(test) {
         return;
     }
@@ -305,7 +305,7 @@ fn groups_of_dead_keepers_are_swept_at_the_start() {
     let kept = keeper(&up, &place);
     up.kill();
     super::processes::send("-9", kept);
-    // Also of runs that nobody knows of any more.
+    // Also the groups of unknown runs.
     let stray = held.iter().find_map(|group| stray_of(group)).expect("a group of the run");
     std::fs::create_dir(&stray).expect("a group");
     let up = ControlPlane::start(&place.data(), &[]);

@@ -1,5 +1,5 @@
-//! Attempts on a real control plane: by another local user, a viewer, a user, clients without a token, jobs that mean harm,
-//! and accidents of the machine.
+//! Attacks on a real control plane: by another local user, a viewer, a user, clients without a token and malicious
+//! jobs; and faults of the machine.
 //!
 //! Each is refused, or has no effect on others. docs/local.md has the same list.
 
@@ -66,7 +66,7 @@ impl Tenants {
         ask(self.up.address(), method, path, &headers, body).expect("an answer")
     }
 
-    /// The status that a body of so many bytes gets before any of it is sent.
+    /// The status code for a body of this size, before any of it is sent.
     fn announce(&self, token: &str, path: &str, bytes: usize) -> String {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(self.up.address()).expect("a connection");
@@ -90,7 +90,7 @@ impl Tenants {
         json(&body)
     }
 
-    /// Waits until a gang is over, and says what phase that was.
+    /// Waits until a gang is over, and returns its phase.
     fn until_over(&self, name: &str) -> String {
         let path = format!("/v1/namespaces/default/gangs/{name}");
         self.up.until(&format!("{name} is over"), |_| {
@@ -99,7 +99,7 @@ impl Tenants {
         })
     }
 
-    /// Megabytes that the control plane has in memory now.
+    /// The resident memory of the control plane, in MiB.
     fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.up.pid()));
         let status = status.expect("it runs");
@@ -117,7 +117,7 @@ fn gang(name: &str, queue: &str, script: &str) -> String {
     )
 }
 
-/// A command run as another local user. `None`, said loudly, where the tests have no right to that.
+/// Runs a command as another local user. `None`, with a message, where the tests are not permitted to.
 fn as_nobody(command: &[&str]) -> Option<(bool, String)> {
     if !muster_local::may_change_user() {
         let why = "another local user needs root";
@@ -137,7 +137,7 @@ fn as_nobody(command: &[&str]) -> Option<(bool, String)> {
     Some((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// Another program in place of `muster`, which does something before it becomes it.
+/// A program that runs a shell command before it becomes `muster`.
 fn wrapped(place: &TestDir, first: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = place.0.join("muster");

@@ -1,4 +1,4 @@
-//! Processes and control groups, as the system shows them.
+//! Processes and control groups, as the kernel shows them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +40,7 @@ pub(super) fn cancel(up: &ControlPlane, name: &str) {
     assert_eq!(code, 200, "{answer}");
 }
 
-/// Processes that live and were told this, whatever environment they have given themselves.
+/// Live processes with exactly this command line, whatever their environment is.
 pub(super) fn running(what: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
@@ -56,7 +56,7 @@ pub(super) fn running(what: &str) -> Vec<u32> {
     found
 }
 
-/// The keeper of the one run in a place.
+/// The keeper of the one run in a directory.
 pub(super) fn keeper(up: &ControlPlane, place: &TestDir) -> u32 {
     up.until("there is a keeper", |_| {
         let all = place.processes().into_iter();
@@ -70,7 +70,7 @@ pub(super) fn send(signal: &str, pid: u32) {
     assert!(sent.expect("kill").success());
 }
 
-/// Control groups of Muster's that a process is in.
+/// The control groups of Muster that a process is in.
 pub(super) fn groups(pid: u32) -> Vec<PathBuf> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let root = Path::new("/sys/fs/cgroup");
@@ -89,7 +89,7 @@ pub(super) fn groups(pid: u32) -> Vec<PathBuf> {
     found
 }
 
-/// Whether the system grants control groups to whoever runs these tests; said loudly where it does not.
+/// Whether this process may create control groups; prints a message if not.
 pub(super) fn grants_groups(test: &str) -> bool {
     let root = Path::new("/sys/fs/cgroup");
     let tree = if root.join("cgroup.controllers").exists() {
@@ -106,7 +106,7 @@ pub(super) fn grants_groups(test: &str) -> bool {
     granted
 }
 
-/// A program that does something to itself before it becomes muster.
+/// A program that runs a shell command before it becomes `muster`.
 pub(super) fn wrapped(place: &TestDir, first: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = place.0.join("muster-wrapped");

@@ -1,4 +1,4 @@
-//! A caller who may use one queue, and tries to have more than that; and what admins can do about it.
+//! A user of one queue who tries to get more than that; and the measures of admins.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ const NODE: &str =
 const QUEUE: &str = "kind: Queue\nmetadata: {name: evil}\nspec: {}\n";
 
 #[test]
-fn kinds_for_admins_are_refused_to_users_in_every_form() {
+fn admin_kinds_are_refused_to_users_in_every_form() {
     let tenants = Tenants::with("hostile-kinds", &["--no-local"]);
     let own = gang("own", "research", "true");
     for (kind, manifest) in
@@ -36,7 +36,7 @@ fn kinds_for_admins_are_refused_to_users_in_every_form() {
         }
     }
     assert_eq!(tenants.get(ROOT, "/v1/gangs")["items"].as_array().expect("items").len(), 0);
-    // The admin can still set it, so nobody did before.
+    // The admin can still create it, so no user has.
     let (code, body) = tenants.apply(ROOT, &TOPOLOGY.replace("evil", "good"));
     assert_eq!(code, 200, "{body}");
     for path in ["/v1/queues/sales", "/v1/nodes/evil", "/v1/pools/evil", "/v1/orders/order-1"] {
@@ -50,7 +50,7 @@ fn kinds_for_admins_are_refused_to_users_in_every_form() {
 }
 
 #[test]
-fn a_user_takes_a_bounded_part_of_the_memory() {
+fn memory_of_one_user_is_bounded() {
     let tenants = Tenants::with("hostile-memory", &["--no-local"]);
     let large = |name: &str, bytes: usize| {
         let env = format!("env: {{X: '{}'}}, command:", "x".repeat(bytes));
@@ -61,7 +61,7 @@ fn a_user_takes_a_bounded_part_of_the_memory() {
     assert!(code == 422 && body.contains("1048576 are taken at most"), "{code} {body}");
     let (code, body) = tenants.apply(ADA, &large("a", 300_000));
     assert!(code == 422 && body.contains("262144 are taken at most"), "{code} {body}");
-    // A hundred times as much memory as text, in a template that nobody checks and in a workload's own fields.
+    // A hundred times as much memory as text, in a template that is not validated and in a workload's own fields.
     let maps = "{a: {}},".repeat(6_000);
     let template = format!("template: {{spec: {{containers: [], x: [{maps}]}}}}, run:");
     let (code, body) =
@@ -89,7 +89,7 @@ fn a_user_takes_a_bounded_part_of_the_memory() {
 }
 
 #[test]
-fn a_user_that_changes_things_without_end_is_slowed_down_alone() {
+fn user_with_endless_changes_is_rate_limited_alone() {
     let tenants = Tenants::with("hostile-rate", &["--no-local"]);
     assert_eq!(tenants.apply(ADA, &gang("a", "research", "true")).0, 200);
     let mut stream = TcpStream::connect(tenants.up.address()).expect("a connection");
@@ -108,7 +108,7 @@ fn a_user_that_changes_things_without_end_is_slowed_down_alone() {
             break;
         }
     }
-    assert!(slowed, "nobody slows it down");
+    assert!(slowed, "it is not rate limited");
     assert_eq!(tenants.apply(BOB, &gang("b", "sales", "true")).0, 200);
     assert_eq!(tenants.ask(ROOT, "DELETE", "/v1/namespaces/default/gangs/a", "").0, 204);
 }
@@ -137,7 +137,7 @@ fn tokens_are_created_expired_and_revoked_without_a_restart_and_audited() {
     });
     assert_eq!(tenants.apply(&carl, &gang("carls", "research", "true")).0, 200);
     assert_eq!(tenants.apply(&carl, &gang("carls", "sales", "true")).0, 403);
-    // A stream ends with its token.
+    // A stream ends when its token is revoked.
     let mut stream = TcpStream::connect(tenants.up.address()).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
     let head = format!(
@@ -154,9 +154,9 @@ fn tokens_are_created_expired_and_revoked_without_a_restart_and_audited() {
     token(&["revoke", "carl"]).exits(2);
     let audit = tenants.get(ROOT, "/v1/audit?caller=carl");
     let audit: Vec<_> = audit["items"].as_array().expect("items").iter().collect();
-    let told: Vec<_> =
+    let records: Vec<_> =
         audit.iter().map(|one| (one["verb"].as_str(), one["outcome"].as_u64())).collect();
-    assert_eq!(told, [(Some("apply"), Some(200)), (Some("apply"), Some(403))], "{audit:?}");
+    assert_eq!(records, [(Some("apply"), Some(200)), (Some("apply"), Some(403))], "{audit:?}");
     assert_eq!(audit[0]["object"], "Gang default/carls");
 }
 
@@ -206,7 +206,7 @@ fn workers_run_as_the_user_of_their_token_and_never_as_root() {
         said.ends_with("/\n").then_some(said)
     });
     assert_eq!(said, "65534\n65534\nrefused\n/\n");
-    // One that comes later without a user is refused too.
+    // A token without a user that is added later is refused too.
     let more = format!("{tokens}- {{name: bob, token: {BOB}, role: user, queues: [research]}}\n");
     write_private(&place.0, "tokens.yaml", more);
     let (code, body) = apply(BOB, &gang("root", "research", "id"));
@@ -214,7 +214,7 @@ fn workers_run_as_the_user_of_their_token_and_never_as_root() {
 }
 
 #[test]
-fn a_gang_that_finds_too_few_file_handles_waits_and_does_not_fail() {
+fn large_gang_without_file_handles_is_retried_not_failed() {
     let place = TestDir::new("hostile-files");
     let program = wrapped(&place, "ulimit -n 96");
     let up = ControlPlane::start_as(&program, &place.data(), &[]);
@@ -224,9 +224,9 @@ fn a_gang_that_finds_too_few_file_handles_waits_and_does_not_fail() {
     let newest = up.get("/v1/queues")["newest"].as_u64().expect("a number");
     let path = format!("/v1/events?after={}&follow=false&name=large", newest - 3);
     up.until("it is said", |up| {
-        let (_, told) = up.ask("GET", &path, &[], "").expect("events");
-        assert!(!told.contains("\"Failed\""), "{told}");
-        told.contains("its members cannot be started now and are tried again").then_some(())
+        let (_, events) = up.ask("GET", &path, &[], "").expect("events");
+        assert!(!events.contains("\"Failed\""), "{events}");
+        events.contains("its members cannot be started now and are tried again").then_some(())
     });
     assert_eq!(up.apply(&gang("small", "default", "true"), None).expect("an answer").0, 200);
     assert_eq!(up.until_over("small")["status"]["phase"], "Succeeded");

@@ -1,4 +1,4 @@
-//! A caller who may look, and tries to stop or to learn more than that.
+//! A viewer who tries to block others or to read more than a viewer may.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use super::{ADA, BOB, EVE, ROOT, Tenants, gang};
 use crate::local::http::ask;
 
 #[test]
-fn a_viewer_fills_no_disk_with_questions_and_their_keys() {
+fn queries_with_keys_of_a_viewer_fill_no_disk() {
     let tenants = Tenants::with("hostile-keys", &["--no-local"]);
     let bearer = format!("Bearer {EVE}");
     let wrong = "--- 1\n".repeat(20_000);
@@ -35,7 +35,7 @@ fn a_viewer_fills_no_disk_with_questions_and_their_keys() {
         }
     }
     assert!(database() < before + (256 << 10), "{before} bytes became {}", database());
-    // The same by who may change something: what is kept is bounded as well.
+    // The same by a user who may change objects: the stored answers are bounded as well.
     let bearer = format!("Bearer {ADA}");
     for round in 0..40 {
         let key = format!("key-{round}");
@@ -48,7 +48,7 @@ fn a_viewer_fills_no_disk_with_questions_and_their_keys() {
 }
 
 #[test]
-fn a_viewer_stops_nobody_with_large_questions() {
+fn large_queries_of_a_viewer_block_no_gang() {
     let tenants = Tenants::new("hostile-question");
     let node = |count: u32| {
         format!(
@@ -71,7 +71,7 @@ fn a_viewer_stops_nobody_with_large_questions() {
         assert_eq!(code, 422, "{nodes} nodes, {gangs} gangs of {members}: {body}");
         assert!(body.contains("too many"), "{body}");
     }
-    // As much as may be asked, by as many clients as there may be.
+    // The largest permitted query, by as many clients as are permitted.
     let question = node(10_000) + &many(128, 64);
     let (address, bearer) = (tenants.up.address().to_owned(), format!("Bearer {EVE}"));
     let asks: Vec<_> = (0..8)
@@ -95,7 +95,7 @@ fn a_viewer_stops_nobody_with_large_questions() {
     assert!(tenants.memory() < 600, "{} MiB", tenants.memory());
 }
 
-/// Opens a stream, and says what the first line of the answer was.
+/// Opens a stream, and returns the status code of the answer.
 fn stream(tenants: &Tenants, token: &str, path: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(tenants.up.address()).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
@@ -110,7 +110,7 @@ fn stream(tenants: &Tenants, token: &str, path: &str) -> (TcpStream, String) {
 }
 
 #[test]
-fn streams_of_one_caller_are_few_and_keep_nobody_from_submitting() {
+fn streams_per_caller_are_bounded_and_block_no_submission() {
     let tenants = Tenants::new("hostile-streams");
     assert_eq!(tenants.apply(ADA, &gang("talks", "research", "echo hello; sleep 60")).0, 200);
     let logs = "/v1/namespaces/default/gangs/talks/logs?follow=true";
@@ -133,7 +133,7 @@ fn streams_of_one_caller_are_few_and_keep_nobody_from_submitting() {
 }
 
 #[test]
-fn a_viewer_sees_names_of_variables_and_no_values_and_no_logs() {
+fn viewer_sees_variable_names_but_no_values_and_no_logs() {
     let tenants = Tenants::new("hostile-secrets");
     let secret = gang("secret", "research", "echo $KEY; sleep 60")
         .replace("command:", "env: {KEY: hunter2}, command:");
@@ -144,7 +144,7 @@ fn a_viewer_sees_names_of_variables_and_no_values_and_no_logs() {
         tenants.ask(ADA, "GET", &logs, "").1.contains("hunter2").then_some(())
     });
     for path in [one, "/v1/gangs", "/v1/events?after=0&follow=false", "/v1/gangs?user=ada"] {
-        // What happened before a reader came is a gap: it is read from the first number on.
+        // Events before the first that the server remembers are a gap: reading begins a few events back.
         let path = match path.contains("after=0") {
             true => {
                 let newest = tenants.get(ROOT, "/v1/queues")["newest"].as_u64().expect("a number");
@@ -176,9 +176,9 @@ fn a_viewer_sees_names_of_variables_and_no_values_and_no_logs() {
 }
 
 #[test]
-fn manifests_that_take_long_to_read_keep_no_other_request_waiting() {
+fn slow_manifests_delay_no_other_request() {
     let tenants = Tenants::with("hostile-reading", &["--no-local"]);
-    // More values than a viewer may send, and as many as it may, in as many documents as can be.
+    // More values than a viewer may send; and as many as are permitted, in as many documents as possible.
     let large = format!("a: [{}]\n", "{a: b},".repeat(270_000));
     let slow = "--- {a: b}\n".repeat(16_000);
     assert_eq!(tenants.announce(EVE, "/v1/what-if", 4_200_000), "413");

@@ -1,11 +1,12 @@
-//! What the control plane says, held against what its workers wrote down.
+//! Compares the control plane's records with what its workers wrote down.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::control_plane::{ControlPlane, TestDir};
 use super::test_gangs::{Scenario, TestGang};
 
-/// What workers wrote down of one run: the ranks that began and those that were done, and when; and how many they are.
+/// The records of the workers of one run: the ranks that began and those that ended, with their times; and the number
+/// of ranks.
 #[derive(Default)]
 struct Ran {
     size: u64,
@@ -22,7 +23,7 @@ impl Ran {
         self.done.keys().copied().collect::<BTreeSet<_>>() == self.all()
     }
 
-    /// From the first start to the last end, for each member, in seconds.
+    /// The time from the first start to the last end, times the number of members, in seconds.
     fn worked(&self) -> f64 {
         let first = self.began.values().min().copied().unwrap_or_default();
         let last = self.done.values().max().copied().unwrap_or(first);
@@ -49,7 +50,7 @@ fn read_log(text: &str) -> BTreeMap<String, Runs> {
     all
 }
 
-/// Waits until everything is over, and closes the books.
+/// Waits until everything is over, and checks all records.
 pub(super) fn settle(
     up: &ControlPlane,
     place: &TestDir,
@@ -66,7 +67,7 @@ pub(super) fn settle(
         let kept = gangs.iter().filter(|gang| gang.scenario != Scenario::Deleted).count();
         (items == kept).then_some(())
     });
-    up.until("nobody is left over", |_| {
+    up.until("no process is left", |_| {
         let left = place.processes();
         let others = left.iter().filter(|(_, command)| !command.contains(" up "));
         (others.count() == 0).then_some(())
@@ -79,11 +80,12 @@ pub(super) fn settle(
     check_accounts(up, gangs, &ran);
 }
 
-/// Nothing is partial, lost, or run more often than it should be.
+/// No run is partial or lost, and none runs more often than it should.
 fn check_runs(gang: &TestGang, runs: &Runs) {
     let (name, scenario) = (gang.name(), gang.scenario);
     for (run, ran) in runs {
-        // Who is stopped at once, or failed by another, may not get to write anything; whoever is done was all there.
+        // Members that are stopped early, or failed by another, may write nothing; in a complete run all members have
+        // begun.
         let stopped = matches!(
             scenario,
             Scenario::Cancelled | Scenario::Deleted | Scenario::Restarted | Scenario::Elastic
@@ -98,8 +100,8 @@ fn check_runs(gang: &TestGang, runs: &Runs) {
         Scenario::Plain => assert_eq!((runs.len(), done), (1, 1), "{name}"),
         Scenario::Flaky => assert_eq!((runs.len(), done), (2, 1), "{name}: it fails once"),
         Scenario::Elastic | Scenario::Restarted => {
-            // A keeper that is killed in the instant between its members' last word and their end cannot say that they
-            // were done; then they start over, by the policy of their gang.
+            // A keeper that is killed between the last line of its members and their end cannot record that they
+            // succeeded; then the gang restarts, by its retry policy.
             let once = done == 1 || (scenario == Scenario::Restarted && done > 1);
             assert!(once, "{name}: it was done {done} times");
             let last = runs.values().next_back().expect("a run");
@@ -109,7 +111,7 @@ fn check_runs(gang: &TestGang, runs: &Runs) {
     }
 }
 
-/// Accounts add up to what the processes wrote: a CPU for each member, from the first's start to the last's end.
+/// Usage adds up to what the processes wrote: a CPU for each member, from the first start to the last end.
 fn check_accounts(up: &ControlPlane, gangs: &[TestGang], ran: &BTreeMap<String, Runs>) {
     let used = |by: &str| up.get(&format!("/v1/usage?by={by}"))["items"].clone();
     let by_gang = used("gang");
@@ -120,7 +122,7 @@ fn check_accounts(up: &ControlPlane, gangs: &[TestGang], ran: &BTreeMap<String, 
         let cpus = sum["cpuSeconds"].as_f64().expect("a sum");
         let worked: f64 = ran[&name].values().map(Ran::worked).sum();
         assert_eq!(sum["runs"], gang.members, "members that ran: {sum}");
-        // Starting a process and hearing of its end takes a while on a busy machine, for each member.
+        // Starting a process and noticing its end takes a while on a busy machine, for each member.
         let most = worked + 6.0 * gang.members as f64;
         assert!(cpus >= worked * 0.98 && cpus <= most, "{cpus} of {worked}: {sum}");
     }

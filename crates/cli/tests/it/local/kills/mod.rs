@@ -1,6 +1,6 @@
-//! The control plane is killed at random instants while gangs of real processes run.
+//! Kills the control plane at random instants while gangs of real processes run.
 //!
-//! `MUSTER_KILLS=200 MUSTER_SEED=7 cargo test -p muster-cli --test it kills` does it that often, from that seed.
+//! `MUSTER_KILLS=200 MUSTER_SEED=7 cargo test -p muster-cli --test it kills` runs 200 kills from seed 7.
 
 mod accounting;
 mod test_gangs;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant, SystemTime};
 use super::control_plane::{ControlPlane, TestDir};
 use test_gangs::{Scenario, TestGang};
 
-/// Kills in `make test`; a nightly run does 200.
+/// Kills in `make test`; a nightly run has 200.
 const KILLS: u64 = 30;
 const GANGS: u64 = 50;
 
-/// Numbers that are the same for the same seed.
+/// Random numbers that depend on the seed only.
 struct Random(u64);
 
 impl Random {
@@ -44,7 +44,7 @@ spec:
 ";
 
 #[test]
-fn whatever_is_killed_nothing_is_partial_orphaned_lost_or_run_twice() {
+fn kills_leave_nothing_partial_orphaned_lost_or_run_twice() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock");
     let seed = number("MUSTER_SEED", now.as_millis() as u64);
     let kills = number("MUSTER_KILLS", KILLS);
@@ -72,7 +72,7 @@ fn whatever_is_killed_nothing_is_partial_orphaned_lost_or_run_twice() {
             assert_eq!(code, 200, "{answer}");
         }
         if round == kills {
-            // Whoever was not answered asks again; whoever was is not submitted twice.
+            // Unanswered submissions are repeated; with the same key none is applied twice.
             for gang in &gangs[next..] {
                 let (code, answer) = apply(&up, gang).expect("an answer");
                 assert_eq!(code, 200, "{answer}");
@@ -100,7 +100,7 @@ fn whatever_is_killed_nothing_is_partial_orphaned_lost_or_run_twice() {
     }
 }
 
-/// Cancels or deletes a gang that is there to be. It may be over or gone by now.
+/// Cancels or deletes a gang whose scenario says so. It may be over or removed already.
 fn cancel_or_delete(up: &ControlPlane, gang: &TestGang) {
     let code = match gang.scenario {
         Scenario::Cancelled => up.post(&format!("{}/cancel", gang.path()), "").0,
@@ -110,7 +110,7 @@ fn cancel_or_delete(up: &ControlPlane, gang: &TestGang) {
     assert!(matches!(code, 200 | 204 | 404 | 409), "{code}");
 }
 
-/// Kills the keeper of a gang that can bear it, if one runs.
+/// Kills the keeper of a gang that is retried, if one runs.
 fn kill_keeper(place: &TestDir, gangs: &[TestGang]) {
     let restarted = |name: &str| {
         gangs.iter().any(|gang| gang.scenario == Scenario::Restarted && gang.name() == name)

@@ -1,15 +1,15 @@
-//! Who takes scenario: gangs of every kind that a kill could do something else to.
+//! The gangs of the test: one scenario for every way in which a kill can matter.
 
-/// What becomes of a gang if nothing goes wrong.
+/// The life of a gang without faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Scenario {
-    /// Runs once, as it is.
+    /// Runs once, with a fixed size.
     Plain,
-    /// Grows and shrinks: runs as often as that happens.
+    /// Grows and shrinks: each resize is a run.
     Elastic,
-    /// Fails the first time, and is started over.
+    /// Fails the first time, and is retried.
     Flaky,
-    /// Its keepers are killed; it is started over each time.
+    /// Its keepers are killed; it is retried each time.
     Restarted,
     /// Runs until it is cancelled.
     Cancelled,
@@ -17,7 +17,7 @@ pub(super) enum Scenario {
     Deleted,
 }
 
-/// A gang, and what it is there for.
+/// A gang and its scenario.
 pub(super) struct TestGang {
     pub(super) number: u64,
     pub(super) scenario: Scenario,
@@ -50,7 +50,7 @@ impl TestGang {
         format!("/v1/namespaces/default/gangs/{}", self.short())
     }
 
-    /// Members write down that they began and of how many they are, work, and write down that they are done.
+    /// Members write down their start and the size of the gang, work, and write down their end.
     pub(super) fn manifest(&self, log: &str) -> String {
         let Self { number, members, gpus, .. } = self;
         let (mut bounds, mut more, mut first) =
