@@ -74,16 +74,16 @@ fn due_words(by: By, due: f64) -> String {
 
 fn intro(report: &Report) -> String {
     let Shares { by, top, window, .. } = &report.shares;
-    let who = if *by == By::Queue { "queues" } else { "users" };
+    let parties = if *by == By::Queue { "queues" } else { "users" };
     let mut words = format!(
-        "Each point is the share of {} used within {} around it. Who asks for less than its share leaves the rest \
-         to the others. Where hardly anything is used there is no curve.",
+        "Each point is the share of {} used within {} around it. Demand below the share leaves the rest to \
+         the others. Where hardly anything is used there is no curve.",
         units(report.measure),
         span(window.as_secs_f64())
     );
     if top.others > 0 {
         let (shown, all) = (top.named.len(), whole(top.among() as f64));
-        words += &format!(" Shown are the {shown} of {all} {who} that ask for most.");
+        words += &format!(" Shown are the {shown} of {all} {parties} that ask for most.");
     }
     words
 }

@@ -19,7 +19,7 @@ const BOTTOM: f64 = 274.0;
 /// A curve per policy over users, or over queues where jobs have no users.
 pub(crate) fn figure(html: &mut Markup, report: &Report) {
     let fairness = &report.runs[0].fairness;
-    let (who, one) = match fairness.by {
+    let (parties, one) = match fairness.by {
         By::User => ("users", "user"),
         By::Queue => ("queues", "queue"),
     };
@@ -30,7 +30,7 @@ pub(crate) fn figure(html: &mut Markup, report: &Report) {
         scale: Scale::linear((0.0, 1.0), (LEFT, RIGHT)),
         ticks: ticks::percents(1.0, 10),
         kind: Kind::Percent,
-        label: format!("share of {who}"),
+        label: format!("share of {parties}"),
     };
     let y = Axis {
         scale: Scale::log((1.0, most), (BOTTOM, TOP)),
@@ -42,7 +42,7 @@ pub(crate) fn figure(html: &mut Markup, report: &Report) {
         html.tag("figcaption").with(|html| {
             html.text(&title);
             html.classed("span", "how").text(format_args!(
-                "{} {who}. A flat curve treats all alike. Jain's index is 1 when all means are the same.",
+                "{} {parties}. A flat curve treats all alike. Jain's index is 1 when all means are the same.",
                 whole(fairness.among as f64)
             ));
         });
