@@ -22,9 +22,9 @@ use crate::exit::UsageError;
 use crate::owner_credential;
 
 /// The timeout for the body of an answer.
-const BODY: Duration = Duration::from_secs(60);
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The backoff between tries of a change, where a retry can help.
-const AGAIN: [Duration; 3] =
+const RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 /// The most objects that the server puts on a page.
 const PAGE: &str = "1000";
@@ -116,7 +116,7 @@ impl Api {
     ) -> Result<Option<Value>, RequestError> {
         let made = key();
         let sent = Payload { key: sent.key.or(Some(&made)), ..sent };
-        let mut waits = AGAIN.iter();
+        let mut waits = RETRY_DELAYS.iter();
         loop {
             let asked = self.send(method.clone(), path, &sent, "application/json").await;
             let answered = match asked {
@@ -229,7 +229,7 @@ impl Api {
     }
 
     async fn body(&self, answer: Response<Incoming>) -> Result<Bytes, RequestError> {
-        let read = timeout(BODY, answer.into_body().collect()).await;
+        let read = timeout(BODY_TIMEOUT, answer.into_body().collect()).await;
         let read = read.map_err(|_| RequestError::TimedOut(self.url().to_owned()))?;
         let lost =
             |error: hyper::Error| RequestError::Lost(self.url().to_owned(), error.to_string());
