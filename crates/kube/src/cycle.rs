@@ -1,4 +1,6 @@
-//! One turn of the host: what was seen is taken in, what has changed is looked at, and the planner is asked.
+//! One cycle of the host: observe changes, reconcile what they concern, plan, write statuses.
+//!
+//! [`Host::run_cycle`] is the table of contents of this crate: each step is one line, and its folder has the rest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,27 +9,26 @@ use std::time::{Duration, Instant};
 use crate::api::watch::watches::{Watches, Which};
 use crate::cache::cluster_cache::Touched;
 use crate::cache::watched_objects::CLAIMS;
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::host::Host;
 use crate::recover::quarantine::Subject;
 use crate::run::{Served, Sought};
-use crate::schedule::placement::AGAIN;
 
-/// The longest that nothing is decided: clocks are compared, deadlines looked at.
+/// The longest pause between two cycles: clocks are compared and deadlines checked at least so often.
 const CYCLE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 
-/// How often one gang is looked at in one turn. Each look may bring it a step further, and a handful is what the longest
-/// way takes.
-const LOOKS: u32 = 16;
+/// How often one gang is reconciled in one cycle. Each time may bring it a step further, and the longest way takes a
+/// handful.
+const ATTEMPTS_MAX: u32 = 16;
 
-/// Kinds of nodes and of members that a World may know of beyond those there can be now. It forgets none, and where pods of
-/// others come and go each sum of what they take makes another kind of node: after so many it is made anew, which costs one
-/// list of everything. A kind takes about a kilobyte.
+/// Classes of nodes and signatures of members that a World may keep beyond those that can exist now. The World forgets none,
+/// and where pods of other schedulers come and go each sum of their requests is another class of node: after so many the
+/// World is rebuilt, which costs one list of everything. A class takes about a kilobyte.
 const STALE_KINDS_MAX: usize = 20_000;
 
 impl Host {
-    /// Kinds that are not watched yet.
+    /// Kinds to discover: those that are not watched yet.
     pub(crate) fn unwatched_kinds(&self) -> Vec<Sought> {
         let missing = self.sources.missing().into_iter();
         let mut sought: Vec<Sought> = missing.map(|(of, wanted)| (Some(of), wanted)).collect();
@@ -36,6 +37,7 @@ impl Host {
         sought
     }
 
+    /// Starts to watch kinds that the API server serves now.
     pub(crate) fn watch(&mut self, served: Served, watches: &mut Watches) {
         for (interest, kind) in served {
             match interest {
@@ -53,7 +55,7 @@ impl Host {
         }
     }
 
-    /// Says which kinds cannot be listed: whoever waits for them would not know.
+    /// Logs which kinds cannot be listed: nothing else shows why gangs wait for them.
     pub(crate) fn warn_of_unlisted(&mut self) {
         for source in self.cache.overdue(Instant::now()) {
             let interest = self.sources.interest(source);
@@ -68,8 +70,8 @@ impl Host {
         }
     }
 
-    /// Takes in what was seen. Before the World is made there is nothing to tell it: it will be made of all there is.
-    pub(crate) fn take(&mut self, mut touched: Touched) {
+    /// Applies observed changes. Before the World is built there is nothing to update: it is built from all objects.
+    pub(crate) fn observe(&mut self, mut touched: Touched) {
         for (which, left) in std::mem::take(&mut touched.left_out) {
             self.leave_out(which, &left);
         }
@@ -109,12 +111,33 @@ impl Host {
         self.subject = None;
     }
 
-    /// Looks at everything that has changed, and decides.
-    pub(crate) fn turn(&mut self) {
+    /// Runs one cycle: reconciles everything that has changed, plans, and writes what changed of it.
+    pub(crate) fn run_cycle(&mut self) {
+        let mut attempts = BTreeMap::new();
+        self.rebuild_if_needed();
+        self.expire_deadlines();
+        self.requeue_waiting();
+        self.reconcile_dirty(&mut attempts);
+        self.forecast_demand();
+        self.decide_if_changed();
+        self.clean_up_issued_requests();
+        self.decide_if_changed();
+        self.settle_requests();
+        // Gangs that the planner stopped need not wait for another change.
+        self.reconcile_dirty(&mut attempts);
+        self.write_statuses();
+        self.must_rebuild |= self.has_too_many_kinds() || self.clock.is_wrong();
+    }
+
+    /// Builds the World from all observed objects, where it is not built yet.
+    fn rebuild_if_needed(&mut self) {
         if !self.world.is_synced() {
             self.rebuild();
         }
-        // However much there is to see, what was to be done by now is done.
+    }
+
+    /// Handles every deadline that has passed, however many changes were observed.
+    fn expire_deadlines(&mut self) {
         let now = self.now();
         self.world_changed |= self.wake.is_some_and(|wake| wake <= now);
         self.retry_left_out();
@@ -123,23 +146,24 @@ impl Host {
         self.expire_binding();
         self.expire_empty_seats();
         self.expire_requests();
+    }
+
+    /// Marks gangs dirty whose limits or constraints may have changed.
+    fn requeue_waiting(&mut self) {
         self.reconcile_bound_elsewhere();
         self.reconcile_gang_counts();
-        let disturbed = self.constraints.disturbed();
-        self.dirty.gangs.extend(disturbed);
-        let mut looks = BTreeMap::new();
-        self.reconcile_dirty(&mut looks);
-        self.forecast_demand();
+        let invalidated = self.constraints.disturbed();
+        self.dirty.gangs.extend(invalidated);
+    }
+
+    fn decide_if_changed(&mut self) {
         if self.world_changed {
             self.decide();
         }
-        self.clean_up_issued_requests();
-        if self.world_changed {
-            self.decide();
-        }
-        self.settle_requests();
-        // Who was told to go by now need not wait until something else happens.
-        self.reconcile_dirty(&mut looks);
+    }
+
+    /// Writes statuses that have changed: gangs first, then pools, queues, idle nodes and what was learned.
+    fn write_statuses(&mut self) {
         self.has_deferred_writes = false;
         for gang in std::mem::take(&mut self.gangs_without_object) {
             self.create_gang_object(&gang);
@@ -148,11 +172,10 @@ impl Host {
         self.write_supply_status();
         self.write_idle();
         self.write_learned_state();
-        self.must_rebuild |= self.has_too_many_kinds() || self.clock.is_wrong();
     }
 
-    /// Looks at everything that has changed, and at what that changes, until nothing does.
-    fn reconcile_dirty(&mut self, looks: &mut BTreeMap<Arc<str>, u32>) {
+    /// Reconciles dirty nodes and gangs, and those that become dirty by it, until none is left.
+    fn reconcile_dirty(&mut self, attempts: &mut BTreeMap<Arc<str>, u32>) {
         while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
             for node in std::mem::take(&mut self.dirty.nodes) {
                 if self.handles(Subject::Node(node.clone())) {
@@ -165,44 +188,45 @@ impl Host {
                 self.reconcile_excess_usage();
             }
             for gang in gangs {
-                let seen = looks.entry(gang.clone()).or_default();
-                *seen += 1;
+                let count = attempts.entry(gang.clone()).or_default();
+                *count += 1;
                 self.unplanned.insert(gang.clone());
                 self.subject = Some(Subject::Gang(gang.clone()));
-                match *seen {
-                    ..=LOOKS => self.reconcile_gang(&gang),
+                match *count {
+                    ..=ATTEMPTS_MAX => self.reconcile_gang(&gang),
                     _ => self.requeue_after(&gang),
                 }
             }
             self.subject = None;
             self.settle_tokens();
-            if self.world_changed {
-                self.decide();
-            }
+            self.decide_if_changed();
         }
     }
 
-    /// Whether the World knows of far more kinds of nodes and members than there can be.
+    /// Whether the World keeps far more classes of nodes and signatures of members than can exist.
     fn has_too_many_kinds(&self) -> bool {
         let known = self.world.class_count() + self.world.signature_count();
-        let there = self.cache.nodes.len() + self.cache.pods.len();
-        known > there + STALE_KINDS_MAX
+        let existing = self.cache.nodes.len() + self.cache.pods.len();
+        known > existing + STALE_KINDS_MAX
     }
 
-    /// A gang that comes to nothing however often it is looked at waits: it must not keep the others from being seen to.
+    /// Reconciles a gang later that was reconciled too often in one cycle, so that it does not hold up the others.
     pub(crate) fn requeue_after(&mut self, gang: &Arc<str>) {
         if !self.requeued.insert(gang.clone()) {
             return;
         }
-        tracing::warn!(gang = &**gang, "nothing comes of looking at it; it is looked at later");
+        tracing::warn!(
+            gang = &**gang,
+            "reconciled too often without progress; reconciled again later"
+        );
         let (outcomes, gang) = (self.outcomes.clone(), gang.clone());
         tokio::spawn(async move {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
             let _ = outcomes.send(Outcome::RequeueAfterLimit(gang));
         });
     }
 
-    /// Has the forecaster look at what was asked for, when it wants to.
+    /// Lets the forecaster read the demand so far, when it is due.
     fn forecast_demand(&mut self) {
         let now = self.now();
         if self.forecaster.due(&self.world, now).is_some_and(|due| due <= now) {
@@ -212,8 +236,8 @@ impl Host {
         }
     }
 
-    /// How long nothing needs to be decided if nothing is seen.
-    pub(crate) fn wait(&self) -> Duration {
+    /// How long the host may sleep if nothing is observed.
+    pub(crate) fn time_to_next_cycle(&self) -> Duration {
         let now = self.now();
         let forecast = self.forecaster.due(&self.world, now);
         let wake = self.wake.into_iter().chain(forecast).min();

@@ -1,7 +1,8 @@
-//! The host: one task that holds the World against what is seen, asks the planner, and hands out what it decides.
+//! The state of the host: one task that keeps the World in step with observed objects, asks the planner and executes its
+//! decisions.
 //!
-//! It never waits for a request. Whatever takes time is done by tasks of its own, and what comes of it is seen like
-//! everything else, or told through a channel when there is nothing to see.
+//! The host never waits for a request. Writes are tasks of their own; their results are observed like every other change, or
+//! come as an [`Outcome`] through a channel where there is nothing to observe.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,7 +44,7 @@ use crate::status::gang::WrittenStatus;
 use crate::status::omitted_objects::OmittedObjects;
 use crate::status::pools_and_queues::SupplyStatus;
 
-/// What must be looked at again.
+/// Nodes and gangs that must be reconciled.
 #[derive(Debug, Default)]
 pub(crate) struct Dirty {
     pub(crate) nodes: BTreeSet<Arc<str>>,
@@ -59,7 +60,7 @@ pub(crate) struct Host {
     pub(crate) policy: Policy,
     pub(crate) pools: BTreeMap<Arc<str>, KnownPool>,
     pub(crate) rejected_objects: Refused,
-    /// Objects that are left out.
+    /// Objects that are omitted.
     pub(crate) omitted_objects: OmittedObjects,
     pub(crate) gangs: GangRegistry,
     pub(crate) constraints: ConstraintIndex,
@@ -67,33 +68,33 @@ pub(crate) struct Host {
     pub(crate) issued_requests: IssuedRequests,
     /// The order that assembles for each gang.
     pub(crate) order_by_gang: BTreeMap<Arc<str>, OrderId>,
-    /// Orders that others make way for and that are not written down yet.
+    /// Orders with victims that are not stored yet.
     pub(crate) orders_not_written: BTreeSet<OrderId>,
     pub(crate) pending_claims: PendingClaims,
     pub(crate) verdicts: Vec<(GangId, Verdict)>,
-    /// When those that hold a start time are to start.
+    /// Start times of gangs that have a reservation.
     pub(crate) expected_starts: BTreeMap<GangId, Time>,
     pub(crate) written_status: WrittenStatus,
-    /// Gangs that were taken in since objects were last made: theirs are made when it is known where they go, if it is.
+    /// Gangs submitted since Gang objects were last created: the object is created with the placement, if there is one.
     pub(crate) gangs_without_object: BTreeSet<Arc<str>>,
-    /// Whether something was not written because it changes too often.
+    /// Whether a write was deferred because its object changes too often.
     pub(crate) has_deferred_writes: bool,
-    /// Nodes as the World knows them: most changes of a node are heartbeats.
+    /// Nodes as the World has them: most changes of a node are heartbeats.
     pub(crate) seen_nodes: FxHashMap<Arc<str>, NodeSpec>,
-    /// Nodes on which more is taken than seats stand for.
+    /// Nodes on which pods use more than the seats there account for.
     pub(crate) excess_usage: ExcessUsage,
-    /// Gangs that have pods on nodes beyond what their queues allow, and when it was last looked whether they do by now.
+    /// Gangs with pods on nodes beyond their queues' limits, and when the limits were last checked again.
     pub(crate) bound_elsewhere: BTreeSet<Arc<str>>,
     pub(crate) bound_elsewhere_checked_at: Option<Instant>,
     pub(crate) gang_counts: NamespaceGangCounts,
     pub(crate) dirty: Dirty,
-    /// What is left out because it makes the host panic.
+    /// Objects that are not handled because they make the host panic.
     pub(crate) quarantine: Quarantine,
-    /// What is handled now: what a panic is blamed on.
+    /// The object that is being handled, which a panic is attributed to.
     pub(crate) subject: Option<Subject>,
-    /// Gangs that were looked at since the planner last returned.
+    /// Gangs reconciled since the planner last returned.
     pub(crate) unplanned: BTreeSet<Arc<str>>,
-    /// Gangs that were looked at too often, and are looked at again after a while.
+    /// Gangs reconciled too often in one cycle, which are requeued after a while.
     pub(crate) requeued: BTreeSet<Arc<str>>,
     pub(crate) writer: ApiWriter,
     pub(crate) events: EventRecorder,
@@ -103,21 +104,22 @@ pub(crate) struct Host {
     pub(crate) learned: LearnedState,
     pub(crate) forecaster: Forecaster,
     pub(crate) outcomes: mpsc::UnboundedSender<Outcome>,
-    /// Somebody needs a kind that is not watched yet.
+    /// Notified when a gang needs a kind that is not watched yet.
     pub(crate) rediscover: Arc<Notify>,
-    /// Whether what everything is counted by has changed.
+    /// Whether the World must be rebuilt from all objects.
     pub(crate) must_rebuild: bool,
-    /// Whether the World has changed since the planner was last asked.
+    /// Whether the World has changed since the last plan.
     pub(crate) world_changed: bool,
+    /// When the planner wants to run again.
     pub(crate) wake: Option<Time>,
 }
 
 impl Host {
-    /// A host that has seen nothing yet.
+    /// A host that has observed nothing yet.
     pub(crate) fn new(
         config: &Config,
         writer: ApiWriter,
-        told: mpsc::UnboundedSender<Outcome>,
+        outcomes: mpsc::UnboundedSender<Outcome>,
     ) -> Self {
         let identity = config.lease.as_ref().map(|lease| lease.identity.clone());
         Self {
@@ -159,7 +161,7 @@ impl Host {
             idle_nodes: IdleNodes::default(),
             learned: LearnedState::default(),
             forecaster: Forecaster::default(),
-            outcomes: told,
+            outcomes,
             rediscover: Arc::default(),
             must_rebuild: false,
             world_changed: false,
@@ -172,7 +174,7 @@ impl Host {
         self.clock.now()
     }
 
-    /// Tells the World of something, and whether it took it.
+    /// Applies an event to the World. Returns whether the World accepted it.
     pub(crate) fn apply_event(&mut self, event: &Event) -> bool {
         match self.world.apply(self.now(), event) {
             Ok(()) => {
@@ -189,7 +191,7 @@ impl Host {
         }
     }
 
-    /// Where objects of a kind are, if the server has any.
+    /// The API of a cluster-wide kind, if the API server serves it.
     pub(crate) fn api(&self, interest: KindRole) -> Option<Api<DynamicObject>> {
         let kind = self.sources.resource(interest)?;
         Some(Api::all_with(self.writer.client.clone(), kind))

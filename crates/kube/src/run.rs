@@ -27,7 +27,7 @@ use crate::cache::kinds;
 use crate::cache::kinds::KindRole;
 use crate::effects::outcome::Outcome;
 use crate::features::Disabled;
-use crate::gang::tenancy::queue_access::unsaid;
+use crate::gang::tenancy::queue_access::default_allowance;
 use crate::host::Host;
 use crate::lease::election;
 use crate::lease::election::{LeaderElection, LeaderElectionError};
@@ -121,7 +121,7 @@ impl Default for Config {
 impl Config {
     /// How the planner decides among tenants that do not trust each other, as a default.
     pub fn policy() -> Policy {
-        Policy { unsaid: unsaid(), ..Policy::default() }
+        Policy { unsaid: default_allowance(), ..Policy::default() }
     }
 
     /// Whether a pod asks for Muster: to bind it, or to lift its gate for another scheduler.
@@ -312,7 +312,7 @@ async fn act(acting: Acting, quarantine: Quarantine) -> Result<End, HostError> {
     let mut looking = looks_around(client.clone(), host.unwatched_kinds(), wanted.clone());
     loop {
         pulse.beat();
-        let wait = host.wait();
+        let wait = host.time_to_next_cycle();
         // What the host was told, and kinds that are new, are few; of what is seen there may always be more.
         let step = tokio::select! {
             biased;
@@ -375,7 +375,7 @@ impl Host {
                     held.push(one.room);
                     next = if held.len() < CHANGES { seen.try_recv().ok() } else { None };
                 }
-                self.take(touched);
+                self.observe(touched);
             }
             Step::Watches => {}
             Step::IdleNodes => self.world_changed = true,
@@ -388,7 +388,7 @@ impl Host {
             return Pass::Anew;
         }
         if self.cache.is_complete() {
-            self.turn();
+            self.run_cycle();
         }
         Pass::Decided
     }

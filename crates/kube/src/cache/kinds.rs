@@ -5,7 +5,7 @@ use muster_api::workloads::{self, WorkloadKind};
 
 use crate::api::discovery::WatchedKind;
 
-/// Why a kind is watched.
+/// The role of a watched kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum KindRole {
     Topology,
@@ -14,28 +14,28 @@ pub(crate) enum KindRole {
     Order,
     Gang,
     PriorityClass,
-    /// A queue of another system, by place in the list of those.
+    /// A queue of another system, by index in the list of those.
     ForeignQueue(usize),
-    /// Its labels say whose pods are meant.
+    /// Its labels are matched by namespace selectors.
     Namespace,
     VolumeClaim,
     Volume,
     StorageClass,
-    /// It says how many volumes its node can attach.
+    /// It has the number of volumes that its node can attach.
     CsiNode,
-    /// It asks for room ahead of its pods.
+    /// A ProvisioningRequest: it asks for capacity ahead of its pods.
     Request,
-    /// It says what pods a request asks room for.
+    /// It has the pods that a ProvisioningRequest asks capacity for.
     PodTemplate,
-    /// It holds groups of a dialect. Some dialects have several such kinds, by place in their list.
+    /// A group object of a dialect. Some dialects have several such kinds, by index in their list.
     Group(Dialect, usize),
-    /// Pods are made by it.
+    /// A workload that creates pods.
     Workload(WorkloadKind),
 }
 
 impl KindRole {
-    /// Whether nobody can be decided about before everything of the kind was seen. What other systems bring matters to
-    /// those who use them alone.
+    /// Whether nothing can be decided before the kind is listed. The kinds of other systems only matter to gangs that use
+    /// them.
     pub(crate) fn is_needed_by_all(self) -> bool {
         match self {
             Self::ForeignQueue(_) | Self::Request | Self::Group(..) => false,
@@ -70,7 +70,7 @@ const fn as_wanted(kind: &GroupKind) -> WatchedKind {
     WatchedKind { group: kind.group, versions: kind.versions, kind: kind.kind, plural: kind.plural }
 }
 
-/// Every kind that is watched where it is served.
+/// Every kind that is watched where the API server serves it.
 pub(crate) fn wanted() -> Vec<(KindRole, WatchedKind)> {
     let mut wanted = vec![
         (KindRole::Topology, own("Topology", "topologies")),

@@ -1,12 +1,16 @@
 //! Outcomes of writes: what a task reports to the host that no watch would show.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, OrderId};
 
 use crate::cache::store::Key;
 use crate::host::Host;
+
+/// How long a task waits before it reports a failed write, and so until the write is retried.
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// What a task reports of a write, or of a timer.
 #[derive(Debug)]
@@ -54,7 +58,7 @@ impl Host {
             Outcome::PlacementWritten(gang) => {
                 let id = self.world.gang_named(&gang);
                 let phase = id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
-                // What was written for seats that are given up since says nothing of those it may get next.
+                // A placement of seats that the gang gave up since does not count for its next seats.
                 let has_seats =
                     matches!(phase, Some(Phase::Admitted { .. } | Phase::Running { .. }));
                 if let Some(record) = self.gangs.get_mut(&gang) {
@@ -73,9 +77,9 @@ impl Host {
                         record.placement_writes_pending.saturating_sub(1);
                 }
                 if let Some(id) = self.world.gang_named(&gang) {
-                    match self.world.gang(id).expect("named").phase {
+                    match self.world.gang(id).expect("the World has the gang").phase {
                         Phase::Admitted { .. } | Phase::Running { .. } => {
-                            self.write_placement(&gang, id)
+                            self.write_placement(&gang, id);
                         }
                         Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => {}
                     }
@@ -95,9 +99,9 @@ impl Host {
                 }
             }
             Outcome::PodCreateFailed { gang, pod, why } => {
-                self.handle_create_failed(&gang, &pod, why)
+                self.handle_create_failed(&gang, &pod, why);
             }
-            // Of one that came later and has its name nothing is known.
+            // A later pod of the same name is another pod.
             Outcome::DeleteFailed { gang, pod, uid } => {
                 let record = self.gangs.get_mut(&gang).filter(|_| self.cache.is_pod(&pod, &uid));
                 if let Some(record) = record {
@@ -121,7 +125,7 @@ impl Host {
                 }
             }
             Outcome::OrderWritten(order) => {
-                // Those who make way for it can be told now.
+                // Its victims may be stopped now.
                 self.world_changed |= self.orders_not_written.remove(&order);
             }
             Outcome::OrderNotWritten { order, claims, why } => {
@@ -129,7 +133,7 @@ impl Host {
             }
             Outcome::ClaimRefused(claim, why) => {
                 tracing::warn!(claim = claim.0, why, "a claim was refused");
-                // What is refused today could not be had today: its offering is left alone for a while.
+                // The offering is backed off for a while: what is refused now cannot be had now.
                 self.end_claim(claim, false);
             }
             Outcome::ClaimGone(claim) => self.end_claim(claim, true),

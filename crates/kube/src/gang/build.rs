@@ -110,7 +110,7 @@ impl Host {
             return Err(why);
         }
         if self.is_creating_members(record) {
-            return Err("its members are being made".to_owned());
+            return Err("its members are being created".to_owned());
         }
         let (mut members, planned_from_template) = self.member_pods(record, here)?;
         let (pod_constraints, mut wait_reason) =
@@ -262,7 +262,7 @@ impl Host {
                 continue; // another scheduling gate holds it
             }
             if pod.node().is_none() && !self.is_served(key, pod) && !settled {
-                return Err(format!("pod {key} was let run, and is its own scheduler's to place"));
+                return Err(format!("pod {key} is not gated, and its own scheduler places it"));
             }
             members.push(self.member_pod(record, key, pod)?);
         }

@@ -1,8 +1,7 @@
-//! Indexes of Jobs that are over, one way or the other, while others go on.
+//! Indexes of a Job that failed for good while others go on.
 //!
-//! With `backoffLimitPerIndex` a Job gives up an index that failed too often, and makes no pod for it again: whoever was to
-//! play that part is as gone as one whose work is done. Its seat is nobody's. What becomes of the whole Job is its
-//! controller's business.
+//! With `backoffLimitPerIndex` a Job gives up an index that failed too often, and creates no pod for it again: the member is
+//! as finished as one that succeeded, and its seat is given up. The result of the whole Job is up to the Job controller.
 
 use std::sync::Arc;
 
@@ -17,11 +16,11 @@ use crate::gang::source::controller_of;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
-/// Who of a Job's members is over for good: the Job's name, and the index.
+/// An index that its Job has given up: the Job's name, and the index.
 pub(crate) type FailedIndex = (Arc<str>, u32);
 
 impl Host {
-    /// The part that a failed pod played, if its Job has given that up.
+    /// The index of a failed pod, if its Job has given it up.
     pub(crate) fn failed_index_of(&self, pod: &Pod) -> Option<FailedIndex> {
         if pod.status.phase != "Failed" {
             return None;
@@ -37,7 +36,7 @@ impl Host {
         (is_its && is_among(failed(job), index)).then(|| (owner.name.into(), index))
     }
 
-    /// A Job that stands below another workload has given up indexes: the gang is that workload's.
+    /// Requeues the gangs of the workloads above a Job that has given up indexes.
     pub(crate) fn observe_failed_indexes(&mut self, moved: &Moved<DynamicObject>) {
         let Some(job) = &moved.is else { return };
         let before = moved.was.as_deref().map_or("", failed);
@@ -59,7 +58,7 @@ fn failed(job: &DynamicObject) -> &str {
     job.data.pointer("/status/failedIndexes").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether an index is among those written as `1,3-5,7`. What cannot be understood names none.
+/// Whether an index is in a list like `1,3-5,7`. Invalid parts of the list are ignored.
 fn is_among(written: &str, index: u32) -> bool {
     written.split(',').any(|part| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
@@ -75,7 +74,7 @@ mod tests {
     use crate::gang::failed_indexes::*;
 
     #[test]
-    fn indexes_are_written_as_numbers_and_ranges() {
+    fn failed_indexes_are_parsed_as_numbers_and_ranges() {
         let among: Vec<u32> = (0..10).filter(|index| is_among("1,3-5,7", *index)).collect();
         assert_eq!(among, [1, 3, 4, 5, 7]);
         for nonsense in ["", ",", "-", "a-b", "5-3", "99999999999", "1-"] {

@@ -15,35 +15,35 @@ use crate::constraints::pod_constraints::PodConstraints;
 /// The suffix of names of gangs that are built from ProvisioningRequests.
 pub(crate) const REQUEST_SUFFIX: &str = ".request";
 
-/// Why pods are one gang.
+/// What makes pods one gang.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum GangSource {
-    /// They name a Gang, which may or may not be there.
+    /// They name a Gang, which may or may not exist.
     Gang { namespace: Arc<str>, name: Arc<str> },
     /// They name a group of another dialect.
     Group(GroupRef),
     /// They name groups that start together or not at all: in order, each once.
     Merged(Arc<[GroupRef]>),
-    /// One workload made them.
+    /// One workload created them.
     Owner {
         kind: WorkloadKind,
         namespace: Arc<str>,
-        /// The gang's name among those of that kind.
+        /// The gang's name among the gangs of that kind.
         gang: Arc<str>,
         /// The workload.
         owner: Arc<str>,
         /// The workload that has the templates.
         templates: (WorkloadKind, Arc<str>),
     },
-    /// There are none yet: a ProvisioningRequest asks for their room.
+    /// There are none yet: a ProvisioningRequest asks for their capacity.
     Request { namespace: Arc<str>, name: Arc<str> },
-    /// There is only one.
+    /// A single pod.
     Pod { namespace: Arc<str>, name: Arc<str> },
 }
 
 impl GangSource {
-    /// What the gang is called: as the Gang, or else so that no two kinds of origin can meet. What other systems take for
-    /// a name need not be one here, and the gang's object must have one.
+    /// The gang's name: that of the Gang, or else one that differs for each kind of source. A name in another system need not
+    /// be a valid object name, and the gang's object needs one.
     pub(crate) fn gang_name(&self) -> Arc<str> {
         let (namespace, name): (&str, String) = match self {
             Self::Gang { namespace, name } => (namespace, name.to_string()),
@@ -51,20 +51,20 @@ impl GangSource {
                 let name = group.name.replace('/', ".");
                 (&group.namespace, format!("{name}.{}", dialect_name(group.dialect)))
             }
-            // Groups that list others are another gang, also where the first of them is the same. The groups are of
-            // namespaces that need not trust each other: no list can be found that has the name of another.
+            // Another list is another gang, also where the first group is the same. The groups are of namespaces that need
+            // not trust each other: no list can be crafted that has the name of another.
             Self::Merged(groups) => {
-                let first = groups.first().expect("some start together");
-                let stem: String = first.name.chars().take(STEM).collect();
+                let first = groups.first().expect("a merged gang has groups");
+                let stem: String = first.name.chars().take(STEM_MAX).collect();
                 (
                     &first.namespace,
-                    format!("{stem}.{}{MERGED_SUFFIX}", digest_of(&in_a_row(groups))),
+                    format!("{stem}.{}{MERGED_SUFFIX}", digest_of(&joined_names(groups))),
                 )
             }
             Self::Owner { kind, namespace, gang, .. } => {
                 (namespace, format!("{gang}.{}", format!("{kind:?}").to_lowercase()))
             }
-            // These two are objects, whose names are names.
+            // These two are objects, so their names are valid.
             Self::Request { namespace, name } => {
                 return format!("{namespace}/{name}{REQUEST_SUFFIX}").into();
             }
@@ -74,20 +74,20 @@ impl GangSource {
     }
 }
 
-/// How names of gangs end that are made of several groups. No Gang may be called so.
+/// The suffix of names of merged gangs. No Gang may have it.
 pub(crate) const MERGED_SUFFIX: &str = ".joined";
 
-/// How much of a group's name is in the name of a gang of several, so that none of it is cut off.
-const STEM: usize = 180;
+/// How much of the first group's name is in the name of a merged gang, so that none of the rest is cut off.
+const STEM_MAX: usize = 180;
 
-/// Half of a SHA-256 in hexadecimal: two lists that have the same are not found by trying.
+/// Half of a SHA-256 in hexadecimal: long enough that a collision cannot be crafted.
 fn digest_of(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The full names of groups, one after another.
-fn in_a_row(groups: &[GroupRef]) -> String {
+/// The full names of groups, joined by `+`.
+fn joined_names(groups: &[GroupRef]) -> String {
     groups.iter().map(GroupRef::full_name).collect::<Vec<_>>().join("+")
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for GangSource {
             Self::Group(group) => write!(f, "{}/{}", dialect_name(group.dialect), group.name),
             Self::Merged(groups) => {
                 let dialect = groups.first().map_or("", |first| dialect_name(first.dialect));
-                write!(f, "{dialect}/{}", in_a_row(groups))
+                write!(f, "{dialect}/{}", joined_names(groups))
             }
             Self::Owner { kind, owner, .. } => write!(f, "{kind:?}/{owner}"),
             Self::Request { name, .. } => write!(f, "provisioningrequest/{name}"),

@@ -243,10 +243,10 @@ impl Host {
             self.groups_in_object(of),
             self.source_object(&GangSource::Group(of.clone())).is_some(),
         ) {
-            (Some(said), _) if *said == *groups => Ok(()),
-            (Some(said), _) if said.len() > 1 => Err(format!(
+            (Some(list), _) if *list == *groups => Ok(()),
+            (Some(list), _) if list.len() > 1 => Err(format!(
                 "it is to start together with {name}, which names other groups: {}",
-                listed(&said)
+                listed(&list)
             )),
             (_, true) => Err(format!("it is to start together with {name}, which does not say so")),
             _ if others() => {
@@ -269,7 +269,7 @@ impl Host {
     ) -> bool {
         let mut pods = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
         pods.any(|pod| self.names_group(pod, of))
-            || self.groups_in_object(of).is_some_and(|said| *said == *groups)
+            || self.groups_in_object(of).is_some_and(|list| *list == *groups)
     }
 
     /// Whether a pod names a group.

@@ -1,8 +1,7 @@
-//! Gangs of one name, one after the other: a workload that was deleted and made again.
+//! Successive gangs of one name: a workload that was deleted and recreated.
 //!
-//! Its new pods are there while the old ones still end, and are called alike. They are another gang: they have none of its
-//! seats, and begin when nobody of it is left. Who made a pod is told by the UID of its owner, where it has one that
-//! stands for the gang.
+//! The new pods exist while the old ones still terminate, under the same gang name. They are another gang: they have none of
+//! its seats, and start when no old pod is left. The UID of the owner, where one stands for the gang, tells them apart.
 
 use std::sync::Arc;
 
@@ -15,34 +14,36 @@ use crate::host::Host;
 use crate::objects::pod::Pod;
 
 impl Host {
-    /// A pod is part of the gang it says, or waits until those are gone who are called alike.
+    /// Adds a pod to the gang it declares, or to its successors while pods of an older owner are left.
     pub(crate) fn add_to_gang(&mut self, key: &Key, pod: &Pod) -> Arc<str> {
         let (source, owner_uid) = self.source_and_owner_uid(pod);
         let name = source.gang_name();
         let record = self.gangs.get(&name);
-        let is_anothers =
+        let has_other_owner =
             |record: &GangRecord| !record.pods.contains(key) && record.has_other_owner(&owner_uid);
-        if pod.is_over() && record.is_some_and(is_anothers) {
-            // What is left of one that is no more.
+        if pod.is_over() && record.is_some_and(has_other_owner) {
+            // A finished pod of a gang that no longer exists.
             self.dirty.gangs.extend(self.gangs.remove_pod(key));
             return name;
         }
-        let waited = record.is_some_and(|record| !record.successors.is_empty());
+        let had_successors = record.is_some_and(|record| !record.successors.is_empty());
         if let GangSource::Group(of) = &source {
-            // Who is to start together with it may learn now that it does not say so.
+            // Merged gangs that list it may find now that it does not list them.
             self.dirty.gangs.extend(self.gangs.merged_gangs_with(of).cloned());
         }
         let before = self.gangs.add_pod(key, source, owner_uid);
         self.dirty.gangs.extend(before);
-        let waits = self.gangs.get(&name).is_some_and(|record| !record.successors.is_empty());
-        if waits && !waited {
-            let words = "pods of one that was deleted have not ended: it begins when they have";
+        let has_successors =
+            self.gangs.get(&name).is_some_and(|record| !record.successors.is_empty());
+        if has_successors && !had_successors {
+            let words =
+                "pods of a deleted gang of this name have not terminated: it starts when they have";
             self.record_event(&name, EventType::Normal, ("WaitingForTermination", "Wait"), words);
         }
         name
     }
 
-    /// Whether a gang is only what is left of one that was deleted: there is another of its name.
+    /// Whether a gang was deleted and another of its name exists.
     pub(crate) fn is_superseded(&self, record: &GangRecord) -> bool {
         if !record.successors.is_empty() {
             return true;
@@ -53,9 +54,9 @@ impl Host {
         uid.is_some_and(|uid| **owner_uid != *uid)
     }
 
-    /// Sees a gang to its end that there is another of, and lets that begin when nobody of it is left.
+    /// Ends a superseded gang, and starts its successor when no pod of it is left.
     pub(crate) fn start_successor(&mut self, name: &Arc<str>) {
-        let record = self.gangs.get(name).expect("just seen");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let is_live = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| !pod.is_over());
         if record.pods.iter().any(is_live) {
             return self.reconcile_phase(name);
@@ -66,7 +67,7 @@ impl Host {
             return; // its order is rolled back first
         }
         if !matches!(source, GangSource::Gang { .. }) {
-            // The server would remove it later, and with it what is written of the next.
+            // The garbage collector would delete it later, and with it the status of the successor.
             self.remove_object(name);
         }
         for key in successors {

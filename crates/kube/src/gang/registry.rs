@@ -16,10 +16,10 @@ use crate::gang::record::GangRecord;
 #[derive(Debug, Default)]
 pub(crate) struct GangRegistry {
     by_name: BTreeMap<Arc<str>, GangRecord>,
-    /// Those that cannot be taken in.
+    /// Gangs that cannot be submitted to the World.
     blocked: BTreeSet<Arc<str>>,
     of_pod: FxHashMap<Key, Arc<str>>,
-    /// Gangs of several groups, by each of these.
+    /// Merged gangs by each of their groups.
     merged: BTreeMap<GroupRef, BTreeSet<Arc<str>>>,
 }
 
@@ -39,7 +39,7 @@ impl GangRegistry {
         self.by_name.keys()
     }
 
-    /// A gang there is, with or without pods.
+    /// The record of a gang, created if there is none.
     pub(crate) fn ensure(&mut self, source: GangSource) -> &mut GangRecord {
         let name = source.gang_name();
         if let GangSource::Merged(groups) = &source {
@@ -50,12 +50,12 @@ impl GangRegistry {
         self.by_name.entry(name).or_insert_with(|| GangRecord::new(source))
     }
 
-    /// Gangs of several groups of which this is one, by what some pod says.
+    /// Merged gangs that list this group, by what some pod declares.
     pub(crate) fn merged_gangs_with(&self, group: &GroupRef) -> impl Iterator<Item = &Arc<str>> {
         self.merged.get(group).into_iter().flatten()
     }
 
-    /// A pod belongs to a gang, as what this one made. Says which it belonged to before, if that was another.
+    /// Adds a pod of an owner to a gang. Returns the gang it belonged to before, if that was another.
     pub(crate) fn add_pod(
         &mut self,
         pod: &Key,
@@ -71,11 +71,11 @@ impl GangRegistry {
         }
         let record = self.ensure(source);
         if record.creating_pods.remove(pod) {
-            record.create_backoff.made();
+            record.create_backoff.succeeded();
         }
         record.create_failed &= !record.creating_pods.is_empty();
         if record.pods.contains(pod) {
-            return before; // whoever is found above what made it, it is of those it came with
+            return before; // it stays with the pods it came with, whatever owners are found later
         }
         if record.has_other_owner(&owner_uid) && !record.pods.is_empty() {
             record.successors.insert(pod.clone());
@@ -88,7 +88,7 @@ impl GangRegistry {
         before
     }
 
-    /// A pod is no more, or nobody's. Says whose it was.
+    /// Removes a pod that is deleted, or not managed by Muster any more. Returns its gang.
     pub(crate) fn remove_pod(&mut self, pod: &str) -> Option<Arc<str>> {
         let name = self.of_pod.remove(pod)?;
         if let Some(record) = self.by_name.get_mut(&name) {
@@ -103,7 +103,7 @@ impl GangRegistry {
         Some(name)
     }
 
-    /// A gang cannot be taken in, or nothing is in its way any more. Whether that is news.
+    /// Sets or clears why a gang cannot be submitted. Returns whether the reason has changed.
     pub(crate) fn set_blocked(&mut self, name: &Arc<str>, why: Option<String>) -> bool {
         let Some(record) = self.by_name.get_mut(name) else { return false };
         record.world_refusal = None;
@@ -122,7 +122,7 @@ impl GangRegistry {
         before.map(|(why, _)| why) != record.blocked.as_ref().map(|(why, _)| why.clone())
     }
 
-    /// The World does not take a gang in.
+    /// Sets the World's refusal of a gang.
     pub(crate) fn set_refused(&mut self, name: &Arc<str>, why: Refusal) {
         self.set_blocked(name, Some(why.to_string()));
         if let Some(record) = self.by_name.get_mut(name) {
@@ -130,12 +130,12 @@ impl GangRegistry {
         }
     }
 
-    /// Gangs that cannot be taken in.
+    /// Gangs that cannot be submitted.
     pub(crate) fn blocked(&self) -> impl Iterator<Item = &Arc<str>> {
         self.blocked.iter()
     }
 
-    /// A gang is over.
+    /// Removes a gang and its pods.
     pub(crate) fn remove(&mut self, name: &str) {
         self.blocked.remove(name);
         if let Some(record) = self.by_name.remove(name) {

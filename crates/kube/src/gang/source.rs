@@ -1,4 +1,4 @@
-//! Whose pods are: the group they name, or the workload that made them, and the objects that stand for both.
+//! Finds the source of a gang: the group that pods name, or the workload that created them, and the objects of both.
 
 use std::sync::Arc;
 
@@ -20,26 +20,26 @@ use crate::provision::karpenter::{MANAGED_BY, MUSTER};
 /// Owners above one another, at most.
 const CHAIN_MAX: usize = 8;
 
-/// Names of objects that are longer may be cut in names of gangs.
-const SPELLED: usize = 200;
+/// Longer names of objects may be cut in names of gangs.
+const UNCUT_NAME_MAX: usize = 200;
 
 impl Host {
-    /// Why a pod is part of a gang.
+    /// The source of the gang that a pod belongs to.
     pub(crate) fn source_of(&self, pod: &Pod) -> GangSource {
         self.source_and_owner_uid(pod).0
     }
 
-    /// Why a pod is part of a gang, and the UID of what made it, if that stands for the gang: another of the same name is
+    /// The source of a pod's gang, and the UID of the owner if one stands for the gang: another owner of the same name is
     /// another gang.
     pub(crate) fn source_and_owner_uid(&self, pod: &Pod) -> (GangSource, Option<Arc<str>>) {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
         let (labels, annotations) = labels_and_annotations(pod);
         match dialects::group_of(labels, annotations, &pod.spec, namespace) {
             Some(GroupRef { dialect: Dialect::Muster, namespace, name }) => {
-                let made = pod.metadata.owner_references.as_deref().and_then(controller_of);
-                let made = made.filter(|by| by.kind == "Gang" && by.name == name);
+                let owner = pod.metadata.owner_references.as_deref().and_then(controller_of);
+                let owner = owner.filter(|by| by.kind == "Gang" && by.name == name);
                 let source = GangSource::Gang { namespace: namespace.into(), name: name.into() };
-                return (source, made.and_then(|by| owner_uid(&by)));
+                return (source, owner.and_then(|by| owner_uid(&by)));
             }
             Some(group) => return (self.group_source(group, annotations), None),
             None => {}
@@ -86,8 +86,8 @@ impl Host {
         chain
     }
 
-    /// Whether the workload that made a gang's pods has been seen, where it can be: pods and workloads are watched apart,
-    /// and what stands above the workload decides whose its pods are.
+    /// Checks that the workload of a gang's pods is observed, where it can be: pods and workloads are watched separately, and
+    /// the owners above the workload decide which gang its pods belong to.
     pub(crate) fn check_owner_observed(&self, record: &GangRecord) -> Result<(), String> {
         let GangSource::Owner { kind, namespace, owner, .. } = &record.source else {
             return match self.is_deleted(record) {
@@ -97,18 +97,18 @@ impl Host {
         };
         let interest = KindRole::Workload(*kind);
         if self.sources.of(interest).is_none() {
-            // Its kind was made known to the server a moment ago: what it says of its members is not seen yet.
+            // Its CRD was created a moment ago: what it declares of its members is not observed yet.
             self.rediscover.notify_one();
             return Err(format!("{} is of a kind that is not watched yet", record.source));
         }
         match self.object(interest, namespace, owner) {
             Some(_) => Ok(()),
-            None => Err(format!("{} is not there", record.source)),
+            None => Err(format!("{} does not exist", record.source)),
         }
     }
 
-    /// Whether everything was listed that may say what a gang is. A kind that cannot be listed holds back those that it may
-    /// say something of, and nobody else.
+    /// Checks that all kinds are listed that may declare something of a gang. A kind that cannot be listed holds up only the
+    /// gangs that it may concern.
     pub(crate) fn check_kinds_listed(&self, record: &GangRecord) -> Result<(), String> {
         let interests: Vec<KindRole> = match &record.source {
             GangSource::Owner { kind, templates, .. } => {
@@ -119,7 +119,7 @@ impl Host {
                 kinds.map(|at| KindRole::Group(of.dialect, at)).collect()
             }
             GangSource::Merged(groups) => {
-                let first = groups.first().expect("some start together");
+                let first = groups.first().expect("a merged gang has groups");
                 let kinds = 0..dialects::kinds(first.dialect).len();
                 kinds.map(|at| KindRole::Group(first.dialect, at)).collect()
             }
@@ -137,7 +137,7 @@ impl Host {
         }
     }
 
-    /// A workload is seen that was not: pods that were taken for its own may be those of what stands above it.
+    /// Reassigns the pods of a workload that is observed for the first time: they may belong to an owner above it.
     fn reassign_pods_of_owner(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
         let (namespace, name): (Arc<str>, Arc<str>) = (namespace.into(), name.into());
         let (gang, owner) = (name.clone(), name.clone());
@@ -151,17 +151,18 @@ impl Host {
         }
     }
 
+    /// A cached object by kind, namespace and name.
     pub(crate) fn object(
         &self,
         interest: KindRole,
         namespace: &str,
         name: &str,
     ) -> Option<&Arc<DynamicObject>> {
-        let shelf = self.cache.others.get(&self.sources.of(interest)?)?;
-        shelf.get(&format!("{namespace}/{name}"))
+        let store = self.cache.others.get(&self.sources.of(interest)?)?;
+        store.get(&format!("{namespace}/{name}"))
     }
 
-    /// The object that stands for a gang, if there is one: not the one that Muster makes of it.
+    /// The object that a gang is built from, if there is one: not the Gang that Muster creates for it.
     pub(crate) fn source_object(
         &self,
         source: &GangSource,
@@ -185,13 +186,13 @@ impl Host {
                 let interest = KindRole::Request;
                 Some((interest, self.object(interest, namespace, name)?))
             }
-            // Each of its groups has its own, and none stands for all.
+            // Each group has its own, and none stands for all.
             GangSource::Merged(_) | GangSource::Pod { .. } => None,
         }
     }
 
-    /// Whether what stands for a gang is there, with or without pods. A Gang that is being deleted is not: nobody is made of
-    /// it any more.
+    /// Whether the source object of a gang exists, with or without pods. A Gang that is being deleted does not: no more pods
+    /// are created from it.
     pub(crate) fn source_exists(&self, source: &GangSource) -> bool {
         match source {
             GangSource::Request { .. } => self.is_wanted(source),
@@ -201,12 +202,12 @@ impl Host {
             }
             GangSource::Merged(groups) => groups
                 .iter()
-                .any(|of| self.groups_in_object(of).is_some_and(|said| *said == **groups)),
+                .any(|of| self.groups_in_object(of).is_some_and(|listed| *listed == **groups)),
             _ => self.source_object(source).is_some(),
         }
     }
 
-    /// What the object that Muster makes of a gang names as its owner.
+    /// The owner reference for the Gang object that Muster creates for a gang.
     pub(crate) fn owner_reference(&self, source: &GangSource) -> Option<OwnerReference> {
         let (interest, object) = self.source_object(source)?;
         let kind = self.sources.resource(interest)?;
@@ -220,7 +221,7 @@ impl Host {
         })
     }
 
-    /// Something that stands for gangs has changed.
+    /// Requeues gangs when an object they are built from has changed.
     pub(crate) fn observe_gang_source(&mut self, interest: KindRole, moved: &Moved<DynamicObject>) {
         let (namespace, name) = crate::provision::order_object::parts(&moved.key);
         let job = moved.is.as_ref().filter(|_| interest == KindRole::Workload(WorkloadKind::Job));
@@ -228,7 +229,7 @@ impl Host {
             self.gangs.ensure(source);
         }
         match interest {
-            // Its gang has its name.
+            // The gang has the object's name.
             KindRole::Gang => {
                 let is_it = |record: &GangRecord| matches!(record.source, GangSource::Gang { .. });
                 if self.gangs.get(&moved.key).is_some_and(is_it) {
@@ -237,7 +238,7 @@ impl Host {
                 return;
             }
             KindRole::PriorityClass => {
-                // Whoever names it may have been taken in without.
+                // Gangs that name it may have been submitted without it.
                 let all: Vec<Arc<str>> = self.gangs.names().cloned().collect();
                 return self.dirty.gangs.extend(all);
             }
@@ -254,14 +255,14 @@ impl Host {
         self.requeue_gangs_of(interest, namespace, name);
     }
 
-    /// Gangs that are made of an object are looked at again.
+    /// Requeues the gangs that are built from an object.
     pub(crate) fn requeue_gangs_of(&mut self, interest: KindRole, namespace: &str, name: &str) {
-        // Few gangs are made of one object, and most have its name in theirs.
+        // Few gangs are built from one object, and most have its name in theirs.
         let touched: Vec<Arc<str>> = self
             .gangs
             .names()
             .filter(|gang| gang.starts_with(namespace))
-            .filter(|gang| name.len() > SPELLED || gang.contains(name))
+            .filter(|gang| name.len() > UNCUT_NAME_MAX || gang.contains(name))
             .filter(|gang| {
                 self.gangs.get(gang).is_some_and(|record| is_built_from(record, interest, name))
             })
@@ -276,7 +277,7 @@ impl Host {
     }
 }
 
-/// Whether a gang is made of an object of that name.
+/// Whether a gang is built from an object of that name.
 fn is_built_from(record: &GangRecord, interest: KindRole, name: &str) -> bool {
     match (&record.source, interest) {
         (GangSource::Group(group), KindRole::Group(dialect, _)) => {
@@ -285,7 +286,7 @@ fn is_built_from(record: &GangRecord, interest: KindRole, name: &str) -> bool {
         (GangSource::Owner { kind, owner, templates, .. }, KindRole::Workload(of)) => {
             (*kind == of && **owner == *name) || (templates.0 == of && *templates.1 == *name)
         }
-        // An operator's group is about as its workload is called; what the workload says of its pods is asked of it.
+        // An operator names its group like its workload, whose templates the gang is built from.
         (GangSource::Group(group), KindRole::Workload(_)) => {
             crate::gang::staged_pods::is_of_operators(group)
         }
@@ -293,11 +294,12 @@ fn is_built_from(record: &GangRecord, interest: KindRole, name: &str) -> bool {
     }
 }
 
-/// What tells an owner from others that had its name, where that is known.
+/// The UID of an owner, where it is known.
 fn owner_uid(owner: &OwnerRef) -> Option<Arc<str>> {
     Some(owner.uid.as_str()).filter(|uid| !uid.is_empty()).map(Arc::from)
 }
 
+/// The owner reference that is the controller.
 pub(crate) fn controller_of(owners: &[OwnerReference]) -> Option<OwnerRef> {
     let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
     Some(OwnerRef {

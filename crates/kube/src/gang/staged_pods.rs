@@ -1,8 +1,8 @@
-//! Members that are made one after another, and members that nobody makes before there is room for all.
+//! Gangs whose pods are created in stages, or only after the gang is admitted.
 //!
-//! An operator may start its workers only when the leader runs, or make no pod at all before its group is let in. Whoever
-//! waits until all members exist would wait forever. Such a gang is sized by its owner's templates, or by what its group
-//! says all of it takes; it gets all of its seats at once, and keeps them for those to come.
+//! An operator may create its workers only when the leader runs, or no pod at all before its group is admitted. Waiting until
+//! all members exist would then take forever. Such a gang is sized by its owner's templates, or by the total that its group
+//! declares; it gets all of its seats at once, and keeps them for the members to come.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,14 +22,13 @@ use crate::gang::record::GangRecord;
 use crate::gang::source::controller_of;
 use crate::host::Host;
 
-/// The scheduler whose place Muster takes where it lets in groups that have no pods. Nothing on such a group says who is
-/// meant.
+/// The scheduler name that Muster must serve to admit groups without pods. Nothing on such a group names a scheduler.
 const VOLCANO: &str = "volcano";
-/// How long seats are kept for members that are to be made.
-const WITHIN: Duration = Duration::from_secs(300);
+/// How long seats are kept for members that are to be created.
+const MEMBER_TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Host {
-    /// The workload with a gang's templates: the one its pods were made by, or its group was.
+    /// The workload with a gang's templates: the owner of its pods, or of its group.
     pub(crate) fn workload_of(
         &self,
         record: &GangRecord,
@@ -40,7 +39,7 @@ impl Host {
             }
             GangSource::Group(of) if is_of_operators(of) => {
                 let (kind, object) = self.operator_workload(record)?;
-                // A TrainJob keeps no templates, but the JobSet it makes, of its own name, does.
+                // A TrainJob has no templates, but the JobSet of its own name that it creates does.
                 let set =
                     (kind == WorkloadKind::TrainJob).then(|| self.job_set_of(object)).flatten();
                 Some(set.map_or((kind, object), |set| (WorkloadKind::JobSet, set)))
@@ -49,8 +48,8 @@ impl Host {
         }
     }
 
-    /// The workload whose operator made a group. A LeaderWorkerSet's group is owned by the leader's pod, and only labels
-    /// say whose that is.
+    /// The workload whose operator created a group. A LeaderWorkerSet's group is owned by the leader's pod, and only labels
+    /// name the workload of that pod.
     fn operator_workload(
         &self,
         record: &GangRecord,
@@ -72,8 +71,8 @@ impl Host {
         self.object(KindRole::Workload(WorkloadKind::JobSet), namespace, name)
     }
 
-    /// Whether everything was seen that says what the members to come of a group are like. Pods of a TrainJob are made by
-    /// its JobSet, which therefore is there; pods and workloads are watched apart.
+    /// Checks that the templates of a group's later members are observed. The pods of a TrainJob are created by its JobSet,
+    /// which therefore exists; pods and workloads are watched separately.
     pub(crate) fn check_stages_observed(&self, record: &GangRecord) -> Result<(), String> {
         let GangSource::Group(of) = &record.source else { return Ok(()) };
         if !is_of_operators(of) || record.pods.is_empty() {
@@ -81,13 +80,13 @@ impl Host {
         }
         match self.operator_workload(record) {
             Some((WorkloadKind::TrainJob, train)) if self.job_set_of(train).is_none() => {
-                Err(format!("{} has pods, and its JobSet is not seen yet", record.source))
+                Err(format!("{} has pods, and its JobSet is not observed yet", record.source))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether a gang is taken in, and keeps its seats, although some of its members do not exist.
+    /// Whether a gang is submitted, and keeps its seats, although some of its members do not exist.
     pub(crate) fn may_have_missing_members(&self, record: &GangRecord) -> bool {
         match &record.source {
             GangSource::Owner { .. } => self.may_have_later_stages(record),
@@ -102,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Whether somebody is there, or was a moment ago, after whom others may be made.
+    /// Whether a member exists, or did a moment ago, after which others may be created.
     fn may_have_later_stages(&self, record: &GangRecord) -> bool {
         self.comes_in_stages(record) && (self.has_living(record) || self.is_between_stages(record))
     }
@@ -112,32 +111,32 @@ impl Host {
         pods.any(|pod| !pod.is_over())
     }
 
-    /// Whether some of a gang's members are made after others run.
+    /// Whether some of a gang's members are created after others run.
     pub(crate) fn comes_in_stages(&self, record: &GangRecord) -> bool {
         self.is_made_in_stages(record) || self.is_sized_by_resources(record)
     }
 
-    /// Whether a gang's workload makes some of its members after others, and is not over.
+    /// Whether a gang's workload creates some of its members after others, and is not over.
     fn is_made_in_stages(&self, record: &GangRecord) -> bool {
         self.workload_of(record).is_some_and(|(kind, object)| {
             workloads::comes_in_stages(kind, &object.data) && !workloads::is_over(&object.data)
         })
     }
 
-    /// Whether a gang is what its group says all members take together, of whom the first one makes the others.
+    /// Whether a gang is sized by the total resources that its group declares; its first member creates the others.
     fn is_sized_by_resources(&self, record: &GangRecord) -> bool {
         let GangSource::Group(_) = record.source else { return false };
         let object = self.source_object(&record.source);
         object.is_some_and(|(_, object)| dialects::is_sized_by_resources(&object.data))
     }
 
-    /// Notes whether a gang that has seats is between two stages: nobody of it is left, and its workload makes others. Of
-    /// one that is sized by what all take, the one that made the others is over, and so is the gang.
+    /// Notes whether a gang that has seats is between two stages: no pod of it is left, and its workload creates others. A
+    /// gang that is sized by total resources is over with the member that created the others.
     pub(crate) fn update_stage(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name) else { return };
         let has_living = self.has_living(record);
         if record.pods.is_empty() || has_living {
-            self.gangs.get_mut(name).expect("just seen").between_stages_since = None;
+            self.gangs.get_mut(name).expect("the gang has a record").between_stages_since = None;
             return;
         }
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
@@ -146,17 +145,17 @@ impl Host {
         });
         let begins = record.between_stages_since.is_none() && self.is_made_in_stages(record);
         if begins && (has_seats || self.has_placement(name)) {
-            self.gangs.get_mut(name).expect("just seen").between_stages_since =
+            self.gangs.get_mut(name).expect("the gang has a record").between_stages_since =
                 Some(Instant::now());
             self.requeue_after_member_timeout(name);
         }
     }
 
     fn is_between_stages(&self, record: &GangRecord) -> bool {
-        record.between_stages_since.is_some_and(|since| since.elapsed() < WITHIN)
+        record.between_stages_since.is_some_and(|since| since.elapsed() < MEMBER_TIMEOUT)
     }
 
-    /// Whether a gang has no members before its group is let in.
+    /// Whether a gang has no members before its group is admitted.
     pub(crate) fn creates_pods_after_admission(&self, record: &GangRecord) -> bool {
         let GangSource::Group(of) = &record.source else { return false };
         if of.dialect != Dialect::Volcano || !self.config.serves_name(VOLCANO) {
@@ -167,7 +166,7 @@ impl Host {
         matches!(phase, None | Some("" | "Pending" | "Inqueue"))
     }
 
-    /// A group that may have no pods yet is known from now on.
+    /// Registers a group that may have no pods yet.
     pub(crate) fn observe_group_without_pods(&mut self, moved: &Moved<DynamicObject>) {
         if moved.is.is_none() || !self.config.serves_name(VOLCANO) {
             return;
@@ -181,13 +180,13 @@ impl Host {
         }
     }
 
-    /// Whether seats are kept for members that are yet to be made.
+    /// Whether seats are kept for members that are yet to be created.
     pub(crate) fn awaits_members(&self, record: &GangRecord) -> bool {
-        record.members_requested_at.is_some_and(|since| since.elapsed() < WITHIN)
+        record.members_requested_at.is_some_and(|since| since.elapsed() < MEMBER_TIMEOUT)
             || (self.is_between_stages(record) && record.missing_members > 0)
     }
 
-    /// Has the owner of an admitted gang make its members.
+    /// Keeps the seats of an admitted gang without pods, and has its owner create them.
     pub(crate) fn ask_owner_for_members(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name) else { return };
         if !record.pods.is_empty() || !self.creates_pods_after_admission(record) {
@@ -197,7 +196,7 @@ impl Host {
         self.request_members(name);
     }
 
-    /// Seats are kept for a while for members that are to be made.
+    /// Keeps seats for members that are to be created, until a timeout.
     pub(crate) fn reserve_for_members(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get_mut(name) else { return };
         record.members_requested_at = Some(Instant::now());
@@ -207,12 +206,12 @@ impl Host {
     fn requeue_after_member_timeout(&self, name: &Arc<str>) {
         let (outcomes, name) = (self.outcomes.clone(), name.clone());
         tokio::spawn(async move {
-            tokio::time::sleep(WITHIN).await;
+            tokio::time::sleep(MEMBER_TIMEOUT).await;
             let _ = outcomes.send(Outcome::Requeue(name));
         });
     }
 
-    /// A gang that takes nothing before its members exist has them made at once.
+    /// Marks a group as admitted, so that its operator creates the members.
     pub(crate) fn request_members(&mut self, name: &Arc<str>) {
         let admitted = self.group_patches(name, |_| Some(State::Admitted));
         let Some((objects, object, patch)) = admitted.into_iter().next() else { return };
@@ -220,13 +219,13 @@ impl Host {
             (self.writer.within(crate::provision::order_object::parts(name).0), name.clone());
         self.ordered_writes.write(name, async move {
             if let Err(said) = writer.patch(&objects, &object, &patch.patch).await {
-                tracing::warn!(gang = &*gang, %said, "its members were not asked for");
+                tracing::warn!(gang = &*gang, %said, "its group was not marked as admitted");
             }
         });
     }
 }
 
-/// Whether groups of a dialect are made by operators, one for a workload, which is their owner.
+/// Whether groups of a dialect are created by operators, one per workload, which is their owner.
 pub(crate) fn is_of_operators(group: &GroupRef) -> bool {
     matches!(group.dialect, Dialect::Volcano | Dialect::SchedulerPlugins | Dialect::KubeBatch)
 }

@@ -1,11 +1,11 @@
-//! Jobs that are kept suspended until there is room: a gang before any of its pods exists.
+//! Suspended Jobs that Muster unsuspends when it has capacity: a gang before any of its pods exists.
 //!
 //! A Job with `suspend: true` and the annotation `muster.sh/admit: unsuspend` is planned by its template, as if its pods
-//! were there. When its gang has its seats, and that is written down, Muster takes the suspension back; to stop the gang
-//! it suspends the Job again, and the Job's own controller removes the pods. Whose scheduler binds them is all the same:
-//! Muster's puts them on the seats, and of another's it is seen where they went.
+//! existed. When its gang has its seats, and the placement is written, Muster unsuspends it; to stop the gang it suspends
+//! the Job again, and the Job controller deletes the pods. Any scheduler may bind them: Muster binds its own to their seats,
+//! and follows where another scheduler put the others.
 //!
-//! Not here: Jobs that something else made and Muster knows, such as those of a JobSet. These are not gangs by themselves.
+//! Not here: Jobs that another known workload owns, such as those of a JobSet. These are not gangs by themselves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,32 +25,32 @@ use serde_json::{Value, json};
 use crate::api::retry::Said;
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Key;
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::gang::identity::GangSource;
 use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::{Pod, PodStatus};
 use crate::schedule::phase::PodsByState;
-use crate::schedule::placement::AGAIN;
 
-/// How a Job asks to be let run when there is room for all of it. A label of this name does as well.
+/// The annotation by which a Job asks to be unsuspended when there is capacity for all of it. A label of this name does as
+/// well.
 const ADMIT: &str = "muster.sh/admit";
 const UNSUSPEND: &str = "unsuspend";
 const JOBS: KindRole = KindRole::Workload(WorkloadKind::Job);
 
-/// Whether a Job asks for it.
+/// Whether a Job asks to be unsuspended.
 fn asks_for_admission(job: &DynamicObject) -> bool {
-    let said = job.annotations().get(ADMIT).or_else(|| job.labels().get(ADMIT));
-    said.is_some_and(|said| said == UNSUSPEND)
+    let admit = job.annotations().get(ADMIT).or_else(|| job.labels().get(ADMIT));
+    admit.is_some_and(|admit| admit == UNSUSPEND)
 }
 
-/// Whether a Job is held back.
+/// Whether a Job is suspended.
 fn is_job_suspended(job: &DynamicObject) -> bool {
     is_suspended(WorkloadKind::Job, &job.data)
 }
 
-/// Whether a Job has run to its end, or is being deleted and makes no more pods.
+/// Whether a Job is complete or failed, or is being deleted and creates no more pods.
 fn is_over(job: &DynamicObject) -> bool {
     if job.metadata.deletion_timestamp.is_some() {
         return true;
@@ -63,7 +63,7 @@ fn is_over(job: &DynamicObject) -> bool {
 }
 
 impl Host {
-    /// The Job that a gang is, if Muster lets it run and stops it.
+    /// The Job of a gang, if Muster suspends and unsuspends it.
     pub(crate) fn managed_job(&self, source: &GangSource) -> Option<&Arc<DynamicObject>> {
         let GangSource::Owner { kind: WorkloadKind::Job, namespace, owner, .. } = source else {
             return None;
@@ -71,14 +71,14 @@ impl Host {
         self.object(JOBS, namespace, owner).filter(|job| asks_for_admission(job))
     }
 
-    /// What a Job is as a gang, if it asks to be let run and nothing above it is one.
+    /// The source of a Job's gang, if the Job asks to be unsuspended and no owner above it is a gang.
     pub(crate) fn source_of_job(&self, job: &DynamicObject) -> Option<GangSource> {
         let namespace: Arc<str> = job.namespace()?.into();
         let above = self.owner_chain(&namespace, job.metadata.owner_references.as_deref());
         if !asks_for_admission(job) || gang_owner(&above, job.labels()).is_some() {
             return None;
         }
-        // Pods that name a group are of that group, whatever makes them.
+        // Pods that name a group belong to it, whatever owns them.
         let template = job.data.pointer("/spec/template");
         let metadata = |of: &str| -> BTreeMap<String, String> {
             let found = template.and_then(|template| template.pointer(of));
@@ -96,7 +96,7 @@ impl Host {
         Some(GangSource::Owner { kind, namespace, gang, owner, templates: (kind, name) })
     }
 
-    /// Whether a pod is Muster's: by what it says itself, or because Muster has let its Job run.
+    /// Whether Muster manages a pod: by the pod's own scheduler name or gate, or because Muster unsuspended its Job.
     pub(crate) fn is_managed(&self, pod: &Pod) -> bool {
         let owners = pod.metadata.owner_references.iter().flatten();
         let of_job = || owners.into_iter().any(|owner| owner.kind == "Job");
@@ -108,19 +108,19 @@ impl Host {
         self.is_served(&key, pod) || (of_job() && self.managed_job(&self.source_of(pod)).is_some())
     }
 
-    /// Whether a gang is a Job that waits to be let run.
+    /// Whether a gang is a Job that waits to be unsuspended.
     pub(crate) fn awaits_unsuspend(&self, record: &GangRecord) -> bool {
         self.managed_job(&record.source).is_some_and(|job| is_job_suspended(job) && !is_over(job))
     }
 
-    /// Whether a gang is a Job that is not over, so that its pods may be yet to come.
+    /// Whether a gang is a Job that is not over, so that pods may still be created.
     pub(crate) fn is_job_unfinished(&self, record: &GangRecord) -> bool {
         self.managed_job(&record.source).is_some_and(|job| !is_over(job))
             && !self.is_superseded(record)
     }
 
-    /// The pods that a Job will have besides so many that it has: one that waits to be let run, or one that has its seats
-    /// and was, and whose controller has not made them yet.
+    /// The pods that a Job will have besides those it has: of a Job that waits to be unsuspended, or of one that has its seats
+    /// and was unsuspended, and whose controller has not created them yet.
     pub(crate) fn pods_to_come(
         &self,
         record: &GangRecord,
@@ -130,8 +130,8 @@ impl Host {
         let GangSource::Owner { namespace, owner, .. } = &record.source else {
             return Ok(Vec::new());
         };
-        let comes = self.awaits_unsuspend(record) || (settled && self.is_job_unfinished(record));
-        if !comes {
+        let has_more = self.awaits_unsuspend(record) || (settled && self.is_job_unfinished(record));
+        if !has_more {
             return Ok(Vec::new());
         }
         let mut pods = Vec::new();
@@ -147,14 +147,14 @@ impl Host {
         Ok(pods)
     }
 
-    /// What a Job says of its gang, on its template and on itself.
+    /// The terms of a Job's gang, from its template and its own metadata.
     pub(crate) fn terms_of_job(&self, record: &GangRecord) -> Result<Terms, Vec<String>> {
         let Some(job) = self.managed_job(&record.source) else { return Ok(Terms::default()) };
-        let said = |labels, annotations| dialects::pod_terms(Dialect::Muster, labels, annotations);
+        let read = |labels, annotations| dialects::pod_terms(Dialect::Muster, labels, annotations);
         let mut terms = Terms::default();
         let roles = self.templates(record).ok().flatten().unwrap_or_default();
         for role in &roles {
-            terms = terms.over(said(&role.labels, &role.annotations)?);
+            terms = terms.over(read(&role.labels, &role.annotations)?);
             terms.priority_class = terms.priority_class.or(role
                 .template
                 .priority_class_name
@@ -162,15 +162,15 @@ impl Host {
                 .map(Into::into));
             let pod = pod_from_template("", "", role);
             if !self.config.serves(&pod) {
-                // Another scheduler binds all pods there are, not only those that there are seats for.
+                // Another scheduler binds all pods, not only those that have seats.
                 terms.min = Some(role.count);
             }
         }
-        Ok(terms.over(said(job.labels(), job.annotations())?))
+        Ok(terms.over(read(job.labels(), job.annotations())?))
     }
 
-    /// A gang that was planned by what its Job would be is none any more: it was let run by somebody else, or is over, or
-    /// does not ask for it. It is taken back before anything is bought for it.
+    /// Withdraws a gang that was planned from its Job's template and no longer waits: the Job was unsuspended by a user, is
+    /// over, or does not ask any more. That happens before anything is provisioned for it.
     pub(crate) fn withdraw_unwanted_job(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name).filter(|record| record.planned_from_template)
         else {
@@ -181,28 +181,30 @@ impl Host {
         }
         let Some(id) = self.world.gang_named(name) else { return };
         if matches!(
-            self.world.gang(id).expect("named").phase,
+            self.world.gang(id).expect("the World has the gang").phase,
             Phase::Waiting | Phase::Assembling(_)
         ) {
-            tracing::info!(gang = &**name, "not to be let run any more");
+            tracing::info!(gang = &**name, "its Job no longer waits to be unsuspended");
             self.apply_event(&Event::GangCancelled(id));
-            let record = self.gangs.get_mut(name).expect("just seen");
+            let record = self.gangs.get_mut(name).expect("the gang has a record");
             (record.submitted_spec, record.planned_from_template) = (None, false);
             self.dirty.gangs.insert(name.clone());
         }
     }
 
-    /// Lets the Job of a gang that has its seats run. When somebody holds it back again the gang stops, and goes on no
-    /// more.
+    /// Unsuspends the Job of a gang that has its seats. Returns `false` if the Job was suspended again by a user: then the gang
+    /// is stopped.
     pub(crate) fn resume_job(&mut self, name: &Arc<str>, id: GangId) -> bool {
         let Some(record) = self.gangs.get(name) else { return true };
         if self.is_superseded(record) {
-            return true; // that Job is another's
+            return true; // the Job belongs to the successor
         }
         let Some(job) = self.managed_job(&record.source).cloned() else { return true };
         let (recorded, runs) = (record.placement_written, record.job_seen_running);
         match is_job_suspended(&job) {
-            false => self.gangs.get_mut(name).expect("just seen").job_seen_running = true,
+            false => {
+                self.gangs.get_mut(name).expect("the gang has a record").job_seen_running = true
+            }
             true if runs => {
                 tracing::info!(gang = &**name, "its Job was suspended");
                 self.back_off_because(name, "its Job was suspended while it ran");
@@ -215,7 +217,7 @@ impl Host {
         true
     }
 
-    /// Holds the Job of a gang that stops back. `None` if it has none; else whether that is seen to be done.
+    /// Suspends the Job of a gang that stops. `None` if it has none; else whether the Job is observed suspended.
     pub(crate) fn suspend_job(&mut self, name: &Arc<str>) -> Option<bool> {
         let record = self.gangs.get(name).filter(|record| !self.is_superseded(record))?;
         let job = self.managed_job(&record.source).filter(|job| !is_over(job))?.clone();
@@ -226,7 +228,7 @@ impl Host {
         Some(false)
     }
 
-    /// Whether a Job was let run and has not had all its pods on nodes at some time.
+    /// Whether a Job is unsuspended and not all its pods are on nodes.
     pub(crate) fn waits_for_job(&self, record: &GangRecord, spec: &GangSpec) -> bool {
         let placed = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
         let placed = placed.filter(|pod| pod.node().is_some()).count();
@@ -237,8 +239,9 @@ impl Host {
         runs && placed < needs as usize
     }
 
+    /// Writes `suspend` of a Job, once for each value.
     fn set_suspend(&mut self, name: &Arc<str>, job: &DynamicObject, suspend: bool) {
-        let record = self.gangs.get_mut(name).expect("just seen");
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
         if record.requested_suspend == Some(suspend)
             || self.config.disabled.has(Feature::SuspendedJobs)
         {
@@ -257,16 +260,16 @@ impl Host {
                 Patch::Merge(json!({"metadata": {"uid": uid}, "spec": {"suspend": suspend}}));
             match writer.patch_this(&jobs, &job_name, &uid, &patch).await {
                 Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
-                Err(said) => {
-                    tracing::warn!(gang = &*gang, %said, suspend, "its job was not told");
-                    tokio::time::sleep(AGAIN).await;
+                Err(error) => {
+                    tracing::warn!(gang = &*gang, %error, suspend, "`suspend` of its Job was not set");
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     let _ = outcomes.send(Outcome::JobPatchFailed(gang));
                 }
             }
         });
     }
 
-    /// Counts the pods of a Job where another scheduler has put them. Their seats were only where they might have gone.
+    /// Moves the seats of a Job's pods to where another scheduler has bound them.
     pub(crate) fn seat_where_observed(
         &mut self,
         name: &Arc<str>,
@@ -277,7 +280,7 @@ impl Host {
         if self.managed_job(&record.source).is_none() {
             return;
         }
-        let gang = self.world.gang(id).expect("followed");
+        let gang = self.world.gang(id).expect("the World has the gang");
         let waits = matches!(gang.phase, Phase::Waiting);
         let there = self.occupied_seats(record, &by_state.bound);
         let Some(sitting) = seats_after_move(&gang.seats, &there).filter(|_| gang.resize.is_none())
@@ -286,36 +289,36 @@ impl Host {
         };
         if self.seat_observed_pods(name, id, self.now(), sitting) {
             if waits {
-                tracing::info!(gang = &**name, "runs without having been let");
+                tracing::info!(gang = &**name, "its pods run although it was not admitted");
             }
             self.write_placement(name, id);
         }
     }
 }
 
-/// Where members sit of whom some are seen: those where they are, the others on seats that are left. `None` if everybody
-/// who is seen has a seat there.
+/// The seats of members of which some are observed on nodes: those where they are, the others on the seats that are left.
+/// `None` if every observed member has a seat on its node.
 pub(crate) fn seats_after_move(seats: &[Seat], there: &[Sitting]) -> Option<Vec<Sitting>> {
     type Place = (u16, muster_core::id::NodeIdx);
     let mut open: BTreeMap<Place, u32> = BTreeMap::new();
     for seat in seats {
         *open.entry((seat.role, seat.node)).or_default() += u32::from(seat.members);
     }
-    let mut astray: BTreeMap<u16, u32> = BTreeMap::new();
+    let mut elsewhere: BTreeMap<u16, u32> = BTreeMap::new();
     for one in there {
         let left = open.entry((one.role, one.node)).or_default();
         let taken = u32::from(one.members).min(*left);
         *left -= taken;
-        *astray.entry(one.role).or_default() += u32::from(one.members) - taken;
+        *elsewhere.entry(one.role).or_default() += u32::from(one.members) - taken;
     }
-    if astray.values().all(|astray| *astray == 0) {
+    if elsewhere.values().all(|members| *members == 0) {
         return None;
     }
     let mut sitting = there.to_vec();
     for ((role, node), left) in open {
-        let gone = astray.get_mut(&role).map_or(0, |astray| {
-            let gone = left.min(*astray);
-            *astray -= gone;
+        let gone = elsewhere.get_mut(&role).map_or(0, |members| {
+            let gone = left.min(*members);
+            *members -= gone;
             gone
         });
         let Some(members) = u16::try_from(left - gone).ok().filter(|members| *members > 0) else {
@@ -329,7 +332,7 @@ pub(crate) fn seats_after_move(seats: &[Seat], there: &[Sitting]) -> Option<Vec<
     Some(sitting)
 }
 
-/// A pod as its template says.
+/// A pod of a template.
 fn pod_from_template(namespace: &str, name: &str, role: &WorkloadRole) -> Pod {
     Pod {
         metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
@@ -365,9 +368,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_elsewhere_leaves_a_seat_and_nobody_is_counted_twice() {
+    fn pod_bound_elsewhere_frees_one_seat_and_no_pod_counts_twice() {
         let seats = [seat(1, 2), seat(2, 2)];
-        // Who is where, and who sits where then.
+        // Observed members by node, and the seats after that.
         type Case<'a> = (&'a [(u32, u16)], Option<&'a [(u32, u16)]>);
         let cases: [Case<'_>; 5] = [
             (&[], None),

@@ -18,17 +18,16 @@ use crate::api::retry::Said;
 use crate::api::writer::ApiWriter;
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Moved;
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::host::Host;
 use crate::provision::karpenter::{claim_name, node_claim};
 use crate::provision::node_claim_create;
 use crate::provision::node_claim_create::Asking;
 use crate::provision::order_object::{order_name, written};
 use crate::provision::requests_issued::create::{Writing, ask_autoscaler};
-use crate::schedule::placement::AGAIN;
 
 impl Host {
-    /// An order is written down, and then its claims are asked for, all of them together.
+    /// Creates the Order object, and then requests all its claims together.
     pub(crate) fn create_order(&mut self, id: OrderId, gang: GangId) {
         let Some(order) = self.world.orders().get(&id) else { return };
         let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
@@ -36,7 +35,7 @@ impl Host {
         if !order.after.is_empty() {
             self.orders_not_written.insert(id);
         }
-        let asked = self.claim_requests(&claims, Some(id));
+        let requests = self.claim_requests(&claims, Some(id));
         if let Some(gang) = self.world.gang(gang) {
             self.order_by_gang.insert(gang.spec.name.clone(), id);
         }
@@ -54,22 +53,22 @@ impl Host {
             match written {
                 Ok(_) | Err(Said::Exists) => {
                     let _ = outcomes.send(Outcome::OrderWritten(id));
-                    // The order may be closed however long its claims take.
-                    tokio::spawn(async move { asked.ask(&writer, &outcomes).await });
+                    // The order may be closed while its claims are still requested.
+                    tokio::spawn(async move { requests.send(&writer, &outcomes).await });
                 }
                 Err(Said::NotLeader) => {}
-                Err(said) => {
-                    // However often it is tried, it is not tried faster.
-                    tokio::time::sleep(AGAIN).await;
-                    let (claims, why) = (asked.claims(), said.to_string());
+                Err(error) => {
+                    // Retries are not faster than this.
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                    let (claims, why) = (requests.claims(), error.to_string());
                     let _ = outcomes.send(Outcome::OrderNotWritten { order: id, claims, why });
                 }
             }
         });
     }
 
-    /// An order that the server does not take is none: nothing was asked for, and nobody was told to make way. The gang
-    /// tries again as after any order that failed.
+    /// Rolls back an order that the API server refused: nothing was requested, and no victim was stopped. The gang tries again
+    /// as after any order that failed.
     pub(crate) fn handle_order_not_written(&mut self, id: OrderId, claims: &[ClaimId], why: &str) {
         self.orders_not_written.remove(&id);
         let reason = RollbackReason::NotWritten;
@@ -78,39 +77,39 @@ impl Host {
             self.close_order(id, "RolledBack");
         }
         let known = self.world.claims();
-        let is_nobodys =
+        let is_unowned =
             |id: &&ClaimId| known.get(id).is_some_and(|one| one.order.is_none() && !one.releasing);
-        for id in claims.iter().filter(is_nobodys).copied().collect::<Vec<_>>() {
+        for id in claims.iter().filter(is_unowned).copied().collect::<Vec<_>>() {
             self.apply_event(&Event::ClaimGone(id));
         }
     }
 
-    /// An order's claims have changed: written down, and what is new is asked for.
+    /// Updates the Order object when its claims have changed, and then requests the new claims.
     pub(crate) fn update_order(&mut self, id: OrderId) {
         let Some(order) = self.world.orders().get(&id) else { return };
         let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
         let claims: Vec<ClaimId> = order.spec.claims.iter().map(|(claim, _)| *claim).collect();
-        let asked = self.claim_requests(&claims, Some(id));
+        let requests = self.claim_requests(&claims, Some(id));
         let Some(orders) = self.api(KindRole::Order) else { return };
         let (writer, outcomes) = (self.writer.clone(), self.outcomes.clone());
         let name = order_name(id);
         self.ordered_writes.write(&name.as_str().into(), async move {
             match writer.patch(&orders, &name, &json!({"spec": spec})).await {
-                Ok(_) => drop(tokio::spawn(async move { asked.ask(&writer, &outcomes).await })),
+                Ok(_) => drop(tokio::spawn(async move { requests.send(&writer, &outcomes).await })),
                 Err(Said::NotLeader) => {}
-                // What is not written down is not asked for: nobody would know whose it is.
-                Err(said) => {
-                    tracing::warn!(order = name, %said, "not rewritten");
-                    for claim in asked.claims() {
+                // Claims that no stored order lists are not requested: no leader could tell which order they belong to.
+                Err(error) => {
+                    tracing::warn!(order = name, %error, "not rewritten");
+                    for claim in requests.claims() {
                         let _ = outcomes
-                            .send(Outcome::ClaimRefused(claim, format!("its order: {said}")));
+                            .send(Outcome::ClaimRefused(claim, format!("its order: {error}")));
                     }
                 }
             }
         });
     }
 
-    /// An order is seen that is not known: whoever led before wrote it too late, and nobody goes on with it.
+    /// Closes an order that the World does not know: the previous leader wrote it too late.
     pub(crate) fn observe_order(&mut self, moved: &Moved<DynamicObject>) {
         let number = |object: &DynamicObject| object.data.pointer("/spec/number")?.as_u64();
         let number = moved.is.as_deref().and_then(number).and_then(|id| u32::try_from(id).ok());
@@ -120,18 +119,18 @@ impl Host {
         }
     }
 
-    /// Nothing is left of an order; what became of it is on its gang.
+    /// Deletes the Order object; the gang's status has the result.
     pub(crate) fn close_order(&mut self, id: OrderId, how: &'static str) {
-        // Who is not wanted any more waits for this to be gone.
-        let looked_at = &mut self.dirty.gangs;
+        // A gang that is being removed waits until its order is gone.
+        let dirty = &mut self.dirty.gangs;
         self.order_by_gang.retain(|gang, order| {
             if *order == id {
-                looked_at.insert(gang.clone());
+                dirty.insert(gang.clone());
             }
             *order != id
         });
         if self.world.is_synced() {
-            // What was asked of an autoscaler for it is not waited for. At a start it may still be of use to somebody.
+            // Requests issued to an autoscaler for it are dropped. During a rebuild another gang may still use them.
             self.clean_up_issued_requests();
         }
         let Some(orders) = self.api(KindRole::Order) else { return };
@@ -144,26 +143,31 @@ impl Host {
         });
     }
 
-    /// Why an order was given up, which its object does not live to say, and what the server said of it if it did.
-    pub(crate) fn record_rollback(&mut self, order: OrderId, reason: RollbackReason, said: &str) {
-        let whose = self.order_by_gang.iter().find(|(_, of)| **of == order);
-        let Some(name) = whose.map(|(name, _)| name.clone()) else { return };
+    /// Records why an order was rolled back, since its object is deleted, with the API server's message if there is one.
+    pub(crate) fn record_rollback(
+        &mut self,
+        order: OrderId,
+        reason: RollbackReason,
+        message: &str,
+    ) {
+        let entry = self.order_by_gang.iter().find(|(_, of)| **of == order);
+        let Some(name) = entry.map(|(name, _)| name.clone()) else { return };
         let mut why = words::rollback(&self.world, reason);
-        if !said.is_empty() {
-            why = format!("{why}: {said}");
+        if !message.is_empty() {
+            why = format!("{why}: {message}");
         }
         let action = format!("RollBack{}", order.0);
         self.record_event(&name, EventType::Warning, ("OrderRolledBack", &action), &why);
     }
 
-    /// Asks for claims that need not be written down before.
+    /// Requests claims that belong to no order.
     pub(crate) fn request_claims(&mut self, claims: &[ClaimId]) {
-        let asked = self.claim_requests(claims, None);
+        let requests = self.claim_requests(claims, None);
         let (writer, outcomes) = (self.writer.clone(), self.outcomes.clone());
-        tokio::spawn(async move { asked.ask(&writer, &outcomes).await });
+        tokio::spawn(async move { requests.send(&writer, &outcomes).await });
     }
 
-    /// How those claims are asked for that nobody has asked for yet.
+    /// The requests for those claims that were not requested yet.
     pub(crate) fn claim_requests(
         &mut self,
         claims: &[ClaimId],
@@ -173,7 +177,7 @@ impl Host {
         ClaimRequests { claims: self.node_claim_requests(claims), requests }
     }
 
-    /// The NodeClaims of those claims that nobody has asked for yet.
+    /// The NodeClaims of those claims that were not requested yet.
     pub(crate) fn node_claim_requests(&mut self, claims: &[ClaimId]) -> Vec<Asking> {
         let known = self.world.claims();
         self.pending_claims.keep(|id| known.contains_key(id));
@@ -183,7 +187,7 @@ impl Host {
         objects.into_iter().map(asking).collect()
     }
 
-    /// The NodeClaim of a claim, if it is one that nobody has made yet.
+    /// The NodeClaim of a claim, if none exists yet and its pool is Karpenter's.
     pub(crate) fn node_claim_object(&self, id: ClaimId) -> Option<Value> {
         let claim = self.world.claims().get(&id)?;
         if self.cache.claims.get(&claim_name(id)).is_some() {
@@ -197,7 +201,7 @@ impl Host {
         Some(node_claim(id, pool, karpenter, offering))
     }
 
-    /// Gives a claim back, as what it is: its pool may be of another provider by now, or be gone.
+    /// Releases a claim by its own provider: its pool may have another provider by now, or be gone.
     pub(crate) fn release_claim(&mut self, id: ClaimId) {
         if self.is_of_autoscaler(id) {
             return self.give_up_node(id);
@@ -210,7 +214,7 @@ impl Host {
     }
 }
 
-/// Nodes that are to be asked for: as NodeClaims, and of autoscalers.
+/// Claims to request: as NodeClaims, and as requests issued to autoscalers.
 pub(crate) struct ClaimRequests {
     claims: Vec<Asking>,
     requests: Vec<Writing>,
@@ -222,9 +226,9 @@ impl ClaimRequests {
         self.claims.iter().map(|asking| &asking.id).chain(requests).copied().collect()
     }
 
-    async fn ask(self, writer: &ApiWriter, outcomes: &UnboundedSender<Outcome>) {
+    async fn send(self, writer: &ApiWriter, outcomes: &UnboundedSender<Outcome>) {
         let Self { claims, requests } = self;
-        // All of them at once.
+        // All of them concurrently.
         let claims = claims.into_iter().map(|asking| asking.ask(writer, outcomes));
         tokio::join!(futures::future::join_all(claims), ask_autoscaler(writer, outcomes, requests));
     }

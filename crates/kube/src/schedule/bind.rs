@@ -1,4 +1,6 @@
-//! Seats become bindings, or gates are lifted: every pod of a gang is told its node, once that is written down.
+//! Binds the pods of a gang to its seats once its placement is written, or removes their gates; evicts pods.
+//!
+//! All or nothing: before a gang runs, nothing is bound unless the minimum of every role can be.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,22 +16,20 @@ use crate::api::retry::{Backoff, Said};
 use crate::api::writer::ApiWriter;
 use crate::cache::store::Key;
 use crate::constraints::volumes::binding::Pull;
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::gang::api_refusal::refusal_of;
 use crate::host::Host;
 use crate::objects::pod::SENT_AWAY;
 use crate::provision::order_object::parts;
 use crate::schedule::phase::PodsByState;
-use crate::schedule::placement::AGAIN;
 
 impl Host {
-    /// Binds pods to seats that nobody has taken, on nodes that take somebody. Before a gang runs, nothing is bound unless
-    /// there are pods, and such seats, for the minimum of every role: who waits for members that do not exist holds seats,
-    /// and starts nobody.
+    /// Binds pods to free seats on nodes that accept pods. Before a gang runs, nothing is bound unless there are pods, and such
+    /// seats, for the minimum of every role: a gang that waits for missing members holds its seats and starts no pod.
     pub(crate) fn bind_members(&mut self, name: &Arc<str>, id: GangId, by_state: &PodsByState) {
-        let record = self.gangs.get(name).expect("followed");
-        let gang = self.world.gang(id).expect("followed");
+        let record = self.gangs.get(name).expect("the gang has a record");
+        let gang = self.world.gang(id).expect("the World has the gang");
         if !record.placement_written
             || by_state.unbound.is_empty()
             || self.is_terminating(gang, by_state)
@@ -54,17 +54,17 @@ impl Host {
         if !enough && !in_stages && by_state.bound.is_empty() {
             return;
         }
-        // All seats are kept, so that those who are made first may go first, role by role.
+        // All seats are kept, so the roles whose pods are created first may be bound first.
         let is_whole = |role: u16| {
             let min = gang.spec.roles.get(usize::from(role)).map_or(0, |role| role.min);
             there.get(&role).copied().unwrap_or(0) >= min && possible_members(role, min)
         };
-        let mut told = Vec::new();
-        // Those whose volumes are made for a node go there; the others take what is left.
-        let wishes = by_state.unbound.iter().map(|key| (key, self.told_to(name, key)));
-        let mut wishes: Vec<(&Key, Option<Pull>)> = wishes.collect();
-        wishes.sort_by_key(|(key, wish)| (wish.is_none(), record.rank(key)));
-        for (key, wish) in wishes {
+        let mut assigned = Vec::new();
+        // Pods whose volumes are provisioned for a node go there; the others take what is left.
+        let pulls = by_state.unbound.iter().map(|key| (key, self.told_to(name, key)));
+        let mut pulls: Vec<(&Key, Option<Pull>)> = pulls.collect();
+        pulls.sort_by_key(|(key, pull)| (pull.is_none(), record.rank(key)));
+        for (key, pull) in pulls {
             let Some(role) = record.pod_roles.get(key) else { continue };
             if in_stages && !enough && !is_whole(*role) {
                 continue;
@@ -72,18 +72,18 @@ impl Host {
             let Some(seats) = open.get_mut(role).filter(|seats| !seats.is_empty()) else {
                 continue;
             };
-            let there = |wish: &Pull| seats.iter().position(|seat| *seat == wish.node);
-            let at = match (wish.as_ref().and_then(there), wish) {
+            let there = |pull: &Pull| seats.iter().position(|seat| *seat == pull.node);
+            let at = match (pull.as_ref().and_then(there), pull) {
                 (Some(at), _) => at,
-                (None, Some(Pull { must: true, .. })) => continue, // elsewhere its volume is out of reach
+                (None, Some(Pull { must: true, .. })) => continue, // its volume is out of reach elsewhere
                 (None, _) => 0,
             };
-            told.push((key.clone(), seats.remove(at)));
+            assigned.push((key.clone(), seats.remove(at)));
         }
-        if !self.volumes_are_there(name, &told) {
+        if !self.volumes_are_there(name, &assigned) {
             return;
         }
-        for (key, node) in told {
+        for (key, node) in assigned {
             match self.cache.pods.get(&key).is_some_and(|pod| pod.has_gate()) {
                 true => self.remove_gate(name, &key, &node),
                 false => self.bind(name, &key, &node),
@@ -91,74 +91,76 @@ impl Host {
         }
     }
 
-    /// Looks whether a gang that has its seats is bound in part: it was never seen whole, or somebody who came back cannot
-    /// be put where its seat is. Those that another scheduler binds are waited for elsewhere, and members that come in
-    /// stages have no time to keep, unless the server refuses the first of them.
+    /// Starts or clears the bind timeout of a gang that is bound in part: its minimum was never bound, or a recreated member
+    /// cannot be bound to its seat. Pods that another scheduler binds have a timeout of their own, and members that are
+    /// created in stages have none, unless the API server refuses the first of them.
     pub(crate) fn watch_binding(&mut self, name: &Arc<str>, id: GangId, by_state: &PodsByState) {
         let Some(record) = self.gangs.get(name) else { return };
-        let gang = self.world.gang(id).expect("followed");
+        let gang = self.world.gang(id).expect("the World has the gang");
         let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
-        let is_mine = record.external_binding_since.is_none() && !self.comes_in_stages(record);
+        let binds_itself = record.external_binding_since.is_none() && !self.comes_in_stages(record);
         let is_whole = has_seats && self.is_fully_bound(name, id);
         let was_whole = record.was_fully_bound && matches!(gang.phase, Phase::Running { .. });
         let has_barred_seats = has_seats && self.has_barred_seats(record, gang, by_state);
-        let is_there = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
-        let is_denied =
-            record.api_refusal.is_some() && !was_whole && !record.pods.iter().any(is_there);
-        let is_late = is_mine && (has_barred_seats || !(is_whole || was_whole));
-        let waits = has_seats && (is_late || is_denied);
-        // Who could not be bound is bound nowhere for a while, and the time goes on.
-        let is_somewhere = has_barred_seats || !by_state.bound.is_empty();
-        let begun = record.binding_since.or_else(|| is_somewhere.then(Instant::now));
-        let record = self.gangs.get_mut(name).expect("just seen");
+        let is_on_node =
+            |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        let is_refused =
+            record.api_refusal.is_some() && !was_whole && !record.pods.iter().any(is_on_node);
+        let is_late = binds_itself && (has_barred_seats || !(is_whole || was_whole));
+        let waits = has_seats && (is_late || is_refused);
+        // A refused pod is retried after a pause, and the timeout goes on meanwhile.
+        let has_begun = has_barred_seats || !by_state.bound.is_empty();
+        let begun = record.binding_since.or_else(|| has_begun.then(Instant::now));
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
         record.was_fully_bound = is_whole || (record.was_fully_bound && has_seats);
         record.binding_since = begun.filter(|_| waits);
     }
 
-    /// Gangs that have their seats and are not bound, or bound in part, for too long start over as a whole: a member was
-    /// removed by hand and nobody makes another, its node does not come back, or the server refuses what is asked of it.
+    /// Stops gangs that have their seats and are not fully bound within the bind timeout, so that they start over as a whole: a
+    /// member was deleted and not recreated, its node does not come back, or the API server refuses the binding.
     pub(crate) fn expire_binding(&mut self) {
-        let patience = Duration::from_millis(self.config.bind_timeout.0);
+        let timeout = Duration::from_millis(self.config.bind_timeout.0);
         let late = |name: &&Arc<str>| {
             let since = self.gangs.get(name).and_then(|record| record.binding_since);
-            since.is_some_and(|since| since.elapsed() >= patience)
+            since.is_some_and(|since| since.elapsed() >= timeout)
         };
         let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            self.gangs.get_mut(&name).expect("just seen").binding_since = None;
+            self.gangs.get_mut(&name).expect("the gang has a record").binding_since = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
-            tracing::warn!(gang = &*name, "not all of it could be bound: starts over");
+            tracing::warn!(gang = &*name, "not fully bound within the bind timeout: starts over");
             self.back_off_if_refused(&name);
             self.stop_gang(id, StopReason::Moved);
         }
     }
 
+    /// Binds one pod, in a task of its own.
     fn bind(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
         let Some(pod) = self.cache.pods.get(key) else { return };
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.gangs
             .get_mut(gang)
-            .expect("followed")
+            .expect("the gang has a record")
             .assigned_nodes
             .insert(key.clone(), node.clone());
         let (writer, outcomes) = (self.writer.within(parts(key).0), self.outcomes.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
-            if let Err(said) = bind(&writer, &key, &uid, &node).await {
-                tracing::info!(pod = &*key, node = &*node, %said, "not bound");
-                // What speaks against it will be seen; what will not be seen must not be tried in a loop.
-                tokio::time::sleep(AGAIN).await;
-                let why = refusal_of(&said);
+            if let Err(error) = bind(&writer, &key, &uid, &node).await {
+                tracing::info!(pod = &*key, node = &*node, %error, "not bound");
+                // The obstacle will be observed; what is not observed must not be retried in a tight loop.
+                tokio::time::sleep(RETRY_PAUSE).await;
+                let why = refusal_of(&error);
                 let _ = outcomes.send(Outcome::BindFailed { gang, pod: key, uid, why });
             }
         });
     }
 
-    /// Sends pods away, each with its time to end in order.
+    /// Evicts pods, each with the gang's grace period.
     pub(crate) fn evict_pods(&mut self, name: &Arc<str>, pods: &[(Key, Arc<str>)], grace: Span) {
         for (key, _) in pods {
             let Some(pod) = self.cache.pods.get(key).cloned() else { continue };
-            let record = self.gangs.get_mut(name).expect("followed");
+            let record = self.gangs.get_mut(name).expect("the gang has a record");
             if !record.deleting_pods.insert(key.clone()) || pod.is_leaving() {
                 continue;
             }
@@ -166,16 +168,16 @@ impl Host {
             let (gang, key) = (name.clone(), key.clone());
             let uid = pod.metadata.uid.clone().unwrap_or_default();
             let finalizers = pod.metadata.finalizers.iter().flatten();
-            // Without the right to patch pods the Job counts them, unless its policy for failures ignores evictions.
+            // Without the right to patch pods the Job counts them as failed, unless its pod failure policy ignores evictions.
             let is_counted = finalizers.into_iter().any(|one| one == JOB_TRACKING)
                 && !self.config.disabled.has(Feature::Gates);
             let grace = u32::try_from(grace.0 / 1_000).unwrap_or(u32::MAX);
             tokio::spawn(async move {
                 match delete(&writer, &key, (&uid, is_counted), grace).await {
                     Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
-                    Err(said) => {
-                        tracing::warn!(pod = &*key, %said, "not sent away");
-                        tokio::time::sleep(AGAIN).await;
+                    Err(error) => {
+                        tracing::warn!(pod = &*key, %error, "not evicted");
+                        tokio::time::sleep(RETRY_PAUSE).await;
                         let _ = outcomes.send(Outcome::DeleteFailed { gang, pod: key, uid });
                     }
                 }
@@ -184,7 +186,7 @@ impl Host {
     }
 }
 
-/// Binds a pod to a node, and only this pod: one of the same name that came later is another.
+/// Binds a pod to a node by UID: a later pod of the same name is another pod.
 pub(crate) async fn bind(writer: &ApiWriter, key: &str, uid: &str, node: &str) -> Result<(), Said> {
     let (namespace, name) = parts(key);
     let body = serde_json::json!({
@@ -208,9 +210,9 @@ pub(crate) async fn bind(writer: &ApiWriter, key: &str, uid: &str, node: &str) -
         let why = match bound {
             Ok(_) => return Ok(()),
             Err(Said::Conflict(why)) => why,
-            Err(said) => return Err(said),
+            Err(error) => return Err(error),
         };
-        // Asked twice because the first answer was lost, perhaps: look where it is.
+        // The first answer may have been lost: read where the pod is.
         let pod = writer.ask(|| pods.get(name)).await?;
         let same = pod.metadata.uid.as_deref() == Some(uid);
         match pod.spec.and_then(|spec| spec.node_name) {
@@ -222,10 +224,12 @@ pub(crate) async fn bind(writer: &ApiWriter, key: &str, uid: &str, node: &str) -
     }
 }
 
-/// By this a Job's controller counts the pods that ended. It takes it off itself from those that it sends away, so that
-/// they do not count as failures: after some of those the whole Job is given up, and a gang has more members than that.
+/// The finalizer by which the Job controller counts ended pods. The controller removes it from pods that it deletes itself, so
+/// that these do not count as failures: after `backoffLimit` failures the whole Job fails, and a gang has more members than
+/// that.
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
+/// Deletes a pod as the target of a disruption.
 async fn delete(
     writer: &ApiWriter,
     key: &str,

@@ -1,4 +1,6 @@
-//! Asking the planner, and handing out what it says.
+//! Asks the planner and applies its decisions, each group of actions as a whole or not at all.
+//!
+//! Not here: the writes for orders and claims, which are in `provision::orders`.
 
 use std::sync::Arc;
 
@@ -15,12 +17,12 @@ use crate::host::Host;
 use crate::recover::quarantine::Subject;
 use crate::schedule::reconcile::is_single_pod;
 
-/// Rounds of planning at one instant. Each decides something, and real instants need a handful; whatever is left after
-/// these comes with the next change.
+/// Rounds of planning at one instant. Each decides something, and real instants need a handful; what is left after these is
+/// decided with the next change.
 const ROUNDS: u32 = 100;
 
 impl Host {
-    /// Asks the planner and does what it says, until it has nothing to say.
+    /// Plans and applies the plan until it has no more actions.
     pub(crate) fn decide(&mut self) {
         for _ in 0..ROUNDS {
             self.world_changed = false;
@@ -31,9 +33,9 @@ impl Host {
             self.subject = None;
             self.unplanned.clear();
             if self.dirty.gangs.is_empty() {
-                // All that were shown again so far were looked at and planned.
-                let shown_next = self.quarantine.plan_succeeded();
-                self.dirty.gangs.extend(shown_next);
+                // All quarantined gangs that are on trial so far were reconciled and planned.
+                let next_on_trial = self.quarantine.plan_succeeded();
+                self.dirty.gangs.extend(next_on_trial);
             }
             self.wake = decided.wake;
             let mut acts = false;
@@ -42,14 +44,14 @@ impl Host {
             }
             self.subject = None;
             self.keep_verdicts(&decided);
-            // What was seen to stand in the way of an action is news to the planner.
+            // An obstacle found while an action was checked is news to the planner.
             if !acts && !self.world_changed {
                 return;
             }
         }
     }
 
-    /// Panics as a planner would that cannot stand the sight of a gang.
+    /// Panics like a planner with a bug that a certain gang triggers.
     #[cfg(any(test, feature = "cluster"))]
     fn inject_planner_fault(&self) {
         for name in crate::recover::injected_faults::of_planner(&self.config.faults) {
@@ -57,10 +59,11 @@ impl Host {
         }
     }
 
+    /// Keeps the verdicts and expected starts of a plan, for statuses.
     fn keep_verdicts(&mut self, plan: &Plan) {
         self.verdicts.clone_from(&plan.verdicts);
         for action in plan.groups.iter().flat_map(|group| &group.actions) {
-            // Who is not told to go yet goes on.
+            // A victim that is not stopped yet goes on.
             if let Action::Stop { gang, .. } = action
                 && self.awaits_order_write(action)
             {
@@ -68,16 +71,16 @@ impl Host {
                     Some(Phase::Running { .. }) => Verdict::Running,
                     _ => Verdict::Admitted,
                 };
-                let told = self.verdicts.iter_mut().find(|(id, _)| id == gang);
-                told.into_iter().for_each(|(_, verdict)| verdict.clone_from(&is));
+                let kept = self.verdicts.iter_mut().find(|(id, _)| id == gang);
+                kept.into_iter().for_each(|(_, verdict)| verdict.clone_from(&is));
             }
         }
         self.expected_starts = plan.reservations.iter().copied().collect();
         self.supply_status.targets = plan.targets.iter().copied().collect();
     }
 
-    /// Does everything in a group, or nothing of it, but for what waits for its order to be written: the planner says that
-    /// again. Whether anything was done.
+    /// Applies all actions of a group, or none, except those that wait for their order to be stored: the planner decides them
+    /// again. Returns whether anything was done.
     fn apply_group(&mut self, group: &ActionGroup) -> bool {
         if !group.actions.iter().all(|action| self.can_apply(action)) {
             return false;
@@ -107,7 +110,7 @@ impl Host {
         self.world.gang(*gang).map(|gang| Subject::Gang(gang.spec.name.clone()))
     }
 
-    /// Whether what is seen allows an action. A gang whose pods went away meanwhile is not started with fewer.
+    /// Whether an action is still possible by what is observed. A gang that lost pods meanwhile is not started with fewer.
     fn can_apply(&mut self, action: &Action) -> bool {
         let Action::Admit { gang: id, seats } = action else { return true };
         let Some(gang) = self.world.gang(*id) else { return false };
@@ -116,10 +119,10 @@ impl Host {
         if self.may_have_missing_members(record)
             || matches!(record.source, GangSource::Request { .. })
         {
-            return true; // its members are nobody yet, or never
+            return true; // its members do not exist yet, or never will
         }
         let by_state = self.pods_by_state(record);
-        let is_there = |at: usize, min: u32| {
+        let exists = |at: usize, min: u32| {
             let all = by_state.unbound.iter().chain(by_state.bound.iter().map(|(key, _)| key));
             let mine = all
                 .filter(|key| record.pod_roles.get(*key).is_some_and(|of| usize::from(*of) == at));
@@ -127,7 +130,7 @@ impl Host {
         };
         let to_come = record.planned_from_template && self.awaits_unsuspend(record);
         let mut roles = gang.spec.roles.iter().enumerate();
-        let whole = to_come || roles.all(|(at, role)| is_there(at, role.min));
+        let whole = to_come || roles.all(|(at, role)| exists(at, role.min));
         if !whole {
             self.withhold_admission(&name, *id);
             return false;
@@ -143,8 +146,8 @@ impl Host {
         self.constraints_still_hold(&name, *id) && (!minds || self.volumes_are_left(&name, &nodes))
     }
 
-    /// Whether somebody is told to make way for an order that is not written down yet. Nobody is disturbed for one that the
-    /// server then refuses.
+    /// Whether an action stops or shrinks a victim for an order that is not stored yet. No gang is preempted for an order that
+    /// the API server then refuses.
     fn awaits_order_write(&self, action: &Action) -> bool {
         use StopReason::{Moved, Preempted, Reclaimed, Rotated};
         let (Action::Resize { gang, .. }
@@ -156,34 +159,34 @@ impl Host {
         order.is_some_and(|order| self.orders_not_written.contains(&order))
     }
 
-    /// Whether what a gang is tied to is still as the planner was told. If not it is told now, and decides again: others
-    /// may have moved meanwhile, or may have been given seats a moment ago. What is only wished is told once and then let
-    /// be, or each that starts would have all others planned anew; and no order is given up for it.
+    /// Whether the constraints of a gang are still those that the planner has. If not the gang is updated and planned again:
+    /// other pods may have moved meanwhile, or got seats a moment ago. Changed preferences are submitted only once, or each
+    /// gang that starts would have all others planned again; and no order is rolled back for them.
     fn constraints_still_hold(&mut self, name: &Arc<str>, id: GangId) -> bool {
         let Ok(built) = self.build_for_submit(name) else {
             self.dirty.gangs.insert(name.clone());
             return false;
         };
-        let gang = self.world.gang(id).expect("just seen");
+        let gang = self.world.gang(id).expect("the World has the gang");
         if built.spec == gang.spec {
             return true;
         }
-        let record = self.gangs.get_mut(name).expect("just seen");
-        let was_heard = std::mem::replace(&mut record.preferences_refreshed, true);
-        if (was_heard || gang.phase != Phase::Waiting)
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
+        let was_refreshed = std::mem::replace(&mut record.preferences_refreshed, true);
+        if (was_refreshed || gang.phase != Phase::Waiting)
             && Self::only_wishes_differ(&gang.spec, &built.spec)
         {
             return true;
         }
-        tracing::debug!(gang = &**name, "what it is tied to has changed");
+        tracing::debug!(gang = &**name, "its constraints have changed");
         self.roll_back_order(id);
         self.submit_or_update(name, built);
         self.settle_tokens();
         false
     }
 
-    /// An order that assembles for what a gang no longer is ends. What it has brought so far is anybody's, most likely
-    /// the same gang's as soon as it is planned anew.
+    /// Rolls back the order of a gang whose spec has changed. What it has provisioned so far is free for any gang, most likely
+    /// the same one as soon as it is planned again.
     pub(crate) fn roll_back_order(&mut self, id: GangId) {
         let Some(Phase::Assembling(order)) = self.world.gang(id).map(|gang| gang.phase.clone())
         else {
@@ -195,6 +198,7 @@ impl Host {
         }
     }
 
+    /// Starts the effects of an action that the World has applied.
     fn execute(&mut self, action: &Action) {
         match action {
             Action::Admit { gang, .. } => self.admit(*gang),
@@ -216,20 +220,20 @@ impl Host {
             Action::Release { claim } => self.release_claim(*claim),
             Action::Resize { gang, .. } => self.begin_resize(*gang),
             Action::Stop { gang, .. } => self.begin_stopping(*gang),
-            // Nobody new is put there; that is all.
+            // The planner places no new pod there; nothing else is to do.
             Action::Retire { .. } | Action::Park { .. } => {}
         }
     }
 
-    /// A gang's seats are written down; then its pods are bound.
+    /// Writes the placement of an admitted gang; its pods are bound after that.
     pub(crate) fn admit(&mut self, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
         let name = gang.spec.name.clone();
         let single =
             self.gangs.get(&name).is_some_and(|record| is_single_pod(&gang.spec, &record.source));
         if single {
-            // One binding is whole by itself.
-            self.gangs.get_mut(&name).expect("just seen").placement_written = true;
+            // A single binding is all or nothing by itself.
+            self.gangs.get_mut(&name).expect("the gang has a record").placement_written = true;
             self.reconcile_phase(&name);
         } else {
             self.write_placement(&name, id);

@@ -1,8 +1,8 @@
-//! Gangs are stopped: decided, said, and seen to, in one place whoever has a reason.
+//! Stops gangs: the one place where a gang is stopped, for whatever reason.
 //!
-//! The planner stops gangs for others' sake. The host stops those that it sees cannot go on as they are: bound in part, held
-//! back by their owner, other than what they have seats for. Whoever is stopped is told so at once, since it may be over
-//! before its status is looked at again.
+//! The planner stops gangs in favour of others. The host stops gangs that cannot go on as they are: bound in part, suspended by
+//! their owner, other than what their seats are for. The stop is recorded as an Event at once, since the gang may be over
+//! before its status is written again. The eviction of the pods is in `bind`, with the other writes to pods.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use muster_core::plan::{Action, StopReason};
 use crate::host::Host;
 
 impl Host {
-    /// Stops a gang that has seats. Whether it is being stopped.
+    /// Stops a gang that has seats. Returns whether it is being stopped.
     pub(crate) fn stop_gang(&mut self, id: GangId, reason: StopReason) -> bool {
         let phase = self.world.gang(id).map(|gang| &gang.phase);
-        let is_told = phase == Some(&Phase::Stopping);
+        let was_stopping = phase == Some(&Phase::Stopping);
         if !self.apply_event(&Event::Decided(Action::Stop { gang: id, reason })) {
             return false;
         }
-        if !is_told {
+        if !was_stopping {
             self.begin_stopping(id);
         }
         true
     }
 
-    /// A gang is being stopped: that is said, and its pods are sent away.
+    /// Records the stop of a gang, and requeues it so that its pods are evicted.
     pub(crate) fn begin_stopping(&mut self, id: GangId) {
         let name: Option<Arc<str>> = self.world.gang(id).map(|gang| gang.spec.name.clone());
         if let Some(name) = name {

@@ -1,11 +1,11 @@
-//! Seats of a gang follow the size that its owner gives it.
+//! Adjusts the seats of a gang to the size that its owner gives it.
 //!
 //! A Job, an operator's workload or a Gang may be made smaller while it runs. The owner removes pods; their seats are given
-//! back as soon as the pods are gone, and the World is told the new size. Until then these seats go first when the planner has
-//! the gang shrink, so that no member that runs is evicted while a seat is empty. Where nothing says how many members the
+//! back as soon as the pods are gone, and the World gets the new size. Until then these seats go first when the planner
+//! shrinks the gang, so that no member that runs is evicted while a seat is empty. Where nothing says how many members the
 //! owner will make, seats above the minimum are kept for `--bind-timeout` for members that are made again.
 //!
-//! A gang is never left with fewer seats than its minimum: those are kept for members that come back.
+//! A gang is never left with fewer seats than its minimum: those are kept for members that are recreated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::host::Host;
 use crate::schedule::phase::PodsByState;
 use crate::schedule::seats::Seats;
 
-/// How many members a role has by what its owner says now.
+/// How many members a role has by what its owner declares now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Size {
     pub(crate) min: u32,
     pub(crate) max: u32,
-    /// How many its owner is to make, where that is known.
+    /// How many its owner will create, where that is known.
     pub(crate) wanted: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ impl Size {
     /// A role that is no longer part of its gang.
     pub(crate) const UNWANTED: Self = Self { min: 0, max: 0, wanted: Some(0) };
 
-    /// The sizes of all roles of a gang, by their place in the list.
+    /// The sizes of all roles of a gang, by index in the spec.
     pub(crate) fn of_roles(spec: &GangSpec, wanted: &[Option<u32>]) -> BTreeMap<u16, Self> {
         let size = |(at, role): (usize, &muster_core::gang::RoleSpec)| {
             let wanted = wanted.get(at).copied().flatten();
@@ -45,7 +45,7 @@ impl Size {
         spec.roles.iter().enumerate().map(size).collect()
     }
 
-    /// Two shapes of one role are of one size together.
+    /// Adds the size of another shape of the same role.
     pub(crate) fn add(&mut self, other: &Self) {
         self.min = self.min.saturating_add(other.min);
         self.max = self.max.saturating_add(other.max);
@@ -54,16 +54,16 @@ impl Size {
 }
 
 impl Host {
-    /// Gives back the seats of members that a gang's owner no longer wants and that are gone. Whether the gang is to be
-    /// looked at again for it.
+    /// Gives back the seats of deleted members that a gang's owner no longer wants. Returns whether the gang must be reconciled
+    /// again.
     pub(crate) fn return_unwanted_seats(
         &mut self,
         name: &Arc<str>,
         id: GangId,
         by_state: &PodsByState,
     ) -> bool {
-        let record = self.gangs.get(name).expect("followed");
-        // Members that come in stages are wanted before they exist.
+        let record = self.gangs.get(name).expect("the gang has a record");
+        // Members that are created in stages are wanted before they exist.
         if record.missing_members > 0 && self.may_have_missing_members(record) {
             return false;
         }
@@ -72,8 +72,8 @@ impl Host {
         })
     }
 
-    /// Gives back the empty seats that a gang was to grow onto and no member came for, but for those its owner will make
-    /// members for, and those of its minimum.
+    /// Gives back the empty seats of a growth for which no member was created, except those that its owner will create members
+    /// for, and those of its minimum.
     pub(crate) fn return_empty_seats(
         &mut self,
         name: &Arc<str>,
@@ -86,7 +86,7 @@ impl Host {
         });
     }
 
-    /// Gives back empty seats of each role above as many as `keeps` says, and tells the World the size that is left.
+    /// Gives back empty seats of each role above the number that `keeps` returns, and updates the size in the World.
     fn return_seats_above(
         &mut self,
         name: &Arc<str>,
@@ -94,8 +94,8 @@ impl Host {
         by_state: &PodsByState,
         keeps: impl Fn(Option<&Size>, u32) -> Option<u32>,
     ) -> bool {
-        let record = self.gangs.get(name).expect("followed");
-        let gang = self.world.gang(id).expect("followed");
+        let record = self.gangs.get(name).expect("the gang has a record");
+        let gang = self.world.gang(id).expect("the World has the gang");
         let is_known = by_state.bound.iter().all(|(key, _)| record.pod_roles.contains_key(key));
         if gang.resize.is_some()
             || record.role_sizes.is_empty()
@@ -106,12 +106,12 @@ impl Host {
         }
         let Seats { mut open, mut barred, .. } = self.seats(record, gang, by_state);
         let mut back: Vec<Sitting> = Vec::new();
-        let (mut eased, mut settled) = (gang.spec.clone(), gang.spec.clone());
+        let (mut interim, mut resized) = (gang.spec.clone(), gang.spec.clone());
         for (at, role) in (0..).zip(&gang.spec.roles) {
             let Some(keep) = keeps(record.role_sizes.get(&at), role.min) else { continue };
             let held = gang.members_in(at);
             let (open, barred) = (open.remove(&at), barred.remove(&at));
-            // Those on nodes that take nobody are of least use.
+            // Seats on nodes that accept no pods go first.
             let empty: Vec<Arc<str>> = open.into_iter().chain(barred).flatten().rev().collect();
             let less = (held.saturating_sub(keep) as usize).min(empty.len());
             if less == 0 {
@@ -120,10 +120,10 @@ impl Host {
             self.add_seats(&mut back, at, &empty[..less]);
             let left = held - less as u32;
             let least = record.role_sizes.get(&at).map_or(role.min, |size| size.min);
-            let (eases, settles) =
-                (&mut eased.roles[usize::from(at)], &mut settled.roles[usize::from(at)]);
-            (eases.min, eases.max) = (least.clamp(1, held), role.max.max(held));
-            (settles.min, settles.max) = (least.clamp(1, left.max(1)), left.max(1));
+            let interim_role = &mut interim.roles[usize::from(at)];
+            let resized_role = &mut resized.roles[usize::from(at)];
+            (interim_role.min, interim_role.max) = (least.clamp(1, held), role.max.max(held));
+            (resized_role.min, resized_role.max) = (least.clamp(1, left.max(1)), left.max(1));
         }
         if back.is_empty() {
             return false;
@@ -132,13 +132,13 @@ impl Host {
             return self.remove_roles(name, id, &gone);
         }
         let from = members_of(&gang.seats);
-        if eased != gang.spec && !self.apply_event(&Event::GangChanged(eased)) {
+        if interim != gang.spec && !self.apply_event(&Event::GangChanged(interim)) {
             return false;
         }
         if !self.apply_event(&Event::SeatsGivenBack { gang: id, seats: back }) {
             return false;
         }
-        self.apply_event(&Event::GangChanged(settled));
+        self.apply_event(&Event::GangChanged(resized));
         self.finish_shrinking(name, id, from);
         true
     }
@@ -155,10 +155,10 @@ impl Host {
         (!gone.is_empty()).then_some(gone)
     }
 
-    /// A gang goes on without roles that its owner has removed, all of whose members are gone.
+    /// Removes roles from a gang that its owner has removed and that have no members left.
     fn remove_roles(&mut self, name: &Arc<str>, id: GangId, gone: &[u16]) -> bool {
-        let gang = self.world.gang(id).expect("followed");
-        let record = self.gangs.get(name).expect("followed");
+        let gang = self.world.gang(id).expect("the World has the gang");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let is_removed = |role: &u16| record.role_sizes.get(role) == Some(&Size::UNWANTED);
         if gone.len() >= gang.spec.roles.len() || !gone.iter().all(is_removed) {
             return false;
@@ -187,23 +187,23 @@ impl Host {
         true
     }
 
-    /// Writes down and tells that a gang has fewer seats, and has it looked at as what it is now.
+    /// Writes the smaller placement of a gang, records an Event, and requeues the gang.
     fn finish_shrinking(&mut self, name: &Arc<str>, id: GangId, from: u32) {
         let to = self.world.gang(id).map_or(0, |gang| members_of(&gang.seats));
         let words = format!("from {from} to {to} members, the size that is asked for now");
         let action = format!("FollowOwnerTo{to}");
         self.record_event(name, EventType::Normal, ("Shrunk", &action), &words);
-        let record = self.gangs.get_mut(name).expect("followed");
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
         (record.submitted_spec, record.empty_seats_since) = (None, None);
         self.write_placement(name, id);
         self.dirty.gangs.insert(name.clone());
     }
 
-    /// Tells the World which seats of a gang go first when it has to shrink: those whose members are gone or leaving, and those
-    /// of members beyond what its owner wants, which the owner removes next. Notes since when some are empty.
+    /// Updates in the World which seats of a gang go first when it shrinks: those whose members are deleted or terminating, and
+    /// those of members beyond the owner's size, which the owner deletes next. Notes since when some are empty.
     pub(crate) fn update_spare_seats(&mut self, name: &Arc<str>, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
-        let record = self.gangs.get(name).expect("followed");
+        let record = self.gangs.get(name).expect("the gang has a record");
         if !matches!(gang.phase, Phase::Running { .. }) || gang.resize.is_some() {
             return;
         }
@@ -219,7 +219,7 @@ impl Host {
         if spare != gang.spare {
             self.apply_event(&Event::SeatsSpare { gang: id, seats: spare });
         }
-        let record = self.gangs.get_mut(name).expect("followed");
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
         record.empty_seats_since =
             has_empty_seats.then(|| record.empty_seats_since.unwrap_or_else(Instant::now));
     }
@@ -248,18 +248,19 @@ impl Host {
         roles.any(|(at, role)| gang.members_in(at) > exist(at).max(role.min))
     }
 
-    /// Gangs give back seats above their minimum for which no member was made for too long.
+    /// Gives back seats above the minimum for which no member was created within the bind timeout.
     pub(crate) fn expire_empty_seats(&mut self) {
-        let patience = Duration::from_millis(self.config.bind_timeout.0);
+        let timeout = Duration::from_millis(self.config.bind_timeout.0);
         let late = |name: &&Arc<str>| {
             let since = self.gangs.get(name).and_then(|record| record.empty_seats_since);
-            since.is_some_and(|since| since.elapsed() >= patience)
+            since.is_some_and(|since| since.elapsed() >= timeout)
         };
         let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            self.gangs.get_mut(&name).expect("just seen").empty_seats_since = None;
+            self.gangs.get_mut(&name).expect("the gang has a record").empty_seats_since = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
-            let by_state = self.pods_by_state(self.gangs.get(&name).expect("just seen"));
+            let by_state =
+                self.pods_by_state(self.gangs.get(&name).expect("the gang has a record"));
             let unbound = by_state.unbound.len() as u32;
             self.return_seats_above(&name, id, &by_state, |size, min| {
                 Some(size.map_or(min, |size| size.min).saturating_add(unbound))
@@ -267,8 +268,8 @@ impl Host {
         }
     }
 
-    /// A gang that has seats is made larger only when all members it is to have exist: seats are not kept for members that
-    /// may never be made.
+    /// Limits the growth of a gang that has seats until all its new members exist: seats are not kept for members that may never
+    /// be created.
     pub(crate) fn limit_growth_to_existing(
         &self,
         name: &str,
@@ -284,13 +285,13 @@ impl Host {
         let Some(gang) = gang.filter(|gang| matches!(gang.phase, Phase::Running { .. })) else {
             return;
         };
-        let is_made = self.template_gang(record).is_some();
+        let creates_pods = self.template_gang(record).is_some();
         for (at, role) in (0..).zip(&mut spec.roles) {
             let known = gang.spec.roles.iter().position(|known| known.name == role.name);
             let held = known.map_or(0, |known| gang.members_in(known as u16));
             let most = known.map_or(0, |known| gang.spec.roles[known].max);
             let exist = roles.values().filter(|of| **of == at).count() as u32;
-            if held > 0 && held < role.min && exist < role.min && !is_made {
+            if held > 0 && held < role.min && exist < role.min && !creates_pods {
                 (role.min, role.max) = (held, role.max.min(most).max(held));
             }
         }

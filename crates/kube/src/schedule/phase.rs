@@ -28,17 +28,17 @@ use crate::gang::identity::GangSource;
 use crate::gang::record::GangRecord;
 use crate::host::Host;
 
-/// The pods of a gang by what they do now.
+/// The pods of a gang that are not over, by state.
 #[derive(Debug, Default)]
 pub(crate) struct PodsByState {
-    /// Put on a node, and not over.
+    /// On a node, or assigned to one.
     pub(crate) bound: Vec<(Key, Arc<str>)>,
-    /// Nowhere yet, and free to be told where to go.
+    /// Not on a node, and ready to be bound or released.
     pub(crate) unbound: Vec<Key>,
 }
 
 impl Host {
-    /// Holds what the World thinks of a gang against what its pods do.
+    /// Reconciles the phase of a gang with its pods.
     pub(crate) fn reconcile_phase(&mut self, name: &Arc<str>) {
         let Some(id) = self.world.gang_named(name) else { return };
         let Some(record) = self.gangs.get(name) else { return };
@@ -46,23 +46,23 @@ impl Host {
             return self.reconcile_request_phase(name, id);
         }
         let by_state = self.pods_by_state(record);
-        let goes_on = self.is_job_unfinished(record)
+        let continues = self.is_job_unfinished(record)
             || self.awaits_members(record)
             || self.will_be_recreated(record);
         self.watch_external_binding(name, id);
         self.watch_binding(name, id, &by_state);
-        match self.world.gang(id).expect("named").phase {
+        match self.world.gang(id).expect("the World has the gang").phase {
             Phase::Waiting => {
                 self.seat_where_observed(name, id, &by_state);
                 self.seat_bound_pods(name, id);
             }
             Phase::Assembling(_) => {}
             Phase::Admitted { .. } | Phase::Running { .. }
-                if by_state.bound.is_empty() && by_state.unbound.is_empty() && !goes_on =>
+                if by_state.bound.is_empty() && by_state.unbound.is_empty() && !continues =>
             {
-                // Done, or removed: nobody is left to hold seats for.
+                // Finished or deleted: no pod is left that needs the seats.
                 self.apply_event(&Event::GangEnded(id));
-                let record = self.gangs.get_mut(name).expect("just seen");
+                let record = self.gangs.get_mut(name).expect("the gang has a record");
                 (record.submitted_spec, record.placement_written, record.volume_binding) =
                     (None, false, None);
                 record.members_requested_at = None;
@@ -109,7 +109,7 @@ impl Host {
         }
     }
 
-    /// The pods of a group by what they do now.
+    /// The pods of a gang by state.
     pub(crate) fn pods_by_state(&self, record: &GangRecord) -> PodsByState {
         let mut by_state = PodsByState::default();
         for key in &record.pods {
@@ -131,12 +131,13 @@ impl Host {
         by_state
     }
 
-    /// A gang that waits and has members on nodes: it was not understood when they were found. They have their seats; if
-    /// they are too few it starts over as a whole.
+    /// Gives seats to the bound pods of a gang that waits: it was not valid when they were found. If they are too few the gang
+    /// is stopped and starts over as a whole.
     fn seat_bound_pods(&mut self, name: &Arc<str>, id: GangId) {
-        let record = self.gangs.get(name).expect("followed");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let sitting = self.occupied_seats(record, &self.pods_on_nodes(record));
-        let waits = matches!(self.world.gang(id).expect("followed").phase, Phase::Waiting);
+        let waits =
+            matches!(self.world.gang(id).expect("the World has the gang").phase, Phase::Waiting);
         if waits && sitting.is_empty() {
             self.set_bound_beyond_limits(name, false);
         }
@@ -151,26 +152,27 @@ impl Host {
         self.dirty.gangs.insert(name.clone());
     }
 
-    /// A gang has started when it is whole.
+    /// Starts a gang when the minimum of every role is bound.
     fn start_if_fully_bound(&mut self, name: &Arc<str>, id: GangId) {
         if self.is_fully_bound(name, id) {
             self.apply_event(&Event::GangStarted(id));
-            self.gangs.get_mut(name).expect("followed").api_refusal = None;
+            self.gangs.get_mut(name).expect("the gang has a record").api_refusal = None;
         }
     }
 
-    /// Whether every role has its minimum bound, and has been seen to.
+    /// Whether the minimum of every role is observed on nodes.
     pub(crate) fn is_fully_bound(&self, name: &str, id: GangId) -> bool {
-        let record = self.gangs.get(name).expect("followed");
-        let gang = self.world.gang(id).expect("followed");
-        let seen = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        let record = self.gangs.get(name).expect("the gang has a record");
+        let gang = self.world.gang(id).expect("the World has the gang");
+        let is_on_node =
+            |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
         gang.spec.roles.iter().enumerate().all(|(at, role)| {
             let mine = record.pod_roles.iter().filter(|(_, of)| usize::from(**of) == at);
-            mine.filter(|(key, _)| seen(key)).count() >= role.min as usize
+            mine.filter(|(key, _)| is_on_node(key)).count() >= role.min as usize
         })
     }
 
-    /// Where pods sit, by role and node, on nodes that are known.
+    /// The seats that pods occupy, by role and node, on nodes that the World knows.
     pub(crate) fn occupied_seats(
         &self,
         record: &GangRecord,
@@ -191,18 +193,18 @@ impl Host {
         sitting
     }
 
-    /// A gang has stopped when none of its pods is on a node any more.
+    /// Evicts the pods of a stopping gang, and reports it stopped when none is on a node any more.
     fn finish_stopping(&mut self, name: &Arc<str>, id: GangId, by_state: &PodsByState) {
-        let held = self.suspend_job(name);
-        if by_state.bound.is_empty() && held != Some(false) {
+        let suspended = self.suspend_job(name);
+        if by_state.bound.is_empty() && suspended != Some(false) {
             self.apply_event(&Event::GangStopped(id));
-            let record = self.gangs.get_mut(name).expect("followed");
+            let record = self.gangs.get_mut(name).expect("the gang has a record");
             (record.placement_written, record.volume_binding) = (false, None);
             (record.job_seen_running, record.requested_suspend) = (false, None);
             record.deleting_pods.clear();
-            // What it is tied to may have become something else while it ran.
+            // Its constraints may have changed while it ran.
             self.dirty.gangs.insert(name.clone());
-            let record = self.gangs.get_mut(name).expect("followed");
+            let record = self.gangs.get_mut(name).expect("the gang has a record");
             if self.world.gang(id).is_none() {
                 record.submitted_spec = None;
             }
@@ -210,10 +212,10 @@ impl Host {
             self.hold_if_backing_off(name);
             return;
         }
-        if held.is_some() {
-            return; // the Job's controller sends them away
+        if suspended.is_some() {
+            return; // the Job's controller deletes them
         }
-        let grace = self.world.gang(id).expect("followed").spec.disruption.grace;
+        let grace = self.world.gang(id).expect("the World has the gang").spec.disruption.grace;
         self.evict_pods(name, &by_state.bound, grace);
     }
 }

@@ -1,15 +1,12 @@
-//! Gangs as objects: what a person sees of each, and where its members go, written down before the first is bound.
+//! Writes the placement of a gang into its status before the first member is bound, and clears it when the gang has ended.
 //!
-//! A gang that somebody wrote as a Gang has its object already. For every other one Muster makes it, owned by what the
-//! gang was made of; a pod that stands for itself needs none.
-//!
-//! Where the members of a gang go is in its status, which tenants cannot write; nothing else is believed. A status cannot be
-//! given to an object that is being created, so a gang that starts as soon as it is seen costs two writes: the object, then
-//! its status. No member is bound before the second.
+//! The status is the only record of a placement that counts, since tenants cannot write it. A status cannot be given to an
+//! object that is being created, so a gang that starts as soon as it is observed costs two writes: the object, then its
+//! status. No member is bound before the second. Not here: the Gang object itself, which is in `status::gang_object`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kube::api::DynamicObject;
 use muster_api::crd::{GangPhase, Placement, Stamp, gang_conditions};
@@ -19,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::retry::Said;
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::gang::api_refusal::refusal_of;
 use crate::gang::identity::GangSource;
 use crate::gang::merged_groups::names_of;
@@ -27,11 +24,8 @@ use crate::host::Host;
 use crate::provision::order_object::parts;
 use crate::status::gang_object::{group_write_key, write_group_status, write_or_create};
 
-/// How long until what was refused is tried again.
-pub(crate) const AGAIN: Duration = Duration::from_secs(5);
-
 impl Host {
-    /// Writes down where a gang's members go, and has them bound then.
+    /// Writes a gang's placement; its members are bound when the write has succeeded.
     pub(crate) fn write_placement(&mut self, name: &Arc<str>, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
         let placement = self.placement(gang);
@@ -57,44 +51,45 @@ impl Host {
         let Some(objects) = self.gang_api(name) else { return };
         let object = self.gang_object(name);
         let is_new = self.gangs_without_object.remove(name);
-        let made_first = object.clone().filter(|_| is_new);
+        let created_first = object.clone().filter(|_| is_new);
         if let Some(record) = self.gangs.get_mut(name) {
             record.placement_writes_pending += 1;
-            // It has so long from here, also if the server never answers.
+            // The bind timeout runs from here, also if the API server never answers.
             record.binding_since.get_or_insert_with(Instant::now);
         }
         let writer = self.writer.within(parts(name).0);
         let (outcomes, gang) = (self.outcomes.clone(), name.clone());
         self.ordered_writes.write(name, async move {
-            let made = match made_first {
+            let created = match created_first {
                 Some(object) => writer.create(&objects, &object).await.map(drop),
                 None => Ok(()),
             };
-            let recorded = match made {
+            let written = match created {
                 Ok(()) | Err(Said::Exists) => {
                     write_or_create(&writer, &objects, &gang, object, status).await
                 }
                 refused => refused,
             };
-            match recorded {
+            match written {
                 Ok(()) => drop(outcomes.send(Outcome::PlacementWritten(gang))),
-                Err(said) => {
-                    tracing::warn!(gang = &*gang, %said, "where it goes was not written");
-                    tokio::time::sleep(AGAIN).await;
-                    let why = refusal_of(&said);
+                Err(error) => {
+                    tracing::warn!(gang = &*gang, %error, "its placement was not written");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                    let why = refusal_of(&error);
                     let _ = outcomes.send(Outcome::PlacementNotWritten { gang, why });
                 }
             }
         });
     }
 
+    /// The placement of a gang: members by role and node.
     pub(crate) fn placement(&self, gang: &Gang) -> Vec<Placement> {
         let mut placement: Vec<Placement> = Vec::new();
-        let mut places: BTreeMap<_, usize> = BTreeMap::new();
+        let mut indexes: BTreeMap<_, usize> = BTreeMap::new();
         for seat in &gang.seats {
             let Some(node) = self.world.node_name(seat.node) else { continue };
             let members = i32::from(seat.members);
-            let at = *places.entry((seat.role, seat.node)).or_insert(placement.len());
+            let at = *indexes.entry((seat.role, seat.node)).or_insert(placement.len());
             match placement.get_mut(at) {
                 Some(one) => one.members += members,
                 None => placement.push(Placement {
@@ -108,13 +103,14 @@ impl Host {
         placement
     }
 
-    /// A gang holds nothing any more. Its object goes if Muster made it and nothing is left of the gang.
+    /// Clears the placement of a gang that has no seats any more. Its object is removed if Muster created it and nothing is
+    /// left of the gang.
     pub(crate) fn clear_placement(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name) else { return };
         if matches!(record.source, GangSource::Pod { .. }) {
             return;
         }
-        // The object of a Gang that is gone is gone, or was Muster's.
+        // A deleted Gang leaves no object, or one of Muster's.
         if record.pods.is_empty() && !self.source_exists(&record.source) {
             return self.remove_object(name);
         }
@@ -126,18 +122,18 @@ impl Host {
         for (objects, object, patch) in self.final_group_patches(name) {
             let (writer, gang) = (self.writer.within(parts(name).0), name.clone());
             self.ordered_writes.write(&group_write_key(name), async move {
-                let said = write_group_status(&writer, &objects, &object, &patch).await.err();
-                if let Some(said) =
-                    said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader))
+                let error = write_group_status(&writer, &objects, &object, &patch).await.err();
+                if let Some(error) =
+                    error.filter(|error| !matches!(error, Said::Gone | Said::NotLeader))
                 {
-                    tracing::warn!(gang = &*gang, %said, "its group was not told that it is over");
+                    tracing::warn!(gang = &*gang, %error, "the end was not written to its group");
                 }
             });
         }
         self.write_final_status(name, phase);
     }
 
-    /// Says that a gang holds nothing, and where it stands.
+    /// Writes that a gang has no placement, and its phase.
     pub(crate) fn write_final_status(&mut self, name: &Arc<str>, phase: GangPhase) {
         let Some(objects) = self.gang_api(name) else { return };
         let (reason, message) = match phase {
@@ -160,26 +156,29 @@ impl Host {
         self.ordered_writes.write(name, async move {
             let (_, object) = parts(&gang);
 
-            let said = writer.patch_status(&objects, object, &patch).await.err();
-            if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
-                tracing::warn!(gang = &*gang, %said, "not written off");
+            let error = writer.patch_status(&objects, object, &patch).await.err();
+            if let Some(error) =
+                error.filter(|error| !matches!(error, Said::Gone | Said::NotLeader))
+            {
+                tracing::warn!(gang = &*gang, %error, "its final status was not written");
             }
         });
     }
 }
 
-/// On how many nodes members are.
+/// The number of nodes in a placement.
 pub(crate) fn node_count(placement: &[Placement]) -> usize {
     placement.iter().map(|one| &one.node).collect::<BTreeSet<_>>().len()
 }
 
-/// Where a gang's members go, as its status says. Nothing, if that cannot be understood.
+/// The placement in the status of a Gang object; empty if it is not valid.
 pub(crate) fn placement_of(object: &DynamicObject) -> Vec<Placement> {
-    let said = object.data.pointer("/status/placement");
-    Placement::unfolded(said.and_then(|said| Vec::deserialize(said).ok()).unwrap_or_default())
+    let placement = object.data.pointer("/status/placement");
+    let placement = placement.and_then(|placement| Vec::deserialize(placement).ok());
+    Placement::unfolded(placement.unwrap_or_default())
 }
 
-/// Whether a gang was whole and ran when its status was written.
+/// Whether a gang ran with all its members when its status was written.
 pub(crate) fn is_recorded_running(object: &DynamicObject) -> bool {
     object.data.pointer("/status/phase").is_some_and(|phase| phase == "Running")
 }

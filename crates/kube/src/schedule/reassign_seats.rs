@@ -1,12 +1,12 @@
-//! Members that turn out to be other than what their gang was sized by get the seats that were kept for them.
+//! Reassigns the seats of a gang to members that differ from those the gang was sized by.
 //!
-//! A gang some of whose members do not exist is sized by what its group says all of them take, and holds seats for members
-//! nobody has seen. Those who come may be fewer and larger, or more and smaller. Where the gang has its nodes they get
-//! room, those who are somewhere stay there, and what no one has come for yet is kept as before. Only where that cannot be
-//! is the gang planned anew, as long as nobody of it runs; once somebody does, it goes on with whoever has room, and the
+//! A gang with missing members is sized by the total that its group declares, and holds seats for members that do not exist.
+//! The pods that are created may be fewer and larger, or more and smaller. They get capacity on the gang's nodes, pods on
+//! nodes stay there, and the seats of members that are still missing are kept as before. Only where that is impossible is the
+//! gang planned again, as long as none of its pods runs; once one does, the gang goes on with the members that fit, and the
 //! others wait for it to grow.
 //!
-//! Where members could go otherwise is not searched here: that is the planner's.
+//! Not here: a search for other nodes. That is the planner's.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::provision::requests_served::handover::{Spot, sittings};
 use crate::schedule::reconcile::have_same_members;
 
 impl Host {
-    /// Whether a gang has seats that were taken for other members than it has now, before it had them.
+    /// Whether a gang has seats that were reserved for other members than those that were created.
     pub(crate) fn has_seats_for_other_members(&self, name: &str, now: &GangSpec) -> bool {
         let Some(record) = self.gangs.get(name) else { return false };
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
@@ -38,11 +38,11 @@ impl Host {
         })
     }
 
-    /// Gives the seats of a gang to the members that it turns out to have.
+    /// Gives the seats of a gang to the members that were created.
     pub(crate) fn reassign_seats_to_members(&mut self, name: &Arc<str>, spec: GangSpec) {
-        let id = self.world.gang_named(name).expect("it has seats");
-        let gang = self.world.gang(id).expect("it has seats");
-        let record = self.gangs.get(name).expect("just seen");
+        let id = self.world.gang_named(name).expect("the World has the gang");
+        let gang = self.world.gang(id).expect("the World has the gang");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let bound = self.pods_by_state(record).bound;
         let here = self.occupied_spots(name, &bound);
         let mut nodes: Vec<NodeIdx> = gang.seats.iter().map(|seat| seat.node).collect();
@@ -61,9 +61,13 @@ impl Host {
             }
             return;
         }
-        tracing::debug!(gang = &**name, all, "its members have the seats that were kept for them");
+        tracing::debug!(
+            gang = &**name,
+            all,
+            "its members have the seats that were reserved for them"
+        );
         self.map_roles_to_seats(name, &spec);
-        let record = self.gangs.get_mut(name).expect("just seen");
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
         if !all {
             record.wait_reason.get_or_insert_with(|| NO_ROOM.to_owned());
         }
@@ -72,7 +76,7 @@ impl Host {
         self.write_placement(name, id);
     }
 
-    /// Where members sit that are somewhere, by the role that each plays now.
+    /// The role and node of each bound member.
     fn occupied_spots(&self, name: &str, bound: &[(Key, Arc<str>)]) -> Vec<Spot> {
         let Some(record) = self.gangs.get(name) else { return Vec::new() };
         let spot = |(key, node): &(Key, Arc<str>)| {
@@ -81,10 +85,10 @@ impl Host {
         bound.iter().filter_map(spot).collect()
     }
 
-    /// Members that turned out to be other than their group said, and for whom there is no room where the gang has seats:
-    /// those are worth nothing to them, and the gang is planned anew with what it is, in its old place.
+    /// Plans a gang again whose members differ from what its group declared and do not fit on its seats, with its real members
+    /// and in its old place in the queue.
     fn replan_with_actual_members(&mut self, name: &Arc<str>, id: GangId, spec: GangSpec) {
-        tracing::info!(gang = &**name, "its members are other than its group said");
+        tracing::info!(gang = &**name, "its members are other than its group declared");
         if !self.stop_gang(id, StopReason::Moved) {
             return;
         }
@@ -93,15 +97,14 @@ impl Host {
                 return;
             }
         }
-        let record = self.gangs.get_mut(name).expect("just seen");
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
         (record.placement_written, record.members_requested_at, record.submitted_spec) =
             (false, None, Some(spec));
         self.clear_placement(name);
     }
 
-    /// Where the members of a gang that comes in stages sit and will sit, on the nodes that were written down for it: it
-    /// may have other members since, which nobody has written down. And what it goes on as, without those for whom there is no
-    /// room. `None` where what was written down holds.
+    /// The seats of a staged gang on the nodes of its recorded placement, after a rebuild: it may have other members since, which
+    /// are not recorded. Also its spec without the members that do not fit. `None` where the recorded placement holds.
     pub(crate) fn restored_seats(
         &self,
         name: &str,
@@ -128,7 +131,7 @@ impl Host {
         placement.iter().filter_map(|one| self.world.node_named(&one.node)).collect()
     }
 
-    /// Whether what was written down is for the members that a gang has.
+    /// Whether the recorded placement is for the members that a gang has.
     fn is_recorded_whole(&self, name: &str, gang: &Gang) -> bool {
         self.recorded(name).is_some_and(|sitting| {
             gang.spec.roles.iter().enumerate().all(|(at, role)| {
@@ -139,9 +142,9 @@ impl Host {
     }
 }
 
-const NO_ROOM: &str = "some of its members do not fit in what is kept for them, and wait for room";
+const NO_ROOM: &str = "some of its members do not fit on its seats, and wait for capacity";
 
-/// Room for members of a gang: one spot for each that has any.
+/// Capacity found for members of a gang: one spot for each that fits.
 struct FoundRoom {
     spots: Vec<Spot>,
 }
@@ -155,7 +158,7 @@ impl FoundRoom {
         spec.roles.iter().enumerate().all(|(at, role)| self.in_role(at) >= role.min)
     }
 
-    /// The gang with those who have room, and where they sit.
+    /// The gang with the members that fit, and their seats.
     fn settled(&self, spec: &GangSpec) -> (GangSpec, Vec<Sitting>) {
         let (mut with, mut places) = (spec.clone(), FxHashMap::default());
         with.roles.clear();
@@ -172,8 +175,8 @@ impl FoundRoom {
     }
 }
 
-/// Room for the least members of every role on these nodes: on what the gang has there and what is free. Those who are
-/// here stay; then those who take most choose first, since who takes little fits beside them.
+/// Capacity for the minimum of every role on these nodes: what the gang has there and what is free. Pods on nodes stay; then
+/// the largest members are placed first, since small ones fit beside them.
 fn room(
     world: &World,
     gang: &Gang,
@@ -217,13 +220,13 @@ fn room(
     found
 }
 
-/// What one member takes of everything, for comparing: CPU in thousandths and memory in bytes do not add up, but whoever
-/// takes more of both takes more.
+/// The sum of all that one member requests, for comparison: CPU in thousandths and memory in bytes do not add up, but a
+/// member that requests more of both has the larger sum.
 fn size(role: &RoleSpec) -> u64 {
     role.request.amounts.values().copied().fold(0, u64::saturating_add)
 }
 
-/// Whether members of this kind may be put on a node.
+/// Whether members of this kind may be placed on a node.
 fn suits(world: &World, kind: &Signature, node: NodeIdx) -> bool {
     world.node(node).is_some_and(|node| {
         let (shape, topology) = (world.class(node.class), world.topology());

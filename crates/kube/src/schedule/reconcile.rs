@@ -1,4 +1,6 @@
-//! Pods become gangs, and gangs are followed: submitted, started, done, gone.
+//! Reconciles gangs with observed pods: adds pods to gangs, submits gangs to the World, updates and removes them.
+//!
+//! Not here: what a gang is built from (`gang::build`), and what happens in each phase (`phase`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use crate::schedule::owner_resize::Size;
 use crate::status::gang::LEFT_OUT;
 
 impl Host {
-    /// Takes in a change of a pod.
+    /// Applies a change of a pod.
     pub(crate) fn observe_pod(&mut self, moved: &Moved<Pod>) {
         #[cfg(any(test, feature = "cluster"))]
         crate::recover::injected_faults::strike(
@@ -41,7 +43,7 @@ impl Host {
             return;
         };
         if !self.is_managed(pod) {
-            // Somebody else's: what counts is what it takes. Who lifts Muster's gate by hand makes it so.
+            // Not managed by Muster, for example because a user removed Muster's gate: only its usage counts.
             if let Some(gang) = self.gangs.remove_pod(&moved.key) {
                 self.dirty.gangs.insert(gang);
             }
@@ -51,13 +53,15 @@ impl Host {
             return;
         }
         let name = self.add_to_gang(&moved.key, pod);
-        // Who goes where it was told takes what there is a seat for.
-        let told = self.gangs.get(&name).and_then(|record| record.assigned_nodes.get(&moved.key));
-        let is_told = told.is_some_and(|told| nodes[0].is_none() && nodes[1] == Some(&**told));
+        // A pod that is bound to its assigned node uses its seat.
+        let assigned =
+            self.gangs.get(&name).and_then(|record| record.assigned_nodes.get(&moved.key));
+        let is_as_assigned =
+            assigned.is_some_and(|node| nodes[0].is_none() && nodes[1] == Some(&**node));
         self.observe_assigned_node(&moved.key, pod);
-        let is_beyond = nodes.iter().flatten().any(|node| self.excess_usage.contains(*node));
-        let is_elsewhere = takes_otherwise(moved) && !is_told && !pod.is_over();
-        if is_elsewhere || is_beyond || self.world.gang_named(&name).is_none() {
+        let has_excess = nodes.iter().flatten().any(|node| self.excess_usage.contains(*node));
+        let is_elsewhere = takes_otherwise(moved) && !is_as_assigned && !pod.is_over();
+        if is_elsewhere || has_excess || self.world.gang_named(&name).is_none() {
             self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
         }
         if moved.was.is_none() && pod.node().is_none() {
@@ -66,28 +70,28 @@ impl Host {
         self.dirty.gangs.insert(name);
     }
 
-    /// Where a pod is, or will be: it was told so, and here it can be seen.
+    /// Updates the assigned node of a pod by what is observed of the pod.
     pub(crate) fn observe_assigned_node(&mut self, key: &Key, pod: &Pod) {
-        let seat: Option<Arc<str>> = self.assigned_node_of(key, pod).map(Arc::from);
+        let released_to: Option<Arc<str>> = self.assigned_node_of(key, pod).map(Arc::from);
         let Some(name) = self.gangs.gang_of(key).map(|(name, _)| name.clone()) else { return };
-        let record = self.gangs.get_mut(&name).expect("just seen");
-        if let Some(node) = &seat {
+        let record = self.gangs.get_mut(&name).expect("the gang has a record");
+        if let Some(node) = &released_to {
             let uid = pod.metadata.uid.clone().unwrap_or_default();
             record.released.insert(key.clone(), Released { uid, node: node.clone() });
         }
-        match (pod.node(), seat) {
+        match (pod.node(), released_to) {
             (Some(node), _)
-                if record.assigned_nodes.get(key).is_some_and(|told| **told == *node) =>
+                if record.assigned_nodes.get(key).is_some_and(|assigned| **assigned == *node) =>
             {
                 record.assigned_nodes.remove(key);
             }
-            // Its gate is lifted: its scheduler has no other node to choose.
-            (None, Some(seat)) => drop(record.assigned_nodes.insert(key.clone(), seat)),
+            // Its gate is removed: its scheduler has no other node to choose.
+            (None, Some(node)) => drop(record.assigned_nodes.insert(key.clone(), node)),
             _ => {}
         }
     }
 
-    /// Looks at a gang again: some of its pods have changed, or what says what it is has.
+    /// Reconciles a gang whose pods, or the objects it is built from, have changed.
     pub(crate) fn reconcile_gang(&mut self, name: &Arc<str>) {
         #[cfg(any(test, feature = "cluster"))]
         if self.left_out(name).is_none() {
@@ -101,8 +105,8 @@ impl Host {
             return;
         }
         let Some(record) = self.gangs.get(name) else { return };
-        let nobody = record.pods.is_empty() && record.successors.is_empty();
-        if nobody && !self.source_exists(&record.source) {
+        let has_no_pods = record.pods.is_empty() && record.successors.is_empty();
+        if has_no_pods && !self.source_exists(&record.source) {
             return self.remove_gang(name);
         }
         if let Some(why) = self.left_out(name) {
@@ -119,17 +123,18 @@ impl Host {
         self.create_members(name);
         match self.build_for_submit(name) {
             Ok(built) => {
-                self.gangs.get_mut(name).expect("just seen").preferences_refreshed = false;
+                self.gangs.get_mut(name).expect("the gang has a record").preferences_refreshed =
+                    false;
                 self.submit_or_update(name, built);
                 self.take_room(name);
             }
             Err(why) => {
-                let record = self.gangs.get_mut(name).expect("just seen");
+                let record = self.gangs.get_mut(name).expect("the gang has a record");
                 record.role_sizes.clear();
-                // That members are missing helps their owner less than why they are.
+                // The refusal to create members explains more than that members are missing.
                 let why = record.create_backoff.refusal().map_or(why, str::to_owned);
                 if self.gangs.set_blocked(name, Some(why.clone())) {
-                    tracing::info!(gang = &**name, why, "not a whole gang");
+                    tracing::info!(gang = &**name, why, "not a complete gang");
                 }
                 self.handle_incomplete(name);
             }
@@ -137,15 +142,15 @@ impl Host {
         self.reconcile_phase(name);
     }
 
-    /// A gang whose handling caused a panic is not planned, bound or evicted; its pods are told why.
+    /// Holds a gang whose handling caused a panic: it is not planned, bound or evicted, and its pods have the reason.
     fn hold_quarantined(&mut self, name: &Arc<str>, why: &str) {
         if self.gangs.set_blocked(name, Some(why.to_owned())) {
             self.record_event(name, EventType::Warning, (LEFT_OUT, "Schedule"), why);
         }
     }
 
-    /// A gang of pods that asks for its tokens by name, or why they are none. Whoever named room that is not there yet
-    /// does not stand in line for other room.
+    /// The gang as it is submitted, with its tokens and holds, or why it is none. A gang that names a booking that is not
+    /// provisioned yet is not queued for other capacity.
     pub(crate) fn build_for_submit(&mut self, name: &Arc<str>) -> Result<BuiltGang, String> {
         if let Some(why) = self.left_out(name) {
             return Err(why);
@@ -154,7 +159,7 @@ impl Host {
             self.await_room(name, booking);
             return Err(why);
         }
-        let record = self.gangs.get(name).expect("just seen");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let mut built = self.build_gang(record)?;
         self.name_tokens(name, &mut built);
         self.hold_during_backoff(name, &mut built);
@@ -162,7 +167,7 @@ impl Host {
         Ok(built)
     }
 
-    /// Tells the World what a gang is, if it does not know.
+    /// Submits a gang to the World, or updates it there, if its spec has changed.
     pub(crate) fn submit_or_update(&mut self, name: &Arc<str>, built: BuiltGang) {
         let BuiltGang {
             mut spec,
@@ -176,7 +181,7 @@ impl Host {
             unsupported,
         } = built;
         self.limit_growth_to_existing(name, &mut spec, &pod_roles);
-        let record = self.gangs.get_mut(name).expect("just seen");
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
         record.planned_from_template = planned_from_template;
         record.missing_members = missing_members;
         record.role_sizes = Size::of_roles(&spec, &wanted_members);
@@ -202,10 +207,11 @@ impl Host {
         match self.world.apply(now, &event) {
             Ok(()) => {
                 self.world_changed = true;
-                self.gangs.get_mut(name).expect("just seen").submitted_spec = Some(spec);
+                self.gangs.get_mut(name).expect("the gang has a record").submitted_spec =
+                    Some(spec);
                 if !known && was_refused {
-                    // It has stood in line for as long as what it lacked was not there.
-                    let since = self.made_at(self.gangs.get(name).expect("just seen"));
+                    // It has queued all the time that what it lacked did not exist.
+                    let since = self.made_at(self.gangs.get(name).expect("the gang has a record"));
                     self.has_waited(name, since);
                 }
                 if !known {
@@ -214,54 +220,55 @@ impl Host {
                     self.requeue_nodes_of(name);
                 }
             }
-            // Nobody can be what it would be now: as what it was nobody wants it any more.
+            // The new spec is invalid, and the old one is no longer wanted.
             Err(refusal) if known && self.is_spec_invalid(name, &refusal) => {
                 self.withdraw_from_planner(name);
                 self.gangs.set_refused(name, refusal);
             }
-            // Seats that were taken for members nobody had seen are for what they turn out to be.
+            // Seats reserved for members that did not exist go to the members that were created.
             Err(_) if known && self.has_seats_for_other_members(name, &spec) => {
                 self.reassign_seats_to_members(name, spec);
             }
-            // An order for what it was would start it in part, or hold nodes that nobody uses.
+            // An order for the old spec would start it in part, or hold nodes that no pod uses.
             Err(_) if known && self.is_order_outdated(name, &spec) => {
-                tracing::info!(gang = &**name, "it is another than its order was made for");
+                tracing::info!(gang = &**name, "its order was made for another spec");
                 self.resubmit_without_order(name, spec);
             }
-            // What runs stays as it was taken in.
+            // A gang that has seats keeps the spec it was submitted with.
             Err(refusal) if known => {
                 tracing::debug!(gang = &**name, %refusal, "not changed");
                 self.map_roles_to_seats(name, &spec);
-                let record = self.gangs.get(name).expect("just seen");
+                let record = self.gangs.get(name).expect("the gang has a record");
                 let waits = |key: &Key| {
                     let pod = self.cache.pods.get(key);
                     pod.is_some_and(|pod| !pod.is_over() && pod.node().is_none())
                 };
                 let has_no_seat = |key: &Key| waits(key) && !record.pod_roles.contains_key(key);
-                let is_unlike = record.pods.iter().any(has_no_seat);
-                self.gangs.get_mut(name).expect("just seen").differs_from_seats = is_unlike;
+                let differs = record.pods.iter().any(has_no_seat);
+                self.gangs.get_mut(name).expect("the gang has a record").differs_from_seats =
+                    differs;
             }
             Err(refusal) => self.gangs.set_refused(name, refusal),
         }
     }
 
-    /// Whether a gang that has no seats yet is refused for what it says, and not for how far it is.
+    /// Whether a gang without seats is refused for its spec, and not for its phase.
     fn is_spec_invalid(&self, name: &str, refusal: &Refusal) -> bool {
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         let waits = |phase: &Phase| matches!(phase, Phase::Waiting | Phase::Assembling(_));
         !matches!(refusal, Refusal::Stale(_)) && gang.is_some_and(|gang| waits(&gang.phase))
     }
 
-    /// A gang that has no seats yet is planned no more, and holds nothing.
+    /// Withdraws a gang without seats from the planner, with its order.
     fn withdraw_from_planner(&mut self, name: &Arc<str>) {
         let Some(id) = self.world.gang_named(name) else { return };
         self.roll_back_order(id);
         self.apply_event(&Event::GangCancelled(id));
-        self.gangs.get_mut(name).expect("just seen").submitted_spec = None;
+        self.gangs.get_mut(name).expect("the gang has a record").submitted_spec = None;
     }
 
-    /// Whether an order assembles for other members than a gang has now, or in another queue's name. Where they may go is
-    /// looked at when it is complete: that changes with everybody who moves.
+    /// Whether an order assembles for other members than a gang has now, or for another queue. Constraints are checked when
+    /// the order is complete: they change with every pod that moves.
     fn is_order_outdated(&self, name: &str, now: &GangSpec) -> bool {
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         gang.is_some_and(|gang| {
@@ -270,65 +277,65 @@ impl Host {
         })
     }
 
-    /// Ends the order of a gang that has become another, and has it planned as what it is, in its old place.
+    /// Rolls back the order of a gang whose spec has changed, and updates the gang in its old place in the queue.
     fn resubmit_without_order(&mut self, name: &Arc<str>, spec: GangSpec) {
         let Some(id) = self.world.gang_named(name) else { return };
         self.roll_back_order(id);
         if self.apply_event(&Event::GangChanged(spec.clone())) {
-            self.gangs.get_mut(name).expect("just seen").submitted_spec = Some(spec);
+            self.gangs.get_mut(name).expect("the gang has a record").submitted_spec = Some(spec);
         }
     }
 
-    /// Nodes on which pods of a gang are that was not known are looked at again: what they take was counted as a
-    /// stranger's.
+    /// Requeues the nodes of a newly submitted gang's pods: their usage was counted as that of foreign pods.
     fn requeue_nodes_of(&mut self, name: &Arc<str>) {
-        let record = self.gangs.get(name).expect("just seen");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let pods = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
         self.dirty.nodes.extend(pods.filter_map(|pod| pod.node()).map(Arc::from));
     }
 
-    /// Members of a gang that stays as it was taken in play the roles it has, by their names: they may be listed in
-    /// another order since some of them exist. Who takes more than there is on a seat of its role plays none.
+    /// Maps the roles of pods to the roles of a gang that keeps its spec, by their names: the new spec may list them in
+    /// another order. A pod that requests more than a seat of its role has gets no role.
     pub(crate) fn map_roles_to_seats(&mut self, name: &Arc<str>, now: &GangSpec) {
         let Some(id) = self.world.gang_named(name) else { return };
-        let roles = &self.world.gang(id).expect("named").spec.roles;
+        let roles = &self.world.gang(id).expect("the World has the gang").spec.roles;
         let place = |at: &u16| {
             let of = now.roles.get(usize::from(*at))?;
             let named = |role: &&RoleSpec| role.name == of.name && fits_seat_of(role, of);
-            // Shapes of one role are told apart by numbers, which change when one of them is done.
-            let alike = |role: &&RoleSpec| is_same_role(role, of) && fits_seat_of(role, of);
-            let found = roles.iter().find(named).or_else(|| roles.iter().find(alike))?;
+            // Shapes of one role are numbered, and the numbers change when one of them is done.
+            let same = |role: &&RoleSpec| is_same_role(role, of) && fits_seat_of(role, of);
+            let found = roles.iter().find(named).or_else(|| roles.iter().find(same))?;
             u16::try_from(roles.iter().position(|role| role.name == found.name)?).ok()
         };
-        let record = self.gangs.get_mut(name).expect("just seen");
-        let played = std::mem::take(&mut record.pod_roles);
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
+        let before = std::mem::take(&mut record.pod_roles);
         record.pod_roles =
-            played.into_iter().filter_map(|(pod, at)| Some((pod, place(&at)?))).collect();
-        let mut sized: BTreeMap<u16, Size> = BTreeMap::new();
+            before.into_iter().filter_map(|(pod, at)| Some((pod, place(&at)?))).collect();
+        let mut sizes: BTreeMap<u16, Size> = BTreeMap::new();
         for (at, size) in &record.role_sizes {
             if let Some(place) = place(at) {
-                sized.entry(place).and_modify(|sum| sum.add(size)).or_insert(*size);
+                sizes.entry(place).and_modify(|sum| sum.add(size)).or_insert(*size);
             }
         }
-        // A role that no template names any more is wanted by nobody.
+        // A role that no template has any more is unwanted.
         let is_known = record.role_sizes.values().all(|size| size.wanted.is_some());
         for (at, role) in (0..).zip(roles).filter(|_| is_known && !record.role_sizes.is_empty()) {
             if !now.roles.iter().any(|of| is_same_role(role, of)) {
-                sized.entry(at).or_insert(Size::UNWANTED);
+                sizes.entry(at).or_insert(Size::UNWANTED);
             }
         }
-        record.role_sizes = sized;
+        record.role_sizes = sizes;
     }
 
-    /// Gangs that could not be taken in are tried again when what they name may be there.
+    /// Requeues gangs that could not be submitted, when an object they name may exist now.
     pub(crate) fn retry_blocked(&mut self) {
         let names: Vec<Arc<str>> = self.gangs.blocked().cloned().collect();
         self.dirty.gangs.extend(names);
     }
 
+    /// Ends or cancels a gang in the World and forgets it.
     pub(crate) fn remove_gang(&mut self, name: &Arc<str>) {
         if let Some(id) = self.world.gang_named(name) {
-            match self.world.gang(id).expect("named").phase {
+            match self.world.gang(id).expect("the World has the gang").phase {
                 Phase::Waiting | Phase::Assembling(_) => {
                     self.apply_event(&Event::GangCancelled(id));
                     if self.world.gang(id).is_some() {
@@ -348,19 +355,18 @@ impl Host {
     }
 }
 
-/// Whether two gangs need as many members that ask for the same, role by role, in whatever order. What they are tied to
-/// aside.
+/// Whether two gangs have the same roles with the same minimum and requests, in whatever order. Constraints are ignored.
 pub(crate) fn have_same_members(one: &GangSpec, other: &GangSpec) -> bool {
-    let asks = |role: &RoleSpec| {
+    let key = |role: &RoleSpec| {
         let amounts = role.request.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
         let amounts: Vec<(Arc<str>, u64)> = amounts.map(|(name, n)| (name.clone(), *n)).collect();
         (role.name.clone(), role.min, amounts, role.request.gpu.clone())
     };
     one.roles.len() == other.roles.len()
-        && one.roles.iter().all(|role| other.roles.iter().any(|now| asks(now) == asks(role)))
+        && one.roles.iter().all(|role| other.roles.iter().any(|now| key(now) == key(role)))
 }
 
-/// Whether two roles have one name, but for a number.
+/// Whether two roles have the same name apart from a number.
 fn is_same_role(one: &RoleSpec, other: &RoleSpec) -> bool {
     let stem = |role: &RoleSpec| match role.name.rsplit_once('-') {
         Some((stem, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => stem.to_owned(),
@@ -369,7 +375,7 @@ fn is_same_role(one: &RoleSpec, other: &RoleSpec) -> bool {
     stem(one) == stem(other)
 }
 
-/// Whether a seat of a role is enough for a member of another: as many GPUs, and no less of the rest.
+/// Whether a member of one role fits on a seat of another: as many GPUs, and no more of the rest.
 fn fits_seat_of(seat: &RoleSpec, member: &RoleSpec) -> bool {
     let asked = member.request.amounts.iter().filter(|(name, _)| !name.starts_with(TOKEN));
     let has = |name: &Arc<str>| seat.request.amounts.get(name).copied().unwrap_or(0);
@@ -377,7 +383,7 @@ fn fits_seat_of(seat: &RoleSpec, member: &RoleSpec) -> bool {
         && asked.into_iter().all(|(name, amount)| *amount <= has(name))
 }
 
-/// Whether a gang is one pod that stands for itself.
+/// Whether a gang is a single pod.
 pub(crate) fn is_single_pod(spec: &GangSpec, source: &GangSource) -> bool {
     matches!(source, GangSource::Pod { .. }) && spec.roles.len() == 1 && spec.roles[0].max == 1
 }

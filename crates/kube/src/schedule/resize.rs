@@ -1,8 +1,8 @@
-//! Gangs that run get more members, or fewer: written down, told, done.
+//! Grows and shrinks gangs that run, as the planner decides.
 //!
-//! Where a gang will have members is written down before the first of them is bound, as when it starts: whoever takes
-//! over in between finds everybody who may be somewhere. Where it gives members up, the seats stay written down until
-//! they are left.
+//! The placement of a growing gang is written before the first new member is bound, as at its start: a leader that takes over
+//! in between finds every pod that may be on a node. When a gang shrinks, its seats stay in the placement until the pods are
+//! gone.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::schedule::phase::PodsByState;
 
 impl Host {
-    /// A gang is to have other members than it has.
+    /// Begins a resize: records an Event, and writes the placement if the gang grows.
     pub(crate) fn begin_resize(&mut self, id: GangId) {
         let Some(gang) = self.world.gang(id) else { return };
         let Some(resize) = &gang.resize else { return };
@@ -32,7 +32,7 @@ impl Host {
         self.dirty.gangs.insert(name);
     }
 
-    /// What is told of a gang that is resized.
+    /// The reason and the message of a resize.
     fn resize_message(&self, id: GangId, gang: &Gang) -> (&'static str, String) {
         let (to, added) = gang
             .resize
@@ -40,18 +40,19 @@ impl Host {
             .map_or((0, 0), |resize| (members_of(&resize.to), members_of(&resize.added)));
         let from = members_of(&gang.seats) - added;
         let order = self.world.makes_way_for(id).and_then(|order| self.world.orders().get(&order));
-        let whose = order.map(|order| words::gang(&self.world, order.spec.gang));
-        let why = whose.map_or(String::new(), |whose| format!(", to make room for {whose}"));
+        let preemptor = order.map(|order| words::gang(&self.world, order.spec.gang));
+        let why =
+            preemptor.map_or(String::new(), |preemptor| format!(", to make room for {preemptor}"));
         let reason = if to >= from { "Growing" } else { "Shrinking" };
         (reason, format!("from {from} to {to} members{why}"))
     }
 
-    /// Members that a resized gang gives up go, those with the highest indexes on each node; when they are gone, and
-    /// those it gets are there, it is done.
+    /// Evicts the members that a resized gang gives up, those with the highest ranks on each node. The resize is done when these
+    /// are gone and the new members are bound.
     pub(crate) fn resize(&mut self, name: &Arc<str>, id: GangId, by_state: &PodsByState) {
-        let gang = self.world.gang(id).expect("followed");
+        let gang = self.world.gang(id).expect("the World has the gang");
         let Some(resize) = &gang.resize else { return };
-        let record = self.gangs.get(name).expect("followed");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let mut seats: Vec<(u16, Arc<str>)> = Vec::new();
         for Seat { role, node, members, .. } in &resize.to {
             let Some(node) = self.world.node_name(*node) else { continue };
@@ -79,7 +80,7 @@ impl Host {
                 self.return_empty_seats(name, id, by_state);
             }
             self.write_placement(name, id);
-            // What it became meanwhile was not taken in.
+            // Changes of its spec were not accepted meanwhile.
             self.dirty.gangs.insert(name.clone());
         }
     }

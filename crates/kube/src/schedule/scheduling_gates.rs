@@ -1,12 +1,13 @@
-//! Gates are lifted: members that another scheduler binds are let go, all of them together, each to its node.
+//! Removes scheduling gates: the members that another scheduler binds are released together, each to its node.
 //!
-//! Such pods carry the scheduling gate `muster.sh/gang`. They are gathered, planned and provided for like any others, and
-//! when their gang has all its seats the gate goes. In the same write the pod is told its node by a node selector, which
-//! the API server allows only while a pod is gated, so no other scheduler ever sees it without. The node is also written
-//! down as an annotation: a pod that has lost its gate would otherwise look like anybody else's after a restart. The
-//! annotation is believed where the status of the gang, or of a pod that stands for itself, says the same (`trust`).
+//! Such pods carry the scheduling gate `muster.sh/gang`. They are built, planned and provisioned for like any others, and
+//! when their gang has all its seats the gate is removed. The same write sets a node selector for the pod's node, which
+//! the API server allows only while a pod is gated, so no other scheduler ever sees the pod without it. The node is also
+//! written as an annotation: a pod without its gate would otherwise look like any other pod after a restart. The annotation
+//! is trusted where the status of the gang, or of a single pod, confirms it (`gang::tenancy::trusted_annotations`).
 //!
-//! Not here: putting a gate back. Nobody can, so who must wait again is deleted, and made anew with its gate.
+//! Not here: adding a gate again. The API server does not allow that, so a pod that must wait again is deleted, and its owner
+//! recreates it with its gate.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 use crate::api::retry::Said;
 use crate::api::writer::ApiWriter;
 use crate::cache::store::Key;
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::gang::api_refusal::refusal_of;
 use crate::gang::identity::GangSource;
@@ -31,10 +32,9 @@ use crate::host::Host;
 use crate::objects::pod::{GATE, PINNED, Pod, SEAT, SEATED};
 use crate::provision::order_object::parts;
 use crate::schedule::bind::bind;
-use crate::schedule::placement::AGAIN;
 
 impl Host {
-    /// Lifts the gate of a pod. One that names Muster as its scheduler is bound then; the others' schedulers do that.
+    /// Removes the gate of a pod. A pod that names Muster as its scheduler is bound after that; other schedulers bind the others.
     pub(crate) fn remove_gate(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
         let Some(pod) = self.cache.pods.get(key).cloned() else { return };
         if self.config.disabled.has(Feature::Gates) {
@@ -43,16 +43,16 @@ impl Host {
         let binds = self.config.binds(&pod);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let patch = match binds {
-            true => lifted(&uid),
-            false => lifted_to(&uid, &pod, node, &self.hostname(node)),
+            true => gate_removed(&uid),
+            false => gate_removed_to(&uid, &pod, node, &self.hostname(node)),
         };
-        let record = self.gangs.get_mut(gang).expect("followed");
+        let record = self.gangs.get_mut(gang).expect("the gang has a record");
         record.assigned_nodes.insert(key.clone(), node.clone());
         if !binds {
             let released = Released { uid: uid.clone(), node: node.clone() };
             record.released.insert(key.clone(), released);
         }
-        // Where it goes is recorded first. A gang has its Gang for that; a pod that stands for itself has its own status.
+        // The node is recorded first: in the status of the Gang, or for a single pod in its own status.
         let seated =
             (!binds && matches!(record.source, GangSource::Pod { .. })).then(|| seated(&uid, node));
         let (writer, outcomes) = (self.writer.within(parts(key).0), self.outcomes.clone());
@@ -70,57 +70,57 @@ impl Host {
             if done.is_ok() && binds {
                 done = bind(&writer, &key, &uid, &node).await;
             }
-            if let Err(said) = done {
-                tracing::info!(pod = &*key, node = &*node, %said, "not let go");
-                tokio::time::sleep(AGAIN).await;
-                let why = refusal_of(&said);
+            if let Err(error) = done {
+                tracing::info!(pod = &*key, node = &*node, %error, "gate not removed");
+                tokio::time::sleep(RETRY_PAUSE).await;
+                let why = refusal_of(&error);
                 let _ = outcomes.send(Outcome::BindFailed { gang, pod: key, uid, why });
             }
         });
     }
 
-    /// What a node is called by its label: most often, but not always, its name.
+    /// The hostname label of a node: most often, but not always, its name.
     fn hostname(&self, node: &str) -> String {
         let labels = self.cache.nodes.get(node).and_then(|node| node.metadata.labels.as_ref());
         labels.and_then(|labels| labels.get(HOSTNAME)).map_or(node, |label| label).to_owned()
     }
 
-    /// Gangs that were let go and that another scheduler leaves standing in part start over as a whole: half a gang is
-    /// of no use to anybody, and holds room that is.
+    /// Stops released gangs that another scheduler has not fully bound in time, so that they start over as a whole: half a gang
+    /// is of no use and holds capacity.
     pub(crate) fn expire_external_binding(&mut self) {
-        let patience = Duration::from_millis(self.config.handover_timeout.0);
+        let timeout = Duration::from_millis(self.config.handover_timeout.0);
         let late = |name: &&Arc<str>| {
             let since = self.gangs.get(name).and_then(|record| record.external_binding_since);
-            since.is_some_and(|since| since.elapsed() >= patience)
+            since.is_some_and(|since| since.elapsed() >= timeout)
         };
         let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            self.gangs.get_mut(&name).expect("just seen").external_binding_since = None;
+            self.gangs.get_mut(&name).expect("the gang has a record").external_binding_since = None;
             let Some(id) = self.world.gang_named(&name) else { continue };
-            tracing::info!(gang = &*name, "not put on its nodes by its scheduler: starts over");
+            tracing::info!(gang = &*name, "not fully bound by its scheduler in time: starts over");
             self.back_off_because(&name, "its scheduler did not bind all of it in time");
             self.stop_gang(id, StopReason::Moved);
         }
     }
 
-    /// Looks whether a gang that has its seats stands in part because of another scheduler.
+    /// Starts or clears the timeout of a gang that another scheduler has bound in part.
     pub(crate) fn watch_external_binding(&mut self, name: &Arc<str>, id: GangId) {
         let Some(record) = self.gangs.get(name) else { return };
-        let gang = self.world.gang(id).expect("followed");
+        let gang = self.world.gang(id).expect("the World has the gang");
         let theirs = |key: &Key| {
             let pod = self.cache.pods.get(key);
             pod.is_some_and(|pod| pod.node().is_none() && !self.config.binds(pod))
         };
-        let remove_gate =
+        let awaits_scheduler =
             record.assigned_nodes.keys().any(theirs) && !self.is_fully_bound(name, id);
         let waits = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. })
-            && (remove_gate || self.waits_for_job(record, &gang.spec));
+            && (awaits_scheduler || self.waits_for_job(record, &gang.spec));
         let since = waits.then(|| record.external_binding_since.unwrap_or_else(Instant::now));
-        self.gangs.get_mut(name).expect("just seen").external_binding_since = since;
+        self.gangs.get_mut(name).expect("the gang has a record").external_binding_since = since;
     }
 }
 
-/// The status of a pod that stands for itself and is released to a node.
+/// The status of a single pod that is released to a node.
 fn seated(uid: &str, node: &str) -> Value {
     json!({"metadata": {"uid": uid}, "status": {"conditions": [{
         "type": SEATED, "status": "True", "reason": "GateLifted", "message": node,
@@ -128,6 +128,7 @@ fn seated(uid: &str, node: &str) -> Value {
     }]}})
 }
 
+/// Records the node of a released pod in its status.
 async fn record_seat(
     writer: &ApiWriter,
     pods: &Api<AnyPod>,
@@ -139,17 +140,17 @@ async fn record_seat(
     writer.write_to_this(pods, name, uid, || pods.patch_status(name, &params, &patch)).await
 }
 
-/// No gate of Muster's any more.
-fn lifted(uid: &str) -> Value {
+/// A patch that removes Muster's gate.
+fn gate_removed(uid: &str) -> Value {
     json!({
         "metadata": {"uid": uid},
         "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
     })
 }
 
-/// No gate of Muster's any more, and one node only. A pod that names a node itself needs no other word.
-fn lifted_to(uid: &str, pod: &Pod, node: &str, hostname: &str) -> Value {
-    let mut patch = lifted(uid);
+/// A patch that removes Muster's gate and selects one node. A pod that already selects a hostname needs no selector.
+fn gate_removed_to(uid: &str, pod: &Pod, node: &str, hostname: &str) -> Value {
+    let mut patch = gate_removed(uid);
     patch["metadata"]["annotations"] = json!({SEAT: node});
     if !pod.spec.node_selector.contains_key(HOSTNAME) {
         patch["metadata"]["annotations"][PINNED] = json!("true");
@@ -167,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_names_its_node_itself_is_not_told_again() {
+    fn pod_that_selects_its_hostname_gets_no_selector() {
         let named = pod(&json!({"nodeSelector": {HOSTNAME: "n1"}}));
-        let patch = lifted_to("u", &named, "n1", "n1");
+        let patch = gate_removed_to("u", &named, "n1", "n1");
         assert_eq!(patch["metadata"]["annotations"], json!({SEAT: "n1"}));
         assert_eq!(patch["spec"].get("nodeSelector"), None);
     }
 
     #[test]
-    fn what_muster_told_a_pod_is_not_what_the_pod_asks_for() {
+    fn unpinned_pod_has_the_spec_its_owner_created() {
         let asked = pod(&json!({"nodeSelector": {"zone": "a"}}));
-        let patch = lifted_to("u", &asked, "n1", "host-1");
+        let patch = gate_removed_to("u", &asked, "n1", "host-1");
         let mut told = asked.clone();
         told.metadata.annotations =
             serde_json::from_value(patch["metadata"]["annotations"].clone()).expect("marks");

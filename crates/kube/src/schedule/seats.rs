@@ -1,8 +1,7 @@
-//! Seats that a gang has and nobody is on: they wait for who comes back, are given up for good, or are of no use where
-//! they are.
+//! Empty seats of a gang: kept for members that are recreated, given up for good, or left because of their node.
 //!
-//! A member that failed comes back, if whoever made it makes another, and finds its seat. One that is done does not: its
-//! seat is given up, and what is written down says so too. A seat on a node that takes nobody now is nobody's to fill.
+//! A member that failed is recreated by its owner and finds its seat. One that is done is not: its seat is given up, also in
+//! the recorded placement. No pod is bound to a seat on a node that accepts no pods now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,11 +20,11 @@ use crate::schedule::phase::PodsByState;
 /// The seats of a gang, by role and node.
 #[derive(Debug, Default)]
 pub(crate) struct Seats {
-    /// Nobody is on them, and somebody could be.
+    /// Empty, on nodes that accept pods.
     pub(crate) open: BTreeMap<u16, Vec<Arc<str>>>,
-    /// Nobody is on them, and nobody can be put there now.
+    /// Empty, on nodes that accept no pods now.
     pub(crate) barred: BTreeMap<u16, Vec<Arc<str>>>,
-    /// How many members are on a node, or told to go there.
+    /// Members that are on a node, or assigned to one.
     pub(crate) there: BTreeMap<u16, u32>,
 }
 
@@ -34,18 +33,18 @@ impl Seats {
         self.open.get(&role).map_or(0, |nodes| nodes.len() as u32)
     }
 
-    /// How many members a role has, and could have now.
+    /// How many members a role has and could have on the seats that are open.
     pub(crate) fn possible_members(&self, role: u16) -> u32 {
         self.there.get(&role).copied().unwrap_or(0) + self.left(role)
     }
 }
 
 impl Host {
-    /// Who is on which seat of a gang, and which are left. Pods that play none of its roles any more are where they are
-    /// all the same: no two share a seat.
+    /// The occupied and empty seats of a gang. A pod that has none of its roles any more still occupies a seat: no two pods
+    /// share one.
     pub(crate) fn seats(&self, record: &GangRecord, gang: &Gang, by_state: &PodsByState) -> Seats {
         let mut left: BTreeMap<u16, Vec<Arc<str>>> = BTreeMap::new();
-        // Who is being resized fills the seats it will have.
+        // A gang that is being resized fills its future seats.
         let seats = gang.resize.as_ref().map_or(&gang.seats, |resize| &resize.to);
         for seat in seats {
             let Some(node) = self.world.node_name(seat.node) else { continue };
@@ -76,8 +75,7 @@ impl Host {
         all
     }
 
-    /// Whether a member of a role could be put on a node now: it is ready, nobody wants it empty, and nothing on it keeps
-    /// such members off.
+    /// Whether a member of a role could be bound to a node now: the node is usable, and the role tolerates its taints.
     fn accepts(&self, gang: &Gang, role: u16, node: NodeIdx) -> bool {
         let role = gang.spec.roles.get(usize::from(role));
         self.world.node(node).zip(role).is_some_and(|(node, role)| {
@@ -85,38 +83,38 @@ impl Host {
         })
     }
 
-    /// Whether everybody who is somewhere is leaving, and none of it is to go on: who comes now is no replacement, but one
-    /// of those who will begin together when they are gone.
+    /// Whether all bound pods are terminating and no resize is under way: pods that are created now are no replacements, but
+    /// start together when the others are gone.
     pub(crate) fn is_terminating(&self, gang: &Gang, by_state: &PodsByState) -> bool {
         let leaves = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.is_leaving());
         let mut bound = by_state.bound.iter();
         gang.resize.is_none() && !by_state.bound.is_empty() && bound.all(|(key, _)| leaves(key))
     }
 
-    /// A gang of which nobody is anywhere has no use for its seats if it became another, or a larger one: it starts anew
-    /// as what it is.
+    /// Stops a gang without bound pods whose members have changed, or that was enlarged, so that it starts with its new spec.
+    /// Returns whether it does.
     pub(crate) fn restart_if_changed(
         &mut self,
         name: &Arc<str>,
         id: GangId,
         by_state: &PodsByState,
     ) -> bool {
-        let gang = self.world.gang(id).expect("followed");
-        let record = self.gangs.get(name).expect("followed");
-        let is_another = record.differs_from_seats || gang.next.is_some();
-        if !is_another
+        let gang = self.world.gang(id).expect("the World has the gang");
+        let record = self.gangs.get(name).expect("the gang has a record");
+        let has_changed = record.differs_from_seats || gang.next.is_some();
+        if !has_changed
             || !record.placement_written
             || !by_state.bound.is_empty()
             || by_state.unbound.is_empty()
         {
             return false;
         }
-        tracing::info!(gang = &**name, "it is another than its seats were taken for: starts anew");
+        tracing::info!(gang = &**name, "its seats were taken for another spec: starts over");
         self.stop_gang(id, StopReason::Moved);
         true
     }
 
-    /// Whether a node is to be empty: somebody keeps others off it, or it is going.
+    /// Whether a node is being drained: it is cordoned, or being deleted.
     fn is_draining(&self, node: &str) -> bool {
         let node = self.cache.nodes.get(node);
         node.is_some_and(|node| {
@@ -124,19 +122,19 @@ impl Host {
         })
     }
 
-    /// Seats of a gang for members that are there and cannot be put on them, by role, and whether it needs them.
+    /// Seats that unbound members of a gang cannot be bound to, by role, and whether the gang needs them for its minimum.
     fn barred_seats(
         &self,
         record: &GangRecord,
         gang: &Gang,
         by_state: &PodsByState,
     ) -> Vec<(u16, Vec<Arc<str>>, bool)> {
-        let all_right = gang.seats.iter().all(|seat| self.accepts(gang, seat.role, seat.node));
-        if by_state.unbound.is_empty() || all_right {
+        let all_accepted = gang.seats.iter().all(|seat| self.accepts(gang, seat.role, seat.node));
+        if by_state.unbound.is_empty() || all_accepted {
             return Vec::new();
         }
         let seats = self.seats(record, gang, by_state);
-        let come = |role: u16| {
+        let has_too_few_open = |role: u16| {
             let mine =
                 by_state.unbound.iter().filter(|key| record.pod_roles.get(*key) == Some(&role));
             mine.count() as u32 > seats.left(role)
@@ -145,11 +143,14 @@ impl Host {
             let min = gang.spec.roles.get(usize::from(role)).map_or(0, |role| role.min);
             seats.possible_members(role) < min
         };
-        let lacking = seats.barred.iter().filter(|(role, nodes)| !nodes.is_empty() && come(**role));
+        let lacking = seats
+            .barred
+            .iter()
+            .filter(|(role, nodes)| !nodes.is_empty() && has_too_few_open(**role));
         lacking.map(|(role, nodes)| (*role, nodes.clone(), is_short(*role))).collect()
     }
 
-    /// Whether a gang lacks a member that is there, because its node takes nobody now.
+    /// Whether a gang lacks a member of its minimum that exists, because its node accepts no pods now.
     pub(crate) fn has_barred_seats(
         &self,
         record: &GangRecord,
@@ -159,21 +160,21 @@ impl Host {
         self.barred_seats(record, gang, by_state).iter().any(|(_, _, is_short)| *is_short)
     }
 
-    /// A gang whose members would go back to a node that is to be empty starts over as a whole, elsewhere; it goes on
-    /// without those seats if it can. Whether it starts over. A node that is only not ready may come back: see
-    /// [`Self::expire_binding`].
+    /// Stops a gang that has seats on a draining node for members that wait, so that it starts over elsewhere as a whole; if its
+    /// minimum allows it, the gang only gives these seats up. Returns whether it starts over. A node that is only not ready
+    /// may come back: see [`Self::expire_binding`].
     pub(crate) fn leave_draining_nodes(
         &mut self,
         name: &Arc<str>,
         id: GangId,
         by_state: &PodsByState,
     ) -> bool {
-        let gang = self.world.gang(id).expect("followed");
-        let record = self.gangs.get(name).expect("followed");
+        let gang = self.world.gang(id).expect("the World has the gang");
+        let record = self.gangs.get(name).expect("the gang has a record");
         if !record.placement_written || gang.resize.is_some() {
             return false;
         }
-        let mut given_up: Vec<(u16, Arc<str>)> = Vec::new();
+        let mut on_draining: Vec<(u16, Arc<str>)> = Vec::new();
         for (role, nodes, is_short) in self.barred_seats(record, gang, by_state) {
             let nodes: Vec<Arc<str>> =
                 nodes.into_iter().filter(|node| self.is_draining(node)).collect();
@@ -182,20 +183,20 @@ impl Host {
                 tracing::info!(
                     gang = &**name,
                     node = &*nodes[0],
-                    "its node takes nobody: starts over"
+                    "its node is being drained: starts over"
                 );
                 self.stop_gang(id, StopReason::NodeFailing(node));
                 return true;
             }
-            given_up.extend(nodes.into_iter().map(|node| (role, node)));
+            on_draining.extend(nodes.into_iter().map(|node| (role, node)));
         }
-        if !given_up.is_empty() {
-            self.give_up_seats(name, id, by_state, given_up);
+        if !on_draining.is_empty() {
+            self.give_up_seats(name, id, by_state, on_draining);
         }
         false
     }
 
-    /// A gang that can do without them gives these seats up, and may have others instead.
+    /// Gives up seats that a gang can do without; it may get others instead.
     fn give_up_seats(
         &mut self,
         name: &Arc<str>,
@@ -203,8 +204,8 @@ impl Host {
         by_state: &PodsByState,
         mut given_up: Vec<(u16, Arc<str>)>,
     ) {
-        let gang = self.world.gang(id).expect("followed");
-        let record = self.gangs.get(name).expect("followed");
+        let gang = self.world.gang(id).expect("the World has the gang");
+        let record = self.gangs.get(name).expect("the gang has a record");
         if !by_state.bound.iter().all(|(key, _)| record.pod_roles.contains_key(key)) {
             return;
         }
@@ -222,28 +223,28 @@ impl Host {
         self.replace_seats(name, id, sitting);
     }
 
-    /// Members that are done leave their seats for good, unless somebody is there to take them, and so do those that are
-    /// given up. Those that failed otherwise, or were removed, keep theirs: who made them makes others.
+    /// Gives up the seats of members that succeeded, or whose index their Job has given up, unless unbound members can take
+    /// them. The seats of members that failed otherwise, or were deleted, are kept: their owner recreates them.
     pub(crate) fn release_finished_seats(
         &mut self,
         name: &Arc<str>,
         id: GangId,
         by_state: &PodsByState,
     ) {
-        let gang = self.world.gang(id).expect("followed");
-        let record = self.gangs.get(name).expect("followed");
+        let gang = self.world.gang(id).expect("the World has the gang");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let pods = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
         let is_done = |pod: &Pod| pod.has_succeeded() || self.failed_index_of(pod).is_some();
         let done: Vec<&Arc<Pod>> = pods.filter(|pod| is_done(pod)).collect();
-        // Who ends well because it was told to end may be made again.
+        // A pod that succeeds while it terminates may be recreated.
         let is_sure = !done.is_empty() && !done.iter().any(|pod| pod.is_leaving());
         let is_known = by_state.bound.iter().all(|(key, _)| record.pod_roles.contains_key(key));
-        // Seats are kept for those who are yet to come.
+        // Seats are kept for members that are yet to be created.
         let is_awaited = record.missing_members > 0 && self.may_have_missing_members(record);
-        let is_still = gang.resize.is_none() && !record.role_sizes.is_empty() && !is_awaited;
+        let is_settled = gang.resize.is_none() && !record.role_sizes.is_empty() && !is_awaited;
         if !is_sure
             || !is_known
-            || !is_still
+            || !is_settled
             || by_state.bound.is_empty()
             || !by_state.unbound.is_empty()
         {
@@ -278,7 +279,7 @@ impl Host {
         }
     }
 
-    /// A gang goes on with these seats. What is written down must not promise the others to it.
+    /// Replaces the seats of a gang by these, also in its placement.
     fn replace_seats(&mut self, name: &Arc<str>, id: GangId, sitting: Vec<Sitting>) {
         if !sitting.is_empty() && self.seat_observed_pods(name, id, self.now(), sitting) {
             self.write_placement(name, id);

@@ -25,13 +25,13 @@ use serde_json::{Value, json};
 use crate::api::retry::Said;
 use crate::cache::store::Key;
 use crate::constraints::pod_constraints::PodConstraints;
+use crate::effects::outcome::RETRY_PAUSE;
 use crate::gang::build::with_metadata;
 use crate::gang::identity::GangSource;
 use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::order_object::order_name;
-use crate::schedule::placement::AGAIN;
 use crate::status::gang_object::{group_write_key, write_group_status, write_or_create};
 
 /// How long the same phase may be told in old words.
@@ -397,7 +397,7 @@ impl Host {
                     failed |= is_failure(&gang, said);
                 }
                 if failed {
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     let _ = heard.send(crate::effects::outcome::Outcome::StatusNotWritten(gang));
                 }
             });
@@ -409,7 +409,7 @@ impl Host {
             }
             let said = write_or_create(&hands, &objects, &gang, object, status).await.err();
             if is_failure(&gang, said) {
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
                 let _ = heard.send(crate::effects::outcome::Outcome::StatusNotWritten(gang));
             }
         });

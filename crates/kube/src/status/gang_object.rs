@@ -23,14 +23,14 @@ use crate::objects::pod::Pod;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
 use crate::provision::order_object::parts;
 
-/// What a gang that Muster wrote down was made of.
+/// The annotation with the source of a gang, on objects that Muster creates.
 pub(crate) const SOURCE: &str = "muster.sh/source";
 
-/// What `kubectl apply` leaves on an object.
+/// The annotation that `kubectl apply` leaves on an object.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Host {
-    /// Makes the object of a gang that has none.
+    /// Creates the Gang object of a gang that has none.
     pub(crate) fn create_gang_object(&mut self, name: &Arc<str>) {
         let (Some(objects), Some(object)) = (self.gang_api(name), self.gang_object(name)) else {
             return;
@@ -39,37 +39,42 @@ impl Host {
         self.ordered_writes.write(name, async move {
             match writer.create(&objects, &object).await {
                 Ok(_) | Err(Said::Exists | Said::NotLeader) => {}
-                Err(said) => tracing::warn!(gang = &*gang, %said, "its object was not made"),
+                Err(error) => tracing::warn!(gang = &*gang, %error, "its object was not created"),
             }
         });
     }
 
-    /// Removes the object of a gang that is no more, if it is Muster's.
+    /// Removes the Gang object of a gang that no longer exists, if Muster created it.
     pub(crate) fn remove_object(&mut self, name: &Arc<str>) {
         let Some(objects) = self.gang_api(name) else { return };
         let (writer, gang) = (self.writer.within(parts(name).0), name.clone());
         self.ordered_writes.write(name, async move {
             match delete_if_own(&writer, &objects, parts(&gang).1).await {
                 Ok(true) => tracing::debug!(gang = &*gang, "its object was removed"),
-                Ok(false) => tracing::debug!(gang = &*gang, "its object is somebody's, and stays"),
+                Ok(false) => {
+                    tracing::debug!(gang = &*gang, "its object was written by a user, and stays")
+                }
                 Err(Said::Gone | Said::NotLeader) => {}
-                Err(said) => tracing::warn!(gang = &*gang, %said, "its object was not removed"),
+                Err(error) => tracing::warn!(gang = &*gang, %error, "its object was not removed"),
             }
         });
     }
 
+    /// The API of Gang objects in a gang's namespace.
     pub(crate) fn gang_api(&self, name: &str) -> Option<Api<DynamicObject>> {
         let kind = self.sources.resource(KindRole::Gang)?;
         Some(Api::namespaced_with(self.writer.client.clone(), parts(name).0, kind))
     }
 
-    /// The object that Muster makes for a gang, if it is Muster's to make.
+    /// The Gang object that Muster creates for a gang; none where a user wrote one, or for a single pod.
     pub(crate) fn gang_object(&self, name: &str) -> Option<DynamicObject> {
         let record = self.gangs.get(name)?;
         let spec = record.submitted_spec.as_ref()?;
-        let is_written =
+        let has_user_object =
             matches!(record.source, GangSource::Gang { .. }) && self.source_exists(&record.source);
-        if is_written || matches!(record.source, GangSource::Pod { .. }) || self.is_deleted(record)
+        if has_user_object
+            || matches!(record.source, GangSource::Pod { .. })
+            || self.is_deleted(record)
         {
             return None;
         }
@@ -91,8 +96,7 @@ impl Host {
         serde_json::from_value(object).ok()
     }
 
-    /// What the objects of another dialect are told when their gang has come to its end: some of its pods have, and nobody
-    /// is left.
+    /// The final status of foreign group objects, when their gang has ended: some of its pods are over, and none runs.
     pub(crate) fn final_group_patches(
         &self,
         name: &Arc<str>,
@@ -115,13 +119,13 @@ impl Host {
     }
 }
 
-/// The lane of what is told to the objects of other dialects. Whoever keeps those from being written keeps nothing else from
-/// it: where a gang goes, and that it goes nowhere any more, is on its own object.
+/// The write key for foreign group objects. A refusal to write those must not hold up the placement of the gang, which is on
+/// its own object.
 pub(crate) fn group_write_key(name: &str) -> Arc<str> {
     format!("group of {name}").into()
 }
 
-/// Tells the object of another dialect how its gang is.
+/// Writes the status of a foreign group object.
 pub(crate) async fn write_group_status(
     writer: &ApiWriter,
     objects: &Api<DynamicObject>,
@@ -135,7 +139,7 @@ pub(crate) async fn write_group_status(
     told.map(drop)
 }
 
-/// A gang as its manifest would say it: what a person looks for.
+/// The spec of a gang in the words of its manifest, for users.
 fn manifest_spec(spec: &GangSpec) -> Value {
     let roles: Vec<Value> = spec
         .roles
@@ -157,17 +161,17 @@ fn manifest_spec(spec: &GangSpec) -> Value {
                 };
                 resources.insert(gpu.resource.to_string(), json!(text));
             }
-            let mut said = json!({"name": role.name, "min": role.min, "resources": resources});
+            let mut manifest = json!({"name": role.name, "min": role.min, "resources": resources});
             if role.max != role.min {
-                said["max"] = json!(role.max);
+                manifest["max"] = json!(role.max);
             }
-            said
+            manifest
         })
         .collect();
     json!({"queue": spec.queue, "priority": spec.priority, "roles": roles})
 }
 
-/// Writes a gang's status, and the gang itself if it is not there.
+/// Writes the status of a Gang object, and creates the object if it does not exist.
 pub(crate) async fn write_or_create(
     writer: &ApiWriter,
     objects: &Api<DynamicObject>,
@@ -182,16 +186,15 @@ pub(crate) async fn write_or_create(
         (Err(Said::Gone), Some(object)) => {
             match writer.create(objects, &object).await {
                 Ok(_) | Err(Said::Exists) => {}
-                Err(said) => return Err(said),
+                Err(error) => return Err(error),
             }
             writer.patch_status(objects, name, &status).await.map(drop)
         }
-        (Err(said), _) => Err(said),
+        (Err(error), _) => Err(error),
     }
 }
 
-/// Removes an object that Muster made, and none that somebody else has written or has applied to since: whatever it says
-/// then is theirs. Whether it was removed.
+/// Deletes an object that Muster created, and none that a user wrote or applied to since. Returns whether it was deleted.
 async fn delete_if_own(
     writer: &ApiWriter,
     objects: &Api<DynamicObject>,
@@ -211,14 +214,14 @@ async fn delete_if_own(
             ..DeleteParams::default()
         };
         match writer.delete(objects, name, &how).await {
-            // Somebody has written to it at the same time: look what.
+            // It was written at the same time: read it again.
             Err(Said::Conflict(_)) => tokio::time::sleep(pauses.next(None)).await,
             removed => return removed.map(|()| true),
         }
     }
 }
 
-/// Whether an object is Muster's, and nobody else has said what it should be.
+/// Whether Muster created an object and no user has applied to it.
 fn is_own(object: &DynamicObject) -> bool {
     let is_marked = object.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
     let fields = object.metadata.managed_fields.iter().flatten();

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::api::retry::{Backoff, Said};
 use crate::api::writer::ApiWriter;
+use crate::effects::outcome::RETRY_PAUSE;
 use crate::host::Host;
 use crate::provision::order_object::parts;
-use crate::schedule::placement::AGAIN;
 use crate::status::gang::{QUEUE_CLOSED, REFUSED, TIED, Told, UNKNOWN_QUEUE};
 
 impl Host {
@@ -96,7 +96,7 @@ impl Host {
                     Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
                     Err(said) => {
                         tracing::info!(pod = &*key, %said, "not told why it waits");
-                        tokio::time::sleep(AGAIN).await;
+                        tokio::time::sleep(RETRY_PAUSE).await;
                         let _ = told.send(
                             crate::effects::outcome::Outcome::PodConditionNotWritten(key.clone()),
                         );

@@ -80,19 +80,19 @@ impl HostFixture {
         let mut touched = Touched::default();
         let change = change(&self.host);
         self.host.cache.take(change, &mut touched);
-        self.host.take(touched);
+        self.host.observe(touched);
     }
 
     /// Shows an object, and has the host look at it.
     pub(crate) fn see(&mut self, object: Value) {
         self.show(object, false);
-        self.host.turn();
+        self.host.run_cycle();
     }
 
     /// Shows that an object is no more.
     pub(crate) fn see_gone(&mut self, object: Value) {
         self.show(object, true);
-        self.host.turn();
+        self.host.run_cycle();
     }
 
     /// Shows an object, or that it is no more, and lets the host look later. Of a node that was bought Karpenter says on its
@@ -139,7 +139,7 @@ impl HostFixture {
     /// Hears what a server would have said.
     pub(crate) fn handle_outcome(&mut self, told: Outcome) {
         self.host.handle_outcome(told);
-        self.host.turn();
+        self.host.run_cycle();
     }
 
     pub(crate) fn gang(&self, name: &str) -> Option<(GangId, &Gang)> {

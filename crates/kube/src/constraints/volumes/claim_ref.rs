@@ -12,10 +12,9 @@ use crate::api::retry::{Backoff, Said};
 use crate::api::writer::ApiWriter;
 use crate::cache::kinds::KindRole;
 use crate::constraints::volumes::claims::{annotation, text};
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::host::Host;
 use crate::provision::order_object::parts;
-use crate::schedule::placement::AGAIN;
 
 /// On volumes that nobody has bound to their claim by hand: who binds them may also undo it.
 const BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
@@ -54,7 +53,7 @@ impl Host {
                 Err(said) => {
                     tracing::info!(claim, volume = &*volume, %said, "not kept for it");
                     // Who has it will be seen; what will not be seen must not be tried in a loop.
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     let _ = told.send(Outcome::ClaimRefFailed { gang, claim });
                 }
             }

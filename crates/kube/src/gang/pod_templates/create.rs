@@ -1,10 +1,10 @@
-//! Members made of a Gang's own templates: for those who have no operator that makes pods for them.
+//! Creates the pods of a Gang from its own templates, for users without an operator that creates pods.
 //!
-//! A role with a `template` has its pods made by Muster, `max` of them, under names that follow from the Gang's: whoever
-//! is started after a crash makes none twice. They belong to the Gang, are deleted with it, and are made again when they
-//! are gone before their work is done. A member that fails ends the gang, all of it. One that was told to go has not failed,
-//! whatever it says with its last breath: since Kubernetes 1.27 a pod that is deleted is shown to have ended, with whatever
-//! its programs returned, before it is removed.
+//! Muster creates `max` pods for a role with a `template`, under names that follow from the Gang's, so that a leader that
+//! starts after a crash creates none twice. The pods are owned by the Gang, are deleted with it, and are recreated when they
+//! are deleted before their work is done. A member that fails ends the whole gang. A pod that was deleted has not failed,
+//! whatever its last phase: since Kubernetes 1.27 a deleted pod has a final phase, by the exit codes of its containers,
+//! before it is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::api::retry::Said;
 use crate::cache::kinds::KindRole;
 use crate::cache::store::{Key, Moved};
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::gang::identity::GangSource;
 use crate::gang::record::GangRecord;
@@ -29,14 +29,13 @@ use crate::objects::pod::Pod;
 use crate::objects::resource::is_true;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
 use crate::provision::order_object::parts;
-use crate::schedule::placement::AGAIN;
 
 const GANG: &str = "muster.sh/gang";
 const ROLE: &str = "muster.sh/role";
 pub(crate) const INDEX: &str = "muster.sh/index";
 
 impl Host {
-    /// A Gang was written that has its members made.
+    /// Registers a Gang that has templates.
     pub(crate) fn observe_templates(&mut self, moved: &Moved<DynamicObject>) {
         let Some(gang) = moved.is.as_ref().filter(|gang| has_templates(gang)) else { return };
         let (namespace, name) = parts(&moved.key);
@@ -48,7 +47,7 @@ impl Host {
         self.dirty.gangs.insert(moved.key.clone());
     }
 
-    /// Makes the members that a Gang has templates for and that are not there.
+    /// Creates the members of a Gang's templates that do not exist.
     pub(crate) fn create_members(&mut self, name: &Arc<str>) {
         self.withdraw_deleted(name);
         let Some(record) = self.gangs.get(name) else { return };
@@ -57,46 +56,50 @@ impl Host {
         }
         let Some(gang) = self.template_gang(record) else { return };
         let id = self.world.gang_named(name);
-        let stopping = id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
-        if is_over(&gang) || matches!(stopping, Some(Phase::Stopping)) {
+        let phase = id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
+        if is_over(&gang) || matches!(phase, Some(Phase::Stopping)) {
             return;
         }
         if self.has_failed(record) {
             return self.delete_members(name);
         }
         self.delete_disrupted_pods(name);
-        // Of a gang that is too large no list of members is made.
+        // The members of a gang that is too large are not even listed.
         if self.templates_exceed_limit(&gang).is_some() {
             return;
         }
         self.delete_surplus_pods(name, &gang);
         let now = Instant::now();
-        let record = self.gangs.get_mut(name).expect("just seen");
-        let soon = record.create_backoff.rewritten(gang.metadata.generation, now);
-        let room = record.create_backoff.room(record.creating_pods.len(), now);
+        let record = self.gangs.get_mut(name).expect("the gang has a record");
+        let soon = record.create_backoff.updated(gang.metadata.generation, now);
+        let allowed = record.create_backoff.allowed(record.creating_pods.len(), now);
         soon.into_iter().for_each(|pause| self.requeue_in(name, pause));
-        let record = self.gangs.get(name).expect("just seen");
+        let record = self.gangs.get(name).expect("the gang has a record");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
         let namespace = parts(name).0;
         let mut templates = Templates::default();
         let missing = members(&gang).filter_map(|member| {
             let key: Key = format!("{namespace}/{}", member.name).into();
             let is_there = record.pods.contains(&key) || record.creating_pods.contains(&key);
-            let template = (!is_there).then(|| templates.of(member.of, member.template))?;
+            let template = (!is_there).then(|| templates.of(member.role_name, member.template))?;
             Some((key, pod(&gang, &scheduler, &member, template)))
         });
-        let missing: Vec<(Key, Value)> = missing.take(room).collect();
+        let missing: Vec<(Key, Value)> = missing.take(allowed).collect();
         for (key, object) in missing {
-            self.gangs.get_mut(name).expect("just seen").creating_pods.insert(key.clone());
+            self.gangs
+                .get_mut(name)
+                .expect("the gang has a record")
+                .creating_pods
+                .insert(key.clone());
             self.create_pod(name, key, object);
         }
     }
 
-    /// Whether somebody wrote a gang as a Gang and has deleted it. What is left of its members is nobody's to start, and
-    /// Muster makes no object of its own in the place of theirs: who writes theirs again would write into it.
+    /// Whether a user wrote a gang as a Gang and has deleted it. The remaining pods are not started, and Muster creates no
+    /// object of its own under that name: a user who creates the Gang again would write into it.
     pub(crate) fn is_deleted(&self, record: &GangRecord) -> bool {
         let is_gang = matches!(record.source, GangSource::Gang { .. });
-        let of_gang = |key: &Key| {
+        let has_gang_owner = |key: &Key| {
             let pod = self.cache.pods.get(key);
             let owners = pod.into_iter().flat_map(|pod| pod.metadata.owner_references.iter());
             owners
@@ -105,27 +108,28 @@ impl Host {
         };
         is_gang
             && !self.source_exists(&record.source)
-            && (record.has_user_gang || record.pods.iter().any(of_gang))
+            && (record.has_user_gang || record.pods.iter().any(has_gang_owner))
     }
 
-    /// A gang that waits and whose Gang was deleted waits no more.
+    /// Cancels a waiting gang whose Gang was deleted, and notes whether a user's Gang exists.
     fn withdraw_deleted(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name) else { return };
         if matches!(record.source, GangSource::Gang { .. }) && self.source_exists(&record.source) {
-            self.gangs.get_mut(name).expect("just seen").has_user_gang = true;
+            self.gangs.get_mut(name).expect("the gang has a record").has_user_gang = true;
             return;
         }
         let Some(id) = self.world.gang_named(name).filter(|_| self.is_deleted(record)) else {
             return;
         };
-        let phase = &self.world.gang(id).expect("named").phase;
+        let phase = &self.world.gang(id).expect("the World has the gang").phase;
         if matches!(phase, Phase::Waiting | Phase::Assembling(_)) {
             tracing::info!(gang = &**name, "its Gang was deleted");
             self.apply_event(&Event::GangCancelled(id));
-            self.gangs.get_mut(name).expect("just seen").submitted_spec = None;
+            self.gangs.get_mut(name).expect("the gang has a record").submitted_spec = None;
         }
     }
 
+    /// Creates one pod.
     fn create_pod(&self, name: &Arc<str>, key: Key, object: Value) {
         let writer = self.writer.within(parts(name).0);
         let (outcomes, gang) = (self.outcomes.clone(), name.clone());
@@ -134,23 +138,23 @@ impl Host {
             let object: DynamicObject = match serde_json::from_value(object) {
                 Ok(object) => object,
                 Err(why) => {
-                    let why = format!("its template is no pod: {why}");
+                    let why = format!("its template is not a valid pod: {why}");
                     let _ = outcomes.send(Outcome::PodCreateFailed { gang, pod: key, why });
                     return;
                 }
             };
             match writer.create(&pods, &object).await {
                 Ok(_) | Err(Said::Exists) => {}
-                Err(said) => {
-                    tracing::warn!(pod = &*key, %said, "not made");
-                    let why = format!("pod {} cannot be made: {said}", parts(&key).1);
+                Err(error) => {
+                    tracing::warn!(pod = &*key, %error, "not created");
+                    let why = format!("pod {} cannot be created: {error}", parts(&key).1);
                     let _ = outcomes.send(Outcome::PodCreateFailed { gang, pod: key, why });
                 }
             }
         });
     }
 
-    /// A member was not made; it is tried again after a pause.
+    /// Notes that a member could not be created; it is retried after a backoff.
     pub(crate) fn handle_create_failed(&mut self, gang: &Arc<str>, pod: &Key, why: String) {
         let Some(record) = self.gangs.get_mut(gang) else { return };
         record.creating_pods.remove(pod);
@@ -161,7 +165,7 @@ impl Host {
         self.dirty.gangs.insert(gang.clone());
     }
 
-    /// Looks at a gang again after a while.
+    /// Requeues a gang after a pause.
     fn requeue_in(&self, gang: &Arc<str>, pause: Duration) {
         let (outcomes, gang) = (self.outcomes.clone(), gang.clone());
         tokio::spawn(async move {
@@ -170,26 +174,26 @@ impl Host {
         });
     }
 
-    /// Whether a Gang that has its members made has none yet, and is to have some.
+    /// Whether a Gang with templates has no pods yet, and is not over.
     pub(crate) fn has_no_created_pods(&self, record: &GangRecord) -> bool {
         record.pods.is_empty() && self.template_gang(record).is_some_and(|gang| !is_over(&gang))
     }
 
-    /// Why no members are made of a Gang's templates, if they are too many.
+    /// Why no pods are created from a Gang's templates, if they are too many.
     pub(crate) fn templates_exceed_limit(&self, gang: &DynamicObject) -> Option<String> {
         let count = |role: &Value| role.get("max").or_else(|| role.get("min"))?.as_u64();
         let all = roles(gang).map(|role| count(role).unwrap_or(1));
         self.config.over_member_limit(all.fold(0, u64::saturating_add))
     }
 
-    /// Whether members are being made of whom nobody runs yet: who is made first is not who comes first. Where some
-    /// cannot be made, the others do not wait for them.
+    /// Whether members are being created and none is on a node yet: the order of creation is not that of the ranks. Where some
+    /// cannot be created, the others do not wait for them.
     pub(crate) fn is_creating_members(&self, record: &GangRecord) -> bool {
         let runs = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
         !record.creating_pods.is_empty() && !record.create_failed && !record.pods.iter().any(runs)
     }
 
-    /// One failed: the others go, and nobody is made again.
+    /// Deletes the other members when one has failed; none is recreated.
     fn delete_members(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name) else { return };
         let live = |key: &&Key| {
@@ -216,14 +220,15 @@ impl Host {
         })
     }
 
-    /// Whether a pod that is over was told to go, so that another is made in its place: it has neither failed nor is its
-    /// work done.
+    /// Whether a pod that is over was deleted or disrupted, so that another replaces it: it has neither failed nor finished its
+    /// work.
     pub(crate) fn is_to_be_replaced(&self, record: &GangRecord, key: &Key, pod: &Pod) -> bool {
-        let told = pod.is_leaving() || record.deleting_pods.contains(key) || was_disrupted(pod);
-        told && pod.is_over() && self.template_gang(record).is_some()
+        let is_deleted =
+            pod.is_leaving() || record.deleting_pods.contains(key) || was_disrupted(pod);
+        is_deleted && pod.is_over() && self.template_gang(record).is_some()
     }
 
-    /// Whether a gang that has nobody now will have its members made again.
+    /// Whether a gang that has no pods now will have its members recreated.
     pub(crate) fn will_be_recreated(&self, record: &GangRecord) -> bool {
         if self.template_gang(record).is_none_or(|gang| is_over(&gang)) {
             return false;
@@ -234,8 +239,8 @@ impl Host {
         is_to_come && !self.has_failed(record)
     }
 
-    /// Removes pods that were ended from outside and that nobody removes, as a kubelet leaves them that is short of
-    /// something or shut down: they are in the way of those that are made in their place.
+    /// Deletes failed pods that were disrupted, as a kubelet leaves them that is short of a resource or shut down: their names
+    /// are needed for their replacements.
     fn delete_disrupted_pods(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name) else { return };
         let is_left = |key: &&Key| {
@@ -246,25 +251,25 @@ impl Host {
         left.iter().for_each(|key| self.delete_pod(name, key));
     }
 
-    /// Members that a Gang was written for and is no longer go: its `max` was lowered, or a role removed.
+    /// Deletes members that a Gang no longer has: its `max` was lowered, or a role removed.
     fn delete_surplus_pods(&mut self, name: &Arc<str>, gang: &DynamicObject) {
         let Some(record) = self.gangs.get(name) else { return };
         let namespace = parts(name).0;
         let wanted: BTreeSet<String> =
             members(gang).map(|member| format!("{namespace}/{}", member.name)).collect();
-        let is_made_of_it = |pod: &Pod| {
+        let is_of_gang = |pod: &Pod| {
             let mut owners = pod.metadata.owner_references.iter().flatten();
             owners.any(|owner| gang.metadata.uid.as_deref() == Some(&*owner.uid))
         };
         let is_surplus = |key: &&Key| {
             let pod = self.cache.pods.get(key).filter(|pod| !pod.is_over() && !pod.is_leaving());
-            pod.is_some_and(|pod| is_made_of_it(pod)) && !wanted.contains(&***key)
+            pod.is_some_and(|pod| is_of_gang(pod)) && !wanted.contains(&***key)
         };
         let surplus: Vec<Key> = record.pods.iter().filter(is_surplus).cloned().collect();
         surplus.iter().for_each(|key| self.delete_pod(name, key));
     }
 
-    /// Removes a pod that was made, once, and no other that has its name by then.
+    /// Deletes a created pod, once, and no later pod of the same name.
     fn delete_pod(&mut self, name: &Arc<str>, key: &Key) {
         let Some(pod) = self.cache.pods.get(key) else { return };
         let uid = pod.metadata.uid.clone();
@@ -276,13 +281,13 @@ impl Host {
         let (outcomes, pods) = (self.outcomes.clone(), self.pods_of(key));
         let (gang, pod) = (name.clone(), key.clone());
         tokio::spawn(async move {
-            let this = Preconditions { uid: uid.clone(), resource_version: None };
-            let how = DeleteParams { preconditions: Some(this), ..DeleteParams::default() };
+            let same_pod = Preconditions { uid: uid.clone(), resource_version: None };
+            let how = DeleteParams { preconditions: Some(same_pod), ..DeleteParams::default() };
             match writer.delete(&pods, parts(&pod).1, &how).await {
                 Ok(()) | Err(Said::Gone | Said::Conflict(_) | Said::NotLeader) => {}
-                Err(said) => {
-                    tracing::warn!(pod = &*pod, %said, "not removed");
-                    tokio::time::sleep(AGAIN).await;
+                Err(error) => {
+                    tracing::warn!(pod = &*pod, %error, "not deleted");
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     let uid = uid.unwrap_or_default();
                     let _ = outcomes.send(Outcome::DeleteFailed { gang, pod, uid });
                 }
@@ -290,27 +295,27 @@ impl Host {
         });
     }
 
-    /// The Gang whose members Muster makes.
+    /// The Gang object with the templates of a gang.
     pub(crate) fn template_gang(&self, record: &GangRecord) -> Option<Arc<DynamicObject>> {
         self.template_gang_of(&record.source)
     }
 
-    /// The Gang that an origin is, if Muster makes its members.
+    /// The Gang object of a source, if it has templates.
     pub(crate) fn template_gang_of(&self, source: &GangSource) -> Option<Arc<DynamicObject>> {
         let GangSource::Gang { namespace, name } = source else { return None };
         let gang = self.object(KindRole::Gang, namespace, name)?;
-        // Whoever is being deleted is not there: its members would be made and removed in turn, for as long as that takes.
+        // A Gang that is being deleted does not count: its members would be created and deleted in turn until it is gone.
         let is_there = has_templates(gang) && gang.metadata.deletion_timestamp.is_none();
         is_there.then(|| gang.clone())
     }
 }
 
-/// Whether whoever ends a pod has said that it is not the pod's fault: an eviction, a node that is gone or shut down.
+/// Whether a pod has a `DisruptionTarget` condition: an eviction, a node that is gone or shut down.
 fn was_disrupted(pod: &Pod) -> bool {
     is_true(&pod.status.conditions, "DisruptionTarget")
 }
 
-/// Whether a Gang that somebody wrote has a role whose members are made of a template.
+/// Whether a Gang that a user wrote has a role with a template.
 fn has_templates(gang: &DynamicObject) -> bool {
     let own = gang.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER);
     !own && roles(gang).any(|role| role.get("template").is_some())
@@ -320,35 +325,35 @@ fn roles(gang: &DynamicObject) -> impl Iterator<Item = &Value> {
     gang.data.pointer("/spec/roles").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Whether a Gang has come to its end.
+/// Whether a Gang has ended.
 fn is_over(gang: &DynamicObject) -> bool {
     let phase = gang.data.pointer("/status/phase").and_then(Value::as_str);
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// A member that a template comes to.
+/// A member of a template.
 struct TemplateMember<'a> {
     role: &'a Value,
     template: &'a Value,
-    /// What its role is called.
-    of: &'a str,
+    /// The name of its role.
+    role_name: &'a str,
     index: u64,
     name: String,
 }
 
-/// All members that a Gang's templates come to.
+/// All members of a Gang's templates.
 fn members(gang: &DynamicObject) -> impl Iterator<Item = TemplateMember<'_>> {
-    let whose = gang.name_any();
+    let gang_name = gang.name_any();
     roles(gang).flat_map(move |role| {
         let template = role.get("template");
         let template = template.zip(role.get("name").and_then(Value::as_str));
         let count = role.get("max").or_else(|| role.get("min")).and_then(Value::as_u64);
-        let whose = whose.clone();
-        template.into_iter().flat_map(move |(template, of)| {
-            let whose = whose.clone();
+        let gang_name = gang_name.clone();
+        template.into_iter().flat_map(move |(template, role_name)| {
+            let gang_name = gang_name.clone();
             (0..count.unwrap_or(1)).map(move |index| {
-                let name = format!("{whose}-{of}-{index}");
-                TemplateMember { role, template, of, index, name }
+                let name = format!("{gang_name}-{role_name}-{index}");
+                TemplateMember { role, template, role_name, index, name }
             })
         })
     })
@@ -374,18 +379,18 @@ fn pod(
     member: &TemplateMember<'_>,
     template: &Map<String, Value>,
 ) -> Value {
-    let TemplateMember { role, of, index, name, .. } = member;
+    let TemplateMember { role, role_name, index, name, .. } = member;
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}});
     for field in ["metadata", "spec"] {
-        if let Some(said) = template.get(field) {
-            pod[field] = said.clone();
+        if let Some(value) = template.get(field) {
+            pod[field] = value.clone();
         }
     }
     let metadata = &mut pod["metadata"];
     metadata["name"] = json!(name);
     metadata["namespace"] = json!(gang.namespace());
     for (label, value) in
-        [(GANG, gang.name_any()), (ROLE, (*of).to_owned()), (INDEX, index.to_string())]
+        [(GANG, gang.name_any()), (ROLE, (*role_name).to_owned()), (INDEX, index.to_string())]
     {
         metadata["labels"][label] = json!(value);
     }
@@ -399,12 +404,12 @@ fn pod(
             spec[field] = json!(value);
         }
     }
-    // What the role asks for is what its pods ask for, unless they say so themselves.
-    let asks = |spec: &Value| {
+    // The resources of the role are those of its pods, unless the template sets some.
+    let has_resources = |spec: &Value| {
         let containers = spec.get("containers").and_then(Value::as_array);
         containers.into_iter().flatten().any(|one| one.get("resources").is_some())
     };
-    if let Some(resources) = role.get("resources").filter(|_| !asks(spec))
+    if let Some(resources) = role.get("resources").filter(|_| !has_resources(spec))
         && let Some(first) = spec.pointer_mut("/containers/0")
     {
         first["resources"] = json!({"requests": resources, "limits": resources});
@@ -417,7 +422,7 @@ mod tests {
     use crate::gang::pod_templates::create::*;
 
     #[test]
-    fn pods_are_what_the_template_says_and_know_whose_they_are() {
+    fn pods_follow_the_template_and_are_owned_by_the_gang() {
         let gang: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
             "metadata": {"name": "train", "namespace": "team", "uid": "u"},
@@ -434,9 +439,10 @@ mod tests {
         let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
         assert_eq!(names, ["train-leader-0", "train-worker-0", "train-worker-1"]);
         let mut templates = Templates::default();
-        let made = members.iter();
-        let pods: Vec<Value> =
-            made.map(|one| pod(&gang, "muster", one, templates.of(one.of, one.template))).collect();
+        let pods: Vec<Value> = members
+            .iter()
+            .map(|one| pod(&gang, "muster", one, templates.of(one.role_name, one.template)))
+            .collect();
         assert_eq!(pods[0]["spec"]["schedulerName"], "other");
         assert_eq!(pods[0]["spec"]["containers"][0]["resources"], json!({}));
         let worker = &pods[2];

@@ -1,7 +1,7 @@
-//! What one namespace may cost: members of a gang, and gangs that are planned.
+//! Limits per namespace: members of a gang, and gangs that are planned at a time.
 //!
-//! Gangs beyond the bound wait outside the planner, the youngest first, and are told so; gangs that have seats are never left
-//! out. They are tried again when others of the namespace are over.
+//! Gangs beyond the limit wait outside the planner, the youngest first, with that reason; gangs that have seats are never left
+//! out. They are tried again when other gangs of the namespace are over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,21 @@ use crate::host::Host;
 use crate::provision::order_object::parts;
 use crate::run::Config;
 
-/// How often it is looked whether there is room for gangs that were left out.
+/// How often gangs that were left out are tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Gangs that were left out, and how many of each namespace are planned.
 #[derive(Debug, Default)]
 pub(crate) struct NamespaceGangCounts {
     left_out: BTreeMap<Arc<str>, Arc<str>>,
-    /// Counted once a turn, when somebody asks.
+    /// Counted once a cycle, when it is first needed.
     planned: Option<BTreeMap<Arc<str>, u32>>,
-    pub(crate) looked: Option<Instant>,
+    /// When gangs that were left out were last tried.
+    pub(crate) checked_at: Option<Instant>,
 }
 
 impl Config {
-    /// Why a gang of so many members is not planned, if it is not.
+    /// Why a gang of so many members is not planned, if it has too many.
     pub(crate) fn over_member_limit(&self, members: u64) -> Option<String> {
         let most = self.max_gang_members;
         (members > u64::from(most)).then(|| {
@@ -34,7 +35,7 @@ impl Config {
 }
 
 impl Host {
-    /// Why one more gang of a namespace is not planned now, if it is not. Counts it otherwise.
+    /// Why one more gang of a namespace is not planned now, if the limit is reached. Counts the gang otherwise.
     pub(crate) fn over_gang_limit(&mut self, name: &Arc<str>) -> Option<String> {
         let most = self.config.max_gangs_per_namespace;
         let namespace = parts(name).0;
@@ -68,15 +69,14 @@ impl Host {
         planned.entry(namespace.into()).or_default()
     }
 
-    /// A turn begins: what was counted may be otherwise by now, and gangs that were left out may have room.
+    /// At the start of a cycle, drops the counts and requeues gangs that were left out, as far as the limit allows.
     pub(crate) fn reconcile_gang_counts(&mut self) {
         self.gang_counts.planned = None;
-        let is_early =
-            self.gang_counts.looked.is_some_and(|looked| looked.elapsed() < RETRY_INTERVAL);
+        let is_early = self.gang_counts.checked_at.is_some_and(|at| at.elapsed() < RETRY_INTERVAL);
         if self.gang_counts.left_out.is_empty() || is_early {
             return;
         }
-        self.gang_counts.looked = Some(Instant::now());
+        self.gang_counts.checked_at = Some(Instant::now());
         let groups = &self.gangs;
         self.gang_counts.left_out.retain(|name, _| groups.get(name).is_some());
         let most = self.config.max_gangs_per_namespace;

@@ -1,11 +1,11 @@
-//! What a gang is worth in line: its priority and its user, as far as tenants cannot make them up.
+//! The priority and the user of a gang, as far as tenants cannot forge them.
 //!
 //! A tenant writes Gangs, groups, templates and annotations as it likes. Two things it cannot write: the priority that
 //! the API server's admission puts on pods, which PriorityClasses and quotas govern, and the annotation `muster.sh/user`
-//! where an admission policy stamps it. So a gang has the lowest priority of its pods, and what its group says can lower
-//! that and never raise it. Where no admission has seen a pod that its submitter made, as with Gangs whose pods Muster
-//! makes, suspended Jobs and ProvisioningRequests, the priority is marked as declared: the planner honours it up to the
-//! queue's `maxPriority`.
+//! where an admission policy stamps it. So a gang has the lowest priority of its pods, and its group can lower that and
+//! never raise it. Where no pod of the submitter went through admission, as with Gangs whose pods Muster creates, suspended
+//! Jobs and ProvisioningRequests, the priority is marked as declared: the planner honours it up to the queue's
+//! `maxPriority`.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::objects::pod::Pod;
 
 /// The user that created an object, stamped by an admission policy.
 pub(crate) const USER: &str = "muster.sh/user";
-/// Pods that a controller of the cluster made are not that controller's: who made its owner is asked.
+/// The prefix of the users of the cluster's controllers. Pods that these create count for the user of the owner.
 const CONTROLLERS: &str = "system:serviceaccount:kube-system:";
 
-/// A gang's priority, and whether it is the submitter's word alone.
+/// A gang's priority, and whether only its submitter declares it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Priority {
     pub(crate) value: i32,
@@ -32,28 +32,28 @@ pub(crate) struct Priority {
 }
 
 impl Host {
-    /// A gang's priority: the lowest that admission wrote on its pods, or a lower one that its group says.
+    /// A gang's priority: the lowest that admission wrote on its pods, or a lower one that its group declares.
     pub(crate) fn priority(&self, record: &GangRecord, pods: &[&Key], terms: &Terms) -> Priority {
-        let said = self.priority_of(terms);
+        let declared = self.priority_of(terms);
         let pods = pods.iter().filter_map(|key| self.cache.pods.get(key));
         let written = pods.map(|pod| pod.spec.priority.unwrap_or(0)).min();
         match written.filter(|_| self.template_gang(record).is_none()) {
             Some(written) => Priority {
-                value: said.map_or(written, |said| said.min(written)),
+                value: declared.map_or(written, |declared| declared.min(written)),
                 is_declared: false,
             },
-            None => Priority { value: said.or(written).unwrap_or(0), is_declared: true },
+            None => Priority { value: declared.or(written).unwrap_or(0), is_declared: true },
         }
     }
 
-    /// Words for a group that says a higher priority than its pods have, which does not count.
+    /// The message for a group that declares a higher priority than its pods have, which is ignored.
     pub(crate) fn ignored_priority(&self, terms: &Terms, priority: Priority) -> Option<Arc<str>> {
-        let said = self.priority_of(terms).filter(|said| *said > priority.value)?;
+        let declared = self.priority_of(terms).filter(|declared| *declared > priority.value)?;
         let class = terms.priority_class.as_deref().filter(|_| terms.priority.is_none());
         let named = class.map_or_else(String::new, |class| format!(" (priorityClassName {class})"));
         Some(
             format!(
-                "priority {said}{named} does not count: its pods have {}, and a record can lower the priority of its \
+                "priority {declared}{named} does not count: its pods have {}, and a record can lower the priority of its \
                  pods, not raise it",
                 priority.value
             )
@@ -61,15 +61,15 @@ impl Host {
         )
     }
 
-    /// The priority that terms set, by number or by name.
+    /// The priority that terms set, by number or by PriorityClass.
     pub(crate) fn priority_of(&self, terms: &Terms) -> Option<i32> {
         let by_name = || i32::try_from(self.class_of(terms)?.data.get("value")?.as_i64()?).ok();
         terms.priority.or_else(by_name)
     }
 
-    /// The user that a gang counts for in a queue's `userLimit`: who created its object, or its pods, as admission saw
-    /// it. Without a stamp that can be trusted it is the namespace itself, so that what is written in one namespace never
-    /// counts against the user of another.
+    /// The user that a gang counts for in a queue's `userLimit`: the creator of its object, or of its pods, as admission
+    /// stamped it. Without a trusted stamp it is the namespace itself, so that objects of one namespace never count against
+    /// the user of another.
     pub(crate) fn user_of(&self, origin: &GangSource, pod: Option<&Pod>) -> Arc<str> {
         let gang = origin.gang_name();
         let namespace = gang.split_once('/').map_or("default", |(namespace, _)| namespace);
@@ -81,12 +81,12 @@ impl Host {
         user.map_or_else(|| format!("namespace/{namespace}").into(), Into::into)
     }
 
-    /// Words for a Gang that names another user than the one it counts for.
+    /// The message for a Gang that names another user than the one it counts for.
     pub(crate) fn ignored_user(&self, record: &GangRecord, user: &str) -> Option<Arc<str>> {
         let GangSource::Gang { .. } = record.source else { return None };
         let (_, object) = self.source_object(&record.source)?;
-        let said = object.data.get("spec")?.get("user")?.as_str()?;
-        (said != user).then(|| {
+        let declared = object.data.get("spec")?.get("user")?.as_str()?;
+        (declared != user).then(|| {
             format!("spec.user does not count: the gang counts for user {user} in its queue").into()
         })
     }

@@ -1,7 +1,7 @@
-//! Which namespaces may use a queue, where tenants do not trust each other.
+//! Resolves which namespaces may use a queue, where tenants do not trust each other.
 //!
-//! A Queue that says nothing is for the namespace of its own name, and the queue `default` is for all. Selectors are
-//! resolved to names here, against the namespaces there are, so that the planner decides by names alone.
+//! A Queue without `namespaces` is for the namespace of its own name, and the queue `default` is for all. Selectors are
+//! resolved to names here, against the existing namespaces, so that the planner decides by names alone.
 
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ use crate::cache::kinds::KindRole;
 use crate::cache::queues::DEFAULT;
 use crate::host::Host;
 
-/// The namespaces of another system's queue, which has no field for them: names with commas between, or `*` for all.
+/// The annotation with the namespaces of another system's queue, which has no field for them: names separated by commas, or
+/// `*` for all.
 const NAMESPACES: &str = "muster.sh/namespaces";
 
-/// What gangs may declare where no queue says. Checkpoints of large models take minutes to write; what protects a gang
-/// for longer than a day, or lets an order hold nodes for as long, is for an administrator to allow.
-pub(crate) fn unsaid() -> Allowed {
+/// What gangs may declare where their queue sets no limit. Checkpoints of large models take minutes to write; an
+/// administrator must allow what protects a gang, or lets an order hold nodes, for longer than a day.
+pub(crate) fn default_allowance() -> Allowed {
     Allowed {
         max_grace: Some(Span::hours(1)),
         max_min_runtime: Some(Span::hours(24)),
@@ -35,7 +36,7 @@ impl Host {
         queue.allowed.namespaces = match queue.allowed.namespaces.take() {
             None if *queue.name == *DEFAULT => None,
             None => Some(only(queue.name.clone())),
-            Some(said) => Some(self.resolved(said)),
+            Some(declared) => Some(self.resolved(declared)),
         };
         queue
     }
@@ -46,19 +47,19 @@ impl Host {
         mut queue: QueueSpec,
         object: &DynamicObject,
     ) -> QueueSpec {
-        let said = object.annotations().get(NAMESPACES).map(|said| said.trim());
-        if said == Some("*") {
+        let listed = object.annotations().get(NAMESPACES).map(|listed| listed.trim());
+        if listed == Some("*") {
             return queue;
         }
-        let names = said.unwrap_or_default().split(',').map(str::trim);
+        let names = listed.unwrap_or_default().split(',').map(str::trim);
         let names: Vec<Arc<str>> = names.filter(|name| !name.is_empty()).map(Into::into).collect();
-        queue.allowed.namespaces = said.map(|_| Namespaces { names, selector: None });
+        queue.allowed.namespaces = listed.map(|_| Namespaces { names, selector: None });
         self.with_namespaces(queue)
     }
 
     /// Names instead of a selector, sorted so that the same namespaces are the same queue.
-    fn resolved(&self, said: Namespaces) -> Namespaces {
-        let Some(selector) = &said.selector else { return said };
+    fn resolved(&self, declared: Namespaces) -> Namespaces {
+        let Some(selector) = &declared.selector else { return declared };
         let spaces = self.spaces();
         let matches = |requirement: &Requirement, space: &str| {
             let labels = spaces.get(space);
@@ -66,13 +67,13 @@ impl Host {
         };
         let selected = spaces.keys().filter(|space| selector.iter().all(|one| matches(one, space)));
         let mut names: Vec<Arc<str>> = selected.map(|space| Arc::from(*space)).collect();
-        names.extend(said.names);
+        names.extend(declared.names);
         names.sort();
         names.dedup();
-        Namespaces { names, selector: said.selector.clone() }
+        Namespaces { names, selector: declared.selector.clone() }
     }
 
-    /// A namespace came, went or was labelled: queues that select namespaces are looked at again.
+    /// Resolves queues with namespace selectors again when a namespace was created, deleted or labelled.
     pub(crate) fn namespaces_changed(&mut self) {
         let selects =
             |object: &DynamicObject| !object.data["spec"]["namespaces"]["selector"].is_null();
@@ -83,7 +84,7 @@ impl Host {
         }
     }
 
-    /// Why pods of these namespaces may not be in a queue together, if one of them may not be there.
+    /// Why a gang with pods of these namespaces may not use a queue, if one of them may not.
     pub(crate) fn queue_excludes<'a>(
         &self,
         queue: &str,

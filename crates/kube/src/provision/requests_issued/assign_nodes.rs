@@ -9,7 +9,7 @@ use muster_core::id::ClaimId;
 use serde_json::Value;
 
 use crate::api::retry::Said;
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::host::Host;
 use crate::objects::node::Node;
 use crate::provision::order_object::find_offering;
@@ -17,7 +17,6 @@ use crate::provision::requests_issued::node_marks::marks;
 use crate::provision::requests_issued::node_marks::{is_new, is_of, letting_go, taking};
 use crate::provision::requests_issued::reconcile::came_since;
 use crate::provision::requests_issued::registry::waits;
-use crate::schedule::placement::AGAIN;
 
 impl Host {
     /// Settles whose a node is that an autoscaler may have made. The World is not told of it while that is being written.
@@ -145,7 +144,7 @@ impl Host {
                 Ok(_) | Err(Said::Gone | Said::NotLeader) => {}
                 Err(said) => {
                     tracing::warn!(node = &*name, %said, "whose it is was not written");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     let _ = told.send(Outcome::NodeMarkFailed(name));
                 }
             }

@@ -11,7 +11,7 @@ use muster_core::verdict::Verdict;
 use crate::api::retry::Said;
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Moved;
-use crate::effects::outcome::Outcome;
+use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::gang::identity::GangSource;
 use crate::host::Host;
 use crate::provision::requests_served::build::{Unread, is_served};
@@ -19,7 +19,6 @@ use crate::provision::requests_served::conditions::{
     ACCEPTED, BOOKING_EXPIRED, CAPACITY_REVOKED, Conditions, FAILED, PROVISIONED, Word,
 };
 use crate::provision::requests_served::registry::{Known, ServedRequests};
-use crate::schedule::placement::AGAIN;
 
 impl Host {
     /// Takes in a change of a request.
@@ -203,7 +202,7 @@ impl Host {
                 Ok(_) | Err(Said::Gone | Said::NotLeader) => {}
                 Err(said) => {
                     tracing::warn!(request = &*gang, %said, "what became of it was not written");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     let _ = told.send(Outcome::RequestConditionNotWritten(gang));
                 }
             }

@@ -121,7 +121,7 @@ mod tests {
         stage.see(node(false));
         let name = stage.host.served_requests.known.keys().next().expect("a request").clone();
         let is_open = |stage: &HostFixture| stage.host.served_requests.is_open(&name);
-        stage.host.turn();
+        stage.host.run_cycle();
         assert!(
             stage.host.served_requests.known[&name].impossible.is_some(),
             "{:?}",
@@ -134,7 +134,7 @@ mod tests {
         known.impossible = long_ago;
         assert!(known.impossible.is_some());
         let mut other = stage;
-        other.host.turn();
+        other.host.run_cycle();
         assert!(!other.host.served_requests.is_open(&name));
     }
 }

@@ -62,7 +62,7 @@ fn stage(nodes: u32) -> HostFixture {
     for at in 0..nodes {
         stage.show(in_zone(node(&format!("n{at}")), &format!("z{}", at % 2)), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     stage
 }
 
@@ -71,17 +71,17 @@ async fn replicas_that_come_at_once_are_spread_and_share_where_they_must() {
     let mut stage = stage(4);
     let web = |at: u32| spread(of_app(alone(&format!("web-{at}")), "web", 1), "web", HOST);
     (0..4).for_each(|at| stage.show(web(at), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, "team/web").into_values().collect::<Vec<_>>(), [1, 1, 1, 1]);
     (4..10).for_each(|at| stage.show(web(at), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     let mut shared: Vec<u32> = seats(&stage, "team/web").into_values().collect();
     shared.sort_unstable();
     assert_eq!(shared, [2, 2, 3, 3]);
     // The last ones find room on one node only.
     stage.show(of_app(alone("big"), "big", 5), false);
     (10..32).for_each(|at| stage.show(web(at), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, "team/").into_values().sum::<u32>(), 32 - 5 + 1);
 }
 
@@ -94,7 +94,7 @@ async fn a_gang_is_spread_over_nodes_and_zones_as_far_as_there_is_room() {
             let member = of_app(pod(&format!("train-{at}"), of_job("train")), "train", 1);
             stage.show(spread(member, "train", key), false);
         }
-        stage.host.turn();
+        stage.host.run_cycle();
         let there = seats(&stage, TRAIN);
         let mut shared: Vec<u32> = there.values().copied().collect();
         shared.resize(4, 0);
@@ -134,7 +134,7 @@ async fn members_that_wish_to_be_near_each_other_make_their_gang_close() {
             let member = of_app(pod(&format!("train-{at}"), of_job("train")), "train", 1);
             stage.show(wishing(member, "podAffinity", "train", key), false);
         }
-        stage.host.turn();
+        stage.host.run_cycle();
         let closeness = stage.gang(TRAIN).expect("a gang").1.spec.closeness.clone();
         assert_eq!(closeness, Some(Closeness::Preferred(level.into())));
     }
@@ -151,7 +151,7 @@ async fn nobody_is_looked_at_again_for_a_wish_when_others_move() {
     // It waits for room; who it wishes to be near has come meanwhile, and counts when there is some.
     stage.show(on(of_app(alone("web"), "web", 1), "n2"), false);
     (0..4).for_each(|at| stage.show(node(&format!("n{at}")), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, "team/db").into_keys().collect::<Vec<_>>(), ["n2"]);
 }
 
@@ -165,7 +165,7 @@ async fn nothing_is_bought_or_given_back_for_a_wish() {
         let member = spread(member, "train", HOST);
         stage.show(wishing(member, "podAntiAffinity", "web", HOST), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     let claims = stage.claims();
     assert_eq!(claims.len(), 2, "two on each of two nodes");
     let order = stage.order(TRAIN);

@@ -94,7 +94,7 @@ fn train(stage: &mut HostFixture, pods: u32) {
         stage.show(claim(&name, 10), false);
         stage.show(using(pod(&name, of_job("train")), &[&name]), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
 }
 
 /// The nodes that a gang has seats on, one for each member.
@@ -173,7 +173,7 @@ async fn a_volume_is_given_once() {
         stage.show(claim(name, if name == "one" { 10 } else { 5 }), false);
         stage.show(using(alone(name), &[name]), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     let held: Vec<&str> = ["one", "two"]
         .into_iter()
         .filter(|pod| seats(&stage, &format!("team/{pod}.pod")) > 0)
@@ -201,7 +201,7 @@ async fn volumes_that_do_not_come_are_let_go_and_the_gang_starts_over() {
     let mut stage = cluster_with(&config, 2, &[("a", "n0", 10), ("b", "n1", 10)]);
     train(&mut stage, 2);
     stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN).map(|phase| matches!(phase, Phase::Running { .. })), Some(false));
     assert!(
         stage.host.gangs.get(TRAIN).expect("a gang").volume_binding.is_none(),
@@ -214,7 +214,7 @@ async fn volumes_that_do_not_come_are_let_go_and_the_gang_starts_over() {
     let choosing = stage.host.gangs.get(TRAIN).and_then(|group| group.volume_binding.as_ref());
     assert!(choosing.is_some_and(|choosing| choosing.chosen().is_empty()), "{choosing:?}");
     stage.host.config.volume_binding_timeout = Span::ZERO;
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, TRAIN), 0);
 }
 
@@ -265,7 +265,7 @@ async fn a_volume_that_several_nodes_reach_is_given_once_too() {
         stage.show(claim(name, 10), false);
         stage.show(using(alone(name), &[name]), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     let count = |stage: &HostFixture| seats(stage, "team/one.pod") + seats(stage, "team/two.pod");
     assert_eq!(count(&stage), 1, "one volume, two claims");
     stage.see(wide("b"));
@@ -339,7 +339,7 @@ async fn a_volume_that_members_share_counts_once_on_each_node() {
         let name = format!("train-{at}");
         stage.show(using(pod(&name, of_job("train")), &["data", &name]), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(places(&stage, TRAIN), ["n0", "n0"], "two of their own and one for both");
     stage.see(using(alone("more"), &["more"]));
     assert_eq!(seats(&stage, "team/more.pod"), 0);
@@ -352,6 +352,6 @@ async fn a_volume_that_members_share_counts_once_on_each_node() {
         let name = format!("train-{at}");
         stage.show(using(pod(&name, of_job("train")), &["data", &name]), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, TRAIN), 0);
 }

@@ -109,7 +109,7 @@ fn runs() -> HostFixture {
     stage.show(record(RIGHT, 1, BOTH), false);
     let all = [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)];
     all.into_iter().enumerate().for_each(|(at, pod)| stage.show(on(pod, &format!("n{at}")), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(stage.is_running(&joint(BOTH)), "{:?}", stage.phase(&joint(BOTH)));
     stage
 }
@@ -169,7 +169,7 @@ async fn nodes_for_all_groups_are_one_order() {
     let mut stage = HostFixture::new();
     stage.show(pool(), false);
     show_all(&mut stage);
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = joint(BOTH);
     let claims = stage.claims();
     assert_eq!((claims.len(), stage.host.world.orders().len()), (3, 1));
@@ -193,7 +193,7 @@ async fn who_is_named_and_does_not_say_so_is_not_held_back() {
     for pod in [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)] {
         stage.show(pod, false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(stage.is_admitted("b/right.koordinator"));
     assert_eq!(stage.phase(&name), None);
     assert!(
@@ -222,7 +222,7 @@ async fn groups_with_different_lists_wait_and_are_told() {
     let mut stage = with_nodes(4);
     show_all(&mut stage);
     stage.show(record(RIGHT, 1, &[LEFT, RIGHT, third]), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let (two, three) = (joint(BOTH), joint(&[LEFT, RIGHT, third]));
     assert_ne!(two, three);
     assert!(
@@ -254,7 +254,7 @@ async fn groups_with_different_lists_wait_and_are_told() {
 async fn a_list_that_changes_while_it_waits_counts_at_once() {
     let mut stage = with_nodes(2);
     show_all(&mut stage);
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = joint(BOTH);
     assert_eq!(stage.phase(&name), Some(&Phase::Waiting));
     stage.see(record(LEFT, 2, &[]));
@@ -271,7 +271,7 @@ async fn a_list_that_changes_while_it_waits_counts_at_once() {
 async fn who_lost_the_other_group_while_it_waited_waits_on() {
     let mut stage = with_nodes(2);
     show_all(&mut stage);
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = joint(BOTH);
     stage.show(record(RIGHT, 1, BOTH), true);
     stage.see_gone(member(RIGHT, 0));
@@ -342,7 +342,7 @@ async fn what_has_started_alone_is_not_stopped_when_it_names_others() {
 fn recorded() -> Value {
     let mut stage = with_nodes(3);
     show_all(&mut stage);
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = joint(BOTH);
     let (_, gang) = stage.gang(&name).expect("taken in");
     let placement = stage.host.placement(gang);
@@ -374,7 +374,7 @@ async fn who_leads_next_binds_the_rest_of_every_group() {
         stage.show(on(member(LEFT, 0), &left[0]), false);
         stage.show(member(LEFT, 1), false);
         stage.show(member(RIGHT, 0), false);
-        stage.host.turn();
+        stage.host.run_cycle();
         assert!(stage.is_running(&name), "{lists:?}: {:?}", stage.phase(&name));
         assert_eq!(stage.told_to(&name, "a/left-1"), Some(left[1].clone()), "{lists:?}");
         assert_eq!(stage.told_to(&name, "b/right-0"), Some(right[0].clone()), "{lists:?}");
@@ -389,7 +389,7 @@ async fn half_of_it_without_a_record_is_stopped_and_starts_over_as_a_whole() {
     stage.show(on(member(LEFT, 0), "n0"), false);
     stage.show(on(member(LEFT, 1), "n1"), false);
     stage.show(member(RIGHT, 0), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(&joint(BOTH)), Some(&Phase::Stopping));
 }
 
@@ -439,7 +439,7 @@ async fn groups_named_in_an_annotation_are_pulled_into_no_gang() {
     stage.show(forged, false);
     stage.show(record(RIGHT, 1, &[]), false);
     stage.show(member(RIGHT, 0), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(stage.is_admitted("b/right.koordinator"), "{:?}", stage.phase("b/right.koordinator"));
     assert!(stage.host.gangs.get(&name).is_none(), "an annotation makes a gang of two namespaces");
 }
@@ -449,12 +449,12 @@ async fn groups_are_not_joined_by_pods_that_are_on_nodes_by_hand() {
     for before_start in [true, false] {
         let mut stage = with_nodes(3);
         if !before_start {
-            stage.host.turn();
+            stage.host.run_cycle();
         }
         stage.show(record(LEFT, 1, BOTH), false);
         stage.show(on(member(LEFT, 0), "n0"), false);
         stage.show(record(RIGHT, 1, &[]), false);
-        stage.host.turn();
+        stage.host.run_cycle();
         stage.see(member(RIGHT, 0));
         assert!(
             stage.is_admitted("b/right.koordinator"),

@@ -58,7 +58,7 @@ async fn a_gang_that_runs_goes_on_when_its_group_is_removed() {
         stage.show(node(name), false);
         stage.show(on(named(name, "annotations", "muster.sh/gang"), name), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase("team/g"), Some(Phase::Running { .. })));
 }
 
@@ -72,7 +72,7 @@ async fn a_gang_keeps_its_place_while_its_pods_are_made_again() {
     for at in 0..2 {
         stage.show(on(member(at), &format!("n{at}")), true);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting), "its pods are away");
     // Others may have the room meanwhile.
     stage.see(alone("other"));
@@ -81,7 +81,7 @@ async fn a_gang_keeps_its_place_while_its_pods_are_made_again() {
     for at in 0..2 {
         stage.show(pod(&format!("again-{at}"), of_job("train")), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     let (id, known) = stage.gang(TRAIN).expect("a gang");
     assert!(matches!(known.phase, Phase::Admitted { .. }), "{:?}", known.phase);
     assert_eq!((id, known.restarts), (gang, 1), "it is the gang it was");

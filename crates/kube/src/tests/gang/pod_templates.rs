@@ -55,7 +55,7 @@ fn running() -> HostFixture {
         stage.show(node(&format!("n{at}")), false);
         stage.show(member(at), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     stage
 }
@@ -161,7 +161,7 @@ async fn members_are_made_one_at_first_and_then_some_at_a_time() {
         let index = |name: &str| name.rsplit('-').next().and_then(|at| at.parse::<u32>().ok());
         let made: Vec<u32> = made.iter().filter_map(|name| index(name)).collect();
         made.into_iter().for_each(|at| stage.show(waiting(at), false));
-        stage.host.turn();
+        stage.host.run_cycle();
     }
 }
 
@@ -170,7 +170,7 @@ async fn members_that_are_refused_are_made_again_after_a_pause() {
     let mut stage = HostFixture::new();
     stage.see(gang());
     let (gang, pod) = (TRAIN.into(), "team/train-worker-0".into());
-    let why = "pod train-worker-0 cannot be made: refused: no".to_owned();
+    let why = "pod train-worker-0 cannot be created: refused: no".to_owned();
     stage.handle_outcome(Outcome::PodCreateFailed { gang, pod, why });
     assert!(made_and_ended(&stage).0.is_empty(), "it is made again at once");
     stage.handle_outcome(Outcome::Requeue(TRAIN.into()));
@@ -179,7 +179,7 @@ async fn members_that_are_refused_are_made_again_after_a_pause() {
     let record = stage.host.gangs.get(TRAIN).expect("a gang");
     assert!(stage.host.has_no_created_pods(record));
     let (why, _) = record.blocked.clone().expect("it is said");
-    assert!(why.contains("cannot be made"), "{why}");
+    assert!(why.contains("cannot be created"), "{why}");
 }
 
 #[tokio::test]
@@ -215,8 +215,8 @@ async fn gangs_beyond_the_bound_of_their_namespace_wait_and_come_in_when_others_
     stage.see(other);
     assert!(stage.phase("elsewhere/other.pod").is_some());
     stage.see_gone(alone("pod-0"));
-    stage.host.gang_counts.looked = None;
-    stage.host.turn();
+    stage.host.gang_counts.checked_at = None;
+    stage.host.run_cycle();
     assert_eq!(known(&stage), [false, true, true]);
     let mut next = HostFixture::with(&config);
     next.show(node("n0"), false);
@@ -243,7 +243,7 @@ async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
     for at in 0..3 {
         stage.show(waiting(at), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
     stage.see_gone(gang());
     assert_eq!(stage.phase(TRAIN), None, "it is planned for nobody");
@@ -253,7 +253,7 @@ async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
     for at in 0..3 {
         next.show(waiting(at), false);
     }
-    next.host.turn();
+    next.host.run_cycle();
     assert_eq!(next.phase(TRAIN), None);
     // It goes on when it is there again.
     for at in 0..3 {

@@ -29,7 +29,7 @@ fn deleted() -> HostFixture {
     for at in 0..2 {
         stage.show(leaving(on(member(at), &format!("n{at}"))), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     stage
 }
 
@@ -40,7 +40,7 @@ async fn a_job_that_is_made_again_has_none_of_the_old_ones_seats() {
     for at in 0..2 {
         stage.show(heir(at), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     // One seat is free, the other is not yet: half of it would start.
     stage.see_gone(on(member(0), "n0"));
     for at in 0..2 {
@@ -84,7 +84,7 @@ async fn who_leads_next_tells_the_old_from_the_new() {
         stage.show(at(heir(one), 12), false);
     }
     stage.show(at(leaving(on(member(0), "n0")), 10), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), None, "it begins when nobody of the old is left");
     // What the old one takes is not given away.
     stage.see(alone("other"));
@@ -114,13 +114,13 @@ async fn nobody_is_put_on_a_seat_that_is_too_small() {
         stage.show(node(&format!("n{at}")), false);
         stage.show(on(marked(&format!("a{at}"), 2, 4), &format!("n{at}")), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(PAIR), Some(Phase::Running { .. })), "{:?}", stage.phase(PAIR));
     for at in ["0", "1"] {
         stage.show(leaving(on(marked(&format!("a{at}"), 2, 4), &format!("n{at}"))), false);
         stage.show(marked(&format!("b{at}"), 2, 8), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     stage.see_gone(on(marked("a0", 2, 4), "n0"));
     assert_eq!((told(&stage, PAIR, "b0"), told(&stage, PAIR, "b1")), (None, None));
     stage.see_gone(on(marked("a1", 2, 4), "n1"));
@@ -137,12 +137,12 @@ async fn members_that_all_end_make_room_for_a_whole_gang_and_not_one_by_one() {
         stage.show(node(&format!("n{at}")), false);
         stage.show(on(marked(&format!("a{at}"), 2, 8), &format!("n{at}")), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     for at in ["0", "1"] {
         stage.show(leaving(on(marked(&format!("a{at}"), 2, 8), &format!("n{at}"))), false);
         stage.show(marked(&format!("b{at}"), 2, 8), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     stage.see_gone(on(marked("a0", 2, 8), "n0"));
     assert_eq!((told(&stage, PAIR, "b0"), told(&stage, PAIR, "b1")), (None, None));
     stage.see_gone(on(marked("a1", 2, 8), "n1"));

@@ -42,7 +42,7 @@ fn forged(name: &str, node: &str) -> Value {
 fn victim_starts(stage: &mut HostFixture, nodes: u32) {
     stage.show(job("victim", nodes), false);
     (0..nodes).for_each(|at| stage.show(pod(&format!("victim-{at}"), of_job("victim")), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     let phase = stage.phase(VICTIM);
     assert!(matches!(phase, Some(Phase::Admitted { .. })), "{phase:?}");
 }
@@ -52,12 +52,12 @@ async fn seat_annotation_of_another_schedulers_pod_takes_no_node() {
     for before_start in [true, false] {
         let mut stage = with_nodes(2);
         if !before_start {
-            stage.host.turn();
+            stage.host.run_cycle();
         }
         for at in 0..2 {
             stage.show(forged(&format!("thief-{at}"), &format!("n{at}")), false);
         }
-        stage.host.turn();
+        stage.host.run_cycle();
         assert_eq!(stage.host.gangs.names().count(), 0, "a pod of another scheduler is a gang");
         victim_starts(&mut stage, 2);
     }
@@ -100,7 +100,7 @@ async fn released_pods_keep_their_seats_at_a_change_of_leader_if_recorded() {
         stage.show(record(&placement), false);
         stage.show(lifted(gated("a"), "n0"), false);
         stage.show(lifted(gated("b"), "n1"), false);
-        stage.host.turn();
+        stage.host.run_cycle();
         let assigned =
             stage.host.gangs.get("team/pair").map_or(0, |record| record.assigned_nodes.len());
         assert_eq!(assigned, if is_believed { 2 } else { 0 }, "{placement}");
@@ -114,7 +114,7 @@ async fn a_record_of_one_member_is_no_seat_for_two() {
     stage.show(record(&json!([{"role": "member", "node": "n0", "members": 1}])), false);
     stage.show(lifted(gated("a"), "n0"), false);
     stage.show(lifted(gated("b"), "n0"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let record = stage.host.gangs.get("team/pair").expect("one of them is of it");
     assert_eq!(record.assigned_nodes.len(), 1);
 }
@@ -128,7 +128,7 @@ async fn a_pod_released_by_itself_is_known_by_its_status() {
             {"type": "muster.sh/Seated", "status": "True", "message": says},
         ]);
         stage.show(single, false);
-        stage.host.turn();
+        stage.host.run_cycle();
         assert_eq!(stage.host.gangs.get("team/single.pod").is_some(), is_believed, "{says}");
     }
 }
@@ -162,7 +162,7 @@ async fn placement_annotation_beside_musters_label_binds_nothing_beyond_a_limit(
             json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
         stage.show(member, false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase("team/pair"), Some(&Phase::Waiting));
     victim_starts(&mut stage, 2);
 }
@@ -182,7 +182,7 @@ async fn a_recorded_gang_whose_pods_were_replaced_gets_no_more_than_its_limit() 
                 json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
             stage.show(member, false);
         }
-        stage.host.turn();
+        stage.host.run_cycle();
         assert_eq!(seats(&stage, "team/pair"), if is_admitted { 2 } else { 0 }, "{limit}");
     }
 }
@@ -199,7 +199,7 @@ fn by_hand(stage: &mut HostFixture, count: u32) {
         stage.show(job(&format!("hand-{at}"), 1), false);
         stage.show(put(at), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn node_names_written_by_hand_get_what_the_limit_of_their_queue_leaves() {
         let mut stage = with_nodes(4);
         stage.show(queue(16), false);
         if !before_start {
-            stage.host.turn();
+            stage.host.run_cycle();
         }
         by_hand(&mut stage, 3);
         let held: u32 = (0..3).map(|at| seats(&stage, &format!("team/hand-{at}.job"))).sum();
@@ -231,9 +231,9 @@ async fn node_names_written_by_hand_get_what_the_limit_of_their_queue_leaves() {
                 stage.show(put(at), true);
             }
         }
-        stage.host.turn();
+        stage.host.run_cycle();
         stage.host.bound_elsewhere_checked_at = None;
-        stage.host.turn();
+        stage.host.run_cycle();
         assert_eq!(seats(&stage, &out[0]), 1, "{:?}", stage.phase(&out[0]));
     }
 }
@@ -271,13 +271,13 @@ async fn claim_label_that_no_node_claim_confirms_is_not_believed() {
     asked["status"].as_object_mut().expect("a status").remove("nodeName");
     stage.show_as_is(asked, false);
     stage.show_as_is(liar, false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(VICTIM), Some(Phase::Assembling(_))), "{:?}", stage.phase(VICTIM));
     let known = stage.host.world.claims()[&muster_core::id::ClaimId(id)].joined;
     assert_eq!(known, None, "a node is the claim's by its own word");
     stage.show_as_is(claim(id), false);
     stage.show_as_is(bought(id), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(
         matches!(stage.phase(VICTIM), Some(Phase::Admitted { .. })),
         "{:?}",

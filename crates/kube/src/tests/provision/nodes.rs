@@ -184,7 +184,7 @@ async fn who_leads_next_counts_on_since_when_a_node_is_idle() {
     }
     stage.show(noted(bought(7), "2026-11-01T10:00:00.250Z"), false);
     stage.show(noted(bought(8), "yesterday"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let released = |stage: &HostFixture, id| stage.host.world.claims()[&ClaimId(id)].releasing;
     assert_eq!(idle_since(&stage, "node-7"), Some(1_793_527_200_250));
     assert!(released(&stage, 7), "its hour was over long ago");
@@ -199,7 +199,7 @@ async fn a_node_that_somebody_is_on_is_not_idle_whatever_is_written_on_it() {
     stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
     stage.show(job("train", 1), false);
     stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(!stage.host.world.claims()[&ClaimId(7)].releasing);
     stage.see_gone(on(pod("train-0", of_job("train")), "node-7"));
     let now = jiff::Timestamp::now().as_millisecond();
@@ -214,7 +214,7 @@ async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
     stuck["metadata"]["creationTimestamp"] = json!("2026-11-01T10:00:00Z");
     stuck["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-01T10:01:00Z");
     stage.show(stuck, false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let found = &stage.host.world.claims()[&ClaimId(7)];
     assert_eq!((found.requested.0, found.since.0), (1_793_527_200_000, 1_793_527_260_000));
     assert!(found.releasing, "no machine takes that long to join");
@@ -239,7 +239,7 @@ async fn a_node_that_only_others_use_is_not_idle_until_they_are_gone() {
     patient["spec"]["idleAfter"] = json!("1h");
     let mut stage = idle(patient);
     stage.show(stranger("other", 1, "node-7"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(!is_released(&stage, 7), "it was taken away under somebody");
     stage.see_gone(stranger("other", 1, "node-7"));
     assert!(!is_released(&stage, 7));
@@ -259,7 +259,7 @@ async fn pods_that_come_with_a_node_do_not_keep_it() {
     over["status"]["phase"] = json!("Succeeded");
     let mut stage = idle(pool());
     [of_set, of_file, over].into_iter().for_each(|pod| stage.show(pod, false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(is_released(&stage, 7));
 }
 
@@ -281,7 +281,7 @@ async fn a_claim_is_given_back_as_what_it_is_whatever_its_pool_says_now() {
     stage.show(other, false);
     stage.show(claim(7), false);
     stage.show(bought(7), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(!stage.host.is_of_autoscaler(ClaimId(7)), "its NodeClaim would be left behind");
 }
 
@@ -303,7 +303,7 @@ async fn a_node_of_an_autoscaler_is_held_while_its_pool_is_away() {
     stage.show(held(7), false);
     stage.show(job("train", 1), false);
     stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let node = stage.host.world.node_named("node-7").and_then(|node| stage.host.world.node(node));
     assert_eq!(node.and_then(|node| node.claim), Some(ClaimId(7)));
     assert!(!stage.host.ordered_writes.is_busy("node node-7"), "it was let go under somebody");
@@ -317,7 +317,7 @@ async fn who_is_seen_on_a_node_in_the_turn_that_the_node_is_seen_has_its_room() 
         stage.see(alone(waiting));
         stage.show(node("n0"), false);
         stage.show(on(alone("m-runs"), "n0"), false);
-        stage.host.turn();
+        stage.host.run_cycle();
         let name = |pod: &str| format!("team/{pod}.pod");
         let phases = [waiting, "m-runs"].map(|pod| stage.phase(&name(pod)).cloned());
         assert!(matches!(phases[0], Some(Phase::Waiting)), "{phases:?}");

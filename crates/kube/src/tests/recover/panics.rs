@@ -25,7 +25,7 @@ fn served(config: &Config, pods: &[&str]) -> (HostFixture, u32) {
             stage.show(node(&format!("n{at}")), false);
         }
         pods.iter().for_each(|pod| stage.show(alone(pod), false));
-        match stage.host.survive(|host| (0..20).for_each(|_| host.turn())) {
+        match stage.host.survive(|host| (0..20).for_each(|_| host.run_cycle())) {
             Ok(()) => return (stage, panics),
             Err(Panicked(found)) => found.expect("something to leave out"),
         }

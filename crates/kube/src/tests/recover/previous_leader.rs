@@ -27,7 +27,7 @@ fn of_a_queue_that_is_gone(bound: u32) -> HostFixture {
         let place = format!("n{at}");
         stage.show(if at < bound { on(member, &place) } else { member }, false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     stage
 }
 
@@ -76,7 +76,7 @@ async fn what_had_run_out_is_not_asked_for_at_once_by_the_next_leader() {
     for claim in claims {
         stage.host.apply_event(&Event::ClaimFailed(ClaimId(claim), ClaimFailure::StockOut));
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.order(TRAIN), None, "{:?}", stage.host.verdicts);
     assert!(stage.host.supply_status.at_last() > at, "it is written down at once");
     let pool = pool_as_told(&stage);
@@ -87,7 +87,7 @@ async fn what_had_run_out_is_not_asked_for_at_once_by_the_next_leader() {
     for at in 0..2 {
         next.show(pod(&format!("train-{at}"), of_job("train")), false);
     }
-    next.host.turn();
+    next.host.run_cycle();
     assert_eq!(next.order(TRAIN), None, "it is asked for what was refused a moment ago");
     let [(_, verdict::Verdict::Waiting { blockers, .. })] = &*next.host.verdicts else {
         panic!("{:?}", next.host.verdicts)
@@ -135,7 +135,7 @@ async fn orders_that_failed_count_under_the_next_leader() {
         stage.show(submitted, false);
         stage.show(pod("train-0", of_job("train")), false);
         stage.show(gang_object(last), false);
-        stage.host.turn();
+        stage.host.run_cycle();
         let (_, gang) = stage.gang(TRAIN).expect("it waits");
         assert_eq!(gang.failed_orders, counted, "{last}");
         assert_eq!(gang.last_failure.is_some_and(|at| at > Time::ZERO), counted > 0);

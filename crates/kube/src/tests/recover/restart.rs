@@ -58,19 +58,19 @@ fn another(pods: u32) -> HostFixture {
 #[tokio::test]
 async fn who_waits_has_waited_since_its_work_was_submitted() {
     let mut stage = another(2);
-    stage.host.turn();
+    stage.host.run_cycle();
     let (_, gang) = stage.gang(TRAIN).expect("it is there");
     assert_eq!((gang.submitted.0, gang.waits_since.0), (TEN_MS, TEN_MS));
     // Its turn was over an hour later, and it stands behind those who waited then.
     let mut stage = another(2);
     stage.show(gang_object(&json!({"waitingSince": "2026-11-01T11:00:00Z"})), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let (_, gang) = stage.gang(TRAIN).expect("it is there");
     assert_eq!((gang.submitted.0, gang.waits_since.0), (TEN_MS, TEN_MS + 3_600_000));
     // What is told of another that had its name does not count.
     let mut stage = another(2);
     stage.show(gang_object(&json!({"waitingSince": "2026-10-01T11:00:00Z"})), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let (_, gang) = stage.gang(TRAIN).expect("it is there");
     assert_eq!(gang.waits_since.0, TEN_MS);
 }
@@ -83,7 +83,7 @@ async fn who_runs_does_so_since_its_pods_do() {
     let mut runs = on(pod("train-0", of_job("train")), "n0");
     runs["status"] = json!({"phase": "Running", "startTime": TEN});
     stage.show(made_at(runs, "2026-10-31T10:00:00Z"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let Some(Phase::Running { at }) = stage.phase(TRAIN) else {
         panic!("{:?}", stage.phase(TRAIN))
     };
@@ -100,7 +100,7 @@ async fn an_order_goes_on_with_what_has_come_and_what_was_never_asked_for() {
     stage.show(claim(claims[0]), false);
     stage.show(bought(claims[0]), false);
     stage.show(claim(claims[1]), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.order(TRAIN), first.order(TRAIN), "{:?}", stage.phase(TRAIN));
     assert_eq!(stage.claims(), claims, "nothing is asked for twice");
     let order = &stage.host.world.orders()[&stage.order(TRAIN).expect("just seen")];
@@ -142,7 +142,7 @@ async fn who_was_being_stopped_is_stopped_whole() {
         stage.show(job("train", 2), false);
         stage.show(one, false);
         stage.show(other, false);
-        stage.host.turn();
+        stage.host.run_cycle();
         stage.phase(TRAIN).cloned()
     };
     let stopped = show(sent_away("train-0", "n0"), runs("train-1", "n1"));
@@ -167,7 +167,7 @@ async fn who_is_on_a_node_whose_claim_is_leaving_is_told_and_an_idle_one_goes() 
     }
     stage.show(job("train", 1), false);
     stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let node = |name: &str| {
         let world = &stage.host.world;
         world.node_named(name).and_then(|node| world.node(node)).expect("it is there")

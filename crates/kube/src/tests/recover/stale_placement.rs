@@ -42,7 +42,7 @@ async fn seats_that_another_was_given_are_not_had_by_both() {
         stage.show(placed("train.job", "Running", &["n0", "n1"]), false);
         two(&mut stage, "winner", bound);
         stage.show(placed("winner.job", "Admitted", &["n0", "n1"]), false);
-        stage.host.turn();
+        stage.host.run_cycle();
         assert_eq!((seats(&stage, TRAIN), seats(&stage, WINNER)), (0, 2), "{bound} are bound");
         assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
         assert_eq!(told(&stage, TRAIN, "train-0"), None);
@@ -64,7 +64,7 @@ async fn seats_that_nobody_else_has_are_kept_for_whoever_comes_back() {
     stage.show(node("n1"), false);
     two(&mut stage, "train", 0);
     stage.show(placed("train.job", "Running", &["n0", "n1"]), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, TRAIN), 2);
     assert!(told(&stage, TRAIN, "train-0").is_some() && told(&stage, TRAIN, "train-1").is_some());
 }
@@ -78,7 +78,7 @@ async fn half_a_gang_whose_other_half_has_no_room_any_more_starts_over() {
     stage.show(placed("train.job", "Admitted", &["n0", "n1"]), false);
     stage.show(job("other", 1), false);
     stage.show(on(pod("other-0", of_job("other")), "n1"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping));
     assert_eq!(told(&stage, TRAIN, "train-1"), None);
 }
@@ -103,7 +103,7 @@ async fn who_gave_members_up_goes_on_with_those_it_has() {
     stage.show(placed("train.pytorchjob", "Running", &["n0", "n1"]), false);
     stage.show(job("other", 1), false);
     stage.show(on(pod("other-0", of_job("other")), "n1"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = "team/train.pytorchjob";
     assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
     assert_eq!((seats(&stage, name), seats(&stage, "team/other.job")), (1, 1));

@@ -21,7 +21,7 @@ fn seated(patience: Span) -> HostFixture {
         stage.show(node(&format!("n{at}")), false);
         stage.show(pod(&format!("train-{at}"), of_job("train")), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
     stage
 }
@@ -51,13 +51,13 @@ async fn who_may_not_be_written_down_gives_its_seats_back_and_tries_again_later(
     stage.handle_outcome(Outcome::PlacementNotWritten { gang: TRAIN.into(), why: no() });
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "it has some time");
     stage.host.config.bind_timeout = Span(0);
-    stage.host.turn();
+    stage.host.run_cycle();
     is_left_alone(&mut stage, "refused: not today");
     // When its pause is over and the others are gone it has its turn.
     for at in 0..2 {
         stage.show(pod(&format!("other-{at}"), of_job("other")), true);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
     stage.host.config.bind_timeout = Span::mins(5);
     let record = stage.host.gangs.get_mut(TRAIN).expect("it is there");
@@ -75,7 +75,7 @@ async fn who_may_not_be_bound_gives_its_seats_back_although_nobody_of_it_is_anyw
         stage.handle_outcome(Outcome::BindFailed { gang: TRAIN.into(), pod, uid, why: no() });
     }
     stage.host.config.bind_timeout = Span(0);
-    stage.host.turn();
+    stage.host.run_cycle();
     // They were told their nodes once more, and are not there.
     for at in 0..2 {
         let (pod, uid) = (format!("team/train-{at}").into(), format!("train-{at}"));
@@ -109,8 +109,8 @@ async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_th
             let (pod, uid) = ("team/train-worker-0".into(), "train-worker-0".to_owned());
             stage.handle_outcome(Outcome::BindFailed { gang: gang.into(), pod, uid, why: no() });
         }
-        stage.host.turn();
-        stage.host.turn();
+        stage.host.run_cycle();
+        stage.host.run_cycle();
         assert_eq!(is_seated(&stage), !refused, "{:?}", stage.phase(gang));
     }
 }
@@ -119,8 +119,8 @@ async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_th
 async fn who_is_never_answered_gives_its_seats_back() {
     let mut stage = seated(Span::mins(5));
     stage.host.config.bind_timeout = Span(0);
-    stage.host.turn();
-    is_left_alone(&mut stage, "does not take down");
+    stage.host.run_cycle();
+    is_left_alone(&mut stage, "does not store its placement");
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn who_was_bound_at_last_is_not_left_alone_for_what_was_before() {
     }
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     stage.host.config.bind_timeout = Span(0);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     assert!(stage.host.gangs.get(TRAIN).is_some_and(|record| record.api_refusal.is_none()));
 }
@@ -223,7 +223,7 @@ async fn a_request_that_was_replaced_has_nothing_of_the_one_before() {
     // Both are seen before anybody looks.
     stage.show(request("first", 1), true);
     stage.show(request("second", 2), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     let (_, gang) = stage.gang(name).expect("it is there");
     assert_eq!(gang.spec.roles[0].min, 2, "it is what the first was");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);

@@ -45,13 +45,13 @@ async fn an_elastic_job_that_is_done_is_nobodys_gang() {
         stage.show(node(&node_name), false);
         stage.show(on(pod(name, of), &node_name), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = "team/train.pytorchjob";
     assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
     for (at, name) in ["a", "b"].into_iter().enumerate() {
         stage.show(done(on(pod(name, of), &format!("n{at}"))), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(name), None);
     // Its operator writes that down, and its pods are kept.
     let mut over = elastic_job();
@@ -70,7 +70,7 @@ pub(crate) fn assembling(pods: u32) -> (HostFixture, Vec<u32>) {
     for at in 0..pods {
         stage.show(pod(&format!("train-{at}"), of_job("train")), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     let claims = stage.claims();
     assert_eq!(claims.len(), pods as usize, "{:?}", stage.phase(TRAIN));
     (stage, claims)
@@ -84,7 +84,7 @@ async fn a_gang_that_loses_a_member_while_its_order_assembles_gives_the_order_up
     let order = stage.order(TRAIN).expect("it has an order");
     stage.see_gone(pod("train-3", of_job("train")));
     claims.iter().for_each(|claim| stage.show(bought(*claim), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     // Three of four are no gang: nobody starts, and nothing is held for them.
     assert!(!matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. } | Phase::Assembling(_))));
     assert!(!stage.host.world.orders().contains_key(&order), "its order is held for ever");
@@ -99,16 +99,16 @@ async fn a_gang_that_grows_while_its_order_assembles_is_planned_as_what_it_is() 
     for at in 4..8 {
         stage.show(pod(&format!("train-{at}"), of_job("train")), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     claims.iter().for_each(|claim| stage.show(bought(*claim), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     let (_, gang) = stage.gang(TRAIN).expect("it waits");
     assert_eq!(gang.spec.roles[0].min, 8);
     assert!(matches!(gang.phase, Phase::Assembling(_)), "started in part: {:?}", gang.phase);
     let new: Vec<u32> = stage.claims().into_iter().filter(|id| !claims.contains(id)).collect();
     assert_eq!(new.len(), 4, "what was bought is of use");
     new.iter().for_each(|claim| stage.show(bought(*claim), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
 }
 
@@ -121,14 +121,14 @@ async fn an_order_goes_on_while_only_where_its_gang_may_go_changes() {
         picky["spec"]["nodeSelector"] = json!({"topology.kubernetes.io/zone": "zone-a"});
         stage.show(picky, false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.order(TRAIN), order);
 }
 
 #[tokio::test]
 async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
     let mut stage = HostFixture::new();
-    stage.host.turn();
+    stage.host.run_cycle();
     // Told again and again that something is up with it, in the same turn.
     for _ in 0..3 {
         stage.host.requeue_after(&TRAIN.into());
@@ -178,7 +178,7 @@ async fn only_the_status_of_a_gang_says_where_its_members_go() {
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     show_pair(&mut stage);
-    stage.host.turn();
+    stage.host.run_cycle();
     let record = stage.host.gangs.names().next().expect("a gang").clone();
     let (id, gang) = stage.gang(&record).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
@@ -209,7 +209,7 @@ async fn only_the_status_of_a_gang_says_where_its_members_go() {
 async fn a_gang_that_has_to_wait_has_its_object_at_once() {
     let mut stage = HostFixture::new();
     show_pair(&mut stage);
-    stage.host.turn();
+    stage.host.run_cycle();
     let record = stage.host.gangs.names().next().expect("a gang").clone();
     assert_eq!(stage.phase(&record), Some(&Phase::Waiting));
     assert!(
@@ -224,7 +224,7 @@ async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
     show_pair(&mut stage);
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = "team/pair";
     stage.handle_outcome(Outcome::PlacementWritten(name.into()));
     let record = stage.host.gangs.get(name).expect("a gang");
@@ -238,7 +238,7 @@ async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
     stage.see_gone(alone("b"));
     assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
     stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(name), Some(&Phase::Stopping));
 }
 
@@ -251,7 +251,7 @@ async fn until_released(stage: &mut HostFixture) {
         assert!(std::time::Instant::now() < within, "kept: {:?}", stage.host.world.claims());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         stage.host.world_changed = true;
-        stage.host.turn();
+        stage.host.run_cycle();
     }
 }
 
@@ -280,7 +280,7 @@ async fn claims_that_no_pool_lists_are_found_and_given_back() {
     let mut lost = claim(8);
     lost["metadata"]["labels"]["muster.sh/pool"] = json!("unheard-of");
     stage.show(lost, false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.claims(), [7, 8], "they cost money, and nobody knows of them");
     until_released(&mut stage).await;
 }

@@ -98,7 +98,7 @@ async fn who_has_seats_is_not_counted_twice() {
     stage.show(node("n1"), false);
     stage.show(job("train", 1), false);
     stage.show(on(pod("train-0", of_job("train")), "n0"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })));
     assert!(stage.host.excess_usage.is_empty());
     let (_, gang) = stage.gang(TRAIN).expect("it runs");

@@ -18,7 +18,7 @@ fn rival(stage: &mut HostFixture, pods: u32) {
     for at in 0..pods {
         stage.show(pod(&format!("two-{at}"), of_job("two")), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
 }
 
 /// The least and the most members of each role that the World knows of.
@@ -125,7 +125,7 @@ fn torch_runs(master: u32, workers: u32, elastic: Option<(u32, u32)>) -> (HostFi
         stage.show(pod.clone(), false);
     }
     stage.show(node("spare"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, "team/torch.pytorchjob"), master + workers);
     (stage, pods)
 }
@@ -200,7 +200,7 @@ async fn new_leader_gives_back_seats_of_a_job_made_smaller_meanwhile() {
     (0..5).for_each(|at| stage.show(node(&format!("n{at}")), false));
     stage.show(record(4), false);
     (0..2).for_each(|at| stage.show(on(member(at), &format!("n{at}")), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!((seats(&stage, TRAIN), sizes(&stage, TRAIN)), (2, vec![(2, 2)]));
     rival(&mut stage, 3);
     is_whole_and_unharmed(&stage, TRAIN, 2);
@@ -215,7 +215,7 @@ async fn new_leader_makes_a_gang_below_its_minimum_whole_where_there_is_room() {
     stage.show(record(1), false);
     stage.show(on(member(0), "n0"), false);
     (1..3).for_each(|at| stage.show(member(at), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, TRAIN), 1, "there is room for one of two");
     stage.see(node("n2"));
     assert_eq!(seats(&stage, TRAIN), 3);
@@ -250,16 +250,16 @@ async fn empty_seats_above_the_minimum_expire_where_nothing_says_who_comes() {
     let mut stage = HostFixture::new();
     (0..4).for_each(|at| stage.show(node(&format!("n{at}")), false));
     (0..4).for_each(|at| stage.show(of_group(at), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = "team/set";
     assert_eq!(seats(&stage, name), 4, "{:?}", stage.phase(name));
     stage.see_gone(of_group(3));
     stage.see_gone(of_group(0));
     assert_eq!(seats(&stage, name), 4, "they may come back");
     stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, name), 2);
     stage.see_gone(of_group(1));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(seats(&stage, name), 2, "the minimum is kept");
 }

@@ -25,7 +25,7 @@ fn pair() -> HostFixture {
     stage.show(node("n1"), false);
     stage.show(half("a", "a"), false);
     stage.show(half("b", "b"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(PAIR), Some(Phase::Admitted { .. })), "{:?}", stage.phase(PAIR));
     stage
 }
@@ -41,7 +41,7 @@ async fn nobody_is_bound_by_what_was_written_down_for_seats_that_were_given_up()
     let (id, _) = stage.gang(PAIR).expect("it has seats");
     stage.show(unready(node("n0")), false);
     stage.host.stop_gang(id, muster_core::plan::StopReason::Moved);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(PAIR), Some(&Phase::Waiting));
     // Only now is it heard that the first seats were written down.
     stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
@@ -213,20 +213,20 @@ async fn nothing_is_kept_of_what_is_gone() {
         odd["spec"] = json!({"weight": "heavy"});
         stage.see(odd.clone());
         stage.host.supply_status.is_news();
-        stage.host.turn();
+        stage.host.run_cycle();
         assert_eq!(stage.host.supply_status.remembers(KindRole::Queue), 1);
         stage.see_gone(odd);
         let mut odd = json!({"apiVersion": "muster.sh/v1alpha1", "kind": "Topology",
             "metadata": {"name": format!("t{at}"), "uid": "t"}, "spec": {"levels": "odd"}});
         stage.see(odd.clone());
         stage.host.supply_status.is_news();
-        stage.host.turn();
+        stage.host.run_cycle();
         assert_eq!(stage.host.rejected_objects.len(), 1, "{:?}", stage.host.rejected_objects);
         odd["metadata"]["deletionTimestamp"] = json!("2026-10-15T10:00:00Z");
         stage.see_gone(odd);
     }
     stage.host.supply_status.is_news();
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.host.supply_status.remembers(KindRole::Queue), 0);
     assert!(stage.host.rejected_objects.is_empty(), "{:?}", stage.host.rejected_objects);
 }
@@ -238,7 +238,7 @@ async fn who_is_stopped_is_told_so_at_once_whoever_has_a_reason() {
     stage.see(on(half("a", "a"), "n0"));
     stage.see_gone(half("b", "b"));
     stage.host.config.bind_timeout = muster_core::time::Span::ZERO;
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(PAIR), Some(&Phase::Stopping));
     assert!(stage.host.written_status.is_said_to_stop(PAIR), "its status is looked at much later");
 }

@@ -33,7 +33,7 @@ pub(crate) fn running(pods: u32) -> HostFixture {
         stage.show(node(&format!("n{at}")), false);
         stage.show(on(member(at), &format!("n{at}")), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     stage
 }
@@ -144,7 +144,7 @@ async fn an_index_of_a_job_below_another_workload_leaves_its_seat_too() {
         stage.show(node(&format!("n{at}")), false);
         stage.show(of_set(at), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     let name = "team/set.jobset";
     assert_eq!(seats(&stage, name), 2, "{:?}", stage.phase(name));
     stage.see(ended(of_set(1), "Failed"));
@@ -182,7 +182,7 @@ async fn a_node_that_is_not_ready_has_time_to_come_back() {
     let mut stage = running(2);
     stage.see(unready(node("n1")));
     stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "all of it is there");
     stage.host.config.bind_timeout = Span::mins(5);
     stage.see(ended(on(member(1), "n1"), "Failed"));
@@ -204,7 +204,7 @@ async fn a_gang_whose_node_does_not_come_back_starts_over() {
     stage.show(ended(on(member(1), "n1"), "Failed"), false);
     stage.see(pod("train-1-again", of_job("train")));
     stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.turn();
+    stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping));
 }
 
@@ -216,7 +216,7 @@ async fn nobody_starts_where_a_node_went_since_it_was_decided() {
         stage.show(node(&format!("n{at}")), false);
         stage.show(member(at), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     stage.see(unready(node("n1")));
     stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     assert!(
@@ -248,11 +248,11 @@ fn found_in_part(phase: &str) -> HostFixture {
     }
     stage.show(record(phase), false);
     stage.show(on(member(0), "n0"), false);
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     assert_eq!(seats(&stage, TRAIN), 2);
     stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.turn();
+    stage.host.run_cycle();
     stage
 }
 
@@ -275,7 +275,7 @@ async fn who_leads_next_does_not_stop_a_gang_that_is_to_be_larger() {
     for at in 2..4 {
         stage.show(member(at), false);
     }
-    stage.host.turn();
+    stage.host.run_cycle();
     let (_, gang) = stage.gang(TRAIN).expect("it runs");
     assert!(matches!(gang.phase, Phase::Running { .. }), "{:?}", gang.phase);
     assert_eq!((gang.spec.roles[0].min, seats(&stage, TRAIN)), (2, 2));

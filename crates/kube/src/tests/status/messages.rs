@@ -90,7 +90,7 @@ async fn a_pool_that_cannot_serve_a_gang_does_not_silence_it() {
 async fn a_pool_that_is_gone_silences_nobody() {
     let (mut stage, claims) = assembling(1);
     claims.iter().for_each(|claim| stage.show(bought(*claim), false));
-    stage.host.turn();
+    stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
     stage.show(pool(), true);
     stage.see(alone("one"));
