@@ -175,7 +175,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 mod tests {
     use muster_core::time::Time;
 
-    use super::*;
+    use crate::audit::*;
 
     fn record(verb: &str, outcome: u16) -> AuditRecord {
         AuditRecord {

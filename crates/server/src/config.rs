@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::counts::Counts;
-use crate::once::Once;
-use crate::seats::Seats;
-use crate::sessions::Sessions;
-use crate::tokens::Pass;
+use crate::auth::sessions::Sessions;
+use crate::auth::tokens::Pass;
+use crate::idempotency::replay::Once;
+use crate::limits::concurrency::Seats;
+use crate::metrics::Counts;
 use crate::{AuditLog, Ending, Host, Limits, Memory, ShortMemory, Tokens};
 
 /// What a server is told before it starts.

@@ -11,71 +11,38 @@
 //! Deliberately not here: decisions, and anything that is kept. A server that is started again has forgotten nothing,
 //! because it knew nothing; answers under idempotency keys are kept where the host says ([`Memory`]).
 
-mod board;
-mod caller;
-mod host;
-mod news;
-mod weight;
-
-mod access;
-mod limits;
-mod rights;
-mod seats;
-mod sessions;
-mod token_file;
-mod tokens;
-mod veil;
-
 mod audit;
-mod counts;
-mod ending;
-mod failure;
-mod memory;
-mod once;
-
+mod auth;
+mod board;
 mod config;
-mod guard;
-mod linger;
-mod operation;
-
-mod ask;
-mod manifests;
-
-mod gangs;
-mod objects;
-mod questions;
-
-mod events;
-mod logs;
-mod streams;
-
-mod health;
+mod error;
+mod handlers;
+mod host;
+mod idempotency;
+mod limits;
+mod metrics;
 mod openapi;
-mod routes;
-mod schemas;
-
-mod connections;
+mod routing;
 mod serve;
-mod tls;
 
-pub use audit::{AuditLog, AuditRecord};
-pub use board::{Board, Found, Kind, Listed, Reader};
-pub use caller::{Caller, RequestKey, Rights};
-pub use config::{Config, PORT, Tls};
-pub use ending::Ending;
-pub use failure::{Code, Failed, Failure};
-pub use host::{
+pub use crate::audit::{AuditLog, AuditRecord};
+pub use crate::auth::caller::{Caller, RequestKey, Rights};
+pub use crate::auth::rights::{Needs, Subject, Verb, needs};
+pub use crate::auth::token_file::{Role, TokenEntry, TokenFile, TokensError};
+pub use crate::auth::tokens::Tokens;
+pub use crate::board::news::{Line, News, Said, Told};
+pub use crate::board::objects::{Board, Found, Kind, Listed, Reader};
+pub use crate::board::size::weight;
+pub use crate::config::{Config, PORT, Tls};
+pub use crate::error::{Code, Failed, Failure};
+pub use crate::host::{
     Answer, Applied, Change, Effect, GangName, Host, LogPart, Logs, Refused, Usage, UsageAsked,
     UsageBy, WhatIf, WhichLogs, Why,
 };
-pub use limits::Limits;
-pub use memory::{Key, Memory, REMEMBERED_MS, Remembered, ShortMemory};
-pub use news::{Line, News, Said, Told};
-pub use openapi::openapi;
-pub use rights::{Needs, Subject, Verb, needs};
-pub use routes::router;
-pub use serve::{Bound, ServeError, bind, serve};
-pub use tls::TlsError;
-pub use token_file::{Role, TokenEntry, TokenFile, TokensError};
-pub use tokens::Tokens;
-pub use weight::weight;
+pub use crate::idempotency::memory::{Key, Memory, REMEMBERED_MS, Remembered, ShortMemory};
+pub use crate::limits::bounds::Limits;
+pub use crate::openapi::document::openapi;
+pub use crate::routing::routes::router;
+pub use crate::serve::listen::{Bound, ServeError, bind, serve};
+pub use crate::serve::shutdown::Ending;
+pub use crate::serve::tls::TlsError;

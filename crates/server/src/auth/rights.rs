@@ -1,0 +1,153 @@
+//! The rights matrix: which role may do what to which kind of object.
+//!
+//! Routes and hosts both ask here, so that a kind that comes inside a body is held to the same table as one that is named
+//! in a path.
+
+use crate::auth::access::Who;
+use crate::{Caller, Kind, Refused};
+
+/// What can be done to an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// See it, without the values of environment variables.
+    Look,
+    /// See the values of its environment variables.
+    ReadValues,
+    /// Read what its members printed.
+    ReadLogs,
+    /// Create it or change it.
+    Change,
+    /// Remove it.
+    Remove,
+}
+
+/// What it is done to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// A gang of a queue.
+    Gang,
+    /// A queue.
+    Queue,
+    /// A pool.
+    Pool,
+    /// A node.
+    Node,
+    /// The levels of the topology.
+    Topology,
+    /// An order of nodes.
+    Order,
+}
+
+/// The least that is needed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Any role.
+    Viewer,
+    /// The role `user` for the queue of the object, or `admin`.
+    UserOfQueue,
+    /// The role `admin`.
+    Admin,
+}
+
+/// The matrix. A row for each kind; columns are look, read values, read logs, change, remove.
+const MATRIX: [(Subject, [Needs; 5]); 6] = {
+    use Needs::{Admin as A, UserOfQueue as U, Viewer as V};
+    [
+        (Subject::Gang, [V, U, U, U, U]),
+        (Subject::Queue, [V, V, A, A, A]),
+        (Subject::Pool, [V, V, A, A, A]),
+        (Subject::Node, [V, V, A, A, A]),
+        (Subject::Topology, [V, V, A, A, A]),
+        (Subject::Order, [V, V, A, A, A]),
+    ]
+};
+
+/// What is needed for this. A kind that is in no row is for admins.
+pub fn needs(verb: Verb, subject: Subject) -> Needs {
+    let row = MATRIX.iter().find(|(of, _)| *of == subject);
+    row.map_or(Needs::Admin, |(_, row)| row[verb as usize])
+}
+
+impl Caller {
+    /// Whether the caller may do this; `queue` is that of a gang.
+    ///
+    /// # Errors
+    /// With who may not do what.
+    pub fn check(&self, verb: Verb, subject: Subject, queue: Option<&str>) -> Result<(), Refused> {
+        let name = &self.name;
+        let needs = needs(verb, subject);
+        let allowed = match needs {
+            Needs::Viewer => true,
+            Needs::UserOfQueue => queue.is_some_and(|queue| self.may_use(queue)),
+            Needs::Admin => self.is_admin(),
+        };
+        if allowed {
+            return Ok(());
+        }
+        let what = match verb {
+            Verb::Look => "see",
+            Verb::ReadValues => "see the environment values of",
+            Verb::ReadLogs => "read the logs of",
+            Verb::Change => "change",
+            Verb::Remove => "remove",
+        };
+        Err(Refused::Forbidden(match (needs, queue) {
+            (Needs::UserOfQueue, Some(queue)) => {
+                format!("{name} may not {what} a gang of queue {queue}: it is no user of it")
+            }
+            _ => format!("{name} may not {what} a {subject:?}: only admins may"),
+        }))
+    }
+}
+
+impl From<Kind> for Subject {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Gang => Self::Gang,
+            Kind::Queue => Self::Queue,
+            Kind::Pool => Self::Pool,
+            Kind::Node => Self::Node,
+            Kind::Order => Self::Order,
+        }
+    }
+}
+
+/// What a route needs that does this to a kind. Which queue a gang is in is held against the caller by the host.
+pub(crate) fn route(verb: Verb, kind: Kind) -> Who {
+    match needs(verb, kind.into()) {
+        Needs::Viewer => Who::Viewer,
+        Needs::UserOfQueue => Who::User,
+        Needs::Admin => Who::Admin,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Rights;
+    use crate::auth::rights::*;
+
+    #[test]
+    fn every_kind_has_its_row_and_only_gangs_are_for_users() {
+        let user =
+            Caller { rights: Rights::User(["research".into()].into()), ..Caller::admin("ada") };
+        let viewer = Caller { rights: Rights::Viewer, ..Caller::admin("eve") };
+        let all = [Subject::Queue, Subject::Pool, Subject::Node, Subject::Topology, Subject::Order];
+        for subject in all {
+            assert!(MATRIX.iter().any(|(of, _)| *of == subject), "{subject:?}");
+            for verb in [Verb::Change, Verb::Remove, Verb::ReadLogs] {
+                for caller in [&user, &viewer] {
+                    let refused = caller.check(verb, subject, Some("research")).unwrap_err();
+                    assert!(refused.to_string().contains("only admins may"), "{refused}");
+                }
+                assert_eq!(Caller::admin("root").check(verb, subject, None), Ok(()));
+            }
+        }
+        for verb in [Verb::ReadValues, Verb::ReadLogs, Verb::Change, Verb::Remove] {
+            assert_eq!(user.check(verb, Subject::Gang, Some("research")), Ok(()));
+            assert!(user.check(verb, Subject::Gang, Some("sales")).is_err());
+            assert!(user.check(verb, Subject::Gang, None).is_err());
+            assert!(viewer.check(verb, Subject::Gang, Some("research")).is_err());
+        }
+        assert_eq!(viewer.check(Verb::Look, Subject::Gang, Some("research")), Ok(()));
+    }
+}

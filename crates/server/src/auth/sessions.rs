@@ -1,0 +1,104 @@
+//! Sign-in of browsers: a link with a token becomes a cookie, as Jupyter does it.
+//!
+//! The cookie is not the token. It is a random text that stands for it while the server runs, for half a day at most and
+//! for as long as the token counts. Browsers send cookies to every port of a host, so it should be worth little elsewhere.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::Deserialize;
+use subtle::ConstantTimeEq;
+
+use crate::auth::tokens::{Pass, sha256};
+use crate::config::Server;
+use crate::error::{Code, Failure};
+use crate::handlers::query::query;
+
+/// The name of the cookie.
+const COOKIE: &str = "muster-session";
+/// Where a browser goes when it is signed in.
+const HOME: &str = "/v1/whoami";
+/// Sessions at once, at most. The oldest makes room.
+const MOST: usize = 64;
+/// How long a session lasts.
+const LASTS: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Browsers that are signed in.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<VecDeque<Session>>);
+
+#[derive(Debug)]
+struct Session {
+    digest: [u8; 32],
+    pass: Pass,
+    until: Instant,
+}
+
+impl Sessions {
+    /// A new one; its cookie.
+    fn open(&self, pass: Pass) -> Option<String> {
+        let mut random = [0u8; 32];
+        SystemRandom::new().fill(&mut random).ok()?;
+        let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = sha256(text.as_bytes());
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() == MOST {
+            all.pop_front();
+        }
+        all.push_back(Session { digest, pass, until: Instant::now() + LASTS });
+        Some(text)
+    }
+
+    /// By which token the browser signed in that sent these headers.
+    pub(crate) fn pass(&self, headers: &HeaderMap) -> Option<Pass> {
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|text| text.to_str().ok());
+        let pairs = cookies.flat_map(|text| text.split(';')).filter_map(|one| one.split_once('='));
+        let mut mine = pairs.filter(|(name, _)| name.trim() == COOKIE);
+        mine.find_map(|(_, value)| self.known(value.trim()))
+    }
+
+    fn known(&self, cookie: &str) -> Option<Pass> {
+        let shown = sha256(cookie.as_bytes());
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        all.retain(|session| now < session.until);
+        all.iter().fold(None, |found, one| {
+            let same = bool::from(one.digest.ct_eq(&shown));
+            if same { Some(one.pass) } else { found }
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    token: String,
+}
+
+/// Signs a browser in that shows a token in its address, and sends it on to an address without one.
+pub(crate) async fn login(
+    State(server): State<Arc<Server>>,
+    uri: Uri,
+) -> Result<Response, Failure> {
+    let Login { token } = query(&uri)?;
+    let unknown = || Failure::new(Code::Unauthorized, "this token is not known, or has expired");
+    let (caller, pass) = server.tokens.caller(&token).ok_or_else(unknown)?;
+    let failed = || Failure::new(Code::Internal, "there are no random numbers");
+    let cookie = server.sessions.open(pass).ok_or_else(failed)?;
+    tracing::info!(by = &*caller.name, "a browser signed in");
+    let secure = if server.secure { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    let headers = response.headers_mut();
+    let cookie = HeaderValue::from_str(&cookie).map_err(|_| failed())?;
+    headers.insert(header::SET_COOKIE, cookie);
+    headers.insert(header::LOCATION, HeaderValue::from_static(HOME));
+    let referrer = HeaderName::from_static("referrer-policy");
+    headers.insert(referrer, HeaderValue::from_static("no-referrer"));
+    Ok(response)
+}

@@ -1,0 +1,243 @@
+//! Credentials: the tokens of a file, or the one token of whoever owns the data directory.
+//!
+//! Only digests are kept. A presented token is digested and held against all of them in constant time, so neither the
+//! memory nor the clock gives one away. A file is looked at before every request and read again when it has changed: a
+//! token that is revoked ends at once, and so do the streams that were opened with it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use muster_api::crd::Stamp;
+use ring::digest::{SHA256, digest};
+use subtle::ConstantTimeEq;
+
+use crate::Caller;
+use crate::auth::token_file::{TokenFile, TokensError};
+use crate::idempotency::replay::now;
+
+/// What the owner of the data directory is called.
+pub(crate) const LOCAL: &str = "local";
+
+/// Those who may ask.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(Source);
+
+#[derive(Clone, Debug, Default)]
+enum Source {
+    #[default]
+    None,
+    Fixed(Arc<[Known]>),
+    File(Arc<Watched>),
+}
+
+/// A file that is read again when it changes.
+#[derive(Debug)]
+struct Watched {
+    path: PathBuf,
+    state: Mutex<(Option<Seen>, Arc<[Known]>)>,
+}
+
+/// By what it is known that a file is as it was: inode, length, time of change with nanoseconds.
+type Seen = (u64, u64, i64, i64);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) digest: [u8; 32],
+    pub(crate) caller: Caller,
+    pub(crate) expires: Option<Stamp>,
+}
+
+/// By which token somebody was admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pass([u8; 32]);
+
+impl Tokens {
+    /// No credentials: any process that reaches the server on this machine is an admin.
+    pub fn none() -> Self {
+        Self(Source::None)
+    }
+
+    /// One token, of an admin called `local`.
+    pub fn owner(token: &str) -> Self {
+        let digest = sha256(token.as_bytes());
+        let known = Known { digest, caller: Caller::admin(LOCAL), expires: None };
+        Self(Source::Fixed([known].into()))
+    }
+
+    /// Reads a file, YAML or JSON, and reads it again whenever it changes. Others must not be able to read it.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not private, or lets in the wrong ones.
+    pub fn read(path: &Path) -> Result<Self, TokensError> {
+        let seen = seen(path);
+        let known = TokenFile::read(path)?.known()?;
+        let state = Mutex::new((seen, known.into()));
+        Ok(Self(Source::File(Arc::new(Watched { path: path.to_owned(), state }))))
+    }
+
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// When it is no such file, or lets in the wrong ones.
+    pub fn parse(file: &str, text: &str) -> Result<Self, TokensError> {
+        Ok(Self(Source::Fixed(TokenFile::parse(file, text)?.known()?.into())))
+    }
+
+    /// Whether there are none, and every process that connects is an admin.
+    pub fn is_none(&self) -> bool {
+        matches!(self.0, Source::None)
+    }
+
+    fn known(&self) -> Arc<[Known]> {
+        match &self.0 {
+            Source::None => Arc::default(),
+            Source::Fixed(known) => known.clone(),
+            Source::File(file) => file.known(),
+        }
+    }
+
+    /// Whose token this is. All are looked at, whichever it is.
+    pub(crate) fn caller(&self, token: &str) -> Option<(Caller, Pass)> {
+        self.of(Pass(sha256(token.as_bytes())))
+    }
+
+    /// Who was admitted by this, if the token still counts.
+    pub(crate) fn of(&self, pass: Pass) -> Option<(Caller, Pass)> {
+        let now = now();
+        let found = self.known().iter().fold(None, |found, one| {
+            let same = bool::from(one.digest.ct_eq(&pass.0));
+            if same { Some(one.clone()) } else { found }
+        })?;
+        let counts = found.expires.is_none_or(|at| now.0 < at.0);
+        counts.then_some((found.caller, pass))
+    }
+}
+
+impl Watched {
+    /// Those of the file as it is. One that is wrong now leaves those of before, and that is said: half an edit locks nobody
+    /// out.
+    fn known(&self) -> Arc<[Known]> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = seen(&self.path);
+        if state.0 == seen {
+            return state.1.clone();
+        }
+        state.0 = seen;
+        match TokenFile::read(&self.path).and_then(|file| file.known()) {
+            Ok(known) => {
+                tracing::info!(file = %self.path.display(), "the tokens were read again");
+                state.1 = known.into();
+            }
+            // Whoever revoked the last token meant it.
+            Err(TokensError::Nobody(file)) => {
+                tracing::warn!(file, "there are no tokens any more");
+                state.1 = Arc::default();
+            }
+            Err(error) => tracing::error!(%error, "the tokens are still those read before"),
+        }
+        state.1.clone()
+    }
+}
+
+fn seen(path: &Path) -> Option<Seen> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.ino(), about.len(), about.ctime(), about.ctime_nsec()))
+}
+
+/// The SHA-256 of some bytes.
+pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut sum = [0; 32];
+    sum.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::auth::tokens::*;
+
+    const ALICE: &str = "correct-horse-battery";
+
+    fn parse(entries: &str) -> Result<Tokens, String> {
+        Tokens::parse("tokens.yaml", &format!("tokens: [{entries}]")).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn a_token_is_known_as_given_and_by_its_digest() {
+        let digest: String =
+            sha256(b"staple-staple-staple").iter().map(|b| format!("{b:02x}")).collect();
+        let tokens = parse(&format!(
+            "{{name: alice, token: {ALICE}, role: user, queues: [research]}}, \
+             {{name: bob, token: 'sha256:{digest}', role: admin}}"
+        ))
+        .unwrap();
+        let alice = tokens.caller(ALICE).unwrap().0;
+        assert!(alice.may_use("research") && !alice.may_use("sales") && !alice.is_admin());
+        assert_eq!(&*tokens.caller("staple-staple-staple").unwrap().0.name, "bob");
+        assert_eq!(tokens.caller(&format!("sha256:{digest}")), None);
+        assert_eq!(tokens.caller(""), None);
+    }
+
+    #[test]
+    fn a_token_that_has_expired_is_not_known() {
+        let entry = |at: &str| format!("{{name: a, token: {ALICE}, role: admin, expires: '{at}'}}");
+        assert!(parse(&entry("2999-01-01T00:00:00Z")).unwrap().caller(ALICE).is_some());
+        assert_eq!(parse(&entry("2020-01-01T00:00:00Z")).unwrap().caller(ALICE), None);
+    }
+
+    #[test]
+    fn a_file_that_would_let_in_the_wrong_ones_is_refused() {
+        for (entries, why) in [
+            ("", "names nobody"),
+            ("{name: a, token: short, role: admin}", "shorter than 16"),
+            ("{name: a, token: 'sha256:abc', role: admin}", "64 hexadecimal"),
+            ("{name: a, token: correct-horse-battery, role: user}", "needs at least one"),
+            ("{name: a, token: correct-horse-battery, role: admin, queues: [q]}", "belongs to"),
+            ("{name: '', token: correct-horse-battery, role: admin}", "is empty"),
+            ("{name: \"a\\e[2J\", token: correct-horse-battery, role: admin}", "is empty"),
+            ("{name: a, token: correct-horse-battery, role: root}", "unknown variant `root`"),
+            ("{name: a, token: correct-horse-battery, role: admin, x: 1}", "unknown field `x`"),
+            ("{name: a, token: correct-horse-battery, role: admin, runAs: root}", "runAs"),
+            ("{name: a, token: correct-horse-battery, role: admin, runAs: '0'}", "runAs"),
+            (
+                "{name: a, token: correct-horse-battery, role: admin}, \
+                 {name: b, token: correct-horse-battery, role: viewer}",
+                "b has the same token",
+            ),
+        ] {
+            let said = parse(entries).unwrap_err();
+            assert!(said.contains(why), "{entries}: {said}");
+        }
+        assert!(Tokens::parse("t", "tokens: [").is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_it_changes_and_not_when_others_can_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("muster-tokens-{}", std::process::id()));
+        let write = |text: &str, mode: u32| {
+            let part = path.with_extension("part");
+            std::fs::write(&part, text).unwrap();
+            std::fs::set_permissions(&part, PermissionsExt::from_mode(mode)).unwrap();
+            std::fs::rename(&part, &path).unwrap();
+        };
+        let both = format!(
+            "tokens: [{{name: a, token: {ALICE}, role: admin}}, {{name: b, token: token-of-b-0123456, role: viewer}}]"
+        );
+        write(&both, 0o644);
+        assert!(Tokens::read(&path).unwrap_err().to_string().contains("chmod 600"));
+        write(&both, 0o600);
+        let tokens = Tokens::read(&path).unwrap();
+        let (_, pass) = tokens.caller(ALICE).unwrap();
+        write("tokens: [{name: b, token: token-of-b-0123456, role: viewer}]", 0o600);
+        assert_eq!((tokens.caller(ALICE), tokens.of(pass)), (None, None), "it is revoked");
+        assert!(tokens.caller("token-of-b-0123456").is_some());
+        write("tokens: []", 0o600);
+        assert_eq!(tokens.caller("token-of-b-0123456"), None, "the last one is revoked");
+        write("tokens: [{name: b, token: token-of-b-0123456, role: viewer}]", 0o600);
+        assert!(tokens.caller("token-of-b-0123456").is_some());
+        write("tokens: [", 0o600);
+        assert!(tokens.caller("token-of-b-0123456").is_some(), "half an edit locks nobody out");
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,3 @@
+pub(crate) mod news;
+pub(crate) mod objects;
+pub(crate) mod size;

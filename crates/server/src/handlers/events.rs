@@ -1,0 +1,264 @@
+//! Everything that happens, as server-sent events.
+//!
+//! Each reader goes at its own pace through the board's ring. One that is too slow is told of the gap and goes on with the
+//! newest; nobody waits for it, and nothing is kept for it.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::{Instant, sleep_until};
+
+use crate::auth::tokens::Pass;
+use crate::auth::visibility::{queue_of, sees_all};
+use crate::board::news::What;
+use crate::config::Server;
+use crate::error::{Failure, typed};
+use crate::handlers::query::{Asked, Number, Word};
+use crate::handlers::streams::{Open, Source, body};
+use crate::limits::concurrency::StreamSeat;
+use crate::routing::operation::Stream;
+use crate::serve::shutdown;
+use crate::{Board, Caller, Found, Kind, Line, Reader};
+
+/// So many at most are written at once.
+const BATCH: usize = 64;
+/// How long a browser waits before it connects again, in milliseconds.
+const RETRY_MS: u32 = 1000;
+/// Numbers beyond are not exact in JavaScript.
+pub(crate) const MOST: u64 = (1 << 53) - 1;
+/// Where a browser says how far it had read.
+const LAST: &str = "last-event-id";
+
+/// What news are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Events {
+    /// Only what happened after this number; from now on when nothing is said. `Last-Event-ID` goes before it.
+    after: Option<Number<0, MOST>>,
+    /// Whether what comes is wanted as well, which it is when nothing is said; the stream ends otherwise.
+    follow: Option<bool>,
+    /// Only about this kind.
+    kind: Option<Kind>,
+    /// Only about gangs of this namespace.
+    namespace: Option<Word>,
+    /// Only about objects of this name; of a gang without its namespace.
+    name: Option<Word>,
+    /// Only about this queue, and gangs in it. What is gone is always told: nobody knows which queue it was in.
+    queue: Option<Word>,
+}
+
+impl Events {
+    fn wants(&self, board: &Board, line: &Line) -> bool {
+        let (namespace, name) = match (line.kind, line.name.split_once('/')) {
+            (Kind::Gang, Some((namespace, name))) => (Some(namespace), name),
+            _ => (None, &*line.name),
+        };
+        self.kind.is_none_or(|wanted| wanted == line.kind)
+            && self.namespace.as_ref().is_none_or(|wanted| namespace == Some(&wanted.0))
+            && self.name.as_ref().is_none_or(|wanted| wanted.0 == name)
+            && self.queue.as_ref().is_none_or(|wanted| in_queue(&wanted.0, board, line))
+    }
+}
+
+fn in_queue(wanted: &str, board: &Board, line: &Line) -> bool {
+    match (line.kind, &line.what) {
+        (Kind::Queue, _) => *line.name == *wanted,
+        (Kind::Gang, What::Set { queue }) => queue.as_deref() == Some(wanted),
+        (Kind::Gang, What::Said) => {
+            let gang = board.get(Kind::Gang, &line.name);
+            gang.is_none_or(|gang| queue_of(&gang) == Some(wanted))
+        }
+        (Kind::Gang, What::Gone) => true,
+        _ => false,
+    }
+}
+
+/// Everything that happens.
+pub(crate) async fn events(
+    State(server): State<Arc<Server>>,
+    Extension(seat): Extension<Arc<StreamSeat>>,
+    Extension(by): Extension<Caller>,
+    Extension(pass): Extension<Option<Pass>>,
+    Asked(asked): Asked<Events>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let after = last(&headers)?.or(asked.after.map(|after| after.0));
+    let board = server.host.board();
+    let newest = board.follow(None).after();
+    let follow = asked.follow.unwrap_or(true);
+    let source = EventSource {
+        reader: board.follow(Some(after.unwrap_or(newest))),
+        until: (!follow).then_some(newest),
+        asked,
+        board: board.clone(),
+        by,
+        pass,
+        told: server.ending.told(),
+        beat: Instant::now(),
+        begun: false,
+        parts: VecDeque::new(),
+        _open: Open::new(server.clone(), Stream::Events, seat),
+        server,
+    };
+    let mut response = typed(StatusCode::OK, "text/event-stream", body(source));
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that gather a page before they pass it on would gather for ever.
+    let buffering = HeaderName::from_static("x-accel-buffering");
+    headers.insert(buffering, HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+fn last(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+    let Some(text) = headers.get(LAST) else { return Ok(None) };
+    let digits = text.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|text| text.parse().ok()).filter(|number| *number <= MOST);
+    let why = format!("Last-Event-ID must be a number from 0 to {MOST}");
+    number.map(Some).ok_or_else(|| Failure::bad(why))
+}
+
+struct EventSource {
+    reader: Reader,
+    /// The last that is wanted, if what comes is not.
+    until: Option<u64>,
+    asked: Events,
+    board: Arc<Board>,
+    by: Caller,
+    /// By which token it was opened: it ends when that does.
+    pass: Option<Pass>,
+    told: shutdown::Told,
+    /// When the next sign of life is due.
+    beat: Instant,
+    begun: bool,
+    /// Parts that are made and not taken yet.
+    parts: VecDeque<Bytes>,
+    server: Arc<Server>,
+    _open: Open,
+}
+
+impl Source for EventSource {
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.parts.is_empty() {
+            let parts = if self.begun { self.more().await? } else { self.begin() };
+            self.parts = parts.done;
+        }
+        self.beat = Instant::now() + self.server.limits.heartbeat;
+        self.parts.pop_front()
+    }
+}
+
+impl EventSource {
+    /// At once, so that the client knows it is heard, and after which number it listens.
+    fn begin(&mut self) -> Parts {
+        self.begun = true;
+        Parts::of(format!("retry: {RETRY_MS}\nid: {}\n\n", self.reader.after()))
+    }
+
+    async fn more(&mut self) -> Option<Parts> {
+        loop {
+            if self.until.is_some_and(|until| self.reader.after() == until) {
+                return None;
+            }
+            let found = tokio::select! {
+                () = self.told.over() => return None,
+                found = self.reader.next(BATCH) => found?,
+                () = sleep_until(self.beat) => {
+                    return self.server.is_still_known(self.pass).then(|| self.sign_of_life());
+                }
+            };
+            if !self.server.is_still_known(self.pass) {
+                return None;
+            }
+            let parts = self.write(found);
+            if !parts.done.is_empty() {
+                return Some(parts);
+            }
+        }
+    }
+
+    /// A comment, and how far was read: a reader of rare things that connects again does not begin in a gap.
+    fn sign_of_life(&self) -> Parts {
+        Parts::of(format!(": still here\nid: {}\n\n", self.reader.after()))
+    }
+
+    fn write(&mut self, found: Found) -> Parts {
+        let mut parts = Parts::default();
+        match found {
+            Found::Gap(newest) => {
+                // Nothing that is older can be had, so there is nothing left to wait for.
+                self.until = self.until.map(|_| newest);
+                let _ = write!(
+                    parts.open,
+                    "event: gap\nid: {newest}\ndata: {{\"type\":\"gap\",\"seq\":{newest}}}\n\n"
+                );
+            }
+            Found::News(news) => {
+                let until = self.until.unwrap_or(u64::MAX);
+                let wanted = news.iter().take_while(|news| news.seq <= until);
+                for news in wanted.filter(|news| self.asked.wants(&self.board, news)) {
+                    write_news(&mut parts, news, &self.by);
+                }
+                if self.reader.after() > until {
+                    self.until = Some(self.reader.after());
+                }
+            }
+        }
+        parts.close();
+        parts
+    }
+}
+
+/// Text of so many bytes is shared by all readers instead of being copied for each: one object of a mebibyte would
+/// otherwise take as many mebibytes as there are readers.
+const LARGE: usize = 16 << 10;
+
+/// What is written to one reader: small events together, large ones by themselves.
+#[derive(Default)]
+struct Parts {
+    done: VecDeque<Bytes>,
+    /// The part that small events are added to.
+    open: String,
+}
+
+impl Parts {
+    fn of(text: String) -> Self {
+        Self { done: VecDeque::from([text.into()]), open: String::new() }
+    }
+
+    fn add(&mut self, text: &Bytes) {
+        match std::str::from_utf8(text) {
+            Ok(text) if text.len() < LARGE => self.open.push_str(text),
+            _ => {
+                self.close();
+                self.done.push_back(text.clone());
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.done.push_back(std::mem::take(&mut self.open).into());
+        }
+    }
+}
+
+fn write_news(parts: &mut Parts, line: &Line, by: &Caller) {
+    let (event, all) = match &line.what {
+        What::Set { queue } => ("set", sees_all(by, line.kind, queue.as_deref())),
+        What::Gone => ("gone", true),
+        What::Said => ("said", true),
+    };
+    let data = if all { line.text() } else { line.veiled_text() };
+    // JSON has no line breaks, so one `data` line is enough.
+    let _ = write!(parts.open, "event: {event}\nid: {}\ndata: ", line.seq);
+    parts.add(data);
+    parts.open.push_str("\n\n");
+}

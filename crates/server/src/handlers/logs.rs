@@ -1,0 +1,159 @@
+//! What members have printed: as objects line by line, or as text for people.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::{Instant, sleep_until};
+
+use crate::auth::tokens::Pass;
+use crate::config::Server;
+use crate::error::{Code, Failure, typed};
+use crate::handlers::query::{Asked, Named, Number};
+use crate::handlers::streams::{Open, Source, body};
+use crate::limits::concurrency::{Seat, StreamSeat};
+use crate::routing::operation::Stream;
+use crate::serve::shutdown;
+use crate::{Caller, GangName, Kind, LogPart, Logs, Subject, Verb, WhichLogs};
+
+/// A JSON object a line.
+pub(crate) const NDJSON: &str = "application/x-ndjson";
+/// Lines with the member's rank before them.
+pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Which logs are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogsAsked {
+    /// Only of the member with this rank.
+    member: Option<Number<0, 1_000_000>>,
+    /// Of this attempt; of the latest when nothing is said.
+    attempt: Option<Number<0, 1_000_000>>,
+    /// Of the run with this number, also of a gang before it that had its name.
+    run: Option<Number<1, 9_007_199_254_740_991>>,
+    /// So many of the last lines of each member; all when nothing is said.
+    tail: Option<Number<0, 1_000_000>>,
+    /// Whether what comes is wanted as well, until the gang is over.
+    follow: Option<bool>,
+}
+
+/// What a gang's members have printed.
+pub(crate) async fn logs(
+    State(server): State<Arc<Server>>,
+    Extension(seat): Extension<Arc<StreamSeat>>,
+    Extension(by): Extension<Caller>,
+    Extension(pass): Extension<Option<Pass>>,
+    Named((namespace, name)): Named<(String, String)>,
+    Asked(asked): Asked<LogsAsked>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let small = |number: Number<0, 1_000_000>| number.0 as u32;
+    let which = WhichLogs {
+        member: asked.member.map(small),
+        attempt: asked.attempt.map(small),
+        run: asked.run.map(|run| run.0),
+        tail: asked.tail.map(|tail| tail.0 as usize),
+        follow: asked.follow.unwrap_or(false),
+    };
+    let gang = GangName { namespace, name };
+    may_read(&server, &by, &gang)?;
+    let follow = which.follow.then(|| server.seats.follow(&by.name)).transpose()?;
+    let logs = server.host.logs(gang, which).await?;
+    let plain = wants_text(&headers);
+    let told = server.ending.told();
+    let _open = Open::new(server.clone(), Stream::Logs, seat);
+    let beat = Instant::now() + server.limits.heartbeat;
+    let source = LogSource { logs, plain, told, pass, beat, server, _follow: follow, _open };
+    Ok(typed(StatusCode::OK, if plain { PLAIN } else { NDJSON }, body(source)))
+}
+
+/// Whether a caller may read what a gang's members printed: that is for users of its queue.
+fn may_read(server: &Server, by: &Caller, gang: &GangName) -> Result<(), Failure> {
+    let Some(object) = server.host.board().get(Kind::Gang, &gang.to_string()) else {
+        // Nobody learns from what is said of it whether it was ever there.
+        let why = format!("there is no gang {gang}");
+        return Err(Failure::new(Code::NotFound, why));
+    };
+    let queue = object.pointer("/spec/queue").and_then(serde_json::Value::as_str);
+    Ok(by.check(Verb::ReadLogs, Subject::Gang, queue.or(Some("default")))?)
+}
+
+/// Whether a client takes plain text and does not ask for objects.
+fn wants_text(headers: &HeaderMap) -> bool {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kinds: Vec<_> = accept.flat_map(|value| value.split(',')).map(str::trim).collect();
+    let takes = |kind: &str| kinds.iter().any(|taken| taken.split(';').next() == Some(kind));
+    takes("text/plain") && !takes(NDJSON)
+}
+
+struct LogSource {
+    logs: Logs,
+    plain: bool,
+    told: shutdown::Told,
+    /// By which token it was opened: it ends when that does.
+    pass: Option<Pass>,
+    /// When that is looked at next.
+    beat: Instant,
+    server: Arc<Server>,
+    _follow: Option<Seat>,
+    _open: Open,
+}
+
+impl Source for LogSource {
+    async fn next(&mut self) -> Option<Bytes> {
+        let part = loop {
+            tokio::select! {
+                () = self.told.over() => return None,
+                part = self.logs.recv() => break part?,
+                () = sleep_until(self.beat) => {
+                    if !self.server.is_still_known(self.pass) {
+                        return None;
+                    }
+                    self.beat = Instant::now() + self.server.limits.heartbeat;
+                }
+            }
+        };
+        let text = if self.plain { prefixed(&part) } else { object(&part) };
+        Some(text.into())
+    }
+}
+
+fn object(part: &LogPart) -> String {
+    serde_json::to_string(part).map(|line| line + "\n").unwrap_or_default()
+}
+
+fn prefixed(part: &LogPart) -> String {
+    let mut text = String::with_capacity(part.text.len() + 32);
+    for line in part.text.lines() {
+        let _ = writeln!(text, "[{} {}] {line}", part.role, part.member);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handlers::logs::*;
+
+    #[test]
+    fn every_line_says_whose_it_is() {
+        let part =
+            LogPart { member: 3, role: "worker".into(), stderr: false, text: "a\n\nb\n".into() };
+        assert_eq!(prefixed(&part), "[worker 3] a\n[worker 3] \n[worker 3] b\n");
+    }
+
+    #[test]
+    fn objects_are_what_a_client_gets_that_does_not_care() {
+        let accepts = |text: &str| {
+            wants_text(&[(header::ACCEPT, text.parse().unwrap())].into_iter().collect())
+        };
+        assert!(accepts("text/plain") && accepts("text/html, text/plain;q=0.5"));
+        assert!(!accepts("*/*") && !accepts("text/plain, application/x-ndjson"));
+        assert!(!wants_text(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,115 @@
+//! From the body of a request to the text of manifests, as the host reads it.
+//!
+//! JSON is YAML but for two things: a list of objects is no list of documents, and characters beyond the first plane may
+//! be written in two halves. Both are written anew here; all else goes to the host as it came, so that its findings have
+//! the lines that the client sent.
+
+use axum::http::{HeaderMap, header};
+use muster_api::count_values;
+use serde_json::Value;
+
+use crate::error::{Code, Failure};
+
+/// The types that are read as YAML.
+const YAML: [&str; 4] = ["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"];
+const JSON: &str = "application/json";
+
+/// The type of a body, without its parameters.
+pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(header::CONTENT_TYPE)?.to_str().unwrap_or("?");
+    Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+/// The text of the manifests in a body, if they hold no more than `most` values. Without a type it is taken for YAML.
+pub(crate) fn manifests(headers: &HeaderMap, body: &[u8], most: usize) -> Result<String, Failure> {
+    let text = || match std::str::from_utf8(body) {
+        Ok(text) if count_values(text, most) > most => Err(Failure::new(
+            Code::TooLarge,
+            format!("the manifests hold more than {most} values: send them in parts"),
+        )),
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(Failure::bad("the body is not UTF-8 text")),
+    };
+    match content_type(headers) {
+        None => text(),
+        Some(kind) if YAML.contains(&kind.as_str()) => text(),
+        Some(kind) if kind == JSON => from_json(text()?),
+        Some(kind) => Err(Failure::new(
+            Code::UnsupportedMediaType,
+            format!("manifests are read as application/yaml or application/json, not as {kind}"),
+        )),
+    }
+}
+
+fn from_json(text: String) -> Result<String, Failure> {
+    let read: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::bad(format!("the body is not JSON: {error}")))?;
+    let in_halves = text.contains("\\ud") || text.contains("\\uD");
+    match read {
+        Value::Array(items) => Ok(documents(&items)),
+        Value::Object(mut list) if list.get("kind").is_some_and(|kind| kind == "List") => {
+            match list.remove("items") {
+                Some(Value::Array(items)) => Ok(documents(&items)),
+                _ => Err(Failure::bad("a List needs `items`, which is a list")),
+            }
+        }
+        single if in_halves => Ok(documents(&[single])),
+        _ => Ok(text),
+    }
+}
+
+/// One document a line, so that a finding's line is the number of the item.
+fn documents(items: &[Value]) -> String {
+    items.iter().map(|item| format!("--- {item}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handlers::manifests::*;
+
+    fn read(kind: &str, body: &str) -> Result<String, Failure> {
+        let headers = [(header::CONTENT_TYPE, kind.parse().unwrap())].into_iter().collect();
+        manifests(&headers, body.as_bytes(), 100)
+    }
+
+    #[test]
+    fn a_list_in_json_is_as_many_documents_and_a_findings_line_is_its_item() {
+        let queue =
+            |name| format!(r#"{{"kind":"Queue","metadata":{{"name":"{name}"}},"spec":{{}}}}"#);
+        let list = format!("[{},\n\n{}, {}]", queue("a"), queue("b"), r#"{"kind":"Quoue"}"#);
+        let text = read("application/json; charset=utf-8", &list).unwrap();
+        let findings = muster_api::read_texts(&[("body", &text)]).unwrap_err();
+        assert_eq!(findings[0].line, 3, "{findings:?}");
+        let good = format!(r#"{{"kind":"List","items":[{},{}]}}"#, queue("a"), queue("b"));
+        let text = read("application/json", &good).unwrap();
+        // Among them is the one that is always there.
+        assert_eq!(muster_api::read_texts(&[("body", &text)]).unwrap().queues.len(), 3);
+    }
+
+    #[test]
+    fn characters_in_two_halves_become_whole() {
+        let text = read("application/json", r#"{"a": "\ud83d\ude00"}"#).unwrap();
+        assert_eq!(text, "--- {\"a\":\"\u{1f600}\"}\n");
+    }
+
+    #[test]
+    fn more_values_than_may_be_are_refused_in_yaml_and_in_json() {
+        for (kind, item) in [("text/yaml", "{a: b},"), ("application/json", "{\"a\":[]},")] {
+            let list = |times: usize| format!("[{}{{}}]", item.repeat(times));
+            assert!(read(kind, &list(32)).is_ok(), "{kind}: 98 values");
+            assert_eq!(read(kind, &list(33)).unwrap_err().code, Code::TooLarge, "{kind}: 101");
+        }
+        let documents = "--- {}\n".repeat(101);
+        assert_eq!(read("text/yaml", &documents).unwrap_err().code, Code::TooLarge);
+    }
+
+    #[test]
+    fn what_is_no_manifest_by_its_type_is_refused() {
+        let refused = |kind, body| read(kind, body).unwrap_err().code;
+        assert_eq!(refused("application/x-www-form-urlencoded", "a"), Code::UnsupportedMediaType);
+        assert_eq!(refused("application/json", "a: 1"), Code::BadRequest);
+        assert_eq!(refused("application/json", r#"{"kind": "List"}"#), Code::BadRequest);
+        assert_eq!(manifests(&HeaderMap::new(), b"\xff", 100).unwrap_err().code, Code::BadRequest);
+        assert_eq!(read("text/yaml", "a: 1").unwrap(), "a: 1");
+    }
+}

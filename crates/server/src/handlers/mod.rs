@@ -1,0 +1,9 @@
+pub(crate) mod events;
+pub(crate) mod gangs;
+pub(crate) mod health;
+pub(crate) mod logs;
+pub(crate) mod manifests;
+pub(crate) mod objects;
+pub(crate) mod queries;
+pub(crate) mod query;
+pub(crate) mod streams;

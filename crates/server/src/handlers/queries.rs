@@ -1,0 +1,197 @@
+//! Applying manifests, and questions about the whole.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use muster_api::crd::Stamp;
+use muster_core::time::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Server;
+use crate::error::{Code, Failure, json};
+use crate::handlers::manifests::manifests;
+use crate::handlers::query::{Asked, Number, When, Word};
+use crate::idempotency::replay::now;
+use crate::routing::middleware::Touched;
+use crate::{Applied, AuditRecord, Caller, Rights, Usage, UsageAsked, UsageBy, WhatIf};
+
+/// Several answers.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}Items")]
+pub(crate) struct Items<T> {
+    items: Vec<T>,
+}
+
+/// What became of each object of the manifests.
+pub(crate) type AppliedItems = Items<Applied>;
+/// What would become of each gang of the manifests.
+pub(crate) type WhatIfItems = Items<WhatIf>;
+
+/// How to apply.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Apply {
+    /// Only say what would come of it.
+    dry_run: Option<bool>,
+}
+
+/// Takes manifests: all of them or none.
+pub(crate) async fn apply(
+    State(server): State<Arc<Server>>,
+    Extension(by): Extension<Caller>,
+    Asked(asked): Asked<Apply>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Failure> {
+    let text = read_off(&by, headers, body).await?;
+    let dry_run = asked.dry_run.unwrap_or(false);
+    tracing::info!(bytes = text.len(), dry_run, by = &*by.name, "apply");
+    let items = server.host.apply(by, text, dry_run).await?;
+    let touched = Touched(named(&items));
+    let mut response = json(StatusCode::OK, &Items { items });
+    response.extensions_mut().insert(touched);
+    Ok(response)
+}
+
+/// The objects that were applied, for the audit log.
+fn named(items: &[Applied]) -> String {
+    const MOST: usize = 20;
+    let each = items.iter().take(MOST).map(|one| format!("{:?} {}", one.kind, one.name));
+    let mut text = each.collect::<Vec<_>>().join(", ");
+    if items.len() > MOST {
+        text += &format!(" and {} more", items.len() - MOST);
+    }
+    text
+}
+
+/// Bodies that are read on the spot: larger ones would keep other requests waiting.
+const SMALL: usize = 16 << 10;
+
+/// The text of manifests, read beside the threads that answer requests.
+async fn read_off(by: &Caller, headers: HeaderMap, body: Bytes) -> Result<String, Failure> {
+    let most = by.most_values();
+    if body.len() <= SMALL {
+        return manifests(&headers, &body, most);
+    }
+    let read = tokio::task::spawn_blocking(move || manifests(&headers, &body, most));
+    let ended = |_| Failure::new(Code::Internal, "the manifests cannot be read");
+    read.await.map_err(ended)?
+}
+
+/// What would become of gangs if they were submitted now.
+pub(crate) async fn what_if(
+    State(server): State<Arc<Server>>,
+    Extension(by): Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Failure> {
+    let text = read_off(&by, headers, body).await?;
+    let items = server.host.what_if(by, text).await?;
+    Ok(json(StatusCode::OK, &Items { items }))
+}
+
+/// Whose usage, and when.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UsageQuery {
+    /// Summed by what; by queue when nothing is said.
+    by: Option<UsageBy>,
+    /// From this instant on; from the beginning when nothing is said.
+    from: Option<When>,
+    /// Up to this instant; up to now when nothing is said.
+    to: Option<When>,
+}
+
+/// Who has used how much.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UsageItems {
+    /// From this instant on.
+    from: Stamp,
+    /// Up to this instant.
+    to: Stamp,
+    /// One for each queue, user, gang or day.
+    items: Vec<Usage>,
+}
+
+/// Who has used how much.
+pub(crate) async fn usage(
+    State(server): State<Arc<Server>>,
+    Asked(asked): Asked<UsageQuery>,
+) -> Result<Response, Failure> {
+    let from = asked.from.map_or(Stamp(Time::ZERO), |from| from.0);
+    let to = asked.to.map_or_else(now, |to| to.0);
+    if from > to {
+        return Err(Failure::new(Code::Invalid, "`from` is after `to`"));
+    }
+    let by = asked.by.unwrap_or(UsageBy::Queue);
+    let items = server.host.usage(UsageAsked { from: from.0, to: to.0, by }).await?;
+    Ok(json(StatusCode::OK, &UsageItems { from, to, items }))
+}
+
+/// Who asks.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WhoAmI {
+    /// What they are called.
+    name: Arc<str>,
+    /// What they may do.
+    role: Role,
+    /// The queues of a user.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[schemars(default)]
+    queues: BTreeSet<Arc<str>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "CallerRole")]
+enum Role {
+    Viewer,
+    User,
+    Admin,
+}
+
+/// Who asks, and what they may do.
+pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Response {
+    let (role, queues) = match caller.rights {
+        Rights::Viewer => (Role::Viewer, BTreeSet::new()),
+        Rights::User(queues) => (Role::User, queues),
+        Rights::Admin => (Role::Admin, BTreeSet::new()),
+    };
+    json(StatusCode::OK, &WhoAmI { name: caller.name, role, queues })
+}
+
+/// Which records of the audit log are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuditQuery {
+    /// Only those of this caller.
+    caller: Option<Word>,
+    /// How many of the newest at most; 200 when nothing is said.
+    limit: Option<Number<1, 10_000>>,
+}
+
+/// Records of the audit log, the oldest first.
+pub(crate) type AuditItems = Items<AuditRecord>;
+
+/// Who did what.
+pub(crate) async fn audit(
+    State(server): State<Arc<Server>>,
+    Asked(asked): Asked<AuditQuery>,
+) -> Result<Response, Failure> {
+    let none = || Failure::new(Code::Unsupported, "this server keeps no audit log");
+    let log = server.audit.clone().ok_or_else(none)?;
+    let most = asked.limit.map_or(200, |limit| limit.0) as usize;
+    let wanted = move |record: &AuditRecord| {
+        asked.caller.as_ref().is_none_or(|caller| *record.caller == *caller.0)
+    };
+    let read = tokio::task::spawn_blocking(move || log.last(most, wanted));
+    let ended = |_| Failure::new(Code::Internal, "the audit log cannot be read");
+    let items = read.await.map_err(ended)?;
+    Ok(json(StatusCode::OK, &Items { items }))
+}

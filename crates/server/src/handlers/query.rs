@@ -1,0 +1,198 @@
+//! What can be asked in an address: values with bounds that are checked here and told in the OpenAPI document.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::Uri;
+use axum::http::request::Parts;
+use muster_api::crd::Stamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeOwned, Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::error::Failure;
+
+/// The query of a request.
+#[derive(Debug)]
+pub(crate) struct Asked<T>(pub(crate) T);
+
+/// Reads a query; unknown parameters are refused where the type denies them.
+pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
+    match Query::try_from_uri(uri) {
+        Ok(Query(asked)) => Ok(asked),
+        Err(error) => Err(Failure::bad(error.body_text())),
+    }
+}
+
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        query(&parts.uri).map(Self)
+    }
+}
+
+/// The names in a path.
+#[derive(Debug)]
+pub(crate) struct Named<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(names)) => Ok(Self(names)),
+            Err(error) => Err(Failure::bad(error.body_text())),
+        }
+    }
+}
+
+/// A query without parameters.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// A whole number within bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Number<const LEAST: u64, const MOST: u64>(pub(crate) u64);
+
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Number<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = deserializer.deserialize_u64(Whole)?;
+        match (LEAST..=MOST).contains(&number) {
+            true => Ok(Self(number)),
+            false => Err(D::Error::custom(format_args!("must be from {LEAST} to {MOST}"))),
+        }
+    }
+}
+
+/// Reads whole numbers as JSON Schema understands them: 4.0 is one, too.
+struct Whole;
+
+impl Visitor<'_> for Whole {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number that is not negative")
+    }
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+    fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
+        // Up to here every whole number is exact.
+        let exact = number.fract() == 0.0 && (0.0..9e15).contains(&number);
+        let wrong = || E::invalid_value(Unexpected::Float(number), &self);
+        exact.then_some(number as u64).ok_or_else(wrong)
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> JsonSchema for Number<LEAST, MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        format!("Number{LEAST}To{MOST}").into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": LEAST, "maximum": MOST })
+    }
+}
+
+/// A word to look for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Word(pub(crate) String);
+
+/// Names on Kubernetes are no longer.
+const LONGEST: usize = 253;
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.chars().count() {
+            1..=LONGEST => Ok(Self(text)),
+            _ => Err(D::Error::custom(format_args!("must be 1 to {LONGEST} characters"))),
+        }
+    }
+}
+
+impl JsonSchema for Word {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Word".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "minLength": 1, "maxLength": LONGEST })
+    }
+}
+
+/// An instant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub(crate) struct When(pub(crate) Stamp);
+
+/// Where a list goes on: the last name of the page before, in hexadecimal so that nobody is tempted to make one up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct GoOn(pub(crate) String);
+
+impl GoOn {
+    /// As it is given to a client.
+    pub(crate) fn write(after: &str) -> String {
+        use std::fmt::Write;
+        let mut text = String::with_capacity(after.len() * 2);
+        for byte in after.bytes() {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let digits = text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        if text.is_empty() || text.len() % 2 == 1 || !digits {
+            return None;
+        }
+        let pairs = (0..text.len()).step_by(2);
+        let bytes = pairs.map(|at| u8::from_str_radix(&text[at..at + 2], 16));
+        let name = String::from_utf8(bytes.collect::<Result<_, _>>().ok()?).ok()?;
+        // Whatever is listed can be gone on after, also what an older version let in.
+        Some(Self(name))
+    }
+}
+
+impl<'de> Deserialize<'de> for GoOn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::read(&text).ok_or_else(|| D::Error::custom("is not what a list was cut off with"))
+    }
+}
+
+impl JsonSchema for GoOn {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "GoOn".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        // Of any text that is UTF-8 the ASCII part is enough for whoever makes one up.
+        json_schema!({ "type": "string", "pattern": "^([0-7][0-9a-f])+$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handlers::query::*;
+
+    #[test]
+    fn a_list_goes_on_where_it_was_cut_off_and_nowhere_else() {
+        let written = GoOn::write("research/llama-7");
+        assert_eq!(GoOn::read(&written), Some(GoOn("research/llama-7".into())));
+        for name in ["\u{1b}[2J", "a\n", "\0", "grün", &"x".repeat(300)] {
+            assert_eq!(GoOn::read(&GoOn::write(name)), Some(GoOn(name.into())), "{name:?}");
+        }
+        for text in ["", "6", "6g", "+6", "ff", "6É"] {
+            assert_eq!(GoOn::read(text), None, "{text}");
+        }
+    }
+}

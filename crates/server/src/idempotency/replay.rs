@@ -1,0 +1,175 @@
+//! Idempotency keys: the same request twice is answered once, and told twice.
+//!
+//! Answers that say "later" (5xx, 429, 408) are not remembered: whoever tries again means it. A request that is under way
+//! goes on when its client goes away, so that the answer is there when the client comes back.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use muster_api::crd::Stamp;
+use muster_core::time::Time;
+use ring::digest::{Context, SHA256};
+
+use crate::error::{Code, Failure};
+use crate::idempotency::memory::{Key, Memory, REMEMBERED_MS, Remembered};
+
+/// The header of a key.
+pub(crate) const HEADER: &str = "idempotency-key";
+/// The header that says that an answer was given before.
+pub(crate) const REPLAYED: &str = "idempotent-replayed";
+/// Keys are no longer.
+pub(crate) const LONGEST: usize = 128;
+
+/// Longer answers are not kept, only that the request was answered, and how.
+pub(crate) const KEPT_BYTES: usize = 64 << 10;
+/// What is answered again in place of a longer one.
+const TOO_LONG: &str =
+    r#"{"items":[],"note":"this was answered before, at greater length than is kept"}"#;
+
+/// Sees to it that requests with the same key are answered one after the other, the first by the host.
+pub(crate) struct Once {
+    memory: Arc<dyn Memory>,
+    under_way: Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// What time it is.
+pub(crate) fn now() -> Stamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Stamp(Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// The key in the head of a request.
+pub(crate) fn key(headers: &HeaderMap, caller: &str) -> Result<Option<Key>, Failure> {
+    let mut given = headers.get_all(HEADER).iter();
+    let Some(first) = given.next() else { return Ok(None) };
+    let text = first.to_str().unwrap_or_default();
+    let good =
+        (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if !good || given.next().is_some() {
+        let why =
+            format!("Idempotency-Key must be one text of 1 to {LONGEST} letters, digits and signs");
+        return Err(Failure::bad(why));
+    }
+    Ok(Some(Key { caller: caller.to_owned(), key: text.to_owned() }))
+}
+
+impl Once {
+    pub(crate) fn new(memory: Arc<dyn Memory>) -> Self {
+        Self { memory, under_way: Mutex::default() }
+    }
+
+    /// The answer to a request with a key: the one it got before, or the one it gets now.
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        key: Key,
+        request: [u8; 32],
+        ask: impl Future<Output = Response> + Send,
+    ) -> Result<Response, Failure> {
+        let turn = self.turn(&key);
+        let guard = turn.lock().await;
+        let answered = self.in_turn(key.clone(), request, ask).await;
+        drop(guard);
+        self.leave(&key, &turn);
+        answered
+    }
+
+    async fn in_turn(
+        &self,
+        key: Key,
+        request: [u8; 32],
+        ask: impl Future<Output = Response> + Send,
+    ) -> Result<Response, Failure> {
+        let known = self.memory.recall(key.clone()).await?;
+        let known = known.filter(|known| now().0.0 - known.at.0.0 < REMEMBERED_MS);
+        match known {
+            Some(known) if known.request == request => Ok(replay(known)),
+            Some(_) => {
+                let why = format!("the key `{}` was used for another request", key.key);
+                Err(Failure::new(Code::KeyReused, why))
+            }
+            None => self.ask(key, request, ask.await).await,
+        }
+    }
+
+    async fn ask(
+        &self,
+        key: Key,
+        request: [u8; 32],
+        answer: Response,
+    ) -> Result<Response, Failure> {
+        let status = answer.status();
+        let later = status.is_server_error()
+            || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+        if later {
+            return Ok(answer);
+        }
+        let (parts, body) = answer.into_parts();
+        let unreadable = |_| Failure::new(Code::Internal, "the answer cannot be read again");
+        let bytes = to_bytes(body, usize::MAX).await.map_err(unreadable)?;
+        let body = match bytes.len() <= KEPT_BYTES {
+            true => String::from_utf8_lossy(&bytes).into_owned(),
+            false => TOO_LONG.to_owned(),
+        };
+        let remembered = Remembered { request, at: now(), status: status.as_u16(), body };
+        if let Err(error) = self.memory.remember(key, remembered).await {
+            // It is done, and saying otherwise would make the client do it again.
+            tracing::warn!(%error, "an answer is not remembered under its idempotency key");
+        }
+        Ok(Response::from_parts(parts, Body::from(bytes)))
+    }
+
+    fn turn(&self, key: &Key) -> Arc<tokio::sync::Mutex<()>> {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.entry(key.clone()).or_default().clone()
+    }
+
+    /// Forgets the turn when nobody else waits for it: the map's and ours are the last two.
+    fn leave(&self, key: &Key, turn: &Arc<tokio::sync::Mutex<()>>) {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::strong_count(turn) <= 2 {
+            under_way.remove(key);
+        }
+    }
+}
+
+fn replay(known: Remembered) -> Response {
+    let status = StatusCode::from_u16(known.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let empty = known.body.is_empty();
+    let mut response = Response::new(Body::from(Bytes::from(known.body)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    if !empty {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    response
+}
+
+/// What makes two requests the same.
+pub(crate) fn fingerprint(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    for part in [
+        method.as_str().as_bytes(),
+        uri.path().as_bytes(),
+        uri.query().unwrap_or("").as_bytes(),
+        kind,
+    ] {
+        context.update(part);
+        context.update(b"\n");
+    }
+    context.update(body);
+    let mut sum = [0; 32];
+    sum.copy_from_slice(context.finish().as_ref());
+    sum
+}

@@ -1,0 +1,3 @@
+pub(crate) mod bounds;
+pub(crate) mod concurrency;
+pub(crate) mod connections;

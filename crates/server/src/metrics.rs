@@ -1,0 +1,126 @@
+//! What the server counts of itself, in the text format of Prometheus.
+//!
+//! Three families, written by hand: the host brings its own as text, and two registries would have to agree.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Upper ends of the durations, in seconds. Answers from the board take less than a millisecond; those of the host wait
+/// for its next cycle.
+const ENDS: [f64; 9] = [0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
+
+/// What happened so far.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    answered: Mutex<BTreeMap<Of, Taken>>,
+    pub(crate) events: AtomicUsize,
+    pub(crate) logs: AtomicUsize,
+}
+
+/// Requests of which kind. Routes and methods are of a closed set, so this cannot grow without end.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Of {
+    route: String,
+    method: &'static str,
+    code: u16,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    within: [u64; ENDS.len()],
+    count: u64,
+    seconds: f64,
+}
+
+fn known(method: &str) -> &'static str {
+    const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"];
+    METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
+}
+
+impl Counts {
+    /// A request was answered.
+    pub(crate) fn answered(&self, route: &str, method: &str, code: u16, took: Duration) {
+        let of = Of { route: route.to_owned(), method: known(method), code };
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = answered.entry(of).or_default();
+        let seconds = took.as_secs_f64();
+        taken.count += 1;
+        taken.seconds += seconds;
+        for (within, _) in taken.within.iter_mut().zip(ENDS).filter(|(_, end)| seconds <= *end) {
+            *within += 1;
+        }
+    }
+
+    /// All of it as text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, text: &mut String) -> std::fmt::Result {
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let name = "muster_http_requests_total";
+        head(
+            text,
+            name,
+            "counter",
+            "Requests that were answered, by route, method and status code.",
+        )?;
+        for (Of { route, method, code }, taken) in &answered {
+            let labels = format!("route=\"{route}\",method=\"{method}\",code=\"{code}\"");
+            writeln!(text, "{name}{{{labels}}} {}", taken.count)?;
+        }
+        let name = "muster_http_request_duration_seconds";
+        head(text, name, "histogram", "From the head of a request to the head of its answer.")?;
+        for (Of { route, method, code }, taken) in &answered {
+            let labels = format!("route=\"{route}\",method=\"{method}\",code=\"{code}\"");
+            for (end, within) in ENDS.iter().zip(taken.within) {
+                writeln!(text, "{name}_bucket{{{labels},le=\"{end}\"}} {within}")?;
+            }
+            writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", taken.count)?;
+            writeln!(text, "{name}_sum{{{labels}}} {}", taken.seconds)?;
+            writeln!(text, "{name}_count{{{labels}}} {}", taken.count)?;
+        }
+        let name = "muster_http_streams";
+        head(text, name, "gauge", "Streams that are open, by what they carry.")?;
+        for (of, open) in [("events", &self.events), ("logs", &self.logs)] {
+            writeln!(text, "{name}{{of=\"{of}\"}} {}", open.load(Ordering::Relaxed))?;
+        }
+        Ok(())
+    }
+}
+
+fn head(text: &mut String, name: &str, kind: &str, help: &str) -> std::fmt::Result {
+    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::metrics::*;
+
+    #[test]
+    fn every_request_is_in_all_buckets_that_hold_it() {
+        let counts = Counts::default();
+        counts.answered("/v1/gangs", "GET", 200, Duration::from_millis(2));
+        counts.answered("/v1/gangs", "GET", 200, Duration::from_millis(20));
+        counts.answered("/v1/gangs", "BREW", 405, Duration::from_secs(60));
+        let text = counts.text();
+        for line in [
+            "muster_http_requests_total{route=\"/v1/gangs\",method=\"GET\",code=\"200\"} 2",
+            "muster_http_requests_total{route=\"/v1/gangs\",method=\"other\",code=\"405\"} 1",
+            "method=\"GET\",code=\"200\",le=\"0.001\"} 0",
+            "method=\"GET\",code=\"200\",le=\"0.01\"} 1",
+            "method=\"GET\",code=\"200\",le=\"0.025\"} 2",
+            "method=\"other\",code=\"405\",le=\"30\"} 0",
+            "method=\"other\",code=\"405\",le=\"+Inf\"} 1",
+            "muster_http_streams{of=\"events\"} 0",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,2 @@
+pub(crate) mod document;
+pub(crate) mod schemas;

@@ -1,0 +1,182 @@
+//! Everything that can be asked, in one list.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+
+use crate::auth::access::Who;
+use crate::auth::rights::route;
+use crate::auth::sessions::login;
+use crate::config::Server;
+use crate::error::{Code, Failure, typed};
+use crate::handlers::{events, gangs, health, logs, objects, queries};
+use crate::openapi::document;
+use crate::routing::middleware::watch;
+use crate::routing::operation::{Operation, Stream, delete, get, post};
+use crate::{Change, Config, Host, Kind, Verb, Why};
+
+/// Everything that can be asked, in the order of the documentation.
+pub(crate) fn operations() -> Vec<Operation> {
+    let mut all = vec![
+        get("/v1/gangs", "listGangs", "Gangs, by namespace and name", |s, by, a| {
+            objects::list::<objects::Gangs>(Kind::Gang, s, by, a)
+        })
+        .query::<objects::Gangs>()
+        .answers::<document::PageOf>(),
+        get(GANG, "getGang", "One gang", objects::get_gang).answers::<document::Object>(),
+        delete(GANG, "removeGang", "Stops a gang and forgets it", objects::remove_gang),
+        change(CANCEL, "cancelGang", "Stops a gang; its record stays", Change::Cancel),
+        change(HOLD, "holdGang", "Keeps a gang from starting", Change::Hold),
+        change(RELEASE, "releaseGang", "Lets a gang start again", Change::Release),
+        post(SCALE, "scaleGang", "Gives a role other bounds", gangs::scale)
+            .takes::<gangs::Scale>()
+            .answers::<document::Object>(),
+        get(WHY, "why", "Why a gang waits, and what would start it", gangs::why).answers::<Why>(),
+        get(LOGS, "logs", "What a gang's members have printed", logs::logs)
+            .query::<logs::LogsAsked>()
+            .stream(Stream::Logs)
+            .text(&[logs::NDJSON, logs::PLAIN]),
+    ];
+    all.extend(kind(Kind::Queue, ["/v1/queues", "/v1/queues/{name}"], QUEUE_WORDS));
+    all.extend(kind(Kind::Pool, ["/v1/pools", "/v1/pools/{name}"], POOL_WORDS));
+    all.extend(kind(Kind::Node, ["/v1/nodes", "/v1/nodes/{name}"], NODE_WORDS));
+    all.extend(kind(Kind::Order, ["/v1/orders", "/v1/orders/{name}"], ORDER_WORDS));
+    all.extend(whole());
+    all
+}
+
+const LOGIN: &str = "/login";
+const GANG: &str = "/v1/namespaces/{namespace}/gangs/{name}";
+const CANCEL: &str = "/v1/namespaces/{namespace}/gangs/{name}/cancel";
+const HOLD: &str = "/v1/namespaces/{namespace}/gangs/{name}/hold";
+const RELEASE: &str = "/v1/namespaces/{namespace}/gangs/{name}/release";
+const SCALE: &str = "/v1/namespaces/{namespace}/gangs/{name}/scale";
+const WHY: &str = "/v1/namespaces/{namespace}/gangs/{name}/why";
+const LOGS: &str = "/v1/namespaces/{namespace}/gangs/{name}/logs";
+
+fn change(path: &'static str, id: &'static str, summary: &'static str, to: Change) -> Operation {
+    post(path, id, summary, move |server, by, gang| gangs::change(to.clone(), server, by, gang))
+        .answers::<document::Object>()
+}
+
+/// Identifiers and summaries of listing, getting and removing.
+type Words = [(&'static str, &'static str); 3];
+
+const QUEUE_WORDS: Words = [
+    ("listQueues", "Queues, by name"),
+    ("getQueue", "One queue"),
+    ("removeQueue", "Removes a queue"),
+];
+const POOL_WORDS: Words =
+    [("listPools", "Pools, by name"), ("getPool", "One pool"), ("removePool", "Removes a pool")];
+const NODE_WORDS: Words =
+    [("listNodes", "Nodes, by name"), ("getNode", "One node"), ("removeNode", "Removes a node")];
+const ORDER_WORDS: Words = [
+    ("listOrders", "Orders, by name"),
+    ("getOrder", "One order"),
+    ("removeOrder", "Removes an order"),
+];
+
+/// What can be asked about a kind that has no namespace.
+fn kind(
+    kind: Kind,
+    [all, one]: [&'static str; 2],
+    [list, single, remove]: Words,
+) -> [Operation; 3] {
+    let list = match kind {
+        Kind::Order => get(all, list.0, list.1, move |s, by, a| {
+            objects::list::<objects::Orders>(kind, s, by, a)
+        })
+        .query::<objects::Orders>(),
+        _ => get(all, list.0, list.1, move |s, by, a| {
+            objects::list::<objects::Others>(kind, s, by, a)
+        })
+        .query::<objects::Others>(),
+    };
+    [
+        list.answers::<document::PageOf>(),
+        get(one, single.0, single.1, move |s, by, n| objects::get(kind, s, by, n))
+            .answers::<document::Object>(),
+        delete(one, remove.0, remove.1, move |s, by, n| objects::remove(kind, s, by, n))
+            .who(route(Verb::Remove, kind)),
+    ]
+}
+
+/// What is about no single object.
+fn whole() -> [Operation; 10] {
+    [
+        post("/v1/apply", "apply", "Takes manifests, all of them or none", queries::apply)
+            .query::<queries::Apply>()
+            .manifests()
+            .answers::<queries::AppliedItems>(),
+        post("/v1/what-if", "whatIf", "When gangs would start, and what for", queries::what_if)
+            .who(Who::Viewer)
+            .question()
+            .manifests()
+            .answers::<queries::WhatIfItems>(),
+        get("/v1/usage", "usage", "Who has used how much", queries::usage)
+            .query::<queries::UsageQuery>()
+            .answers::<queries::UsageItems>(),
+        get("/v1/events", "events", "Everything that happens, as it does", events::events)
+            .query::<events::Events>()
+            .stream(Stream::Events)
+            .text(&["text/event-stream"]),
+        get("/v1/whoami", "whoami", "Who asks, and what they may do", queries::whoami)
+            .answers::<queries::WhoAmI>(),
+        get("/v1/audit", "audit", "Who did what", queries::audit)
+            .who(Who::Admin)
+            .query::<queries::AuditQuery>()
+            .answers::<queries::AuditItems>(),
+        get("/healthz", "alive", "Whether the server lives", health::alive)
+            .who(Who::Anybody)
+            .text(&[health::TEXT]),
+        get("/readyz", "ready", "Whether the server can serve", health::ready)
+            .who(Who::Anybody)
+            .text(&[health::TEXT]),
+        get("/metrics", "metrics", "Counts and gauges for Prometheus", health::metrics)
+            .text(&[health::METRICS]),
+        get("/openapi.json", "openapi", "This document", document)
+            .who(Who::Anybody)
+            .answers::<document::Document>(),
+    ]
+}
+
+async fn document() -> Response {
+    // It is the same for everybody and for ever.
+    static TEXT: OnceLock<String> = OnceLock::new();
+    typed(StatusCode::OK, "application/json", TEXT.get_or_init(document::text).as_str())
+}
+
+/// All routes for a host, to be served or to be mounted in another router.
+pub fn router(host: Arc<dyn Host>, config: &Config) -> Router {
+    let server = Arc::new(Server::new(host, config));
+    let mount = |router, operation: Operation| operation.mount(router, &server);
+    operations()
+        .into_iter()
+        .fold(Router::new(), mount)
+        // For browsers, and no part of the document.
+        .route(LOGIN, axum::routing::get(login))
+        .fallback(no_path)
+        .method_not_allowed_fallback(no_method)
+        // The guard has its own, which knows how to say so.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(server.clone(), watch))
+        .with_state(server)
+}
+
+async fn no_path(uri: Uri) -> Failure {
+    let path = uri.path();
+    Failure::new(
+        Code::NotFound,
+        format!("there is no path {path}; /openapi.json has those there are"),
+    )
+}
+
+async fn no_method(method: Method, uri: Uri) -> Failure {
+    let path = uri.path();
+    Failure::new(Code::MethodNotAllowed, format!("{method} is nothing that {path} knows"))
+}

@@ -1,0 +1,3 @@
+pub(crate) mod listen;
+pub(crate) mod shutdown;
+pub(crate) mod tls;
