@@ -10,13 +10,13 @@ use muster_core::time::Time;
 use muster_core::{Event, Fact};
 use muster_sim::cloud::Stage;
 
-use super::Daemon;
-use super::agenda::Timer;
-use crate::store::MachineRow;
+use crate::daemon::state::Daemon;
+use crate::daemon::timers::Timer;
+use crate::store::machines::MachineRow;
 
 impl Daemon {
     /// Asks for a machine, or wakes it if it is stopped. Asking for one that is coming changes nothing.
-    pub(super) fn request(&mut self, claim: ClaimId, offering: OfferingRef) {
+    pub(crate) fn request(&mut self, claim: ClaimId, offering: OfferingRef) {
         if self.cloud.is_stopped(claim) {
             return self.wake_machine(claim, offering);
         }
@@ -54,19 +54,19 @@ impl Daemon {
         }
     }
 
-    pub(super) fn expect(&mut self, claim: ClaimId, life: &[(Time, Stage)]) {
+    pub(crate) fn expect(&mut self, claim: ClaimId, life: &[(Time, Stage)]) {
         for (at, stage) in life {
             self.agenda.add(*at, Timer::Stage(claim, *stage));
         }
     }
 
-    pub(super) fn write_machine(&mut self, row: MachineRow) {
+    pub(crate) fn write_machine(&mut self, row: MachineRow) {
         let written = self.store.set_machine(&row);
         self.keep(written);
         self.machines.insert(row.claim, row);
     }
 
-    pub(super) fn park(&mut self, claim: ClaimId) {
+    pub(crate) fn park(&mut self, claim: ClaimId) {
         let Some(stopped) = self.cloud.stop(self.now, claim) else { return };
         self.fact(&Fact::ClaimParked { claim });
         self.agenda.add(stopped, Timer::Stopped(claim));
@@ -76,7 +76,7 @@ impl Daemon {
         }
     }
 
-    pub(super) fn release(&mut self, claim: ClaimId) {
+    pub(crate) fn release(&mut self, claim: ClaimId) {
         match self.cloud.release(self.now, claim) {
             Some(gone) => {
                 self.fact(&Fact::ClaimReleased { claim });
@@ -106,7 +106,7 @@ impl Daemon {
     }
 
     /// A machine gets so far.
-    pub(super) fn machine(&mut self, claim: ClaimId, stage: Stage) {
+    pub(crate) fn machine(&mut self, claim: ClaimId, stage: Stage) {
         if !self.cloud.has(claim) || !self.world.claims().contains_key(&claim) {
             return; // given back in the meantime
         }
@@ -143,7 +143,7 @@ impl Daemon {
         self.world.claims()[&claim].node_name()
     }
 
-    pub(super) fn see_node(&mut self, spec: NodeSpec) {
+    pub(crate) fn see_node(&mut self, spec: NodeSpec) {
         let (name, claim, gpus, ready) = (spec.name.clone(), spec.claim, spec.gpus, spec.ready);
         let allocatable = spec.allocatable.clone();
         if self.tell_surely(&Event::NodeSeen(spec))
@@ -154,7 +154,7 @@ impl Daemon {
     }
 
     /// Whether there was a node to lose.
-    pub(super) fn lose_node(&mut self, name: &Arc<str>) -> bool {
+    pub(crate) fn lose_node(&mut self, name: &Arc<str>) -> bool {
         let Some(node) = self.world.node_named(name) else { return false };
         self.mark_stale();
         self.tell_surely(&Event::NodeGone(name.clone()));
@@ -162,7 +162,7 @@ impl Daemon {
         true
     }
 
-    pub(super) fn machine_gone(&mut self, claim: ClaimId) {
+    pub(crate) fn machine_gone(&mut self, claim: ClaimId) {
         if !self.world.claims().contains_key(&claim) {
             return;
         }
@@ -174,7 +174,7 @@ impl Daemon {
         self.mark_stale();
     }
 
-    pub(super) fn machine_stopped(&mut self, claim: ClaimId) {
+    pub(crate) fn machine_stopped(&mut self, claim: ClaimId) {
         if !self.cloud.has(claim) || !self.cloud.is_stopped(claim) {
             return;
         }
@@ -184,7 +184,7 @@ impl Daemon {
         self.tell_surely(&Event::ClaimStopped(claim));
     }
 
-    pub(super) fn machine_fails(&mut self, claim: ClaimId) {
+    pub(crate) fn machine_fails(&mut self, claim: ClaimId) {
         if !self.cloud.has(claim) || self.cloud.is_stopped(claim) {
             return;
         }

@@ -4,15 +4,15 @@ use muster_core::plan::{Action, ActionGroup};
 use muster_core::{Event, Fact};
 use muster_plan::{Policy, plan};
 
-use super::Daemon;
-use super::agenda::Timer;
+use crate::daemon::state::Daemon;
+use crate::daemon::timers::Timer;
 
 /// Rounds of planning in one turn before it is called a loop.
 const ROUNDS_MAX: u32 = 1_000;
 
 impl Daemon {
     /// Plans, and takes on what was planned, until there is nothing left to do at this instant.
-    pub(super) fn decide(&mut self) {
+    pub(crate) fn decide(&mut self) {
         let quiet = Policy { explain: false, ..self.policy.clone() };
         for round in 0.. {
             let began = std::time::Instant::now();

@@ -7,16 +7,20 @@ use std::process::Stdio;
 use tokio::process::Command;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::attend::{Attended, Launched, attend};
-use super::{Daemon, Input, seats};
-use crate::keeper::{HOSTFILE, Order, PROGRAM, RunPlan, WORLD};
-use crate::scarcity::is_scarcity;
+use crate::daemon::gangs::seats;
+use crate::daemon::inputs::Input;
+use crate::daemon::state::Daemon;
+use crate::daemon::supervise::{Attended, Launched, attend};
+use crate::keeper::files::{HOSTFILE, PROGRAM, WORLD};
+use crate::keeper::run_plan::RunPlan;
+use crate::keeper::socket::client::Order;
+use crate::system::scarcity::is_scarcity;
 
 /// How long after a keeper could not be started it is tried again.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Something to do after the commit.
-pub(super) enum Deed {
+pub(crate) enum Deed {
     /// Start the keeper of a run, and attend to it.
     Launch(Box<RunPlan>, PathBuf),
     /// Attend to the keeper of a run that was started before.
@@ -32,7 +36,7 @@ pub(super) enum Deed {
 }
 
 impl Daemon {
-    pub(super) fn act(&mut self) {
+    pub(crate) fn act(&mut self) {
         for deed in std::mem::take(&mut self.deeds) {
             match deed {
                 Deed::Launch(plan, directory) => {
@@ -93,7 +97,7 @@ impl Daemon {
     }
 
     /// Where everything about a run is.
-    pub(super) fn run_directory(&self, run: u64) -> PathBuf {
+    pub(crate) fn run_directory(&self, run: u64) -> PathBuf {
         self.directory.join("runs").join(run.to_string())
     }
 }

@@ -6,12 +6,12 @@ use muster_server::{Applied, Caller, Change, GangName, Kind, Refused, WhatIf, Wh
 use serde_json::Value;
 use tokio::sync::oneshot::Sender;
 
-use super::Daemon;
-use super::deeds::Deed;
-use super::output::Printed;
-use crate::intake::Intake;
-use crate::keeper::Record;
-use crate::store::AnswerRow;
+use crate::daemon::effects::Deed;
+use crate::daemon::retention::output::Printed;
+use crate::daemon::state::Daemon;
+use crate::intake::manifests::Intake;
+use crate::keeper::journal::Record;
+use crate::store::answers::AnswerRow;
 
 /// Where an answer goes.
 pub(crate) type Reply<T> = Sender<Result<T, Refused>>;
@@ -78,7 +78,7 @@ pub(crate) enum Input {
 }
 
 impl Daemon {
-    pub(super) fn hear(&mut self, input: Input) {
+    pub(crate) fn hear(&mut self, input: Input) {
         match input {
             Input::Apply { by, intake, dry_run, reply } => {
                 // Nothing is done for a client that has gone: it was told that nothing was.

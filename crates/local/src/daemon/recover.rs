@@ -18,17 +18,20 @@ use muster_sim::cloud::{Cloud, Remembered};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::agenda::{Agenda, Timer};
-use super::attend::is_locked;
-use super::deeds::Deed;
-use super::gang::{Gang, Over, Run};
-use super::outbox::Outbox;
-use super::runs::RUNS_SHOWN;
-use super::{Counts, Daemon, Input, Shared, Watcher};
-use crate::clock::{Clock, wall_now};
-use crate::keeper::{Left, Trees, end_left_over, kill_keeper};
-use crate::nodes::cloud_of;
-use crate::store::{OpenRun, Store, StoreError};
+use crate::daemon::effects::Deed;
+use crate::daemon::gangs::gang::{Gang, Over, Run};
+use crate::daemon::gangs::runs::RUNS_SHOWN;
+use crate::daemon::inputs::Input;
+use crate::daemon::publish::outbox::Outbox;
+use crate::daemon::state::{Counts, Daemon, Shared, Watcher};
+use crate::daemon::supervise::is_locked;
+use crate::daemon::timers::{Agenda, Timer};
+use crate::keeper::processes::cgroup::Trees;
+use crate::keeper::processes::leftovers::{Left, end_left_over, kill_keeper};
+use crate::nodes::simulated_cloud::cloud_of;
+use crate::store::database::{DATABASE, Store, StoreError};
+use crate::store::runs::OpenRun;
+use crate::system::clock::{Clock, wall_now};
 use crate::{Options, StartError};
 
 impl Daemon {
@@ -40,7 +43,7 @@ impl Daemon {
         inputs: UnboundedSender<Input>,
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, StartError> {
-        let store = Store::open(&options.data.join(crate::DATABASE))?;
+        let store = Store::open(&options.data.join(DATABASE))?;
         // Before anything else is written: these are what may have filled the disk.
         if let Err(error) = store.forget_answers(wall_now() - muster_server::REMEMBERED_MS) {
             tracing::warn!(%error, "old answers cannot be removed");
@@ -53,7 +56,7 @@ impl Daemon {
         let Shared { board, metrics, disk } = shared;
         let world = world_for(&policy, levels.clone());
         let now = Time(wall_now());
-        let pool = super::answering::Pool::new();
+        let pool = crate::daemon::queries::query_pool::Pool::new();
         let no_thread = |error| StartError::Directory { data: options.data.clone(), error };
         let (trees, lacking) = Trees::granted();
         for what in lacking {
@@ -67,7 +70,7 @@ impl Daemon {
             world,
             snapshot: None,
             pool: pool.map_err(no_thread)?,
-            environment: crate::environment::allowed(&options.pass_env),
+            environment: crate::system::environment::allowed(&options.pass_env),
             policy,
             levels,
             clock: Clock::new(now.0, now.0, options.speed),
@@ -124,12 +127,12 @@ impl Daemon {
     }
 
     /// The World, from all it was ever told.
-    pub(super) fn read_log(&self) -> Result<World, StoreError> {
+    pub(crate) fn read_log(&self) -> Result<World, StoreError> {
         self.read_log_with(self.levels.clone())
     }
 
     /// The same, had its topology been another.
-    pub(super) fn read_log_with(&self, levels: Levels) -> Result<World, StoreError> {
+    pub(crate) fn read_log_with(&self, levels: Levels) -> Result<World, StoreError> {
         let mut world = world_for(&self.policy, levels);
         self.store.replay(|at, event| {
             world.apply(at, &event).map_err(|refusal| format!("{refusal} ({event:?})"))
@@ -352,7 +355,7 @@ impl Daemon {
                     // What is written of it is no news when its keeper says it again.
                     (run.opened, run.shown) = (opened, opened);
                     let directory = self.directory.join("runs").join(number.to_string());
-                    let known = crate::keeper::read_journal(&directory);
+                    let known = crate::keeper::journal::read(&directory);
                     run.remember(changed, known.as_deref().unwrap_or_default());
                     gang.run = Some(run);
                     gang.resizes = resize.as_ref().filter(|_| !opened).map(|one| one.to.clone());

@@ -1,32 +1,4 @@
-//! The control plane: one thread that owns the World and the database.
-//!
-//! It takes turns. A turn hears what has come in, lets time pass, decides, and writes all of it down in one transaction.
-//! Only when that is on the disk does it act: machines are asked for, keepers started, questions answered (`deeds`).
-//! Nothing it does takes long; what does is done by tasks, and what they find comes back as something to hear.
-
-mod agenda;
-mod answering;
-mod apply;
-mod attend;
-mod change;
-mod cloud;
-mod decide;
-mod deeds;
-mod facts;
-mod gang;
-mod hear;
-mod outbox;
-mod output;
-mod questions;
-mod rehearse;
-mod resize;
-mod resume;
-mod retain;
-mod runs;
-mod scale;
-mod seats;
-mod show;
-mod turn;
+//! The state of the control plane.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -47,17 +19,18 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
-use crate::clock::Clock;
-use crate::disk::Disk;
-use crate::keeper::Trees;
-use crate::nodes::Machine;
-use crate::store::{MachineRow, Store, StoreError};
-use agenda::Agenda;
-use deeds::Deed;
-use gang::Gang;
-pub(crate) use hear::Input;
-use outbox::Outbox;
-pub use retain::Keep;
+use crate::daemon::effects::Deed;
+use crate::daemon::gangs::gang::Gang;
+pub(crate) use crate::daemon::inputs::Input;
+use crate::daemon::publish::outbox::Outbox;
+use crate::daemon::retention::finished_gangs::Keep;
+use crate::daemon::timers::Agenda;
+use crate::keeper::processes::cgroup::Trees;
+use crate::nodes::machine::Machine;
+use crate::store::database::{Store, StoreError};
+use crate::store::machines::MachineRow;
+use crate::system::clock::Clock;
+use crate::system::disk::Disk;
 
 /// Whoever wants to see everything as it happens. What it does takes the control plane's time.
 pub trait Watch: Send {
@@ -72,66 +45,66 @@ pub type Watcher = Box<dyn Watch>;
 
 /// The control plane.
 pub(crate) struct Daemon {
-    world: World,
+    pub(super) world: World,
     /// A copy of it for questions, until it changes.
-    snapshot: Option<Arc<World>>,
-    pool: answering::Pool,
-    policy: Policy,
-    levels: Levels,
-    clock: Clock,
+    pub(super) snapshot: Option<Arc<World>>,
+    pub(super) pool: crate::daemon::queries::query_pool::Pool,
+    pub(super) policy: Policy,
+    pub(super) levels: Levels,
+    pub(super) clock: Clock,
     /// When this turn is, for the World.
-    now: Time,
-    store: Store,
+    pub(super) now: Time,
+    pub(super) store: Store,
     /// The first write of this turn that failed. Nothing is done then.
-    unwritten: Option<StoreError>,
-    directory: PathBuf,
-    outbox: Outbox,
-    disk: Disk,
+    pub(super) unwritten: Option<StoreError>,
+    pub(super) directory: PathBuf,
+    pub(super) outbox: Outbox,
+    pub(super) disk: Disk,
     /// When the room on the disk was last looked at.
-    disk_looked: Option<Instant>,
+    pub(super) disk_looked: Option<Instant>,
     /// Queues, pools and nodes as they were written.
-    objects: BTreeMap<(Kind, Arc<str>), Value>,
+    pub(super) objects: BTreeMap<(Kind, Arc<str>), Value>,
     /// The latest gang of each name.
-    gangs: BTreeMap<Arc<str>, Gang>,
-    names: BTreeMap<GangId, Arc<str>>,
+    pub(super) gangs: BTreeMap<Arc<str>, Gang>,
+    pub(super) names: BTreeMap<GangId, Arc<str>>,
     /// Whose run is whose, while it is not over.
-    runs: BTreeMap<u64, Arc<str>>,
-    clouds: Vec<(PoolSpec, CloudModel)>,
-    cloud: Cloud,
-    machines: BTreeMap<ClaimId, MachineRow>,
-    agenda: Agenda,
-    forecaster: Forecaster,
+    pub(super) runs: BTreeMap<u64, Arc<str>>,
+    pub(super) clouds: Vec<(PoolSpec, CloudModel)>,
+    pub(super) cloud: Cloud,
+    pub(super) machines: BTreeMap<ClaimId, MachineRow>,
+    pub(super) agenda: Agenda,
+    pub(super) forecaster: Forecaster,
     /// The latest plan, and when each pool's targets were last told.
-    plan: Plan,
-    targets: BTreeMap<PoolIdx, Target>,
-    deeds: Vec<Deed>,
+    pub(super) plan: Plan,
+    pub(super) targets: BTreeMap<PoolIdx, Target>,
+    pub(super) deeds: Vec<Deed>,
     /// What keepers and workers find in their environment of this process's.
-    environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
-    watchers: Vec<Watcher>,
+    pub(super) environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    pub(super) watchers: Vec<Watcher>,
     /// When the board was last brought up to date, and whether it is not any more.
-    shown: Option<Instant>,
+    pub(super) shown: Option<Instant>,
     /// How long that took.
-    showing: std::time::Duration,
-    stale: bool,
-    wake: Option<Time>,
-    retain: Keep,
+    pub(super) showing: std::time::Duration,
+    pub(super) stale: bool,
+    pub(super) wake: Option<Time>,
+    pub(super) retain: Keep,
     /// This machine, if it is a node.
-    machine: Option<Machine>,
+    pub(super) machine: Option<Machine>,
     /// When it was last looked for gangs that are to be forgotten.
-    looked: Option<Instant>,
-    aging: retain::Aging,
+    pub(super) looked: Option<Instant>,
+    pub(super) aging: crate::daemon::retention::finished_gangs::Aging,
     /// When it was last measured how much gangs have printed.
-    measured: Option<Instant>,
+    pub(super) measured: Option<Instant>,
     /// Where control groups can be made, and what those of this data directory are called by.
-    trees: Trees,
-    owner: String,
+    pub(super) trees: Trees,
+    pub(super) owner: String,
     /// Tasks that attend to keepers.
-    attending: Vec<AbortHandle>,
-    inputs: UnboundedSender<Input>,
-    runtime: tokio::runtime::Handle,
-    counts: Counts,
+    pub(super) attending: Vec<AbortHandle>,
+    pub(super) inputs: UnboundedSender<Input>,
+    pub(super) runtime: tokio::runtime::Handle,
+    pub(super) counts: Counts,
     /// The counts as others read them.
-    metrics: Arc<RwLock<String>>,
+    pub(super) metrics: Arc<RwLock<String>>,
 }
 
 /// What happened so far, for metrics. Begins anew with the process.

@@ -11,12 +11,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::Input;
-use crate::clock::wall_now;
-use crate::keeper::{
-    Keeping, LATER, LOCK, Left, Order, Record, RunGroup, end_left_over, kill_keeper, last_alive,
-    read_journal,
-};
+use crate::daemon::inputs::Input;
+use crate::keeper::files::{LATER, LOCK};
+use crate::keeper::journal::{self, Record, last_alive};
+use crate::keeper::processes::cgroup::RunGroup;
+use crate::keeper::processes::leftovers::{Left, end_left_over, kill_keeper};
+use crate::keeper::socket::client::{Keeping, Order};
+use crate::system::clock::wall_now;
 
 /// How long a keeper that was started by another process may take to listen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,18 +35,18 @@ const STUCK: Duration = Duration::from_secs(2);
 
 /// A keeper that is a child of this process.
 #[derive(Debug)]
-pub(super) struct Launched {
-    pub(super) pid: Option<u32>,
+pub(crate) struct Launched {
+    pub(crate) pid: Option<u32>,
     /// Done when the process is, with what it returned.
-    pub(super) done: JoinHandle<Option<i32>>,
+    pub(crate) done: JoinHandle<Option<i32>>,
 }
 
 /// The run that is attended to.
 #[derive(Debug)]
-pub(super) struct Attended {
-    pub(super) run: u64,
-    pub(super) directory: PathBuf,
-    pub(super) group: Option<RunGroup>,
+pub(crate) struct Attended {
+    pub(crate) run: u64,
+    pub(crate) directory: PathBuf,
+    pub(crate) group: Option<RunGroup>,
 }
 
 /// What was heard of a keeper.
@@ -60,7 +61,7 @@ struct Heard {
 }
 
 /// Attends to the keeper of a run until it is gone, ends what it left behind, and says so last.
-pub(super) async fn attend(
+pub(crate) async fn attend(
     of: Attended,
     keeper: Option<Launched>,
     mut orders: UnboundedReceiver<Order>,
@@ -101,7 +102,7 @@ pub(super) async fn attend(
         Some(record) => drop(tell.send(Input::Kept { run, record })),
         // It may have said its last words when nobody listened.
         None => {
-            for record in read_journal(&directory).unwrap_or_default() {
+            for record in journal::read(&directory).unwrap_or_default() {
                 let _ = tell.send(Input::Kept { run, record });
             }
         }
@@ -122,7 +123,7 @@ async fn listen(
     heard: &mut Heard,
 ) {
     // Older keepers do not say that they are alive. What the journal says of it is no news.
-    let known = read_journal(directory).unwrap_or_default();
+    let known = journal::read(directory).unwrap_or_default();
     let mut beats = known.iter().any(|record| matches!(record, Record::Begun { beats: true, .. }));
     let (mut patience, mut resumed) = (Instant::now() + SILENCE, None::<Instant>);
     let mut next: Option<Order> = heard.unsent.take();
@@ -170,7 +171,7 @@ async fn connect(directory: &Path, keeper: Option<&Launched>) -> Option<Keeping>
         if let Ok(keeping) = Keeping::connect(directory).await {
             return Some(keeping);
         }
-        let over = read_journal(directory).unwrap_or_default();
+        let over = journal::read(directory).unwrap_or_default();
         if over.iter().any(|record| matches!(record, Record::Ended { .. })) && !is_locked(directory)
         {
             return None;
@@ -190,7 +191,7 @@ async fn connect(directory: &Path, keeper: Option<&Launched>) -> Option<Keeping>
 }
 
 /// Whether a keeper lives.
-pub(super) fn is_locked(directory: &Path) -> bool {
+pub(crate) fn is_locked(directory: &Path) -> bool {
     let lock = std::fs::File::open(directory.join(LOCK));
     lock.is_ok_and(|lock| lock.try_lock_shared().is_err())
 }

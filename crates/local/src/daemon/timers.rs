@@ -10,7 +10,7 @@ use muster_sim::cloud::Stage;
 
 /// Something that is due at some instant.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Timer {
+pub(crate) enum Timer {
     /// The planner asked to be woken.
     Wake,
     /// A gang is to be submitted, if it is still this one.
@@ -29,24 +29,24 @@ pub(super) enum Timer {
 
 /// Everything that is due, the next first; what is due together, in the order it was added.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(crate) struct Agenda {
     heap: BinaryHeap<Reverse<(Time, u64)>>,
     timers: std::collections::BTreeMap<u64, Timer>,
     added: u64,
 }
 
 impl Agenda {
-    pub(super) fn add(&mut self, at: Time, timer: Timer) {
+    pub(crate) fn add(&mut self, at: Time, timer: Timer) {
         self.added += 1;
         self.heap.push(Reverse((at, self.added)));
         self.timers.insert(self.added, timer);
     }
 
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    pub(super) fn due(&mut self, now: Time) -> Option<Timer> {
+    pub(crate) fn due(&mut self, now: Time) -> Option<Timer> {
         self.next().filter(|at| *at <= now)?;
         let Reverse((_, number)) = self.heap.pop()?;
         self.timers.remove(&number)

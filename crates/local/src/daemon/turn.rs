@@ -7,10 +7,11 @@ use muster_core::event::Refusal;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::agenda::Timer;
-use super::{Daemon, Ended, Input};
-use crate::clock::follow_wall;
-use crate::store::StoreError;
+use crate::daemon::inputs::Input;
+use crate::daemon::state::{Daemon, Ended};
+use crate::daemon::timers::Timer;
+use crate::store::database::StoreError;
+use crate::system::clock::follow_wall;
 
 /// So much is heard in one turn at most, so that a flood of requests does not keep anybody from being answered.
 const HEARD: usize = 1_024;
@@ -19,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// How long what was found of the disk holds.
 const DISK: Duration = Duration::from_secs(2);
 /// How long the board may be out of date where there is much on it.
-pub(super) const PAUSE: Duration = Duration::from_millis(250);
+pub(crate) const PAUSE: Duration = Duration::from_millis(250);
 /// So many times as long as it takes to bring the board up to date it is then left alone.
 const REST: u32 = 9;
 
@@ -145,14 +146,14 @@ impl Daemon {
         self.expect_forecast();
     }
 
-    pub(super) fn expect_forecast(&mut self) {
+    pub(crate) fn expect_forecast(&mut self) {
         if let Some(due) = self.forecaster.due(&self.world, self.now) {
             self.agenda.add(due, Timer::Forecast);
         }
     }
 
     /// Tells the World something, and writes it down if it is taken.
-    pub(super) fn tell(&mut self, event: &Event) -> Result<(), Refusal> {
+    pub(crate) fn tell(&mut self, event: &Event) -> Result<(), Refusal> {
         self.snapshot = None;
         self.world.apply(self.now, event)?;
         let written = self.store.told(self.now, event);
@@ -161,7 +162,7 @@ impl Daemon {
     }
 
     /// Tells the World something that it cannot refuse. That it does all the same is a mistake of ours, and said.
-    pub(super) fn tell_surely(&mut self, event: &Event) -> bool {
+    pub(crate) fn tell_surely(&mut self, event: &Event) -> bool {
         match self.tell(event) {
             Ok(()) => true,
             Err(refusal) => {
@@ -172,7 +173,7 @@ impl Daemon {
     }
 
     /// Remembers the first write that failed; the turn is not acted on then.
-    pub(super) fn keep<T>(&mut self, written: Result<T, StoreError>) -> Option<T> {
+    pub(crate) fn keep<T>(&mut self, written: Result<T, StoreError>) -> Option<T> {
         match written {
             Ok(value) => Some(value),
             Err(error) => {
@@ -182,12 +183,12 @@ impl Daemon {
         }
     }
 
-    pub(super) fn mark_stale(&mut self) {
+    pub(crate) fn mark_stale(&mut self) {
         self.stale = true;
     }
 
     /// Whether the board is to be brought up to date now.
-    pub(super) fn is_time_to_show(&self) -> bool {
+    pub(crate) fn is_time_to_show(&self) -> bool {
         const FEW: usize = 256;
         self.stale
             && (self.world.pending().len() < FEW

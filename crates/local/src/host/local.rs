@@ -17,15 +17,19 @@ use muster_server::{
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::clock::wall_now;
-use crate::daemon::{Input, Keep, Shared, Watcher};
-use crate::disk::Disk;
-use crate::logs::LogFiles;
-use crate::nodes::Machine;
-use crate::reading::Readers;
-use crate::store::{AnswerRow, By, Store, StoreError};
-use crate::supervise::{Supervised, unavailable};
-use crate::{DATABASE, LOCK, intake};
+use crate::daemon::inputs::Input;
+use crate::daemon::retention::finished_gangs::Keep;
+use crate::daemon::state::{Shared, Watcher};
+use crate::host::restart::{Supervised, unavailable};
+use crate::intake::manifests;
+use crate::intake::readers::Readers;
+use crate::logs::stream::LogFiles;
+use crate::nodes::machine::Machine;
+use crate::store::answers::AnswerRow;
+use crate::store::database::{DATABASE, Store, StoreError};
+use crate::store::usage::By;
+use crate::system::clock::wall_now;
+use crate::system::disk::Disk;
 
 /// How a control plane is to run.
 #[derive(Clone, Debug)]
@@ -182,7 +186,12 @@ impl Local {
     }
 
     /// Takes manifests that were read already.
-    pub fn take(&self, by: Caller, intake: intake::Intake, dry_run: bool) -> Answer<Vec<Applied>> {
+    pub fn take(
+        &self,
+        by: Caller,
+        intake: manifests::Intake,
+        dry_run: bool,
+    ) -> Answer<Vec<Applied>> {
         let nothing = intake.is_empty();
         let intake = Box::new(intake);
         let answer = self.ask(|reply| Input::Apply { by, intake, dry_run, reply });
@@ -234,7 +243,10 @@ impl Local {
 
     /// Whether workers of a caller would run as root who is not to have them do so.
     fn check_root(&self, by: &Caller) -> Result<(), Refused> {
-        if self.may_run_as_root || by.run_as.is_some() || !crate::user::may_change_user() {
+        if self.may_run_as_root
+            || by.run_as.is_some()
+            || !crate::system::unix_user::may_change_user()
+        {
             return Ok(());
         }
         let why = format!("workers of {} would run as root: its token must say `runAs`", by.name);
@@ -270,6 +282,8 @@ fn ask<T: Send + 'static>(
     })
 }
 
+/// The file that is locked while a control plane uses the data directory.
+const LOCK: &str = "lock";
 /// How long a directory may take to be let go of by somebody who is gone.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -277,7 +291,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 fn lock(data: &Path) -> Result<File, StartError> {
     let failed = |error| StartError::Directory { data: data.to_owned(), error };
     // What workers print, and what they were given in their environment, is nobody else's.
-    crate::private::directory(data).map_err(failed)?;
+    crate::system::file_permissions::directory(data).map_err(failed)?;
     let options = File::options().read(true).write(true).create(true).truncate(false).clone();
     let mut lock = options.open(data.join(LOCK)).map_err(failed)?;
     // Whoever had it and was killed as it started a keeper has it until that one has begun.
@@ -398,7 +412,7 @@ impl Host for Local {
             let unavailable = |why: String| Refused::Unavailable(why);
             let sums = sum.await.map_err(|error| unavailable(error.to_string()))?;
             let sums = sums.map_err(|error| unavailable(error.to_string()))?;
-            let usage = |sum: crate::store::Sum| Usage {
+            let usage = |sum: crate::store::usage::Sum| Usage {
                 key: sum.key,
                 gangs: sum.gangs,
                 runs: sum.runs,
@@ -412,7 +426,7 @@ impl Host for Local {
     }
 
     fn logs(&self, gang: GangName, which: WhichLogs) -> Answer<Logs> {
-        Box::pin(crate::logs::logs(
+        Box::pin(crate::logs::stream::logs(
             self.data.clone(),
             self.database.clone(),
             self.log_files.clone(),
@@ -430,8 +444,8 @@ impl Host for Local {
 mod tests {
     use muster_core::{Fact, Plan, World};
 
-    use super::*;
     use crate::Watch;
+    use crate::host::local::*;
 
     /// Somebody who cannot bear to see a gang.
     struct Faints;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use muster_server::Refused;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-use crate::daemon::{Daemon, Ended, Input, Shared, Watcher};
-use crate::store::StoreError;
+use crate::daemon::inputs::Input;
+use crate::daemon::state::{Daemon, Ended, Shared, Watcher};
+use crate::store::database::StoreError;
 use crate::{Options, StartError};
 
 /// How long after a failure the database is tried again.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// What is not as in a cluster about the containers anywhere in an object.
-pub(super) fn warnings(object: &Value) -> Vec<String> {
+pub(crate) fn warnings(object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     walk(object, &mut found);
     // A TrainJob describes its container without calling it one.

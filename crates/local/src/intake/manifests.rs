@@ -1,13 +1,4 @@
-//! Manifests become what the embedded host runs: gangs with the processes of their members, queues, pools, nodes.
-//!
-//! Muster's own kinds are read as everywhere. Workloads of others (Job, PyTorchJob, MPIJob, JobSet, TrainJob, ...) become
-//! gangs by the same code as on Kubernetes; what their containers run becomes a local command. Images are not pulled,
-//! and whoever asks for one is told so.
-
-mod containers;
-mod object_text;
-mod record;
-mod workload;
+//! Reads manifest files and texts: Muster's own kinds, and other systems' workloads.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +12,7 @@ use muster_plan::Policy;
 use muster_testkit::promises::Terms;
 use serde_json::Value;
 
-pub(crate) use record::{Record, Task};
+use crate::intake::record::Record;
 
 /// Everything in some manifests.
 #[derive(Debug)]
@@ -138,7 +129,7 @@ pub fn check_files(
         }
         for object in objects.iter().filter(|object| is_workload(object)) {
             workloads += 1;
-            findings.extend(workload::record(&file, object).err());
+            findings.extend(crate::intake::workload::record(&file, object).err());
         }
     }
     let read = match (workloads, texts.is_empty()) {
@@ -201,7 +192,7 @@ pub(crate) fn read_objects(
     let mut gangs: Vec<Record> = manifests.gangs.into_iter().map(gang).collect();
     let mut findings = Vec::new();
     for object in objects.iter().filter(|object| is_workload(object)) {
-        match workload::record(file, object) {
+        match crate::intake::workload::record(file, object) {
             Ok(record) => gangs.push(record),
             Err(finding) => findings.push(finding),
         }
@@ -220,7 +211,7 @@ pub(crate) fn read_objects(
 /// An object that says nothing, for a reader that wants one.
 const NOTHING: &str = "kind: Queue\nmetadata: {name: default}\nspec: {}\n";
 
-fn kind_of(object: &Value) -> Option<workloads::WorkloadKind> {
+pub(super) fn kind_of(object: &Value) -> Option<workloads::WorkloadKind> {
     let text = |field: &str| object.get(field).and_then(Value::as_str);
     workloads::kind_of(text("apiVersion")?, text("kind")?)
 }
@@ -274,6 +265,3 @@ fn without_documents(file: &str, text: &str, unwanted: impl Fn(&Value) -> bool) 
 pub(crate) fn full_name(namespace: &str, name: &str) -> Arc<str> {
     format!("{namespace}/{name}").into()
 }
-
-#[cfg(test)]
-mod tests;

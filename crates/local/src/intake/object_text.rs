@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for ObjectText {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::intake::object_text::*;
 
     #[test]
     fn stored_object_is_the_same_whatever_the_order_of_its_fields() {

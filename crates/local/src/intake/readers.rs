@@ -9,8 +9,9 @@ use muster_server::{Caller, Refused};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::intake::{self, Intake};
-use crate::threads::Threads;
+use crate::intake::manifests;
+use crate::intake::manifests::Intake;
+use crate::system::threads::Threads;
 
 /// Manifests that are read at once, of all callers.
 const AT_ONCE: usize = 2;
@@ -71,7 +72,7 @@ impl Readers {
 fn read(text: &str, most: usize) -> Result<Intake, Refused> {
     let objects = foreign("manifests", text).map_err(Refused::Findings)?;
     check(&objects, most)?;
-    intake::read_objects("manifests", text, &objects).map_err(Refused::Findings)
+    manifests::read_objects("manifests", text, &objects).map_err(Refused::Findings)
 }
 
 /// Whether manifests are not too large once they are read: before anything is made of them.
@@ -107,7 +108,7 @@ fn bytes(object: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::intake::readers::*;
 
     #[test]
     fn objects_that_are_too_large_and_too_many_nodes_are_refused_before_they_are_made() {

@@ -9,8 +9,8 @@ use muster_server::weight;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::containers;
-use super::object_text::ObjectText;
+use crate::intake::containers;
+use crate::intake::object_text::ObjectText;
 
 /// What a gang that says nothing about it is played for.
 const PLAYED: Span = Span::mins(10);

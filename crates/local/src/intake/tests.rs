@@ -1,4 +1,5 @@
-use super::*;
+use crate::intake::manifests::*;
+use crate::intake::record::Task;
 
 const JOB: &str = "
 apiVersion: batch/v1

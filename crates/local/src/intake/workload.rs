@@ -8,9 +8,10 @@ use muster_api::{Care, Finding, RunSpec, Severity, label_fault, name_fault, role
 use muster_core::time::Span;
 use serde_json::Value;
 
-use super::object_text::ObjectText;
-use super::record::{Mpi, Record, Task};
-use super::{containers, full_name, kind_of};
+use crate::intake::containers;
+use crate::intake::manifests::{full_name, kind_of};
+use crate::intake::object_text::ObjectText;
+use crate::intake::record::{Mpi, Record, Task};
 
 /// What Kubernetes counts pods on a node by.
 const PODS: &str = "pods";
@@ -26,7 +27,7 @@ fn ends_with(kind: WorkloadKind, roles: &[WorkloadRole]) -> Option<&str> {
 }
 
 /// The gang of a workload.
-pub(super) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
+pub(crate) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
     let kind = kind_of(object).expect("a workload");
     let text = |path: &str| object.pointer(path).and_then(Value::as_str);
     let Some(name) = text("/metadata/name") else {

@@ -7,9 +7,9 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::journal::{Record, records};
-use super::plan::RunPlan;
-use super::talk::Order;
+use crate::keeper::journal::{Record, records};
+use crate::keeper::run_plan::RunPlan;
+use crate::keeper::socket::client::Order;
 
 /// Reads bytes as a journal. A journal that was cut off anywhere holds the first of its records, and what was read is read again
 /// from what it is written as.

@@ -166,7 +166,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Goes on with the journal in a directory. What is only half written at its end was never said.
     pub(crate) fn open(directory: &Path) -> std::io::Result<(Self, Vec<Record>)> {
-        let path = directory.join(super::JOURNAL);
+        let path = directory.join(crate::keeper::files::JOURNAL);
         let (known, whole) = records(&bytes(directory)?);
         let file = File::options().append(true).create(true).open(&path)?;
         file.set_len(whole)?;
@@ -175,8 +175,8 @@ impl Journal {
 
     /// A new journal, wherever it is.
     #[cfg(test)]
-    pub(super) fn at_end_of(directory: &Path) -> Self {
-        let path = directory.join(super::JOURNAL);
+    pub(crate) fn at_end_of(directory: &Path) -> Self {
+        let path = directory.join(crate::keeper::files::JOURNAL);
         let file = File::options().append(true).create(true).open(path).expect("a journal");
         Self { file, whole: 0 }
     }
@@ -197,7 +197,8 @@ impl Journal {
 /// When a run was last known to be alive, in Unix milliseconds: its keeper says so every few seconds by touching its lock,
 /// and with all it writes.
 pub(crate) fn last_alive(directory: &Path) -> i64 {
-    let touched = std::fs::metadata(directory.join(super::LOCK)).and_then(|about| about.modified());
+    let touched = std::fs::metadata(directory.join(crate::keeper::files::LOCK))
+        .and_then(|about| about.modified());
     let since = touched.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     let touched = since.and_then(|since| i64::try_from(since.as_millis()).ok());
     let written = read(directory).unwrap_or_default().iter().map(Record::at).max();
@@ -213,7 +214,7 @@ pub(crate) fn read(directory: &Path) -> std::io::Result<Vec<Record>> {
 }
 
 fn bytes(directory: &Path) -> std::io::Result<Vec<u8>> {
-    let file = match File::open(directory.join(super::JOURNAL)) {
+    let file = match File::open(directory.join(crate::keeper::files::JOURNAL)) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -227,7 +228,7 @@ fn bytes(directory: &Path) -> std::io::Result<Vec<u8>> {
 /// record was never said: a disk that was full, or lost its power, may have left anything there.
 ///
 /// The bytes are counted in the journal itself. Written anew, a record of an older version may be longer.
-pub(super) fn records(journal: &[u8]) -> (Vec<Record>, u64) {
+pub(crate) fn records(journal: &[u8]) -> (Vec<Record>, u64) {
     let (mut records, mut whole) = (Vec::new(), 0);
     for line in journal.split_inclusive(|byte| *byte == b'\n') {
         let Some(text) = line.strip_suffix(b"\n") else { break };
@@ -240,7 +241,7 @@ pub(super) fn records(journal: &[u8]) -> (Vec<Record>, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::keeper::journal::*;
 
     #[test]
     fn journal_of_an_older_version_goes_on_where_it_ended() {
@@ -248,7 +249,7 @@ mod tests {
         std::fs::create_dir_all(&directory).expect("a directory");
         // Before `resizes` and `leaving`, and with the beginning of a line that was cut off, of no known encoding.
         let old = b"{\"begun\":{\"at\":1,\"pid\":2,\"boot\":\"b\"}}\n{\"opened\":{\"at\":2}}\n{\"war\xff\xfe";
-        std::fs::write(directory.join(super::super::JOURNAL), old).expect("written");
+        std::fs::write(directory.join(crate::keeper::files::JOURNAL), old).expect("written");
         let (mut journal, known) = Journal::open(&directory).expect("opened");
         assert_eq!(known.len(), 2);
         journal.write(&Record::Opened { at: 3 }).expect("written");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cgroup::RunGroup;
-use crate::clock::Anchor;
+use crate::keeper::processes::cgroup::RunGroup;
+use crate::system::clock::Anchor;
 
 /// One run of a gang: all of its members, once.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -110,14 +110,14 @@ pub(crate) struct Host {
 impl RunPlan {
     /// The plan in a directory.
     pub(crate) fn read(directory: &Path) -> std::io::Result<Self> {
-        let text = std::fs::read(directory.join(super::PLAN))?;
+        let text = std::fs::read(directory.join(crate::keeper::files::PLAN))?;
         serde_json::from_slice(&text).map_err(std::io::Error::other)
     }
 
     /// Writes the plan into a directory that is made for it, or finds it there. A directory in which somebody else's is,
     /// is not touched: what its members did would be taken for this gang's work.
     pub(crate) fn write(&self, directory: &Path) -> std::io::Result<()> {
-        let path = directory.join(super::PLAN);
+        let path = directory.join(crate::keeper::files::PLAN);
         if path.exists() {
             let known = Self::read(directory)?;
             if (&known.gang, known.run, known.uid) == (&self.gang, self.run, self.uid) {
@@ -126,22 +126,22 @@ impl RunPlan {
             let why = format!("{} is the run of another gang, {}", directory.display(), known.gang);
             return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
         }
-        std::fs::create_dir_all(directory.join(super::LOGS))?;
+        std::fs::create_dir_all(directory.join(crate::keeper::files::LOGS))?;
         self.replace(directory)
     }
 
     /// Writes the plan over what is there.
-    pub(super) fn replace(&self, directory: &Path) -> std::io::Result<()> {
+    pub(crate) fn replace(&self, directory: &Path) -> std::io::Result<()> {
         let part = directory.join("run.json.part");
         std::fs::write(&part, serde_json::to_vec(self).map_err(std::io::Error::other)?)?;
         std::fs::File::open(&part)?.sync_all()?;
-        std::fs::rename(part, directory.join(super::PLAN))
+        std::fs::rename(part, directory.join(crate::keeper::files::PLAN))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::keeper::run_plan::*;
 
     #[test]
     fn members_of_any_number_together_print_no_more_than_a_run_may() {

@@ -6,14 +6,14 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::keeper::numbered;
+use crate::keeper::output::log_file::numbered;
 
 /// Bytes that are read at once, and told at once at most.
 const PART: usize = 64 << 10;
 
 /// A stream that is read. Pages that are turned over meanwhile stay open until they are read to their end: nothing is
 /// missed, and nothing is told twice.
-pub(super) struct Pages {
+pub(crate) struct Pages {
     path: PathBuf,
     /// Those that are open, the oldest first.
     open: VecDeque<File>,
@@ -25,7 +25,7 @@ pub(super) struct Pages {
 
 impl Pages {
     /// The pages of a stream; from the last lines on, if no more are wanted.
-    pub(super) fn open(path: PathBuf, tail: Option<usize>) -> Self {
+    pub(crate) fn open(path: PathBuf, tail: Option<usize>) -> Self {
         let mut pages = Self { path, open: VecDeque::new(), latest: None, rest: Vec::new() };
         pages.find_more();
         if let Some(lines) = tail {
@@ -89,7 +89,7 @@ impl Pages {
     }
 
     /// The next piece: whole lines, if any has an end by now. With `over`, also what has none.
-    pub(super) fn next(&mut self, over: bool) -> Option<Vec<u8>> {
+    pub(crate) fn next(&mut self, over: bool) -> Option<Vec<u8>> {
         loop {
             let read = match self.open.front_mut() {
                 Some(file) => read_some(file, &mut self.rest),
@@ -136,7 +136,7 @@ fn read_some(file: &mut File, text: &mut Vec<u8>) -> usize {
 mod tests {
     use std::io::Write;
 
-    use super::*;
+    use crate::logs::pages::*;
 
     struct Place(PathBuf);
 

@@ -1,7 +1,5 @@
 //! What members have printed, and what they are printing.
 
-mod pages;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +7,11 @@ use std::time::Duration;
 use muster_server::{GangName, LogPart, Logs, Refused, WhichLogs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::keeper::{Record, RunPlan, page_of, read_journal};
-use crate::store::Store;
-use pages::Pages;
+use crate::keeper::journal::{self, Record};
+use crate::keeper::output::log_file::page_of;
+use crate::keeper::run_plan::RunPlan;
+use crate::logs::pages::Pages;
+use crate::store::database::Store;
 
 /// How often a file that is followed is looked at: soon after something came, and less often while nothing does.
 const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
@@ -205,13 +205,13 @@ fn streams(run: &Run, plan: &RunPlan, skip: usize, which: &WhichLogs) -> Vec<Str
 
 impl Run {
     fn plan_written(&self) -> Option<std::time::SystemTime> {
-        let about = std::fs::metadata(self.directory.join(crate::keeper::PLAN));
+        let about = std::fs::metadata(self.directory.join(crate::keeper::files::PLAN));
         about.and_then(|about| about.modified()).ok()
     }
 
     /// Whether nothing more will be printed: its keeper says so, or the control plane does of a keeper that was killed.
     fn is_over(&self) -> bool {
-        let journal = read_journal(&self.directory).unwrap_or_default();
+        let journal = journal::read(&self.directory).unwrap_or_default();
         let ended = journal.iter().any(|record| matches!(record, Record::Ended { .. }));
         let by_database = || Store::reader(&self.database)?.has_ended(self.number);
         ended || by_database().unwrap_or(true)

@@ -2,7 +2,7 @@
 
 use rusqlite::OptionalExtension;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 /// Bytes of an answer that are kept, at most.
 const ANSWER_BYTES: usize = 64 << 10;

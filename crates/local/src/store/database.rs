@@ -1,28 +1,14 @@
-//! The database: one file, one writer. What was committed survives a crash and a power cut.
-//!
-//! A turn of the control plane is one transaction: what it has heard, what it has decided, and what it is about to do.
-//! Only then does it act. When it cannot be written, what was not written is dropped and the control plane begins again from
-//! what was: to go on would be to act on what nobody will remember.
-
-mod answers;
-mod gangs;
-mod log;
-mod machines;
-mod objects;
-mod runs;
-mod usage;
+//! Opens and checks the SQLite file, migrates its schema, and runs transactions.
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-pub(crate) use answers::AnswerRow;
-pub(crate) use machines::MachineRow;
-pub(crate) use runs::{OpenRun, RunRow};
-pub(crate) use usage::{By, Sum};
+/// The file name of the database in a data directory.
+pub(crate) const DATABASE: &str = "muster.db";
 
 /// Each schema with what makes it of the one before.
-const SCHEMAS: [&str; 3] =
+pub(super) const SCHEMAS: [&str; 3] =
     [include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
 /// Why the database cannot be used.
@@ -83,10 +69,10 @@ const SIGNED: i64 = 0x4d55_5354;
 /// The open database.
 #[derive(Debug)]
 pub(crate) struct Store {
-    connection: Connection,
-    path: PathBuf,
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
     /// Answers that were kept since it was opened.
-    answers: std::cell::Cell<u32>,
+    pub(super) answers: std::cell::Cell<u32>,
 }
 
 impl Store {
@@ -171,7 +157,7 @@ impl Store {
         self.run(|db| db.execute_batch("COMMIT"))
     }
 
-    fn run<T>(
+    pub(super) fn run<T>(
         &self,
         what: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
@@ -205,6 +191,3 @@ fn failed(path: &Path, error: rusqlite::Error) -> StoreError {
         _ => StoreError::Sqlite { path, error },
     }
 }
-
-#[cfg(test)]
-mod tests;

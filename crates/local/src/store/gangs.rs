@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 /// A gang in the database.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use muster_core::Event;
 use muster_core::time::Time;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 impl Store {
     /// Writes down what the World was told.

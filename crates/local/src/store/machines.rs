@@ -4,7 +4,7 @@ use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::time::Time;
 use muster_sim::cloud::Stage;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 /// A machine in the database.
 #[derive(Clone, Debug)]

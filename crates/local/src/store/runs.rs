@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rusqlite::OptionalExtension;
 
-use super::{Store, StoreError};
-use crate::keeper::{Exit, MemberPlan};
+use crate::keeper::journal::Exit;
+use crate::keeper::run_plan::MemberPlan;
+use crate::store::database::{Store, StoreError};
 
 /// A run that is about to begin.
 #[derive(Clone, Debug)]

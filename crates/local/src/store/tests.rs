@@ -1,6 +1,10 @@
 use std::path::PathBuf;
 
-use super::*;
+use rusqlite::Connection;
+
+use crate::store::database::*;
+use crate::store::runs::{OpenRun, RunRow};
+use crate::store::usage::By;
 
 /// A directory of its own for each test, removed with it.
 struct Place(PathBuf);

@@ -1,6 +1,6 @@
 //! Who has used how much: sums over runs, also of gangs that are forgotten.
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 /// What sums are made by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

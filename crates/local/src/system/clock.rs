@@ -131,7 +131,7 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::system::clock::*;
 
     const DAY: i64 = 86_400_000;
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rustix::fs::FallocateFlags;
 
-use crate::keeper::Room;
+use crate::keeper::output::disk_room::Room;
 
 /// The file that is given up when the disk is full.
 const RESERVE: &str = "reserve";
@@ -116,7 +116,7 @@ fn is_low(room: Room) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::system::disk::*;
 
     #[test]
     fn a_reserve_is_kept_and_given_up_when_a_write_fails() {

@@ -56,7 +56,7 @@ pub(crate) fn become_user(name: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::system::unix_user::*;
 
     #[test]
     fn root_and_users_that_do_not_exist_are_refused() {

@@ -5,14 +5,15 @@ use muster_core::topology::Levels;
 use muster_core::{Event, World};
 use muster_server::{Caller, Kind, Refused};
 
-use super::Daemon;
-use super::answering::News;
-use crate::intake::{Intake, Record};
-use crate::nodes::cloud_of;
+use crate::daemon::queries::query_pool::News;
+use crate::daemon::state::Daemon;
+use crate::intake::manifests::Intake;
+use crate::intake::record::Record;
+use crate::nodes::simulated_cloud::cloud_of;
 
 impl Daemon {
     /// The World as it would be with all that is new in these manifests, or why it cannot be. Nothing is changed.
-    pub(super) fn rehearsed(&self, by: &Caller, intake: &Intake) -> Result<World, Refused> {
+    pub(crate) fn rehearsed(&self, by: &Caller, intake: &Intake) -> Result<World, Refused> {
         let mut world = self.rehearsed_supply(intake)?;
         for gang in &intake.gangs {
             let mut spec = gang.spec.clone();
@@ -35,7 +36,7 @@ impl Daemon {
     }
 
     /// The same with the queues, pools and nodes alone.
-    pub(super) fn rehearsed_supply(&self, intake: &Intake) -> Result<World, Refused> {
+    pub(crate) fn rehearsed_supply(&self, intake: &Intake) -> Result<World, Refused> {
         self.check_levels(&intake.levels)?;
         let mut world = match intake.levels == self.levels || intake.levels == Levels::default() {
             true => self.world.clone(),
@@ -51,12 +52,12 @@ impl Daemon {
     }
 
     /// Whether manifests bring a topology that is not the one there is.
-    pub(super) fn has_other_levels(&self, intake: &Intake) -> bool {
+    pub(crate) fn has_other_levels(&self, intake: &Intake) -> bool {
         intake.levels != self.levels && intake.levels != Levels::default()
     }
 
     /// The queues, pools and nodes of manifests that are new or other than they were.
-    pub(super) fn news_of(&self, intake: &Intake) -> Vec<News> {
+    pub(crate) fn news_of(&self, intake: &Intake) -> Vec<News> {
         let mut news = Vec::new();
         for (queue, object) in parents_first(intake.queues.clone(), |(queue, _)| queue) {
             if self.is_new(Kind::Queue, &queue.name, &object) {
@@ -83,7 +84,7 @@ impl Daemon {
 }
 
 /// Whose gang it is: that of whoever asks, but admins may say.
-pub(super) fn user_of(by: &Caller, gang: &Record) -> std::sync::Arc<str> {
+pub(crate) fn user_of(by: &Caller, gang: &Record) -> std::sync::Arc<str> {
     match by.is_admin() && !gang.spec.user.is_empty() {
         true => gang.spec.user.clone(),
         false => by.name.clone(),

@@ -16,19 +16,20 @@ use muster_server::{
 use muster_sim::cloud::CloudModel;
 use serde_json::{Value, json};
 
-use super::Daemon;
-use super::agenda::Timer;
-use super::gang::Gang;
-use super::rehearse::user_of;
-use crate::clock::wall_now;
-use crate::intake::{Intake, Record};
-use crate::nodes::cloud_of;
-use crate::store::AnswerRow;
+use crate::daemon::apply::dry_run::user_of;
+use crate::daemon::gangs::gang::Gang;
+use crate::daemon::state::Daemon;
+use crate::daemon::timers::Timer;
+use crate::intake::manifests::Intake;
+use crate::intake::record::Record;
+use crate::nodes::simulated_cloud::cloud_of;
+use crate::store::answers::AnswerRow;
+use crate::system::clock::wall_now;
 
 impl Daemon {
     /// Takes manifests, and keeps what came of it under the key of the request if it has one, in the same transaction: sent
     /// again, it is not done again.
-    pub(super) fn apply_once(
+    pub(crate) fn apply_once(
         &mut self,
         by: &Caller,
         intake: Intake,
@@ -60,7 +61,7 @@ impl Daemon {
     }
 
     /// Takes manifests. What is refused is refused before anything of it was taken.
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &mut self,
         by: &Caller,
         intake: Intake,
@@ -213,11 +214,11 @@ impl Daemon {
         !gangs.is_empty() && are_new && !others && levels_stay
     }
 
-    pub(super) fn has_queue(&self, name: &str) -> bool {
+    pub(crate) fn has_queue(&self, name: &str) -> bool {
         name == "default" || self.objects.contains_key(&(Kind::Queue, name.into()))
     }
 
-    pub(super) fn check_levels(&self, levels: &Levels) -> Result<(), Refused> {
+    pub(crate) fn check_levels(&self, levels: &Levels) -> Result<(), Refused> {
         let new = *levels != self.levels && *levels != Levels::default();
         let used = self.world.nodes().next().is_some() || self.world.gangs().next().is_some();
         if new && used {
@@ -276,7 +277,7 @@ impl Daemon {
     }
 
     /// The cloud behind a pool is like this from now on.
-    pub(super) fn set_cloud(&mut self, spec: PoolSpec, model: CloudModel) {
+    pub(crate) fn set_cloud(&mut self, spec: PoolSpec, model: CloudModel) {
         match self.clouds.iter_mut().find(|(known, _)| known.name == spec.name) {
             Some(known) => *known = (spec, model),
             None => self.clouds.push((spec, model)),
@@ -309,7 +310,7 @@ impl Daemon {
     }
 
     /// A gang enters its queue.
-    pub(super) fn submit(&mut self, name: &Arc<str>) {
+    pub(crate) fn submit(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get(name) else { return };
         if gang.id.is_some() || gang.over.is_some() || gang.record.held {
             return;
@@ -342,7 +343,7 @@ const USER_BYTES: usize = 20 << 20;
 const MEMBERS_MAX: u32 = 1_024;
 
 /// Whether this machine can have that many processes of a gang.
-pub(super) fn check_size(spec: &muster_core::gang::GangSpec) -> Result<(), Refused> {
+pub(crate) fn check_size(spec: &muster_core::gang::GangSpec) -> Result<(), Refused> {
     let mut sum = 0u32;
     for (at, role) in spec.roles.iter().enumerate() {
         sum = sum.saturating_add(role.max);

@@ -9,84 +9,85 @@ use muster_core::time::Time;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::seats;
-use crate::intake::Record;
-use crate::keeper::{Order, Record as Kept};
+use crate::daemon::gangs::seats;
+use crate::intake::record::Record;
+use crate::keeper::journal::Record as Kept;
+use crate::keeper::socket::client::Order;
 
 /// The latest gang of a name.
 #[derive(Debug)]
-pub(super) struct Gang {
+pub(crate) struct Gang {
     /// Its number among all that ever were.
-    pub(super) uid: i64,
+    pub(crate) uid: i64,
     /// Its number in the World, while it is there: not when it is held, or over.
-    pub(super) id: Option<GangId>,
-    pub(super) record: Record,
-    pub(super) submitted: Time,
+    pub(crate) id: Option<GangId>,
+    pub(crate) record: Record,
+    pub(crate) submitted: Time,
     /// When it was over, and how.
-    pub(super) over: Option<Over>,
+    pub(crate) over: Option<Over>,
     /// Its members, while they run or are about to.
-    pub(super) run: Option<Run>,
+    pub(crate) run: Option<Run>,
     /// The seats it is to have; its members are being stopped for that.
-    pub(super) resizes: Option<Vec<Seat>>,
+    pub(crate) resizes: Option<Vec<Seat>>,
     /// How many members it had when it last ran.
-    pub(super) members: u32,
+    pub(crate) members: u32,
     /// Its runs, and those of gangs before it that had its name, as far as they are kept.
-    pub(super) runs: Vec<u64>,
+    pub(crate) runs: Vec<u64>,
     /// When all its members had started, and how far apart in microseconds.
-    pub(super) started: Option<(Time, Option<u64>)>,
+    pub(crate) started: Option<(Time, Option<u64>)>,
     /// What is on the board of it.
-    pub(super) status: Value,
+    pub(crate) status: Value,
 }
 
 /// How a gang was over.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Over {
+pub(crate) struct Over {
     /// On the wall.
-    pub(super) at: i64,
-    pub(super) good: bool,
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+    pub(crate) at: i64,
+    pub(crate) good: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 /// The members of a gang, once.
 #[derive(Debug)]
-pub(super) struct Run {
-    pub(super) number: u64,
+pub(crate) struct Run {
+    pub(crate) number: u64,
     /// Where they sit.
-    pub(super) seats: Vec<Seat>,
+    pub(crate) seats: Vec<Seat>,
     /// The same by number, which each of them keeps, and the number that comes next.
-    pub(super) members: BTreeMap<u32, Seat>,
-    pub(super) next: u32,
+    pub(crate) members: BTreeMap<u32, Seat>,
+    pub(crate) next: u32,
     /// Whether its keeper can have other members while some go on, and when it last had; on the wall.
-    pub(super) can_change: bool,
-    pub(super) changed_at: i64,
-    pub(super) opened: bool,
+    pub(crate) can_change: bool,
+    pub(crate) changed_at: i64,
+    pub(crate) opened: bool,
     /// Whether it was told that they have started.
-    pub(super) shown: bool,
+    pub(crate) shown: bool,
     /// Whether they are others than before, of a gang that goes on.
-    pub(super) resized: bool,
-    pub(super) told_to_stop: bool,
+    pub(crate) resized: bool,
+    pub(crate) told_to_stop: bool,
     /// Ranks whose end is known.
-    pub(super) exited: BTreeSet<u32>,
+    pub(crate) exited: BTreeSet<u32>,
     /// Whether any of them failed, or they were told to stop.
-    pub(super) broken: bool,
+    pub(crate) broken: bool,
     /// Keepers that were gone before they let anybody run.
-    pub(super) in_vain: u32,
+    pub(crate) in_vain: u32,
     /// Times it could not be started because the system had run out of something, and out of what.
-    pub(super) put_off: u32,
-    pub(super) lacks: Option<String>,
+    pub(crate) put_off: u32,
+    pub(crate) lacks: Option<String>,
     /// Why it could not be started the last time, for want of something.
-    pub(super) why_delayed: Option<String>,
+    pub(crate) why_delayed: Option<String>,
     /// Whether it has no keeper until it is tried again.
-    pub(super) delayed: bool,
+    pub(crate) delayed: bool,
     /// What it is to be told once somebody attends to it.
-    pub(super) pending: Vec<Order>,
+    pub(crate) pending: Vec<Order>,
     /// To the task that attends to the keeper.
-    pub(super) orders: Option<UnboundedSender<Order>>,
+    pub(crate) orders: Option<UnboundedSender<Order>>,
 }
 
 impl Run {
-    pub(super) fn new(number: u64, seats: Vec<Seat>) -> Self {
+    pub(crate) fn new(number: u64, seats: Vec<Seat>) -> Self {
         let members: BTreeMap<u32, Seat> = (0..).zip(seats::one_by_one(&seats)).collect();
         Self {
             number,
@@ -114,7 +115,7 @@ impl Run {
 
 impl Run {
     /// Takes from a journal what is known of the members since they last changed, as far as that was heard before.
-    pub(super) fn remember(&mut self, changed: Option<i64>, journal: &[Kept]) {
+    pub(crate) fn remember(&mut self, changed: Option<i64>, journal: &[Kept]) {
         for record in journal {
             match record {
                 Kept::Begun { resizes, .. } => self.can_change = *resizes,
@@ -128,13 +129,13 @@ impl Run {
     }
 
     /// Whether every member is known to have done its work, whatever became of who kept them.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         !self.broken && self.members.keys().all(|number| self.exited.contains(number))
     }
 }
 
 impl Gang {
-    pub(super) fn new(uid: i64, record: Record, submitted: Time) -> Self {
+    pub(crate) fn new(uid: i64, record: Record, submitted: Time) -> Self {
         Self {
             uid,
             id: None,
@@ -150,7 +151,7 @@ impl Gang {
         }
     }
 
-    pub(super) fn name(&self) -> &Arc<str> {
+    pub(crate) fn name(&self) -> &Arc<str> {
         &self.record.spec.name
     }
 }

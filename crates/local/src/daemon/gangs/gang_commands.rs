@@ -9,13 +9,13 @@ use muster_core::pool::PoolLimits;
 use muster_server::{Caller, Change, Kind, Refused, Subject, Verb};
 use serde_json::Value;
 
-use super::Daemon;
-use super::deeds::Deed;
-use super::gang::Gang;
-use crate::intake::Record;
+use crate::daemon::effects::Deed;
+use crate::daemon::gangs::gang::Gang;
+use crate::daemon::state::Daemon;
+use crate::intake::record::Record;
 
 impl Daemon {
-    pub(super) fn change(
+    pub(crate) fn change(
         &mut self,
         by: &Caller,
         name: &Arc<str>,
@@ -43,7 +43,7 @@ impl Daemon {
             .ok_or_else(|| Refused::NotFound(format!("gang {name} does not exist")))
     }
 
-    pub(super) fn known(&self, name: &str) -> Result<&Gang, Refused> {
+    pub(crate) fn known(&self, name: &str) -> Result<&Gang, Refused> {
         let missing = || Refused::NotFound(format!("gang {name} does not exist"));
         self.gangs.get(name).ok_or_else(missing)
     }
@@ -65,7 +65,7 @@ impl Daemon {
 
     /// A gang that is cancelled is over when the World has no more of it: at once if it waits, when its order is rolled
     /// back if its nodes are on their way, when its members have stopped if it runs.
-    pub(super) fn part_with(&mut self, name: &Arc<str>) {
+    pub(crate) fn part_with(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get(name) else { return };
         let there = gang.id.is_some_and(|id| self.world.gang(id).is_some());
         if there || !gang.record.cancelled || gang.over.is_some() {
@@ -110,7 +110,7 @@ impl Daemon {
         self.write_record(name);
     }
 
-    pub(super) fn write_record(&mut self, name: &Arc<str>) {
+    pub(crate) fn write_record(&mut self, name: &Arc<str>) {
         let gang = &self.gangs[name];
         let record = serde_json::to_value(&gang.record).unwrap_or_default();
         let written = self.store.set_gang_record(gang.uid, &record);
@@ -118,7 +118,7 @@ impl Daemon {
     }
 
     /// Whether a gang that is there may become like this.
-    pub(super) fn check_change(&self, known: &Gang, new: &Record) -> Result<(), Refused> {
+    pub(crate) fn check_change(&self, known: &Gang, new: &Record) -> Result<(), Refused> {
         if known.record.cancelled {
             return Err(going(known.name()));
         }
@@ -134,7 +134,7 @@ impl Daemon {
     }
 
     /// A gang that is there becomes like this, and keeps its place.
-    pub(super) fn change_record(&mut self, name: &Arc<str>, new: Record) -> Result<(), Refused> {
+    pub(crate) fn change_record(&mut self, name: &Arc<str>, new: Record) -> Result<(), Refused> {
         if self.known(name)?.id.is_some() {
             let told = self.tell(&Event::GangChanged(new.spec.clone()));
             told.map_err(|refusal| Refused::Conflict(format!("{name}: {refusal}")))?;
@@ -147,7 +147,7 @@ impl Daemon {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, by: &Caller, kind: Kind, name: &str) -> Result<(), Refused> {
+    pub(crate) fn remove(&mut self, by: &Caller, kind: Kind, name: &str) -> Result<(), Refused> {
         let name: Arc<str> = name.into();
         match kind {
             Kind::Gang => self.remove_gang(by, &name),
@@ -178,7 +178,7 @@ impl Daemon {
     }
 
     /// Nothing is kept of a gang that is over, nor of those before it that had its name; but what they used is.
-    pub(super) fn forget(&mut self, name: &Arc<str>) {
+    pub(crate) fn forget(&mut self, name: &Arc<str>) {
         if self.gangs.remove(name).is_none() {
             return;
         }

@@ -8,16 +8,18 @@ use muster_core::gang::{Phase, Seat, Signal, members_of, nodes_of, without};
 use muster_core::id::GangId;
 use muster_core::{Event, Fact};
 
-use super::Daemon;
-use super::deeds::Deed;
-use super::gang::Run;
-use super::runs::{number_of, tell};
-use super::seats;
-use crate::keeper::{Change, Order, WORLD};
+use crate::daemon::effects::Deed;
+use crate::daemon::gangs::gang::Run;
+use crate::daemon::gangs::runs::{number_of, tell};
+use crate::daemon::gangs::seats;
+use crate::daemon::state::Daemon;
+use crate::keeper::files::WORLD;
+use crate::keeper::run::resize::Change;
+use crate::keeper::socket::client::Order;
 
 impl Daemon {
     /// Gives a gang other seats.
-    pub(super) fn resize(&mut self, id: GangId, seats: &[Seat]) {
+    pub(crate) fn resize(&mut self, id: GangId, seats: &[Seat]) {
         let Some(name) = self.names.get(&id).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = &gang.run else { return };
@@ -81,7 +83,7 @@ impl Daemon {
     }
 
     /// A gang goes on with other members: whoever was to go is gone, and whoever came may run.
-    pub(super) fn has_changed(
+    pub(crate) fn has_changed(
         &mut self,
         name: &Arc<str>,
         at: i64,

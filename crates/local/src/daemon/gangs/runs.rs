@@ -11,25 +11,27 @@ use muster_core::resource::CPU;
 use muster_core::time::Time;
 use muster_core::{Event, Fact};
 
-use super::Daemon;
-use super::deeds::Deed;
-use super::gang::{Gang, Over, Run};
-use super::seats;
-use crate::clock::{anchor, wall_now};
-use crate::keeper::{Ending, Order, Record, RunPlan};
-use crate::store::RunRow;
+use crate::daemon::effects::Deed;
+use crate::daemon::gangs::gang::{Gang, Over, Run};
+use crate::daemon::gangs::seats;
+use crate::daemon::state::Daemon;
+use crate::keeper::journal::{Ending, Record};
+use crate::keeper::run_plan::RunPlan;
+use crate::keeper::socket::client::Order;
+use crate::store::runs::RunRow;
+use crate::system::clock::{anchor, wall_now};
 
 /// Keepers that may be gone before they let anybody run, before a run is given up.
 const TRIES: u32 = 3;
 /// So many of the latest runs are named with a gang.
-pub(super) const RUNS_SHOWN: usize = 10;
+pub(crate) const RUNS_SHOWN: usize = 10;
 /// How long a run that could not be started for want of something waits the first time, and at most.
 const BACK_OFF_LEAST: Duration = Duration::from_secs(1);
 const BACK_OFF_MOST: Duration = Duration::from_secs(30);
 
 impl Daemon {
     /// Starts every member of a gang in its seat, all together.
-    pub(super) fn start(&mut self, id: GangId, seats: &[Seat]) {
+    pub(crate) fn start(&mut self, id: GangId, seats: &[Seat]) {
         let Some(name) = self.names.get(&id).cloned() else { return };
         let Some(gang) = self.gangs.get(&name) else { return };
         if gang.run.is_some() {
@@ -68,7 +70,7 @@ impl Daemon {
     }
 
     /// What is written of a run that has these seats.
-    pub(super) fn row<'a>(&'a self, name: &'a str, seats: &[Seat], waited: u64) -> RunRow<'a> {
+    pub(crate) fn row<'a>(&'a self, name: &'a str, seats: &[Seat], waited: u64) -> RunRow<'a> {
         let gang = &self.gangs[name];
         let roles = &gang.record.spec.roles;
         let (mut gpu_milli, mut cpu_milli) = (0, 0);
@@ -92,7 +94,7 @@ impl Daemon {
         }
     }
 
-    pub(super) fn ground(&self) -> seats::Ground<'_> {
+    pub(crate) fn ground(&self) -> seats::Ground<'_> {
         let machine = self.machine.as_ref();
         seats::Ground { world: &self.world, clock: &self.clock, machine }
     }
@@ -120,7 +122,7 @@ impl Daemon {
     }
 
     /// Stops every member of a gang; with its grace, where there is time for it.
-    pub(super) fn stop(&mut self, id: GangId, reason: StopReason) {
+    pub(crate) fn stop(&mut self, id: GangId, reason: StopReason) {
         let Some(name) = self.names.get(&id).cloned() else { return };
         let told = reason.is_told() && !self.world.broken().contains_key(&id);
         let why = self.stop_in_words(reason);
@@ -148,7 +150,7 @@ impl Daemon {
     }
 
     /// A keeper says something. What is known already is said again after a restart.
-    pub(super) fn kept(&mut self, number: u64, record: Record) {
+    pub(crate) fn kept(&mut self, number: u64, record: Record) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
@@ -282,7 +284,7 @@ impl Daemon {
 
     /// A keeper is gone, and nothing is left of what it kept. If it did not say how its members ended, they ended with it,
     /// when it was last known to live.
-    pub(super) fn keeper_gone(
+    pub(crate) fn keeper_gone(
         &mut self,
         number: u64,
         alive_until: i64,
@@ -340,12 +342,12 @@ impl Daemon {
         let inputs = self.inputs.clone();
         self.runtime.spawn(async move {
             tokio::time::sleep(wait).await;
-            let _ = inputs.send(super::Input::TryAgain { run: number });
+            let _ = inputs.send(crate::daemon::inputs::Input::TryAgain { run: number });
         });
     }
 
     /// A run that was put off is tried again.
-    pub(super) fn try_again(&mut self, number: u64) {
+    pub(crate) fn try_again(&mut self, number: u64) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number && run.delayed) else {
@@ -417,7 +419,7 @@ impl Daemon {
     }
 
     /// Nothing more will be done for a gang.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         &mut self,
         name: &Arc<str>,
         good: bool,
@@ -439,7 +441,7 @@ impl Daemon {
 }
 
 /// Tells a keeper something, now or as soon as it is attended to.
-pub(super) fn tell(run: &mut Run, order: Order) -> Option<Deed> {
+pub(crate) fn tell(run: &mut Run, order: Order) -> Option<Deed> {
     match &run.orders {
         Some(to) => Some(Deed::Tell(to.clone(), order)),
         None => {
@@ -456,7 +458,7 @@ fn complaint(directory: &std::path::Path) -> String {
     last.unwrap_or("their keeper was gone without a word").to_owned()
 }
 
-pub(super) fn number_of(signal: Signal) -> i32 {
+pub(crate) fn number_of(signal: Signal) -> i32 {
     use rustix::process::Signal as System;
     match signal {
         Signal::SigUsr1 => System::USR1,

@@ -11,12 +11,12 @@ use muster_core::id::{GangId, NodeIdx};
 use muster_core::plan::{Action, StopReason};
 use muster_server::Refused;
 
-use super::Daemon;
-use super::apply::check_size;
+use crate::daemon::apply::manifests::check_size;
+use crate::daemon::state::Daemon;
 
 impl Daemon {
     /// Gives a role of a gang other bounds.
-    pub(super) fn scale(
+    pub(crate) fn scale(
         &mut self,
         name: &Arc<str>,
         role: Option<&str>,
@@ -141,7 +141,7 @@ impl Daemon {
     }
 
     /// A gang has started, changed its size, or stopped: it gets the bounds that were asked for, if it has not got them yet.
-    pub(super) fn settle_bounds(&mut self, name: &Arc<str>) {
+    pub(crate) fn settle_bounds(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get(name).filter(|gang| !gang.record.cancelled) else { return };
         let (Some(id), wanted) = (gang.id, gang.record.spec.clone()) else { return };
         let Some(known) = self.world.gang(id).filter(|known| self.is_busy(id, known).is_none())
@@ -193,7 +193,7 @@ fn fewer(seats: &[Seat], spec: &GangSpec) -> Vec<Seat> {
 mod tests {
     use muster_core::device::DeviceSet;
 
-    use super::*;
+    use crate::daemon::gangs::scale::*;
 
     fn seat(node: u32, members: u16) -> Seat {
         Seat { devices: DeviceSet::default(), node: NodeIdx(node), role: 0, members }

@@ -9,23 +9,25 @@ use muster_core::gang::{Disruption, Seat, Signal};
 use muster_core::id::NodeIdx;
 use muster_core::resource::{CPU, MEMORY};
 
-use super::gang::Gang;
-use super::runs::number_of;
-use crate::clock::Clock;
-use crate::intake::{Record, Task};
-use crate::keeper::{HOSTFILE, Host, Limits, MARK, MemberPlan, RunPlan, WORLD};
-use crate::nodes::Machine;
+use crate::daemon::gangs::gang::Gang;
+use crate::daemon::gangs::runs::number_of;
+use crate::intake::record::{Record, Task};
+use crate::keeper::files::{HOSTFILE, WORLD};
+use crate::keeper::processes::leftovers::MARK;
+use crate::keeper::run_plan::{Host, Limits, MemberPlan, RunPlan};
+use crate::nodes::machine::Machine;
+use crate::system::clock::Clock;
 
 /// How long members that are told to stop have at least: a process that tidies up takes a moment.
 const LEAST_GRACE_MS: u64 = 2_000;
 
 /// How long members of a gang have from when they are told to stop, on the wall.
-pub(super) fn grace_ms(clock: &Clock, disruption: &Disruption) -> u64 {
+pub(crate) fn grace_ms(clock: &Clock, disruption: &Disruption) -> u64 {
     clock.wall_ms(disruption.grace).max(LEAST_GRACE_MS)
 }
 
 /// The signal that tells members of a gang to stop: the one by which they save, if there is one.
-pub(super) fn stop_signal(disruption: &Disruption) -> i32 {
+pub(crate) fn stop_signal(disruption: &Disruption) -> i32 {
     let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
     number_of(saves.unwrap_or(Signal::SigTerm))
 }
@@ -40,15 +42,15 @@ struct Place {
 }
 
 /// What members stand on.
-pub(super) struct Ground<'a> {
-    pub(super) world: &'a World,
-    pub(super) clock: &'a Clock,
+pub(crate) struct Ground<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) clock: &'a Clock,
     /// This machine, whose devices have numbers of their driver's.
-    pub(super) machine: Option<&'a Machine>,
+    pub(crate) machine: Option<&'a Machine>,
 }
 
 /// What a keeper is to run for a gang that has these seats.
-pub(super) fn plan(
+pub(crate) fn plan(
     on: &Ground<'_>,
     gang: &Gang,
     seats: &[Seat],
@@ -75,12 +77,12 @@ pub(super) fn plan(
         group: None,
         clock: None,
         run_as: record.run_as.clone(),
-        umask: crate::private::umask_of_workers(),
+        umask: crate::system::file_permissions::umask_of_workers(),
     }
 }
 
 /// The members of a gang that goes on with these, by number.
-pub(super) fn others(
+pub(crate) fn others(
     on: &Ground<'_>,
     gang: &Gang,
     seats: &BTreeMap<u32, Seat>,
@@ -160,7 +162,7 @@ fn members(
             set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
         }
         *local += 1;
-        let home = record.run_as.as_deref().and_then(crate::user::surroundings);
+        let home = record.run_as.as_deref().and_then(crate::system::unix_user::surroundings);
         let home = home.map(|(variables, home)| {
             env.extend(variables.map(|(name, value)| (name.to_owned(), value)));
             home.display().to_string()
@@ -200,7 +202,7 @@ fn place(number: u32, seat: &Seat, index: u32) -> Place {
 }
 
 /// A seat for each member, role by role and node by node: neighbours in rank are neighbours in the building.
-pub(super) fn one_by_one(seats: &[Seat]) -> Vec<Seat> {
+pub(crate) fn one_by_one(seats: &[Seat]) -> Vec<Seat> {
     let mut sorted = seats.to_vec();
     sorted.sort_by_key(|seat| (seat.role, seat.node, seat.devices));
     let each =
@@ -209,13 +211,13 @@ pub(super) fn one_by_one(seats: &[Seat]) -> Vec<Seat> {
 }
 
 /// What members find who go on with others: who they are now, each at its rank.
-pub(super) fn world_of(members: &BTreeMap<u32, Seat>) -> String {
+pub(crate) fn world_of(members: &BTreeMap<u32, Seat>) -> String {
     let numbers: Vec<String> = members.keys().map(u32::to_string).collect();
     format!("{{\"size\": {}, \"members\": [{}]}}\n", members.len(), numbers.join(", "))
 }
 
 /// What they find there.
-pub(super) fn world(size: u32, next: Option<u32>) -> String {
+pub(crate) fn world(size: u32, next: Option<u32>) -> String {
     match next {
         Some(next) => format!("{{\"size\": {size}, \"next\": {next}}}\n"),
         None => format!("{{\"size\": {size}}}\n"),
@@ -224,7 +226,7 @@ pub(super) fn world(size: u32, next: Option<u32>) -> String {
 
 /// What MPI reads: the hosts of a job of MPI, by names that mean something to its door. Of other gangs this machine, with
 /// a slot for each member.
-pub(super) fn hostfile(members: &[MemberPlan]) -> String {
+pub(crate) fn hostfile(members: &[MemberPlan]) -> String {
     let hosts = members.iter().filter_map(|member| member.host.as_ref());
     let lines: String =
         hosts.map(|Host { name, slots }| format!("{name} slots={slots}\n")).collect();

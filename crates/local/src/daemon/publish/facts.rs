@@ -9,16 +9,16 @@ use muster_core::plan::StopReason;
 use muster_core::time::Time;
 use muster_server::{Kind, Said};
 
-use super::Daemon;
+use crate::daemon::state::Daemon;
 
 impl Daemon {
     /// Something happened at this instant.
-    pub(super) fn fact(&mut self, fact: &Fact) {
+    pub(crate) fn fact(&mut self, fact: &Fact) {
         self.fact_at(self.now, fact);
     }
 
     /// Something happened a moment ago.
-    pub(super) fn fact_at(&mut self, at: Time, fact: &Fact) {
+    pub(crate) fn fact_at(&mut self, at: Time, fact: &Fact) {
         for watcher in &mut self.watchers {
             watcher.fact(at, &self.world, fact);
         }
@@ -40,20 +40,20 @@ impl Daemon {
     }
 
     /// Says something about a gang of the World.
-    pub(super) fn say_of(&mut self, gang: GangId, reason: &str, message: String, warning: bool) {
+    pub(crate) fn say_of(&mut self, gang: GangId, reason: &str, message: String, warning: bool) {
         if let Some(name) = self.names.get(&gang).cloned() {
             self.say(&name, reason, message, warning);
         }
     }
 
     /// Says something about a gang.
-    pub(super) fn say(&mut self, name: &Arc<str>, reason: &str, message: String, warning: bool) {
+    pub(crate) fn say(&mut self, name: &Arc<str>, reason: &str, message: String, warning: bool) {
         let (kind, name, reason) = (Kind::Gang, name.clone(), reason.into());
         let at = self.clock.stamp(self.now);
         self.outbox.say(at, Said { kind, name, reason, message, warning });
     }
 
-    pub(super) fn stop_in_words(&self, reason: StopReason) -> String {
+    pub(crate) fn stop_in_words(&self, reason: StopReason) -> String {
         words::stop(&self.world, reason)
     }
 }

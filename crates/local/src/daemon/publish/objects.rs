@@ -14,12 +14,12 @@ use muster_plan::{Policy, plan};
 use muster_server::Kind;
 use serde_json::{Value, json};
 
-use super::Daemon;
-use super::gang::Gang;
+use crate::daemon::gangs::gang::Gang;
+use crate::daemon::state::Daemon;
 
 impl Daemon {
     /// Brings the board up to date, where it is not and somebody could have noticed.
-    pub(super) fn show(&mut self) {
+    pub(crate) fn show(&mut self) {
         if !self.is_time_to_show() {
             return;
         }
@@ -47,7 +47,7 @@ impl Daemon {
     }
 
     /// Shows a gang; by its verdict when there is one.
-    pub(super) fn show_gang(&mut self, name: &Arc<str>, verdict: Option<(&Verdict, Option<Time>)>) {
+    pub(crate) fn show_gang(&mut self, name: &Arc<str>, verdict: Option<(&Verdict, Option<Time>)>) {
         let Some(gang) = self.gangs.get(name) else { return };
         let mut status = self.status_of(gang, verdict);
         status.restarts = i32::try_from(gang.record.retried).ok();
@@ -92,7 +92,7 @@ impl Daemon {
     }
 
     /// Shows what is written down.
-    pub(super) fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         let mut outbox = self.outbox.take();
         outbox.publish(|name| {
             let gang = self.gangs.get(name)?;
@@ -102,7 +102,7 @@ impl Daemon {
     }
 
     /// A gang as everybody sees it: what was submitted, and what became of it.
-    pub(super) fn object_of(&self, gang: &Gang, status: &Value) -> Value {
+    pub(crate) fn object_of(&self, gang: &Gang, status: &Value) -> Value {
         let (namespace, name) = gang.name().split_once('/').unwrap_or(("default", gang.name()));
         let record = &gang.record;
         let mut spec = match record.is_workload() {
@@ -343,7 +343,7 @@ impl Daemon {
         self.outbox.keep_only(at, Kind::Order, &here);
     }
 
-    pub(super) fn id_of(&self, name: &str) -> Option<GangId> {
+    pub(crate) fn id_of(&self, name: &str) -> Option<GangId> {
         self.gangs.get(name)?.id
     }
 }

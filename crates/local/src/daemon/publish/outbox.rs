@@ -16,7 +16,7 @@ enum News {
 }
 
 /// News that wait for the commit, and the board they go to.
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     board: Arc<Board>,
     news: Vec<(Stamp, News)>,
     /// What is on the board, or will be.
@@ -24,7 +24,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(board: Arc<Board>) -> Self {
+    pub(crate) fn new(board: Arc<Board>) -> Self {
         let mut there: BTreeMap<Kind, BTreeSet<Arc<str>>> = BTreeMap::new();
         for kind in [Kind::Gang, Kind::Queue, Kind::Pool, Kind::Node, Kind::Order] {
             let (listed, _) = board.list(kind, "", usize::MAX, |_, _| true);
@@ -33,36 +33,36 @@ impl Outbox {
         Self { board, news: Vec::new(), there }
     }
 
-    pub(super) fn set(&mut self, at: Stamp, kind: Kind, name: &Arc<str>, object: Value) {
+    pub(crate) fn set(&mut self, at: Stamp, kind: Kind, name: &Arc<str>, object: Value) {
         self.there.entry(kind).or_default().insert(name.clone());
         self.news.push((at, News::Set(kind, name.clone(), Arc::new(object))));
     }
 
     /// A gang is shown as it will be at the end of the turn.
-    pub(super) fn set_gang(&mut self, at: Stamp, name: &Arc<str>) {
+    pub(crate) fn set_gang(&mut self, at: Stamp, name: &Arc<str>) {
         self.there.entry(Kind::Gang).or_default().insert(name.clone());
         self.news.push((at, News::Gang(name.clone())));
     }
 
-    pub(super) fn remove(&mut self, at: Stamp, kind: Kind, name: &Arc<str>) {
+    pub(crate) fn remove(&mut self, at: Stamp, kind: Kind, name: &Arc<str>) {
         if self.there.get_mut(&kind).is_some_and(|there| there.remove(name)) {
             self.news.push((at, News::Remove(kind, name.clone())));
         }
     }
 
     /// Takes off what is not among these.
-    pub(super) fn keep_only(&mut self, at: Stamp, kind: Kind, here: &BTreeSet<Arc<str>>) {
+    pub(crate) fn keep_only(&mut self, at: Stamp, kind: Kind, here: &BTreeSet<Arc<str>>) {
         let there = self.there.get(&kind).into_iter().flatten();
         let gone: Vec<Arc<str>> = there.filter(|name| !here.contains(*name)).cloned().collect();
         gone.iter().for_each(|name| self.remove(at, kind, name));
     }
 
-    pub(super) fn say(&mut self, at: Stamp, said: Said) {
+    pub(crate) fn say(&mut self, at: Stamp, said: Said) {
         self.news.push((at, News::Say(said)));
     }
 
     /// An object as it will be shown.
-    pub(super) fn latest(&self, kind: Kind, name: &str) -> Option<Arc<Value>> {
+    pub(crate) fn latest(&self, kind: Kind, name: &str) -> Option<Arc<Value>> {
         for (_, news) in self.news.iter().rev() {
             match news {
                 News::Set(of, known, object) if *of == kind && **known == *name => {
@@ -76,13 +76,13 @@ impl Outbox {
     }
 
     /// All of it, for whoever needs the rest of the control plane beside it. An empty one stays behind until it is back.
-    pub(super) fn take(&mut self) -> Self {
+    pub(crate) fn take(&mut self) -> Self {
         let Self { board, news, there } = self;
         Self { board: board.clone(), news: std::mem::take(news), there: std::mem::take(there) }
     }
 
     /// Everything is written down: it may be shown. `gang` makes a gang as it is now.
-    pub(super) fn publish(&mut self, gang: impl Fn(&str) -> Option<Value>) {
+    pub(crate) fn publish(&mut self, gang: impl Fn(&str) -> Option<Value>) {
         for (at, news) in std::mem::take(&mut self.news) {
             match news {
                 News::Gang(name) => {
@@ -105,7 +105,7 @@ mod tests {
     use muster_core::time::Time;
     use serde_json::json;
 
-    use super::*;
+    use crate::daemon::publish::outbox::*;
 
     #[test]
     fn nothing_is_on_the_board_before_it_is_published() {

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use muster_core::Event;
 use muster_server::{Kind, Refused};
 
-use super::hear::Reply;
-use crate::threads::Threads;
+use crate::daemon::inputs::Reply;
+use crate::system::threads::Threads;
 
 /// Something that is not in the World yet: its kind, its name, and what the World is to be told.
-pub(super) type News = (Kind, Arc<str>, Event);
+pub(crate) type News = (Kind, Arc<str>, Event);
 
 /// Threads that answer.
 const THREADS: usize = 2;
@@ -27,20 +27,20 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The threads that answer questions. They end with this.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     threads: Threads,
     under_way: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
 /// Whether an answer is still wanted.
-pub(super) struct Asking<'a> {
+pub(crate) struct Asking<'a> {
     until: Instant,
     is_gone: &'a dyn Fn() -> bool,
 }
 
 impl Asking<'_> {
     /// Goes on, or says why not.
-    pub(super) fn go_on(&self) -> Result<(), Refused> {
+    pub(crate) fn go_on(&self) -> Result<(), Refused> {
         if (self.is_gone)() {
             return Err(Refused::Unavailable("nobody waits for the answer".to_owned()));
         }
@@ -54,12 +54,12 @@ impl Asking<'_> {
 
 impl Pool {
     /// Starts the threads.
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self { threads: Threads::new("questions", THREADS)?, under_way: Arc::default() })
     }
 
     /// Has a question answered, soon.
-    pub(super) fn ask<T: Send + 'static>(
+    pub(crate) fn ask<T: Send + 'static>(
         &self,
         caller: &str,
         reply: Reply<T>,
@@ -116,7 +116,7 @@ impl Drop for Counted {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use super::*;
+    use crate::daemon::queries::query_pool::*;
 
     #[test]
     fn a_caller_has_few_questions_at_once_and_a_panic_ends_one_of_them() {

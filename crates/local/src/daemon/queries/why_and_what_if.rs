@@ -11,13 +11,14 @@ use muster_core::{Event, World};
 use muster_plan::{Policy, plan, why};
 use muster_server::{Caller, Refused, Subject, Verb, WhatIf, Why};
 
-use super::Daemon;
-use super::answering::{Asking, News};
-use super::apply::check_size;
-use super::hear::Reply;
-use super::rehearse::user_of;
-use crate::clock::Clock;
-use crate::intake::{Intake, Record};
+use crate::daemon::apply::dry_run::user_of;
+use crate::daemon::apply::manifests::check_size;
+use crate::daemon::inputs::Reply;
+use crate::daemon::queries::query_pool::{Asking, News};
+use crate::daemon::state::Daemon;
+use crate::intake::manifests::Intake;
+use crate::intake::record::Record;
+use crate::system::clock::Clock;
 use crate::why::lines;
 
 /// Gangs that are asked about at once, at most: each is planned for in a copy of the World.
@@ -41,7 +42,7 @@ impl Daemon {
     }
 
     /// Has it answered why a gang waits.
-    pub(super) fn ask_why(&mut self, name: &str, reply: Reply<Why>) {
+    pub(crate) fn ask_why(&mut self, name: &str, reply: Reply<Why>) {
         let known = match self.why_at_once(name) {
             Ok(Some(known)) => Ok(known),
             Err(refused) => Err(refused),
@@ -75,7 +76,7 @@ impl Daemon {
     }
 
     /// Has it answered what would become of gangs.
-    pub(super) fn ask_what_if(&mut self, by: &Caller, intake: Intake, reply: Reply<Vec<WhatIf>>) {
+    pub(crate) fn ask_what_if(&mut self, by: &Caller, intake: Intake, reply: Reply<Vec<WhatIf>>) {
         let supply = match self.supply_asked_about(by, &intake) {
             Ok(supply) => supply,
             Err(refused) => return drop(reply.send(Err(refused))),
@@ -208,7 +209,7 @@ impl Snapshot {
 
 impl Daemon {
     /// Counts and gauges, as Prometheus reads them.
-    pub(super) fn metrics(&self) -> String {
+    pub(crate) fn metrics(&self) -> String {
         use std::fmt::Write;
         let mut text = String::new();
         let counts = &self.counts;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use muster_clock::since_boot;
 use muster_server::Kind;
 
-use super::Daemon;
-use super::deeds::Deed;
-use crate::clock::{wall_now, wall_read};
+use crate::daemon::effects::Deed;
+use crate::daemon::state::Daemon;
+use crate::system::clock::{wall_now, wall_read};
 
 /// How long, and how many, gangs are kept that are over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ impl Default for Keep {
 
 impl Keep {
     /// How often it is looked for those that are to go: often enough that none stays much longer than said.
-    pub(super) fn look_every(&self) -> Duration {
+    pub(crate) fn look_every(&self) -> Duration {
         (self.time / 10).clamp(Duration::from_secs(1), Duration::from_secs(60))
     }
 
@@ -48,7 +48,7 @@ const PART: usize = 10;
 
 /// Gangs that one look found old, until another look agrees.
 #[derive(Debug, Default)]
-pub(super) struct Aging {
+pub(crate) struct Aging {
     /// When the first of the looks was, by the boot-time clock, and what it found.
     first: Option<(Duration, BTreeSet<i64>)>,
 }
@@ -81,7 +81,7 @@ impl Aging {
 
 impl Daemon {
     /// Forgets those that were over long ago, with all that they printed.
-    pub(super) fn forget_old(&mut self) {
+    pub(crate) fn forget_old(&mut self) {
         if self.looked.is_some_and(|looked| looked.elapsed() < self.retain.look_every()) {
             return;
         }
@@ -120,7 +120,7 @@ impl Daemon {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::daemon::retention::finished_gangs::*;
 
     /// Looks by minute: what is found old in each, and who is forgotten then.
     fn forgotten(looks: &[(u64, &[i64])], kept: usize) -> Vec<Vec<i64>> {

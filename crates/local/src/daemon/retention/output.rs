@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Daemon;
-use super::deeds::Deed;
-use super::hear::Input;
-use crate::keeper::LOGS;
+use crate::daemon::effects::Deed;
+use crate::daemon::inputs::Input;
+use crate::daemon::state::Daemon;
+use crate::keeper::files::LOGS;
 
 /// How often it is measured.
 const LOOK: Duration = Duration::from_secs(30);
@@ -22,7 +22,7 @@ pub(crate) type Printed = BTreeMap<u64, u64>;
 
 impl Daemon {
     /// Has it measured how much is kept, aside.
-    pub(super) fn measure_output(&mut self) {
+    pub(crate) fn measure_output(&mut self) {
         if self.measured.is_some_and(|at| at.elapsed() < LOOK) {
             return;
         }
@@ -32,7 +32,7 @@ impl Daemon {
     }
 
     /// Removes the oldest output of queues that have too much.
-    pub(super) fn bound_output(&mut self, printed: &Printed) {
+    pub(crate) fn bound_output(&mut self, printed: &Printed) {
         let Some(total) = disk_of(&self.directory) else { return };
         let most = (total / PART).max(LEAST);
         if printed.values().sum::<u64>() <= most {
@@ -97,7 +97,7 @@ fn disk_of(directory: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::daemon::retention::output::*;
 
     #[test]
     fn the_oldest_output_of_a_queue_that_has_too_much_goes_and_no_other() {

@@ -44,18 +44,18 @@ fn floor(total: u64) -> u64 {
 
 /// Whether there is room, asked by all that write on behalf of one run.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(crate) struct Space {
     directory: PathBuf,
     looked: Mutex<Option<(Instant, u64, bool)>>,
 }
 
 impl Space {
-    pub(super) fn of(directory: &Path) -> Self {
+    pub(crate) fn of(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), looked: Mutex::new(None) }
     }
 
     /// Whether so many bytes may be written.
-    pub(super) fn takes(&self, bytes: u64) -> bool {
+    pub(crate) fn takes(&self, bytes: u64) -> bool {
         let Ok(mut looked) = self.looked.lock() else { return true };
         if let Some((at, written, enough)) = looked.as_mut()
             && at.elapsed() < LOOK
@@ -72,7 +72,7 @@ impl Space {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::keeper::output::disk_room::*;
 
     #[test]
     fn a_part_of_every_disk_is_left_free_by_output() {

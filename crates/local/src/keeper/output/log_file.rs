@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::plan::Limits;
-use super::space::Space;
+use crate::keeper::output::disk_room::Space;
+use crate::keeper::run_plan::Limits;
 
 /// How long after a failed write the next is tried.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A file that is turned over when it is full.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(crate) struct Page {
     path: PathBuf,
     limits: Limits,
     file: Option<std::fs::File>,
@@ -28,7 +28,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(path: PathBuf, limits: Limits, space: Arc<Space>) -> Self {
+    pub(crate) fn new(path: PathBuf, limits: Limits, space: Arc<Space>) -> Self {
         Self { path, limits, file: None, written: 0, failed: None, space, dropped: 0 }
     }
 
@@ -110,18 +110,18 @@ pub(crate) fn numbered(path: &Path, number: u32) -> PathBuf {
 /// Where a member's streams are kept.
 pub(crate) fn page_of(directory: &Path, rank: u32, stderr: bool) -> PathBuf {
     let stream = if stderr { "err" } else { "out" };
-    directory.join(super::LOGS).join(format!("{rank}.{stream}"))
+    directory.join(crate::keeper::files::LOGS).join(format!("{rank}.{stream}"))
 }
 
 /// Reads the instant a member went through the gate. `None` when it never did.
-pub(super) async fn passed(stream: &mut (impl AsyncRead + Unpin)) -> Option<u64> {
+pub(crate) async fn passed(stream: &mut (impl AsyncRead + Unpin)) -> Option<u64> {
     let mut stamp = [0u8; 8];
     stream.read_exact(&mut stamp).await.ok()?;
     Some(u64::from_le_bytes(stamp))
 }
 
 /// Keeps all that comes, until nobody has the other end any more.
-pub(super) async fn keep_all(
+pub(crate) async fn keep_all(
     mut stream: impl AsyncRead + Unpin,
     mut page: Page,
     warn: Arc<dyn Fn(String) + Send + Sync>,
@@ -146,7 +146,7 @@ pub(super) async fn keep_all(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::keeper::output::log_file::*;
 
     fn space() -> Arc<Space> {
         Arc::new(Space::of(&std::env::temp_dir()))

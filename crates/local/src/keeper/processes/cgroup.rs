@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 
-use super::plan::MemberPlan;
+use crate::keeper::run_plan::MemberPlan;
 
 /// Where control groups are, unless `MUSTER_CGROUPS` says otherwise.
 const ROOT: &str = "/sys/fs/cgroup";
@@ -119,7 +119,7 @@ pub(crate) struct RunGroup {
 
 impl RunGroup {
     /// Makes the group, in which so many processes and threads may be. In words, what does not hold.
-    pub(super) fn open(&self, pids_max: u64) -> Vec<String> {
+    pub(crate) fn open(&self, pids_max: u64) -> Vec<String> {
         let mut lacking = Vec::new();
         if let Some(tree) = &self.trees.unified {
             // A parent that holds processes may not hand out controllers; what is missing then shows below.
@@ -145,7 +145,7 @@ impl RunGroup {
     }
 
     /// Puts a member that has not run yet, and all that it will start, where its limits hold.
-    pub(super) fn admit(&self, member: &MemberPlan, pid: Pid) -> Result<MemberGroup, String> {
+    pub(crate) fn admit(&self, member: &MemberPlan, pid: Pid) -> Result<MemberGroup, String> {
         let name = format!("{}-{}", self.name, member.rank);
         let mut group = MemberGroup { groups: Vec::new(), kills: None };
         let placed = self.place(&mut group, &name, member, &pid.as_raw_nonzero().to_string());
@@ -206,7 +206,7 @@ impl RunGroup {
     }
 
     /// Kills everything that is left of one member, and says whether nothing is.
-    pub(super) fn end_member(&self, rank: u32) -> bool {
+    pub(crate) fn end_member(&self, rank: u32) -> bool {
         let Some(tree) = &self.trees.unified else { return true };
         let group = tree.join(&self.name).join(format!("{}-{rank}", self.name));
         kill_whole(&group);
@@ -248,7 +248,7 @@ fn limit_unified(group: &mut MemberGroup, own: &Path, member: &MemberPlan) -> st
 
 /// The control groups of one member.
 #[derive(Debug)]
-pub(super) struct MemberGroup {
+pub(crate) struct MemberGroup {
     groups: Vec<PathBuf>,
     /// Where kills for want of memory are counted.
     kills: Option<PathBuf>,
@@ -256,7 +256,7 @@ pub(super) struct MemberGroup {
 
 impl MemberGroup {
     /// Whether a process in it was killed for using too much memory.
-    pub(super) fn ran_out_of_memory(&self) -> bool {
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
         let text = self.kills.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
         let count = |text: &str| {
             let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
@@ -273,7 +273,7 @@ impl Drop for MemberGroup {
 }
 
 /// The groups of a process that Muster made, in every tree.
-pub(super) fn groups_of(pid: u32) -> Vec<PathBuf> {
+pub(crate) fn groups_of(pid: u32) -> Vec<PathBuf> {
     let lines = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let root = Path::new(ROOT);
     let one = root.join("cgroup.controllers").exists();
@@ -366,7 +366,7 @@ fn own_group(root: &Path) -> PathBuf {
 mod tests {
     use std::process::{Command, Stdio};
 
-    use super::*;
+    use crate::keeper::processes::cgroup::*;
 
     #[test]
     fn everything_in_a_group_is_killed_and_the_group_is_empty_then() {

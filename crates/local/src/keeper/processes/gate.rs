@@ -52,7 +52,7 @@ impl AsWhom {
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask & 0o777));
         }
         let Some(user) = &self.user else { return Ok(()) };
-        crate::user::become_user(user)?;
+        crate::system::unix_user::become_user(user)?;
         let Some(directory) = &self.directory else { return Ok(()) };
         let failed = |error| format!("{user} cannot run in {}: {error}", directory.display());
         std::env::set_current_dir(directory).map_err(failed)

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
-use super::cgroup::RunGroup;
+use crate::keeper::processes::cgroup::RunGroup;
 
 /// The variable that names a run's directory in the environment of all its processes.
 pub(crate) const MARK: &str = "MUSTER_DIRECTORY";
@@ -34,7 +34,7 @@ pub(crate) enum Left {
 /// Kills what is left of a run whose keeper is gone.
 pub(crate) fn end_left_over(directory: &Path, group: Option<&RunGroup>) -> Left {
     // Held while others are killed, so that no keeper begins meanwhile.
-    let lock = std::fs::File::options().read(true).open(directory.join(super::LOCK));
+    let lock = std::fs::File::options().read(true).open(directory.join(crate::keeper::files::LOCK));
     if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
         return Left::Keeper;
     }
@@ -46,7 +46,7 @@ pub(crate) fn end_left_over(directory: &Path, group: Option<&RunGroup>) -> Left 
         let in_group = group.is_some_and(|group| !group.is_empty());
         if left.is_empty() && !in_group {
             group.iter().for_each(|group| group.remove());
-            let _ = std::fs::remove_file(directory.join(super::PROCESSES));
+            let _ = std::fs::remove_file(directory.join(crate::keeper::files::PROCESSES));
             return Left::Nothing;
         }
         if began.elapsed() > PATIENCE {
@@ -63,7 +63,7 @@ pub(crate) fn kill_keeper(directory: &Path) {
 
 /// Kills whatever is in the group, and whatever became this process's child because its own parent is gone; how many are
 /// left after a while.
-pub(super) async fn end_children(group: Option<&RunGroup>) -> usize {
+pub(crate) async fn end_children(group: Option<&RunGroup>) -> usize {
     let began = Instant::now();
     loop {
         group.iter().for_each(|group| group.kill());
@@ -82,7 +82,7 @@ pub(super) async fn end_children(group: Option<&RunGroup>) -> usize {
 }
 
 /// Writes down which processes descend from this one, so that they are known again should it be killed.
-pub(super) fn note_descendants(directory: &Path) {
+pub(crate) fn note_descendants(directory: &Path) {
     let mut by_parent: BTreeMap<i32, Vec<(Pid, u64)>> = BTreeMap::new();
     for pid in processes() {
         if let Some((parent, started)) = about(pid) {
@@ -99,14 +99,16 @@ pub(super) fn note_descendants(directory: &Path) {
     }
     let part = directory.join("processes.part");
     let written = std::fs::write(&part, text);
-    let _ = written.and_then(|()| std::fs::rename(part, directory.join(super::PROCESSES)));
+    let _ = written
+        .and_then(|()| std::fs::rename(part, directory.join(crate::keeper::files::PROCESSES)));
 }
 
 /// Processes that are known to be a run's.
 fn known(directory: &Path) -> Vec<Pid> {
     let mut mark = format!("{MARK}=").into_bytes();
     mark.extend(directory.as_os_str().as_encoded_bytes());
-    let noted = std::fs::read_to_string(directory.join(super::PROCESSES)).unwrap_or_default();
+    let noted = std::fs::read_to_string(directory.join(crate::keeper::files::PROCESSES))
+        .unwrap_or_default();
     let noted: BTreeSet<(i32, u64)> = noted
         .lines()
         .filter_map(|line| line.split_once(' '))
@@ -165,7 +167,7 @@ fn about(pid: Pid) -> Option<(i32, u64)> {
 mod tests {
     use std::process::{Command, Stdio};
 
-    use super::*;
+    use crate::keeper::processes::leftovers::*;
 
     fn sleeper(mark: &Path) -> std::process::Child {
         let mut command = Command::new("sleep");
@@ -181,8 +183,8 @@ mod tests {
         let (mut mine, mut stranger) = (sleeper(&ours), sleeper(&theirs));
         // The journal of a time before names the stranger's process; that is no reason to end it.
         let journal = format!("{{\"ready\":{{\"at\":1,\"groups\":[{}]}}}}\n", stranger.id());
-        std::fs::write(ours.join(super::super::JOURNAL), journal).expect("a journal");
-        let lock = std::fs::File::create(ours.join(super::super::LOCK)).expect("a lock");
+        std::fs::write(ours.join(crate::keeper::files::JOURNAL), journal).expect("a journal");
+        let lock = std::fs::File::create(ours.join(crate::keeper::files::LOCK)).expect("a lock");
         lock.try_lock().expect("ours");
         assert_eq!(end_left_over(&ours, None), Left::Keeper);
         assert!(mine.try_wait().expect("a child").is_none(), "nobody is touched then");
@@ -200,7 +202,7 @@ mod tests {
     fn a_process_that_was_seen_is_known_again_by_the_instant_it_was_started() {
         let place = std::env::temp_dir().join(format!("muster-seen-{}", std::process::id()));
         std::fs::create_dir_all(&place).expect("a directory");
-        std::fs::write(place.join(super::super::LOCK), "").expect("a lock");
+        std::fs::write(place.join(crate::keeper::files::LOCK), "").expect("a lock");
         let mut escaped = Command::new("env");
         let mut escaped =
             escaped.args(["-i", "/usr/bin/setsid", "-f", "sleep", "7474"]).spawn().expect("env");
@@ -216,7 +218,7 @@ mod tests {
         let pid = found.expect("there");
         let (_, started) = about(pid).expect("it lives");
         let number = pid.as_raw_nonzero();
-        let noted = place.join(super::super::PROCESSES);
+        let noted = place.join(crate::keeper::files::PROCESSES);
         std::fs::write(&noted, format!("{number} {}\n", started + 1)).expect("written");
         assert_eq!(end_left_over(&place, None), Left::Nothing);
         assert!(about(pid).is_some(), "another process has the number of one that was seen");

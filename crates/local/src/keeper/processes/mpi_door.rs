@@ -8,10 +8,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use super::cgroup::groups_of;
-use super::journal::{Record, read};
-use super::left::MARK;
-use super::plan::{MemberPlan, RunPlan};
+use crate::keeper::journal::{Record, read};
+use crate::keeper::processes::cgroup::groups_of;
+use crate::keeper::processes::leftovers::MARK;
+use crate::keeper::run_plan::{MemberPlan, RunPlan};
 
 /// Returned when there is no such host, as `ssh` does.
 const NO_HOST: u8 = 255;
@@ -31,7 +31,7 @@ const SHARED: [&str; 6] = [
 
 /// How `mpirun` finds the door, in its fourth and fifth generation: this very program, as long as this process lives. It
 /// takes what it is told for words, so a path of the user's, which may have spaces, would not do.
-pub(super) fn way_in() -> [(&'static str, String); 2] {
+pub(crate) fn way_in() -> [(&'static str, String); 2] {
     let door = format!("/proc/{}/exe door", std::process::id());
     [("OMPI_MCA_plm_rsh_agent", door.clone()), ("PRTE_MCA_plm_ssh_agent", door)]
 }

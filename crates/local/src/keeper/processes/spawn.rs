@@ -7,38 +7,38 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
-use super::cgroup::MemberGroup;
-use super::plan::{MemberPlan, RunPlan};
-use crate::scarcity::is_scarcity;
+use crate::keeper::processes::cgroup::MemberGroup;
+use crate::keeper::run_plan::{MemberPlan, RunPlan};
+use crate::system::scarcity::is_scarcity;
 
 /// A process that waits at the gate, or is through it.
 #[derive(Debug)]
-pub(super) struct Member {
-    pub(super) rank: u32,
-    pub(super) child: Child,
-    pub(super) group: Pid,
-    pub(super) cage: Option<MemberGroup>,
-    pub(super) out: Option<ChildStdout>,
-    pub(super) err: Option<ChildStderr>,
+pub(crate) struct Member {
+    pub(crate) rank: u32,
+    pub(crate) child: Child,
+    pub(crate) group: Pid,
+    pub(crate) cage: Option<MemberGroup>,
+    pub(crate) out: Option<ChildStdout>,
+    pub(crate) err: Option<ChildStderr>,
 }
 
 /// All members at their gate.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(crate) struct Gate {
     /// What opens it. Dropped, nobody is let through.
-    pub(super) opener: PipeWriter,
-    pub(super) members: Vec<Member>,
+    pub(crate) opener: PipeWriter,
+    pub(crate) members: Vec<Member>,
     /// What could not be held to its limits, in words.
-    pub(super) unlimited: Option<String>,
+    pub(crate) unlimited: Option<String>,
 }
 
 /// Why members cannot be started.
 #[derive(Debug)]
-pub(super) struct NoStart {
+pub(crate) struct NoStart {
     /// In words.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// Whether the system has only run out of something.
-    pub(super) later: bool,
+    pub(crate) later: bool,
 }
 
 impl NoStart {
@@ -54,7 +54,7 @@ impl From<String> for NoStart {
 }
 
 /// Spawns every member behind one gate, or says why that cannot be; nobody is let through then.
-pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
+pub(crate) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
     for member in &plan.members {
         check(member)?;
     }
@@ -62,7 +62,7 @@ pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
     let mut gate = Gate { opener, members: Vec::new(), unlimited: None };
     for member in &plan.members {
         let waits = reader.try_clone().map_err(|error| NoStart::of("no pipe", &error))?;
-        let mut command = Command::new(super::PROGRAM);
+        let mut command = Command::new(crate::keeper::files::PROGRAM);
         command.arg0("muster").arg("gate");
         if let Some(umask) = plan.umask {
             command.arg("--umask").arg(umask.to_string());
@@ -75,7 +75,7 @@ pub(super) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
         }
         command.arg("--").args(&member.command);
         if plan.members.iter().any(|one| one.host.is_some()) {
-            command.envs(super::door::way_in());
+            command.envs(crate::keeper::processes::mpi_door::way_in());
         }
         command.envs(&member.env).process_group(0);
         command.stdin(Stdio::from(waits)).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -144,6 +144,6 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Sends a signal to every process of a member. One that is gone does not mind.
-pub(super) fn signal(group: Pid, signal: Signal) {
+pub(crate) fn signal(group: Pid, signal: Signal) {
     let _ = kill_process_group(group, signal);
 }

@@ -9,8 +9,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::change::Change;
-use super::journal::Record;
+use crate::keeper::journal::Record;
+use crate::keeper::run::resize::Change;
 
 /// What a keeper can be told.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -33,23 +33,24 @@ pub(crate) enum Order {
 
 impl Order {
     /// Whether nobody is to run after it.
-    pub(super) fn stops(&self) -> bool {
+    pub(crate) fn stops(&self) -> bool {
         matches!(self, Self::Stop { .. })
     }
 }
 
 /// A path short enough for a socket, whatever the directory is called: names of sockets may have 107 bytes.
 #[derive(Debug)]
-pub(super) struct ShortPath {
+pub(crate) struct ShortPath {
     /// Kept open as long as the path is used.
     _directory: std::fs::File,
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl ShortPath {
-    pub(super) fn of(directory: &Path) -> std::io::Result<Self> {
+    pub(crate) fn of(directory: &Path) -> std::io::Result<Self> {
         let open = std::fs::File::open(directory)?;
-        let path = format!("/proc/self/fd/{}/{}", open.as_raw_fd(), super::SOCKET).into();
+        let path =
+            format!("/proc/self/fd/{}/{}", open.as_raw_fd(), crate::keeper::files::SOCKET).into();
         Ok(Self { _directory: open, path })
     }
 }

@@ -6,12 +6,12 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{broadcast, mpsc};
 
-use super::journal::Record;
-use super::keep::BEAT;
-use super::talk::Order;
+use crate::keeper::journal::Record;
+use crate::keeper::run::keeper::BEAT;
+use crate::keeper::socket::client::Order;
 
 /// Lets the control plane in, whenever one comes.
-pub(super) async fn listen(
+pub(crate) async fn listen(
     listener: UnixListener,
     said: Arc<Mutex<Vec<Record>>>,
     news: broadcast::Sender<Record>,

@@ -1,0 +1,5 @@
+//! Publishes objects, statuses and events to the board, after they are committed.
+
+pub(crate) mod facts;
+pub(crate) mod objects;
+pub(crate) mod outbox;

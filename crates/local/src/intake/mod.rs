@@ -1,0 +1,14 @@
+//! Reads manifests into what the embedded host runs: gangs with the processes of their members, queues, pools, nodes.
+//!
+//! Muster's own kinds are read as everywhere. Other systems' workloads (Job, PyTorchJob, MPIJob, JobSet, TrainJob, ...)
+//! become gangs by the same code as on Kubernetes; the commands of their containers become local processes. Images are not
+//! pulled; a warning says so to the owner.
+
+pub(crate) mod containers;
+pub(crate) mod manifests;
+pub(crate) mod object_text;
+pub(crate) mod readers;
+pub(crate) mod record;
+#[cfg(test)]
+mod tests;
+pub(crate) mod workload;

@@ -1,0 +1,255 @@
+//! Follows the members of a run until the last of them is gone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::keeper::journal::{Ending, Exit, Record};
+use crate::keeper::output::log_file::{Page, keep_all, page_of, passed};
+use crate::keeper::processes::cgroup::MemberGroup;
+use crate::keeper::processes::spawn::{Member, NoStart, signal};
+use crate::keeper::run::keeper::{BEAT, Keeper};
+use crate::keeper::run::resize::Changing;
+use crate::keeper::socket::client::Order;
+use crate::system::clock::{wall_at, wall_now};
+
+/// How long pipes are read after the last member is gone: children that nobody waits for may hold them open.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// What happens to a keeper.
+pub(super) enum Happening {
+    Exited(u32, std::io::Result<std::process::ExitStatus>),
+    Warned(String),
+    Started(u64, u64),
+}
+
+/// How members are being stopped.
+struct Stop {
+    ending: Ending,
+    kill_at: Option<Instant>,
+}
+
+impl Keeper {
+    /// Has what members print kept, and their ends told.
+    pub(super) fn watch(
+        &self,
+        members: Vec<Member>,
+        tell: &mpsc::UnboundedSender<Happening>,
+        first: bool,
+    ) -> BTreeMap<u32, MemberGroup> {
+        let mut cages = BTreeMap::new();
+        let mut stamps = Vec::new();
+        for mut member in members {
+            let rank = member.rank;
+            cages.extend(member.cage.take().map(|cage| (rank, cage)));
+            let warned = tell.clone();
+            let warn: Arc<dyn Fn(String) + Send + Sync> =
+                Arc::new(move |what| drop(warned.send(Happening::Warned(what))));
+            let page = |stderr| {
+                let path = page_of(&self.directory, rank, stderr);
+                Page::new(path, self.plan.limits, self.space.clone())
+            };
+            let mut printing = Vec::new();
+            if let Some(mut out) = member.out.take() {
+                let (page, warn) = (page(false), warn.clone());
+                let (stamp, stamped) = tokio::sync::oneshot::channel();
+                stamps.push(stamped);
+                printing.push(tokio::spawn(async move {
+                    if let Some(at) = passed(&mut out).await {
+                        let _ = stamp.send(at);
+                    }
+                    keep_all(out, page, warn).await;
+                }));
+            }
+            if let Some(err) = member.err.take() {
+                printing.push(tokio::spawn(keep_all(err, page(true), warn)));
+            }
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                let status = member.child.wait().await;
+                // Its last words are kept before its end is told.
+                let all = async {
+                    for one in printing {
+                        let _ = one.await;
+                    }
+                };
+                let _ = tokio::time::timeout(LAST_WORDS, all).await;
+                let _ = tell.send(Happening::Exited(rank, status));
+            });
+        }
+        // That all have started is said once.
+        let Some(tell) = first.then(|| tell.clone()) else { return cages };
+        tokio::spawn(async move {
+            let (mut first, mut last) = (u64::MAX, 0);
+            for stamp in stamps {
+                let Ok(at) = stamp.await else { return };
+                (first, last) = (first.min(at), last.max(at));
+            }
+            let _ = tell.send(Happening::Started(first, last));
+        });
+        cages
+    }
+
+    /// Follows members until the last of them is gone.
+    pub(super) async fn follow(
+        &mut self,
+        groups: &mut BTreeMap<u32, Pid>,
+        cages: &mut BTreeMap<u32, MemberGroup>,
+        mut orders: mpsc::Receiver<Order>,
+        (tell, mut happenings): (
+            mpsc::UnboundedSender<Happening>,
+            mpsc::UnboundedReceiver<Happening>,
+        ),
+    ) -> Ending {
+        let mut beat = tokio::time::interval(BEAT);
+        let limit = self.plan.time_limit_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+        let mut left: BTreeMap<u32, Pid> = groups.clone();
+        let mut stop: Option<Stop> = None;
+        let mut changing: Option<Changing> = None;
+        while !left.is_empty() {
+            if stop.is_some() {
+                changing = None;
+            }
+            if let Some(Changing { change, .. }) =
+                changing.take_if(|changing| changing.change.going(&left).is_empty())
+            {
+                match self.join(&change, cages, &tell) {
+                    Ok(Some(came)) => {
+                        groups.extend(&came);
+                        left.extend(came);
+                    }
+                    // The disk is full, or the system has run out of something: it is tried again with the next beat.
+                    Ok(None) | Err(NoStart { later: true, .. }) => {
+                        changing = Some(Changing { change, kill_at: None });
+                    }
+                    Err(NoStart { why, .. }) => {
+                        let ending = Ending::Failed(why);
+                        stop = Some(tell_all(&left, Signal::TERM, self.plan.grace_ms, ending));
+                    }
+                }
+            }
+            let patience = changing.as_ref().and_then(|changing| changing.kill_at);
+            let alarm = match &stop {
+                Some(stop) => stop.kill_at,
+                None => limit.into_iter().chain(patience).min(),
+            };
+            tokio::select! {
+                biased;
+                happening = happenings.recv() => match happening {
+                    Some(Happening::Exited(rank, status)) => {
+                        let mut exit = exit(rank, status, cages.get(&rank));
+                        exit.leaving = changing
+                            .as_ref()
+                            .is_some_and(|changing| changing.change.going(&left).contains(&rank));
+                        left.remove(&rank);
+                        let ends =
+                            if exit.leaving { None } else { self.ends_gang(&exit, &left) };
+                        self.note(Record::Exited(exit));
+                        if let (Some(ending), None) = (ends, &stop) {
+                            let grace = self.plan.grace_ms;
+                            stop = Some(tell_all(&left, Signal::TERM, grace, ending));
+                        }
+                    }
+                    Some(Happening::Warned(what)) => self.warn(what),
+                    Some(Happening::Started(first, last)) => {
+                        let at = wall_at(Duration::from_micros(last));
+                        self.note(Record::Started { at, spread_us: last - first });
+                    }
+                    None => break,
+                },
+                order = orders.recv() => match order {
+                    Some(Order::Signal(number)) => {
+                        if let Some(number) = Signal::from_named_raw(number) {
+                            left.values().for_each(|group| signal(*group, number));
+                        }
+                    }
+                    Some(Order::Stop { signal: number, grace_ms, why }) => {
+                        let number = Signal::from_named_raw(number).unwrap_or(Signal::TERM);
+                        let known = stop.take().map(|stop| stop.ending);
+                        if known.is_none() {
+                            self.note(Record::Stopping { at: wall_now(), why });
+                        }
+                        let ending = known.unwrap_or(Ending::Stopped);
+                        stop = Some(tell_all(&left, number, grace_ms, ending));
+                    }
+                    Some(Order::Resize(change)) => {
+                        // What was begun is gone on with, whoever asks for it again.
+                        if stop.is_none() && changing.is_none() && self.settled.1 != change.members {
+                            changing = Some(self.change(*change, &left));
+                        }
+                    }
+                    None => std::future::pending().await,
+                },
+                () = until(alarm) => match &mut changing {
+                    Some(changing) if changing.kill_at.is_some_and(|at| at <= Instant::now()) => {
+                        changing.kill_at = None;
+                        for rank in changing.change.going(&left) {
+                            signal(left[&rank], Signal::KILL);
+                        }
+                    }
+                    _ => stop = Some(match stop.take() {
+                        Some(stop) => {
+                            left.values().for_each(|group| signal(*group, Signal::KILL));
+                            Stop { kill_at: None, ..stop }
+                        }
+                        None => {
+                            let why = "its time limit is over".to_owned();
+                            self.note(Record::Stopping { at: wall_now(), why });
+                            tell_all(&left, Signal::TERM, self.plan.grace_ms, Ending::TimedOut)
+                        }
+                    }),
+                },
+                _ = beat.tick() => {
+                    self.beat();
+                    let _ = self.catch_up();
+                }
+            }
+        }
+        stop.map_or(Ending::Succeeded, |stop| stop.ending)
+    }
+
+    /// How the gang ends with this exit, if it does before all are gone: a member that fails fails all of them.
+    fn ends_gang(&self, exit: &Exit, left: &BTreeMap<u32, Pid>) -> Option<Ending> {
+        let member = self.plan.members.iter().find(|member| member.rank == exit.rank)?;
+        if !exit.is_good() {
+            let (rank, role, node) = (exit.rank, &member.role, &member.node);
+            let how = exit.in_words();
+            return Some(Ending::Failed(format!("member {rank} ({role} on {node}) {how}")));
+        }
+        let leads = self.plan.ends_with.as_ref().filter(|role| **role == member.role)?;
+        let others = self.plan.members.iter().filter(|one| one.role == *leads);
+        let done = others.into_iter().all(|one| !left.contains_key(&one.rank));
+        done.then_some(Ending::Succeeded)
+    }
+}
+
+/// Tells members to stop, and when they are killed if they do not.
+fn tell_all(left: &BTreeMap<u32, Pid>, number: Signal, grace_ms: u64, ending: Ending) -> Stop {
+    left.values().for_each(|group| signal(*group, number));
+    Stop { ending, kill_at: Some(Instant::now() + Duration::from_millis(grace_ms)) }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn exit(
+    rank: u32,
+    status: std::io::Result<std::process::ExitStatus>,
+    cage: Option<&MemberGroup>,
+) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    let status = status.ok();
+    let code = status.and_then(|status| status.code());
+    let signal = status.and_then(|status| status.signal());
+    let bad = code != Some(0);
+    let out_of_memory = bad && cage.is_some_and(MemberGroup::ran_out_of_memory);
+    Exit { at: wall_now(), rank, code, signal, out_of_memory, leaving: false }
+}
