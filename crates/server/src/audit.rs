@@ -175,7 +175,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 mod tests {
     use muster_core::time::Time;
 
-    use crate::audit::*;
+    use super::*;
 
     fn record(verb: &str, outcome: u16) -> AuditRecord {
         AuditRecord {

@@ -101,7 +101,7 @@ fn head(text: &mut String, name: &str, kind: &str, help: &str) -> std::fmt::Resu
 
 #[cfg(test)]
 mod tests {
-    use crate::metrics::*;
+    use super::*;
 
     #[test]
     fn every_request_is_in_all_buckets_that_hold_it() {

@@ -444,8 +444,8 @@ impl Host for Local {
 mod tests {
     use muster_core::{Fact, Plan, World};
 
+    use super::*;
     use crate::Watch;
-    use crate::host::local::*;
 
     /// Somebody who cannot bear to see a gang.
     struct Faints;

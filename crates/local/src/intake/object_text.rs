@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for ObjectText {
 mod tests {
     use serde_json::json;
 
-    use crate::intake::object_text::*;
+    use super::*;
 
     #[test]
     fn stored_object_is_the_same_whatever_the_order_of_its_fields() {

@@ -108,7 +108,7 @@ fn bytes(object: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::intake::readers::*;
+    use super::*;
 
     #[test]
     fn objects_that_are_too_large_and_too_many_nodes_are_refused_before_they_are_made() {

@@ -241,7 +241,7 @@ pub(crate) fn records(journal: &[u8]) -> (Vec<Record>, u64) {
 
 #[cfg(test)]
 mod tests {
-    use crate::keeper::journal::*;
+    use super::*;
 
     #[test]
     fn journal_of_an_older_version_goes_on_where_it_ended() {

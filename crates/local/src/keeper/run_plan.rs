@@ -141,7 +141,7 @@ impl RunPlan {
 
 #[cfg(test)]
 mod tests {
-    use crate::keeper::run_plan::*;
+    use super::*;
 
     #[test]
     fn members_of_any_number_together_print_no_more_than_a_run_may() {

@@ -136,7 +136,7 @@ fn read_some(file: &mut File, text: &mut Vec<u8>) -> usize {
 mod tests {
     use std::io::Write;
 
-    use crate::logs::pages::*;
+    use super::*;
 
     struct Place(PathBuf);
 

@@ -86,7 +86,7 @@ fn read_gpus(text: &str) -> Option<(GpuKind, Vec<u32>)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::nodes::machine::*;
+    use super::*;
 
     #[test]
     fn devices_are_read_as_their_driver_shows_them() {

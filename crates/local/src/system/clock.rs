@@ -131,7 +131,7 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use crate::system::clock::*;
+    use super::*;
 
     const DAY: i64 = 86_400_000;
 

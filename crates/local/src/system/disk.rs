@@ -116,7 +116,7 @@ fn is_low(room: Room) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::system::disk::*;
+    use super::*;
 
     #[test]
     fn a_reserve_is_kept_and_given_up_when_a_write_fails() {

@@ -59,7 +59,7 @@ fn seal(path: &Path, mode: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::system::file_permissions::*;
+    use super::*;
 
     #[test]
     fn a_directory_that_others_could_read_is_closed_and_tmp_is_not_touched() {

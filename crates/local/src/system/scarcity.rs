@@ -22,7 +22,7 @@ pub(crate) fn is_scarcity(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::system::scarcity::*;
+    use super::*;
 
     #[test]
     fn running_out_is_later_and_what_is_missing_is_not() {

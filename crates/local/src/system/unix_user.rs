@@ -56,7 +56,7 @@ pub(crate) fn become_user(name: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::system::unix_user::*;
+    use super::*;
 
     #[test]
     fn root_and_users_that_do_not_exist_are_refused() {

@@ -140,7 +140,7 @@ fn is_loopback(authority: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::auth::access::*;
+    use super::*;
 
     fn head(headers: &[(&'static str, &str)]) -> HeaderMap {
         let pairs =

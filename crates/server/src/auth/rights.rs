@@ -123,8 +123,8 @@ pub(crate) fn route(verb: Verb, kind: Kind) -> Who {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::Rights;
-    use crate::auth::rights::*;
 
     #[test]
     fn every_kind_has_its_row_and_only_gangs_are_for_users() {

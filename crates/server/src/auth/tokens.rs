@@ -154,7 +154,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use crate::auth::tokens::*;
+    use super::*;
 
     const ALICE: &str = "correct-horse-battery";
 

@@ -78,7 +78,7 @@ fn conceal(value: &mut Value) {
 mod tests {
     use serde_json::json;
 
-    use crate::auth::visibility::*;
+    use super::*;
 
     #[test]
     fn values_are_hidden_wherever_an_environment_is_and_names_are_not() {

@@ -219,7 +219,7 @@ mod tests {
     use muster_core::time::Time;
     use serde_json::json;
 
-    use crate::board::objects::*;
+    use super::*;
 
     fn at() -> Stamp {
         Stamp(Time(0))

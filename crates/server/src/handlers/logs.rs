@@ -138,7 +138,7 @@ fn prefixed(part: &LogPart) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::handlers::logs::*;
+    use super::*;
 
     #[test]
     fn every_line_says_whose_it_is() {

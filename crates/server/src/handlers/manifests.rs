@@ -65,7 +65,7 @@ fn documents(items: &[Value]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::handlers::manifests::*;
+    use super::*;
 
     fn read(kind: &str, body: &str) -> Result<String, Failure> {
         let headers = [(header::CONTENT_TYPE, kind.parse().unwrap())].into_iter().collect();

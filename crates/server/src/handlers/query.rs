@@ -182,7 +182,7 @@ impl JsonSchema for GoOn {
 
 #[cfg(test)]
 mod tests {
-    use crate::handlers::query::*;
+    use super::*;
 
     #[test]
     fn a_list_goes_on_where_it_was_cut_off_and_nowhere_else() {

@@ -127,7 +127,7 @@ impl Memory for ShortMemory {
 
 #[cfg(test)]
 mod tests {
-    use crate::idempotency::memory::*;
+    use super::*;
 
     fn key(key: usize) -> Key {
         Key { caller: "alice".into(), key: format!("{key:03}") }

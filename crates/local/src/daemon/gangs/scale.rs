@@ -193,7 +193,7 @@ fn fewer(seats: &[Seat], spec: &GangSpec) -> Vec<Seat> {
 mod tests {
     use muster_core::device::DeviceSet;
 
-    use crate::daemon::gangs::scale::*;
+    use super::*;
 
     fn seat(node: u32, members: u16) -> Seat {
         Seat { devices: DeviceSet::default(), node: NodeIdx(node), role: 0, members }

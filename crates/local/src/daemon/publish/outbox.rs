@@ -105,7 +105,7 @@ mod tests {
     use muster_core::time::Time;
     use serde_json::json;
 
-    use crate::daemon::publish::outbox::*;
+    use super::*;
 
     #[test]
     fn nothing_is_on_the_board_before_it_is_published() {

@@ -116,7 +116,7 @@ impl Drop for Counted {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use crate::daemon::queries::query_pool::*;
+    use super::*;
 
     #[test]
     fn a_caller_has_few_questions_at_once_and_a_panic_ends_one_of_them() {

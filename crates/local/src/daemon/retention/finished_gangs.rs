@@ -120,7 +120,7 @@ impl Daemon {
 
 #[cfg(test)]
 mod tests {
-    use crate::daemon::retention::finished_gangs::*;
+    use super::*;
 
     /// Looks by minute: what is found old in each, and who is forgotten then.
     fn forgotten(looks: &[(u64, &[i64])], kept: usize) -> Vec<Vec<i64>> {

@@ -97,7 +97,7 @@ fn disk_of(directory: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::daemon::retention::output::*;
+    use super::*;
 
     #[test]
     fn the_oldest_output_of_a_queue_that_has_too_much_goes_and_no_other() {

@@ -72,7 +72,7 @@ impl Space {
 
 #[cfg(test)]
 mod tests {
-    use crate::keeper::output::disk_room::*;
+    use super::*;
 
     #[test]
     fn a_part_of_every_disk_is_left_free_by_output() {

@@ -146,7 +146,7 @@ pub(crate) async fn keep_all(
 
 #[cfg(test)]
 mod tests {
-    use crate::keeper::output::log_file::*;
+    use super::*;
 
     fn space() -> Arc<Space> {
         Arc::new(Space::of(&std::env::temp_dir()))

@@ -366,7 +366,7 @@ fn own_group(root: &Path) -> PathBuf {
 mod tests {
     use std::process::{Command, Stdio};
 
-    use crate::keeper::processes::cgroup::*;
+    use super::*;
 
     #[test]
     fn everything_in_a_group_is_killed_and_the_group_is_empty_then() {

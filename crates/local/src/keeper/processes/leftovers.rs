@@ -167,7 +167,7 @@ fn about(pid: Pid) -> Option<(i32, u64)> {
 mod tests {
     use std::process::{Command, Stdio};
 
-    use crate::keeper::processes::leftovers::*;
+    use super::*;
 
     fn sleeper(mark: &Path) -> std::process::Child {
         let mut command = Command::new("sleep");

@@ -262,8 +262,8 @@ pub(super) fn pids_max(members: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::keeper::journal::read;
-    use crate::keeper::run::keeper::*;
     use crate::keeper::run_plan::Limits;
 
     #[test]
