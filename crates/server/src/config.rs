@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::auth::sessions::Sessions;
-use crate::auth::tokens::Pass;
-use crate::idempotency::replay::Once;
-use crate::limits::concurrency::Seats;
-use crate::metrics::Counts;
-use crate::{AuditLog, Ending, Host, Limits, Memory, ShortMemory, Tokens};
+use crate::auth::tokens::TokenDigest;
+use crate::idempotency::replay::Idempotency;
+use crate::limits::concurrency::Concurrency;
+use crate::metrics::Metrics;
+use crate::{AuditLog, Host, IdempotencyStore, InMemoryStore, Limits, Shutdown, Tokens};
 
 /// What a server is told before it starts.
 #[derive(Clone)]
@@ -23,11 +23,11 @@ pub struct Config {
     /// How much is too much.
     pub limits: Limits,
     /// Where answers to requests with idempotency keys are kept.
-    pub memory: Arc<dyn Memory>,
+    pub store: Arc<dyn IdempotencyStore>,
     /// Where it is written who did what; nowhere when absent.
     pub audit: Option<Arc<AuditLog>>,
     /// Ends all streams. Whoever mounts the router keeps a clone; [`serve`](crate::serve) begins it by itself.
-    pub ending: Ending,
+    pub shutdown: Shutdown,
 }
 
 /// Files in PEM.
@@ -49,16 +49,16 @@ impl Default for Config {
             tokens: Tokens::none(),
             tls: None,
             limits: Limits::default(),
-            memory: Arc::new(ShortMemory::default()),
+            store: Arc::new(InMemoryStore::default()),
             audit: None,
-            ending: Ending::default(),
+            shutdown: Shutdown::default(),
         }
     }
 }
 
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { listen, tokens, tls, limits, memory: _, audit: _, ending: _ } = self;
+        let Self { listen, tokens, tls, limits, store: _, audit: _, shutdown: _ } = self;
         let mut config = f.debug_struct("Config");
         config.field("listen", listen).field("tokens", tokens).field("tls", tls);
         config.field("limits", limits).finish_non_exhaustive()
@@ -74,10 +74,10 @@ pub(crate) struct Server {
     pub(crate) secure: bool,
     pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) limits: Limits,
-    pub(crate) ending: Ending,
-    pub(crate) once: Arc<Once>,
-    pub(crate) seats: Seats,
-    pub(crate) counts: Counts,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) idempotency: Arc<Idempotency>,
+    pub(crate) concurrency: Concurrency,
+    pub(crate) metrics: Metrics,
 }
 
 impl Server {
@@ -89,15 +89,15 @@ impl Server {
             secure: config.tls.is_some(),
             audit: config.audit.clone(),
             limits: config.limits.clone(),
-            ending: config.ending.clone(),
-            once: Arc::new(Once::new(config.memory.clone())),
-            seats: Seats::new(&config.limits),
-            counts: Counts::default(),
+            shutdown: config.shutdown.clone(),
+            idempotency: Arc::new(Idempotency::new(config.store.clone())),
+            concurrency: Concurrency::new(&config.limits),
+            metrics: Metrics::default(),
         }
     }
 
     /// Whether the token still counts by which a stream was opened.
-    pub(crate) fn is_still_known(&self, pass: Option<Pass>) -> bool {
+    pub(crate) fn is_still_known(&self, pass: Option<TokenDigest>) -> bool {
         pass.is_none_or(|pass| self.tokens.of(pass).is_some())
     }
 }

@@ -14,7 +14,8 @@ use crate::Refused;
 /// What is wrong, in one word that programs can rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Code {
+#[schemars(rename = "Code")]
+pub enum ErrorCode {
     /// The request cannot be understood.
     BadRequest,
     /// Nobody knows who asks.
@@ -47,7 +48,7 @@ pub enum Code {
     Unavailable,
 }
 
-impl Code {
+impl ErrorCode {
     fn status(self) -> StatusCode {
         match self {
             Self::BadRequest => StatusCode::BAD_REQUEST,
@@ -70,16 +71,18 @@ impl Code {
 
 /// The body of every answer that is an error.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Failed {
+#[schemars(rename = "Failed")]
+pub struct ErrorBody {
     /// What went wrong.
-    pub error: Failure,
+    pub error: ApiError,
 }
 
 /// What went wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Failure {
+#[schemars(rename = "Failure")]
+pub struct ApiError {
     /// In one word.
-    pub code: Code,
+    pub code: ErrorCode,
     /// In a sentence.
     pub message: Cow<'static, str>,
     /// What is wrong with the manifests, and where.
@@ -88,13 +91,13 @@ pub struct Failure {
     pub findings: Vec<Finding>,
 }
 
-impl Failure {
-    pub(crate) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+impl ApiError {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), findings: Vec::new() }
     }
 
-    pub(crate) fn bad(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Code::BadRequest, message)
+    pub(crate) fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::BadRequest, message)
     }
 }
 
@@ -113,34 +116,34 @@ fn shortened(mut finding: Finding) -> Finding {
     finding
 }
 
-impl From<Refused> for Failure {
+impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::NotFound(_) => Self::new(Code::NotFound, message),
-            Refused::Conflict(_) => Self::new(Code::Conflict, message),
-            Refused::Forbidden(_) => Self::new(Code::Forbidden, message),
-            Refused::Invalid(_) => Self::new(Code::Invalid, message),
-            Refused::KeyReused(_) => Self::new(Code::KeyReused, message),
-            Refused::Unsupported(_) => Self::new(Code::Unsupported, message),
-            Refused::Unavailable(_) => Self::new(Code::Unavailable, message),
+            Refused::NotFound(_) => Self::new(ErrorCode::NotFound, message),
+            Refused::Conflict(_) => Self::new(ErrorCode::Conflict, message),
+            Refused::Forbidden(_) => Self::new(ErrorCode::Forbidden, message),
+            Refused::Invalid(_) => Self::new(ErrorCode::Invalid, message),
+            Refused::KeyReused(_) => Self::new(ErrorCode::KeyReused, message),
+            Refused::Unsupported(_) => Self::new(ErrorCode::Unsupported, message),
+            Refused::Unavailable(_) => Self::new(ErrorCode::Unavailable, message),
             Refused::Findings(findings) => {
                 let findings = findings.into_iter().take(FINDINGS).map(shortened).collect();
-                Self { code: Code::Invalid, message: message.into(), findings }
+                Self { code: ErrorCode::Invalid, message: message.into(), findings }
             }
         }
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let code = self.code;
-        let mut response = json(code.status(), &Failed { error: self });
+        let mut response = json(code.status(), &ErrorBody { error: self });
         let headers = response.headers_mut();
-        if code == Code::Unauthorized {
+        if code == ErrorCode::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if matches!(code, Code::TooMany | Code::Unavailable) {
+        if matches!(code, ErrorCode::TooMany | ErrorCode::Unavailable) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response

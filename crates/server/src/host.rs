@@ -37,7 +37,7 @@ pub trait Host: Send + Sync + 'static {
     /// What would become of these gangs if they were submitted now.
     fn what_if(&self, by: Caller, manifests: String) -> Answer<Vec<WhatIf>>;
     /// Who has used how much.
-    fn usage(&self, asked: UsageAsked) -> Answer<Vec<Usage>>;
+    fn usage(&self, asked: UsageRequest) -> Answer<Vec<Usage>>;
     /// What members have printed.
     fn logs(&self, gang: GangName, which: WhichLogs) -> Answer<Logs>;
     /// Counts and gauges of its own, in the text format of Prometheus.
@@ -97,7 +97,7 @@ pub struct Applied {
     /// Its name.
     pub name: Arc<str>,
     /// What was done.
-    pub effect: Effect,
+    pub effect: AppliedEffect,
     /// What its owner should know, such as that an image is not pulled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -107,7 +107,7 @@ pub struct Applied {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AppliedEffect")]
-pub enum Effect {
+pub enum AppliedEffect {
     /// It is new.
     Created,
     /// It is new, in the place of one that was over. What that one printed is kept.
@@ -173,7 +173,7 @@ pub struct WhatIf {
 
 /// What usage is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UsageAsked {
+pub struct UsageRequest {
     /// From here.
     pub from: Time,
     /// To here.

@@ -10,27 +10,27 @@ use std::time::Duration;
 
 /// Upper ends of the durations, in seconds. Answers from the board take less than a millisecond; those of the host wait
 /// for its next cycle.
-const ENDS: [f64; 9] = [0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
+const BUCKETS: [f64; 9] = [0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 /// What happened so far.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    answered: Mutex<BTreeMap<Of, Taken>>,
+pub(crate) struct Metrics {
+    answered: Mutex<BTreeMap<RequestLabels, Histogram>>,
     pub(crate) events: AtomicUsize,
     pub(crate) logs: AtomicUsize,
 }
 
 /// Requests of which kind. Routes and methods are of a closed set, so this cannot grow without end.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Of {
+struct RequestLabels {
     route: String,
     method: &'static str,
     code: u16,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Taken {
-    within: [u64; ENDS.len()],
+struct Histogram {
+    within: [u64; BUCKETS.len()],
     count: u64,
     seconds: f64,
 }
@@ -40,16 +40,18 @@ fn known(method: &str) -> &'static str {
     METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
 }
 
-impl Counts {
+impl Metrics {
     /// A request was answered.
     pub(crate) fn answered(&self, route: &str, method: &str, code: u16, took: Duration) {
-        let of = Of { route: route.to_owned(), method: known(method), code };
+        let of = RequestLabels { route: route.to_owned(), method: known(method), code };
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = answered.entry(of).or_default();
+        let histogram = answered.entry(of).or_default();
         let seconds = took.as_secs_f64();
-        taken.count += 1;
-        taken.seconds += seconds;
-        for (within, _) in taken.within.iter_mut().zip(ENDS).filter(|(_, end)| seconds <= *end) {
+        histogram.count += 1;
+        histogram.seconds += seconds;
+        for (within, _) in
+            histogram.within.iter_mut().zip(BUCKETS).filter(|(_, end)| seconds <= *end)
+        {
             *within += 1;
         }
     }
@@ -71,20 +73,20 @@ impl Counts {
             "counter",
             "Requests that were answered, by route, method and status code.",
         )?;
-        for (Of { route, method, code }, taken) in &answered {
+        for (RequestLabels { route, method, code }, histogram) in &answered {
             let labels = format!("route=\"{route}\",method=\"{method}\",code=\"{code}\"");
-            writeln!(text, "{name}{{{labels}}} {}", taken.count)?;
+            writeln!(text, "{name}{{{labels}}} {}", histogram.count)?;
         }
         let name = "muster_http_request_duration_seconds";
         head(text, name, "histogram", "From the head of a request to the head of its answer.")?;
-        for (Of { route, method, code }, taken) in &answered {
+        for (RequestLabels { route, method, code }, histogram) in &answered {
             let labels = format!("route=\"{route}\",method=\"{method}\",code=\"{code}\"");
-            for (end, within) in ENDS.iter().zip(taken.within) {
+            for (end, within) in BUCKETS.iter().zip(histogram.within) {
                 writeln!(text, "{name}_bucket{{{labels},le=\"{end}\"}} {within}")?;
             }
-            writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", taken.count)?;
-            writeln!(text, "{name}_sum{{{labels}}} {}", taken.seconds)?;
-            writeln!(text, "{name}_count{{{labels}}} {}", taken.count)?;
+            writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", histogram.count)?;
+            writeln!(text, "{name}_sum{{{labels}}} {}", histogram.seconds)?;
+            writeln!(text, "{name}_count{{{labels}}} {}", histogram.count)?;
         }
         let name = "muster_http_streams";
         head(text, name, "gauge", "Streams that are open, by what they carry.")?;
@@ -105,11 +107,11 @@ mod tests {
 
     #[test]
     fn every_request_is_in_all_buckets_that_hold_it() {
-        let counts = Counts::default();
-        counts.answered("/v1/gangs", "GET", 200, Duration::from_millis(2));
-        counts.answered("/v1/gangs", "GET", 200, Duration::from_millis(20));
-        counts.answered("/v1/gangs", "BREW", 405, Duration::from_secs(60));
-        let text = counts.text();
+        let metrics = Metrics::default();
+        metrics.answered("/v1/gangs", "GET", 200, Duration::from_millis(2));
+        metrics.answered("/v1/gangs", "GET", 200, Duration::from_millis(20));
+        metrics.answered("/v1/gangs", "BREW", 405, Duration::from_secs(60));
+        let text = metrics.text();
         for line in [
             "muster_http_requests_total{route=\"/v1/gangs\",method=\"GET\",code=\"200\"} 2",
             "muster_http_requests_total{route=\"/v1/gangs\",method=\"other\",code=\"405\"} 1",

@@ -109,7 +109,7 @@ impl Daemon {
                 self.ask_what_if(&by, *intake, reply);
             }
             Input::Remember { caller, key, row, reply } => {
-                let forget = row.at - muster_server::REMEMBERED_MS;
+                let forget = row.at - muster_server::ANSWER_RETENTION_MS;
                 let written = self.store.set_answer(&caller, &key, &row, forget);
                 self.keep(written);
                 self.answer(reply, Ok(()));

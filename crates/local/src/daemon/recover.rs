@@ -45,7 +45,7 @@ impl Daemon {
     ) -> Result<Self, StartError> {
         let store = Store::open(&options.data.join(DATABASE))?;
         // Before anything else is written: these are what may have filled the disk.
-        if let Err(error) = store.forget_answers(wall_now() - muster_server::REMEMBERED_MS) {
+        if let Err(error) = store.forget_answers(wall_now() - muster_server::ANSWER_RETENTION_MS) {
             tracing::warn!(%error, "old answers cannot be removed");
         }
         let levels: Levels = match store.fact("levels")? {

@@ -11,8 +11,8 @@ use muster_api::crd::Stamp;
 use muster_core::time::Time;
 use muster_plan::Policy;
 use muster_server::{
-    Answer, Applied, Board, Caller, Change, GangName, Host, Key, Kind, Logs, Memory, Refused,
-    Remembered, Usage, UsageAsked, UsageBy, WhatIf, WhichLogs, Why,
+    Answer, Applied, Board, Caller, Change, GangName, Host, IdempotencyKey, Kind, Logs, IdempotencyStore, Refused,
+    StoredAnswer, Usage, UsageRequest, UsageBy, WhatIf, WhichLogs, Why,
 };
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -313,8 +313,8 @@ fn lock(data: &Path) -> Result<File, StartError> {
     Ok(lock)
 }
 
-impl Memory for Local {
-    fn recall(&self, key: Key) -> Answer<Option<Remembered>> {
+impl IdempotencyStore for Local {
+    fn load(&self, key: IdempotencyKey) -> Answer<Option<StoredAnswer>> {
         let database = self.database.clone();
         Box::pin(async move {
             let read = tokio::task::spawn_blocking(move || {
@@ -324,7 +324,7 @@ impl Memory for Local {
             let row = read.await.map_err(|error| unavailable(error.to_string()))?;
             let row = row.map_err(|error| unavailable(error.to_string()))?;
             Ok(row.and_then(|row| {
-                Some(Remembered {
+                Some(StoredAnswer {
                     request: row.request.try_into().ok()?,
                     at: Stamp(Time(row.at)),
                     status: row.code,
@@ -334,14 +334,14 @@ impl Memory for Local {
         })
     }
 
-    fn remember(&self, key: Key, answer: Remembered) -> Answer<()> {
+    fn save(&self, key: IdempotencyKey, answer: StoredAnswer) -> Answer<()> {
         let row = AnswerRow {
             request: answer.request.to_vec(),
             code: answer.status,
             answer: answer.body,
             at: answer.at.0.0,
         };
-        let Key { caller, key } = key;
+        let IdempotencyKey { caller, key } = key;
         self.ask(|reply| Input::Remember { caller, key, row, reply })
     }
 }
@@ -395,7 +395,7 @@ impl Host for Local {
         })
     }
 
-    fn usage(&self, asked: UsageAsked) -> Answer<Vec<Usage>> {
+    fn usage(&self, asked: UsageRequest) -> Answer<Vec<Usage>> {
         let database = self.database.clone();
         let summing = self.summing.clone();
         Box::pin(async move {

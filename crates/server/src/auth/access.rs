@@ -3,16 +3,16 @@
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, Uri, header};
 
-use crate::auth::tokens::{LOCAL, Pass};
+use crate::auth::tokens::{LOCAL, TokenDigest};
 use crate::config::Server;
-use crate::error::{Code, Failure};
+use crate::error::{ApiError, ErrorCode};
 use crate::{Caller, Rights};
 
 /// Who may ask for something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Who {
+pub(crate) enum RequiredRole {
     /// Whoever connects, for those who only ask whether the server lives.
-    Anybody,
+    Anyone,
     /// Whoever is known.
     Viewer,
     /// Whoever may change something. Which queue's it is, is the host's to hold against them.
@@ -23,37 +23,39 @@ pub(crate) enum Who {
 
 /// Who was admitted, and by which token.
 #[derive(Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct Authenticated {
     pub(crate) caller: Caller,
-    pub(crate) pass: Option<Pass>,
+    pub(crate) pass: Option<TokenDigest>,
 }
 
 /// Finds out who asks, and whether they may. `None` where anybody may ask.
-pub(crate) fn admit(
+pub(crate) fn authenticate(
     server: &Server,
-    who: Who,
+    role: RequiredRole,
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Option<Admitted>, Failure> {
-    if who == Who::Anybody {
+) -> Result<Option<Authenticated>, ApiError> {
+    if role == RequiredRole::Anyone {
         return Ok(None);
     }
     match server.tokens.is_none() {
-        true => Ok(Some(Admitted { caller: local(uri, headers)?, pass: None })),
+        true => Ok(Some(Authenticated { caller: local(uri, headers)?, pass: None })),
         false => known(server, method, uri, headers).map(Some),
     }
 }
 
 /// Whether a role is enough for a route.
-pub(crate) fn check(caller: &Caller, who: Who) -> Result<(), Failure> {
-    let refused = match (&caller.rights, who) {
-        (Rights::Admin, _) | (_, Who::Viewer | Who::Anybody) => return Ok(()),
-        (Rights::User(_), Who::User) => return Ok(()),
+pub(crate) fn authorize(caller: &Caller, role: RequiredRole) -> Result<(), ApiError> {
+    let refused = match (&caller.rights, role) {
+        (Rights::Admin, _) | (_, RequiredRole::Viewer | RequiredRole::Anyone) => return Ok(()),
+        (Rights::User(_), RequiredRole::User) => return Ok(()),
         (Rights::Viewer, _) => format!("{} may look, and change nothing", caller.name),
-        (Rights::User(_), Who::Admin) => format!("only admins may do this, not {}", caller.name),
+        (Rights::User(_), RequiredRole::Admin) => {
+            format!("only admins may do this, not {}", caller.name)
+        }
     };
-    Err(Failure::new(Code::Forbidden, refused))
+    Err(ApiError::new(ErrorCode::Forbidden, refused))
 }
 
 const SHOW: &str =
@@ -64,8 +66,8 @@ fn known(
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Admitted, Failure> {
-    let unknown = |why| Failure::new(Code::Unauthorized, why);
+) -> Result<Authenticated, ApiError> {
+    let unknown = |why| ApiError::new(ErrorCode::Unauthorized, why);
     let found = match headers.get(header::AUTHORIZATION) {
         Some(shown) => {
             let text = shown.to_str().unwrap_or_default();
@@ -83,12 +85,12 @@ fn known(
     };
     let unknown = || unknown("this token is not known, or has expired");
     let (caller, pass) = found.ok_or_else(unknown)?;
-    Ok(Admitted { caller, pass: Some(pass) })
+    Ok(Authenticated { caller, pass: Some(pass) })
 }
 
 /// Browsers send a cookie with requests of any page on any port of this host. Only those of a page of this server count,
 /// and what changes something must say that it is one.
-fn of_our_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
+fn of_our_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let site = text(headers, "sec-fetch-site");
     let foreign = site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
     let host = uri.authority().map(Authority::as_str).or(text(headers, "host"));
@@ -97,7 +99,7 @@ fn of_our_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Fa
     let told = ours || (origin.is_none() && site == Some("same-origin"));
     if foreign || (origin.is_some() && !ours) || (!method.is_safe() && !told) {
         let why = "a cookie counts only for pages of this server: send the token in a header";
-        return Err(Failure::new(Code::Forbidden, why));
+        return Err(ApiError::new(ErrorCode::Forbidden, why));
     }
     Ok(())
 }
@@ -113,15 +115,15 @@ fn is_of(origin: &str, host: Option<&str>) -> bool {
 
 /// Without credentials any process of this machine is an admin, but not every page in a browser on it is: a page from
 /// elsewhere shows its own origin, and one that made its name point here shows that name.
-fn local(uri: &Uri, headers: &HeaderMap) -> Result<Caller, Failure> {
+fn local(uri: &Uri, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let host = uri.authority().map(Authority::as_str).or(text(headers, "host"));
     if !host.is_none_or(is_loopback) {
         let why = "without tokens only requests to localhost are answered";
-        return Err(Failure::new(Code::Forbidden, why));
+        return Err(ApiError::new(ErrorCode::Forbidden, why));
     }
     if !text(headers, "origin").is_none_or(|origin| is_of(origin, host)) {
         let why = "without tokens no requests of other web pages are answered";
-        return Err(Failure::new(Code::Forbidden, why));
+        return Err(ApiError::new(ErrorCode::Forbidden, why));
     }
     Ok(Caller::admin(LOCAL))
 }

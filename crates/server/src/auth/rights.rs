@@ -3,7 +3,7 @@
 //! Routes and hosts both ask here, so that a kind that comes inside a body is held to the same table as one that is named
 //! in a path.
 
-use crate::auth::access::Who;
+use crate::auth::access::RequiredRole;
 use crate::{Caller, Kind, Refused};
 
 /// What can be done to an object.
@@ -113,11 +113,11 @@ impl From<Kind> for Subject {
 }
 
 /// What a route needs that does this to a kind. Which queue a gang is in is held against the caller by the host.
-pub(crate) fn route(verb: Verb, kind: Kind) -> Who {
+pub(crate) fn route(verb: Verb, kind: Kind) -> RequiredRole {
     match needs(verb, kind.into()) {
-        Needs::Viewer => Who::Viewer,
-        Needs::UserOfQueue => Who::User,
-        Needs::Admin => Who::Admin,
+        Needs::Viewer => RequiredRole::Viewer,
+        Needs::UserOfQueue => RequiredRole::User,
+        Needs::Admin => RequiredRole::Admin,
     }
 }
 

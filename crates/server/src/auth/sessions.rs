@@ -14,9 +14,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
-use crate::auth::tokens::{Pass, sha256};
+use crate::auth::tokens::{TokenDigest, sha256};
 use crate::config::Server;
-use crate::error::{Code, Failure};
+use crate::error::{ApiError, ErrorCode};
 use crate::handlers::query::query;
 
 /// The name of the cookie.
@@ -35,13 +35,13 @@ pub(crate) struct Sessions(Mutex<VecDeque<Session>>);
 #[derive(Debug)]
 struct Session {
     digest: [u8; 32],
-    pass: Pass,
+    pass: TokenDigest,
     until: Instant,
 }
 
 impl Sessions {
     /// A new one; its cookie.
-    fn open(&self, pass: Pass) -> Option<String> {
+    fn open(&self, pass: TokenDigest) -> Option<String> {
         let mut random = [0u8; 32];
         SystemRandom::new().fill(&mut random).ok()?;
         let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -55,14 +55,14 @@ impl Sessions {
     }
 
     /// By which token the browser signed in that sent these headers.
-    pub(crate) fn pass(&self, headers: &HeaderMap) -> Option<Pass> {
+    pub(crate) fn pass(&self, headers: &HeaderMap) -> Option<TokenDigest> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|text| text.to_str().ok());
         let pairs = cookies.flat_map(|text| text.split(';')).filter_map(|one| one.split_once('='));
         let mut mine = pairs.filter(|(name, _)| name.trim() == COOKIE);
         mine.find_map(|(_, value)| self.known(value.trim()))
     }
 
-    fn known(&self, cookie: &str) -> Option<Pass> {
+    fn known(&self, cookie: &str) -> Option<TokenDigest> {
         let shown = sha256(cookie.as_bytes());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -84,11 +84,12 @@ struct Login {
 pub(crate) async fn login(
     State(server): State<Arc<Server>>,
     uri: Uri,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let Login { token } = query(&uri)?;
-    let unknown = || Failure::new(Code::Unauthorized, "this token is not known, or has expired");
+    let unknown =
+        || ApiError::new(ErrorCode::Unauthorized, "this token is not known, or has expired");
     let (caller, pass) = server.tokens.caller(&token).ok_or_else(unknown)?;
-    let failed = || Failure::new(Code::Internal, "there are no random numbers");
+    let failed = || ApiError::new(ErrorCode::Internal, "there are no random numbers");
     let cookie = server.sessions.open(pass).ok_or_else(failed)?;
     tracing::info!(by = &*caller.name, "a browser signed in");
     let secure = if server.secure { "; Secure" } else { "" };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use muster_api::crd::Stamp;
 use serde::{Deserialize, Serialize};
 
-use crate::auth::tokens::{Known, sha256};
+use crate::auth::tokens::{KnownToken, sha256};
 use crate::{Caller, Rights};
 
 /// Shorter ones can be guessed.
@@ -178,7 +178,7 @@ impl TokenFile {
     }
 
     /// The digests of all tokens, and whose they are.
-    pub(crate) fn known(&self) -> Result<Vec<Known>, TokensError> {
+    pub(crate) fn known(&self) -> Result<Vec<KnownToken>, TokensError> {
         if self.tokens.is_empty() {
             return Err(TokensError::Nobody(self.file.clone()));
         }
@@ -209,7 +209,7 @@ impl TokenEntry {
         format!("{MARK}{digits}")
     }
 
-    fn known(&self) -> Result<Known, TokensError> {
+    fn known(&self) -> Result<KnownToken, TokensError> {
         let Self { name, token, role, queues, expires, run_as } = self;
         let unprintable = name.chars().any(char::is_control);
         if name.trim().is_empty() || name.len() > LONGEST_NAME || unprintable {
@@ -235,7 +235,7 @@ impl TokenEntry {
         };
         let name = name.as_str().into();
         let caller = Caller { name, rights, key: None, run_as: run_as.clone() };
-        Ok(Known { digest, caller, expires: *expires })
+        Ok(KnownToken { digest, caller, expires: *expires })
     }
 }
 

@@ -27,22 +27,22 @@ pub struct Tokens(Source);
 enum Source {
     #[default]
     None,
-    Fixed(Arc<[Known]>),
-    File(Arc<Watched>),
+    Fixed(Arc<[KnownToken]>),
+    File(Arc<WatchedFile>),
 }
 
 /// A file that is read again when it changes.
 #[derive(Debug)]
-struct Watched {
+struct WatchedFile {
     path: PathBuf,
-    state: Mutex<(Option<Seen>, Arc<[Known]>)>,
+    state: Mutex<(Option<FileVersion>, Arc<[KnownToken]>)>,
 }
 
 /// By what it is known that a file is as it was: inode, length, time of change with nanoseconds.
-type Seen = (u64, u64, i64, i64);
+type FileVersion = (u64, u64, i64, i64);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownToken {
     pub(crate) digest: [u8; 32],
     pub(crate) caller: Caller,
     pub(crate) expires: Option<Stamp>,
@@ -50,7 +50,7 @@ pub(crate) struct Known {
 
 /// By which token somebody was admitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Pass([u8; 32]);
+pub(crate) struct TokenDigest([u8; 32]);
 
 impl Tokens {
     /// No credentials: any process that reaches the server on this machine is an admin.
@@ -61,7 +61,7 @@ impl Tokens {
     /// One token, of an admin called `local`.
     pub fn owner(token: &str) -> Self {
         let digest = sha256(token.as_bytes());
-        let known = Known { digest, caller: Caller::admin(LOCAL), expires: None };
+        let known = KnownToken { digest, caller: Caller::admin(LOCAL), expires: None };
         Self(Source::Fixed([known].into()))
     }
 
@@ -73,7 +73,7 @@ impl Tokens {
         let seen = seen(path);
         let known = TokenFile::read(path)?.known()?;
         let state = Mutex::new((seen, known.into()));
-        Ok(Self(Source::File(Arc::new(Watched { path: path.to_owned(), state }))))
+        Ok(Self(Source::File(Arc::new(WatchedFile { path: path.to_owned(), state }))))
     }
 
     /// Reads the text of such a file.
@@ -89,7 +89,7 @@ impl Tokens {
         matches!(self.0, Source::None)
     }
 
-    fn known(&self) -> Arc<[Known]> {
+    fn known(&self) -> Arc<[KnownToken]> {
         match &self.0 {
             Source::None => Arc::default(),
             Source::Fixed(known) => known.clone(),
@@ -98,12 +98,12 @@ impl Tokens {
     }
 
     /// Whose token this is. All are looked at, whichever it is.
-    pub(crate) fn caller(&self, token: &str) -> Option<(Caller, Pass)> {
-        self.of(Pass(sha256(token.as_bytes())))
+    pub(crate) fn caller(&self, token: &str) -> Option<(Caller, TokenDigest)> {
+        self.of(TokenDigest(sha256(token.as_bytes())))
     }
 
     /// Who was admitted by this, if the token still counts.
-    pub(crate) fn of(&self, pass: Pass) -> Option<(Caller, Pass)> {
+    pub(crate) fn of(&self, pass: TokenDigest) -> Option<(Caller, TokenDigest)> {
         let now = now();
         let found = self.known().iter().fold(None, |found, one| {
             let same = bool::from(one.digest.ct_eq(&pass.0));
@@ -114,10 +114,10 @@ impl Tokens {
     }
 }
 
-impl Watched {
+impl WatchedFile {
     /// Those of the file as it is. One that is wrong now leaves those of before, and that is said: half an edit locks nobody
     /// out.
-    fn known(&self) -> Arc<[Known]> {
+    fn known(&self) -> Arc<[KnownToken]> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = seen(&self.path);
         if state.0 == seen {
@@ -140,7 +140,7 @@ impl Watched {
     }
 }
 
-fn seen(path: &Path) -> Option<Seen> {
+fn seen(path: &Path) -> Option<FileVersion> {
     let about = std::fs::metadata(path).ok()?;
     Some((about.ino(), about.len(), about.ctime(), about.ctime_nsec()))
 }

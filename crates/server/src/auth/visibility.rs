@@ -16,17 +16,17 @@ pub(crate) fn queue_of(gang: &Value) -> Option<&str> {
 }
 
 /// Whether a caller sees all of an object, which may be in a queue.
-pub(crate) fn sees_all(by: &Caller, kind: Kind, queue: Option<&str>) -> bool {
+pub(crate) fn may_see_values(by: &Caller, kind: Kind, queue: Option<&str>) -> bool {
     by.check(Verb::ReadValues, Subject::from(kind), queue).is_ok()
 }
 
 /// The object without values of environment variables; `None` when there are none in it.
-pub(crate) fn veiled(object: &Value) -> Option<Value> {
+pub(crate) fn redacted(object: &Value) -> Option<Value> {
     if !has_values(object) {
         return None;
     }
     let mut copy = object.clone();
-    hide(&mut copy);
+    redact(&mut copy);
     Some(copy)
 }
 
@@ -42,35 +42,35 @@ fn has_values(value: &Value) -> bool {
     }
 }
 
-fn hide(value: &mut Value) {
+fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match (name.as_str(), value) {
-                    ("env", Value::Object(all)) => all.values_mut().for_each(conceal),
-                    ("env", Value::Array(all)) => all.iter_mut().for_each(hide_entry),
-                    (_, value) => hide(value),
+                    ("env", Value::Object(all)) => all.values_mut().for_each(redact_value),
+                    ("env", Value::Array(all)) => all.iter_mut().for_each(redact_entry),
+                    (_, value) => redact(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::Array(items) => items.iter_mut().for_each(redact),
         _ => {}
     }
 }
 
 /// An entry as in a container: all but its name may hold the value.
-fn hide_entry(entry: &mut Value) {
+fn redact_entry(entry: &mut Value) {
     match entry {
         Value::Object(fields) => {
             fields.iter_mut().filter(|(name, _)| *name != "name").for_each(|(_, value)| {
-                conceal(value);
+                redact_value(value);
             });
         }
-        other => conceal(other),
+        other => redact_value(other),
     }
 }
 
-fn conceal(value: &mut Value) {
+fn redact_value(value: &mut Value) {
     *value = Value::from(HIDDEN);
 }
 
@@ -86,9 +86,9 @@ mod tests {
             {"run": {"command": ["sh"], "env": {"KEY": "hunter2"}}},
             {"template": {"spec": {"containers": [{"env": [{"name": "PW", "value": "hunter2"}]}]}}},
         ]}});
-        let shown = veiled(&gang).unwrap().to_string();
+        let shown = redacted(&gang).unwrap().to_string();
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains("KEY") && shown.contains("PW") && shown.contains("sh"), "{shown}");
-        assert_eq!(veiled(&json!({"spec": {"env": {}}})), None);
+        assert_eq!(redacted(&json!({"spec": {"env": {}}})), None);
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::board::news::{Line, Said, Told};
+use crate::board::feed::{FeedChange, FeedLine, Note};
 
 /// So much of what happened can be read again, if it is small.
 const KEPT: usize = 16_384;
@@ -53,15 +53,15 @@ pub struct Board {
 #[derive(Debug, Default)]
 struct Inner {
     objects: BTreeMap<(Kind, Arc<str>), Arc<Value>>,
-    ring: VecDeque<Arc<Line>>,
+    ring: VecDeque<Arc<FeedLine>>,
     ring_bytes: usize,
     newest: u64,
 }
 
 impl Inner {
-    fn tell(&mut self, at: Stamp, told: Told) -> u64 {
+    fn tell(&mut self, at: Stamp, told: FeedChange) -> u64 {
         self.newest += 1;
-        let line = Line::new(self.newest, at, told);
+        let line = FeedLine::new(self.newest, at, told);
         self.ring_bytes += line.bytes();
         self.ring.push_back(Arc::new(line));
         while self.ring.len() > KEPT || (self.ring_bytes > KEPT_BYTES && self.ring.len() > 1) {
@@ -96,21 +96,21 @@ impl Board {
             }
             let object = Arc::new(object);
             inner.objects.insert(key, object.clone());
-            inner.tell(at, Told::Set { kind, name: name.clone(), object })
+            inner.tell(at, FeedChange::Set { kind, name: name.clone(), object })
         });
     }
 
     /// An object is no more.
     pub fn remove(&self, at: Stamp, kind: Kind, name: &Arc<str>) {
         self.change(|inner| match inner.objects.remove(&(kind, name.clone())) {
-            Some(_) => inner.tell(at, Told::Gone { kind, name: name.clone() }),
+            Some(_) => inner.tell(at, FeedChange::Gone { kind, name: name.clone() }),
             None => inner.newest,
         });
     }
 
     /// Something is worth telling.
-    pub fn say(&self, at: Stamp, said: Said) {
-        self.change(|inner| inner.tell(at, Told::Said(said)));
+    pub fn say(&self, at: Stamp, said: Note) {
+        self.change(|inner| inner.tell(at, FeedChange::Note(said)));
     }
 
     /// One object.
@@ -143,16 +143,16 @@ impl Board {
     }
 
     /// Whoever wants to know what happens after some news; from now on when nobody says after which.
-    pub fn follow(self: &Arc<Self>, after: Option<u64>) -> Reader {
+    pub fn follow(self: &Arc<Self>, after: Option<u64>) -> FeedReader {
         let newest = self.newest.subscribe();
         let after = after.unwrap_or_else(|| self.read(|inner| inner.newest));
-        Reader { board: self.clone(), newest, after }
+        FeedReader { board: self.clone(), newest, after }
     }
 }
 
 /// Somebody who reads what happens, at their own pace.
 #[derive(Debug)]
-pub struct Reader {
+pub struct FeedReader {
     board: Arc<Board>,
     newest: watch::Receiver<u64>,
     after: u64,
@@ -160,22 +160,22 @@ pub struct Reader {
 
 /// What a reader finds.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Found {
+pub enum FeedRead {
     /// What happened next.
-    News(Vec<Arc<Line>>),
+    News(Vec<Arc<FeedLine>>),
     /// It was too slow, or asks for what is too long ago: it goes on after this one, and had better read all objects
     /// again.
     Gap(u64),
 }
 
-impl Reader {
+impl FeedReader {
     /// The number of the last news it has read, or begins after.
     pub fn after(&self) -> u64 {
         self.after
     }
 
     /// Waits for what happened next, so many at most at once. `None` when nothing will happen any more.
-    pub async fn next(&mut self, most: usize) -> Option<Found> {
+    pub async fn next(&mut self, most: usize) -> Option<FeedRead> {
         loop {
             let newest = *self.newest.borrow_and_update();
             if let Some(found) = self.take(most) {
@@ -187,28 +187,28 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, most: usize) -> Option<Found> {
+    fn take(&mut self, most: usize) -> Option<FeedRead> {
         let after = self.after;
         let found = self.board.read(|inner| {
             let oldest = inner.newest - inner.ring.len() as u64;
             if after < oldest || after > inner.newest {
-                return Some(Found::Gap(inner.newest));
+                return Some(FeedRead::Gap(inner.newest));
             }
             let skip = (after - oldest) as usize;
             // The first goes whatever its size; what is written at once stays small all the same.
             let mut bytes = 0;
-            let fits = |news: &&Arc<Line>| {
+            let fits = |feed: &&Arc<FeedLine>| {
                 let first = bytes == 0;
-                bytes += news.bytes();
+                bytes += feed.bytes();
                 first || bytes <= AT_ONCE_BYTES
             };
             let from = inner.ring.iter().skip(skip).take(most);
-            let news: Vec<_> = from.take_while(fits).cloned().collect();
-            (!news.is_empty()).then_some(Found::News(news))
+            let feed: Vec<_> = from.take_while(fits).cloned().collect();
+            (!feed.is_empty()).then_some(FeedRead::News(feed))
         })?;
         self.after = match &found {
-            Found::News(news) => news.last().map_or(after, |last| last.seq),
-            Found::Gap(newest) => *newest,
+            FeedRead::News(feed) => feed.last().map_or(after, |last| last.seq),
+            FeedRead::Gap(newest) => *newest,
         };
         Some(found)
     }
@@ -231,8 +231,8 @@ mod tests {
         let (mut slow, mut quick) = (board.follow(None), board.follow(None));
         let name: Arc<str> = "a".into();
         board.set(at(), Kind::Queue, &name, json!(0));
-        let seqs = |found: Option<Found>| match found {
-            Some(Found::News(news)) => news.iter().map(|news| news.seq).collect::<Vec<_>>(),
+        let seqs = |found: Option<FeedRead>| match found {
+            Some(FeedRead::News(feed)) => feed.iter().map(|feed| feed.seq).collect::<Vec<_>>(),
             other => panic!("no news: {other:?}"),
         };
         assert_eq!(seqs(quick.next(10).await), [8]);
@@ -240,8 +240,8 @@ mod tests {
             board.set(at(), Kind::Queue, &name, json!(round + 1));
         }
         let newest = 8 + KEPT as u64 + 1;
-        assert_eq!(slow.next(10).await, Some(Found::Gap(newest)));
-        assert_eq!(quick.next(10).await, Some(Found::Gap(newest)));
+        assert_eq!(slow.next(10).await, Some(FeedRead::Gap(newest)));
+        assert_eq!(quick.next(10).await, Some(FeedRead::Gap(newest)));
         board.remove(at(), Kind::Queue, &name);
         assert_eq!(seqs(slow.next(10).await), [newest + 1]);
     }
@@ -256,11 +256,11 @@ mod tests {
             let kept = board.read(|inner| inner.ring_bytes);
             assert!(kept <= KEPT_BYTES, "{kept} bytes after {round}");
         }
-        assert!(matches!(reader.next(64).await, Some(Found::Gap(200))));
+        assert!(matches!(reader.next(64).await, Some(FeedRead::Gap(200))));
         board.set(at(), Kind::Gang, &name, json!({"round": 200, "env": &large}));
         board.set(at(), Kind::Gang, &name, json!({"round": 201, "env": &large}));
-        let Some(Found::News(news)) = reader.next(64).await else { panic!("no news") };
-        assert_eq!(news.len(), 1);
+        let Some(FeedRead::News(feed)) = reader.next(64).await else { panic!("no news") };
+        assert_eq!(feed.len(), 1);
     }
 
     #[test]

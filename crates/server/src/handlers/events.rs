@@ -16,17 +16,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
 
-use crate::auth::tokens::Pass;
-use crate::auth::visibility::{queue_of, sees_all};
-use crate::board::news::What;
+use crate::auth::tokens::TokenDigest;
+use crate::auth::visibility::{may_see_values, queue_of};
+use crate::board::feed::LineKind;
 use crate::config::Server;
-use crate::error::{Failure, typed};
-use crate::handlers::query::{Asked, Number, Word};
+use crate::error::{ApiError, typed};
+use crate::handlers::query::{Number, QueryParams, Word};
 use crate::handlers::streams::{Open, Source, body};
-use crate::limits::concurrency::StreamSeat;
+use crate::limits::concurrency::StreamPermit;
 use crate::routing::operation::Stream;
 use crate::serve::shutdown;
-use crate::{Board, Caller, Found, Kind, Line, Reader};
+use crate::{Board, Caller, FeedLine, FeedRead, FeedReader, Kind};
 
 /// So many at most are written at once.
 const BATCH: usize = 64;
@@ -56,7 +56,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    fn wants(&self, board: &Board, line: &Line) -> bool {
+    fn wants(&self, board: &Board, line: &FeedLine) -> bool {
         let (namespace, name) = match (line.kind, line.name.split_once('/')) {
             (Kind::Gang, Some((namespace, name))) => (Some(namespace), name),
             _ => (None, &*line.name),
@@ -68,15 +68,15 @@ impl Events {
     }
 }
 
-fn in_queue(wanted: &str, board: &Board, line: &Line) -> bool {
+fn in_queue(wanted: &str, board: &Board, line: &FeedLine) -> bool {
     match (line.kind, &line.what) {
         (Kind::Queue, _) => *line.name == *wanted,
-        (Kind::Gang, What::Set { queue }) => queue.as_deref() == Some(wanted),
-        (Kind::Gang, What::Said) => {
+        (Kind::Gang, LineKind::Set { queue }) => queue.as_deref() == Some(wanted),
+        (Kind::Gang, LineKind::Note) => {
             let gang = board.get(Kind::Gang, &line.name);
             gang.is_none_or(|gang| queue_of(&gang) == Some(wanted))
         }
-        (Kind::Gang, What::Gone) => true,
+        (Kind::Gang, LineKind::Gone) => true,
         _ => false,
     }
 }
@@ -84,12 +84,12 @@ fn in_queue(wanted: &str, board: &Board, line: &Line) -> bool {
 /// Everything that happens.
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
-    Extension(seat): Extension<Arc<StreamSeat>>,
+    Extension(permit): Extension<Arc<StreamPermit>>,
     Extension(by): Extension<Caller>,
-    Extension(pass): Extension<Option<Pass>>,
-    Asked(asked): Asked<Events>,
+    Extension(pass): Extension<Option<TokenDigest>>,
+    QueryParams(asked): QueryParams<Events>,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let after = last(&headers)?.or(asked.after.map(|after| after.0));
     let board = server.host.board();
     let newest = board.follow(None).after();
@@ -101,11 +101,11 @@ pub(crate) async fn events(
         board: board.clone(),
         by,
         pass,
-        told: server.ending.told(),
+        told: server.shutdown.subscribe(),
         beat: Instant::now(),
         begun: false,
         parts: VecDeque::new(),
-        _open: Open::new(server.clone(), Stream::Events, seat),
+        _open: Open::new(server.clone(), Stream::Events, permit),
         server,
     };
     let mut response = typed(StatusCode::OK, "text/event-stream", body(source));
@@ -117,24 +117,24 @@ pub(crate) async fn events(
     Ok(response)
 }
 
-fn last(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+fn last(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let Some(text) = headers.get(LAST) else { return Ok(None) };
     let digits = text.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let number = digits.and_then(|text| text.parse().ok()).filter(|number| *number <= MOST);
     let why = format!("Last-Event-ID must be a number from 0 to {MOST}");
-    number.map(Some).ok_or_else(|| Failure::bad(why))
+    number.map(Some).ok_or_else(|| ApiError::bad_request(why))
 }
 
 struct EventSource {
-    reader: Reader,
+    reader: FeedReader,
     /// The last that is wanted, if what comes is not.
     until: Option<u64>,
     asked: Events,
     board: Arc<Board>,
     by: Caller,
     /// By which token it was opened: it ends when that does.
-    pass: Option<Pass>,
-    told: shutdown::Told,
+    pass: Option<TokenDigest>,
+    told: shutdown::ShutdownSignal,
     /// When the next sign of life is due.
     beat: Instant,
     begun: bool,
@@ -168,7 +168,7 @@ impl EventSource {
                 return None;
             }
             let found = tokio::select! {
-                () = self.told.over() => return None,
+                () = self.told.wait() => return None,
                 found = self.reader.next(BATCH) => found?,
                 () = sleep_until(self.beat) => {
                     return self.server.is_still_known(self.pass).then(|| self.sign_of_life());
@@ -189,10 +189,10 @@ impl EventSource {
         Parts::of(format!(": still here\nid: {}\n\n", self.reader.after()))
     }
 
-    fn write(&mut self, found: Found) -> Parts {
+    fn write(&mut self, found: FeedRead) -> Parts {
         let mut parts = Parts::default();
         match found {
-            Found::Gap(newest) => {
+            FeedRead::Gap(newest) => {
                 // Nothing that is older can be had, so there is nothing left to wait for.
                 self.until = self.until.map(|_| newest);
                 let _ = write!(
@@ -200,11 +200,11 @@ impl EventSource {
                     "event: gap\nid: {newest}\ndata: {{\"type\":\"gap\",\"seq\":{newest}}}\n\n"
                 );
             }
-            Found::News(news) => {
+            FeedRead::News(feed) => {
                 let until = self.until.unwrap_or(u64::MAX);
-                let wanted = news.iter().take_while(|news| news.seq <= until);
-                for news in wanted.filter(|news| self.asked.wants(&self.board, news)) {
-                    write_news(&mut parts, news, &self.by);
+                let wanted = feed.iter().take_while(|feed| feed.seq <= until);
+                for feed in wanted.filter(|feed| self.asked.wants(&self.board, feed)) {
+                    write_news(&mut parts, feed, &self.by);
                 }
                 if self.reader.after() > until {
                     self.until = Some(self.reader.after());
@@ -250,13 +250,13 @@ impl Parts {
     }
 }
 
-fn write_news(parts: &mut Parts, line: &Line, by: &Caller) {
+fn write_news(parts: &mut Parts, line: &FeedLine, by: &Caller) {
     let (event, all) = match &line.what {
-        What::Set { queue } => ("set", sees_all(by, line.kind, queue.as_deref())),
-        What::Gone => ("gone", true),
-        What::Said => ("said", true),
+        LineKind::Set { queue } => ("set", may_see_values(by, line.kind, queue.as_deref())),
+        LineKind::Gone => ("gone", true),
+        LineKind::Note => ("said", true),
     };
-    let data = if all { line.text() } else { line.veiled_text() };
+    let data = if all { line.text() } else { line.redacted_text() };
     // JSON has no line breaks, so one `data` line is enough.
     let _ = write!(parts.open, "event: {event}\nid: {}\ndata: ", line.seq);
     parts.add(data);

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::Server;
-use crate::error::{Code, Failure, json};
+use crate::error::{ApiError, ErrorCode, json};
 use crate::handlers::manifests::content_type;
-use crate::handlers::query::{Named, Number, Word};
+use crate::handlers::query::{Number, PathParams, Word};
 use crate::{Caller, Change, GangName};
 
 /// Other bounds for a role. At least one of `min` and `max` is given.
@@ -51,8 +51,8 @@ pub(crate) async fn change(
     change: Change,
     State(server): State<Arc<Server>>,
     Extension(by): Extension<Caller>,
-    Named((namespace, name)): Named<(String, String)>,
-) -> Result<Response, Failure> {
+    PathParams((namespace, name)): PathParams<(String, String)>,
+) -> Result<Response, ApiError> {
     let gang = GangName { namespace, name };
     tracing::info!(%gang, ?change, by = &*by.name, "change");
     let changed = server.host.change(by, gang, change).await?;
@@ -63,18 +63,19 @@ pub(crate) async fn change(
 pub(crate) async fn scale(
     server: State<Arc<Server>>,
     by: Extension<Caller>,
-    gang: Named<(String, String)>,
+    gang: PathParams<(String, String)>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     if let Some(kind) = content_type(&headers).filter(|kind| kind != "application/json") {
         let why = format!("what to scale to is read as application/json, not as {kind}");
-        return Err(Failure::new(Code::UnsupportedMediaType, why));
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType, why));
     }
-    let Scale { role, min, max } = serde_json::from_slice(&body)
-        .map_err(|error| Failure::bad(format!("the body does not say what to scale: {error}")))?;
+    let Scale { role, min, max } = serde_json::from_slice(&body).map_err(|error| {
+        ApiError::bad_request(format!("the body does not say what to scale: {error}"))
+    })?;
     if min.is_none() && max.is_none() {
-        return Err(Failure::bad("give `min`, `max` or both"));
+        return Err(ApiError::bad_request("give `min`, `max` or both"));
     }
     let members = |number: Option<Members>| number.and_then(|number| u32::try_from(number.0).ok());
     let role = role.map(|role| role.0);
@@ -84,8 +85,8 @@ pub(crate) async fn scale(
 /// Why a gang waits.
 pub(crate) async fn why(
     State(server): State<Arc<Server>>,
-    Named((namespace, name)): Named<(String, String)>,
-) -> Result<Response, Failure> {
+    PathParams((namespace, name)): PathParams<(String, String)>,
+) -> Result<Response, ApiError> {
     let why = server.host.why(GangName { namespace, name }).await?;
     Ok(json(StatusCode::OK, &why))
 }

@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
 
-use crate::auth::tokens::Pass;
+use crate::auth::tokens::TokenDigest;
 use crate::config::Server;
-use crate::error::{Code, Failure, typed};
-use crate::handlers::query::{Asked, Named, Number};
+use crate::error::{ApiError, ErrorCode, typed};
+use crate::handlers::query::{Number, PathParams, QueryParams};
 use crate::handlers::streams::{Open, Source, body};
-use crate::limits::concurrency::{Seat, StreamSeat};
+use crate::limits::concurrency::{Permit, StreamPermit};
 use crate::routing::operation::Stream;
 use crate::serve::shutdown;
 use crate::{Caller, GangName, Kind, LogPart, Logs, Subject, Verb, WhichLogs};
@@ -30,7 +30,7 @@ pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 /// Which logs are wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LogsAsked {
+pub(crate) struct LogsParams {
     /// Only of the member with this rank.
     member: Option<Number<0, 1_000_000>>,
     /// Of this attempt; of the latest when nothing is said.
@@ -46,13 +46,13 @@ pub(crate) struct LogsAsked {
 /// What a gang's members have printed.
 pub(crate) async fn logs(
     State(server): State<Arc<Server>>,
-    Extension(seat): Extension<Arc<StreamSeat>>,
+    Extension(permit): Extension<Arc<StreamPermit>>,
     Extension(by): Extension<Caller>,
-    Extension(pass): Extension<Option<Pass>>,
-    Named((namespace, name)): Named<(String, String)>,
-    Asked(asked): Asked<LogsAsked>,
+    Extension(pass): Extension<Option<TokenDigest>>,
+    PathParams((namespace, name)): PathParams<(String, String)>,
+    QueryParams(asked): QueryParams<LogsParams>,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let small = |number: Number<0, 1_000_000>| number.0 as u32;
     let which = WhichLogs {
         member: asked.member.map(small),
@@ -63,22 +63,22 @@ pub(crate) async fn logs(
     };
     let gang = GangName { namespace, name };
     may_read(&server, &by, &gang)?;
-    let follow = which.follow.then(|| server.seats.follow(&by.name)).transpose()?;
+    let follow = which.follow.then(|| server.concurrency.follow(&by.name)).transpose()?;
     let logs = server.host.logs(gang, which).await?;
     let plain = wants_text(&headers);
-    let told = server.ending.told();
-    let _open = Open::new(server.clone(), Stream::Logs, seat);
+    let told = server.shutdown.subscribe();
+    let _open = Open::new(server.clone(), Stream::Logs, permit);
     let beat = Instant::now() + server.limits.heartbeat;
     let source = LogSource { logs, plain, told, pass, beat, server, _follow: follow, _open };
     Ok(typed(StatusCode::OK, if plain { PLAIN } else { NDJSON }, body(source)))
 }
 
 /// Whether a caller may read what a gang's members printed: that is for users of its queue.
-fn may_read(server: &Server, by: &Caller, gang: &GangName) -> Result<(), Failure> {
+fn may_read(server: &Server, by: &Caller, gang: &GangName) -> Result<(), ApiError> {
     let Some(object) = server.host.board().get(Kind::Gang, &gang.to_string()) else {
         // Nobody learns from what is said of it whether it was ever there.
         let why = format!("there is no gang {gang}");
-        return Err(Failure::new(Code::NotFound, why));
+        return Err(ApiError::new(ErrorCode::NotFound, why));
     };
     let queue = object.pointer("/spec/queue").and_then(serde_json::Value::as_str);
     Ok(by.check(Verb::ReadLogs, Subject::Gang, queue.or(Some("default")))?)
@@ -95,13 +95,13 @@ fn wants_text(headers: &HeaderMap) -> bool {
 struct LogSource {
     logs: Logs,
     plain: bool,
-    told: shutdown::Told,
+    told: shutdown::ShutdownSignal,
     /// By which token it was opened: it ends when that does.
-    pass: Option<Pass>,
+    pass: Option<TokenDigest>,
     /// When that is looked at next.
     beat: Instant,
     server: Arc<Server>,
-    _follow: Option<Seat>,
+    _follow: Option<Permit>,
     _open: Open,
 }
 
@@ -109,7 +109,7 @@ impl Source for LogSource {
     async fn next(&mut self) -> Option<Bytes> {
         let part = loop {
             tokio::select! {
-                () = self.told.over() => return None,
+                () = self.told.wait() => return None,
                 part = self.logs.recv() => break part?,
                 () = sleep_until(self.beat) => {
                     if !self.server.is_still_known(self.pass) {

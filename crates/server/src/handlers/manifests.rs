@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 use muster_api::count_values;
 use serde_json::Value;
 
-use crate::error::{Code, Failure};
+use crate::error::{ApiError, ErrorCode};
 
 /// The types that are read as YAML.
 const YAML: [&str; 4] = ["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"];
@@ -21,36 +21,36 @@ pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The text of the manifests in a body, if they hold no more than `most` values. Without a type it is taken for YAML.
-pub(crate) fn manifests(headers: &HeaderMap, body: &[u8], most: usize) -> Result<String, Failure> {
+pub(crate) fn manifests(headers: &HeaderMap, body: &[u8], most: usize) -> Result<String, ApiError> {
     let text = || match std::str::from_utf8(body) {
-        Ok(text) if count_values(text, most) > most => Err(Failure::new(
-            Code::TooLarge,
+        Ok(text) if count_values(text, most) > most => Err(ApiError::new(
+            ErrorCode::TooLarge,
             format!("the manifests hold more than {most} values: send them in parts"),
         )),
         Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(Failure::bad("the body is not UTF-8 text")),
+        Err(_) => Err(ApiError::bad_request("the body is not UTF-8 text")),
     };
     match content_type(headers) {
         None => text(),
         Some(kind) if YAML.contains(&kind.as_str()) => text(),
         Some(kind) if kind == JSON => from_json(text()?),
-        Some(kind) => Err(Failure::new(
-            Code::UnsupportedMediaType,
+        Some(kind) => Err(ApiError::new(
+            ErrorCode::UnsupportedMediaType,
             format!("manifests are read as application/yaml or application/json, not as {kind}"),
         )),
     }
 }
 
-fn from_json(text: String) -> Result<String, Failure> {
+fn from_json(text: String) -> Result<String, ApiError> {
     let read: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::bad(format!("the body is not JSON: {error}")))?;
+        .map_err(|error| ApiError::bad_request(format!("the body is not JSON: {error}")))?;
     let in_halves = text.contains("\\ud") || text.contains("\\uD");
     match read {
         Value::Array(items) => Ok(documents(&items)),
         Value::Object(mut list) if list.get("kind").is_some_and(|kind| kind == "List") => {
             match list.remove("items") {
                 Some(Value::Array(items)) => Ok(documents(&items)),
-                _ => Err(Failure::bad("a List needs `items`, which is a list")),
+                _ => Err(ApiError::bad_request("a List needs `items`, which is a list")),
             }
         }
         single if in_halves => Ok(documents(&[single])),
@@ -67,7 +67,7 @@ fn documents(items: &[Value]) -> String {
 mod tests {
     use super::*;
 
-    fn read(kind: &str, body: &str) -> Result<String, Failure> {
+    fn read(kind: &str, body: &str) -> Result<String, ApiError> {
         let headers = [(header::CONTENT_TYPE, kind.parse().unwrap())].into_iter().collect();
         manifests(&headers, body.as_bytes(), 100)
     }
@@ -97,19 +97,25 @@ mod tests {
         for (kind, item) in [("text/yaml", "{a: b},"), ("application/json", "{\"a\":[]},")] {
             let list = |times: usize| format!("[{}{{}}]", item.repeat(times));
             assert!(read(kind, &list(32)).is_ok(), "{kind}: 98 values");
-            assert_eq!(read(kind, &list(33)).unwrap_err().code, Code::TooLarge, "{kind}: 101");
+            assert_eq!(read(kind, &list(33)).unwrap_err().code, ErrorCode::TooLarge, "{kind}: 101");
         }
         let documents = "--- {}\n".repeat(101);
-        assert_eq!(read("text/yaml", &documents).unwrap_err().code, Code::TooLarge);
+        assert_eq!(read("text/yaml", &documents).unwrap_err().code, ErrorCode::TooLarge);
     }
 
     #[test]
     fn what_is_no_manifest_by_its_type_is_refused() {
         let refused = |kind, body| read(kind, body).unwrap_err().code;
-        assert_eq!(refused("application/x-www-form-urlencoded", "a"), Code::UnsupportedMediaType);
-        assert_eq!(refused("application/json", "a: 1"), Code::BadRequest);
-        assert_eq!(refused("application/json", r#"{"kind": "List"}"#), Code::BadRequest);
-        assert_eq!(manifests(&HeaderMap::new(), b"\xff", 100).unwrap_err().code, Code::BadRequest);
+        assert_eq!(
+            refused("application/x-www-form-urlencoded", "a"),
+            ErrorCode::UnsupportedMediaType
+        );
+        assert_eq!(refused("application/json", "a: 1"), ErrorCode::BadRequest);
+        assert_eq!(refused("application/json", r#"{"kind": "List"}"#), ErrorCode::BadRequest);
+        assert_eq!(
+            manifests(&HeaderMap::new(), b"\xff", 100).unwrap_err().code,
+            ErrorCode::BadRequest
+        );
         assert_eq!(read("text/yaml", "a: 1").unwrap(), "a: 1");
     }
 }

@@ -10,11 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::auth::visibility::{queue_of, sees_all, veiled};
+use crate::auth::visibility::{may_see_values, queue_of, redacted};
 use crate::board::size::text_bytes;
 use crate::config::Server;
-use crate::error::{Code, Failure, json};
-use crate::handlers::query::{Asked, GoOn, Named, Number, Word};
+use crate::error::{ApiError, ErrorCode, json};
+use crate::handlers::query::{ContinueToken, Number, PathParams, QueryParams, Word};
 use crate::{Caller, GangName, Kind, Listed};
 
 /// How many objects a page has at most.
@@ -37,7 +37,7 @@ struct Page {
 /// The rest of a list's query, and what of it is wanted.
 pub(crate) trait Filter {
     /// How many, and after which.
-    fn page(&self) -> (Option<Limit>, Option<&GoOn>);
+    fn page(&self) -> (Option<Limit>, Option<&ContinueToken>);
     /// Whether an object is wanted.
     fn wants(&self, name: &str, object: &Value) -> bool;
 }
@@ -57,7 +57,7 @@ pub(crate) struct Gangs {
     /// How many at most; 200 when nothing is said.
     limit: Option<Limit>,
     /// Where to go on: the `continue` of the page before.
-    r#continue: Option<GoOn>,
+    r#continue: Option<ContinueToken>,
 }
 
 /// What orders are wanted.
@@ -71,7 +71,7 @@ pub(crate) struct Orders {
     /// How many at most; 200 when nothing is said.
     limit: Option<Limit>,
     /// Where to go on: the `continue` of the page before.
-    r#continue: Option<GoOn>,
+    r#continue: Option<ContinueToken>,
 }
 
 /// What queues, pools or nodes are wanted.
@@ -83,7 +83,7 @@ pub(crate) struct Others {
     /// How many at most; 200 when nothing is said.
     limit: Option<Limit>,
     /// Where to go on: the `continue` of the page before.
-    r#continue: Option<GoOn>,
+    r#continue: Option<ContinueToken>,
 }
 
 /// Whether a field of an object is what was asked for, if anything was.
@@ -99,7 +99,7 @@ fn is_in(object: &Value, wanted: Option<&Word>) -> bool {
 }
 
 impl Filter for Gangs {
-    fn page(&self) -> (Option<Limit>, Option<&GoOn>) {
+    fn page(&self) -> (Option<Limit>, Option<&ContinueToken>) {
         (self.limit, self.r#continue.as_ref())
     }
     fn wants(&self, name: &str, object: &Value) -> bool {
@@ -112,7 +112,7 @@ impl Filter for Gangs {
 }
 
 impl Filter for Orders {
-    fn page(&self) -> (Option<Limit>, Option<&GoOn>) {
+    fn page(&self) -> (Option<Limit>, Option<&ContinueToken>) {
         (self.limit, self.r#continue.as_ref())
     }
     fn wants(&self, _: &str, object: &Value) -> bool {
@@ -122,7 +122,7 @@ impl Filter for Orders {
 }
 
 impl Filter for Others {
-    fn page(&self) -> (Option<Limit>, Option<&GoOn>) {
+    fn page(&self) -> (Option<Limit>, Option<&ContinueToken>) {
         (self.limit, self.r#continue.as_ref())
     }
     fn wants(&self, _: &str, object: &Value) -> bool {
@@ -135,7 +135,7 @@ pub(crate) async fn list<F: Filter>(
     kind: Kind,
     State(server): State<Arc<Server>>,
     Extension(by): Extension<Caller>,
-    Asked(filter): Asked<F>,
+    QueryParams(filter): QueryParams<F>,
 ) -> Response {
     let (limit, go_on) = filter.page();
     let most = limit.map_or(PAGE, |limit| limit.0) as usize;
@@ -147,7 +147,7 @@ pub(crate) async fn list<F: Filter>(
     let more = found.len() > fits;
     found.truncate(fits);
     let last = found.last().filter(|_| more);
-    let go_on = last.map(|(name, _)| GoOn::write(name));
+    let go_on = last.map(|(name, _)| ContinueToken::write(name));
     let items = found.into_iter().map(|(_, object)| shown(&by, kind, object)).collect();
     json(StatusCode::OK, &Page { items, go_on, newest })
 }
@@ -164,15 +164,15 @@ fn fitting(found: &[Listed]) -> usize {
 
 /// An object as a caller may see it.
 fn shown(by: &Caller, kind: Kind, object: Arc<Value>) -> Arc<Value> {
-    if sees_all(by, kind, queue_of(&object)) {
+    if may_see_values(by, kind, queue_of(&object)) {
         return object;
     }
-    veiled(&object).map_or(object, Arc::new)
+    redacted(&object).map_or(object, Arc::new)
 }
 
-fn missing(kind: Kind, name: &str) -> Failure {
+fn missing(kind: Kind, name: &str) -> ApiError {
     let kind = format!("{kind:?}").to_ascii_lowercase();
-    Failure::new(Code::NotFound, format!("there is no {kind} {name}"))
+    ApiError::new(ErrorCode::NotFound, format!("there is no {kind} {name}"))
 }
 
 /// One object.
@@ -180,8 +180,8 @@ pub(crate) async fn get(
     kind: Kind,
     State(server): State<Arc<Server>>,
     Extension(by): Extension<Caller>,
-    Named(name): Named<String>,
-) -> Result<Response, Failure> {
+    PathParams(name): PathParams<String>,
+) -> Result<Response, ApiError> {
     let found = server.host.board().get(kind, &name);
     let found = found.ok_or_else(|| missing(kind, &name))?;
     Ok(json(StatusCode::OK, &shown(&by, kind, found)))
@@ -191,9 +191,9 @@ pub(crate) async fn get(
 pub(crate) async fn get_gang(
     server: State<Arc<Server>>,
     by: Extension<Caller>,
-    Named((namespace, name)): Named<(String, String)>,
-) -> Result<Response, Failure> {
-    get(Kind::Gang, server, by, Named(GangName { namespace, name }.to_string())).await
+    PathParams((namespace, name)): PathParams<(String, String)>,
+) -> Result<Response, ApiError> {
+    get(Kind::Gang, server, by, PathParams(GangName { namespace, name }.to_string())).await
 }
 
 /// Removes an object.
@@ -201,8 +201,8 @@ pub(crate) async fn remove(
     kind: Kind,
     State(server): State<Arc<Server>>,
     Extension(by): Extension<Caller>,
-    Named(name): Named<String>,
-) -> Result<Response, Failure> {
+    PathParams(name): PathParams<String>,
+) -> Result<Response, ApiError> {
     tracing::info!(?kind, name, by = &*by.name, "remove");
     server.host.remove(by, kind, name).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -212,7 +212,7 @@ pub(crate) async fn remove(
 pub(crate) async fn remove_gang(
     server: State<Arc<Server>>,
     by: Extension<Caller>,
-    Named((namespace, name)): Named<(String, String)>,
-) -> Result<Response, Failure> {
-    remove(Kind::Gang, server, by, Named(GangName { namespace, name }.to_string())).await
+    PathParams((namespace, name)): PathParams<(String, String)>,
+) -> Result<Response, ApiError> {
+    remove(Kind::Gang, server, by, PathParams(GangName { namespace, name }.to_string())).await
 }

@@ -14,12 +14,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Server;
-use crate::error::{Code, Failure, json};
+use crate::error::{ApiError, ErrorCode, json};
 use crate::handlers::manifests::manifests;
-use crate::handlers::query::{Asked, Number, When, Word};
+use crate::handlers::query::{Number, QueryParams, Timestamp, Word};
 use crate::idempotency::replay::now;
-use crate::routing::middleware::Touched;
-use crate::{Applied, AuditRecord, Caller, Rights, Usage, UsageAsked, UsageBy, WhatIf};
+use crate::routing::middleware::AuditedObjects;
+use crate::{Applied, AuditRecord, Caller, Rights, Usage, UsageBy, UsageRequest, WhatIf};
 
 /// Several answers.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,15 +45,15 @@ pub(crate) struct Apply {
 pub(crate) async fn apply(
     State(server): State<Arc<Server>>,
     Extension(by): Extension<Caller>,
-    Asked(asked): Asked<Apply>,
+    QueryParams(asked): QueryParams<Apply>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let text = read_off(&by, headers, body).await?;
     let dry_run = asked.dry_run.unwrap_or(false);
     tracing::info!(bytes = text.len(), dry_run, by = &*by.name, "apply");
     let items = server.host.apply(by, text, dry_run).await?;
-    let touched = Touched(named(&items));
+    let touched = AuditedObjects(named(&items));
     let mut response = json(StatusCode::OK, &Items { items });
     response.extensions_mut().insert(touched);
     Ok(response)
@@ -74,13 +74,13 @@ fn named(items: &[Applied]) -> String {
 const SMALL: usize = 16 << 10;
 
 /// The text of manifests, read beside the threads that answer requests.
-async fn read_off(by: &Caller, headers: HeaderMap, body: Bytes) -> Result<String, Failure> {
+async fn read_off(by: &Caller, headers: HeaderMap, body: Bytes) -> Result<String, ApiError> {
     let most = by.most_values();
     if body.len() <= SMALL {
         return manifests(&headers, &body, most);
     }
     let read = tokio::task::spawn_blocking(move || manifests(&headers, &body, most));
-    let ended = |_| Failure::new(Code::Internal, "the manifests cannot be read");
+    let ended = |_| ApiError::new(ErrorCode::Internal, "the manifests cannot be read");
     read.await.map_err(ended)?
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn what_if(
     Extension(by): Extension<Caller>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let text = read_off(&by, headers, body).await?;
     let items = server.host.what_if(by, text).await?;
     Ok(json(StatusCode::OK, &Items { items }))
@@ -99,13 +99,13 @@ pub(crate) async fn what_if(
 /// Whose usage, and when.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct UsageQuery {
+pub(crate) struct UsageParams {
     /// Summed by what; by queue when nothing is said.
     by: Option<UsageBy>,
     /// From this instant on; from the beginning when nothing is said.
-    from: Option<When>,
+    from: Option<Timestamp>,
     /// Up to this instant; up to now when nothing is said.
-    to: Option<When>,
+    to: Option<Timestamp>,
 }
 
 /// Who has used how much.
@@ -122,15 +122,15 @@ pub(crate) struct UsageItems {
 /// Who has used how much.
 pub(crate) async fn usage(
     State(server): State<Arc<Server>>,
-    Asked(asked): Asked<UsageQuery>,
-) -> Result<Response, Failure> {
+    QueryParams(asked): QueryParams<UsageParams>,
+) -> Result<Response, ApiError> {
     let from = asked.from.map_or(Stamp(Time::ZERO), |from| from.0);
     let to = asked.to.map_or_else(now, |to| to.0);
     if from > to {
-        return Err(Failure::new(Code::Invalid, "`from` is after `to`"));
+        return Err(ApiError::new(ErrorCode::Invalid, "`from` is after `to`"));
     }
     let by = asked.by.unwrap_or(UsageBy::Queue);
-    let items = server.host.usage(UsageAsked { from: from.0, to: to.0, by }).await?;
+    let items = server.host.usage(UsageRequest { from: from.0, to: to.0, by }).await?;
     Ok(json(StatusCode::OK, &UsageItems { from, to, items }))
 }
 
@@ -182,16 +182,16 @@ pub(crate) type AuditItems = Items<AuditRecord>;
 /// Who did what.
 pub(crate) async fn audit(
     State(server): State<Arc<Server>>,
-    Asked(asked): Asked<AuditQuery>,
-) -> Result<Response, Failure> {
-    let none = || Failure::new(Code::Unsupported, "this server keeps no audit log");
+    QueryParams(asked): QueryParams<AuditQuery>,
+) -> Result<Response, ApiError> {
+    let none = || ApiError::new(ErrorCode::Unsupported, "this server keeps no audit log");
     let log = server.audit.clone().ok_or_else(none)?;
     let most = asked.limit.map_or(200, |limit| limit.0) as usize;
     let wanted = move |record: &AuditRecord| {
         asked.caller.as_ref().is_none_or(|caller| *record.caller == *caller.0)
     };
     let read = tokio::task::spawn_blocking(move || log.last(most, wanted));
-    let ended = |_| Failure::new(Code::Internal, "the audit log cannot be read");
+    let ended = |_| ApiError::new(ErrorCode::Internal, "the audit log cannot be read");
     let items = read.await.map_err(ended)?;
     Ok(json(StatusCode::OK, &Items { items }))
 }

@@ -11,37 +11,37 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::error::Failure;
+use crate::error::ApiError;
 
 /// The query of a request.
 #[derive(Debug)]
-pub(crate) struct Asked<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
 /// Reads a query; unknown parameters are refused where the type denies them.
-pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
+pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
     match Query::try_from_uri(uri) {
         Ok(Query(asked)) => Ok(asked),
-        Err(error) => Err(Failure::bad(error.body_text())),
+        Err(error) => Err(ApiError::bad_request(error.body_text())),
     }
 }
 
-impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         query(&parts.uri).map(Self)
     }
 }
 
 /// The names in a path.
 #[derive(Debug)]
-pub(crate) struct Named<T>(pub(crate) T);
+pub(crate) struct PathParams<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match Path::from_request_parts(parts, state).await {
             Ok(Path(names)) => Ok(Self(names)),
-            Err(error) => Err(Failure::bad(error.body_text())),
+            Err(error) => Err(ApiError::bad_request(error.body_text())),
         }
     }
 }
@@ -49,7 +49,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T
 /// A query without parameters.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoParams {}
 
 /// A whole number within bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,13 +130,13 @@ impl JsonSchema for Word {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
-pub(crate) struct When(pub(crate) Stamp);
+pub(crate) struct Timestamp(pub(crate) Stamp);
 
 /// Where a list goes on: the last name of the page before, in hexadecimal so that nobody is tempted to make one up.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct GoOn(pub(crate) String);
+pub(crate) struct ContinueToken(pub(crate) String);
 
-impl GoOn {
+impl ContinueToken {
     /// As it is given to a client.
     pub(crate) fn write(after: &str) -> String {
         use std::fmt::Write;
@@ -160,14 +160,14 @@ impl GoOn {
     }
 }
 
-impl<'de> Deserialize<'de> for GoOn {
+impl<'de> Deserialize<'de> for ContinueToken {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::read(&text).ok_or_else(|| D::Error::custom("is not what a list was cut off with"))
     }
 }
 
-impl JsonSchema for GoOn {
+impl JsonSchema for ContinueToken {
     fn inline_schema() -> bool {
         true
     }
@@ -186,13 +186,17 @@ mod tests {
 
     #[test]
     fn a_list_goes_on_where_it_was_cut_off_and_nowhere_else() {
-        let written = GoOn::write("research/llama-7");
-        assert_eq!(GoOn::read(&written), Some(GoOn("research/llama-7".into())));
+        let written = ContinueToken::write("research/llama-7");
+        assert_eq!(ContinueToken::read(&written), Some(ContinueToken("research/llama-7".into())));
         for name in ["\u{1b}[2J", "a\n", "\0", "grün", &"x".repeat(300)] {
-            assert_eq!(GoOn::read(&GoOn::write(name)), Some(GoOn(name.into())), "{name:?}");
+            assert_eq!(
+                ContinueToken::read(&ContinueToken::write(name)),
+                Some(ContinueToken(name.into())),
+                "{name:?}"
+            );
         }
         for text in ["", "6", "6g", "+6", "ff", "6É"] {
-            assert_eq!(GoOn::read(text), None, "{text}");
+            assert_eq!(ContinueToken::read(text), None, "{text}");
         }
     }
 }

@@ -8,27 +8,27 @@ use axum::body::{Body, Bytes};
 use futures::stream::unfold;
 
 use crate::config::Server;
-use crate::limits::concurrency::StreamSeat;
+use crate::limits::concurrency::StreamPermit;
 use crate::routing::operation::Stream;
 
 /// One open stream. It is counted as long as this lives.
 pub(crate) struct Open {
     server: Arc<Server>,
     of: Stream,
-    _seat: Arc<StreamSeat>,
+    _seat: Arc<StreamPermit>,
 }
 
 impl Open {
-    pub(crate) fn new(server: Arc<Server>, of: Stream, seat: Arc<StreamSeat>) -> Self {
-        let open = Self { server, of, _seat: seat };
+    pub(crate) fn new(server: Arc<Server>, of: Stream, permit: Arc<StreamPermit>) -> Self {
+        let open = Self { server, of, _seat: permit };
         open.count().fetch_add(1, Ordering::Relaxed);
         open
     }
 
     fn count(&self) -> &AtomicUsize {
         match self.of {
-            Stream::Events => &self.server.counts.events,
-            Stream::Logs => &self.server.counts.logs,
+            Stream::Events => &self.server.metrics.events,
+            Stream::Logs => &self.server.metrics.logs,
         }
     }
 }

@@ -15,8 +15,10 @@ use muster_api::crd::Stamp;
 use muster_core::time::Time;
 use ring::digest::{Context, SHA256};
 
-use crate::error::{Code, Failure};
-use crate::idempotency::memory::{Key, Memory, REMEMBERED_MS, Remembered};
+use crate::error::{ApiError, ErrorCode};
+use crate::idempotency::store::{
+    ANSWER_RETENTION_MS, IdempotencyKey, IdempotencyStore, StoredAnswer,
+};
 
 /// The header of a key.
 pub(crate) const HEADER: &str = "idempotency-key";
@@ -32,9 +34,9 @@ const TOO_LONG: &str =
     r#"{"items":[],"note":"this was answered before, at greater length than is kept"}"#;
 
 /// Sees to it that requests with the same key are answered one after the other, the first by the host.
-pub(crate) struct Once {
-    memory: Arc<dyn Memory>,
-    under_way: Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>,
+pub(crate) struct Idempotency {
+    store: Arc<dyn IdempotencyStore>,
+    under_way: Mutex<BTreeMap<IdempotencyKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// What time it is.
@@ -44,7 +46,7 @@ pub(crate) fn now() -> Stamp {
 }
 
 /// The key in the head of a request.
-pub(crate) fn key(headers: &HeaderMap, caller: &str) -> Result<Option<Key>, Failure> {
+pub(crate) fn key(headers: &HeaderMap, caller: &str) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut given = headers.get_all(HEADER).iter();
     let Some(first) = given.next() else { return Ok(None) };
     let text = first.to_str().unwrap_or_default();
@@ -53,23 +55,23 @@ pub(crate) fn key(headers: &HeaderMap, caller: &str) -> Result<Option<Key>, Fail
     if !good || given.next().is_some() {
         let why =
             format!("Idempotency-Key must be one text of 1 to {LONGEST} letters, digits and signs");
-        return Err(Failure::bad(why));
+        return Err(ApiError::bad_request(why));
     }
-    Ok(Some(Key { caller: caller.to_owned(), key: text.to_owned() }))
+    Ok(Some(IdempotencyKey { caller: caller.to_owned(), key: text.to_owned() }))
 }
 
-impl Once {
-    pub(crate) fn new(memory: Arc<dyn Memory>) -> Self {
-        Self { memory, under_way: Mutex::default() }
+impl Idempotency {
+    pub(crate) fn new(store: Arc<dyn IdempotencyStore>) -> Self {
+        Self { store, under_way: Mutex::default() }
     }
 
     /// The answer to a request with a key: the one it got before, or the one it gets now.
     pub(crate) async fn answer(
         self: Arc<Self>,
-        key: Key,
+        key: IdempotencyKey,
         request: [u8; 32],
         ask: impl Future<Output = Response> + Send,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, ApiError> {
         let turn = self.turn(&key);
         let guard = turn.lock().await;
         let answered = self.in_turn(key.clone(), request, ask).await;
@@ -80,17 +82,17 @@ impl Once {
 
     async fn in_turn(
         &self,
-        key: Key,
+        key: IdempotencyKey,
         request: [u8; 32],
         ask: impl Future<Output = Response> + Send,
-    ) -> Result<Response, Failure> {
-        let known = self.memory.recall(key.clone()).await?;
-        let known = known.filter(|known| now().0.0 - known.at.0.0 < REMEMBERED_MS);
+    ) -> Result<Response, ApiError> {
+        let known = self.store.load(key.clone()).await?;
+        let known = known.filter(|known| now().0.0 - known.at.0.0 < ANSWER_RETENTION_MS);
         match known {
             Some(known) if known.request == request => Ok(replay(known)),
             Some(_) => {
                 let why = format!("the key `{}` was used for another request", key.key);
-                Err(Failure::new(Code::KeyReused, why))
+                Err(ApiError::new(ErrorCode::KeyReused, why))
             }
             None => self.ask(key, request, ask.await).await,
         }
@@ -98,10 +100,10 @@ impl Once {
 
     async fn ask(
         &self,
-        key: Key,
+        key: IdempotencyKey,
         request: [u8; 32],
         answer: Response,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, ApiError> {
         let status = answer.status();
         let later = status.is_server_error()
             || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
@@ -109,27 +111,27 @@ impl Once {
             return Ok(answer);
         }
         let (parts, body) = answer.into_parts();
-        let unreadable = |_| Failure::new(Code::Internal, "the answer cannot be read again");
+        let unreadable = |_| ApiError::new(ErrorCode::Internal, "the answer cannot be read again");
         let bytes = to_bytes(body, usize::MAX).await.map_err(unreadable)?;
         let body = match bytes.len() <= KEPT_BYTES {
             true => String::from_utf8_lossy(&bytes).into_owned(),
             false => TOO_LONG.to_owned(),
         };
-        let remembered = Remembered { request, at: now(), status: status.as_u16(), body };
-        if let Err(error) = self.memory.remember(key, remembered).await {
+        let stored = StoredAnswer { request, at: now(), status: status.as_u16(), body };
+        if let Err(error) = self.store.save(key, stored).await {
             // It is done, and saying otherwise would make the client do it again.
             tracing::warn!(%error, "an answer is not remembered under its idempotency key");
         }
         Ok(Response::from_parts(parts, Body::from(bytes)))
     }
 
-    fn turn(&self, key: &Key) -> Arc<tokio::sync::Mutex<()>> {
+    fn turn(&self, key: &IdempotencyKey) -> Arc<tokio::sync::Mutex<()>> {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.entry(key.clone()).or_default().clone()
     }
 
     /// Forgets the turn when nobody else waits for it: the map's and ours are the last two.
-    fn leave(&self, key: &Key, turn: &Arc<tokio::sync::Mutex<()>>) {
+    fn leave(&self, key: &IdempotencyKey, turn: &Arc<tokio::sync::Mutex<()>>) {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(turn) <= 2 {
             under_way.remove(key);
@@ -137,7 +139,7 @@ impl Once {
     }
 }
 
-fn replay(known: Remembered) -> Response {
+fn replay(known: StoredAnswer) -> Response {
     let status = StatusCode::from_u16(known.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let empty = known.body.is_empty();
     let mut response = Response::new(Body::from(Bytes::from(known.body)));

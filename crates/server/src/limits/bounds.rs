@@ -34,7 +34,7 @@ pub struct Limits {
     /// Connections that are open at once. More wait to be taken.
     pub connections: usize,
     /// Connections that have shown no credential yet, at once. The oldest of them is cut for one more.
-    pub connections_unproven: usize,
+    pub connections_unauthenticated: usize,
     /// Connections from one address of another machine, at once.
     pub connections_each: usize,
     /// The longest a request takes, from its head to the head of its answer.
@@ -68,7 +68,7 @@ impl Default for Limits {
             follows: 128,
             follows_each: 16,
             connections: 4096,
-            connections_unproven: 256,
+            connections_unauthenticated: 256,
             connections_each: 256,
             request_time: Duration::from_secs(30),
             first_head_time: Duration::from_secs(5),
@@ -84,7 +84,7 @@ impl Limits {
     #[must_use]
     pub fn within_files(self, files: usize, reserve: usize) -> Self {
         let connections = self.connections.min(files.saturating_sub(reserve).max(16));
-        let connections_unproven = self.connections_unproven.min(connections / 2);
-        Self { connections, connections_unproven, ..self }
+        let connections_unauthenticated = self.connections_unauthenticated.min(connections / 2);
+        Self { connections, connections_unauthenticated, ..self }
     }
 }

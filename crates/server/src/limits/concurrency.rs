@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::{Code, Failure};
+use crate::error::{ApiError, ErrorCode};
 use crate::{Caller, Limits};
 
 /// What room there is.
 #[derive(Debug)]
-pub(crate) struct Seats {
+pub(crate) struct Concurrency {
     requests: Arc<Semaphore>,
     /// In KiB, since permits are counted in 32 bits.
     bodies: Arc<Semaphore>,
@@ -21,12 +21,12 @@ pub(crate) struct Seats {
 #[derive(Debug)]
 struct Shared {
     limits: Limits,
-    callers: Mutex<BTreeMap<Arc<str>, Each>>,
+    callers: Mutex<BTreeMap<Arc<str>, CallerUsage>>,
 }
 
 /// What one caller has taken. There are as many callers as there are tokens, so this cannot grow without end.
 #[derive(Debug, Default)]
-struct Each {
+struct CallerUsage {
     taken: [usize; 4],
     /// Changes that may come now, and when that was counted.
     changes: Option<(f64, Instant)>,
@@ -34,7 +34,7 @@ struct Each {
 
 /// What is counted for each caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Of {
+enum Resource {
     Requests,
     /// In KiB.
     Bodies,
@@ -44,20 +44,20 @@ enum Of {
 
 /// The right to have something open, for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Permit {
     shared: Arc<Shared>,
     caller: Arc<str>,
-    of: Of,
+    of: Resource,
     amount: usize,
 }
 
 /// The right to keep a stream open.
-pub(crate) type StreamSeat = Seat;
+pub(crate) type StreamPermit = Permit;
 
 /// Room for a request or a body: of all, and of the caller's own.
-pub(crate) type Room = (OwnedSemaphorePermit, Seat);
+pub(crate) type SharedPermit = (OwnedSemaphorePermit, Permit);
 
-impl Seats {
+impl Concurrency {
     pub(crate) fn new(limits: &Limits) -> Self {
         let shared = Shared { limits: limits.clone(), callers: Mutex::default() };
         Self {
@@ -68,40 +68,41 @@ impl Seats {
     }
 
     /// Room for one more request.
-    pub(crate) fn request(&self, by: &Asker) -> Result<Room, Failure> {
+    pub(crate) fn request(&self, by: &Requester) -> Result<SharedPermit, ApiError> {
         let limits = &self.shared.limits;
         let most = if by.admin { limits.requests_admin } else { limits.requests_each };
         let all = self.requests.clone().try_acquire_owned().map_err(|_| full("requests"))?;
-        Ok((all, self.seat(&by.name, Of::Requests, 1, most)?))
+        Ok((all, self.permit(&by.name, Resource::Requests, 1, most)?))
     }
 
     /// Room for a body.
-    pub(crate) fn body(&self, by: &Asker, bytes: usize) -> Result<Room, Failure> {
+    pub(crate) fn body(&self, by: &Requester, bytes: usize) -> Result<SharedPermit, ApiError> {
         let limits = &self.shared.limits;
         let most = if by.admin { limits.bodies_bytes } else { limits.bodies_bytes_each };
         let kibibytes = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         let all = self.bodies.clone().try_acquire_many_owned(kibibytes);
         let all = all.map_err(|_| full("bodies"))?;
-        let own = self.seat(&by.name, Of::Bodies, bytes.div_ceil(1024), most.div_ceil(1024))?;
+        let own =
+            self.permit(&by.name, Resource::Bodies, bytes.div_ceil(1024), most.div_ceil(1024))?;
         Ok((all, own))
     }
 
     /// Room for one more stream.
-    pub(crate) fn stream(&self, by: &Asker) -> Result<StreamSeat, Failure> {
+    pub(crate) fn stream(&self, by: &Requester) -> Result<StreamPermit, ApiError> {
         let limits = &self.shared.limits;
-        self.all_below(Of::Streams, limits.streams, "streams")?;
-        self.seat(&by.name, Of::Streams, 1, limits.streams_each)
+        self.all_below(Resource::Streams, limits.streams, "streams")?;
+        self.permit(&by.name, Resource::Streams, 1, limits.streams_each)
     }
 
     /// Room for one more log that is followed.
-    pub(crate) fn follow(&self, caller: &Arc<str>) -> Result<Seat, Failure> {
+    pub(crate) fn follow(&self, caller: &Arc<str>) -> Result<Permit, ApiError> {
         let limits = &self.shared.limits;
-        self.all_below(Of::Follows, limits.follows, "logs that are followed")?;
-        self.seat(caller, Of::Follows, 1, limits.follows_each)
+        self.all_below(Resource::Follows, limits.follows, "logs that are followed")?;
+        self.permit(caller, Resource::Follows, 1, limits.follows_each)
     }
 
     /// Whether one more change may come now. Admins may make as many as they like.
-    pub(crate) fn change(&self, by: &Asker) -> Result<(), Failure> {
+    pub(crate) fn change(&self, by: &Requester) -> Result<(), ApiError> {
         if by.admin {
             return Ok(());
         }
@@ -117,41 +118,47 @@ impl Seats {
             return Ok(());
         }
         let why = format!("{} makes more than {rate} changes in a second", by.name);
-        Err(Failure::new(Code::TooMany, why))
+        Err(ApiError::new(ErrorCode::TooMany, why))
     }
 
-    fn all_below(&self, of: Of, most: usize, words: &str) -> Result<(), Failure> {
+    fn all_below(&self, of: Resource, most: usize, words: &str) -> Result<(), ApiError> {
         let sum: usize = self.shared.callers().values().map(|each| each.taken[of as usize]).sum();
         if sum < most { Ok(()) } else { Err(full(words)) }
     }
 
-    fn seat(&self, caller: &Arc<str>, of: Of, amount: usize, most: usize) -> Result<Seat, Failure> {
+    fn permit(
+        &self,
+        caller: &Arc<str>,
+        of: Resource,
+        amount: usize,
+        most: usize,
+    ) -> Result<Permit, ApiError> {
         let mut callers = self.shared.callers();
         let taken = &mut callers.entry(caller.clone()).or_default().taken[of as usize];
         if *taken + amount > most {
             let what = match of {
-                Of::Requests => format!("{taken} requests under way"),
-                Of::Bodies => format!("bodies of {taken} KiB under way"),
-                Of::Streams => format!("{taken} streams open"),
-                Of::Follows => format!("{taken} logs followed"),
+                Resource::Requests => format!("{taken} requests under way"),
+                Resource::Bodies => format!("bodies of {taken} KiB under way"),
+                Resource::Streams => format!("{taken} streams open"),
+                Resource::Follows => format!("{taken} logs followed"),
             };
             let why = format!("{caller} has {what}, and may have no more");
-            return Err(Failure::new(Code::TooMany, why));
+            return Err(ApiError::new(ErrorCode::TooMany, why));
         }
         *taken += amount;
         drop(callers);
-        Ok(Seat { shared: self.shared.clone(), caller: caller.clone(), of, amount })
+        Ok(Permit { shared: self.shared.clone(), caller: caller.clone(), of, amount })
     }
 }
 
 /// Whom room is for.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     pub(crate) name: Arc<str>,
     pub(crate) admin: bool,
 }
 
-impl From<Option<&Caller>> for Asker {
+impl From<Option<&Caller>> for Requester {
     fn from(caller: Option<&Caller>) -> Self {
         match caller {
             Some(caller) => Self { name: caller.name.clone(), admin: caller.is_admin() },
@@ -161,16 +168,16 @@ impl From<Option<&Caller>> for Asker {
 }
 
 impl Shared {
-    fn callers(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Each>> {
+    fn callers(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, CallerUsage>> {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn full(of: &str) -> Failure {
-    Failure::new(Code::Unavailable, format!("there are too many {of} at once"))
+fn full(of: &str) -> ApiError {
+    ApiError::new(ErrorCode::Unavailable, format!("there are too many {of} at once"))
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(each) = self.shared.callers().get_mut(&self.caller) {
             each.taken[self.of as usize] -= self.amount;

@@ -15,7 +15,7 @@ use crate::Limits;
 /// All connections there are.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    most_unproven: usize,
+    most_unauthenticated: usize,
     most_each: usize,
     open: Mutex<Open>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Connections {
 struct Open {
     next: u64,
     /// Those that have shown no credential, the oldest first.
-    unproven: VecDeque<(u64, Option<AbortHandle>)>,
+    unauthenticated: VecDeque<(u64, Option<AbortHandle>)>,
     by_address: BTreeMap<IpAddr, usize>,
 }
 
@@ -34,14 +34,15 @@ pub(crate) struct Connection {
     all: Arc<Connections>,
     number: u64,
     address: IpAddr,
-    proven: AtomicBool,
-    heard: AtomicBool,
+    authenticated: AtomicBool,
+    active: AtomicBool,
 }
 
 impl Connections {
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
-        let (most_unproven, most_each) = (limits.connections_unproven, limits.connections_each);
-        Arc::new(Self { most_unproven, most_each, open: Mutex::default() })
+        let (most_unauthenticated, most_each) =
+            (limits.connections_unauthenticated, limits.connections_each);
+        Arc::new(Self { most_unauthenticated, most_each, open: Mutex::default() })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -58,20 +59,22 @@ impl Connections {
         *mine += 1;
         open.next += 1;
         let number = open.next;
-        open.unproven.push_back((number, None));
-        while open.unproven.len() > self.most_unproven.max(1) {
-            if let Some((_, Some(oldest))) = open.unproven.pop_front() {
+        open.unauthenticated.push_back((number, None));
+        while open.unauthenticated.len() > self.most_unauthenticated.max(1) {
+            if let Some((_, Some(oldest))) = open.unauthenticated.pop_front() {
                 oldest.abort();
             }
         }
         drop(open);
-        let (proven, heard) = (AtomicBool::new(false), AtomicBool::new(false));
-        Some(Arc::new(Connection { all: self.clone(), number, address, proven, heard }))
+        let (authenticated, active) = (AtomicBool::new(false), AtomicBool::new(false));
+        Some(Arc::new(Connection { all: self.clone(), number, address, authenticated, active }))
     }
 
     /// How a connection can be cut.
-    pub(crate) fn cut_by(&self, number: u64, handle: AbortHandle) {
-        if let Some((_, known)) = self.open().unproven.iter_mut().find(|(of, _)| *of == number) {
+    pub(crate) fn set_abort(&self, number: u64, handle: AbortHandle) {
+        if let Some((_, known)) =
+            self.open().unauthenticated.iter_mut().find(|(of, _)| *of == number)
+        {
             *known = Some(handle);
         }
     }
@@ -83,18 +86,18 @@ impl Connection {
     }
 
     /// A request has come over it.
-    pub(crate) fn hear(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+    pub(crate) fn mark_active(&self) {
+        self.active.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_heard(&self) -> bool {
-        self.heard.load(Ordering::Relaxed)
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Relaxed)
     }
 
     /// A credential was shown over it.
-    pub(crate) fn prove(&self) {
-        if !self.proven.swap(true, Ordering::Relaxed) {
-            self.all.open().unproven.retain(|(of, _)| *of != self.number);
+    pub(crate) fn mark_authenticated(&self) {
+        if !self.authenticated.swap(true, Ordering::Relaxed) {
+            self.all.open().unauthenticated.retain(|(of, _)| *of != self.number);
         }
     }
 }
@@ -102,7 +105,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let mut open = self.all.open();
-        open.unproven.retain(|(of, _)| *of != self.number);
+        open.unauthenticated.retain(|(of, _)| *of != self.number);
         if let Some(mine) = open.by_address.get_mut(&self.address) {
             *mine -= 1;
             if *mine == 0 {

@@ -9,14 +9,14 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::auth::access::Who;
-use crate::error::Failed;
+use crate::auth::access::RequiredRole;
+use crate::error::ErrorBody;
 use crate::handlers::events::MOST;
 use crate::idempotency::replay;
 use crate::openapi::schemas::manifests;
-use crate::routing::operation::{Answers, Operation, Stream, Takes};
+use crate::routing::operation::{Operation, RequestBody, ResponseBody, Stream};
 use crate::routing::routes::operations;
-use crate::{LogPart, News};
+use crate::{FeedEvent, LogPart};
 
 /// The document as it is served and committed.
 pub(crate) fn text() -> String {
@@ -38,8 +38,8 @@ pub fn openapi() -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[method] = describe(&operation, &mut types);
     }
-    let failed = types.subschema_for::<Failed>();
-    let responses: Map<_, _> = FAILURES
+    let failed = types.subschema_for::<ErrorBody>();
+    let responses: Map<_, _> = ERRORS
         .iter()
         .map(|(_, name, description)| {
             let content = json!({ "application/json": { "schema": failed } });
@@ -64,7 +64,7 @@ pub fn openapi() -> Value {
 }
 
 /// Every way to fail: its status, its name in the document, and when it happens.
-const FAILURES: [(u16, &str, &str); 14] = [
+const ERRORS: [(u16, &str, &str); 14] = [
     (400, "BadRequest", "The request cannot be understood."),
     (401, "Unauthorized", "There is no token, or nobody knows it."),
     (403, "Forbidden", "Whoever asks may not do this."),
@@ -89,7 +89,7 @@ fn describe(operation: &Operation, types: &mut SchemaGenerator) -> Value {
         "tags": [tag(operation.path)],
         "parameters": parameters(operation, types),
         "responses": responses(operation, types),
-        "security": if rules.who == Who::Anybody { json!([]) } else { json!([{ "token": [] }]) },
+        "security": if rules.role == RequiredRole::Anyone { json!([]) } else { json!([{ "token": [] }]) },
     });
     if let Some(takes) = operation.takes {
         told["requestBody"] = json!({ "required": true, "content": body(takes, types) });
@@ -106,10 +106,10 @@ fn tag(path: &str) -> &str {
     }
 }
 
-fn body(takes: Takes, types: &mut SchemaGenerator) -> Value {
+fn body(takes: RequestBody, types: &mut SchemaGenerator) -> Value {
     match takes {
-        Takes::Json(schema) => json!({ "application/json": { "schema": schema(types) } }),
-        Takes::Manifests => {
+        RequestBody::Json(schema) => json!({ "application/json": { "schema": schema(types) } }),
+        RequestBody::Manifests => {
             let schema = manifests(types);
             json!({ "application/yaml": { "schema": schema }, "application/json": { "schema": schema } })
         }
@@ -185,12 +185,12 @@ fn responses(operation: &Operation, types: &mut SchemaGenerator) -> Value {
     let rules = &operation.rules;
     let mut all = Map::new();
     let good = match operation.answers {
-        Answers::Nothing => json!({ "description": "It is done." }),
-        Answers::Json(schema) => {
+        ResponseBody::Empty => json!({ "description": "It is done." }),
+        ResponseBody::Json(schema) => {
             let content = json!({ "application/json": { "schema": schema(types) } });
             json!({ "description": operation.summary, "content": content })
         }
-        Answers::Text(kinds) => {
+        ResponseBody::Text(kinds) => {
             let schema = match rules.stream {
                 Some(Stream::Events) => event(types),
                 Some(Stream::Logs) => {
@@ -202,10 +202,10 @@ fn responses(operation: &Operation, types: &mut SchemaGenerator) -> Value {
             json!({ "description": operation.summary, "content": contents.collect::<Map<_, _>>() })
         }
     };
-    let code = if matches!(operation.answers, Answers::Nothing) { "204" } else { "200" };
+    let code = if matches!(operation.answers, ResponseBody::Empty) { "204" } else { "200" };
     all.insert(code.into(), good);
     let can = |code| match code {
-        401 | 403 => rules.who != Who::Anybody,
+        401 | 403 => rules.role != RequiredRole::Anyone,
         404 => operation.path.starts_with("/v1/"),
         408 | 413 | 415 => rules.body,
         409 | 422 | 501 => operation.path.starts_with("/v1/"),
@@ -213,7 +213,7 @@ fn responses(operation: &Operation, types: &mut SchemaGenerator) -> Value {
         405 => false,
         _ => true,
     };
-    for (code, name, _) in FAILURES.iter().filter(|(code, _, _)| can(*code)) {
+    for (code, name, _) in ERRORS.iter().filter(|(code, _, _)| can(*code)) {
         let reference = format!("#/components/responses/{name}");
         all.insert(code.to_string(), json!({ "$ref": reference }));
     }
@@ -227,7 +227,7 @@ fn event(types: &mut SchemaGenerator) -> Value {
         "required": ["type", "seq"],
         "properties": { "type": { "const": "gap" }, "seq": { "type": "integer", "minimum": 0 } },
     });
-    let data = json!({ "anyOf": [types.subschema_for::<News>(), gap] });
+    let data = json!({ "anyOf": [types.subschema_for::<FeedEvent>(), gap] });
     json!({
         "type": "object",
         "properties": {

@@ -21,15 +21,15 @@ const BYTES: usize = 16 << 20;
 
 /// A body whose rest is read on when it is dropped before its end.
 #[derive(Debug)]
-pub(crate) struct Lingering(Option<Body>);
+pub(crate) struct DrainOnDrop(Option<Body>);
 
-impl Lingering {
-    pub(crate) fn over(body: Body) -> Body {
+impl DrainOnDrop {
+    pub(crate) fn wrap(body: Body) -> Body {
         if body.is_end_stream() { body } else { Body::new(Self(Some(body))) }
     }
 }
 
-impl HttpBody for Lingering {
+impl HttpBody for DrainOnDrop {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -54,7 +54,7 @@ impl HttpBody for Lingering {
     }
 }
 
-impl Drop for Lingering {
+impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         let unread = self.0.take().filter(|body| !body.is_end_stream());
         if let (Some(body), Ok(runtime)) = (unread, Handle::try_current()) {

@@ -12,11 +12,11 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
-use crate::auth::access::Who;
+use crate::auth::access::RequiredRole;
 use crate::config::Server;
-use crate::error::Failure;
-use crate::handlers::query::{Nothing, query};
-use crate::routing::middleware::guard;
+use crate::error::ApiError;
+use crate::handlers::query::{NoParams, query};
+use crate::routing::middleware::enforce_rules;
 
 /// Makes a type's schema.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -28,8 +28,8 @@ pub(crate) struct Operation {
     pub(crate) summary: &'static str,
     pub(crate) rules: Rules,
     pub(crate) query: SchemaOf,
-    pub(crate) takes: Option<Takes>,
-    pub(crate) answers: Answers,
+    pub(crate) takes: Option<RequestBody>,
+    pub(crate) answers: ResponseBody,
     route: MethodRouter<Arc<Server>>,
 }
 
@@ -39,15 +39,15 @@ pub(crate) struct Rules {
     /// What it is called, in the document and in the audit log.
     pub(crate) id: &'static str,
     pub(crate) method: Method,
-    pub(crate) who: Who,
+    pub(crate) role: RequiredRole,
     /// Whether there is a body to read.
     pub(crate) body: bool,
     /// Whether it changes nothing, whatever its method.
-    pub(crate) question: bool,
+    pub(crate) read_only: bool,
     /// What the answer is a stream of, if it is one.
     pub(crate) stream: Option<Stream>,
     /// Refuses a query that the handler would not understand.
-    pub(crate) check: fn(&Uri) -> Result<(), Failure>,
+    pub(crate) check: fn(&Uri) -> Result<(), ApiError>,
 }
 
 /// What is streamed.
@@ -59,21 +59,21 @@ pub(crate) enum Stream {
 
 /// What a body is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Takes {
+pub(crate) enum RequestBody {
     Manifests,
     Json(SchemaOf),
 }
 
 /// What an answer is, when all is well.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Answers {
-    Nothing,
+pub(crate) enum ResponseBody {
+    Empty,
     Json(SchemaOf),
     /// Text of one of these types.
     Text(&'static [&'static str]),
 }
 
-fn check<T: DeserializeOwned>(uri: &Uri) -> Result<(), Failure> {
+fn check<T: DeserializeOwned>(uri: &Uri) -> Result<(), ApiError> {
     query::<T>(uri).map(drop)
 }
 
@@ -84,24 +84,24 @@ fn new<H: Handler<T, Arc<Server>>, T: 'static>(
     summary: &'static str,
     handler: H,
 ) -> Operation {
-    let who = if method == Method::GET { Who::Viewer } else { Who::User };
+    let role = if method == Method::GET { RequiredRole::Viewer } else { RequiredRole::User };
     let rules = Rules {
         id,
         method,
-        who,
+        role,
         body: false,
-        question: false,
+        read_only: false,
         stream: None,
-        check: check::<Nothing>,
+        check: check::<NoParams>,
     };
     Operation {
         path,
         id,
         summary,
         rules,
-        query: Nothing::json_schema,
+        query: NoParams::json_schema,
         takes: None,
-        answers: Answers::Nothing,
+        answers: ResponseBody::Empty,
         route: on(filter, handler),
     }
 }
@@ -138,22 +138,22 @@ pub(crate) fn delete<H: Handler<T, Arc<Server>>, T: 'static>(
 
 impl Rules {
     /// Whether a request changes nothing: what would come of it is asked.
-    pub(crate) fn is_question(&self, uri: &Uri) -> bool {
+    pub(crate) fn is_read_only(&self, uri: &Uri) -> bool {
         let dry = |query: &str| query.split('&').any(|one| one == "dryRun=true");
-        self.question || uri.query().is_some_and(dry)
+        self.read_only || uri.query().is_some_and(dry)
     }
 }
 
 impl Operation {
     /// It changes nothing, though it has a body.
-    pub(crate) fn question(mut self) -> Self {
-        self.rules.question = true;
+    pub(crate) fn read_only(mut self) -> Self {
+        self.rules.read_only = true;
         self
     }
 
     /// Who may ask for it, if not everybody who is known looks and everybody but viewers changes.
-    pub(crate) fn who(mut self, who: Who) -> Self {
-        self.rules.who = who;
+    pub(crate) fn role(mut self, role: RequiredRole) -> Self {
+        self.rules.role = role;
         self
     }
 
@@ -166,27 +166,27 @@ impl Operation {
 
     /// Its body is manifests.
     pub(crate) fn manifests(mut self) -> Self {
-        self.takes = Some(Takes::Manifests);
+        self.takes = Some(RequestBody::Manifests);
         self.rules.body = true;
         self
     }
 
     /// Its body is this, in JSON.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
-        self.takes = Some(Takes::Json(SchemaGenerator::subschema_for::<T>));
+        self.takes = Some(RequestBody::Json(SchemaGenerator::subschema_for::<T>));
         self.rules.body = true;
         self
     }
 
     /// Its answer is this, in JSON.
     pub(crate) fn answers<T: JsonSchema>(mut self) -> Self {
-        self.answers = Answers::Json(SchemaGenerator::subschema_for::<T>);
+        self.answers = ResponseBody::Json(SchemaGenerator::subschema_for::<T>);
         self
     }
 
     /// Its answer is text.
     pub(crate) fn text(mut self, kinds: &'static [&'static str]) -> Self {
-        self.answers = Answers::Text(kinds);
+        self.answers = ResponseBody::Text(kinds);
         self
     }
 
@@ -202,7 +202,7 @@ impl Operation {
         router: Router<Arc<Server>>,
         server: &Arc<Server>,
     ) -> Router<Arc<Server>> {
-        let guard = from_fn_with_state((server.clone(), self.rules), guard);
+        let guard = from_fn_with_state((server.clone(), self.rules), enforce_rules);
         router.route(self.path, self.route.route_layer(guard))
     }
 }

@@ -8,14 +8,14 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 
-use crate::auth::access::Who;
+use crate::auth::access::RequiredRole;
 use crate::auth::rights::route;
 use crate::auth::sessions::login;
 use crate::config::Server;
-use crate::error::{Code, Failure, typed};
+use crate::error::{ApiError, ErrorCode, typed};
 use crate::handlers::{events, gangs, health, logs, objects, queries};
 use crate::openapi::document;
-use crate::routing::middleware::watch;
+use crate::routing::middleware::observe;
 use crate::routing::operation::{Operation, Stream, delete, get, post};
 use crate::{Change, Config, Host, Kind, Verb, Why};
 
@@ -37,7 +37,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             .answers::<document::Object>(),
         get(WHY, "why", "Why a gang waits, and what would start it", gangs::why).answers::<Why>(),
         get(LOGS, "logs", "What a gang's members have printed", logs::logs)
-            .query::<logs::LogsAsked>()
+            .query::<logs::LogsParams>()
             .stream(Stream::Logs)
             .text(&[logs::NDJSON, logs::PLAIN]),
     ];
@@ -102,7 +102,7 @@ fn kind(
         get(one, single.0, single.1, move |s, by, n| objects::get(kind, s, by, n))
             .answers::<document::Object>(),
         delete(one, remove.0, remove.1, move |s, by, n| objects::remove(kind, s, by, n))
-            .who(route(Verb::Remove, kind)),
+            .role(route(Verb::Remove, kind)),
     ]
 }
 
@@ -114,12 +114,12 @@ fn whole() -> [Operation; 10] {
             .manifests()
             .answers::<queries::AppliedItems>(),
         post("/v1/what-if", "whatIf", "When gangs would start, and what for", queries::what_if)
-            .who(Who::Viewer)
-            .question()
+            .role(RequiredRole::Viewer)
+            .read_only()
             .manifests()
             .answers::<queries::WhatIfItems>(),
         get("/v1/usage", "usage", "Who has used how much", queries::usage)
-            .query::<queries::UsageQuery>()
+            .query::<queries::UsageParams>()
             .answers::<queries::UsageItems>(),
         get("/v1/events", "events", "Everything that happens, as it does", events::events)
             .query::<events::Events>()
@@ -128,19 +128,19 @@ fn whole() -> [Operation; 10] {
         get("/v1/whoami", "whoami", "Who asks, and what they may do", queries::whoami)
             .answers::<queries::WhoAmI>(),
         get("/v1/audit", "audit", "Who did what", queries::audit)
-            .who(Who::Admin)
+            .role(RequiredRole::Admin)
             .query::<queries::AuditQuery>()
             .answers::<queries::AuditItems>(),
         get("/healthz", "alive", "Whether the server lives", health::alive)
-            .who(Who::Anybody)
+            .role(RequiredRole::Anyone)
             .text(&[health::TEXT]),
         get("/readyz", "ready", "Whether the server can serve", health::ready)
-            .who(Who::Anybody)
+            .role(RequiredRole::Anyone)
             .text(&[health::TEXT]),
         get("/metrics", "metrics", "Counts and gauges for Prometheus", health::metrics)
             .text(&[health::METRICS]),
         get("/openapi.json", "openapi", "This document", document)
-            .who(Who::Anybody)
+            .role(RequiredRole::Anyone)
             .answers::<document::Document>(),
     ]
 }
@@ -164,19 +164,19 @@ pub fn router(host: Arc<dyn Host>, config: &Config) -> Router {
         .method_not_allowed_fallback(no_method)
         // The guard has its own, which knows how to say so.
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(server.clone(), watch))
+        .layer(from_fn_with_state(server.clone(), observe))
         .with_state(server)
 }
 
-async fn no_path(uri: Uri) -> Failure {
+async fn no_path(uri: Uri) -> ApiError {
     let path = uri.path();
-    Failure::new(
-        Code::NotFound,
+    ApiError::new(
+        ErrorCode::NotFound,
         format!("there is no path {path}; /openapi.json has those there are"),
     )
 }
 
-async fn no_method(method: Method, uri: Uri) -> Failure {
+async fn no_method(method: Method, uri: Uri) -> ApiError {
     let path = uri.path();
-    Failure::new(Code::MethodNotAllowed, format!("{method} is nothing that {path} knows"))
+    ApiError::new(ErrorCode::MethodNotAllowed, format!("{method} is nothing that {path} knows"))
 }

@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::limits::connections::{Connection, Connections};
 use crate::serve::tls::{TlsError, acceptor};
-use crate::{AuditLog, Config, Ending, Host, Limits, Memory, router};
+use crate::{AuditLog, Config, Host, IdempotencyStore, Limits, Shutdown, router};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -97,8 +97,8 @@ impl Bound {
     /// Keeps answers to requests with idempotency keys there. A host that is started once the addresses are taken can so be
     /// their memory.
     #[must_use]
-    pub fn with_memory(mut self, memory: Arc<dyn Memory>) -> Self {
-        self.config.memory = memory;
+    pub fn with_memory(mut self, store: Arc<dyn IdempotencyStore>) -> Self {
+        self.config.store = store;
         self
     }
 
@@ -118,8 +118,8 @@ impl Bound {
         let mut connections = JoinSet::new();
         let room = Arc::new(Semaphore::new(config.limits.connections));
         let known = Connections::new(&config.limits);
-        let (limits, ending) = (config.limits.clone(), config.ending.clone());
-        let each = Each { router, tls, limits, ending };
+        let (limits, ending) = (config.limits.clone(), config.shutdown.clone());
+        let each = Each { router, tls, limits, shutdown: ending };
         tokio::pin!(shutdown);
         loop {
             tokio::select! {
@@ -130,14 +130,14 @@ impl Bound {
                         let number = one.number();
                         let watcher = graceful.watcher();
                         let served = each.clone().connection(stream, one, watcher, held);
-                        known.cut_by(number, connections.spawn(served));
+                        known.set_abort(number, connections.spawn(served));
                     }
                 }
                 Some(_) = connections.join_next() => {}
             }
         }
         drop(listeners);
-        config.ending.begin();
+        config.shutdown.begin();
         if timeout(config.limits.grace, graceful.shutdown()).await.is_err() {
             tracing::warn!("connections that did not end are cut off");
         }
@@ -171,7 +171,7 @@ struct Each {
     router: Router,
     tls: Option<TlsAcceptor>,
     limits: Limits,
-    ending: Ending,
+    shutdown: Shutdown,
 }
 
 impl Each {
@@ -187,9 +187,9 @@ impl Each {
         match self.tls.clone() {
             None => self.speak(stream, one, watcher).await,
             Some(tls) => {
-                let mut told = self.ending.told();
+                let mut told = self.shutdown.subscribe();
                 let accepted = tokio::select! {
-                    () = told.over() => return,
+                    () = told.wait() => return,
                     accepted = timeout(self.limits.first_head_time, tls.accept(stream)) => accepted,
                 };
                 match accepted {
@@ -209,14 +209,15 @@ impl Each {
     ) {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.limits.head_time);
-        let service = Named { inner: TowerToHyperService::new(self.router), one: one.clone() };
+        let service =
+            WithConnection { inner: TowerToHyperService::new(self.router), one: one.clone() };
         let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::pin!(connection);
         let first = timeout(self.limits.first_head_time, &mut connection).await;
         let ended = match first {
             Ok(ended) => ended,
             // Nothing came over it: there are clients that connect to be in the way.
-            Err(_) if !one.is_heard() => return,
+            Err(_) if !one.is_active() => return,
             Err(_) => connection.await,
         };
         if let Err(error) = ended {
@@ -226,12 +227,12 @@ impl Each {
 }
 
 /// Tells every request over which connection it came.
-struct Named {
+struct WithConnection {
     inner: TowerToHyperService<Router>,
     one: Arc<Connection>,
 }
 
-impl hyper::service::Service<hyper::Request<hyper::body::Incoming>> for Named {
+impl hyper::service::Service<hyper::Request<hyper::body::Incoming>> for WithConnection {
     type Response = axum::response::Response;
     type Error = std::convert::Infallible;
     type Future = <TowerToHyperService<Router> as hyper::service::Service<
@@ -239,7 +240,7 @@ impl hyper::service::Service<hyper::Request<hyper::body::Incoming>> for Named {
     >>::Future;
 
     fn call(&self, mut request: hyper::Request<hyper::body::Incoming>) -> Self::Future {
-        self.one.hear();
+        self.one.mark_active();
         request.extensions_mut().insert(self.one.clone());
         self.inner.call(request)
     }

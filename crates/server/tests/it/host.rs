@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use muster_api::crd::Stamp;
 use muster_core::time::Time;
 use muster_server::{
-    Answer, Applied, Board, Caller, Change, Effect, GangName, Host, Kind, LogPart, Logs, Refused,
-    Said, Usage, UsageAsked, WhatIf, WhichLogs, Why,
+    Answer, Applied, AppliedEffect, Board, Caller, Change, GangName, Host, Kind, LogPart, Logs,
+    Refused, Said, Usage, UsageRequest, WhatIf, WhichLogs, Why,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
@@ -92,9 +92,9 @@ impl Toy {
         let objects = self.read(by, text)?;
         let apply = |(kind, name, object): (Kind, Arc<str>, Value)| {
             let effect = match self.board.get(kind, &name) {
-                None => Effect::Created,
-                Some(known) if *known == object => Effect::Unchanged,
-                Some(_) => Effect::Changed,
+                None => AppliedEffect::Created,
+                Some(known) if *known == object => AppliedEffect::Unchanged,
+                Some(_) => AppliedEffect::Changed,
             };
             if !dry {
                 self.board.set(AT, kind, &name, object);
@@ -227,7 +227,7 @@ impl Host for Toy {
         Box::pin(ready(read.map(|objects| objects.into_iter().map(would).collect())))
     }
 
-    fn usage(&self, asked: UsageAsked) -> Answer<Vec<Usage>> {
+    fn usage(&self, asked: UsageRequest) -> Answer<Vec<Usage>> {
         let usage = Usage {
             key: format!("{:?}", asked.by),
             gangs: 1,

@@ -11,7 +11,7 @@ use muster_core::time::Span;
 use muster_core::topology::Levels;
 use muster_core::{Event, Fact};
 use muster_server::{
-    Applied, Caller, Effect, Kind, REMEMBERED_MS, Refused, RequestKey, Subject, Verb,
+    Applied, Caller, AppliedEffect, Kind, ANSWER_RETENTION_MS, Refused, RequestKey, Subject, Verb,
 };
 use muster_sim::cloud::CloudModel;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Daemon {
         let (key, request) = (format!("applied {key}"), request.to_vec());
         let known = self.store.answer(&by.name, &key);
         if let Some(known) =
-            self.keep(known).flatten().filter(|known| known.at >= wall_now() - REMEMBERED_MS)
+            self.keep(known).flatten().filter(|known| known.at >= wall_now() - ANSWER_RETENTION_MS)
         {
             if known.request != request {
                 let why = "the key was used for another request".to_owned();
@@ -55,7 +55,7 @@ impl Daemon {
         let at = wall_now();
         let answer = serde_json::to_string(&applied).unwrap_or_default();
         let row = AnswerRow { request, code: 200, answer, at };
-        let written = self.store.set_answer(&by.name, &key, &row, at - REMEMBERED_MS);
+        let written = self.store.set_answer(&by.name, &key, &row, at - ANSWER_RETENTION_MS);
         self.keep(written);
         Ok(applied)
     }
@@ -82,7 +82,7 @@ impl Daemon {
         for (queue, object) in parents_first(queues, |(queue, _)| queue) {
             let effect = self.effect(Kind::Queue, &queue.name, &object);
             applied.push(done(Kind::Queue, &queue.name, effect, Vec::new()));
-            if !dry_run && effect != Effect::Unchanged {
+            if !dry_run && effect != AppliedEffect::Unchanged {
                 self.set_queue(queue, object)?;
             }
         }
@@ -90,14 +90,14 @@ impl Daemon {
             let name = pool.spec.name.clone();
             let effect = self.effect(Kind::Pool, &name, &object);
             applied.push(done(Kind::Pool, &name, effect, played(&pool)));
-            if !dry_run && effect != Effect::Unchanged {
+            if !dry_run && effect != AppliedEffect::Unchanged {
                 self.set_pool(pool, object)?;
             }
         }
         for (node, object) in nodes {
             let effect = self.effect(Kind::Node, &node.name, &object);
             applied.push(done(Kind::Node, &node.name, effect, Vec::new()));
-            if !dry_run && effect != Effect::Unchanged {
+            if !dry_run && effect != AppliedEffect::Unchanged {
                 self.set_node(node, object);
             }
         }
@@ -106,17 +106,17 @@ impl Daemon {
             gang.run_as = by.run_as.clone();
             let name = gang.spec.name.clone();
             let effect = match self.gangs.get(&name).filter(|known| known.over.is_none()) {
-                Some(known) if known.record.object == gang.object => Effect::Unchanged,
-                Some(_) => Effect::Changed,
-                None if self.gangs.contains_key(&name) => Effect::Replaced,
-                None => Effect::Created,
+                Some(known) if known.record.object == gang.object => AppliedEffect::Unchanged,
+                Some(_) => AppliedEffect::Changed,
+                None if self.gangs.contains_key(&name) => AppliedEffect::Replaced,
+                None => AppliedEffect::Created,
             };
             applied.push(done(Kind::Gang, &name, effect, gang.warnings.clone()));
             match effect {
                 _ if dry_run => {}
-                Effect::Unchanged => {}
-                Effect::Changed => self.change_record(&name, gang)?,
-                Effect::Created | Effect::Replaced => self.add_gang(gang),
+                AppliedEffect::Unchanged => {}
+                AppliedEffect::Changed => self.change_record(&name, gang)?,
+                AppliedEffect::Created | AppliedEffect::Replaced => self.add_gang(gang),
             }
         }
         self.mark_stale();
@@ -243,11 +243,11 @@ impl Daemon {
         }
     }
 
-    fn effect(&self, kind: Kind, name: &Arc<str>, object: &Value) -> Effect {
+    fn effect(&self, kind: Kind, name: &Arc<str>, object: &Value) -> AppliedEffect {
         match self.objects.get(&(kind, name.clone())) {
-            Some(known) if known == object => Effect::Unchanged,
-            Some(_) => Effect::Changed,
-            None => Effect::Created,
+            Some(known) if known == object => AppliedEffect::Unchanged,
+            Some(_) => AppliedEffect::Changed,
+            None => AppliedEffect::Created,
         }
     }
 
@@ -359,7 +359,7 @@ pub(crate) fn check_size(spec: &muster_core::gang::GangSpec) -> Result<(), Refus
     Ok(())
 }
 
-fn done(kind: Kind, name: &Arc<str>, effect: Effect, warnings: Vec<String>) -> Applied {
+fn done(kind: Kind, name: &Arc<str>, effect: AppliedEffect, warnings: Vec<String>) -> Applied {
     Applied { kind, name: name.clone(), effect, warnings }
 }
 

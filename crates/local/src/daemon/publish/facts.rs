@@ -7,7 +7,7 @@ use muster_core::Fact;
 use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 use muster_core::time::Time;
-use muster_server::{Kind, Said};
+use muster_server::{Kind, Note};
 
 use crate::daemon::state::Daemon;
 
@@ -50,7 +50,7 @@ impl Daemon {
     pub(crate) fn say(&mut self, name: &Arc<str>, reason: &str, message: String, warning: bool) {
         let (kind, name, reason) = (Kind::Gang, name.clone(), reason.into());
         let at = self.clock.stamp(self.now);
-        self.outbox.say(at, Said { kind, name, reason, message, warning });
+        self.outbox.say(at, Note { kind, name, reason, message, warning });
     }
 
     pub(crate) fn stop_in_words(&self, reason: StopReason) -> String {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use muster_api::crd::Stamp;
-use muster_server::{Board, Kind, Said};
+use muster_server::{Board, Kind, Note};
 use serde_json::Value;
 
 enum News {
@@ -12,7 +12,7 @@ enum News {
     /// A gang as it is when everything is written down: made then, so that thousands of them are not there at once.
     Gang(Arc<str>),
     Remove(Kind, Arc<str>),
-    Say(Said),
+    Say(Note),
 }
 
 /// News that wait for the commit, and the board they go to.
@@ -57,7 +57,7 @@ impl Outbox {
         gone.iter().for_each(|name| self.remove(at, kind, name));
     }
 
-    pub(crate) fn say(&mut self, at: Stamp, said: Said) {
+    pub(crate) fn say(&mut self, at: Stamp, said: Note) {
         self.news.push((at, News::Say(said)));
     }
 

@@ -26,7 +26,7 @@ async fn a_mounted_router_answers_and_its_streams_end_when_told() {
     assert_eq!(serde_json::from_slice::<Value>(&text).unwrap()["error"]["code"], "notFound");
 
     let events = ask("/muster/v1/events").await.unwrap();
-    config.ending.begin();
+    config.shutdown.begin();
     let text = events.into_body().collect().await.unwrap().to_bytes();
     assert!(text.starts_with(b"retry: "), "{text:?}");
 }

@@ -9,25 +9,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Kind;
-use crate::auth::visibility::{queue_of, veiled};
+use crate::auth::visibility::{queue_of, redacted};
 
 /// Something that happened, in the order it did.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct News {
+#[schemars(rename = "News")]
+pub struct FeedEvent {
     /// Its number. Numbers have no gaps, and do not begin again with the process.
     pub seq: u64,
     /// When.
     pub at: Stamp,
     /// What.
     #[serde(flatten)]
-    pub told: Told,
+    pub told: FeedChange,
 }
 
 /// What happened.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "type")]
-pub enum Told {
+#[schemars(rename = "Told")]
+pub enum FeedChange {
     /// An object is new or has changed; this is all of it.
     Set {
         /// Its kind.
@@ -45,13 +47,15 @@ pub enum Told {
         name: Arc<str>,
     },
     /// Something worth telling about an object.
-    Said(Said),
+    #[serde(rename = "said")]
+    Note(Note),
 }
 
 /// A sentence about an object.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Said {
+#[schemars(rename = "Said")]
+pub struct Note {
     /// Its kind.
     pub kind: Kind,
     /// Its name.
@@ -66,39 +70,39 @@ pub struct Said {
 
 /// News as all readers get them.
 #[derive(PartialEq, Debug)]
-pub struct Line {
+pub struct FeedLine {
     pub(crate) seq: u64,
     pub(crate) kind: Kind,
     pub(crate) name: Arc<str>,
-    pub(crate) what: What,
+    pub(crate) what: LineKind,
     text: Bytes,
     /// The same for callers who may not see values of environment variables, made when the first of them wants it; nothing
     /// when there are none in it.
-    veiled: OnceLock<Option<Bytes>>,
+    redacted: OnceLock<Option<Bytes>>,
 }
 
 /// What a line is about, for readers who want some lines only.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum What {
+pub(crate) enum LineKind {
     Set {
         /// The queue of a gang.
         queue: Option<Arc<str>>,
     },
     Gone,
-    Said,
+    Note,
 }
 
-impl Line {
-    pub(crate) fn new(seq: u64, at: Stamp, told: Told) -> Self {
+impl FeedLine {
+    pub(crate) fn new(seq: u64, at: Stamp, told: FeedChange) -> Self {
         let (kind, name, what) = match &told {
-            Told::Set { kind, name, object } => {
-                (*kind, name.clone(), What::Set { queue: queue_of(object).map(Arc::from) })
+            FeedChange::Set { kind, name, object } => {
+                (*kind, name.clone(), LineKind::Set { queue: queue_of(object).map(Arc::from) })
             }
-            Told::Gone { kind, name } => (*kind, name.clone(), What::Gone),
-            Told::Said(said) => (said.kind, said.name.clone(), What::Said),
+            FeedChange::Gone { kind, name } => (*kind, name.clone(), LineKind::Gone),
+            FeedChange::Note(said) => (said.kind, said.name.clone(), LineKind::Note),
         };
-        let text = serde_json::to_vec(&News { seq, at, told }).unwrap_or_default().into();
-        Self { seq, kind, name, what, text, veiled: OnceLock::new() }
+        let text = serde_json::to_vec(&FeedEvent { seq, at, told }).unwrap_or_default().into();
+        Self { seq, kind, name, what, text, redacted: OnceLock::new() }
     }
 
     /// Bytes of memory it takes at most, about: as text for two kinds of readers.
@@ -112,11 +116,11 @@ impl Line {
     }
 
     /// The same without values of environment variables.
-    pub(crate) fn veiled_text(&self) -> &Bytes {
-        let veil = || {
-            let news: Value = serde_json::from_slice(&self.text).unwrap_or_default();
-            Some(serde_json::to_vec(&veiled(&news)?).unwrap_or_default().into())
+    pub(crate) fn redacted_text(&self) -> &Bytes {
+        let redact = || {
+            let feed: Value = serde_json::from_slice(&self.text).unwrap_or_default();
+            Some(serde_json::to_vec(&redacted(&feed)?).unwrap_or_default().into())
         };
-        self.veiled.get_or_init(veil).as_ref().unwrap_or(&self.text)
+        self.redacted.get_or_init(redact).as_ref().unwrap_or(&self.text)
     }
 }
