@@ -23,7 +23,7 @@ pub struct Config {
     /// How much is too much.
     pub limits: Limits,
     /// Where answers to requests with idempotency keys are kept.
-    pub store: Arc<dyn IdempotencyStore>,
+    pub idempotency_store: Arc<dyn IdempotencyStore>,
     /// Where it is written who did what; nowhere when absent.
     pub audit: Option<Arc<AuditLog>>,
     /// Ends all streams. Whoever mounts the router keeps a clone; [`serve`](crate::serve) begins it by itself.
@@ -49,7 +49,7 @@ impl Default for Config {
             tokens: Tokens::none(),
             tls: None,
             limits: Limits::default(),
-            store: Arc::new(InMemoryStore::default()),
+            idempotency_store: Arc::new(InMemoryStore::default()),
             audit: None,
             shutdown: Shutdown::default(),
         }
@@ -58,7 +58,8 @@ impl Default for Config {
 
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { listen, tokens, tls, limits, store: _, audit: _, shutdown: _ } = self;
+        let Self { listen, tokens, tls, limits, idempotency_store: _, audit: _, shutdown: _ } =
+            self;
         let mut config = f.debug_struct("Config");
         config.field("listen", listen).field("tokens", tokens).field("tls", tls);
         config.field("limits", limits).finish_non_exhaustive()
@@ -90,7 +91,7 @@ impl Server {
             audit: config.audit.clone(),
             limits: config.limits.clone(),
             shutdown: config.shutdown.clone(),
-            idempotency: Arc::new(Idempotency::new(config.store.clone())),
+            idempotency: Arc::new(Idempotency::new(config.idempotency_store.clone())),
             concurrency: Concurrency::new(&config.limits),
             metrics: Metrics::default(),
         }

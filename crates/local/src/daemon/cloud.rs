@@ -56,20 +56,20 @@ impl Daemon {
 
     pub(crate) fn expect(&mut self, claim: ClaimId, life: &[(Time, Stage)]) {
         for (at, stage) in life {
-            self.agenda.add(*at, Timer::Stage(claim, *stage));
+            self.timers.add(*at, Timer::Stage(claim, *stage));
         }
     }
 
     pub(crate) fn write_machine(&mut self, row: MachineRow) {
         let written = self.store.set_machine(&row);
-        self.keep(written);
+        self.check_store(written);
         self.machines.insert(row.claim, row);
     }
 
     pub(crate) fn park(&mut self, claim: ClaimId) {
         let Some(stopped) = self.cloud.stop(self.now, claim) else { return };
         self.fact(&Fact::ClaimParked { claim });
-        self.agenda.add(stopped, Timer::Stopped(claim));
+        self.timers.add(stopped, Timer::Stopped(claim));
         if let Some(mut row) = self.machines.get(&claim).cloned() {
             row.stopped = Some(stopped);
             self.write_machine(row);
@@ -80,7 +80,7 @@ impl Daemon {
         match self.cloud.release(self.now, claim) {
             Some(gone) => {
                 self.fact(&Fact::ClaimReleased { claim });
-                self.agenda.add(gone, Timer::Gone(claim));
+                self.timers.add(gone, Timer::Gone(claim));
                 if let Some(mut row) = self.machines.get(&claim).cloned() {
                     row.leaves = Some(gone);
                     self.write_machine(row);
@@ -89,7 +89,7 @@ impl Daemon {
             None if self.machines.get(&claim).is_some_and(|row| row.leaves.is_some()) => {}
             None => {
                 // There is no machine for it: it was refused, or never asked for.
-                self.tell_surely(&Event::ClaimGone(claim));
+                self.apply_or_log(&Event::ClaimGone(claim));
                 self.fact(&Fact::ClaimReleased { claim });
                 self.fact(&Fact::ClaimGone { claim });
                 self.forget_machine(claim);
@@ -101,7 +101,7 @@ impl Daemon {
         self.cloud.forget(claim);
         if let Some(row) = self.machines.remove(&claim) {
             let written = self.store.set_machine(&MachineRow { gone: true, ..row });
-            self.keep(written);
+            self.check_store(written);
         }
     }
 
@@ -113,7 +113,7 @@ impl Daemon {
         self.mark_stale();
         match stage {
             Stage::Launched => {
-                self.tell_surely(&Event::ClaimLaunched(claim));
+                self.apply_or_log(&Event::ClaimLaunched(claim));
                 self.fact(&Fact::ClaimLaunched { claim });
             }
             Stage::Joined => self.see_node(self.node_of(claim, 0, false)),
@@ -121,14 +121,14 @@ impl Daemon {
                 self.see_node(self.node_of(claim, gpus, true));
                 let offering = self.world.claims()[&claim].offering;
                 if let Some(at) = self.cloud.failure(self.now, offering) {
-                    self.agenda.add(at, Timer::Fails(claim));
+                    self.timers.add(at, Timer::Fails(claim));
                 }
             }
             Stage::Fails(failure) => {
                 if failure.is_transient() {
                     self.forget_machine(claim); // there never was one; it may be asked for again
                 }
-                self.tell_surely(&Event::ClaimFailed(claim, failure));
+                self.apply_or_log(&Event::ClaimFailed(claim, failure));
                 self.fact(&Fact::ClaimFailed { claim, failure });
             }
         }
@@ -146,7 +146,7 @@ impl Daemon {
     pub(crate) fn see_node(&mut self, spec: NodeSpec) {
         let (name, claim, gpus, ready) = (spec.name.clone(), spec.claim, spec.gpus, spec.ready);
         let allocatable = spec.allocatable.clone();
-        if self.tell_surely(&Event::NodeSeen(spec))
+        if self.apply_or_log(&Event::NodeSeen(spec))
             && let Some(node) = self.world.node_named(&name)
         {
             self.fact(&Fact::NodeSeen { node, name, claim, allocatable, gpus, ready });
@@ -157,7 +157,7 @@ impl Daemon {
     pub(crate) fn lose_node(&mut self, name: &Arc<str>) -> bool {
         let Some(node) = self.world.node_named(name) else { return false };
         self.mark_stale();
-        self.tell_surely(&Event::NodeGone(name.clone()));
+        self.apply_or_log(&Event::NodeGone(name.clone()));
         self.fact(&Fact::NodeLost { node, name: name.clone() });
         true
     }
@@ -168,7 +168,7 @@ impl Daemon {
         }
         let name = self.node_name(claim);
         self.lose_node(&name);
-        self.tell_surely(&Event::ClaimGone(claim));
+        self.apply_or_log(&Event::ClaimGone(claim));
         self.fact(&Fact::ClaimGone { claim });
         self.forget_machine(claim);
         self.mark_stale();
@@ -181,7 +181,7 @@ impl Daemon {
         let name = self.node_name(claim);
         self.lose_node(&name);
         self.fact(&Fact::ClaimStopped { claim });
-        self.tell_surely(&Event::ClaimStopped(claim));
+        self.apply_or_log(&Event::ClaimStopped(claim));
     }
 
     pub(crate) fn machine_fails(&mut self, claim: ClaimId) {

@@ -23,7 +23,7 @@ impl Daemon {
             }
             self.mark_stale();
             for group in std::mem::take(&mut self.plan.groups) {
-                self.take_on(&group);
+                self.apply_group(&group);
             }
             if round == ROUNDS_MAX {
                 tracing::error!("the planner does not come to rest");
@@ -35,36 +35,36 @@ impl Daemon {
             self.plan.wake.filter(|wake| self.wake.is_none_or(|known| *wake < known))
         {
             self.wake = Some(wake);
-            self.agenda.add(wake, Timer::Wake);
+            self.timers.add(wake, Timer::Wake);
         }
     }
 
-    fn take_on(&mut self, group: &ActionGroup) {
+    fn apply_group(&mut self, group: &ActionGroup) {
         for action in &group.actions {
             // Whose order is rolled back is asked before: a gang that was cancelled is forgotten with it.
-            let whose = match action {
-                Action::RollBack { order, .. } => self.whose(*order),
+            let gang_of_order = match action {
+                Action::RollBack { order, .. } => self.gang_of_order(*order),
                 _ => None,
             };
-            if !self.intend(action) {
+            if !self.commit_action(action) {
                 return;
             }
-            if let Some(name) = whose {
-                self.part_with(&name);
+            if let Some(name) = gang_of_order {
+                self.finish_cancelled(&name);
             }
-            self.carry_out(action);
+            self.execute(action);
         }
     }
 
-    fn whose(&self, order: muster_core::id::OrderId) -> Option<std::sync::Arc<str>> {
+    fn gang_of_order(&self, order: muster_core::id::OrderId) -> Option<std::sync::Arc<str>> {
         let gang = self.world.orders().get(&order)?.spec.gang;
         self.names.get(&gang).cloned()
     }
 
     /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.
-    fn intend(&mut self, action: &Action) -> bool {
+    fn commit_action(&mut self, action: &Action) -> bool {
         let fact = Fact::of_decision(&self.world, action);
-        if !self.tell_surely(&Event::Decided(action.clone())) {
+        if !self.apply_or_log(&Event::Decided(action.clone())) {
             return false;
         }
         match &fact {
@@ -78,7 +78,7 @@ impl Daemon {
         true
     }
 
-    fn carry_out(&mut self, action: &Action) {
+    fn execute(&mut self, action: &Action) {
         match action {
             Action::Admit { gang, seats } => self.start(*gang, seats),
             Action::Order(spec) => {

@@ -10,47 +10,47 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use crate::daemon::gangs::seats;
 use crate::daemon::inputs::Input;
 use crate::daemon::state::Daemon;
-use crate::daemon::supervise::{Attended, Launched, attend};
+use crate::daemon::supervise::{KeeperProcess, SupervisedRun, supervise};
 use crate::keeper::files::{HOSTFILE, PROGRAM, WORLD};
 use crate::keeper::run_plan::RunPlan;
 use crate::keeper::socket::client::Order;
-use crate::system::scarcity::is_scarcity;
+use crate::system::resource_exhaustion::is_resource_exhaustion;
 
 /// How long after a keeper could not be started it is tried again.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Something to do after the commit.
-pub(crate) enum Deed {
+pub(crate) enum Effect {
     /// Start the keeper of a run, and attend to it.
-    Launch(Box<RunPlan>, PathBuf),
+    StartKeeper(Box<RunPlan>, PathBuf),
     /// Attend to the keeper of a run that was started before.
-    Attend(u64, PathBuf),
+    Supervise(u64, PathBuf),
     /// Leave a note for members.
-    Write(PathBuf, String),
+    WriteFile(PathBuf, String),
     /// Tell a keeper something.
-    Tell(UnboundedSender<Order>, Order),
+    SendOrder(UnboundedSender<Order>, Order),
     /// Answer somebody.
     Reply(Box<dyn FnOnce() + Send>),
     /// What a gang's members have printed is not wanted any more.
-    Remove(PathBuf),
+    RemoveDirectory(PathBuf),
 }
 
 impl Daemon {
-    pub(crate) fn act(&mut self) {
-        for deed in std::mem::take(&mut self.deeds) {
-            match deed {
-                Deed::Launch(plan, directory) => {
+    pub(crate) fn run_effects(&mut self) {
+        for effect in std::mem::take(&mut self.effects) {
+            match effect {
+                Effect::StartKeeper(plan, directory) => {
                     let _inside = self.runtime.enter();
                     match launch(&plan, &directory, &self.environment) {
-                        Ok(keeper) => self.attend_to(plan.run, directory, Some(keeper)),
+                        Ok(keeper) => self.supervise_keeper(plan.run, directory, Some(keeper)),
                         Err(error) => {
                             tracing::error!(gang = &*plan.gang, %error, "no keeper could be started");
-                            self.try_later(plan.run, &error);
+                            self.report_failed_start(plan.run, &error);
                         }
                     }
                 }
-                Deed::Attend(run, directory) => self.attend_to(run, directory, None),
-                Deed::Write(file, text) => {
+                Effect::Supervise(run, directory) => self.supervise_keeper(run, directory, None),
+                Effect::WriteFile(file, text) => {
                     // Not half of it: it is there whole, or as it was.
                     let part = file.with_extension("part");
                     let written = std::fs::write(&part, text);
@@ -58,9 +58,9 @@ impl Daemon {
                         tracing::warn!(file = %file.display(), %error, "cannot be written");
                     }
                 }
-                Deed::Tell(to, order) => drop(to.send(order)),
-                Deed::Reply(reply) => reply(),
-                Deed::Remove(directory) => {
+                Effect::SendOrder(to, order) => drop(to.send(order)),
+                Effect::Reply(reply) => reply(),
+                Effect::RemoveDirectory(directory) => {
                     self.runtime.spawn(async move {
                         let _ = tokio::fs::remove_dir_all(directory).await;
                     });
@@ -70,8 +70,8 @@ impl Daemon {
     }
 
     /// A keeper that could not be started is as good as gone, after a moment in which there may be room again.
-    fn try_later(&self, run: u64, error: &std::io::Error) {
-        let (why, later) = (Some(error.to_string()), is_scarcity(error));
+    fn report_failed_start(&self, run: u64, error: &std::io::Error) {
+        let (why, later) = (Some(error.to_string()), is_resource_exhaustion(error));
         let inputs = self.inputs.clone();
         self.runtime.spawn(async move {
             tokio::time::sleep(AGAIN).await;
@@ -79,12 +79,12 @@ impl Daemon {
         });
     }
 
-    fn attend_to(&mut self, run: u64, directory: PathBuf, keeper: Option<Launched>) {
+    fn supervise_keeper(&mut self, run: u64, directory: PathBuf, keeper: Option<KeeperProcess>) {
         let (orders, heard) = unbounded_channel();
-        let of = Attended { run, directory, group: self.trees.run(&self.owner, run) };
-        let task = self.runtime.spawn(attend(of, keeper, heard, self.inputs.clone()));
-        self.attending.retain(|task| !task.is_finished());
-        self.attending.push(task.abort_handle());
+        let of = SupervisedRun { run, directory, group: self.trees.run(&self.owner, run) };
+        let task = self.runtime.spawn(supervise(of, keeper, heard, self.inputs.clone()));
+        self.supervisors.retain(|task| !task.is_finished());
+        self.supervisors.push(task.abort_handle());
         let Some(gang) = self.runs.get(&run).and_then(|name| self.gangs.get_mut(name)) else {
             return;
         };
@@ -107,7 +107,7 @@ fn launch(
     plan: &RunPlan,
     directory: &std::path::Path,
     environment: &[(OsString, OsString)],
-) -> std::io::Result<Launched> {
+) -> std::io::Result<KeeperProcess> {
     plan.write(directory)?;
     std::fs::write(directory.join(HOSTFILE), seats::hostfile(&plan.members))?;
     let members = u32::try_from(plan.members.len()).unwrap_or(u32::MAX);
@@ -125,5 +125,5 @@ fn launch(
         .spawn()?;
     let pid = keeper.id();
     let done = tokio::spawn(async move { keeper.wait().await.ok()?.code() });
-    Ok(Launched { pid, done })
+    Ok(KeeperProcess { pid, done })
 }

@@ -6,8 +6,8 @@ use muster_server::{Applied, Caller, Change, GangName, Kind, Refused, WhatIf, Wh
 use serde_json::Value;
 use tokio::sync::oneshot::Sender;
 
-use crate::daemon::effects::Deed;
-use crate::daemon::retention::output::Printed;
+use crate::daemon::effects::Effect;
+use crate::daemon::retention::output::OutputSizes;
 use crate::daemon::state::Daemon;
 use crate::intake::manifests::Intake;
 use crate::keeper::journal::Record;
@@ -46,14 +46,14 @@ pub(crate) enum Input {
         reply: Reply<Vec<WhatIf>>,
     },
     /// An answer is to be kept.
-    Remember {
+    StoreAnswer {
         caller: String,
         key: String,
         row: AnswerRow,
         reply: Reply<()>,
     },
     /// A keeper says something; the same may be said again.
-    Kept {
+    KeeperRecord {
         run: u64,
         record: Record,
     },
@@ -68,17 +68,17 @@ pub(crate) enum Input {
         later: bool,
     },
     /// A run that could not be started for want of something is tried again.
-    TryAgain {
+    RetryStart {
         run: u64,
     },
     /// How much runs have printed.
-    Printed(Printed),
+    OutputSizes(OutputSizes),
     /// Stop taking turns. What runs, runs on.
     Quit(Sender<()>),
 }
 
 impl Daemon {
-    pub(crate) fn hear(&mut self, input: Input) {
+    pub(crate) fn handle_input(&mut self, input: Input) {
         match input {
             Input::Apply { by, intake, dry_run, reply } => {
                 // Nothing is done for a client that has gone: it was told that nothing was.
@@ -99,7 +99,7 @@ impl Daemon {
                 if reply.is_closed() {
                     return;
                 }
-                let answer = self.change(&by, &gang.to_string().into(), change);
+                let answer = self.change_gang(&by, &gang.to_string().into(), change);
                 self.answer(reply, answer);
             }
             Input::Why { gang, reply } => {
@@ -108,24 +108,24 @@ impl Daemon {
             Input::WhatIf { by, intake, reply } => {
                 self.ask_what_if(&by, *intake, reply);
             }
-            Input::Remember { caller, key, row, reply } => {
+            Input::StoreAnswer { caller, key, row, reply } => {
                 let forget = row.at - muster_server::ANSWER_RETENTION_MS;
                 let written = self.store.set_answer(&caller, &key, &row, forget);
-                self.keep(written);
+                self.check_store(written);
                 self.answer(reply, Ok(()));
             }
-            Input::Kept { run, record } => self.kept(run, record),
+            Input::KeeperRecord { run, record } => self.keeper_record(run, record),
             Input::KeeperGone { run, alive_until, why, later } => {
                 self.keeper_gone(run, alive_until, why, later);
             }
-            Input::Printed(printed) => self.bound_output(&printed),
-            Input::TryAgain { run } => self.try_again(run),
+            Input::OutputSizes(printed) => self.bound_output(&printed),
+            Input::RetryStart { run } => self.retry_start(run),
             Input::Quit(done) => drop(done.send(())),
         }
     }
 
     /// Answers when all that led to the answer is written down.
     fn answer<T: Send + 'static>(&mut self, reply: Reply<T>, answer: Result<T, Refused>) {
-        self.deeds.push(Deed::Reply(Box::new(move || drop(reply.send(answer)))));
+        self.effects.push(Effect::Reply(Box::new(move || drop(reply.send(answer)))));
     }
 }

@@ -18,16 +18,16 @@ use muster_sim::cloud::{Cloud, Remembered};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::daemon::effects::Deed;
+use crate::daemon::effects::Effect;
 use crate::daemon::gangs::gang::{Gang, Over, Run};
 use crate::daemon::gangs::runs::RUNS_SHOWN;
 use crate::daemon::inputs::Input;
 use crate::daemon::publish::outbox::Outbox;
 use crate::daemon::state::{Counts, Daemon, Shared, Watcher};
 use crate::daemon::supervise::is_locked;
-use crate::daemon::timers::{Agenda, Timer};
-use crate::keeper::processes::cgroup::Trees;
-use crate::keeper::processes::leftovers::{Left, end_left_over, kill_keeper};
+use crate::daemon::timers::{Timer, Timers};
+use crate::keeper::processes::cgroup::CgroupTrees;
+use crate::keeper::processes::leftovers::{Leftovers, kill_keeper, kill_leftovers};
 use crate::nodes::simulated_cloud::cloud_of;
 use crate::store::database::{DATABASE, Store, StoreError};
 use crate::store::runs::OpenRun;
@@ -36,7 +36,7 @@ use crate::{Options, StartError};
 
 impl Daemon {
     /// The control plane of a data directory, as it was when it was last heard of.
-    pub(crate) fn resume(
+    pub(crate) fn recover(
         options: &Options,
         watchers: Vec<Watcher>,
         shared: Shared,
@@ -56,9 +56,9 @@ impl Daemon {
         let Shared { board, metrics, disk } = shared;
         let world = world_for(&policy, levels.clone());
         let now = Time(wall_now());
-        let pool = crate::daemon::queries::query_pool::Pool::new();
+        let pool = crate::daemon::queries::query_threads::QueryThreads::new();
         let no_thread = |error| StartError::Directory { data: options.data.clone(), error };
-        let (trees, lacking) = Trees::granted();
+        let (trees, lacking) = CgroupTrees::detect();
         for what in lacking {
             tracing::warn!("{what}");
         }
@@ -66,7 +66,7 @@ impl Daemon {
         let mut daemon = Self {
             trees,
             owner,
-            attending: Vec::new(),
+            supervisors: Vec::new(),
             world,
             snapshot: None,
             pool: pool.map_err(no_thread)?,
@@ -80,7 +80,7 @@ impl Daemon {
             directory: options.data.clone(),
             outbox: Outbox::new(board),
             disk,
-            disk_looked: None,
+            disk_checked: None,
             objects: BTreeMap::new(),
             gangs: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -88,51 +88,51 @@ impl Daemon {
             clouds: Vec::new(),
             cloud: Cloud::new(Vec::new(), options.seed),
             machines: BTreeMap::new(),
-            agenda: Agenda::default(),
+            timers: Timers::default(),
             forecaster: Forecaster::default(),
             plan: Default::default(),
             targets: BTreeMap::new(),
-            deeds: Vec::new(),
+            effects: Vec::new(),
             watchers,
-            shown: None,
-            showing: Default::default(),
+            refreshed: None,
+            refresh_took: Default::default(),
             stale: true,
             wake: None,
             machine: options.node.clone(),
-            retain: options.keep,
-            looked: None,
+            retention: options.keep,
+            retention_checked: None,
             aging: Default::default(),
-            measured: None,
+            output_measured: None,
             inputs,
             runtime,
             counts: Counts::default(),
             metrics,
         };
-        daemon.world = daemon.read_log()?;
+        daemon.world = daemon.replay_log()?;
         daemon.set_clock(options)?;
         daemon.store.begin()?;
-        daemon.find_objects();
-        daemon.greet(options);
-        daemon.find_machines();
-        daemon.find_gangs();
-        daemon.find_runs();
+        daemon.load_objects();
+        daemon.register_defaults(options);
+        daemon.restore_machines();
+        daemon.load_gangs();
+        daemon.recover_runs();
         daemon.expect_forecast();
         if let Some(error) = daemon.unwritten.take() {
             return Err(error.into());
         }
         daemon.store.commit()?;
-        daemon.publish();
-        daemon.sweep();
+        daemon.flush_outbox();
+        daemon.remove_orphaned_runs();
         Ok(daemon)
     }
 
     /// The World, from all it was ever told.
-    pub(crate) fn read_log(&self) -> Result<World, StoreError> {
-        self.read_log_with(self.levels.clone())
+    pub(crate) fn replay_log(&self) -> Result<World, StoreError> {
+        self.replay_log_with(self.levels.clone())
     }
 
     /// The same, had its topology been another.
-    pub(crate) fn read_log_with(&self, levels: Levels) -> Result<World, StoreError> {
+    pub(crate) fn replay_log_with(&self, levels: Levels) -> Result<World, StoreError> {
         let mut world = world_for(&self.policy, levels);
         self.store.replay(|at, event| {
             world.apply(at, &event).map_err(|refusal| format!("{refusal} ({event:?})"))
@@ -161,11 +161,11 @@ impl Daemon {
     }
 
     /// What the World must know before anything else, the first time.
-    fn greet(&mut self, options: &Options) {
+    fn register_defaults(&mut self, options: &Options) {
         if !self.world.is_synced() {
-            self.tell_surely(&Event::Epoch(0));
-            self.tell_surely(&Event::QueueSet(QueueSpec::open("default")));
-            self.tell_surely(&Event::Synced);
+            self.apply_or_log(&Event::Epoch(0));
+            self.apply_or_log(&Event::QueueSet(QueueSpec::open("default")));
+            self.apply_or_log(&Event::Synced);
         }
         // Nodes that are neither declared nor bought are what this machine was: it may be called otherwise now, or not be
         // offered any more.
@@ -186,9 +186,9 @@ impl Daemon {
         }
     }
 
-    fn find_objects(&mut self) {
+    fn load_objects(&mut self) {
         let objects = self.store.objects();
-        for (kind, name, object) in self.keep(objects).unwrap_or_default() {
+        for (kind, name, object) in self.check_store(objects).unwrap_or_default() {
             let kind = match kind.as_str() {
                 "Queue" => Kind::Queue,
                 "Pool" => Kind::Pool,
@@ -211,9 +211,9 @@ impl Daemon {
     }
 
     /// Machines went on while nobody looked: what was to happen until now happens in the first turn.
-    fn find_machines(&mut self) {
+    fn restore_machines(&mut self) {
         let machines = self.store.machines();
-        for row in self.keep(machines).unwrap_or_default() {
+        for row in self.check_store(machines).unwrap_or_default() {
             self.cloud.was_asked(row.offering);
             if row.gone || !self.world.claims().contains_key(&row.claim) {
                 continue;
@@ -228,9 +228,9 @@ impl Daemon {
             self.cloud.remember(row.claim, &remembered);
             let heard = self.world.now();
             match (row.leaves, row.stopped) {
-                (Some(leaves), _) => self.agenda.add(leaves, Timer::Gone(row.claim)),
+                (Some(leaves), _) => self.timers.add(leaves, Timer::Gone(row.claim)),
                 (None, Some(stopped)) if stopped > heard => {
-                    self.agenda.add(stopped, Timer::Stopped(row.claim));
+                    self.timers.add(stopped, Timer::Stopped(row.claim));
                 }
                 (None, Some(_)) => {}
                 (None, None) => {
@@ -267,9 +267,9 @@ impl Daemon {
         released.into_iter().for_each(|claim| self.release(claim));
     }
 
-    fn find_gangs(&mut self) {
+    fn load_gangs(&mut self) {
         let rows = self.store.gangs();
-        for row in self.keep(rows).unwrap_or_default() {
+        for row in self.check_store(rows).unwrap_or_default() {
             let name: Arc<str> = row.name.as_str().into();
             let Ok(record) = serde_json::from_value(row.record) else {
                 tracing::error!(gang = row.name, "cannot be read again and is left out");
@@ -278,7 +278,7 @@ impl Daemon {
             let submitted = self.clock.world_at(row.submitted);
             let mut gang = Gang::new(row.uid, record, submitted);
             let runs = self.store.runs_named(&name);
-            gang.runs = self.keep(runs).unwrap_or_default();
+            gang.runs = self.check_store(runs).unwrap_or_default();
             gang.runs.drain(..gang.runs.len().saturating_sub(RUNS_SHOWN));
             if let Some(at) = row.over {
                 let text = |field: &str| {
@@ -305,7 +305,7 @@ impl Daemon {
             self.gangs.insert(name, gang);
         }
         let names: Vec<Arc<str>> = self.gangs.keys().cloned().collect();
-        names.iter().for_each(|name| self.part_with(name));
+        names.iter().for_each(|name| self.finish_cancelled(name));
         // Those that were to be submitted later, and those whose submission was not written.
         let late: Vec<(Arc<str>, i64, Time)> = self
             .gangs
@@ -314,15 +314,15 @@ impl Daemon {
             .map(|(name, gang)| (name.clone(), gang.uid, gang.submitted + gang.record.submit_after))
             .collect();
         for (name, uid, at) in late {
-            self.agenda.add(at, Timer::Submit(name, uid));
+            self.timers.add(at, Timer::Submit(name, uid));
         }
     }
 
     /// Whoever had seats gets its keeper back, or a new one if none had begun.
-    fn find_runs(&mut self) {
+    fn recover_runs(&mut self) {
         let open = self.store.open_runs();
         let mut latest: BTreeMap<i64, OpenRun> = BTreeMap::new();
-        for run in self.keep(open).unwrap_or_default() {
+        for run in self.check_store(open).unwrap_or_default() {
             latest.insert(run.gang, run);
         }
         let active: Vec<(Arc<str>, GangId, Vec<Seat>, Phase)> = self
@@ -353,10 +353,10 @@ impl Daemon {
                     };
                     let mut run = Run::new(number, now);
                     // What is written of it is no news when its keeper says it again.
-                    (run.opened, run.shown) = (opened, opened);
+                    (run.opened, run.start_published) = (opened, opened);
                     let directory = self.directory.join("runs").join(number.to_string());
                     let known = crate::keeper::journal::read(&directory);
-                    run.remember(changed, known.as_deref().unwrap_or_default());
+                    run.restore_from_journal(changed, known.as_deref().unwrap_or_default());
                     gang.run = Some(run);
                     gang.resizes = resize.as_ref().filter(|_| !opened).map(|one| one.to.clone());
                     gang.started = run_began(&phase).map(|at| (at, None));
@@ -365,7 +365,7 @@ impl Daemon {
                         Ok(known) if !opened && known.is_empty() && !is_locked(&directory) => {
                             self.keeper_gone(number, 0, None, false);
                         }
-                        _ => self.deeds.push(Deed::Attend(number, directory)),
+                        _ => self.effects.push(Effect::Supervise(number, directory)),
                     }
                 }
                 None if matches!(phase, Phase::Admitted { .. }) => self.start(id, &seats),
@@ -388,7 +388,7 @@ impl Daemon {
 
     /// Directories of runs that nobody knows of, or whose gang is forgotten, are removed; with their keepers and all that
     /// is left of them. Before the first run begins, so that none finds anything where it is to begin.
-    fn sweep(&self) {
+    fn remove_orphaned_runs(&self) {
         self.trees.sweep(&self.owner, |run| self.runs.contains_key(&run));
         let Ok(runs) = std::fs::read_dir(self.directory.join("runs")) else { return };
         for entry in runs.flatten() {
@@ -404,13 +404,13 @@ impl Daemon {
                 tracing::warn!(run = number, "its keeper is left over, and stopped");
                 kill_keeper(&path);
             }
-            if end_left_over(&path, group.as_ref()) == Left::Nothing {
+            if kill_leftovers(&path, group.as_ref()) == Leftovers::Nothing {
                 let _ = std::fs::remove_dir_all(&path);
                 continue;
             }
             // A keeper that was killed lets go of its lock in a moment.
             self.runtime.spawn_blocking(move || {
-                while end_left_over(&path, group.as_ref()) != Left::Nothing {
+                while kill_leftovers(&path, group.as_ref()) != Leftovers::Nothing {
                     std::thread::sleep(std::time::Duration::from_millis(100));
                 }
                 let _ = std::fs::remove_dir_all(&path);

@@ -19,13 +19,13 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
-use crate::daemon::effects::Deed;
+use crate::daemon::effects::Effect;
 use crate::daemon::gangs::gang::Gang;
 pub(crate) use crate::daemon::inputs::Input;
 use crate::daemon::publish::outbox::Outbox;
 use crate::daemon::retention::finished_gangs::Keep;
-use crate::daemon::timers::Agenda;
-use crate::keeper::processes::cgroup::Trees;
+use crate::daemon::timers::Timers;
+use crate::keeper::processes::cgroup::CgroupTrees;
 use crate::nodes::machine::Machine;
 use crate::store::database::{Store, StoreError};
 use crate::store::machines::MachineRow;
@@ -48,7 +48,7 @@ pub(crate) struct Daemon {
     pub(super) world: World,
     /// A copy of it for questions, until it changes.
     pub(super) snapshot: Option<Arc<World>>,
-    pub(super) pool: crate::daemon::queries::query_pool::Pool,
+    pub(super) pool: crate::daemon::queries::query_threads::QueryThreads,
     pub(super) policy: Policy,
     pub(super) levels: Levels,
     pub(super) clock: Clock,
@@ -61,7 +61,7 @@ pub(crate) struct Daemon {
     pub(super) outbox: Outbox,
     pub(super) disk: Disk,
     /// When the room on the disk was last looked at.
-    pub(super) disk_looked: Option<Instant>,
+    pub(super) disk_checked: Option<Instant>,
     /// Queues, pools and nodes as they were written.
     pub(super) objects: BTreeMap<(Kind, Arc<str>), Value>,
     /// The latest gang of each name.
@@ -72,34 +72,34 @@ pub(crate) struct Daemon {
     pub(super) clouds: Vec<(PoolSpec, CloudModel)>,
     pub(super) cloud: Cloud,
     pub(super) machines: BTreeMap<ClaimId, MachineRow>,
-    pub(super) agenda: Agenda,
+    pub(super) timers: Timers,
     pub(super) forecaster: Forecaster,
     /// The latest plan, and when each pool's targets were last told.
     pub(super) plan: Plan,
     pub(super) targets: BTreeMap<PoolIdx, Target>,
-    pub(super) deeds: Vec<Deed>,
+    pub(super) effects: Vec<Effect>,
     /// What keepers and workers find in their environment of this process's.
     pub(super) environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     pub(super) watchers: Vec<Watcher>,
     /// When the board was last brought up to date, and whether it is not any more.
-    pub(super) shown: Option<Instant>,
+    pub(super) refreshed: Option<Instant>,
     /// How long that took.
-    pub(super) showing: std::time::Duration,
+    pub(super) refresh_took: std::time::Duration,
     pub(super) stale: bool,
     pub(super) wake: Option<Time>,
-    pub(super) retain: Keep,
+    pub(super) retention: Keep,
     /// This machine, if it is a node.
     pub(super) machine: Option<Machine>,
     /// When it was last looked for gangs that are to be forgotten.
-    pub(super) looked: Option<Instant>,
+    pub(super) retention_checked: Option<Instant>,
     pub(super) aging: crate::daemon::retention::finished_gangs::Aging,
     /// When it was last measured how much gangs have printed.
-    pub(super) measured: Option<Instant>,
+    pub(super) output_measured: Option<Instant>,
     /// Where control groups can be made, and what those of this data directory are called by.
-    pub(super) trees: Trees,
+    pub(super) trees: CgroupTrees,
     pub(super) owner: String,
     /// Tasks that attend to keepers.
-    pub(super) attending: Vec<AbortHandle>,
+    pub(super) supervisors: Vec<AbortHandle>,
     pub(super) inputs: UnboundedSender<Input>,
     pub(super) runtime: tokio::runtime::Handle,
     pub(super) counts: Counts,
@@ -151,7 +151,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         // Another one attends to the same keepers.
-        self.attending.iter().for_each(AbortHandle::abort);
+        self.supervisors.iter().for_each(AbortHandle::abort);
     }
 }
 

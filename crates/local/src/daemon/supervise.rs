@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::daemon::inputs::Input;
 use crate::keeper::files::{LATER, LOCK};
 use crate::keeper::journal::{self, Record, last_alive};
-use crate::keeper::processes::cgroup::RunGroup;
-use crate::keeper::processes::leftovers::{Left, end_left_over, kill_keeper};
-use crate::keeper::socket::client::{Keeping, Order};
+use crate::keeper::processes::cgroup::RunCgroup;
+use crate::keeper::processes::leftovers::{Leftovers, kill_keeper, kill_leftovers};
+use crate::keeper::socket::client::{KeeperConnection, Order};
 use crate::system::clock::wall_now;
 
 /// How long a keeper that was started by another process may take to listen.
@@ -35,7 +35,7 @@ const STUCK: Duration = Duration::from_secs(2);
 
 /// A keeper that is a child of this process.
 #[derive(Debug)]
-pub(crate) struct Launched {
+pub(crate) struct KeeperProcess {
     pub(crate) pid: Option<u32>,
     /// Done when the process is, with what it returned.
     pub(crate) done: JoinHandle<Option<i32>>,
@@ -43,15 +43,15 @@ pub(crate) struct Launched {
 
 /// The run that is attended to.
 #[derive(Debug)]
-pub(crate) struct Attended {
+pub(crate) struct SupervisedRun {
     pub(crate) run: u64,
     pub(crate) directory: PathBuf,
-    pub(crate) group: Option<RunGroup>,
+    pub(crate) group: Option<RunCgroup>,
 }
 
 /// What was heard of a keeper.
 #[derive(Default)]
-struct Heard {
+struct Observed {
     /// That nothing is left of the run. Told last.
     ended: Option<Record>,
     alive_until: Option<i64>,
@@ -61,34 +61,34 @@ struct Heard {
 }
 
 /// Attends to the keeper of a run until it is gone, ends what it left behind, and says so last.
-pub(crate) async fn attend(
-    of: Attended,
-    keeper: Option<Launched>,
+pub(crate) async fn supervise(
+    of: SupervisedRun,
+    keeper: Option<KeeperProcess>,
     mut orders: UnboundedReceiver<Order>,
     tell: UnboundedSender<Input>,
 ) {
-    let Attended { run, directory, group } = of;
-    let mut heard = Heard::default();
+    let SupervisedRun { run, directory, group } = of;
+    let mut heard = Observed::default();
     loop {
-        if let Some(mut keeping) = connect(&directory, keeper.as_ref()).await {
+        if let Some(mut connection) = connect(&directory, keeper.as_ref()).await {
             // Members can put a socket of their own in its place.
             let child = keeper.as_ref().filter(|keeper| !keeper.done.is_finished());
-            let other = child.and_then(|child| child.pid).zip(keeping.pid());
+            let other = child.and_then(|child| child.pid).zip(connection.pid());
             if other.is_some_and(|(launched, listens)| launched != listens) {
                 heard.killed = Some("a process other than its keeper listened in its place");
                 kill_keeper(&directory);
             } else {
-                listen(run, &directory, &mut keeping, &mut orders, &tell, &mut heard).await;
+                listen(run, &directory, &mut connection, &mut orders, &tell, &mut heard).await;
                 heard.alive_until = Some(wall_now());
             }
         }
         // One that has only stopped listening to us is asked again.
         let (place, of) = (directory.clone(), group.clone());
-        let left = tokio::task::spawn_blocking(move || end_left_over(&place, of.as_ref())).await;
-        match left.unwrap_or(Left::Nothing) {
-            Left::Nothing => break,
-            Left::Keeper => tokio::time::sleep(LOOK).await,
-            Left::Some(count) => {
+        let left = tokio::task::spawn_blocking(move || kill_leftovers(&place, of.as_ref())).await;
+        match left.unwrap_or(Leftovers::Nothing) {
+            Leftovers::Nothing => break,
+            Leftovers::Keeper => tokio::time::sleep(LOOK).await,
+            Leftovers::Some(count) => {
                 tracing::warn!(run, count, "processes of an ended run cannot be killed");
                 tokio::time::sleep(STUCK).await;
             }
@@ -99,11 +99,11 @@ pub(crate) async fn attend(
         None => None,
     };
     match heard.ended {
-        Some(record) => drop(tell.send(Input::Kept { run, record })),
+        Some(record) => drop(tell.send(Input::KeeperRecord { run, record })),
         // It may have said its last words when nobody listened.
         None => {
             for record in journal::read(&directory).unwrap_or_default() {
-                let _ = tell.send(Input::Kept { run, record });
+                let _ = tell.send(Input::KeeperRecord { run, record });
             }
         }
     }
@@ -117,10 +117,10 @@ pub(crate) async fn attend(
 async fn listen(
     run: u64,
     directory: &Path,
-    keeping: &mut Keeping,
+    connection: &mut KeeperConnection,
     orders: &mut UnboundedReceiver<Order>,
     tell: &UnboundedSender<Input>,
-    heard: &mut Heard,
+    heard: &mut Observed,
 ) {
     // Older keepers do not say that they are alive. What the journal says of it is no news.
     let known = journal::read(directory).unwrap_or_default();
@@ -129,20 +129,20 @@ async fn listen(
     let mut next: Option<Order> = heard.unsent.take();
     loop {
         if let Some(order) = next.take()
-            && !matches!(timeout(SILENCE, keeping.tell(&order)).await, Ok(Ok(())))
+            && !matches!(timeout(SILENCE, connection.send(&order)).await, Ok(Ok(())))
         {
             heard.unsent = Some(order);
             return;
         }
         tokio::select! {
             biased;
-            record = keeping.next() => {
+            record = connection.next() => {
                 patience = Instant::now() + SILENCE;
                 match record {
                     None => return,
                     Some(Record::Beat) => beats = true,
                     Some(record @ Record::Ended { .. }) => heard.ended = Some(record),
-                    Some(record) => drop(tell.send(Input::Kept { run, record })),
+                    Some(record) => drop(tell.send(Input::KeeperRecord { run, record })),
                 }
             }
             Some(order) = orders.recv() => next = Some(order),
@@ -151,11 +151,11 @@ async fn listen(
                 if before.is_some_and(|at| at.elapsed() < AGAIN) {
                     tracing::error!(run, "its keeper was silent twice and is killed");
                     heard.killed = Some("its keeper was stopped or did not answer, and was killed with its members");
-                    keeping.kill();
+                    connection.kill();
                     return;
                 }
                 tracing::warn!(run, "its keeper is silent and is continued");
-                keeping.resume();
+                connection.resume();
                 patience = Instant::now() + SECOND_CHANCE;
             }
         }
@@ -163,13 +163,13 @@ async fn listen(
 }
 
 /// Waits until the keeper listens. `None` when there is none.
-async fn connect(directory: &Path, keeper: Option<&Launched>) -> Option<Keeping> {
+async fn connect(directory: &Path, keeper: Option<&KeeperProcess>) -> Option<KeeperConnection> {
     let began = Instant::now();
     loop {
         // Asked before anything else: one that ends meanwhile is looked for once more.
         let exited = keeper.is_some_and(|keeper| keeper.done.is_finished());
-        if let Ok(keeping) = Keeping::connect(directory).await {
-            return Some(keeping);
+        if let Ok(connection) = KeeperConnection::connect(directory).await {
+            return Some(connection);
         }
         let over = journal::read(directory).unwrap_or_default();
         if over.iter().any(|record| matches!(record, Record::Ended { .. })) && !is_locked(directory)

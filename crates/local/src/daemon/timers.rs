@@ -29,17 +29,17 @@ pub(crate) enum Timer {
 
 /// Everything that is due, the next first; what is due together, in the order it was added.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
+pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Time, u64)>>,
-    timers: std::collections::BTreeMap<u64, Timer>,
+    waiting: std::collections::BTreeMap<u64, Timer>,
     added: u64,
 }
 
-impl Agenda {
+impl Timers {
     pub(crate) fn add(&mut self, at: Time, timer: Timer) {
         self.added += 1;
         self.heap.push(Reverse((at, self.added)));
-        self.timers.insert(self.added, timer);
+        self.waiting.insert(self.added, timer);
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
@@ -49,6 +49,6 @@ impl Agenda {
     pub(crate) fn due(&mut self, now: Time) -> Option<Timer> {
         self.next().filter(|at| *at <= now)?;
         let Reverse((_, number)) = self.heap.pop()?;
-        self.timers.remove(&number)
+        self.waiting.remove(&number)
     }
 }

@@ -11,8 +11,8 @@ use muster_api::crd::Stamp;
 use muster_core::time::Time;
 use muster_plan::Policy;
 use muster_server::{
-    Answer, Applied, Board, Caller, Change, GangName, Host, IdempotencyKey, Kind, Logs, IdempotencyStore, Refused,
-    StoredAnswer, Usage, UsageRequest, UsageBy, WhatIf, WhichLogs, Why,
+    Answer, Applied, Board, Caller, Change, GangName, Host, IdempotencyKey, IdempotencyStore, Kind,
+    Logs, Refused, StoredAnswer, Usage, UsageBy, UsageRequest, WhatIf, WhichLogs, Why,
 };
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use crate::daemon::inputs::Input;
 use crate::daemon::retention::finished_gangs::Keep;
 use crate::daemon::state::{Shared, Watcher};
-use crate::host::restart::{Supervised, unavailable};
+use crate::host::restart::{RestartLoop, unavailable};
 use crate::intake::manifests;
 use crate::intake::readers::Readers;
 use crate::logs::stream::LogFiles;
@@ -136,17 +136,17 @@ impl Local {
         let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
         let disk = Disk::of(&options.data);
         let shared = Shared { board, metrics: Arc::default(), disk };
-        let supervised = Supervised {
+        let restart_loop = RestartLoop {
             options: options.clone(),
             shared: shared.clone(),
             inputs: inputs.clone(),
             runtime,
         };
-        let first = match supervised.begin(watchers) {
+        let first = match restart_loop.start(watchers) {
             Ok(daemon) => Some(daemon),
             // It comes up all the same, says so, and begins when there is room.
             Err(StartError::Store(error)) if error.may_pass() => {
-                shared.disk.is_full(&error);
+                shared.disk.report_full(&error);
                 None
             }
             Err(error) => return Err(error),
@@ -156,7 +156,7 @@ impl Local {
         let thread =
             std::thread::Builder::new().name("control-plane".to_owned()).spawn(move || {
                 let _lives = lives;
-                let ended = supervised.live(first, heard);
+                let ended = restart_loop.run(first, heard);
                 if let Err(error) = &ended {
                     tracing::error!(%error, "nothing can be written any more");
                 }
@@ -342,7 +342,7 @@ impl IdempotencyStore for Local {
             at: answer.at.0.0,
         };
         let IdempotencyKey { caller, key } = key;
-        self.ask(|reply| Input::Remember { caller, key, row, reply })
+        self.ask(|reply| Input::StoreAnswer { caller, key, row, reply })
     }
 }
 

@@ -15,25 +15,26 @@ use crate::{Options, StartError};
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a control plane is begun with, and begun again.
-pub(crate) struct Supervised {
+pub(crate) struct RestartLoop {
     pub(crate) options: Options,
     pub(crate) shared: Shared,
     pub(crate) inputs: UnboundedSender<Input>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
-impl Supervised {
+impl RestartLoop {
     /// The control plane, as it was when it was last heard of.
-    pub(crate) fn begin(&self, watchers: Vec<Watcher>) -> Result<Daemon, StartError> {
-        self.shared.disk.make_room();
+    pub(crate) fn start(&self, watchers: Vec<Watcher>) -> Result<Daemon, StartError> {
+        self.shared.disk.release_reserve_if_full();
         let (inputs, runtime) = (self.inputs.clone(), self.runtime.clone());
-        let daemon = Daemon::resume(&self.options, watchers, self.shared.clone(), inputs, runtime)?;
-        self.shared.disk.look();
+        let daemon =
+            Daemon::recover(&self.options, watchers, self.shared.clone(), inputs, runtime)?;
+        self.shared.disk.check();
         Ok(daemon)
     }
 
     /// Has a control plane take turns until it is told to quit, or ends for a reason that does not pass.
-    pub(crate) fn live(
+    pub(crate) fn run(
         &self,
         first: Option<Daemon>,
         mut heard: UnboundedReceiver<Input>,
@@ -43,10 +44,10 @@ impl Supervised {
         loop {
             let lives = match daemon.take() {
                 Some(lives) => lives,
-                None => match self.begin(Vec::new()) {
+                None => match self.start(Vec::new()) {
                     Ok(lives) => lives.watched_by(std::mem::take(&mut watchers)),
                     Err(StartError::Store(error)) if error.may_pass() => {
-                        self.shared.disk.is_full(&error);
+                        self.shared.disk.report_full(&error);
                         if self.refuse(&mut heard) {
                             return Ok(());
                         }
@@ -59,7 +60,7 @@ impl Supervised {
                     }
                 },
             };
-            match lives.live(&mut heard) {
+            match lives.run(&mut heard) {
                 Ended::Quit => return Ok(()),
                 Ended::Failed { error, watchers: of } if error.may_pass() => watchers = of,
                 Ended::Failed { error, .. } => return Err(error),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::keeper::processes::cgroup::RunGroup;
+use crate::keeper::processes::cgroup::RunCgroup;
 use crate::system::clock::Anchor;
 
 /// One run of a gang: all of its members, once.
@@ -37,7 +37,7 @@ pub(crate) struct RunPlan {
     pub umask: Option<u32>,
     /// The control group that all of them are in, where the system grants one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<RunGroup>,
+    pub group: Option<RunCgroup>,
     /// What time is counted from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Anchor>,
@@ -68,8 +68,8 @@ impl Limits {
     pub(crate) fn for_members(members: u64) -> Self {
         let most = Self::default();
         // Two streams each, of so many pages.
-        let pages = members.max(1).saturating_mul(2 * (u64::from(most.files) + 1));
-        Self { file_bytes: (RUN_BYTES / pages).clamp(PAGE_LEAST, most.file_bytes), ..most }
+        let rotated_log = members.max(1).saturating_mul(2 * (u64::from(most.files) + 1));
+        Self { file_bytes: (RUN_BYTES / rotated_log).clamp(PAGE_LEAST, most.file_bytes), ..most }
     }
 }
 

@@ -1,4 +1,4 @@
 //! Serves the output of members: what was printed, and what is printed while a client follows.
 
-pub(crate) mod pages;
+pub(crate) mod rotated_log;
 pub(crate) mod stream;

@@ -8,17 +8,17 @@ use muster_server::{GangName, LogPart, Logs, Refused, WhichLogs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::keeper::journal::{self, Record};
-use crate::keeper::output::log_file::page_of;
+use crate::keeper::output::log_file::log_path;
 use crate::keeper::run_plan::RunPlan;
-use crate::logs::pages::Pages;
+use crate::logs::rotated_log::RotatedLog;
 use crate::store::database::Store;
 
 /// How often a file that is followed is looked at: soon after something came, and less often while nothing does.
-const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+const POLL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// Parts that wait for the client.
 const AHEAD: usize = 2;
 /// Bytes that are read at one look, about.
-const LOOK_BYTES: usize = 128 << 10;
+const READ_BYTES: usize = 128 << 10;
 /// Files that are open for one member: two streams, and pages of them that were turned over.
 const FILES_EACH: u32 = 4;
 
@@ -60,7 +60,7 @@ pub(crate) async fn logs(
         Refused::Unavailable(why)
     })?;
     let (send, receive) = mpsc::channel(AHEAD);
-    tokio::spawn(tell(Telling::new(run, which, held), send));
+    tokio::spawn(send_parts(LogReader::new(run, which, held), send));
     Ok(receive)
 }
 
@@ -106,16 +106,16 @@ fn find(
 }
 
 /// Tells what there is, and what comes. A thread is held only while files are read.
-async fn tell(mut telling: Telling, send: mpsc::Sender<LogPart>) {
-    let mut wait = LOOK.0;
+async fn send_parts(mut reader: LogReader, send: mpsc::Sender<LogPart>) {
+    let mut wait = POLL.0;
     loop {
         let looked = tokio::task::spawn_blocking(move || {
-            let seen = telling.look();
-            (telling, seen)
+            let seen = reader.read_more();
+            (reader, seen)
         });
         let Ok((again, seen)) = looked.await else { return };
-        telling = again;
-        wait = if seen.parts.is_empty() { (wait * 2).min(LOOK.1) } else { LOOK.0 };
+        reader = again;
+        wait = if seen.parts.is_empty() { (wait * 2).min(POLL.1) } else { POLL.0 };
         for part in seen.parts {
             if send.send(part).await.is_err() {
                 return;
@@ -135,7 +135,7 @@ async fn tell(mut telling: Telling, send: mpsc::Sender<LogPart>) {
 }
 
 /// A run whose logs are told.
-struct Telling {
+struct LogReader {
     run: Run,
     which: WhichLogs,
     streams: Vec<Stream>,
@@ -147,20 +147,20 @@ struct Telling {
 }
 
 /// What was seen at one look.
-struct Seen {
+struct ReadResult {
     parts: Vec<LogPart>,
     /// Whether there is more to be read now.
     more: bool,
     over: bool,
 }
 
-impl Telling {
+impl LogReader {
     fn new(run: Run, which: WhichLogs, files: OwnedSemaphorePermit) -> Self {
         let (seen, written) = (run.plan.members.len(), run.plan_written());
         Self { run, which, streams: Vec::new(), seen, written, begun: false, _files: files }
     }
 
-    fn look(&mut self) -> Seen {
+    fn read_more(&mut self) -> ReadResult {
         if !std::mem::replace(&mut self.begun, true) {
             self.streams = streams(&self.run, &self.run.plan, 0, &self.which);
         }
@@ -176,16 +176,16 @@ impl Telling {
         let over = !self.which.follow || self.run.is_over();
         let (mut parts, mut bytes) = (Vec::new(), 0);
         for stream in &mut self.streams {
-            while bytes < LOOK_BYTES {
+            while bytes < READ_BYTES {
                 let Some(part) = stream.next(over) else { break };
                 bytes += part.text.len();
                 parts.push(part);
             }
-            if bytes >= LOOK_BYTES {
-                return Seen { parts, more: true, over };
+            if bytes >= READ_BYTES {
+                return ReadResult { parts, more: true, over };
             }
         }
-        Seen { parts, more: false, over }
+        ReadResult { parts, more: false, over }
     }
 }
 
@@ -196,8 +196,14 @@ fn streams(run: &Run, plan: &RunPlan, skip: usize, which: &WhichLogs) -> Vec<Str
     let mut streams = Vec::new();
     for member in wanted {
         for stderr in [false, true] {
-            let pages = Pages::open(page_of(&run.directory, member.rank, stderr), which.tail);
-            streams.push(Stream { member: member.rank, role: member.role.clone(), stderr, pages });
+            let rotated_log =
+                RotatedLog::open(log_path(&run.directory, member.rank, stderr), which.tail);
+            streams.push(Stream {
+                member: member.rank,
+                role: member.role.clone(),
+                stderr,
+                rotated_log,
+            });
         }
     }
     streams
@@ -223,13 +229,13 @@ struct Stream {
     member: u32,
     role: Arc<str>,
     stderr: bool,
-    pages: Pages,
+    rotated_log: RotatedLog,
 }
 
 impl Stream {
     /// What has come since, in whole lines; at the end also half of one.
     fn next(&mut self, over: bool) -> Option<LogPart> {
-        let text = self.pages.next(over)?;
+        let text = self.rotated_log.next(over)?;
         Some(LogPart {
             member: self.member,
             role: self.role.clone(),

@@ -52,15 +52,15 @@ impl Disk {
     }
 
     /// Before anything is written: on a full disk the reserve is what there is to start with.
-    pub(crate) fn make_room(&self) {
+    pub(crate) fn release_reserve_if_full(&self) {
         if Room::at(&self.data).is_some_and(is_low) {
-            self.give_up_reserve();
+            self.release_reserve();
         }
     }
 
     /// A write has failed.
-    pub(crate) fn is_full(&self, error: &dyn std::fmt::Display) {
-        self.give_up_reserve();
+    pub(crate) fn report_full(&self, error: &dyn std::fmt::Display) {
+        self.release_reserve();
         let data = self.data.display();
         self.trouble.set(Some(format!(
             "nothing can be written in {data} ({error}): what is known can be read and gangs that run go on; nothing new \
@@ -69,7 +69,7 @@ impl Disk {
     }
 
     /// Looks how much room there is: takes no new work where it is little, and has the reserve where it is enough.
-    pub(crate) fn look(&self) {
+    pub(crate) fn check(&self) {
         let Some(room) = Room::at(&self.data) else { return };
         let was = self.trouble.why();
         if is_low(room) || (was.is_some() && room.free < room.floor / 2) {
@@ -86,7 +86,7 @@ impl Disk {
         self.keep_reserve(room);
     }
 
-    fn give_up_reserve(&self) {
+    fn release_reserve(&self) {
         if std::fs::remove_file(self.data.join(RESERVE)).is_ok() {
             tracing::warn!("the disk is full: the reserve is given up");
         }
@@ -123,14 +123,14 @@ mod tests {
         let data = std::env::temp_dir().join(format!("muster-reserve-{}", std::process::id()));
         std::fs::create_dir_all(&data).expect("a directory");
         let disk = Disk::of(&data);
-        disk.look();
+        disk.check();
         assert_eq!(disk.trouble.why(), None);
         let size = data.join(RESERVE).metadata().expect("a reserve").len();
         assert!(size > 0 && size <= RESERVE_MOST, "{size}");
-        disk.is_full(&"no room");
+        disk.report_full(&"no room");
         assert!(!data.join(RESERVE).exists());
         assert!(disk.trouble.why().is_some_and(|why| why.contains("no room")));
-        disk.look();
+        disk.check();
         assert_eq!(disk.trouble.why(), None, "there is room");
         assert!(data.join(RESERVE).exists());
         std::fs::remove_dir_all(data).expect("removed");

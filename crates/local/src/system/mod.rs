@@ -4,6 +4,6 @@ pub(crate) mod clock;
 pub(crate) mod disk;
 pub(crate) mod environment;
 pub(crate) mod file_permissions;
-pub(crate) mod scarcity;
+pub(crate) mod resource_exhaustion;
 pub(crate) mod threads;
 pub(crate) mod unix_user;

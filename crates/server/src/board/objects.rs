@@ -109,7 +109,7 @@ impl Board {
     }
 
     /// Something is worth telling.
-    pub fn say(&self, at: Stamp, said: Note) {
+    pub fn note(&self, at: Stamp, said: Note) {
         self.change(|inner| inner.tell(at, FeedChange::Note(said)));
     }
 

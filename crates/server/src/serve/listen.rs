@@ -98,7 +98,7 @@ impl Bound {
     /// their memory.
     #[must_use]
     pub fn with_memory(mut self, store: Arc<dyn IdempotencyStore>) -> Self {
-        self.config.store = store;
+        self.config.idempotency_store = store;
         self
     }
 

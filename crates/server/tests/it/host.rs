@@ -73,7 +73,7 @@ impl Toy {
             message: message.into(),
             warning: false,
         };
-        self.board.say(AT, said);
+        self.board.note(AT, said);
     }
 
     fn of(&self, gang: &GangName) -> Result<Arc<Value>, Refused> {

@@ -5,7 +5,7 @@ use muster_core::topology::Levels;
 use muster_core::{Event, World};
 use muster_server::{Caller, Kind, Refused};
 
-use crate::daemon::queries::query_pool::News;
+use crate::daemon::queries::query_threads::NewObject;
 use crate::daemon::state::Daemon;
 use crate::intake::manifests::Intake;
 use crate::intake::record::Record;
@@ -13,8 +13,8 @@ use crate::nodes::simulated_cloud::cloud_of;
 
 impl Daemon {
     /// The World as it would be with all that is new in these manifests, or why it cannot be. Nothing is changed.
-    pub(crate) fn rehearsed(&self, by: &Caller, intake: &Intake) -> Result<World, Refused> {
-        let mut world = self.rehearsed_supply(intake)?;
+    pub(crate) fn dry_run(&self, by: &Caller, intake: &Intake) -> Result<World, Refused> {
+        let mut world = self.dry_run_supply(intake)?;
         for gang in &intake.gangs {
             let mut spec = gang.spec.clone();
             spec.user = user_of(by, gang);
@@ -36,15 +36,15 @@ impl Daemon {
     }
 
     /// The same with the queues, pools and nodes alone.
-    pub(crate) fn rehearsed_supply(&self, intake: &Intake) -> Result<World, Refused> {
+    pub(crate) fn dry_run_supply(&self, intake: &Intake) -> Result<World, Refused> {
         self.check_levels(&intake.levels)?;
         let mut world = match intake.levels == self.levels || intake.levels == Levels::default() {
             true => self.world.clone(),
-            false => self.read_log_with(intake.levels.clone()).map_err(|error| {
+            false => self.replay_log_with(intake.levels.clone()).map_err(|error| {
                 Refused::Unavailable(format!("the log cannot be read again: {error}"))
             })?,
         };
-        for (kind, name, event) in self.news_of(intake) {
+        for (kind, name, event) in self.new_objects(intake) {
             let told = world.apply(self.now, &event);
             told.map_err(|refusal| Refused::Invalid(format!("{kind:?} {name}: {refusal}")))?;
         }
@@ -57,7 +57,7 @@ impl Daemon {
     }
 
     /// The queues, pools and nodes of manifests that are new or other than they were.
-    pub(crate) fn news_of(&self, intake: &Intake) -> Vec<News> {
+    pub(crate) fn new_objects(&self, intake: &Intake) -> Vec<NewObject> {
         let mut news = Vec::new();
         for (queue, object) in parents_first(intake.queues.clone(), |(queue, _)| queue) {
             if self.is_new(Kind::Queue, &queue.name, &object) {

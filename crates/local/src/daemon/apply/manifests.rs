@@ -11,7 +11,7 @@ use muster_core::time::Span;
 use muster_core::topology::Levels;
 use muster_core::{Event, Fact};
 use muster_server::{
-    Applied, Caller, AppliedEffect, Kind, ANSWER_RETENTION_MS, Refused, RequestKey, Subject, Verb,
+    ANSWER_RETENTION_MS, Applied, AppliedEffect, Caller, Kind, Refused, RequestKey, Subject, Verb,
 };
 use muster_sim::cloud::CloudModel;
 use serde_json::{Value, json};
@@ -40,8 +40,10 @@ impl Daemon {
         };
         let (key, request) = (format!("applied {key}"), request.to_vec());
         let known = self.store.answer(&by.name, &key);
-        if let Some(known) =
-            self.keep(known).flatten().filter(|known| known.at >= wall_now() - ANSWER_RETENTION_MS)
+        if let Some(known) = self
+            .check_store(known)
+            .flatten()
+            .filter(|known| known.at >= wall_now() - ANSWER_RETENTION_MS)
         {
             if known.request != request {
                 let why = "the key was used for another request".to_owned();
@@ -56,7 +58,7 @@ impl Daemon {
         let answer = serde_json::to_string(&applied).unwrap_or_default();
         let row = AnswerRow { request, code: 200, answer, at };
         let written = self.store.set_answer(&by.name, &key, &row, at - ANSWER_RETENTION_MS);
-        self.keep(written);
+        self.check_store(written);
         Ok(applied)
     }
 
@@ -72,7 +74,7 @@ impl Daemon {
         }
         self.check(by, &intake)?;
         if !self.is_simple(&intake) {
-            self.rehearsed(by, &intake)?;
+            self.dry_run(by, &intake)?;
         }
         let Intake { levels, queues, pools, nodes, gangs } = intake;
         let mut applied = Vec::new();
@@ -233,11 +235,11 @@ impl Daemon {
             return;
         }
         let written = self.store.set_fact("levels", &json!(levels).to_string());
-        self.keep(written);
+        self.check_store(written);
         self.levels = levels;
         // Read again, the log makes the same World with other levels: there is nothing in it yet that depends on them.
-        let read = self.read_log();
-        if let Some(world) = self.keep(read) {
+        let read = self.replay_log();
+        if let Some(world) = self.check_store(read) {
             self.world = world;
             self.snapshot = None;
         }
@@ -253,13 +255,13 @@ impl Daemon {
 
     fn set_object(&mut self, kind: Kind, name: &Arc<str>, object: Value) {
         let written = self.store.set_object(&format!("{kind:?}"), name, &object);
-        self.keep(written);
+        self.check_store(written);
         self.objects.insert((kind, name.clone()), object);
     }
 
     fn set_queue(&mut self, queue: QueueSpec, object: Value) -> Result<(), Refused> {
         let name = queue.name.clone();
-        let told = self.tell(&Event::QueueSet(queue));
+        let told = self.apply_event(&Event::QueueSet(queue));
         told.map_err(|refusal| Refused::Invalid(format!("queue {name}: {refusal}")))?;
         self.set_object(Kind::Queue, &name, object);
         Ok(())
@@ -268,7 +270,7 @@ impl Daemon {
     fn set_pool(&mut self, pool: PoolManifest, object: Value) -> Result<(), Refused> {
         let name = pool.spec.name.clone();
         let (spec, model) = cloud_of(pool);
-        let told = self.tell(&Event::PoolSet(spec.clone()));
+        let told = self.apply_event(&Event::PoolSet(spec.clone()));
         told.map_err(|refusal| Refused::Invalid(format!("pool {name}: {refusal}")))?;
         self.set_cloud(spec, model);
         self.set_object(Kind::Pool, &name, object);
@@ -296,14 +298,14 @@ impl Daemon {
         let value = serde_json::to_value(&record).unwrap_or_default();
         let submitted = self.clock.stamp(self.now).0.0;
         let added = self.store.add_gang(&name, None, &value, submitted);
-        let Some(uid) = self.keep(added) else { return };
+        let Some(uid) = self.check_store(added) else { return };
         let after = record.submit_after;
         // What the one before it printed can still be read, by the numbers of its runs.
         let runs = self.gangs.get(&name).map(|known| known.runs.clone()).unwrap_or_default();
         self.gangs.insert(name.clone(), Gang { runs, ..Gang::new(uid, record, self.now) });
         if after > Span::ZERO {
-            self.agenda.add(self.now + after, Timer::Submit(name.clone(), uid));
-            self.show_gang(&name, None);
+            self.timers.add(self.now + after, Timer::Submit(name.clone(), uid));
+            self.publish_gang(&name, None);
         } else {
             self.submit(&name);
         }
@@ -316,14 +318,14 @@ impl Daemon {
             return;
         }
         let (uid, spec) = (gang.uid, gang.record.spec.clone());
-        if let Err(refusal) = self.tell(&Event::GangSubmitted(spec.clone())) {
+        if let Err(refusal) = self.apply_event(&Event::GangSubmitted(spec.clone())) {
             let name = name.clone();
             self.fact(&Fact::GangRefused { name: name.clone(), why: refusal.to_string() });
             return self.finish(&name, false, "Refused", refusal.to_string());
         }
         let Some(id) = self.world.gang_named(name) else { return };
         let written = self.store.set_gang_world(uid, Some(id.0));
-        self.keep(written);
+        self.check_store(written);
         self.names.insert(id, name.clone());
         if let Some(gang) = self.gangs.get_mut(name) {
             gang.id = Some(id);
@@ -331,7 +333,7 @@ impl Daemon {
         self.counts.submitted += 1;
         self.fact(&Fact::GangSubmitted { gang: id, spec: Arc::new(spec) });
         self.mark_stale();
-        self.show_gang(name, None);
+        self.publish_gang(name, None);
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) struct Run {
     pub(crate) changed_at: i64,
     pub(crate) opened: bool,
     /// Whether it was told that they have started.
-    pub(crate) shown: bool,
+    pub(crate) start_published: bool,
     /// Whether they are others than before, of a gang that goes on.
     pub(crate) resized: bool,
     pub(crate) told_to_stop: bool,
@@ -72,10 +72,10 @@ pub(crate) struct Run {
     /// Whether any of them failed, or they were told to stop.
     pub(crate) broken: bool,
     /// Keepers that were gone before they let anybody run.
-    pub(crate) in_vain: u32,
+    pub(crate) failed_starts: u32,
     /// Times it could not be started because the system had run out of something, and out of what.
-    pub(crate) put_off: u32,
-    pub(crate) lacks: Option<String>,
+    pub(crate) deferrals: u32,
+    pub(crate) shortage: Option<String>,
     /// Why it could not be started the last time, for want of something.
     pub(crate) why_delayed: Option<String>,
     /// Whether it has no keeper until it is tried again.
@@ -88,7 +88,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(number: u64, seats: Vec<Seat>) -> Self {
-        let members: BTreeMap<u32, Seat> = (0..).zip(seats::one_by_one(&seats)).collect();
+        let members: BTreeMap<u32, Seat> = (0..).zip(seats::per_member(&seats)).collect();
         Self {
             number,
             seats,
@@ -97,14 +97,14 @@ impl Run {
             can_change: false,
             changed_at: 0,
             opened: false,
-            shown: false,
+            start_published: false,
             resized: false,
             told_to_stop: false,
             exited: BTreeSet::new(),
             broken: false,
-            in_vain: 0,
-            put_off: 0,
-            lacks: None,
+            failed_starts: 0,
+            deferrals: 0,
+            shortage: None,
             why_delayed: None,
             delayed: false,
             pending: Vec::new(),
@@ -115,7 +115,7 @@ impl Run {
 
 impl Run {
     /// Takes from a journal what is known of the members since they last changed, as far as that was heard before.
-    pub(crate) fn remember(&mut self, changed: Option<i64>, journal: &[Kept]) {
+    pub(crate) fn restore_from_journal(&mut self, changed: Option<i64>, journal: &[Kept]) {
         for record in journal {
             match record {
                 Kept::Begun { resizes, .. } => self.can_change = *resizes,

@@ -9,13 +9,13 @@ use muster_core::pool::PoolLimits;
 use muster_server::{Caller, Change, Kind, Refused, Subject, Verb};
 use serde_json::Value;
 
-use crate::daemon::effects::Deed;
+use crate::daemon::effects::Effect;
 use crate::daemon::gangs::gang::Gang;
 use crate::daemon::state::Daemon;
 use crate::intake::record::Record;
 
 impl Daemon {
-    pub(crate) fn change(
+    pub(crate) fn change_gang(
         &mut self,
         by: &Caller,
         name: &Arc<str>,
@@ -28,16 +28,16 @@ impl Daemon {
             return Err(Refused::Conflict(format!("{name} is over: {}", over.message)));
         }
         if gang.record.cancelled && !matches!(change, Change::Cancel) {
-            return Err(going(name));
+            return Err(already_cancelled(name));
         }
         match change {
-            Change::Cancel => self.cancel(name),
-            Change::Hold => self.hold(name)?,
-            Change::Release => self.let_go(name)?,
+            Change::Cancel => self.cancel_gang(name),
+            Change::Hold => self.hold_gang(name)?,
+            Change::Release => self.release_gang(name)?,
             Change::Scale { role, min, max } => self.scale(name, role.as_deref(), min, max)?,
         }
         self.mark_stale();
-        self.show_gang(name, None);
+        self.publish_gang(name, None);
         self.outbox
             .latest(Kind::Gang, name)
             .ok_or_else(|| Refused::NotFound(format!("gang {name} does not exist")))
@@ -49,7 +49,7 @@ impl Daemon {
     }
 
     /// Nobody wants a gang any more. One that runs is stopped by the planner, like any that must stop.
-    fn cancel(&mut self, name: &Arc<str>) {
+    fn cancel_gang(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         if std::mem::replace(&mut gang.record.cancelled, true) {
             return self.write_record(name);
@@ -57,15 +57,15 @@ impl Daemon {
         let id = gang.id;
         self.write_record(name);
         if let Some(id) = id {
-            self.tell_surely(&Event::GangCancelled(id));
+            self.apply_or_log(&Event::GangCancelled(id));
             self.fact(&Fact::GangCancelled { gang: id });
         }
-        self.part_with(name);
+        self.finish_cancelled(name);
     }
 
     /// A gang that is cancelled is over when the World has no more of it: at once if it waits, when its order is rolled
     /// back if its nodes are on their way, when its members have stopped if it runs.
-    pub(crate) fn part_with(&mut self, name: &Arc<str>) {
+    pub(crate) fn finish_cancelled(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get(name) else { return };
         let there = gang.id.is_some_and(|id| self.world.gang(id).is_some());
         if there || !gang.record.cancelled || gang.over.is_some() {
@@ -78,7 +78,7 @@ impl Daemon {
     }
 
     /// A gang does not start until it is released. One that has started, or whose nodes are on their way, goes on.
-    fn hold(&mut self, name: &Arc<str>) -> Result<(), Refused> {
+    fn hold_gang(&mut self, name: &Arc<str>) -> Result<(), Refused> {
         let gang = self.known(name)?;
         let id = gang.id;
         let phase = id.and_then(|id| self.world.gang(id)).map(|gang| gang.phase.clone());
@@ -87,14 +87,14 @@ impl Daemon {
             return Err(Refused::Conflict(why));
         }
         if let Some(id) = id {
-            self.tell_surely(&Event::GangCancelled(id));
+            self.apply_or_log(&Event::GangCancelled(id));
             self.names.remove(&id);
         }
         self.set_held(name, true);
         Ok(())
     }
 
-    fn let_go(&mut self, name: &Arc<str>) -> Result<(), Refused> {
+    fn release_gang(&mut self, name: &Arc<str>) -> Result<(), Refused> {
         if !self.known(name)?.record.held {
             return Err(Refused::Conflict(format!("{name} is not held")));
         }
@@ -114,13 +114,13 @@ impl Daemon {
         let gang = &self.gangs[name];
         let record = serde_json::to_value(&gang.record).unwrap_or_default();
         let written = self.store.set_gang_record(gang.uid, &record);
-        self.keep(written);
+        self.check_store(written);
     }
 
     /// Whether a gang that is there may become like this.
     pub(crate) fn check_change(&self, known: &Gang, new: &Record) -> Result<(), Refused> {
         if known.record.cancelled {
-            return Err(going(known.name()));
+            return Err(already_cancelled(known.name()));
         }
         let phase = known.id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
         let waits = phase.is_none_or(|phase| *phase == Phase::Waiting);
@@ -136,7 +136,7 @@ impl Daemon {
     /// A gang that is there becomes like this, and keeps its place.
     pub(crate) fn change_record(&mut self, name: &Arc<str>, new: Record) -> Result<(), Refused> {
         if self.known(name)?.id.is_some() {
-            let told = self.tell(&Event::GangChanged(new.spec.clone()));
+            let told = self.apply_event(&Event::GangChanged(new.spec.clone()));
             told.map_err(|refusal| Refused::Conflict(format!("{name}: {refusal}")))?;
         }
         if let Some(gang) = self.gangs.get_mut(name) {
@@ -172,7 +172,7 @@ impl Daemon {
             if let Some(gang) = self.gangs.get_mut(name) {
                 gang.record.forget = true;
             }
-            self.cancel(name);
+            self.cancel_gang(name);
         }
         Ok(())
     }
@@ -183,8 +183,8 @@ impl Daemon {
             return;
         }
         let runs = self.store.forget_gangs(name);
-        for run in self.keep(runs).unwrap_or_default() {
-            self.deeds.push(Deed::Remove(self.run_directory(run)));
+        for run in self.check_store(runs).unwrap_or_default() {
+            self.effects.push(Effect::RemoveDirectory(self.run_directory(run)));
         }
         self.outbox.remove(self.clock.stamp(self.now), Kind::Gang, name);
     }
@@ -212,7 +212,7 @@ impl Daemon {
                 {
                     spec.limits = PoolLimits { nodes: Some(0), ..PoolLimits::default() };
                     spec.ahead = Default::default();
-                    self.tell_surely(&Event::PoolSet(spec.clone()));
+                    self.apply_or_log(&Event::PoolSet(spec.clone()));
                     self.set_cloud(spec, model);
                 }
             }
@@ -220,7 +220,7 @@ impl Daemon {
             Kind::Gang | Kind::Order => {}
         }
         let written = self.store.remove_object(&format!("{kind:?}"), name);
-        self.keep(written);
+        self.check_store(written);
         self.objects.remove(&(kind, name.clone()));
         self.outbox.remove(self.clock.stamp(self.now), kind, name);
         self.mark_stale();
@@ -229,6 +229,6 @@ impl Daemon {
 }
 
 /// Said to whoever wants something else of a gang that is being stopped for good.
-fn going(name: &str) -> Refused {
+fn already_cancelled(name: &str) -> Refused {
     Refused::Conflict(format!("{name} was cancelled and is being stopped: wait until it is over"))
 }

@@ -8,13 +8,13 @@ use muster_core::gang::{Phase, Seat, Signal, members_of, nodes_of, without};
 use muster_core::id::GangId;
 use muster_core::{Event, Fact};
 
-use crate::daemon::effects::Deed;
+use crate::daemon::effects::Effect;
 use crate::daemon::gangs::gang::Run;
-use crate::daemon::gangs::runs::{number_of, tell};
+use crate::daemon::gangs::runs::{send_order, signal_number};
 use crate::daemon::gangs::seats;
 use crate::daemon::state::Daemon;
 use crate::keeper::files::WORLD;
-use crate::keeper::run::resize::Change;
+use crate::keeper::run::resize::ResizeOrder;
 use crate::keeper::socket::client::Order;
 
 impl Daemon {
@@ -31,11 +31,13 @@ impl Daemon {
         gang.resizes = Some(seats.to_vec());
         let why = format!("it goes on with {to} members instead of {from}");
         match gang.record.care.resize_signal {
-            Some(signal) if goes_on(run, seats) => self.replace_some(&name, seats, signal),
+            Some(signal) if can_resize_in_place(run, seats) => {
+                self.replace_some(&name, seats, signal)
+            }
             _ => self.start_over(&name, (from, to), &why),
         }
         self.fact(&Fact::GangResizing { gang: id, from, to, joins });
-        self.say(&name, "Resizing", why, false);
+        self.record_event(&name, "Resizing", why, false);
     }
 
     /// Stops a gang that is to start again as so many.
@@ -43,15 +45,15 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let Some(run) = &mut gang.run else { return };
         let disruption = &gang.record.spec.disruption;
-        let resizes = gang.record.care.resize_signal.map(number_of);
+        let resizes = gang.record.care.resize_signal.map(signal_number);
         let signal = resizes.unwrap_or_else(|| seats::stop_signal(disruption));
         let grace_ms = seats::grace_ms(&self.clock, disruption);
         let number = run.number;
-        let told = tell(run, Order::Stop { signal, grace_ms, why: why.to_owned() });
+        let told = send_order(run, Order::Stop { signal, grace_ms, why: why.to_owned() });
         // Written before they are told: whoever hears the signal finds what is to come.
         let file = self.run_directory(number).join(WORLD);
-        self.deeds.push(Deed::Write(file, seats::world(from, Some(to))));
-        self.deeds.extend(told);
+        self.effects.push(Effect::WriteFile(file, seats::world(from, Some(to))));
+        self.effects.extend(told);
     }
 
     /// Has the keeper of a gang let some go and others in. The same is asked for again after a restart, in the same words.
@@ -60,30 +62,30 @@ impl Daemon {
         let Some(run) = &gang.run else { return };
         let (members, next) = with(run, seats);
         let (number, directory) = (run.number, self.run_directory(run.number));
-        let all = seats::others(&self.ground(), gang, &members, (number, &directory));
+        let all = seats::others(&self.seat_context(), gang, &members, (number, &directory));
         let hostfile = seats::hostfile(&all);
         let mut join = all;
         join.retain(|member| !run.members.contains_key(&member.rank));
         let disruption = &gang.record.spec.disruption;
         let written = self.store.add_members(number, &join);
-        let change = Change {
+        let change = ResizeOrder {
             world: seats::world_of(&members),
             members: members.into_iter().collect(),
             next,
             join,
-            signal: number_of(signal),
+            signal: signal_number(signal),
             stop_signal: seats::stop_signal(disruption),
             grace_ms: seats::grace_ms(&self.clock, disruption),
             hostfile,
         };
-        self.keep(written);
+        self.check_store(written);
         let run = self.gangs.get_mut(name).and_then(|gang| gang.run.as_mut());
-        let told = run.and_then(|run| tell(run, Order::Resize(Box::new(change))));
-        self.deeds.extend(told);
+        let told = run.and_then(|run| send_order(run, Order::Resize(Box::new(change))));
+        self.effects.extend(told);
     }
 
     /// A gang goes on with other members: whoever was to go is gone, and whoever came may run.
-    pub(crate) fn has_changed(
+    pub(crate) fn on_members_changed(
         &mut self,
         name: &Arc<str>,
         at: i64,
@@ -104,7 +106,7 @@ impl Daemon {
         let mut row = self.row(name, &members.values().copied().collect::<Vec<_>>(), 0);
         row.members = come.len() as u32;
         let written = self.store.run_changed(number, at, &row);
-        self.keep(written);
+        self.check_store(written);
         self.mark_stale();
         let Some(id) = id else { return };
         gone.iter().for_each(|seat| self.fact(&Fact::members_stopped(id, seat)));
@@ -112,7 +114,7 @@ impl Daemon {
         let wanted = wanted.and_then(|gang| gang.resize.as_ref()).map(|resize| resize.to.clone());
         let told = wanted.filter(|to| same(to, members));
         if let Some(to) = &told {
-            self.tell_surely(&Event::GangResized(id));
+            self.apply_or_log(&Event::GangResized(id));
             let gang = self.gangs.get_mut(name).expect("just seen");
             gang.resizes = None;
             gang.run.iter_mut().for_each(|run| run.seats = to.clone());
@@ -125,12 +127,12 @@ impl Daemon {
         let count = |seats: &[Seat]| muster_api::figures::count(seats.len(), "member");
         let what =
             format!("{} joined and {} left while the others went on", count(&come), count(&gone));
-        self.say(name, "Resized", what, false);
+        self.record_event(name, "Resized", what, false);
     }
 }
 
 /// Whether a run can have these seats while some of its members go on.
-fn goes_on(run: &Run, seats: &[Seat]) -> bool {
+fn can_resize_in_place(run: &Run, seats: &[Seat]) -> bool {
     let stays = |number: &u32| run.members.contains_key(number) && !run.exited.contains(number);
     run.can_change && run.opened && !run.told_to_stop && with(run, seats).0.keys().any(stays)
 }
@@ -139,7 +141,7 @@ fn goes_on(run: &Run, seats: &[Seat]) -> bool {
 fn with(run: &Run, seats: &[Seat]) -> (BTreeMap<u32, Seat>, u32) {
     let (mut before, mut members, mut next) = (run.members.clone(), BTreeMap::new(), run.next);
     let mut empty = Vec::new();
-    for seat in seats::one_by_one(seats) {
+    for seat in seats::per_member(seats) {
         let sits = before.iter().find(|(_, taken)| **taken == seat).map(|(number, _)| *number);
         match sits {
             Some(number) => {
@@ -159,7 +161,7 @@ fn with(run: &Run, seats: &[Seat]) -> (BTreeMap<u32, Seat>, u32) {
 /// Whether members sit in these seats, and all of these.
 fn same(seats: &[Seat], members: &BTreeMap<u32, Seat>) -> bool {
     let (mut wanted, mut taken) =
-        (seats::one_by_one(seats), members.values().copied().collect::<Vec<_>>());
+        (seats::per_member(seats), members.values().copied().collect::<Vec<_>>());
     wanted.sort_unstable();
     taken.sort_unstable();
     wanted == taken

@@ -11,7 +11,7 @@ use muster_core::resource::CPU;
 use muster_core::time::Time;
 use muster_core::{Event, Fact};
 
-use crate::daemon::effects::Deed;
+use crate::daemon::effects::Effect;
 use crate::daemon::gangs::gang::{Gang, Over, Run};
 use crate::daemon::gangs::seats;
 use crate::daemon::state::Daemon;
@@ -38,32 +38,32 @@ impl Daemon {
             return; // the same decision seen twice
         }
         let waited = self.world.gang(id).map_or(0, |gang| self.now.since(gang.waits_since).0);
-        self.begin_run(&name, seats, waited);
+        self.start_run(&name, seats, waited);
     }
 
     /// Writes a run down, and has its keeper started.
-    fn begin_run(&mut self, name: &Arc<str>, seats: &[Seat], waited: u64) {
+    fn start_run(&mut self, name: &Arc<str>, seats: &[Seat], waited: u64) {
         let row = self.row(name, seats, waited);
         let added = self.store.add_run(&row);
-        let Some(number) = self.keep(added) else { return };
+        let Some(number) = self.check_store(added) else { return };
         let directory = self.run_directory(number);
         let gang = &self.gangs[name];
         let plan = self.run_plan(gang, seats, number);
         let written = self.store.add_members(number, &plan.members);
-        self.keep(written);
+        self.check_store(written);
         self.runs.insert(number, name.clone());
         let gang = self.gangs.get_mut(name).expect("just seen");
         gang.runs.push(number);
         gang.runs.drain(..gang.runs.len().saturating_sub(RUNS_SHOWN));
         gang.run = Some(Run::new(number, seats.to_vec()));
         gang.started = None;
-        self.deeds.push(Deed::Launch(Box::new(plan), directory));
+        self.effects.push(Effect::StartKeeper(Box::new(plan), directory));
     }
 
     /// What the keeper of a run is to do.
     fn run_plan(&self, gang: &Gang, seats: &[Seat], number: u64) -> RunPlan {
         let directory = self.run_directory(number);
-        let mut plan = seats::plan(&self.ground(), gang, seats, (number, &directory));
+        let mut plan = seats::plan(&self.seat_context(), gang, seats, (number, &directory));
         plan.group = self.trees.run(&self.owner, number);
         plan.clock = Some(anchor());
         plan
@@ -94,9 +94,9 @@ impl Daemon {
         }
     }
 
-    pub(crate) fn ground(&self) -> seats::Ground<'_> {
+    pub(crate) fn seat_context(&self) -> seats::SeatContext<'_> {
         let machine = self.machine.as_ref();
-        seats::Ground { world: &self.world, clock: &self.clock, machine }
+        seats::SeatContext { world: &self.world, clock: &self.clock, machine }
     }
 
     /// What these seats cost an hour: of every node their share, by GPUs, or by CPU where the node has none. So gangs that
@@ -125,9 +125,9 @@ impl Daemon {
     pub(crate) fn stop(&mut self, id: GangId, reason: StopReason) {
         let Some(name) = self.names.get(&id).cloned() else { return };
         let told = reason.is_told() && !self.world.broken().contains_key(&id);
-        let why = self.stop_in_words(reason);
+        let why = self.stop_message(reason);
         self.fact(&Fact::GangStopping { gang: id, reason });
-        self.say(&name, "Stopping", why.clone(), false);
+        self.record_event(&name, "Stopping", why.clone(), false);
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         gang.resizes = None;
         let disruption = &gang.record.spec.disruption;
@@ -139,57 +139,57 @@ impl Daemon {
             // It has no keeper that could be told, and no member.
             Some(run) if run.delayed => {
                 run.told_to_stop = true;
-                self.run_over(&name, wall_now(), &Ending::Stopped);
+                self.on_run_ended(&name, wall_now(), &Ending::Stopped);
             }
             Some(run) => {
                 run.told_to_stop = true;
-                self.deeds.extend(tell(run, Order::Stop { signal, grace_ms, why }));
+                self.effects.extend(send_order(run, Order::Stop { signal, grace_ms, why }));
             }
-            None => self.has_stopped(&name, id, reason),
+            None => self.on_stopped(&name, id, reason),
         }
     }
 
     /// A keeper says something. What is known already is said again after a restart.
-    pub(crate) fn kept(&mut self, number: u64, record: Record) {
+    pub(crate) fn keeper_record(&mut self, number: u64, record: Record) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
         match record {
             Record::Begun { resizes, .. } => run.can_change = resizes,
             Record::Ready { .. } | Record::Beat => {}
-            Record::Later { why, .. } => run.lacks = Some(why),
+            Record::Later { why, .. } => run.shortage = Some(why),
             Record::Opened { at } if !run.opened => {
                 run.opened = true;
                 let written = self.store.run_started(number, at);
-                self.keep(written);
-                self.has_started(&name);
+                self.check_store(written);
+                self.on_started(&name);
             }
             Record::Opened { .. } => {}
             Record::Started { at, spread_us } => {
                 let at = self.clock.world_at(at);
                 gang.started = Some((at, Some(spread_us)));
-                self.show_start(&name, spread_us);
+                self.publish_start(&name, spread_us);
                 self.mark_stale();
             }
             Record::Stopping { .. } => run.broken = true,
-            Record::Warned { what, .. } => self.say(&name, "Warned", what, true),
+            Record::Warned { what, .. } => self.record_event(&name, "Warned", what, true),
             Record::Resized { at, members, next } if at > run.changed_at => {
-                self.has_changed(&name, at, &members.into_iter().collect(), next);
+                self.on_members_changed(&name, at, &members.into_iter().collect(), next);
             }
             Record::Resized { .. } => {}
             Record::Exited(exit) => {
                 run.broken |= !exit.is_good() && !exit.leaving;
                 if run.exited.insert(exit.rank) {
                     let written = self.store.member_ended(number, &exit);
-                    self.keep(written);
+                    self.check_store(written);
                 }
             }
-            Record::Ended { at, ending } => self.run_over(&name, at, &ending),
+            Record::Ended { at, ending } => self.on_run_ended(&name, at, &ending),
         }
     }
 
     /// Every member is through the gate.
-    fn has_started(&mut self, name: &Arc<str>) {
+    fn on_started(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         gang.started = Some((self.now, None));
         let Some(id) = gang.id else { return };
@@ -201,10 +201,10 @@ impl Daemon {
         self.mark_stale();
         match self.world.gang(id).map(|gang| gang.phase.clone()) {
             Some(Phase::Running { .. }) if resized => {
-                self.tell_surely(&Event::GangResized(id));
+                self.apply_or_log(&Event::GangResized(id));
             }
             Some(Phase::Admitted { .. }) => {
-                self.tell_surely(&Event::GangStarted(id));
+                self.apply_or_log(&Event::GangStarted(id));
             }
             _ => {}
         }
@@ -212,17 +212,17 @@ impl Daemon {
     }
 
     /// Tells that members have started, and how far apart: once, when that is known or they are gone again.
-    fn show_start(&mut self, name: &Arc<str>, spread_us: u64) {
+    fn publish_start(&mut self, name: &Arc<str>, spread_us: u64) {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let (Some(id), Some(run)) = (gang.id, &mut gang.run) else { return };
-        if std::mem::replace(&mut run.shown, true) {
+        if std::mem::replace(&mut run.start_published, true) {
             return;
         }
         let (taken, resized) = (run.seats.clone(), run.resized);
         let spread = self.clock.world_span(spread_us);
         let mut at = Time(self.now.0 - spread.0 as i64);
         // The first of all went through the gate that much before the last.
-        for seat in seats::one_by_one(&taken) {
+        for seat in seats::per_member(&taken) {
             self.fact_at(at, &Fact::members_started(id, &seat));
             at = self.now;
         }
@@ -233,13 +233,13 @@ impl Daemon {
         let members = muster_api::figures::count(members_of(&taken) as usize, "member");
         let spread = spread_us as f64 / 1_000.0;
         let what = format!("{members} started together (spread {spread:.1} ms)");
-        self.say(name, "Started", what, false);
+        self.record_event(name, "Started", what, false);
     }
 
     /// Nothing is left of a run.
-    fn run_over(&mut self, name: &Arc<str>, at: i64, ending: &Ending) {
+    fn on_run_ended(&mut self, name: &Arc<str>, at: i64, ending: &Ending) {
         if self.gangs.get(name).and_then(|gang| gang.run.as_ref()).is_some_and(|run| run.opened) {
-            self.show_start(name, 0);
+            self.publish_start(name, 0);
         }
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let Some(run) = gang.run.take() else { return };
@@ -252,12 +252,12 @@ impl Daemon {
             Ending::TimedOut => "took longer than it may".to_owned(),
         };
         let written = self.store.run_ended(run.number, at, &words);
-        self.keep(written);
+        self.check_store(written);
         self.mark_stale();
         let gang = self.gangs.get_mut(name).expect("just seen");
         let Some(id) = gang.id else { return };
         if run.opened {
-            for seat in seats::one_by_one(&run.seats) {
+            for seat in seats::per_member(&run.seats) {
                 self.fact(&Fact::members_stopped(id, &seat));
             }
         }
@@ -265,20 +265,20 @@ impl Daemon {
         let resizes = self.gangs[name].resizes.clone();
         match (ending, phase) {
             (Ending::Succeeded, _) => {
-                self.is_over(name, true, "Succeeded", "its work is done".to_owned());
+                self.end_gang(name, true, "Succeeded", "its work is done".to_owned());
             }
             (_, Some(Phase::Stopping)) => {
                 let reason = self.world.gang(id).and_then(|gang| gang.stop);
-                self.has_stopped(name, id, reason.unwrap_or(StopReason::Moved));
+                self.on_stopped(name, id, reason.unwrap_or(StopReason::Moved));
             }
             (Ending::Stopped, Some(Phase::Running { .. })) if resizes.is_some() => {
-                self.begin_run(name, &resizes.expect("just seen"), 0);
+                self.start_run(name, &resizes.expect("just seen"), 0);
             }
             (Ending::TimedOut, _) => {
                 let why = "it took longer than its time limit".to_owned();
-                self.is_over(name, false, "TimeLimit", why);
+                self.end_gang(name, false, "TimeLimit", why);
             }
-            (_, _) => self.has_failed(name, words),
+            (_, _) => self.on_failed(name, words),
         }
     }
 
@@ -296,80 +296,81 @@ impl Daemon {
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number) else { return };
         run.orders = None;
         if run.is_done() {
-            return self.run_over(&name, alive_until.min(wall_now()), &Ending::Succeeded);
+            return self.on_run_ended(&name, alive_until.min(wall_now()), &Ending::Succeeded);
         }
         if run.opened {
             let gone = || "the process that kept its members is gone, and they with it".to_owned();
             let why = why.unwrap_or_else(gone);
             let at = alive_until.min(wall_now());
-            return self.run_over(&name, at, &Ending::Failed(why));
+            return self.on_run_ended(&name, at, &Ending::Failed(why));
         }
         if run.told_to_stop {
-            return self.run_over(&name, wall_now(), &Ending::Stopped);
+            return self.on_run_ended(&name, wall_now(), &Ending::Stopped);
         }
-        let lacks = run.lacks.take();
-        if later || lacks.is_some() {
-            let why = lacks.or(why).unwrap_or_else(|| complaint(&self.run_directory(number)));
-            return self.put_off(&name, number, &why);
+        let shortage = run.shortage.take();
+        if later || shortage.is_some() {
+            let why =
+                shortage.or(why).unwrap_or_else(|| last_error_line(&self.run_directory(number)));
+            return self.defer_start(&name, number, &why);
         }
         // Nobody has run. It is begun once more; a keeper that begins after all finds the lock taken.
-        run.in_vain += 1;
-        let tries = run.in_vain;
+        run.failed_starts += 1;
+        let tries = run.failed_starts;
         let directory = self.run_directory(number);
         if tries > TRIES {
-            let why = why.unwrap_or_else(|| complaint(&directory));
+            let why = why.unwrap_or_else(|| last_error_line(&directory));
             let why = format!("its members could not be started in {TRIES} tries: {why}");
-            return self.run_over(&name, wall_now(), &Ending::Failed(why));
+            return self.on_run_ended(&name, wall_now(), &Ending::Failed(why));
         }
-        self.launch_again(&name, number);
+        self.restart_keeper(&name, number);
     }
 
     /// The system has run out of something that a run needs to start. That is no try: it is tried again, later and later.
-    fn put_off(&mut self, name: &Arc<str>, number: u64, why: &str) {
+    fn defer_start(&mut self, name: &Arc<str>, number: u64, why: &str) {
         let Some(run) = self.gangs.get_mut(name).and_then(|gang| gang.run.as_mut()) else { return };
         run.delayed = true;
         run.why_delayed = Some(why.to_owned());
-        let first = run.put_off == 0;
-        let wait = BACK_OFF_LEAST * 2u32.pow(run.put_off.min(5));
-        run.put_off += 1;
+        let first = run.deferrals == 0;
+        let wait = BACK_OFF_LEAST * 2u32.pow(run.deferrals.min(5));
+        run.deferrals += 1;
         let wait = wait.min(BACK_OFF_MOST);
         self.mark_stale();
         if first {
             let what = format!("its members cannot be started now and are tried again: {why}");
-            self.say(name, "Delayed", what, true);
+            self.record_event(name, "Delayed", what, true);
         }
         tracing::warn!(gang = &**name, why, ?wait, "members cannot be started now");
         let inputs = self.inputs.clone();
         self.runtime.spawn(async move {
             tokio::time::sleep(wait).await;
-            let _ = inputs.send(crate::daemon::inputs::Input::TryAgain { run: number });
+            let _ = inputs.send(crate::daemon::inputs::Input::RetryStart { run: number });
         });
     }
 
     /// A run that was put off is tried again.
-    pub(crate) fn try_again(&mut self, number: u64) {
+    pub(crate) fn retry_start(&mut self, number: u64) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
         let Some(run) = gang.run.as_mut().filter(|run| run.number == number && run.delayed) else {
             return;
         };
         run.delayed = false;
-        self.launch_again(&name, number);
+        self.restart_keeper(&name, number);
     }
 
-    fn launch_again(&mut self, name: &Arc<str>, number: u64) {
+    fn restart_keeper(&mut self, name: &Arc<str>, number: u64) {
         let gang = &self.gangs[name];
         let Some(run) = &gang.run else { return };
         let directory = self.run_directory(number);
         let known = RunPlan::read(&directory).ok().filter(|plan| plan.uid == gang.uid);
         let plan = known.unwrap_or_else(|| self.run_plan(gang, &run.seats, number));
-        self.deeds.push(Deed::Launch(Box::new(plan), directory));
+        self.effects.push(Effect::StartKeeper(Box::new(plan), directory));
     }
 
     /// Every member of a gang that was told to stop has stopped.
-    fn has_stopped(&mut self, name: &Arc<str>, id: GangId, reason: StopReason) {
+    fn on_stopped(&mut self, name: &Arc<str>, id: GangId, reason: StopReason) {
         self.counts.stopped += 1;
-        if !self.tell_surely(&Event::GangStopped(id)) {
+        if !self.apply_or_log(&Event::GangStopped(id)) {
             return;
         }
         self.fact(&Fact::GangStopped { gang: id, reason });
@@ -381,37 +382,42 @@ impl Daemon {
     }
 
     /// A member failed, and the rest was stopped: the gang is started again whole, or it has failed for good.
-    fn has_failed(&mut self, name: &Arc<str>, why: String) {
+    fn on_failed(&mut self, name: &Arc<str>, why: String) {
         let gang = self.gangs.get_mut(name).expect("just seen");
         let (retried, retries) = (gang.record.retried, gang.record.care.retries);
         if gang.record.cancelled || retried >= retries {
-            return self.is_over(name, false, "Failed", why);
+            return self.end_gang(name, false, "Failed", why);
         }
         gang.record.retried += 1;
         let (id, uid, retry) = (gang.id.take(), gang.uid, gang.record.retried);
         let record = serde_json::to_value(&gang.record).unwrap_or_default();
         let written = self.store.set_gang_record(uid, &record);
-        self.keep(written);
+        self.check_store(written);
         if let Some(id) = id {
             let (why, retry) = (why.as_str().into(), Some((retry, retries)));
             self.fact(&Fact::GangFailed { gang: id, why, retry });
-            self.tell_surely(&Event::GangEnded(id));
+            self.apply_or_log(&Event::GangEnded(id));
             self.fact(&Fact::GangEnded { gang: id });
             self.names.remove(&id);
         }
-        self.say(name, "Retried", format!("failed, retry {retry} of {retries}: {why}"), true);
+        self.record_event(
+            name,
+            "Retried",
+            format!("failed, retry {retry} of {retries}: {why}"),
+            true,
+        );
         self.submit(name);
     }
 
     /// A gang that is in the World is over.
-    fn is_over(&mut self, name: &Arc<str>, good: bool, reason: &'static str, message: String) {
+    fn end_gang(&mut self, name: &Arc<str>, good: bool, reason: &'static str, message: String) {
         let gang = self.gangs.get_mut(name).expect("just seen");
         if let Some(id) = gang.id {
             if !good {
                 let why = message.as_str().into();
                 self.fact(&Fact::GangFailed { gang: id, why, retry: None });
             }
-            self.tell_surely(&Event::GangEnded(id));
+            self.apply_or_log(&Event::GangEnded(id));
             self.fact(&Fact::GangEnded { gang: id });
             self.names.remove(&id);
         }
@@ -428,22 +434,22 @@ impl Daemon {
     ) {
         self.counts.ended += 1;
         self.counts.failed += u64::from(!good);
-        self.say(name, reason, message.clone(), !good);
+        self.record_event(name, reason, message.clone(), !good);
         let Some(gang) = self.gangs.get_mut(name) else { return };
         (gang.id, gang.resizes) = (None, None);
         gang.over = Some(Over { at: wall_now(), good, reason, message });
         if gang.record.forget {
             self.forget(name);
         } else {
-            self.show_gang(name, None);
+            self.publish_gang(name, None);
         }
     }
 }
 
 /// Tells a keeper something, now or as soon as it is attended to.
-pub(crate) fn tell(run: &mut Run, order: Order) -> Option<Deed> {
+pub(crate) fn send_order(run: &mut Run, order: Order) -> Option<Effect> {
     match &run.orders {
-        Some(to) => Some(Deed::Tell(to.clone(), order)),
+        Some(to) => Some(Effect::SendOrder(to.clone(), order)),
         None => {
             run.pending.push(order);
             None
@@ -452,13 +458,13 @@ pub(crate) fn tell(run: &mut Run, order: Order) -> Option<Deed> {
 }
 
 /// The last that a keeper complained about.
-fn complaint(directory: &std::path::Path) -> String {
+fn last_error_line(directory: &std::path::Path) -> String {
     let said = std::fs::read_to_string(directory.join("keeper.err")).unwrap_or_default();
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
     last.unwrap_or("their keeper was gone without a word").to_owned()
 }
 
-pub(crate) fn number_of(signal: Signal) -> i32 {
+pub(crate) fn signal_number(signal: Signal) -> i32 {
     use rustix::process::Signal as System;
     match signal {
         Signal::SigUsr1 => System::USR1,

@@ -72,7 +72,7 @@ impl Daemon {
         }
         if let Some(until) = self.is_busy(id, known) {
             // It is written down, and settled then.
-            self.say(name, "Scaled", format!("it gets its new size when {until}"), false);
+            self.record_event(name, "Scaled", format!("it gets its new size when {until}"), false);
             return Ok(());
         }
         if !has_too_many(known, spec) {
@@ -86,7 +86,7 @@ impl Daemon {
             if reached == known.spec {
                 return Ok(());
             }
-            let told = self.tell(&Event::GangChanged(reached));
+            let told = self.apply_event(&Event::GangChanged(reached));
             return told.map_err(|refusal| refused(refusal.to_string()));
         }
         // Until the surplus has left it has its old maximum, and no minimum that would keep it.
@@ -97,10 +97,10 @@ impl Daemon {
         let seats = fewer(&known.seats, spec);
         let lowers = between != known.spec;
         if lowers {
-            let told = self.tell(&Event::GangChanged(between));
+            let told = self.apply_event(&Event::GangChanged(between));
             told.map_err(|refusal| refused(refusal.to_string()))?;
         }
-        match self.tell(&Event::Decided(Action::Resize { gang: id, seats: seats.clone() })) {
+        match self.apply_event(&Event::Decided(Action::Resize { gang: id, seats: seats.clone() })) {
             Ok(()) => self.resize(id, &seats),
             // Members that sit together cannot be parted where they are: it starts again as so many.
             Err(Refusal::Stale(Stale::Seat)) => self.start_smaller(name, id, members_of(&seats)),
@@ -111,8 +111,8 @@ impl Daemon {
 
     fn start_smaller(&mut self, name: &Arc<str>, id: GangId, to: u32) {
         let reason = StopReason::Moved;
-        if self.tell_surely(&Event::Decided(Action::Stop { gang: id, reason })) {
-            self.say(
+        if self.apply_or_log(&Event::Decided(Action::Stop { gang: id, reason })) {
+            self.record_event(
                 name,
                 "Resizing",
                 format!("it stops and starts again with {to} members"),

@@ -10,7 +10,7 @@ use muster_core::id::NodeIdx;
 use muster_core::resource::{CPU, MEMORY};
 
 use crate::daemon::gangs::gang::Gang;
-use crate::daemon::gangs::runs::number_of;
+use crate::daemon::gangs::runs::signal_number;
 use crate::intake::record::{Record, Task};
 use crate::keeper::files::{HOSTFILE, WORLD};
 use crate::keeper::processes::leftovers::MARK;
@@ -29,7 +29,7 @@ pub(crate) fn grace_ms(clock: &Clock, disruption: &Disruption) -> u64 {
 /// The signal that tells members of a gang to stop: the one by which they save, if there is one.
 pub(crate) fn stop_signal(disruption: &Disruption) -> i32 {
     let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
-    number_of(saves.unwrap_or(Signal::SigTerm))
+    signal_number(saves.unwrap_or(Signal::SigTerm))
 }
 
 /// A member before it has its environment.
@@ -42,7 +42,7 @@ struct Place {
 }
 
 /// What members stand on.
-pub(crate) struct Ground<'a> {
+pub(crate) struct SeatContext<'a> {
     pub(crate) world: &'a World,
     pub(crate) clock: &'a Clock,
     /// This machine, whose devices have numbers of their driver's.
@@ -51,7 +51,7 @@ pub(crate) struct Ground<'a> {
 
 /// What a keeper is to run for a gang that has these seats.
 pub(crate) fn plan(
-    on: &Ground<'_>,
+    on: &SeatContext<'_>,
     gang: &Gang,
     seats: &[Seat],
     (run, directory): (u64, &Path),
@@ -59,7 +59,7 @@ pub(crate) fn plan(
     let record = &gang.record;
     let mut index = vec![0u32; record.spec.roles.len()];
     let mut places = Vec::new();
-    for (number, seat) in (0..).zip(one_by_one(seats)) {
+    for (number, seat) in (0..).zip(per_member(seats)) {
         let next = &mut index[usize::from(seat.role)];
         places.push(place(number, &seat, *next));
         *next += 1;
@@ -83,7 +83,7 @@ pub(crate) fn plan(
 
 /// The members of a gang that goes on with these, by number.
 pub(crate) fn others(
-    on: &Ground<'_>,
+    on: &SeatContext<'_>,
     gang: &Gang,
     seats: &BTreeMap<u32, Seat>,
     run: (u64, &Path),
@@ -95,12 +95,12 @@ pub(crate) fn others(
 
 /// What each of these is to run; their ranks are by their order.
 fn members(
-    on: &Ground<'_>,
+    on: &SeatContext<'_>,
     gang: &Gang,
     places: &[Place],
     (run, directory): (u64, &Path),
 ) -> Vec<MemberPlan> {
-    let Ground { world, clock, machine } = *on;
+    let SeatContext { world, clock, machine } = *on;
     let record = &gang.record;
     let mut nodes: Vec<NodeIdx> = Vec::new();
     for place in places {
@@ -202,7 +202,7 @@ fn place(number: u32, seat: &Seat, index: u32) -> Place {
 }
 
 /// A seat for each member, role by role and node by node: neighbours in rank are neighbours in the building.
-pub(crate) fn one_by_one(seats: &[Seat]) -> Vec<Seat> {
+pub(crate) fn per_member(seats: &[Seat]) -> Vec<Seat> {
     let mut sorted = seats.to_vec();
     sorted.sort_by_key(|seat| (seat.role, seat.node, seat.devices));
     let each =

@@ -36,24 +36,36 @@ impl Daemon {
             }
             _ => return,
         };
-        self.say_of(gang, reason, message, warning);
+        self.record_event_of(gang, reason, message, warning);
     }
 
     /// Says something about a gang of the World.
-    pub(crate) fn say_of(&mut self, gang: GangId, reason: &str, message: String, warning: bool) {
+    pub(crate) fn record_event_of(
+        &mut self,
+        gang: GangId,
+        reason: &str,
+        message: String,
+        warning: bool,
+    ) {
         if let Some(name) = self.names.get(&gang).cloned() {
-            self.say(&name, reason, message, warning);
+            self.record_event(&name, reason, message, warning);
         }
     }
 
     /// Says something about a gang.
-    pub(crate) fn say(&mut self, name: &Arc<str>, reason: &str, message: String, warning: bool) {
+    pub(crate) fn record_event(
+        &mut self,
+        name: &Arc<str>,
+        reason: &str,
+        message: String,
+        warning: bool,
+    ) {
         let (kind, name, reason) = (Kind::Gang, name.clone(), reason.into());
         let at = self.clock.stamp(self.now);
-        self.outbox.say(at, Note { kind, name, reason, message, warning });
+        self.outbox.note(at, Note { kind, name, reason, message, warning });
     }
 
-    pub(crate) fn stop_in_words(&self, reason: StopReason) -> String {
+    pub(crate) fn stop_message(&self, reason: StopReason) -> String {
         words::stop(&self.world, reason)
     }
 }

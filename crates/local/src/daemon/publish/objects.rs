@@ -19,8 +19,8 @@ use crate::daemon::state::Daemon;
 
 impl Daemon {
     /// Brings the board up to date, where it is not and somebody could have noticed.
-    pub(crate) fn show(&mut self) {
-        if !self.is_time_to_show() {
+    pub(crate) fn refresh_board(&mut self) {
+        if !self.is_refresh_due() {
             return;
         }
         let began = Instant::now();
@@ -29,25 +29,29 @@ impl Daemon {
         for (id, verdict) in &told.verdicts {
             if let Some(name) = self.names.get(id).cloned() {
                 let start = told.reservations.iter().find(|(of, _)| of == id).map(|(_, at)| *at);
-                self.show_gang(&name, Some((verdict, start)));
+                self.publish_gang(&name, Some((verdict, start)));
             }
         }
         for watcher in &mut self.watchers {
             watcher.stands(self.now, &self.world, &told);
         }
-        self.show_nodes();
-        self.show_pools();
-        self.show_queues();
-        self.show_orders();
+        self.publish_nodes();
+        self.publish_pools();
+        self.publish_queues();
+        self.publish_orders();
         let counts = self.metrics();
         if let Ok(mut metrics) = self.metrics.write() {
             *metrics = counts;
         }
-        (self.shown, self.showing) = (Some(Instant::now()), began.elapsed());
+        (self.refreshed, self.refresh_took) = (Some(Instant::now()), began.elapsed());
     }
 
     /// Shows a gang; by its verdict when there is one.
-    pub(crate) fn show_gang(&mut self, name: &Arc<str>, verdict: Option<(&Verdict, Option<Time>)>) {
+    pub(crate) fn publish_gang(
+        &mut self,
+        name: &Arc<str>,
+        verdict: Option<(&Verdict, Option<Time>)>,
+    ) {
         let Some(gang) = self.gangs.get(name) else { return };
         let mut status = self.status_of(gang, verdict);
         status.restarts = i32::try_from(gang.record.retried).ok();
@@ -79,7 +83,7 @@ impl Daemon {
         // Words about who waits are made anew after a restart.
         if shown["phase"] != gang.status["phase"] || over.is_some() {
             let written = self.store.set_gang_status(uid, &shown, over);
-            self.keep(written);
+            self.check_store(written);
         }
         if let Some(gang) = self.gangs.get_mut(name) {
             gang.status = shown;
@@ -92,7 +96,7 @@ impl Daemon {
     }
 
     /// Shows what is written down.
-    pub(crate) fn publish(&mut self) {
+    pub(crate) fn flush_outbox(&mut self) {
         let mut outbox = self.outbox.take();
         outbox.publish(|name| {
             let gang = self.gangs.get(name)?;
@@ -248,7 +252,7 @@ impl Daemon {
         }
     }
 
-    fn show_nodes(&mut self) {
+    fn publish_nodes(&mut self) {
         let at = self.clock.stamp(self.now);
         let mut here: BTreeSet<Arc<str>> = BTreeSet::new();
         for (index, node) in self.world.nodes() {
@@ -277,7 +281,7 @@ impl Daemon {
         self.outbox.keep_only(at, Kind::Node, &here);
     }
 
-    fn show_pools(&mut self) {
+    fn publish_pools(&mut self) {
         let at = self.clock.stamp(self.now);
         for (index, pool) in self.world.pools().iter() {
             let name = &pool.spec.name;
@@ -293,7 +297,7 @@ impl Daemon {
         }
     }
 
-    fn show_queues(&mut self) {
+    fn publish_queues(&mut self) {
         let at = self.clock.stamp(self.now);
         let mut counts: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
         for gang in self.gangs.values().filter(|gang| gang.over.is_none()) {
@@ -318,7 +322,7 @@ impl Daemon {
         }
     }
 
-    fn show_orders(&mut self) {
+    fn publish_orders(&mut self) {
         let at = self.clock.stamp(self.now);
         let mut here: BTreeSet<Arc<str>> = BTreeSet::new();
         for (id, order) in self.world.orders() {

@@ -7,18 +7,18 @@ use muster_api::crd::Stamp;
 use muster_server::{Board, Kind, Note};
 use serde_json::Value;
 
-enum News {
+enum Update {
     Set(Kind, Arc<str>, Arc<Value>),
     /// A gang as it is when everything is written down: made then, so that thousands of them are not there at once.
     Gang(Arc<str>),
     Remove(Kind, Arc<str>),
-    Say(Note),
+    Note(Note),
 }
 
 /// News that wait for the commit, and the board they go to.
 pub(crate) struct Outbox {
     board: Arc<Board>,
-    news: Vec<(Stamp, News)>,
+    updates: Vec<(Stamp, Update)>,
     /// What is on the board, or will be.
     there: BTreeMap<Kind, BTreeSet<Arc<str>>>,
 }
@@ -30,23 +30,23 @@ impl Outbox {
             let (listed, _) = board.list(kind, "", usize::MAX, |_, _| true);
             there.insert(kind, listed.into_iter().map(|(name, _)| name).collect());
         }
-        Self { board, news: Vec::new(), there }
+        Self { board, updates: Vec::new(), there }
     }
 
     pub(crate) fn set(&mut self, at: Stamp, kind: Kind, name: &Arc<str>, object: Value) {
         self.there.entry(kind).or_default().insert(name.clone());
-        self.news.push((at, News::Set(kind, name.clone(), Arc::new(object))));
+        self.updates.push((at, Update::Set(kind, name.clone(), Arc::new(object))));
     }
 
     /// A gang is shown as it will be at the end of the turn.
     pub(crate) fn set_gang(&mut self, at: Stamp, name: &Arc<str>) {
         self.there.entry(Kind::Gang).or_default().insert(name.clone());
-        self.news.push((at, News::Gang(name.clone())));
+        self.updates.push((at, Update::Gang(name.clone())));
     }
 
     pub(crate) fn remove(&mut self, at: Stamp, kind: Kind, name: &Arc<str>) {
         if self.there.get_mut(&kind).is_some_and(|there| there.remove(name)) {
-            self.news.push((at, News::Remove(kind, name.clone())));
+            self.updates.push((at, Update::Remove(kind, name.clone())));
         }
     }
 
@@ -57,18 +57,18 @@ impl Outbox {
         gone.iter().for_each(|name| self.remove(at, kind, name));
     }
 
-    pub(crate) fn say(&mut self, at: Stamp, said: Note) {
-        self.news.push((at, News::Say(said)));
+    pub(crate) fn note(&mut self, at: Stamp, said: Note) {
+        self.updates.push((at, Update::Note(said)));
     }
 
     /// An object as it will be shown.
     pub(crate) fn latest(&self, kind: Kind, name: &str) -> Option<Arc<Value>> {
-        for (_, news) in self.news.iter().rev() {
-            match news {
-                News::Set(of, known, object) if *of == kind && **known == *name => {
+        for (_, updates) in self.updates.iter().rev() {
+            match updates {
+                Update::Set(of, known, object) if *of == kind && **known == *name => {
                     return Some(object.clone());
                 }
-                News::Remove(of, known) if *of == kind && **known == *name => return None,
+                Update::Remove(of, known) if *of == kind && **known == *name => return None,
                 _ => {}
             }
         }
@@ -77,24 +77,28 @@ impl Outbox {
 
     /// All of it, for whoever needs the rest of the control plane beside it. An empty one stays behind until it is back.
     pub(crate) fn take(&mut self) -> Self {
-        let Self { board, news, there } = self;
-        Self { board: board.clone(), news: std::mem::take(news), there: std::mem::take(there) }
+        let Self { board, updates, there } = self;
+        Self {
+            board: board.clone(),
+            updates: std::mem::take(updates),
+            there: std::mem::take(there),
+        }
     }
 
     /// Everything is written down: it may be shown. `gang` makes a gang as it is now.
     pub(crate) fn publish(&mut self, gang: impl Fn(&str) -> Option<Value>) {
-        for (at, news) in std::mem::take(&mut self.news) {
-            match news {
-                News::Gang(name) => {
+        for (at, updates) in std::mem::take(&mut self.updates) {
+            match updates {
+                Update::Gang(name) => {
                     if let Some(object) = gang(&name) {
                         self.board.set(at, Kind::Gang, &name, object);
                     }
                 }
-                News::Set(kind, name, object) => {
+                Update::Set(kind, name, object) => {
                     self.board.set(at, kind, &name, Arc::unwrap_or_clone(object));
                 }
-                News::Remove(kind, name) => self.board.remove(at, kind, &name),
-                News::Say(said) => self.board.say(at, said),
+                Update::Remove(kind, name) => self.board.remove(at, kind, &name),
+                Update::Note(said) => self.board.note(at, said),
             }
         }
     }

@@ -14,7 +14,7 @@ use muster_server::{Caller, Refused, Subject, Verb, WhatIf, Why};
 use crate::daemon::apply::dry_run::user_of;
 use crate::daemon::apply::manifests::check_size;
 use crate::daemon::inputs::Reply;
-use crate::daemon::queries::query_pool::{Asking, News};
+use crate::daemon::queries::query_threads::{NewObject, QueryDeadline};
 use crate::daemon::state::Daemon;
 use crate::intake::manifests::Intake;
 use crate::intake::record::Record;
@@ -86,11 +86,11 @@ impl Daemon {
         for gang in &mut gangs {
             gang.spec.user = user_of(by, gang);
         }
-        self.pool.ask(&by.name, reply, move |asking| on.what_if(asking, supply, gangs));
+        self.pool.ask(&by.name, reply, move |deadline| on.what_if(deadline, supply, gangs));
     }
 
     /// What of a question is not there yet, if the question is none too many.
-    fn supply_asked_about(&self, by: &Caller, intake: &Intake) -> Result<Vec<News>, Refused> {
+    fn supply_asked_about(&self, by: &Caller, intake: &Intake) -> Result<Vec<NewObject>, Refused> {
         if intake.gangs.len() > ASKED_MAX {
             let asked = intake.gangs.len();
             let why =
@@ -114,7 +114,7 @@ impl Daemon {
             let why = "what-if asks with the topology there is: apply another one first";
             return Err(Refused::Invalid(why.to_owned()));
         }
-        Ok(self.news_of(intake))
+        Ok(self.new_objects(intake))
     }
 }
 
@@ -132,8 +132,8 @@ impl Snapshot {
     /// Submits gangs to copies of the World, and tells what the planner says there.
     fn what_if(
         &self,
-        asking: &Asking<'_>,
-        supply: Vec<News>,
+        deadline: &QueryDeadline<'_>,
+        supply: Vec<NewObject>,
         gangs: Vec<Record>,
     ) -> Result<Vec<WhatIf>, Refused> {
         let mut answers = Vec::new();
@@ -144,7 +144,7 @@ impl Snapshot {
             told.map_err(|refusal| Refused::Invalid(format!("{kind:?} {name}: {refusal}")))?;
         }
         for mut gang in gangs {
-            asking.go_on()?;
+            deadline.check()?;
             let name = gang.spec.name.to_string();
             let mut world = supplied.clone();
             if world.gang_named(&name).is_some() {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use muster_clock::since_boot;
 use muster_server::Kind;
 
-use crate::daemon::effects::Deed;
+use crate::daemon::effects::Effect;
 use crate::daemon::state::Daemon;
 use crate::system::clock::{wall_now, wall_read};
 
@@ -31,7 +31,7 @@ impl Default for Keep {
 
 impl Keep {
     /// How often it is looked for those that are to go: often enough that none stays much longer than said.
-    pub(crate) fn look_every(&self) -> Duration {
+    pub(crate) fn check_every(&self) -> Duration {
         (self.time / 10).clamp(Duration::from_secs(1), Duration::from_secs(60))
     }
 
@@ -81,35 +81,38 @@ impl Aging {
 
 impl Daemon {
     /// Forgets those that were over long ago, with all that they printed.
-    pub(crate) fn forget_old(&mut self) {
-        if self.looked.is_some_and(|looked| looked.elapsed() < self.retain.look_every()) {
+    pub(crate) fn delete_expired(&mut self) {
+        if self
+            .retention_checked
+            .is_some_and(|looked| looked.elapsed() < self.retention.check_every())
+        {
             return;
         }
-        self.looked = Some(Instant::now());
-        let keep = self.retain;
+        self.retention_checked = Some(Instant::now());
+        let keep = self.retention;
         let time = i64::try_from(keep.time.as_millis()).unwrap_or(i64::MAX);
         // Both the clock that is believed and the one on the wall must find it old.
         let before = wall_now().min(wall_read()).saturating_sub(time);
         let old = self.store.gangs_to_forget(before, u64::MAX);
-        let old = self.keep(old).unwrap_or_default();
+        let old = self.check_store(old).unwrap_or_default();
         let kept = self.store.count_over();
-        let kept = self.keep(kept).unwrap_or_default();
+        let kept = self.check_store(kept).unwrap_or_default();
         let uids = old.iter().map(|(uid, _)| *uid).collect();
         let gone = self.aging.confirmed(&keep, since_boot(), &uids, kept);
         let surplus = self.store.gangs_to_forget(i64::MIN, keep.gangs);
-        let surplus = self.keep(surplus).unwrap_or_default();
+        let surplus = self.check_store(surplus).unwrap_or_default();
         let mut all: Vec<(i64, String)> =
             old.into_iter().filter(|(uid, _)| gone.contains(uid)).collect();
         all.extend(surplus.into_iter().filter(|(uid, _)| !gone.contains(uid)));
         for (uid, name) in all {
-            self.forget_one(uid, &name.into());
+            self.delete_one(uid, &name.into());
         }
     }
 
-    fn forget_one(&mut self, uid: i64, name: &Arc<str>) {
+    fn delete_one(&mut self, uid: i64, name: &Arc<str>) {
         let runs = self.store.forget_gang(uid);
-        for run in self.keep(runs).unwrap_or_default() {
-            self.deeds.push(Deed::Remove(self.run_directory(run)));
+        for run in self.check_store(runs).unwrap_or_default() {
+            self.effects.push(Effect::RemoveDirectory(self.run_directory(run)));
         }
         if self.gangs.get(name).is_some_and(|gang| gang.uid == uid) {
             self.gangs.remove(name);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::daemon::effects::Deed;
+use crate::daemon::effects::Effect;
 use crate::daemon::inputs::Input;
 use crate::daemon::state::Daemon;
 use crate::keeper::files::LOGS;
@@ -18,28 +18,28 @@ const PART: u64 = 10;
 const LEAST: u64 = 4 << 20;
 
 /// Bytes that runs have printed, by their number.
-pub(crate) type Printed = BTreeMap<u64, u64>;
+pub(crate) type OutputSizes = BTreeMap<u64, u64>;
 
 impl Daemon {
     /// Has it measured how much is kept, aside.
     pub(crate) fn measure_output(&mut self) {
-        if self.measured.is_some_and(|at| at.elapsed() < LOOK) {
+        if self.output_measured.is_some_and(|at| at.elapsed() < LOOK) {
             return;
         }
-        self.measured = Some(Instant::now());
+        self.output_measured = Some(Instant::now());
         let (runs, inputs) = (self.directory.join("runs"), self.inputs.clone());
-        self.runtime.spawn_blocking(move || drop(inputs.send(Input::Printed(measure(&runs)))));
+        self.runtime.spawn_blocking(move || drop(inputs.send(Input::OutputSizes(measure(&runs)))));
     }
 
     /// Removes the oldest output of queues that have too much.
-    pub(crate) fn bound_output(&mut self, printed: &Printed) {
+    pub(crate) fn bound_output(&mut self, printed: &OutputSizes) {
         let Some(total) = disk_of(&self.directory) else { return };
         let most = (total / PART).max(LEAST);
         if printed.values().sum::<u64>() <= most {
             return;
         }
         let queues = self.store.queues_of_runs();
-        let queues = self.keep(queues).unwrap_or_default();
+        let queues = self.check_store(queues).unwrap_or_default();
         let live: BTreeSet<u64> = self.runs.keys().copied().collect();
         for (queue, runs) in surplus(printed, &queues, &live, most) {
             tracing::warn!(
@@ -48,7 +48,7 @@ impl Daemon {
                 "the queue has printed too much: the oldest output is removed"
             );
             for run in runs {
-                self.deeds.push(Deed::Remove(self.run_directory(run).join(LOGS)));
+                self.effects.push(Effect::RemoveDirectory(self.run_directory(run).join(LOGS)));
             }
         }
     }
@@ -56,7 +56,7 @@ impl Daemon {
 
 /// The oldest runs that are over whose output must go so that no queue keeps more than it may.
 fn surplus(
-    printed: &Printed,
+    printed: &OutputSizes,
     queues: &BTreeMap<u64, Arc<str>>,
     live: &BTreeSet<u64>,
     most: u64,
@@ -77,8 +77,8 @@ fn surplus(
     gone
 }
 
-fn measure(runs: &Path) -> Printed {
-    let mut printed = Printed::new();
+fn measure(runs: &Path) -> OutputSizes {
+    let mut printed = OutputSizes::new();
     for entry in std::fs::read_dir(runs).into_iter().flatten().flatten() {
         let run = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
         let Some(run) = run else { continue };
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_oldest_output_of_a_queue_that_has_too_much_goes_and_no_other() {
-        let printed = Printed::from([(1, 40), (2, 40), (3, 40), (4, 90), (5, 30)]);
+        let printed = OutputSizes::from([(1, 40), (2, 40), (3, 40), (4, 90), (5, 30)]);
         let of = |run: u64| -> Arc<str> { if run == 4 { "other" } else { "loud" }.into() };
         let queues = (1..=5).map(|run| (run, of(run))).collect();
         // The first still runs: what it prints is bounded by itself.

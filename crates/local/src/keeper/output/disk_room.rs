@@ -44,18 +44,18 @@ fn floor(total: u64) -> u64 {
 
 /// Whether there is room, asked by all that write on behalf of one run.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct RoomCheck {
     directory: PathBuf,
     looked: Mutex<Option<(Instant, u64, bool)>>,
 }
 
-impl Space {
+impl RoomCheck {
     pub(crate) fn of(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), looked: Mutex::new(None) }
     }
 
     /// Whether so many bytes may be written.
-    pub(crate) fn takes(&self, bytes: u64) -> bool {
+    pub(crate) fn allows(&self, bytes: u64) -> bool {
         let Ok(mut looked) = self.looked.lock() else { return true };
         if let Some((at, written, enough)) = looked.as_mut()
             && at.elapsed() < LOOK

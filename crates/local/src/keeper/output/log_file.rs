@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::keeper::output::disk_room::Space;
+use crate::keeper::output::disk_room::RoomCheck;
 use crate::keeper::run_plan::Limits;
 
 /// How long after a failed write the next is tried.
@@ -16,30 +16,30 @@ const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A file that is turned over when it is full.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct LogFile {
     path: PathBuf,
     limits: Limits,
     file: Option<std::fs::File>,
     written: u64,
     failed: Option<std::time::Instant>,
-    space: Arc<Space>,
+    room_check: Arc<RoomCheck>,
     /// Bytes that were thrown away since something was last kept.
     dropped: u64,
 }
 
-impl Page {
-    pub(crate) fn new(path: PathBuf, limits: Limits, space: Arc<Space>) -> Self {
-        Self { path, limits, file: None, written: 0, failed: None, space, dropped: 0 }
+impl LogFile {
+    pub(crate) fn new(path: PathBuf, limits: Limits, room_check: Arc<RoomCheck>) -> Self {
+        Self { path, limits, file: None, written: 0, failed: None, room_check, dropped: 0 }
     }
 
     /// Keeps some bytes, or says why not; the first time of several in a row only.
-    fn keep(&mut self, bytes: &[u8]) -> Option<std::io::Error> {
+    fn write(&mut self, bytes: &[u8]) -> Option<std::io::Error> {
         if self.failed.is_some_and(|at| at.elapsed() < AGAIN) {
             self.dropped += bytes.len() as u64;
             return None;
         }
-        let kept = match self.space.takes(bytes.len() as u64) {
-            true => self.mark_gap().and_then(|()| self.try_keep(bytes)),
+        let kept = match self.room_check.allows(bytes.len() as u64) {
+            true => self.mark_gap().and_then(|()| self.try_write(bytes)),
             false => Err(std::io::Error::other("the disk is nearly full")),
         };
         match kept {
@@ -62,15 +62,15 @@ impl Page {
             return Ok(());
         }
         let mark = format!("\n[muster: {} bytes were not kept: the disk was full]\n", self.dropped);
-        self.try_keep(mark.as_bytes())?;
+        self.try_write(mark.as_bytes())?;
         self.dropped = 0;
         Ok(())
     }
 
-    fn try_keep(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         use std::io::Write;
         if self.file.is_some() && self.written >= self.limits.file_bytes {
-            self.turn_over()?;
+            self.rotate()?;
         }
         let file = match &mut self.file {
             Some(file) => file,
@@ -85,45 +85,45 @@ impl Page {
         Ok(())
     }
 
-    fn turn_over(&mut self) -> std::io::Result<()> {
+    fn rotate(&mut self) -> std::io::Result<()> {
         self.file = None;
         for older in (1..self.limits.files).rev() {
-            let from = numbered(&self.path, older);
+            let from = rotated_path(&self.path, older);
             if from.exists() {
-                std::fs::rename(from, numbered(&self.path, older + 1))?;
+                std::fs::rename(from, rotated_path(&self.path, older + 1))?;
             }
         }
         match self.limits.files {
             0 => std::fs::remove_file(&self.path),
-            _ => std::fs::rename(&self.path, numbered(&self.path, 1)),
+            _ => std::fs::rename(&self.path, rotated_path(&self.path, 1)),
         }
     }
 }
 
 /// The path of an older page, 1 for the youngest of them.
-pub(crate) fn numbered(path: &Path, number: u32) -> PathBuf {
+pub(crate) fn rotated_path(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     name.into()
 }
 
 /// Where a member's streams are kept.
-pub(crate) fn page_of(directory: &Path, rank: u32, stderr: bool) -> PathBuf {
+pub(crate) fn log_path(directory: &Path, rank: u32, stderr: bool) -> PathBuf {
     let stream = if stderr { "err" } else { "out" };
     directory.join(crate::keeper::files::LOGS).join(format!("{rank}.{stream}"))
 }
 
 /// Reads the instant a member went through the gate. `None` when it never did.
-pub(crate) async fn passed(stream: &mut (impl AsyncRead + Unpin)) -> Option<u64> {
+pub(crate) async fn read_gate_time(stream: &mut (impl AsyncRead + Unpin)) -> Option<u64> {
     let mut stamp = [0u8; 8];
     stream.read_exact(&mut stamp).await.ok()?;
     Some(u64::from_le_bytes(stamp))
 }
 
 /// Keeps all that comes, until nobody has the other end any more.
-pub(crate) async fn keep_all(
+pub(crate) async fn copy_to_log(
     mut stream: impl AsyncRead + Unpin,
-    mut page: Page,
+    mut page: LogFile,
     warn: Arc<dyn Fn(String) + Send + Sync>,
 ) {
     let mut buffer = vec![0u8; 16 << 10];
@@ -135,7 +135,7 @@ pub(crate) async fn keep_all(
                 return;
             }
             Ok(read) => {
-                if let Some(error) = page.keep(&buffer[..read]) {
+                if let Some(error) = page.write(&buffer[..read]) {
                     let path = page.path.display();
                     warn(format!("what is printed is not kept: {path}: {error}"));
                 }
@@ -148,8 +148,8 @@ pub(crate) async fn keep_all(
 mod tests {
     use super::*;
 
-    fn space() -> Arc<Space> {
-        Arc::new(Space::of(&std::env::temp_dir()))
+    fn room_check() -> Arc<RoomCheck> {
+        Arc::new(RoomCheck::of(&std::env::temp_dir()))
     }
 
     #[test]
@@ -157,24 +157,24 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("muster-print-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("0.out");
-        let mut page = Page::new(path.clone(), Limits { file_bytes: 4, files: 2 }, space());
+        let mut page = LogFile::new(path.clone(), Limits { file_bytes: 4, files: 2 }, room_check());
         for word in ["aaaa", "bbbb", "cccc", "dd"] {
-            assert!(page.keep(word.as_bytes()).is_none());
+            assert!(page.write(word.as_bytes()).is_none());
         }
         let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
         assert_eq!(read(&path), "dd");
-        assert_eq!(read(&numbered(&path, 1)), "cccc");
-        assert_eq!(read(&numbered(&path, 2)), "bbbb");
-        assert!(!numbered(&path, 3).exists());
+        assert_eq!(read(&rotated_path(&path, 1)), "cccc");
+        assert_eq!(read(&rotated_path(&path, 2)), "bbbb");
+        assert!(!rotated_path(&path, 3).exists());
         std::fs::remove_dir_all(directory).expect("removed");
     }
 
     #[test]
     fn a_disk_that_takes_nothing_is_mentioned_once() {
         let path = PathBuf::from("/dev/full");
-        let mut page = Page::new(path, Limits::default(), space());
-        assert!(page.keep(b"lost").is_some());
-        assert!(page.keep(b"lost").is_none());
+        let mut page = LogFile::new(path, Limits::default(), room_check());
+        assert!(page.write(b"lost").is_some());
+        assert!(page.write(b"lost").is_none());
     }
 
     #[test]
@@ -183,11 +183,11 @@ mod tests {
         std::fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("0.out");
         std::os::unix::fs::symlink("/dev/full", &path).expect("a full device");
-        let mut page = Page::new(path.clone(), Limits::default(), space());
-        assert!(page.keep(b"lost").is_some());
+        let mut page = LogFile::new(path.clone(), Limits::default(), room_check());
+        assert!(page.write(b"lost").is_some());
         std::fs::remove_file(&path).expect("removed");
         page.failed = None;
-        assert!(page.keep(b"kept\n").is_none());
+        assert!(page.write(b"kept\n").is_none());
         let text = std::fs::read_to_string(&path).expect("a log");
         assert_eq!(text, "\n[muster: 4 bytes were not kept: the disk was full]\nkept\n");
         std::fs::remove_dir_all(directory).expect("removed");

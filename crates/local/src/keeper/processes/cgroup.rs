@@ -20,11 +20,11 @@ use crate::keeper::run_plan::MemberPlan;
 /// Where control groups are, unless `MUSTER_CGROUPS` says otherwise.
 const ROOT: &str = "/sys/fs/cgroup";
 /// Groups of other data directories are left alone for so long: their owner may be about to use them.
-const STRANGE_FOR: Duration = Duration::from_secs(3_600);
+const STALE_AFTER: Duration = Duration::from_secs(3_600);
 
 /// Where groups can be made on this system.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Trees {
+pub(crate) struct CgroupTrees {
     /// The one tree of v2, from the group of this process on.
     unified: Option<PathBuf>,
     /// Trees of v1 controllers, where controllers are not in the one tree.
@@ -33,9 +33,9 @@ pub(crate) struct Trees {
     cpu: Option<PathBuf>,
 }
 
-impl Trees {
+impl CgroupTrees {
     /// Finds out what the system grants by making a group and removing it again; also, in words, what cannot be enforced.
-    pub(crate) fn granted() -> (Self, Vec<String>) {
+    pub(crate) fn detect() -> (Self, Vec<String>) {
         let root = std::env::var_os("MUSTER_CGROUPS").map_or_else(|| ROOT.into(), PathBuf::from);
         let one = root.join("cgroup.controllers").exists();
         let unified = if one { root.clone() } else { root.join("unified") };
@@ -63,9 +63,9 @@ impl Trees {
     }
 
     /// The group of a run.
-    pub(crate) fn run(&self, owner: &str, run: u64) -> Option<RunGroup> {
+    pub(crate) fn run(&self, owner: &str, run: u64) -> Option<RunCgroup> {
         let any = self.unified.is_some() || self.pids.is_some();
-        any.then(|| RunGroup { trees: self.clone(), name: format!("muster-{owner}-{run}") })
+        any.then(|| RunCgroup { trees: self.clone(), name: format!("muster-{owner}-{run}") })
     }
 
     fn all(&self) -> impl Iterator<Item = &PathBuf> {
@@ -88,7 +88,7 @@ impl Trees {
                             group.remove();
                         }
                     }
-                    _ => remove_strange(&tree.join(&name)),
+                    _ => remove_stale(&tree.join(&name)),
                 }
             }
         }
@@ -96,10 +96,10 @@ impl Trees {
 }
 
 /// Removes a group of another owner that has been there for long. A group with processes cannot be removed.
-fn remove_strange(group: &Path) {
+fn remove_stale(group: &Path) {
     let made = group.metadata().and_then(|about| about.modified()).ok();
     let age = made.and_then(|made| SystemTime::now().duration_since(made).ok());
-    if age.is_some_and(|age| age > STRANGE_FOR) {
+    if age.is_some_and(|age| age > STALE_AFTER) {
         remove(group);
     }
 }
@@ -112,23 +112,23 @@ fn groups_in(tree: &Path) -> Vec<String> {
 
 /// The control group of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct RunGroup {
-    trees: Trees,
+pub(crate) struct RunCgroup {
+    trees: CgroupTrees,
     name: String,
 }
 
-impl RunGroup {
+impl RunCgroup {
     /// Makes the group, in which so many processes and threads may be. In words, what does not hold.
     pub(crate) fn open(&self, pids_max: u64) -> Vec<String> {
         let mut lacking = Vec::new();
         if let Some(tree) = &self.trees.unified {
             // A parent that holds processes may not hand out controllers; what is missing then shows below.
-            hand_out(tree);
+            enable_controllers(tree);
             let group = tree.join(&self.name);
             if let Err(error) = make(&group) {
                 lacking.push(format!("its processes are in no control group: {error}"));
             }
-            hand_out(&group);
+            enable_controllers(&group);
         }
         let (dir, file) = match &self.trees.pids {
             Some(tree) => (Some(tree.join(&self.name)), "pids.max"),
@@ -145,9 +145,9 @@ impl RunGroup {
     }
 
     /// Puts a member that has not run yet, and all that it will start, where its limits hold.
-    pub(crate) fn admit(&self, member: &MemberPlan, pid: Pid) -> Result<MemberGroup, String> {
+    pub(crate) fn add_member(&self, member: &MemberPlan, pid: Pid) -> Result<MemberCgroup, String> {
         let name = format!("{}-{}", self.name, member.rank);
-        let mut group = MemberGroup { groups: Vec::new(), kills: None };
+        let mut group = MemberCgroup { groups: Vec::new(), kills: None };
         let placed = self.place(&mut group, &name, member, &pid.as_raw_nonzero().to_string());
         placed.map_err(|error| format!("limits are not enforced: {error}"))?;
         Ok(group)
@@ -155,12 +155,12 @@ impl RunGroup {
 
     fn place(
         &self,
-        group: &mut MemberGroup,
+        group: &mut MemberCgroup,
         name: &str,
         member: &MemberPlan,
         pid: &str,
     ) -> std::io::Result<()> {
-        let Trees { unified, pids, memory, cpu } = &self.trees;
+        let CgroupTrees { unified, pids, memory, cpu } = &self.trees;
         if let Some(tree) = pids {
             std::fs::write(tree.join(&self.name).join("cgroup.procs"), pid)?;
         }
@@ -232,7 +232,7 @@ impl RunGroup {
     }
 }
 
-fn limit_unified(group: &mut MemberGroup, own: &Path, member: &MemberPlan) -> std::io::Result<()> {
+fn limit_unified(group: &mut MemberCgroup, own: &Path, member: &MemberPlan) -> std::io::Result<()> {
     if let Some(memory) = member.memory {
         std::fs::write(own.join("memory.max"), memory.to_string())?;
         let _ = std::fs::write(own.join("memory.swap.max"), "0");
@@ -248,13 +248,13 @@ fn limit_unified(group: &mut MemberGroup, own: &Path, member: &MemberPlan) -> st
 
 /// The control groups of one member.
 #[derive(Debug)]
-pub(crate) struct MemberGroup {
+pub(crate) struct MemberCgroup {
     groups: Vec<PathBuf>,
     /// Where kills for want of memory are counted.
     kills: Option<PathBuf>,
 }
 
-impl MemberGroup {
+impl MemberCgroup {
     /// Whether a process in it was killed for using too much memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let text = self.kills.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
@@ -266,7 +266,7 @@ impl MemberGroup {
     }
 }
 
-impl Drop for MemberGroup {
+impl Drop for MemberCgroup {
     fn drop(&mut self) {
         self.groups.iter().for_each(|group| remove(group));
     }
@@ -300,7 +300,7 @@ fn make(group: &Path) -> std::io::Result<()> {
 }
 
 /// One by one: where one controller is not to be had, the others are.
-fn hand_out(group: &Path) {
+fn enable_controllers(group: &Path) {
     for controller in ["+memory", "+cpu", "+pids"] {
         let _ = std::fs::write(group.join("cgroup.subtree_control"), controller);
     }
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn everything_in_a_group_is_killed_and_the_group_is_empty_then() {
-        let (trees, lacking) = Trees::granted();
+        let (trees, lacking) = CgroupTrees::detect();
         let owner = format!("test{}", std::process::id());
         let Some(group) = trees.run(&owner, 7) else {
             eprintln!("SKIPPED: {lacking:?}");
@@ -382,7 +382,7 @@ mod tests {
         let mut child = command.stdin(Stdio::piped()).spawn().expect("sh");
         let member = MemberPlan { rank: 0, ..MemberPlan::default() };
         let pid = Pid::from_raw(child.id() as i32).expect("a number");
-        let own = group.admit(&member, pid).expect("admitted");
+        let own = group.add_member(&member, pid).expect("admitted");
         drop(child.stdin.take());
         assert!(!group.is_empty());
         group.kill();

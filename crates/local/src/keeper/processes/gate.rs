@@ -16,13 +16,13 @@ const CANNOT: u8 = 126;
 /// The first eight bytes on standard output are the instant it went through, in microseconds since the system was started;
 /// the rest is the program's.
 pub fn gate(command: &[String], as_whom: &AsWhom) -> ExitCode {
-    if let Err(why) = as_whom.become_it() {
+    if let Err(why) = as_whom.assume() {
         eprintln!("{why}");
         return ExitCode::from(CANNOT);
     }
     // Who is left alone by its keeper must not run on.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    if !is_let_through() {
+    if !wait_for_ticket() {
         return ExitCode::from(NEVER);
     }
     let mut out = std::io::stdout();
@@ -47,7 +47,7 @@ pub struct AsWhom {
 }
 
 impl AsWhom {
-    fn become_it(&self) -> Result<(), String> {
+    fn assume(&self) -> Result<(), String> {
         if let Some(umask) = self.umask {
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask & 0o777));
         }
@@ -60,7 +60,7 @@ impl AsWhom {
 }
 
 /// Waits for a ticket. Exactly one byte is read: the others on the pipe are for the others.
-fn is_let_through() -> bool {
+fn wait_for_ticket() -> bool {
     let mut ticket = [0u8; 1];
     loop {
         match rustix::io::read(rustix::stdio::stdin(), &mut ticket) {

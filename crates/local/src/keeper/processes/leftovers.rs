@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
-use crate::keeper::processes::cgroup::RunGroup;
+use crate::keeper::processes::cgroup::RunCgroup;
 
 /// The variable that names a run's directory in the environment of all its processes.
 pub(crate) const MARK: &str = "MUSTER_DIRECTORY";
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// What is left of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Left {
+pub(crate) enum Leftovers {
     /// Its keeper lives: nothing was touched.
     Keeper,
     /// So many processes that were killed and are not gone. What the system holds, no signal ends.
@@ -32,11 +32,11 @@ pub(crate) enum Left {
 }
 
 /// Kills what is left of a run whose keeper is gone.
-pub(crate) fn end_left_over(directory: &Path, group: Option<&RunGroup>) -> Left {
+pub(crate) fn kill_leftovers(directory: &Path, group: Option<&RunCgroup>) -> Leftovers {
     // Held while others are killed, so that no keeper begins meanwhile.
     let lock = std::fs::File::options().read(true).open(directory.join(crate::keeper::files::LOCK));
     if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
-        return Left::Keeper;
+        return Leftovers::Keeper;
     }
     let began = Instant::now();
     loop {
@@ -47,10 +47,10 @@ pub(crate) fn end_left_over(directory: &Path, group: Option<&RunGroup>) -> Left 
         if left.is_empty() && !in_group {
             group.iter().for_each(|group| group.remove());
             let _ = std::fs::remove_file(directory.join(crate::keeper::files::PROCESSES));
-            return Left::Nothing;
+            return Leftovers::Nothing;
         }
         if began.elapsed() > PATIENCE {
-            return Left::Some(left.len().max(1));
+            return Leftovers::Some(left.len().max(1));
         }
         std::thread::sleep(LOOK);
     }
@@ -63,7 +63,7 @@ pub(crate) fn kill_keeper(directory: &Path) {
 
 /// Kills whatever is in the group, and whatever became this process's child because its own parent is gone; how many are
 /// left after a while.
-pub(crate) async fn end_children(group: Option<&RunGroup>) -> usize {
+pub(crate) async fn kill_descendants(group: Option<&RunCgroup>) -> usize {
     let began = Instant::now();
     loop {
         group.iter().for_each(|group| group.kill());
@@ -186,12 +186,12 @@ mod tests {
         std::fs::write(ours.join(crate::keeper::files::JOURNAL), journal).expect("a journal");
         let lock = std::fs::File::create(ours.join(crate::keeper::files::LOCK)).expect("a lock");
         lock.try_lock().expect("ours");
-        assert_eq!(end_left_over(&ours, None), Left::Keeper);
+        assert_eq!(kill_leftovers(&ours, None), Leftovers::Keeper);
         assert!(mine.try_wait().expect("a child").is_none(), "nobody is touched then");
         drop(lock);
-        let killer = std::thread::spawn(move || end_left_over(&ours, None));
+        let killer = std::thread::spawn(move || kill_leftovers(&ours, None));
         assert!(!mine.wait().expect("ended").success());
-        assert_eq!(killer.join().expect("killed"), Left::Nothing);
+        assert_eq!(killer.join().expect("killed"), Leftovers::Nothing);
         assert!(stranger.try_wait().expect("a child").is_none(), "the stranger lives");
         stranger.kill().expect("killed");
         stranger.wait().expect("ended");
@@ -220,10 +220,10 @@ mod tests {
         let number = pid.as_raw_nonzero();
         let noted = place.join(crate::keeper::files::PROCESSES);
         std::fs::write(&noted, format!("{number} {}\n", started + 1)).expect("written");
-        assert_eq!(end_left_over(&place, None), Left::Nothing);
+        assert_eq!(kill_leftovers(&place, None), Leftovers::Nothing);
         assert!(about(pid).is_some(), "another process has the number of one that was seen");
         std::fs::write(&noted, format!("{number} {started}\n")).expect("written");
-        assert_eq!(end_left_over(&place, None), Left::Nothing);
+        assert_eq!(kill_leftovers(&place, None), Leftovers::Nothing);
         assert_eq!(sleeper(), None);
         std::fs::remove_dir_all(place).expect("removed");
     }

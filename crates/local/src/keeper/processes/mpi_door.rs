@@ -16,7 +16,7 @@ use crate::keeper::run_plan::{MemberPlan, RunPlan};
 /// Returned when there is no such host, as `ssh` does.
 const NO_HOST: u8 = 255;
 /// Ranks of MPI have others than the members of the gang.
-const OF_MEMBERS: [&str; 6] =
+const RANK_VARIABLES: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"];
 /// Where Open MPI puts files that all ranks of one host share, in its fourth and fifth generation. They bear the name of
 /// the machine, and several hosts on one machine would use each other's.
@@ -31,7 +31,7 @@ const SHARED: [&str; 6] = [
 
 /// How `mpirun` finds the door, in its fourth and fifth generation: this very program, as long as this process lives. It
 /// takes what it is told for words, so a path of the user's, which may have spaces, would not do.
-pub(crate) fn way_in() -> [(&'static str, String); 2] {
+pub(crate) fn agent_variables() -> [(&'static str, String); 2] {
     let door = format!("/proc/{}/exe door", std::process::id());
     [("OMPI_MCA_plm_rsh_agent", door.clone()), ("PRTE_MCA_plm_ssh_agent", door)]
 }
@@ -43,7 +43,7 @@ pub fn door(host: &str, command: &[String]) -> ExitCode {
         eprintln!("this is no process of a gang: {MARK} is not set");
         return ExitCode::from(NO_HOST);
     };
-    let error = match enter(&directory, host) {
+    let error = match shell_beside(&directory, host) {
         Ok(mut shell) => shell.arg(command.join(" ")).exec(),
         Err(error) => error,
     };
@@ -52,7 +52,7 @@ pub fn door(host: &str, command: &[String]) -> ExitCode {
 }
 
 /// A shell beside a member, that is yet to be told what to do.
-fn enter(directory: &Path, host: &str) -> std::io::Result<Command> {
+fn shell_beside(directory: &Path, host: &str) -> std::io::Result<Command> {
     let plan = RunPlan::read(directory)?;
     let is_it = |member: &&MemberPlan| member.host.as_ref().is_some_and(|one| one.name == host);
     let Some(member) = plan.members.iter().find(is_it) else {
@@ -60,10 +60,10 @@ fn enter(directory: &Path, host: &str) -> std::io::Result<Command> {
     };
     let shared = directory.join("mpi").join(host);
     std::fs::create_dir_all(&shared)?;
-    share_limits(directory, member.rank);
+    join_cgroups(directory, member.rank);
     let mut shell = Command::new("sh");
     shell.arg("-c").envs(&member.env);
-    for name in OF_MEMBERS {
+    for name in RANK_VARIABLES {
         shell.env_remove(name);
     }
     shell.envs(SHARED.map(|name| (name, &shared)));
@@ -71,7 +71,7 @@ fn enter(directory: &Path, host: &str) -> std::io::Result<Command> {
 }
 
 /// Goes where the limits of a member hold. Where there are none, or they may not be shared, that was said before.
-fn share_limits(directory: &Path, rank: u32) {
+fn join_cgroups(directory: &Path, rank: u32) {
     let known = read(directory).unwrap_or_default();
     let group = known.iter().rev().find_map(|record| match record {
         Record::Ready { groups, .. } => groups.get(rank as usize).copied(),

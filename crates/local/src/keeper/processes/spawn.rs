@@ -7,9 +7,9 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
-use crate::keeper::processes::cgroup::MemberGroup;
+use crate::keeper::processes::cgroup::MemberCgroup;
 use crate::keeper::run_plan::{MemberPlan, RunPlan};
-use crate::system::scarcity::is_scarcity;
+use crate::system::resource_exhaustion::is_resource_exhaustion;
 
 /// A process that waits at the gate, or is through it.
 #[derive(Debug)]
@@ -17,14 +17,14 @@ pub(crate) struct Member {
     pub(crate) rank: u32,
     pub(crate) child: Child,
     pub(crate) group: Pid,
-    pub(crate) cage: Option<MemberGroup>,
+    pub(crate) cgroup: Option<MemberCgroup>,
     pub(crate) out: Option<ChildStdout>,
     pub(crate) err: Option<ChildStderr>,
 }
 
 /// All members at their gate.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct GatedMembers {
     /// What opens it. Dropped, nobody is let through.
     pub(crate) opener: PipeWriter,
     pub(crate) members: Vec<Member>,
@@ -34,34 +34,34 @@ pub(crate) struct Gate {
 
 /// Why members cannot be started.
 #[derive(Debug)]
-pub(crate) struct NoStart {
+pub(crate) struct SpawnError {
     /// In words.
     pub(crate) why: String,
     /// Whether the system has only run out of something.
     pub(crate) later: bool,
 }
 
-impl NoStart {
+impl SpawnError {
     fn of(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
-        Self { why: format!("{what}: {error}"), later: is_scarcity(error) }
+        Self { why: format!("{what}: {error}"), later: is_resource_exhaustion(error) }
     }
 }
 
-impl From<String> for NoStart {
+impl From<String> for SpawnError {
     fn from(why: String) -> Self {
         Self { why, later: false }
     }
 }
 
 /// Spawns every member behind one gate, or says why that cannot be; nobody is let through then.
-pub(crate) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
+pub(crate) fn spawn(plan: &RunPlan) -> Result<GatedMembers, SpawnError> {
     for member in &plan.members {
         check(member)?;
     }
-    let (reader, opener) = std::io::pipe().map_err(|error| NoStart::of("no pipe", &error))?;
-    let mut gate = Gate { opener, members: Vec::new(), unlimited: None };
+    let (reader, opener) = std::io::pipe().map_err(|error| SpawnError::of("no pipe", &error))?;
+    let mut gate = GatedMembers { opener, members: Vec::new(), unlimited: None };
     for member in &plan.members {
-        let waits = reader.try_clone().map_err(|error| NoStart::of("no pipe", &error))?;
+        let waits = reader.try_clone().map_err(|error| SpawnError::of("no pipe", &error))?;
         let mut command = Command::new(crate::keeper::files::PROGRAM);
         command.arg0("muster").arg("gate");
         if let Some(umask) = plan.umask {
@@ -75,7 +75,7 @@ pub(crate) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
         }
         command.arg("--").args(&member.command);
         if plan.members.iter().any(|one| one.host.is_some()) {
-            command.envs(crate::keeper::processes::mpi_door::way_in());
+            command.envs(crate::keeper::processes::mpi_door::agent_variables());
         }
         command.envs(&member.env).process_group(0);
         command.stdin(Stdio::from(waits)).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -85,14 +85,14 @@ pub(crate) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
         }
         let mut child = command.spawn().map_err(|error| {
             let what = format!("member {} ({}) cannot be started", member.rank, member.role);
-            NoStart::of(what, &error)
+            SpawnError::of(what, &error)
         })?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         let Some(group) = pid else {
             return Err(format!("member {} ({}) was gone at once", member.rank, member.role).into());
         };
-        let cage = match plan.group.as_ref().map(|run| run.admit(member, group)) {
-            Some(Ok(cage)) => Some(cage),
+        let cgroup = match plan.group.as_ref().map(|run| run.add_member(member, group)) {
+            Some(Ok(cgroup)) => Some(cgroup),
             Some(Err(why)) => {
                 gate.unlimited.get_or_insert(why);
                 None
@@ -105,7 +105,7 @@ pub(crate) fn spawn(plan: &RunPlan) -> Result<Gate, NoStart> {
             None => None,
         };
         let (out, err) = (child.stdout.take(), child.stderr.take());
-        gate.members.push(Member { rank: member.rank, child, group, cage, out, err });
+        gate.members.push(Member { rank: member.rank, child, group, cgroup, out, err });
     }
     Ok(gate)
 }

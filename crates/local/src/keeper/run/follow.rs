@@ -9,11 +9,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::keeper::journal::{Ending, Exit, Record};
-use crate::keeper::output::log_file::{Page, keep_all, page_of, passed};
-use crate::keeper::processes::cgroup::MemberGroup;
-use crate::keeper::processes::spawn::{Member, NoStart, signal};
+use crate::keeper::output::log_file::{LogFile, copy_to_log, log_path, read_gate_time};
+use crate::keeper::processes::cgroup::MemberCgroup;
+use crate::keeper::processes::spawn::{Member, SpawnError, signal};
 use crate::keeper::run::keeper::{BEAT, Keeper};
-use crate::keeper::run::resize::Changing;
+use crate::keeper::run::resize::PendingResize;
 use crate::keeper::socket::client::Order;
 use crate::system::clock::{wall_at, wall_now};
 
@@ -21,7 +21,7 @@ use crate::system::clock::{wall_at, wall_now};
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What happens to a keeper.
-pub(super) enum Happening {
+pub(super) enum KeeperEvent {
     Exited(u32, std::io::Result<std::process::ExitStatus>),
     Warned(String),
     Started(u64, u64),
@@ -38,20 +38,20 @@ impl Keeper {
     pub(super) fn watch(
         &self,
         members: Vec<Member>,
-        tell: &mpsc::UnboundedSender<Happening>,
+        tell: &mpsc::UnboundedSender<KeeperEvent>,
         first: bool,
-    ) -> BTreeMap<u32, MemberGroup> {
-        let mut cages = BTreeMap::new();
+    ) -> BTreeMap<u32, MemberCgroup> {
+        let mut cgroups = BTreeMap::new();
         let mut stamps = Vec::new();
         for mut member in members {
             let rank = member.rank;
-            cages.extend(member.cage.take().map(|cage| (rank, cage)));
+            cgroups.extend(member.cgroup.take().map(|cgroup| (rank, cgroup)));
             let warned = tell.clone();
             let warn: Arc<dyn Fn(String) + Send + Sync> =
-                Arc::new(move |what| drop(warned.send(Happening::Warned(what))));
+                Arc::new(move |what| drop(warned.send(KeeperEvent::Warned(what))));
             let page = |stderr| {
-                let path = page_of(&self.directory, rank, stderr);
-                Page::new(path, self.plan.limits, self.space.clone())
+                let path = log_path(&self.directory, rank, stderr);
+                LogFile::new(path, self.plan.limits, self.room_check.clone())
             };
             let mut printing = Vec::new();
             if let Some(mut out) = member.out.take() {
@@ -59,14 +59,14 @@ impl Keeper {
                 let (stamp, stamped) = tokio::sync::oneshot::channel();
                 stamps.push(stamped);
                 printing.push(tokio::spawn(async move {
-                    if let Some(at) = passed(&mut out).await {
+                    if let Some(at) = read_gate_time(&mut out).await {
                         let _ = stamp.send(at);
                     }
-                    keep_all(out, page, warn).await;
+                    copy_to_log(out, page, warn).await;
                 }));
             }
             if let Some(err) = member.err.take() {
-                printing.push(tokio::spawn(keep_all(err, page(true), warn)));
+                printing.push(tokio::spawn(copy_to_log(err, page(true), warn)));
             }
             let tell = tell.clone();
             tokio::spawn(async move {
@@ -78,84 +78,85 @@ impl Keeper {
                     }
                 };
                 let _ = tokio::time::timeout(LAST_WORDS, all).await;
-                let _ = tell.send(Happening::Exited(rank, status));
+                let _ = tell.send(KeeperEvent::Exited(rank, status));
             });
         }
         // That all have started is said once.
-        let Some(tell) = first.then(|| tell.clone()) else { return cages };
+        let Some(tell) = first.then(|| tell.clone()) else { return cgroups };
         tokio::spawn(async move {
             let (mut first, mut last) = (u64::MAX, 0);
             for stamp in stamps {
                 let Ok(at) = stamp.await else { return };
                 (first, last) = (first.min(at), last.max(at));
             }
-            let _ = tell.send(Happening::Started(first, last));
+            let _ = tell.send(KeeperEvent::Started(first, last));
         });
-        cages
+        cgroups
     }
 
     /// Follows members until the last of them is gone.
     pub(super) async fn follow(
         &mut self,
         groups: &mut BTreeMap<u32, Pid>,
-        cages: &mut BTreeMap<u32, MemberGroup>,
+        cgroups: &mut BTreeMap<u32, MemberCgroup>,
         mut orders: mpsc::Receiver<Order>,
-        (tell, mut happenings): (
-            mpsc::UnboundedSender<Happening>,
-            mpsc::UnboundedReceiver<Happening>,
+        (tell, mut events): (
+            mpsc::UnboundedSender<KeeperEvent>,
+            mpsc::UnboundedReceiver<KeeperEvent>,
         ),
     ) -> Ending {
         let mut beat = tokio::time::interval(BEAT);
         let limit = self.plan.time_limit_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
         let mut left: BTreeMap<u32, Pid> = groups.clone();
         let mut stop: Option<Stop> = None;
-        let mut changing: Option<Changing> = None;
+        let mut resizing: Option<PendingResize> = None;
         while !left.is_empty() {
             if stop.is_some() {
-                changing = None;
+                resizing = None;
             }
-            if let Some(Changing { change, .. }) =
-                changing.take_if(|changing| changing.change.going(&left).is_empty())
+            if let Some(PendingResize { change, .. }) =
+                resizing.take_if(|resizing| resizing.change.going(&left).is_empty())
             {
-                match self.join(&change, cages, &tell) {
+                match self.start_joiners(&change, cgroups, &tell) {
                     Ok(Some(came)) => {
                         groups.extend(&came);
                         left.extend(came);
                     }
                     // The disk is full, or the system has run out of something: it is tried again with the next beat.
-                    Ok(None) | Err(NoStart { later: true, .. }) => {
-                        changing = Some(Changing { change, kill_at: None });
+                    Ok(None) | Err(SpawnError { later: true, .. }) => {
+                        resizing = Some(PendingResize { change, kill_at: None });
                     }
-                    Err(NoStart { why, .. }) => {
+                    Err(SpawnError { why, .. }) => {
                         let ending = Ending::Failed(why);
-                        stop = Some(tell_all(&left, Signal::TERM, self.plan.grace_ms, ending));
+                        stop =
+                            Some(signal_members(&left, Signal::TERM, self.plan.grace_ms, ending));
                     }
                 }
             }
-            let patience = changing.as_ref().and_then(|changing| changing.kill_at);
+            let patience = resizing.as_ref().and_then(|resizing| resizing.kill_at);
             let alarm = match &stop {
                 Some(stop) => stop.kill_at,
                 None => limit.into_iter().chain(patience).min(),
             };
             tokio::select! {
                 biased;
-                happening = happenings.recv() => match happening {
-                    Some(Happening::Exited(rank, status)) => {
-                        let mut exit = exit(rank, status, cages.get(&rank));
-                        exit.leaving = changing
+                event = events.recv() => match event {
+                    Some(KeeperEvent::Exited(rank, status)) => {
+                        let mut exit = exit(rank, status, cgroups.get(&rank));
+                        exit.leaving = resizing
                             .as_ref()
-                            .is_some_and(|changing| changing.change.going(&left).contains(&rank));
+                            .is_some_and(|resizing| resizing.change.going(&left).contains(&rank));
                         left.remove(&rank);
                         let ends =
                             if exit.leaving { None } else { self.ends_gang(&exit, &left) };
                         self.note(Record::Exited(exit));
                         if let (Some(ending), None) = (ends, &stop) {
                             let grace = self.plan.grace_ms;
-                            stop = Some(tell_all(&left, Signal::TERM, grace, ending));
+                            stop = Some(signal_members(&left, Signal::TERM, grace, ending));
                         }
                     }
-                    Some(Happening::Warned(what)) => self.warn(what),
-                    Some(Happening::Started(first, last)) => {
+                    Some(KeeperEvent::Warned(what)) => self.warn(what),
+                    Some(KeeperEvent::Started(first, last)) => {
                         let at = wall_at(Duration::from_micros(last));
                         self.note(Record::Started { at, spread_us: last - first });
                     }
@@ -174,20 +175,20 @@ impl Keeper {
                             self.note(Record::Stopping { at: wall_now(), why });
                         }
                         let ending = known.unwrap_or(Ending::Stopped);
-                        stop = Some(tell_all(&left, number, grace_ms, ending));
+                        stop = Some(signal_members(&left, number, grace_ms, ending));
                     }
                     Some(Order::Resize(change)) => {
                         // What was begun is gone on with, whoever asks for it again.
-                        if stop.is_none() && changing.is_none() && self.settled.1 != change.members {
-                            changing = Some(self.change(*change, &left));
+                        if stop.is_none() && resizing.is_none() && self.resized_to.1 != change.members {
+                            resizing = Some(self.begin_resize(*change, &left));
                         }
                     }
                     None => std::future::pending().await,
                 },
-                () = until(alarm) => match &mut changing {
-                    Some(changing) if changing.kill_at.is_some_and(|at| at <= Instant::now()) => {
-                        changing.kill_at = None;
-                        for rank in changing.change.going(&left) {
+                () = until(alarm) => match &mut resizing {
+                    Some(resizing) if resizing.kill_at.is_some_and(|at| at <= Instant::now()) => {
+                        resizing.kill_at = None;
+                        for rank in resizing.change.going(&left) {
                             signal(left[&rank], Signal::KILL);
                         }
                     }
@@ -199,12 +200,12 @@ impl Keeper {
                         None => {
                             let why = "its time limit is over".to_owned();
                             self.note(Record::Stopping { at: wall_now(), why });
-                            tell_all(&left, Signal::TERM, self.plan.grace_ms, Ending::TimedOut)
+                            signal_members(&left, Signal::TERM, self.plan.grace_ms, Ending::TimedOut)
                         }
                     }),
                 },
                 _ = beat.tick() => {
-                    self.beat();
+                    self.heartbeat();
                     let _ = self.catch_up();
                 }
             }
@@ -228,7 +229,12 @@ impl Keeper {
 }
 
 /// Tells members to stop, and when they are killed if they do not.
-fn tell_all(left: &BTreeMap<u32, Pid>, number: Signal, grace_ms: u64, ending: Ending) -> Stop {
+fn signal_members(
+    left: &BTreeMap<u32, Pid>,
+    number: Signal,
+    grace_ms: u64,
+    ending: Ending,
+) -> Stop {
     left.values().for_each(|group| signal(*group, number));
     Stop { ending, kill_at: Some(Instant::now() + Duration::from_millis(grace_ms)) }
 }
@@ -243,13 +249,13 @@ async fn until(at: Option<Instant>) {
 fn exit(
     rank: u32,
     status: std::io::Result<std::process::ExitStatus>,
-    cage: Option<&MemberGroup>,
+    cgroup: Option<&MemberCgroup>,
 ) -> Exit {
     use std::os::unix::process::ExitStatusExt;
     let status = status.ok();
     let code = status.and_then(|status| status.code());
     let signal = status.and_then(|status| status.signal());
     let bad = code != Some(0);
-    let out_of_memory = bad && cage.is_some_and(MemberGroup::ran_out_of_memory);
+    let out_of_memory = bad && cgroup.is_some_and(MemberCgroup::ran_out_of_memory);
     Exit { at: wall_now(), rank, code, signal, out_of_memory, leaving: false }
 }

@@ -13,15 +13,15 @@ use tokio::net::UnixListener;
 use tokio::sync::{broadcast, mpsc};
 
 use crate::keeper::journal::{Ending, Journal, Record};
-use crate::keeper::output::disk_room::Space;
-use crate::keeper::processes::cgroup::RunGroup;
-use crate::keeper::processes::leftovers::{end_children, note_descendants};
-use crate::keeper::processes::spawn::{Gate, Member, NoStart, signal, spawn};
+use crate::keeper::output::disk_room::RoomCheck;
+use crate::keeper::processes::cgroup::RunCgroup;
+use crate::keeper::processes::leftovers::{kill_descendants, note_descendants};
+use crate::keeper::processes::spawn::{GatedMembers, Member, SpawnError, signal, spawn};
 use crate::keeper::run_plan::RunPlan;
 use crate::keeper::socket::client::{Order, ShortPath};
 use crate::keeper::socket::server::listen;
 use crate::system::clock::{agree_with, boot_id, wall_now};
-use crate::system::scarcity::is_scarcity;
+use crate::system::resource_exhaustion::is_resource_exhaustion;
 
 /// Returned when another keeper has the run already, or had it.
 const KEPT: u8 = 75;
@@ -41,7 +41,7 @@ pub fn keep(directory: &Path) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{}: {error}", directory.display());
-            if is_scarcity(&error) {
+            if is_resource_exhaustion(&error) {
                 ExitCode::from(crate::keeper::files::LATER)
             } else {
                 ExitCode::FAILURE
@@ -81,11 +81,11 @@ async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
     let (news, _) = broadcast::channel(4_096);
     let directory = directory.to_owned();
     let unwritten = VecDeque::new();
-    let settled = (0, Vec::new());
-    let space = Arc::new(Space::of(&directory));
+    let resized_to = (0, Vec::new());
+    let room_check = Arc::new(RoomCheck::of(&directory));
     let said = Arc::new(Mutex::new(known));
     let mut keeper =
-        Keeper { plan, directory, journal, news, said, lock, unwritten, settled, space };
+        Keeper { plan, directory, journal, news, said, lock, unwritten, resized_to, room_check };
     let (pid, boot) = (std::process::id(), boot_id());
     keeper.write(Record::Begun { at: wall_now(), pid, boot, resizes: true, beats: true })?;
     let (orders, heard) = mpsc::channel(16);
@@ -105,20 +105,20 @@ pub(super) struct Keeper {
     /// What could not be written yet, and so was not told either.
     pub(super) unwritten: VecDeque<Record>,
     /// When it was last resized, and whom it has since then.
-    pub(super) settled: (i64, Vec<(u32, Seat)>),
+    pub(super) resized_to: (i64, Vec<(u32, Seat)>),
     /// The room there is for what members print.
-    pub(super) space: Arc<Space>,
+    pub(super) room_check: Arc<RoomCheck>,
 }
 
 impl Keeper {
     pub(super) fn write(&mut self, record: Record) -> std::io::Result<()> {
         self.journal.write(&record)?;
-        self.tell(record);
+        self.announce(record);
         Ok(())
     }
 
     /// Says what is written, in an order in which whoever connects meanwhile misses nothing.
-    pub(super) fn tell(&self, record: Record) {
+    pub(super) fn announce(&self, record: Record) {
         if let Ok(mut said) = self.said.lock() {
             said.push(record.clone());
         }
@@ -135,7 +135,7 @@ impl Keeper {
         while let Some(record) = self.unwritten.front() {
             self.journal.write(record)?;
             if let Some(record) = self.unwritten.pop_front() {
-                self.tell(record);
+                self.announce(record);
             }
         }
         Ok(())
@@ -150,11 +150,11 @@ impl Keeper {
 
     /// Kills whatever members left behind, however long that takes: as long as anything lives, so do its claims on what it
     /// was given.
-    async fn clear(&mut self) {
+    async fn kill_remaining(&mut self) {
         let group = self.plan.group.clone();
         let mut said = false;
         loop {
-            let left = end_children(group.as_ref()).await;
+            let left = kill_descendants(group.as_ref()).await;
             if left == 0 {
                 break;
             }
@@ -163,14 +163,14 @@ impl Keeper {
                     "{left} of its processes cannot be killed, and keep what they hold"
                 ));
             }
-            self.beat();
+            self.heartbeat();
         }
-        group.iter().for_each(RunGroup::remove);
+        group.iter().for_each(RunCgroup::remove);
     }
 
     /// Nothing could be started, because the system has run out of something. Another keeper may try later.
-    async fn give_way(&mut self, why: String) -> ExitCode {
-        self.clear().await;
+    async fn fail_temporarily(&mut self, why: String) -> ExitCode {
+        self.kill_remaining().await;
         eprintln!("{why}");
         let _ = self.write(Record::Later { at: wall_now(), why });
         ExitCode::from(crate::keeper::files::LATER)
@@ -178,15 +178,15 @@ impl Keeper {
 
     /// Kills whatever is left, and says how all of it ended, however long that takes to be written.
     async fn end(&mut self, ending: Ending) {
-        self.clear().await;
+        self.kill_remaining().await;
         self.note(Record::Ended { at: wall_now(), ending });
         while self.catch_up().is_err() {
             tokio::time::sleep(BEAT).await;
-            self.beat();
+            self.heartbeat();
         }
     }
 
-    pub(super) fn beat(&self) {
+    pub(super) fn heartbeat(&self) {
         let since = Duration::from_millis(u64::try_from(wall_now()).unwrap_or_default());
         let _ = self.lock.set_modified(std::time::UNIX_EPOCH + since);
         if self.plan.group.is_none() {
@@ -202,13 +202,13 @@ impl Keeper {
         }
         let gate = match spawn(&self.plan) {
             Ok(gate) => gate,
-            Err(NoStart { why, later: true }) => return Ok(self.give_way(why).await),
-            Err(NoStart { why, later: false }) => {
+            Err(SpawnError { why, later: true }) => return Ok(self.fail_temporarily(why).await),
+            Err(SpawnError { why, later: false }) => {
                 self.end(Ending::Failed(why)).await;
                 return Ok(ExitCode::SUCCESS);
             }
         };
-        let Gate { mut opener, mut members, unlimited } = gate;
+        let GatedMembers { mut opener, mut members, unlimited } = gate;
         if let Some(what) = unlimited {
             self.warn(what);
         }
@@ -230,16 +230,16 @@ impl Keeper {
             self.end(ending).await;
             return Ok(ExitCode::SUCCESS);
         }
-        let (tell, happenings) = mpsc::unbounded_channel();
-        let mut cages = self.watch(members, &tell, true);
+        let (tell, events) = mpsc::unbounded_channel();
+        let mut cgroups = self.watch(members, &tell, true);
         self.write(Record::Opened { at: wall_now() })?;
         // One write lets all of them through: up to a page of tickets cannot be torn apart.
         opener.write_all(&vec![1u8; groups.len()])?;
-        let ending = self.follow(&mut groups, &mut cages, orders, (tell, happenings)).await;
+        let ending = self.follow(&mut groups, &mut cgroups, orders, (tell, events)).await;
         drop(opener);
         groups.values().for_each(|group| signal(*group, Signal::KILL));
         self.end(ending).await;
-        drop(cages);
+        drop(cgroups);
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -292,11 +292,20 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", full.join(crate::keeper::files::JOURNAL))
             .expect("full");
         let (journal, unwritten) = (Journal::at_end_of(&full), VecDeque::new());
-        let settled = (0, Vec::new());
-        let (said, space) = (Arc::default(), Arc::new(Space::of(&directory)));
+        let resized_to = (0, Vec::new());
+        let (said, room_check) = (Arc::default(), Arc::new(RoomCheck::of(&directory)));
         let of = directory.clone();
-        let mut keeper =
-            Keeper { plan, directory: of, journal, news, said, lock, unwritten, settled, space };
+        let mut keeper = Keeper {
+            plan,
+            directory: of,
+            journal,
+            news,
+            said,
+            lock,
+            unwritten,
+            resized_to,
+            room_check,
+        };
         keeper.warn("nobody depends on this".to_owned());
         keeper.note(Record::Stopping { at: 1, why: "told to".to_owned() });
         assert!(heard.try_recv().is_err() && keeper.unwritten.len() == 1);

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use crate::keeper::files::{HOSTFILE, WORLD};
 use crate::keeper::journal::Record;
-use crate::keeper::processes::cgroup::MemberGroup;
-use crate::keeper::processes::spawn::{Gate, NoStart, signal, spawn};
-use crate::keeper::run::follow::Happening;
+use crate::keeper::processes::cgroup::MemberCgroup;
+use crate::keeper::processes::spawn::{GatedMembers, SpawnError, signal, spawn};
+use crate::keeper::run::follow::KeeperEvent;
 use crate::keeper::run::keeper::{Keeper, pids_max};
 use crate::keeper::run_plan::{MemberPlan, RunPlan};
 use crate::system::clock::wall_now;
@@ -25,7 +25,7 @@ const PORT: &str = "MASTER_PORT";
 
 /// What becomes of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Change {
+pub(crate) struct ResizeOrder {
     /// Everybody it is to have, by number, and where each sits. A number is given once in a run.
     pub members: Vec<(u32, Seat)>,
     /// The number that comes next.
@@ -46,12 +46,12 @@ pub(crate) struct Change {
 
 /// A change while somebody has yet to go.
 #[derive(Debug)]
-pub(crate) struct Changing {
-    pub(crate) change: Change,
+pub(crate) struct PendingResize {
+    pub(crate) change: ResizeOrder,
     pub(crate) kill_at: Option<Instant>,
 }
 
-impl Change {
+impl ResizeOrder {
     /// Those that live and are not to.
     pub(crate) fn going(&self, left: &BTreeMap<u32, Pid>) -> BTreeSet<u32> {
         let stays = |rank: &u32| self.members.iter().any(|(number, _)| number == rank);
@@ -62,7 +62,11 @@ impl Change {
 impl Keeper {
     /// Tells members that they will be others: those who stay, by their signal, when the files say how many; those who go,
     /// to stop.
-    pub(super) fn change(&self, change: Change, left: &BTreeMap<u32, Pid>) -> Changing {
+    pub(super) fn begin_resize(
+        &self,
+        change: ResizeOrder,
+        left: &BTreeMap<u32, Pid>,
+    ) -> PendingResize {
         for (name, text) in [(WORLD, &change.world), (HOSTFILE, &change.hostfile)] {
             let (path, part) = (self.directory.join(name), self.directory.join("told.part"));
             let _ = std::fs::write(&part, text).and_then(|()| std::fs::rename(part, path));
@@ -73,18 +77,18 @@ impl Keeper {
             signal(*group, Signal::from_named_raw(number).unwrap_or(Signal::TERM));
         }
         let kill_at = Instant::now() + Duration::from_millis(change.grace_ms);
-        Changing { change, kill_at: Some(kill_at) }
+        PendingResize { change, kill_at: Some(kill_at) }
     }
 
     /// Whoever was to go is gone, with all it has started: writes that down, and lets those who come run, all together.
     /// `None` when that cannot be now; an error when they cannot be started.
-    pub(super) fn join(
+    pub(super) fn start_joiners(
         &mut self,
-        change: &Change,
-        cages: &mut BTreeMap<u32, MemberGroup>,
-        tell: &mpsc::UnboundedSender<Happening>,
-    ) -> Result<Option<BTreeMap<u32, Pid>>, NoStart> {
-        let Change { members, next, join, .. } = change.clone();
+        change: &ResizeOrder,
+        cgroups: &mut BTreeMap<u32, MemberCgroup>,
+        tell: &mpsc::UnboundedSender<KeeperEvent>,
+    ) -> Result<Option<BTreeMap<u32, Pid>>, SpawnError> {
+        let ResizeOrder { members, next, join, .. } = change.clone();
         let mut coming = RunPlan { members: join, ..self.plan.clone() };
         // The first of all listens, or listened, where the others look for it.
         let port = self.plan.members.first().and_then(|first| first.env.get(PORT)).cloned();
@@ -92,17 +96,17 @@ impl Keeper {
             member.env.extend(port.clone().map(|port| (PORT.to_owned(), port)));
         }
         // What was written and could not be done is not written again.
-        if self.settled.1 != members {
+        if self.resized_to.1 != members {
             let stays = |rank: u32| members.iter().any(|(number, _)| *number == rank);
-            if !self.have_left(|rank| !stays(rank)) {
+            if !self.leavers_are_gone(|rank| !stays(rank)) {
                 return Ok(None);
             }
-            let at = wall_now().max(self.settled.0 + 1);
+            let at = wall_now().max(self.resized_to.0 + 1);
             let resized = Record::Resized { at, members: members.clone(), next };
             if self.catch_up().is_err() || self.write(resized).is_err() {
                 return Ok(None);
             }
-            self.settled = (at, members);
+            self.resized_to = (at, members);
             self.plan.members.extend(coming.members.clone());
             if let Err(error) = self.plan.replace(&self.directory) {
                 self.warn(format!("what new members print cannot be shown: {error}"));
@@ -113,20 +117,20 @@ impl Keeper {
         }
         let pids = pids_max(self.plan.members.len() as u64);
         self.plan.group.iter().for_each(|group| drop(group.open(pids)));
-        let Gate { mut opener, members, unlimited } = spawn(&coming)?;
+        let GatedMembers { mut opener, members, unlimited } = spawn(&coming)?;
         if let Some(what) = unlimited {
             self.warn(what);
         }
         let groups: BTreeMap<u32, Pid> =
             members.iter().map(|member| (member.rank, member.group)).collect();
-        cages.extend(self.watch(members, tell, false));
+        cgroups.extend(self.watch(members, tell, false));
         let opened = opener.write_all(&vec![1u8; groups.len()]);
-        opened.map_err(|error| NoStart { why: format!("no gate: {error}"), later: false })?;
+        opened.map_err(|error| SpawnError { why: format!("no gate: {error}"), later: false })?;
         Ok(Some(groups))
     }
 
     /// Kills what members that have gone left behind, and says whether nothing of it is left.
-    fn have_left(&self, gone: impl Fn(u32) -> bool) -> bool {
+    fn leavers_are_gone(&self, gone: impl Fn(u32) -> bool) -> bool {
         const LOOKS: u32 = 40;
         let Some(group) = &self.plan.group else { return true };
         let ranks = self.plan.members.iter().map(|member| member.rank).filter(|rank| gone(*rank));

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::keeper::journal::Record;
-use crate::keeper::run::resize::Change;
+use crate::keeper::run::resize::ResizeOrder;
 
 /// What a keeper can be told.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) enum Order {
     /// To send a signal to every member, and nothing else.
     Signal(i32),
     /// To have other members, while those who stay go on.
-    Resize(Box<Change>),
+    Resize(Box<ResizeOrder>),
 }
 
 impl Order {
@@ -57,14 +57,14 @@ impl ShortPath {
 
 /// A keeper that is spoken to.
 #[derive(Debug)]
-pub(crate) struct Keeping {
+pub(crate) struct KeeperConnection {
     records: tokio::io::Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
     /// The process that listens, whatever becomes of its number.
     keeper: Option<(u32, OwnedFd)>,
 }
 
-impl Keeping {
+impl KeeperConnection {
     /// Speaks to the keeper of a run. It first says all that its journal has.
     pub(crate) async fn connect(directory: &Path) -> std::io::Result<Self> {
         let short = ShortPath::of(directory)?;
@@ -106,7 +106,7 @@ impl Keeping {
     }
 
     /// Tells it to do something.
-    pub(crate) async fn tell(&mut self, order: &Order) -> std::io::Result<()> {
+    pub(crate) async fn send(&mut self, order: &Order) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(order).map_err(std::io::Error::other)?;
         line.push(b'\n');
         self.orders.write_all(&line).await

@@ -21,18 +21,18 @@ pub(crate) async fn listen(
         // What is written from here on comes as news. What is in both is said twice, which does no harm.
         let following = news.subscribe();
         let known = said.lock().map(|said| said.clone()).unwrap_or_default();
-        tokio::spawn(speak(stream, known, following, orders.clone()));
+        tokio::spawn(serve_connection(stream, known, following, orders.clone()));
     }
 }
 
-async fn speak(
+async fn serve_connection(
     stream: UnixStream,
     known: Vec<Record>,
     mut news: broadcast::Receiver<Record>,
     orders: mpsc::Sender<Order>,
 ) {
     let (read, mut write) = stream.into_split();
-    let hears = async {
+    let receives = async {
         let mut lines = BufReader::new(read).lines();
         while let Ok(Some(line)) = lines.next_line().await {
             if let Ok(order) = serde_json::from_str(&line)
@@ -42,29 +42,29 @@ async fn speak(
             }
         }
     };
-    let says = async {
+    let sends = async {
         for record in &known {
-            say(&mut write, record).await?;
+            send(&mut write, record).await?;
         }
         let mut beat = tokio::time::interval(BEAT);
         loop {
             tokio::select! {
                 biased;
                 record = news.recv() => match record {
-                    Ok(record) => say(&mut write, &record).await?,
+                    Ok(record) => send(&mut write, &record).await?,
                     Err(_) => return std::io::Result::Ok(()),
                 },
-                _ = beat.tick() => say(&mut write, &Record::Beat).await?,
+                _ = beat.tick() => send(&mut write, &Record::Beat).await?,
             }
         }
     };
     tokio::select! {
-        () = hears => {}
-        _ = says => {}
+        () = receives => {}
+        _ = sends => {}
     }
 }
 
-async fn say(write: &mut (impl AsyncWriteExt + Unpin), record: &Record) -> std::io::Result<()> {
+async fn send(write: &mut (impl AsyncWriteExt + Unpin), record: &Record) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
     line.push(b'\n');
     write.write_all(&line).await

@@ -6,14 +6,14 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::keeper::output::log_file::numbered;
+use crate::keeper::output::log_file::rotated_path;
 
 /// Bytes that are read at once, and told at once at most.
 const PART: usize = 64 << 10;
 
 /// A stream that is read. Pages that are turned over meanwhile stay open until they are read to their end: nothing is
 /// missed, and nothing is told twice.
-pub(crate) struct Pages {
+pub(crate) struct RotatedLog {
     path: PathBuf,
     /// Those that are open, the oldest first.
     open: VecDeque<File>,
@@ -23,15 +23,15 @@ pub(crate) struct Pages {
     rest: Vec<u8>,
 }
 
-impl Pages {
+impl RotatedLog {
     /// The pages of a stream; from the last lines on, if no more are wanted.
     pub(crate) fn open(path: PathBuf, tail: Option<usize>) -> Self {
-        let mut pages = Self { path, open: VecDeque::new(), latest: None, rest: Vec::new() };
-        pages.find_more();
+        let mut rotated_log = Self { path, open: VecDeque::new(), latest: None, rest: Vec::new() };
+        rotated_log.find_more();
         if let Some(lines) = tail {
-            pages.skip_to(lines);
+            rotated_log.skip_to(lines);
         }
-        pages
+        rotated_log
     }
 
     /// Opens pages that have come since.
@@ -39,7 +39,8 @@ impl Pages {
         let mut found: VecDeque<(u64, File)> = VecDeque::new();
         // The newest first: a page that is turned over in between is then seen twice, and not missed.
         for number in 0.. {
-            let path = if number == 0 { self.path.clone() } else { numbered(&self.path, number) };
+            let path =
+                if number == 0 { self.path.clone() } else { rotated_path(&self.path, number) };
             let Some((inode, file)) = open(&path) else {
                 if number == 0 { continue } else { break }
             };
@@ -96,13 +97,13 @@ impl Pages {
                 None => 0,
             };
             if read == 0 {
-                let pages = self.open.len();
-                if pages > 1 {
+                let rotated_log = self.open.len();
+                if rotated_log > 1 {
                     self.open.pop_front();
                     continue;
                 }
                 self.find_more();
-                if self.open.len() > pages {
+                if self.open.len() > rotated_log {
                     // Only now is it known that nothing more is written on the page before: it is read once more.
                     continue;
                 }
@@ -160,11 +161,11 @@ mod tests {
         fn turn_over(&self) {
             for number in (1..3).rev() {
                 let _ = std::fs::rename(
-                    numbered(&self.page(), number),
-                    numbered(&self.page(), number + 1),
+                    rotated_path(&self.page(), number),
+                    rotated_path(&self.page(), number + 1),
                 );
             }
-            std::fs::rename(self.page(), numbered(&self.page(), 1)).expect("turned over");
+            std::fs::rename(self.page(), rotated_path(&self.page(), 1)).expect("turned over");
         }
     }
 
@@ -174,9 +175,9 @@ mod tests {
         }
     }
 
-    fn all(pages: &mut Pages, over: bool) -> String {
+    fn all(rotated_log: &mut RotatedLog, over: bool) -> String {
         let mut text = Vec::new();
-        while let Some(more) = pages.next(over) {
+        while let Some(more) = rotated_log.next(over) {
             text.extend(more);
         }
         String::from_utf8(text).expect("text")
@@ -185,23 +186,23 @@ mod tests {
     #[test]
     fn what_is_followed_is_told_once_and_in_whole_lines_however_pages_are_turned() {
         let place = Place::new("pages-follow");
-        let mut pages = Pages::open(place.page(), None);
-        assert_eq!(all(&mut pages, false), "", "there is no page yet");
+        let mut rotated_log = RotatedLog::open(place.page(), None);
+        assert_eq!(all(&mut rotated_log, false), "", "there is no page yet");
         place.print("one\ntw");
-        assert_eq!(all(&mut pages, false), "one\n");
+        assert_eq!(all(&mut rotated_log, false), "one\n");
         place.print("o\nthree\n");
         place.turn_over();
         place.print("four\n");
         place.turn_over();
         place.print("five\nsi");
-        assert_eq!(all(&mut pages, false), "two\nthree\nfour\nfive\n");
-        assert_eq!(all(&mut pages, true), "si", "half a line, when no more will come");
+        assert_eq!(all(&mut rotated_log, false), "two\nthree\nfour\nfive\n");
+        assert_eq!(all(&mut rotated_log, true), "si", "half a line, when no more will come");
     }
 
     #[test]
     fn the_last_lines_are_the_last_lines() {
         let place = Place::new("pages-tail");
-        let last = |lines| all(&mut Pages::open(place.page(), Some(lines)), true);
+        let last = |lines| all(&mut RotatedLog::open(place.page(), Some(lines)), true);
         assert_eq!(last(1), "");
         place.print("a\nb\n");
         place.turn_over();

@@ -5,7 +5,7 @@ use std::io::Error;
 use rustix::io::Errno;
 
 /// What a system runs out of: handles, processes, memory, room on the disk.
-const SCARCE: [Errno; 7] = [
+const EXHAUSTED: [Errno; 7] = [
     Errno::MFILE,
     Errno::NFILE,
     Errno::AGAIN,
@@ -16,8 +16,8 @@ const SCARCE: [Errno; 7] = [
 ];
 
 /// Whether an error means "later", and nothing is wrong with what was tried.
-pub(crate) fn is_scarcity(error: &Error) -> bool {
-    error.raw_os_error().is_some_and(|code| SCARCE.iter().any(|one| one.raw_os_error() == code))
+pub(crate) fn is_resource_exhaustion(error: &Error) -> bool {
+    error.raw_os_error().is_some_and(|code| EXHAUSTED.iter().any(|one| one.raw_os_error() == code))
 }
 
 #[cfg(test)]
@@ -28,11 +28,11 @@ mod tests {
     fn running_out_is_later_and_what_is_missing_is_not() {
         // EMFILE, EAGAIN, ENOMEM and ENOSPC; then ENOENT and EACCES.
         for code in [24, 11, 12, 28] {
-            assert!(is_scarcity(&Error::from_raw_os_error(code)), "{code}");
+            assert!(is_resource_exhaustion(&Error::from_raw_os_error(code)), "{code}");
         }
         for code in [2, 13] {
-            assert!(!is_scarcity(&Error::from_raw_os_error(code)), "{code}");
+            assert!(!is_resource_exhaustion(&Error::from_raw_os_error(code)), "{code}");
         }
-        assert!(!is_scarcity(&Error::other("no such gang")));
+        assert!(!is_resource_exhaustion(&Error::other("no such gang")));
     }
 }

@@ -14,7 +14,7 @@ use crate::daemon::inputs::Reply;
 use crate::system::threads::Threads;
 
 /// Something that is not in the World yet: its kind, its name, and what the World is to be told.
-pub(crate) type News = (Kind, Arc<str>, Event);
+pub(crate) type NewObject = (Kind, Arc<str>, Event);
 
 /// Threads that answer.
 const THREADS: usize = 2;
@@ -27,20 +27,20 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The threads that answer questions. They end with this.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct QueryThreads {
     threads: Threads,
     under_way: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
 /// Whether an answer is still wanted.
-pub(crate) struct Asking<'a> {
+pub(crate) struct QueryDeadline<'a> {
     until: Instant,
     is_gone: &'a dyn Fn() -> bool,
 }
 
-impl Asking<'_> {
+impl QueryDeadline<'_> {
     /// Goes on, or says why not.
-    pub(crate) fn go_on(&self) -> Result<(), Refused> {
+    pub(crate) fn check(&self) -> Result<(), Refused> {
         if (self.is_gone)() {
             return Err(Refused::Unavailable("nobody waits for the answer".to_owned()));
         }
@@ -52,7 +52,7 @@ impl Asking<'_> {
     }
 }
 
-impl Pool {
+impl QueryThreads {
     /// Starts the threads.
     pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self { threads: Threads::new("questions", THREADS)?, under_way: Arc::default() })
@@ -63,9 +63,9 @@ impl Pool {
         &self,
         caller: &str,
         reply: Reply<T>,
-        answer: impl FnOnce(&Asking<'_>) -> Result<T, Refused> + Send + 'static,
+        answer: impl FnOnce(&QueryDeadline<'_>) -> Result<T, Refused> + Send + 'static,
     ) {
-        let Some(counted) = Counted::new(&self.under_way, caller) else {
+        let Some(counted) = QuerySlot::new(&self.under_way, caller) else {
             let why = "there are too many questions at once".to_owned();
             return drop(reply.send(Err(Refused::Unavailable(why))));
         };
@@ -74,8 +74,8 @@ impl Pool {
             let _counted = counted;
             let answered = {
                 let is_gone = || reply.is_closed();
-                let asking = Asking { until, is_gone: &is_gone };
-                asking.go_on().and_then(|()| answer(&asking))
+                let deadline = QueryDeadline { until, is_gone: &is_gone };
+                deadline.check().and_then(|()| answer(&deadline))
             };
             let _ = reply.send(answered);
         });
@@ -83,12 +83,12 @@ impl Pool {
 }
 
 /// One question that is under way.
-struct Counted {
+struct QuerySlot {
     under_way: Arc<Mutex<BTreeMap<String, usize>>>,
     caller: String,
 }
 
-impl Counted {
+impl QuerySlot {
     fn new(under_way: &Arc<Mutex<BTreeMap<String, usize>>>, caller: &str) -> Option<Self> {
         let mut counts = under_way.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = counts.values().sum();
@@ -102,7 +102,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for QuerySlot {
     fn drop(&mut self) {
         let mut counts = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         let left = counts.remove(&self.caller).unwrap_or_default().saturating_sub(1);
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn a_caller_has_few_questions_at_once_and_a_panic_ends_one_of_them() {
-        let pool = Pool::new().expect("threads");
-        let (go_on, waits) = std::sync::mpsc::sync_channel::<()>(0);
+        let pool = QueryThreads::new().expect("threads");
+        let (check, waits) = std::sync::mpsc::sync_channel::<()>(0);
         let waits = Arc::new(Mutex::new(waits));
         let mut answers = Vec::new();
         for round in 0..MOST_EACH + 1 {
@@ -139,7 +139,7 @@ mod tests {
         let (reply, other) = tokio::sync::oneshot::channel();
         pool.ask("bob", reply, |_| Ok(7));
         for _ in 0..MOST_EACH {
-            go_on.send(()).expect("somebody waits");
+            check.send(()).expect("somebody waits");
         }
         assert_eq!(other.blocking_recv(), Ok(Ok(7)));
         let mut answers = answers.into_iter();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_question_whose_client_is_gone_is_not_answered() {
-        let pool = Pool::new().expect("threads");
+        let pool = QueryThreads::new().expect("threads");
         let (reply, answer) = tokio::sync::oneshot::channel::<Result<(), Refused>>();
         drop(answer);
         let (told, heard) = channel();
