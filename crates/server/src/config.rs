@@ -1,4 +1,4 @@
-//! What a server is told before it starts, and what all requests share.
+//! Configuration of a server, and the state that all requests share.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,35 +11,35 @@ use crate::limits::concurrency::Concurrency;
 use crate::metrics::Metrics;
 use crate::{AuditLog, Host, IdempotencyStore, InMemoryStore, Limits, Shutdown, Tokens};
 
-/// What a server is told before it starts.
+/// Configuration of a server.
 #[derive(Clone)]
 pub struct Config {
-    /// Where it listens. Without tokens only loopback addresses are taken.
+    /// Addresses to listen on. Without tokens only loopback addresses are allowed.
     pub listen: Vec<SocketAddr>,
-    /// Who may ask.
+    /// Accepted tokens.
     pub tokens: Tokens,
     /// Its certificate and key; plain HTTP when absent.
     pub tls: Option<Tls>,
-    /// How much is too much.
+    /// Limits on bodies, requests, streams and connections.
     pub limits: Limits,
-    /// Where answers to requests with idempotency keys are kept.
+    /// Where answers under idempotency keys are stored.
     pub idempotency_store: Arc<dyn IdempotencyStore>,
-    /// Where it is written who did what; nowhere when absent.
+    /// The audit log; none when absent.
     pub audit: Option<Arc<AuditLog>>,
-    /// Ends all streams. Whoever mounts the router keeps a clone; [`serve`](crate::serve) begins it by itself.
+    /// Ends all streams. A program that mounts the router keeps a clone; [`serve`](crate::serve) triggers it itself.
     pub shutdown: Shutdown,
 }
 
-/// Files in PEM.
+/// PEM files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tls {
-    /// The certificate, and those between it and the root.
+    /// The certificate chain.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// The port of a server that is not told another.
+/// The default port.
 pub const PORT: u16 = 7480;
 
 impl Default for Config {
@@ -66,12 +66,12 @@ impl std::fmt::Debug for Config {
     }
 }
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct Server {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) tokens: Tokens,
     pub(crate) sessions: Sessions,
-    /// Whether it speaks TLS.
+    /// Whether it serves TLS.
     pub(crate) secure: bool,
     pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) limits: Limits,
@@ -97,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Whether the token still counts by which a stream was opened.
+    /// Whether the token that opened a stream is still valid.
     pub(crate) fn is_still_known(&self, pass: Option<TokenDigest>) -> bool {
         pass.is_none_or(|pass| self.tokens.of(pass).is_some())
     }

@@ -1,4 +1,4 @@
-//! The one shape every error has, whoever found it.
+//! The uniform error format of the API.
 
 use std::borrow::Cow;
 
@@ -11,40 +11,40 @@ use serde::Serialize;
 
 use crate::Refused;
 
-/// What is wrong, in one word that programs can rely on.
+/// The kind of error, in one word that programs can rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Code")]
 pub enum ErrorCode {
-    /// The request cannot be understood.
+    /// The request cannot be parsed.
     BadRequest,
-    /// Nobody knows who asks.
+    /// The credential is missing or unknown.
     Unauthorized,
-    /// Whoever asks may not do this.
+    /// The caller may not do this.
     Forbidden,
-    /// There is no such thing, or no such path.
+    /// No such object, or no such path.
     NotFound,
-    /// The path is right, the method is not.
+    /// The path exists, but not with this method.
     MethodNotAllowed,
     /// The body did not arrive in time.
     TooSlow,
-    /// It does not fit what is there.
+    /// It conflicts with the present state.
     Conflict,
     /// The body is too large.
     TooLarge,
-    /// The body is in a format that is not read here.
+    /// The body's media type is not supported.
     UnsupportedMediaType,
-    /// The request can be understood and makes no sense. Manifests bring findings.
+    /// The request was parsed, but is not valid. Manifests come with findings.
     Invalid,
     /// The idempotency key was used for another request.
     KeyReused,
-    /// Whoever asks has too much open at once.
+    /// The caller has too many requests, streams or changes at once.
     TooMany,
-    /// A bug. It is in the log.
+    /// A bug. Details are in the server's log.
     Internal,
-    /// This host cannot do such a thing at all.
+    /// This host does not support the operation.
     Unsupported,
-    /// It cannot be done now, and may be later.
+    /// Not possible now; a retry may succeed.
     Unavailable,
 }
 
@@ -69,15 +69,15 @@ impl ErrorCode {
     }
 }
 
-/// The body of every answer that is an error.
+/// The body of every error response.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Failed")]
 pub struct ErrorBody {
-    /// What went wrong.
+    /// The error.
     pub error: ApiError,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Failure")]
 pub struct ApiError {
@@ -85,7 +85,7 @@ pub struct ApiError {
     pub code: ErrorCode,
     /// In a sentence.
     pub message: Cow<'static, str>,
-    /// What is wrong with the manifests, and where.
+    /// Findings in the manifests, with positions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub findings: Vec<Finding>,
@@ -101,9 +101,9 @@ impl ApiError {
     }
 }
 
-/// Findings in one answer, at most; its message says how many there are.
+/// Findings in one response, at most; the message has the total.
 const FINDINGS: usize = 100;
-/// Characters of a finding's field and reason, at most. Both may quote what was sent.
+/// Characters of a finding's field and reason, at most. Both may quote the request.
 const FINDING_CHARACTERS: usize = 500;
 
 fn shortened(mut finding: Finding) -> Finding {
@@ -150,7 +150,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// An answer in JSON.
+/// A response in JSON.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
         Ok(text) => typed(status, "application/json", text),
@@ -161,11 +161,11 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     }
 }
 
-/// What is answered when an answer cannot be written.
+/// The response when serialization fails.
 const UNWRITABLE: &str =
     r#"{"error":{"code":"internal","message":"the answer cannot be written as JSON"}}"#;
 
-/// An answer of some type.
+/// A response with a content type.
 pub(crate) fn typed(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
     (status, [(header::CONTENT_TYPE, kind)], body.into()).into_response()
 }

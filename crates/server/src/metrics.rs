@@ -1,6 +1,6 @@
-//! What the server counts of itself, in the text format of Prometheus.
+//! Metrics of the server, in the Prometheus text format.
 //!
-//! Three families, written by hand: the host brings its own as text, and two registries would have to agree.
+//! Three families, written by hand: the host delivers its own metrics as text, and two registries would have to agree.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Upper ends of the durations, in seconds. Answers from the board take less than a millisecond; those of the host wait
-/// for its next cycle.
+/// Upper bounds of the duration buckets, in seconds. Answers from the board take less than a millisecond; answers of
+/// the host wait for its next cycle.
 const BUCKETS: [f64; 9] = [0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// What happened so far.
+/// The counters of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     answered: Mutex<BTreeMap<RequestLabels, Histogram>>,
@@ -20,7 +20,7 @@ pub(crate) struct Metrics {
     pub(crate) logs: AtomicUsize,
 }
 
-/// Requests of which kind. Routes and methods are of a closed set, so this cannot grow without end.
+/// Labels of a request. Routes and methods form a closed set, so the map is bounded.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct RequestLabels {
     route: String,
@@ -41,7 +41,7 @@ fn known(method: &str) -> &'static str {
 }
 
 impl Metrics {
-    /// A request was answered.
+    /// Counts an answered request.
     pub(crate) fn answered(&self, route: &str, method: &str, code: u16, took: Duration) {
         let of = RequestLabels { route: route.to_owned(), method: known(method), code };
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ impl Metrics {
         }
     }
 
-    /// All of it as text.
+    /// All metrics as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_request_is_in_all_buckets_that_hold_it() {
+    fn request_durations_fall_into_cumulative_buckets() {
         let metrics = Metrics::default();
         metrics.answered("/v1/gangs", "GET", 200, Duration::from_millis(2));
         metrics.answered("/v1/gangs", "GET", 200, Duration::from_millis(20));

@@ -1,5 +1,5 @@
-//! Simulated machines: asked for, woken, stopped, given back. Their lives are drawn when they are asked for and written
-//! down, so that they go on while nobody plays them.
+//! Simulated machines: requested, woken, stopped, released. A machine's life cycle is drawn when it is requested and
+//! stored, so that it continues while no control plane runs.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::daemon::timers::Timer;
 use crate::store::machines::MachineRow;
 
 impl Daemon {
-    /// Asks for a machine, or wakes it if it is stopped. Asking for one that is coming changes nothing.
+    /// Requests a machine, or wakes it if it is stopped. A request for a machine that is on its way changes nothing.
     pub(crate) fn request(&mut self, claim: ClaimId, offering: OfferingRef) {
         if self.cloud.is_stopped(claim) {
             return self.wake_machine(claim, offering);
@@ -88,7 +88,7 @@ impl Daemon {
             }
             None if self.machines.get(&claim).is_some_and(|row| row.leaves.is_some()) => {}
             None => {
-                // There is no machine for it: it was refused, or never asked for.
+                // The claim has no machine: it was refused, or never requested.
                 self.apply_or_log(&Event::ClaimGone(claim));
                 self.fact(&Fact::ClaimReleased { claim });
                 self.fact(&Fact::ClaimGone { claim });
@@ -105,7 +105,7 @@ impl Daemon {
         }
     }
 
-    /// A machine gets so far.
+    /// A machine reaches a stage.
     pub(crate) fn machine(&mut self, claim: ClaimId, stage: Stage) {
         if !self.cloud.has(claim) || !self.world.claims().contains_key(&claim) {
             return; // given back in the meantime
@@ -153,7 +153,7 @@ impl Daemon {
         }
     }
 
-    /// Whether there was a node to lose.
+    /// Removes a node. Returns whether it existed.
     pub(crate) fn lose_node(&mut self, name: &Arc<str>) -> bool {
         let Some(node) = self.world.node_named(name) else { return false };
         self.mark_stale();

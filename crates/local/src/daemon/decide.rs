@@ -1,4 +1,4 @@
-//! Asking the planner, and writing down what it says before it is done.
+//! Runs the planner, and commits its decisions before they are executed.
 
 use muster_core::plan::{Action, ActionGroup};
 use muster_core::{Event, Fact};
@@ -7,11 +7,11 @@ use muster_plan::{Policy, plan};
 use crate::daemon::state::Daemon;
 use crate::daemon::timers::Timer;
 
-/// Rounds of planning in one turn before it is called a loop.
+/// Planning rounds in one turn before it counts as an endless loop.
 const ROUNDS_MAX: u32 = 1_000;
 
 impl Daemon {
-    /// Plans, and takes on what was planned, until there is nothing left to do at this instant.
+    /// Plans and applies the plan, until the planner has nothing left to do at this instant.
     pub(crate) fn decide(&mut self) {
         let quiet = Policy { explain: false, ..self.policy.clone() };
         for round in 0.. {
@@ -41,7 +41,7 @@ impl Daemon {
 
     fn apply_group(&mut self, group: &ActionGroup) {
         for action in &group.actions {
-            // Whose order is rolled back is asked before: a gang that was cancelled is forgotten with it.
+            // The gang of a rolled-back order is looked up before: a cancelled gang is deleted with its order.
             let gang_of_order = match action {
                 Action::RollBack { order, .. } => self.gang_of_order(*order),
                 _ => None,
@@ -61,7 +61,7 @@ impl Daemon {
         self.names.get(&gang).cloned()
     }
 
-    /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.
+    /// Records a decision. `false` if the World refuses it, which must not happen with a fresh plan.
     fn commit_action(&mut self, action: &Action) -> bool {
         let fact = Fact::of_decision(&self.world, action);
         if !self.apply_or_log(&Event::Decided(action.clone())) {

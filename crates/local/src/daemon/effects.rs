@@ -1,4 +1,4 @@
-//! What is done once it is written down: keepers started and told, questions answered, directories removed.
+//! Side effects after the commit: starts keepers, sends orders to them, answers requests, removes directories.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,22 +16,22 @@ use crate::keeper::run_plan::RunPlan;
 use crate::keeper::socket::client::Order;
 use crate::system::resource_exhaustion::is_resource_exhaustion;
 
-/// How long after a keeper could not be started it is tried again.
+/// Delay before a failed keeper start is reported.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Something to do after the commit.
+/// A side effect that waits for the commit.
 pub(crate) enum Effect {
-    /// Start the keeper of a run, and attend to it.
+    /// Start the keeper of a run, and supervise it.
     StartKeeper(Box<RunPlan>, PathBuf),
-    /// Attend to the keeper of a run that was started before.
+    /// Supervise the keeper of a run that was started earlier.
     Supervise(u64, PathBuf),
-    /// Leave a note for members.
+    /// Write a file for members.
     WriteFile(PathBuf, String),
-    /// Tell a keeper something.
+    /// Send an order to a keeper.
     SendOrder(UnboundedSender<Order>, Order),
-    /// Answer somebody.
+    /// Answer a request.
     Reply(Box<dyn FnOnce() + Send>),
-    /// What a gang's members have printed is not wanted any more.
+    /// Delete the output of a gang's members.
     RemoveDirectory(PathBuf),
 }
 
@@ -51,7 +51,7 @@ impl Daemon {
                 }
                 Effect::Supervise(run, directory) => self.supervise_keeper(run, directory, None),
                 Effect::WriteFile(file, text) => {
-                    // Not half of it: it is there whole, or as it was.
+                    // Written to a temporary file and renamed, so that it is never half written.
                     let part = file.with_extension("part");
                     let written = std::fs::write(&part, text);
                     if let Err(error) = written.and_then(|()| std::fs::rename(&part, &file)) {
@@ -69,7 +69,7 @@ impl Daemon {
         }
     }
 
-    /// A keeper that could not be started is as good as gone, after a moment in which there may be room again.
+    /// A keeper that could not be started counts as gone, after a delay in which resources may become available.
     fn report_failed_start(&self, run: u64, error: &std::io::Error) {
         let (why, later) = (Some(error.to_string()), is_resource_exhaustion(error));
         let inputs = self.inputs.clone();
@@ -96,13 +96,13 @@ impl Daemon {
         }
     }
 
-    /// Where everything about a run is.
+    /// The directory of a run.
     pub(crate) fn run_directory(&self, run: u64) -> PathBuf {
         self.directory.join("runs").join(run.to_string())
     }
 }
 
-/// Starts a keeper, which outlives this process. What is returned is done when the keeper is.
+/// Starts a keeper, which outlives this process. The returned handle completes when the keeper exits.
 fn launch(
     plan: &RunPlan,
     directory: &std::path::Path,

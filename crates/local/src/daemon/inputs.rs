@@ -1,4 +1,4 @@
-//! What comes in: requests of people, and what keepers say.
+//! Inputs of the control plane: users' requests, and records of keepers.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::intake::manifests::Intake;
 use crate::keeper::journal::Record;
 use crate::store::answers::AnswerRow;
 
-/// Where an answer goes.
+/// The channel for an answer.
 pub(crate) type Reply<T> = Sender<Result<T, Refused>>;
 
-/// Something that comes in.
+/// An input.
 pub(crate) enum Input {
     Apply {
         by: Caller,
@@ -45,35 +45,35 @@ pub(crate) enum Input {
         intake: Box<Intake>,
         reply: Reply<Vec<WhatIf>>,
     },
-    /// An answer is to be kept.
+    /// Store an answer under an idempotency key.
     StoreAnswer {
         caller: String,
         key: String,
         row: AnswerRow,
         reply: Reply<()>,
     },
-    /// A keeper says something; the same may be said again.
+    /// A record of a keeper; the same record may come again.
     KeeperRecord {
         run: u64,
         record: Record,
     },
-    /// A keeper is gone, and has said all it had to say.
+    /// A keeper is gone, after all its records.
     KeeperGone {
         run: u64,
-        /// When it was last known to live, in Unix milliseconds.
+        /// When it was last known to be alive, in Unix milliseconds.
         alive_until: i64,
-        /// Why there was none, if it could not even be started, or why it was killed.
+        /// Why it could not be started, or why it was killed.
         why: Option<String>,
-        /// Whether the system had only run out of something.
+        /// Whether the system was only out of a resource.
         later: bool,
     },
-    /// A run that could not be started for want of something is tried again.
+    /// Retry a run that was deferred for want of a resource.
     RetryStart {
         run: u64,
     },
-    /// How much runs have printed.
+    /// Output sizes of runs.
     OutputSizes(OutputSizes),
-    /// Stop taking turns. What runs, runs on.
+    /// Stop taking turns. Running gangs go on.
     Quit(Sender<()>),
 }
 
@@ -81,7 +81,7 @@ impl Daemon {
     pub(crate) fn handle_input(&mut self, input: Input) {
         match input {
             Input::Apply { by, intake, dry_run, reply } => {
-                // Nothing is done for a client that has gone: it was told that nothing was.
+                // A disconnected client was told that nothing was done, so nothing is done.
                 if reply.is_closed() {
                     return;
                 }
@@ -124,7 +124,7 @@ impl Daemon {
         }
     }
 
-    /// Answers when all that led to the answer is written down.
+    /// Answers after everything that led to the answer is committed.
     fn answer<T: Send + 'static>(&mut self, reply: Reply<T>, answer: Result<T, Refused>) {
         self.effects.push(Effect::Reply(Box::new(move || drop(reply.send(answer)))));
     }

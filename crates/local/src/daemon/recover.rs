@@ -1,5 +1,5 @@
-//! Beginning, and beginning again: the World is read from the log, machines go on where they are by now, and every
-//! keeper that was left behind is heard.
+//! Starts and recovers the control plane: replays the log into the World, restores simulated machines, and reconnects
+//! to every keeper that is still running.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::system::clock::{Clock, wall_now};
 use crate::{Options, StartError};
 
 impl Daemon {
-    /// The control plane of a data directory, as it was when it was last heard of.
+    /// Recovers the control plane of a data directory.
     pub(crate) fn recover(
         options: &Options,
         watchers: Vec<Watcher>,
@@ -44,7 +44,7 @@ impl Daemon {
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, StartError> {
         let store = Store::open(&options.data.join(DATABASE))?;
-        // Before anything else is written: these are what may have filled the disk.
+        // Before any other write: old answers may be what has filled the disk.
         if let Err(error) = store.forget_answers(wall_now() - muster_server::ANSWER_RETENTION_MS) {
             tracing::warn!(%error, "old answers cannot be removed");
         }
@@ -126,12 +126,12 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// The World, from all it was ever told.
+    /// The World, replayed from the log.
     pub(crate) fn replay_log(&self) -> Result<World, StoreError> {
         self.replay_log_with(self.levels.clone())
     }
 
-    /// The same, had its topology been another.
+    /// The same with another topology.
     pub(crate) fn replay_log_with(&self, levels: Levels) -> Result<World, StoreError> {
         let mut world = world_for(&self.policy, levels);
         self.store.replay(|at, event| {
@@ -140,7 +140,7 @@ impl Daemon {
         Ok(world)
     }
 
-    /// Time goes on from where it was, at the same speed if that is still wanted.
+    /// Time continues from where it was, at the same speed unless another is configured.
     fn set_clock(&mut self, options: &Options) -> Result<(), StoreError> {
         let known = self.store.fact("clock")?;
         let known: Option<(i64, i64, f64)> =
@@ -154,21 +154,21 @@ impl Daemon {
         self.clock = Clock::new(from, world, speed);
         self.now = self.clock.now().max(self.world.now());
         if wall < from || self.clock.now() < self.now {
-            // The clock on the wall was set back.
+            // The wall clock was set back.
             self.clock = Clock::new(wall, self.now.0, speed);
         }
         self.store.set_fact("clock", &json!(self.clock.parts()).to_string())
     }
 
-    /// What the World must know before anything else, the first time.
+    /// Initial events on first start, and this machine as a node.
     fn register_defaults(&mut self, options: &Options) {
         if !self.world.is_synced() {
             self.apply_or_log(&Event::Epoch(0));
             self.apply_or_log(&Event::QueueSet(QueueSpec::open("default")));
             self.apply_or_log(&Event::Synced);
         }
-        // Nodes that are neither declared nor bought are what this machine was: it may be called otherwise now, or not be
-        // offered any more.
+        // A node that is neither declared nor bought is this machine under an earlier name; it may have been renamed,
+        // or no longer be offered.
         let is_this =
             |name: &Arc<str>| options.node.as_ref().is_some_and(|this| this.node.name == *name);
         let others: Vec<Arc<str>> = self
@@ -196,7 +196,7 @@ impl Daemon {
             };
             self.objects.insert((kind, name.as_str().into()), object);
         }
-        // Clouds stand in the order of the World's pools, also of those that were removed.
+        // Clouds are in the order of the World's pools, including removed ones.
         let specs: Vec<_> = self.world.pools().values().map(|pool| pool.spec.clone()).collect();
         for spec in specs {
             let written = self.objects.get(&(Kind::Pool, spec.name.clone()));
@@ -210,7 +210,7 @@ impl Daemon {
         self.cloud.set_pools(self.clouds.clone());
     }
 
-    /// Machines went on while nobody looked: what was to happen until now happens in the first turn.
+    /// Machines went on while no control plane ran: missed stages happen in the first turn.
     fn restore_machines(&mut self) {
         let machines = self.store.machines();
         for row in self.check_store(machines).unwrap_or_default() {
@@ -241,7 +241,7 @@ impl Daemon {
             }
             self.machines.insert(row.claim, row);
         }
-        // What was decided and not done is done now; what was done is not done twice.
+        // Decisions that were committed and not executed are executed now; executed ones are not repeated.
         let claims = self.world.claims().iter();
         let (mut asked, mut released, mut parked) = (Vec::new(), Vec::new(), Vec::new());
         for (id, claim) in claims {
@@ -294,7 +294,7 @@ impl Daemon {
             } else {
                 let id = row.world.map(GangId).filter(|id| self.world.gang(*id).is_some());
                 gang.id = id;
-                // The World forgets nobody by itself but those that were cancelled.
+                // The World itself removes only cancelled gangs.
                 let forgotten = row.world.is_some() && id.is_none() && !gang.record.held;
                 let cancelled = id.is_some_and(|id| self.world.cancelled().contains(&id));
                 gang.record.cancelled |= cancelled || forgotten;
@@ -306,7 +306,7 @@ impl Daemon {
         }
         let names: Vec<Arc<str>> = self.gangs.keys().cloned().collect();
         names.iter().for_each(|name| self.finish_cancelled(name));
-        // Those that were to be submitted later, and those whose submission was not written.
+        // Gangs to be submitted later, and gangs whose submission was not committed.
         let late: Vec<(Arc<str>, i64, Time)> = self
             .gangs
             .iter()
@@ -318,7 +318,7 @@ impl Daemon {
         }
     }
 
-    /// Whoever had seats gets its keeper back, or a new one if none had begun.
+    /// Every gang with seats gets its keeper back, or a new one if none had begun.
     fn recover_runs(&mut self) {
         let open = self.store.open_runs();
         let mut latest: BTreeMap<i64, OpenRun> = BTreeMap::new();
@@ -339,8 +339,8 @@ impl Daemon {
             let resize = self.world.gang(id).and_then(|gang| gang.resize.clone());
             match latest.remove(&gang.uid) {
                 Some(OpenRun { run: number, started, changed, .. }) => {
-                    // One that has started and is to be resized is still what it was. One that has not is what it is to
-                    // become, or just beginning.
+                    // A started run that is being resized still has its old members. A run that has not started has the
+                    // new members, or is just starting.
                     let opened = started.is_some();
                     let now = match &resize {
                         Some(resize) if !opened => resize.to.clone(),
@@ -352,7 +352,7 @@ impl Daemon {
                         None => seats.clone(),
                     };
                     let mut run = Run::new(number, now);
-                    // What is written of it is no news when its keeper says it again.
+                    // Recorded starts are not published again when the keeper repeats them.
                     (run.opened, run.start_published) = (opened, opened);
                     let directory = self.directory.join("runs").join(number.to_string());
                     let known = crate::keeper::journal::read(&directory);
@@ -386,15 +386,15 @@ impl Daemon {
         }
     }
 
-    /// Directories of runs that nobody knows of, or whose gang is forgotten, are removed; with their keepers and all that
-    /// is left of them. Before the first run begins, so that none finds anything where it is to begin.
+    /// Removes directories of runs that are unknown or whose gang was deleted, with their keepers and processes. Done
+    /// before the first run starts, so that every run begins in an empty directory.
     fn remove_orphaned_runs(&self) {
         self.trees.sweep(&self.owner, |run| self.runs.contains_key(&run));
         let Ok(runs) = std::fs::read_dir(self.directory.join("runs")) else { return };
         for entry in runs.flatten() {
             let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
             let Some(number) = number else { continue };
-            // What cannot be asked is left alone.
+            // Runs that cannot be looked up are left alone.
             if self.runs.contains_key(&number) || self.store.knows_run(number).unwrap_or(true) {
                 continue;
             }
@@ -408,7 +408,7 @@ impl Daemon {
                 let _ = std::fs::remove_dir_all(&path);
                 continue;
             }
-            // A keeper that was killed lets go of its lock in a moment.
+            // A killed keeper releases its lock in a moment.
             self.runtime.spawn_blocking(move || {
                 while kill_leftovers(&path, group.as_ref()) != Leftovers::Nothing {
                     std::thread::sleep(std::time::Duration::from_millis(100));
@@ -419,7 +419,7 @@ impl Daemon {
     }
 }
 
-/// What tells the control groups of this data directory from those of others; drawn once.
+/// Identifies the control groups of this data directory; drawn once.
 fn owner(store: &Store) -> Result<String, StoreError> {
     if let Some(known) = store.fact("owner")? {
         return Ok(known);
@@ -441,7 +441,7 @@ fn run_began(phase: &Phase) -> Option<Time> {
     }
 }
 
-/// Reasons are words of the program; those of another version are kept as one of them.
+/// Reasons are a closed set; reasons of another version map to one of them.
 fn reason_of(text: &str) -> &'static str {
     const REASONS: [&str; 5] = ["Succeeded", "Failed", "Cancelled", "TimeLimit", "Refused"];
     REASONS.into_iter().find(|reason| *reason == text).unwrap_or("Failed")

@@ -32,11 +32,11 @@ use crate::store::machines::MachineRow;
 use crate::system::clock::Clock;
 use crate::system::disk::Disk;
 
-/// Whoever wants to see everything as it happens. What it does takes the control plane's time.
+/// An observer of everything that happens. It runs on the control plane's thread.
 pub trait Watch: Send {
-    /// Something happened.
+    /// A fact.
     fn fact(&mut self, now: Time, world: &World, fact: &Fact);
-    /// This is where everything stands, after some of it has changed; with a verdict for every gang.
+    /// The state after a change, with a verdict for every gang.
     fn stands(&mut self, now: Time, world: &World, plan: &Plan);
 }
 
@@ -46,42 +46,42 @@ pub type Watcher = Box<dyn Watch>;
 /// The control plane.
 pub(crate) struct Daemon {
     pub(super) world: World,
-    /// A copy of it for questions, until it changes.
+    /// A copy of the World for queries, until it changes.
     pub(super) snapshot: Option<Arc<World>>,
     pub(super) pool: crate::daemon::queries::query_threads::QueryThreads,
     pub(super) policy: Policy,
     pub(super) levels: Levels,
     pub(super) clock: Clock,
-    /// When this turn is, for the World.
+    /// The World's time in this turn.
     pub(super) now: Time,
     pub(super) store: Store,
-    /// The first write of this turn that failed. Nothing is done then.
+    /// The first failed write of this turn. No effect is executed then.
     pub(super) unwritten: Option<StoreError>,
     pub(super) directory: PathBuf,
     pub(super) outbox: Outbox,
     pub(super) disk: Disk,
-    /// When the room on the disk was last looked at.
+    /// When disk space was last checked.
     pub(super) disk_checked: Option<Instant>,
-    /// Queues, pools and nodes as they were written.
+    /// Queues, pools and nodes as submitted.
     pub(super) objects: BTreeMap<(Kind, Arc<str>), Value>,
     /// The latest gang of each name.
     pub(super) gangs: BTreeMap<Arc<str>, Gang>,
     pub(super) names: BTreeMap<GangId, Arc<str>>,
-    /// Whose run is whose, while it is not over.
+    /// The gang of each run that has not ended.
     pub(super) runs: BTreeMap<u64, Arc<str>>,
     pub(super) clouds: Vec<(PoolSpec, CloudModel)>,
     pub(super) cloud: Cloud,
     pub(super) machines: BTreeMap<ClaimId, MachineRow>,
     pub(super) timers: Timers,
     pub(super) forecaster: Forecaster,
-    /// The latest plan, and when each pool's targets were last told.
+    /// The latest plan, and the latest targets of each pool.
     pub(super) plan: Plan,
     pub(super) targets: BTreeMap<PoolIdx, Target>,
     pub(super) effects: Vec<Effect>,
-    /// What keepers and workers find in their environment of this process's.
+    /// The variables of this process's environment that keepers and workers inherit.
     pub(super) environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     pub(super) watchers: Vec<Watcher>,
-    /// When the board was last brought up to date, and whether it is not any more.
+    /// When the board was last refreshed.
     pub(super) refreshed: Option<Instant>,
     /// How long that took.
     pub(super) refresh_took: std::time::Duration,
@@ -90,24 +90,24 @@ pub(crate) struct Daemon {
     pub(super) retention: Keep,
     /// This machine, if it is a node.
     pub(super) machine: Option<Machine>,
-    /// When it was last looked for gangs that are to be forgotten.
+    /// When retention was last checked.
     pub(super) retention_checked: Option<Instant>,
     pub(super) aging: crate::daemon::retention::finished_gangs::Aging,
-    /// When it was last measured how much gangs have printed.
+    /// When output was last measured.
     pub(super) output_measured: Option<Instant>,
-    /// Where control groups can be made, and what those of this data directory are called by.
+    /// Where control groups can be made, and the identifier of this data directory in their names.
     pub(super) trees: CgroupTrees,
     pub(super) owner: String,
-    /// Tasks that attend to keepers.
+    /// Tasks that supervise keepers.
     pub(super) supervisors: Vec<AbortHandle>,
     pub(super) inputs: UnboundedSender<Input>,
     pub(super) runtime: tokio::runtime::Handle,
     pub(super) counts: Counts,
-    /// The counts as others read them.
+    /// The metrics as text, for readers on other threads.
     pub(super) metrics: Arc<RwLock<String>>,
 }
 
-/// What happened so far, for metrics. Begins anew with the process.
+/// Counters for metrics. They start at zero with the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) turns: u64,
@@ -121,7 +121,7 @@ pub(crate) struct Counts {
     pub(crate) plan_us: u64,
 }
 
-/// What others read while it takes turns, and while it cannot.
+/// What other threads read, also while the control plane cannot run.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) board: Arc<Board>,
@@ -129,14 +129,14 @@ pub(crate) struct Shared {
     pub(crate) disk: Disk,
 }
 
-/// Why a control plane takes no more turns.
+/// Why the control plane stopped taking turns.
 pub(crate) enum Ended {
-    /// It was told to.
+    /// It was told to quit.
     Quit,
-    /// Nothing could be written.
+    /// The database could not be written.
     Failed {
         error: StoreError,
-        /// Whoever watched it.
+        /// The watchers, for the next start.
         watchers: Vec<Watcher>,
     },
 }
@@ -150,7 +150,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Another one attends to the same keepers.
+        // The next control plane supervises the same keepers.
         self.supervisors.iter().for_each(AbortHandle::abort);
     }
 }

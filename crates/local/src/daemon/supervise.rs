@@ -1,8 +1,8 @@
-//! Attending to a keeper: hearing what it says, telling it what to do, and noticing that it is stopped or gone.
+//! Supervises a keeper: receives its records, sends it orders, and detects that it is stopped or gone.
 //!
-//! That a run has ended is told only when its keeper is gone and nothing is left of its processes: until then its seats are
-//! taken. A keeper says every few seconds that it is alive. One that is silent is continued, in case a worker has stopped
-//! it, and killed when it is silent again.
+//! The end of a run is reported only when its keeper is gone and none of its processes is left: until then its seats
+//! are taken. A keeper sends a heartbeat every few seconds. A silent keeper gets SIGCONT, in case a worker has stopped
+//! it, and is killed when it falls silent again.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,29 +19,29 @@ use crate::keeper::processes::leftovers::{Leftovers, kill_keeper, kill_leftovers
 use crate::keeper::socket::client::{KeeperConnection, Order};
 use crate::system::clock::wall_now;
 
-/// How long a keeper that was started by another process may take to listen.
+/// How long a keeper that another process started may take to listen.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long one that was started by this process may take.
+/// How long a keeper that this process started may take to listen.
 const START: Duration = Duration::from_secs(60);
-/// How long a keeper may be silent. It says every two seconds that it is alive.
+/// Heartbeat timeout. A keeper sends one every two seconds.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How long one that is continued has to say something.
+/// How long a continued keeper has to send something.
 const SECOND_CHANCE: Duration = Duration::from_secs(10);
-/// A keeper that is silent again within this time is killed.
+/// A keeper that falls silent again within this time is killed.
 const AGAIN: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(5);
-/// How often processes that cannot be killed are looked at.
+/// How often unkillable processes are checked.
 const STUCK: Duration = Duration::from_secs(2);
 
 /// A keeper that is a child of this process.
 #[derive(Debug)]
 pub(crate) struct KeeperProcess {
     pub(crate) pid: Option<u32>,
-    /// Done when the process is, with what it returned.
+    /// Completes when the process exits, with its exit code.
     pub(crate) done: JoinHandle<Option<i32>>,
 }
 
-/// The run that is attended to.
+/// The run of a supervised keeper.
 #[derive(Debug)]
 pub(crate) struct SupervisedRun {
     pub(crate) run: u64,
@@ -49,18 +49,18 @@ pub(crate) struct SupervisedRun {
     pub(crate) group: Option<RunCgroup>,
 }
 
-/// What was heard of a keeper.
+/// What is known of a keeper.
 #[derive(Default)]
 struct Observed {
-    /// That nothing is left of the run. Told last.
+    /// The record that the run has ended. Reported last.
     ended: Option<Record>,
     alive_until: Option<i64>,
-    /// Why it was ended by this process, if it was.
+    /// Why this process killed it, if it did.
     killed: Option<&'static str>,
     unsent: Option<Order>,
 }
 
-/// Attends to the keeper of a run until it is gone, ends what it left behind, and says so last.
+/// Supervises the keeper of a run until it is gone, kills its leftovers, and reports that last.
 pub(crate) async fn supervise(
     of: SupervisedRun,
     keeper: Option<KeeperProcess>,
@@ -71,7 +71,7 @@ pub(crate) async fn supervise(
     let mut heard = Observed::default();
     loop {
         if let Some(mut connection) = connect(&directory, keeper.as_ref()).await {
-            // Members can put a socket of their own in its place.
+            // Members could put a socket of their own in its place.
             let child = keeper.as_ref().filter(|keeper| !keeper.done.is_finished());
             let other = child.and_then(|child| child.pid).zip(connection.pid());
             if other.is_some_and(|(launched, listens)| launched != listens) {
@@ -82,7 +82,7 @@ pub(crate) async fn supervise(
                 heard.alive_until = Some(wall_now());
             }
         }
-        // One that has only stopped listening to us is asked again.
+        // A keeper that only closed the connection is connected to again.
         let (place, of) = (directory.clone(), group.clone());
         let left = tokio::task::spawn_blocking(move || kill_leftovers(&place, of.as_ref())).await;
         match left.unwrap_or(Leftovers::Nothing) {
@@ -100,7 +100,7 @@ pub(crate) async fn supervise(
     };
     match heard.ended {
         Some(record) => drop(tell.send(Input::KeeperRecord { run, record })),
-        // It may have said its last words when nobody listened.
+        // Its last records may have been written while no control plane was connected.
         None => {
             for record in journal::read(&directory).unwrap_or_default() {
                 let _ = tell.send(Input::KeeperRecord { run, record });
@@ -113,7 +113,7 @@ pub(crate) async fn supervise(
     let _ = tell.send(Input::KeeperGone { run, alive_until, why, later });
 }
 
-/// Hears a keeper until it says no more.
+/// Receives records of a keeper until the connection ends.
 async fn listen(
     run: u64,
     directory: &Path,
@@ -122,7 +122,7 @@ async fn listen(
     tell: &UnboundedSender<Input>,
     heard: &mut Observed,
 ) {
-    // Older keepers do not say that they are alive. What the journal says of it is no news.
+    // Older keepers send no heartbeats. The journal may say so, but its records are not news.
     let known = journal::read(directory).unwrap_or_default();
     let mut beats = known.iter().any(|record| matches!(record, Record::Begun { beats: true, .. }));
     let (mut patience, mut resumed) = (Instant::now() + SILENCE, None::<Instant>);
@@ -162,11 +162,11 @@ async fn listen(
     }
 }
 
-/// Waits until the keeper listens. `None` when there is none.
+/// Waits until the keeper listens. `None` if there is none.
 async fn connect(directory: &Path, keeper: Option<&KeeperProcess>) -> Option<KeeperConnection> {
     let began = Instant::now();
     loop {
-        // Asked before anything else: one that ends meanwhile is looked for once more.
+        // Checked first: a keeper that exits meanwhile is looked for once more.
         let exited = keeper.is_some_and(|keeper| keeper.done.is_finished());
         if let Ok(connection) = KeeperConnection::connect(directory).await {
             return Some(connection);
@@ -176,14 +176,14 @@ async fn connect(directory: &Path, keeper: Option<&KeeperProcess>) -> Option<Kee
         {
             return None;
         }
-        // One that has begun and let go of its lock is gone. One that has not begun may still be starting.
+        // A keeper that has begun and released its lock is gone. One that has not begun may still be starting.
         let begun = !over.is_empty();
         let late = keeper.is_none() && began.elapsed() > PATIENCE;
         if (begun || exited || late) && !is_locked(directory) {
             return None;
         }
         if began.elapsed() > START {
-            // It lives, and does not listen.
+            // It lives, but does not listen.
             kill_keeper(directory);
         }
         tokio::time::sleep(LOOK).await;

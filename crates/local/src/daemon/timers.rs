@@ -1,4 +1,4 @@
-//! What will happen by itself, and when.
+//! Timers of the control plane.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,26 +8,26 @@ use muster_core::id::ClaimId;
 use muster_core::time::Time;
 use muster_sim::cloud::Stage;
 
-/// Something that is due at some instant.
+/// What happens when a timer fires.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Timer {
-    /// The planner asked to be woken.
+    /// The planner runs again.
     Wake,
-    /// A gang is to be submitted, if it is still this one.
+    /// A gang is submitted, if it is still the same gang.
     Submit(Arc<str>, i64),
-    /// A simulated machine gets so far.
+    /// A simulated machine reaches a stage.
     Stage(ClaimId, Stage),
-    /// A simulated machine that was given back is gone.
+    /// A released simulated machine is gone.
     Gone(ClaimId),
-    /// A simulated machine that was told to stop has stopped.
+    /// A simulated machine has stopped.
     Stopped(ClaimId),
     /// A simulated machine in service fails.
     Fails(ClaimId),
-    /// The forecaster wants to look.
+    /// The forecaster runs.
     Forecast,
 }
 
-/// Everything that is due, the next first; what is due together, in the order it was added.
+/// All pending timers, by time; timers of the same time fire in the order they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Time, u64)>>,

@@ -1,4 +1,4 @@
-//! One turn, and the loop of them.
+//! One turn of the control plane, and the loop of turns.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,19 @@ use crate::daemon::timers::Timer;
 use crate::store::database::StoreError;
 use crate::system::clock::follow_wall;
 
-/// So much is heard in one turn at most, so that a flood of requests does not keep anybody from being answered.
+/// Inputs in one turn, at most, so that a flood of requests does not delay all answers.
 const INPUTS_PER_TURN: usize = 1_024;
-/// How long nothing is looked at when nothing happens.
+/// Maximum time between two turns.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// How long what was found of the disk holds.
+/// How often disk space is checked.
 const DISK_CHECK_EVERY: Duration = Duration::from_secs(2);
-/// How long the board may be out of date where there is much on it.
+/// Minimum interval between board refreshes when the board is large.
 pub(crate) const PAUSE: Duration = Duration::from_millis(250);
-/// So many times as long as it takes to bring the board up to date it is then left alone.
+/// The pause after a refresh, in multiples of the time it took.
 const REFRESH_REST: u32 = 9;
 
 impl Daemon {
-    /// Takes turns until it is told to quit, or nothing can be written any more.
+    /// Takes turns until told to quit, or until the database cannot be written.
     pub(crate) fn run(mut self, inputs: &mut UnboundedReceiver<Input>) -> Ended {
         let runtime = self.runtime.clone();
         let mut received: Vec<Input> = Vec::new();
@@ -38,7 +38,7 @@ impl Daemon {
                     let _ = done.send(());
                     return Ended::Quit;
                 }
-                // Before those who wait are let go of: they are told why.
+                // Set before waiting clients are dropped, so that they are told the reason.
                 if error.may_pass() {
                     self.disk.report_full(&error);
                 }
@@ -99,7 +99,7 @@ impl Daemon {
         }
     }
 
-    /// How long nothing will happen by itself.
+    /// How long until the next timer, check or refresh.
     fn idle_for(&self) -> Duration {
         let mut wait = IDLE_MAX.min(self.retention.check_every());
         if self.disk.trouble.why().is_some() {
@@ -117,7 +117,7 @@ impl Daemon {
         wait
     }
 
-    /// Whatever is due happens.
+    /// Fires all due timers.
     fn pass_time(&mut self) {
         while let Some(timer) = self.timers.due(self.now) {
             match timer {
@@ -152,7 +152,7 @@ impl Daemon {
         }
     }
 
-    /// Tells the World something, and writes it down if it is taken.
+    /// Applies an event to the World, and records it if it is accepted.
     pub(crate) fn apply_event(&mut self, event: &Event) -> Result<(), Refusal> {
         self.snapshot = None;
         self.world.apply(self.now, event)?;
@@ -161,7 +161,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Tells the World something that it cannot refuse. That it does all the same is a mistake of ours, and said.
+    /// Applies an event that the World cannot refuse. A refusal would be a bug, and is logged.
     pub(crate) fn apply_or_log(&mut self, event: &Event) -> bool {
         match self.apply_event(event) {
             Ok(()) => true,
@@ -172,7 +172,7 @@ impl Daemon {
         }
     }
 
-    /// Remembers the first write that failed; the turn is not acted on then.
+    /// Notes the first failed write; the effects of the turn are then dropped.
     pub(crate) fn check_store<T>(&mut self, written: Result<T, StoreError>) -> Option<T> {
         match written {
             Ok(value) => Some(value),
@@ -187,7 +187,7 @@ impl Daemon {
         self.stale = true;
     }
 
-    /// Whether the board is to be brought up to date now.
+    /// Whether a board refresh is due.
     pub(crate) fn is_refresh_due(&self) -> bool {
         const FEW: usize = 256;
         self.stale

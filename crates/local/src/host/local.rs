@@ -1,4 +1,4 @@
-//! A control plane that runs, for whoever wants something of it.
+//! The handle of a running control plane; implements the server's [`Host`] and [`IdempotencyStore`].
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -31,36 +31,36 @@ use crate::store::usage::By;
 use crate::system::clock::wall_now;
 use crate::system::disk::Disk;
 
-/// How a control plane is to run.
+/// Options of a control plane.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where everything is kept.
+    /// The data directory.
     pub data: PathBuf,
-    /// Simulated seconds in a second.
+    /// Simulated seconds per second.
     pub speed: f64,
-    /// Where the randomness of simulated clouds starts.
+    /// The seed of simulated clouds.
     pub seed: u64,
-    /// The machine itself, if it is to be a node.
+    /// This machine, if it is to be a node.
     pub node: Option<Machine>,
-    /// How long gangs are kept that are over.
+    /// Retention of finished gangs.
     pub keep: Keep,
-    /// How the planner decides.
+    /// The planner's policy.
     pub policy: Policy,
-    /// Variables of this process that workers find in their environment, beside those that all workers find.
+    /// Environment variables of this process that workers inherit, beside the default ones.
     pub pass_env: Vec<String>,
-    /// Whether workers of callers whose token names no Unix user may run as root, where this process does.
+    /// Whether workers may run as root for callers whose token names no Unix user, where this process is root.
     pub may_run_as_root: bool,
 }
 
 /// Why a control plane does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Another one uses the data directory.
+    /// Another control plane uses the data directory.
     #[error("{}: another muster{} uses this directory", data.display(), pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     InUse {
         /// The directory.
         data: PathBuf,
-        /// Its process, if it said so.
+        /// Its process id, if known.
         pid: Option<u32>,
     },
     /// The directory cannot be used.
@@ -76,18 +76,18 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
-/// Why a control plane has ended by itself.
+/// Why a control plane ended by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
-    /// Nothing can be written any more.
+    /// The database can no longer be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A mistake of ours.
+    /// A bug.
     #[error("the control plane has ended by a mistake of its own: {0}; gangs that run go on")]
     Panicked(String),
 }
 
-/// Says that the control plane lives, until it does not; however it ends.
+/// Clears the liveness flag when dropped, however the thread ends.
 struct Alive(Arc<AtomicBool>);
 
 impl Drop for Alive {
@@ -106,9 +106,9 @@ pub struct Local {
     alive: Arc<AtomicBool>,
     readers: Readers,
     log_files: LogFiles,
-    /// Room for sums over the database, which take a while: others read it meanwhile.
+    /// Permits for sums over the database, which take a while.
     summing: Arc<Semaphore>,
-    /// Requests that the control plane has not answered yet.
+    /// Permits for requests that the control plane has not answered yet.
     waiting: Arc<Semaphore>,
     may_run_as_root: bool,
     thread: std::sync::Mutex<Option<std::thread::JoinHandle<Result<(), StoreError>>>>,
@@ -116,23 +116,23 @@ pub struct Local {
 }
 
 impl Local {
-    /// Starts the control plane of a data directory, on a thread of its own.
+    /// Starts the control plane of a data directory on its own thread.
     ///
     /// # Errors
-    /// When another one uses the directory, or what is in it cannot be used.
+    /// If another control plane uses the directory, or its content cannot be used.
     pub fn start(
         options: &Options,
         watchers: Vec<Watcher>,
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, StartError> {
         let lock = lock(&options.data)?;
-        // Workers run elsewhere, and are known by this path again.
+        // Workers run in other directories, and their runs are identified by this path.
         let data = options.data.canonicalize();
         let data =
             data.map_err(|error| StartError::Directory { data: options.data.clone(), error })?;
         let options = &Options { data, ..options.clone() };
         let (inputs, heard) = mpsc::unbounded_channel();
-        // Numbers of news do not begin again: a minute's worth of them is more than any process makes.
+        // Sequence numbers continue after a restart: no process makes a thousand entries per millisecond.
         let board = Arc::new(Board::new(wall_now().unsigned_abs() * 1_000));
         let disk = Disk::of(&options.data);
         let shared = Shared { board, metrics: Arc::default(), disk };
@@ -144,7 +144,7 @@ impl Local {
         };
         let first = match restart_loop.start(watchers) {
             Ok(daemon) => Some(daemon),
-            // It comes up all the same, says so, and begins when there is room.
+            // It starts all the same, reports the full disk, and begins when there is room.
             Err(StartError::Store(error)) if error.may_pass() => {
                 shared.disk.report_full(&error);
                 None
@@ -185,7 +185,7 @@ impl Local {
         })
     }
 
-    /// Takes manifests that were read already.
+    /// Applies manifests that are parsed already.
     pub fn take(
         &self,
         by: Caller,
@@ -197,14 +197,14 @@ impl Local {
         let answer = self.ask(|reply| Input::Apply { by, intake, dry_run, reply });
         Box::pin(async move {
             match answer.await {
-                // A control plane whose disk is full comes up all the same.
+                // A control plane with a full disk starts all the same.
                 Err(Refused::Unavailable(_)) if nothing => Ok(Vec::new()),
                 answered => answered,
             }
         })
     }
 
-    /// Stops taking turns. Gangs that run, run on.
+    /// Stops taking turns. Running gangs go on.
     pub async fn quit(&self) {
         let (done, gone) = oneshot::channel();
         if self.inputs.send(Input::Quit(done)).is_ok() {
@@ -220,7 +220,7 @@ impl Local {
     /// Waits until it takes no more turns.
     ///
     /// # Errors
-    /// When that is because nothing could be written any more, or it panicked.
+    /// If the database could no longer be written, or it panicked.
     pub fn join(&self) -> Result<(), EndError> {
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
         let Some(thread) = thread else { return Ok(()) };
@@ -241,7 +241,7 @@ impl Local {
         ask(&self.inputs, &self.waiting, &self.shared, input)
     }
 
-    /// Whether workers of a caller would run as root who is not to have them do so.
+    /// Refuses callers whose workers would run as root without permission.
     fn check_root(&self, by: &Caller) -> Result<(), Refused> {
         if self.may_run_as_root
             || by.run_as.is_some()
@@ -254,9 +254,9 @@ impl Local {
     }
 }
 
-/// Sums over the database at once.
+/// Concurrent sums over the database.
 const SUMMING: usize = 4;
-/// Requests that wait for the control plane at once.
+/// Concurrent requests to the control plane.
 const WAITING: usize = 512;
 
 fn ask<T: Send + 'static>(
@@ -284,17 +284,17 @@ fn ask<T: Send + 'static>(
 
 /// The file that is locked while a control plane uses the data directory.
 const LOCK: &str = "lock";
-/// How long a directory may take to be let go of by somebody who is gone.
+/// How long to wait for a lock that a dead process may still hold.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Takes the data directory for this process alone.
+/// Locks the data directory for this process.
 fn lock(data: &Path) -> Result<File, StartError> {
     let failed = |error| StartError::Directory { data: data.to_owned(), error };
-    // What workers print, and what they were given in their environment, is nobody else's.
+    // Output and environment of workers are private.
     crate::system::file_permissions::directory(data).map_err(failed)?;
     let options = File::options().read(true).write(true).create(true).truncate(false).clone();
     let mut lock = options.open(data.join(LOCK)).map_err(failed)?;
-    // Whoever had it and was killed as it started a keeper has it until that one has begun.
+    // If a control plane is killed while it starts a keeper, the keeper holds the lock until it has begun.
     let began = Instant::now();
     while lock.try_lock().is_err() {
         if began.elapsed() < LOCK_PATIENCE {
@@ -305,7 +305,7 @@ fn lock(data: &Path) -> Result<File, StartError> {
         let _ = lock.read_to_string(&mut text);
         return Err(StartError::InUse { data: data.to_owned(), pid: text.trim().parse().ok() });
     }
-    // Which process has it is said where there is room for that.
+    // The process id is written if there is room on the disk.
     let _ = lock
         .set_len(0)
         .and_then(|()| lock.rewind())
@@ -447,7 +447,7 @@ mod tests {
     use super::*;
     use crate::Watch;
 
-    /// Somebody who cannot bear to see a gang.
+    /// A watcher that panics at the first gang.
     struct Faints;
 
     impl Watch for Faints {
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_used_for_another_request_is_refused_and_the_same_request_is_done_once() {
+    fn reused_key_is_refused_and_repeated_request_runs_once() {
         let data = std::env::temp_dir().join(format!("muster-keys-{}", std::process::id()));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_plane_that_panics_is_not_ready_and_says_so_in_the_end() {
+    fn panicked_control_plane_is_not_ready_and_reports_the_panic() {
         let data = std::env::temp_dir().join(format!("muster-panic-{}", std::process::id()));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");

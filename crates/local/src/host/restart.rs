@@ -1,5 +1,5 @@
-//! The life of a control plane whose disk may be full: when nothing can be written, what is in memory and was not written is
-//! dropped, all that was shown stays readable, and it begins again from the database as soon as that can be written.
+//! Restarts a control plane after write failures: when the database cannot be written, uncommitted state is dropped,
+//! everything published stays readable, and the control plane restarts from the database once it can be written.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::daemon::state::{Daemon, Ended, Shared, Watcher};
 use crate::store::database::StoreError;
 use crate::{Options, StartError};
 
-/// How long after a failure the database is tried again.
+/// Delay before the database is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What a control plane is begun with, and begun again.
+/// What a control plane is started with, each time.
 pub(crate) struct RestartLoop {
     pub(crate) options: Options,
     pub(crate) shared: Shared,
@@ -23,7 +23,7 @@ pub(crate) struct RestartLoop {
 }
 
 impl RestartLoop {
-    /// The control plane, as it was when it was last heard of.
+    /// Starts the control plane from the data directory.
     pub(crate) fn start(&self, watchers: Vec<Watcher>) -> Result<Daemon, StartError> {
         self.shared.disk.release_reserve_if_full();
         let (inputs, runtime) = (self.inputs.clone(), self.runtime.clone());
@@ -33,7 +33,7 @@ impl RestartLoop {
         Ok(daemon)
     }
 
-    /// Has a control plane take turns until it is told to quit, or ends for a reason that does not pass.
+    /// Runs control planes until told to quit, or until one fails for a reason that does not pass.
     pub(crate) fn run(
         &self,
         first: Option<Daemon>,
@@ -68,7 +68,7 @@ impl RestartLoop {
         }
     }
 
-    /// Refuses all that comes in, for a moment. `true` when it is told to quit.
+    /// Refuses all inputs for a moment. `true` when told to quit.
     fn refuse(&self, heard: &mut UnboundedReceiver<Input>) -> bool {
         let until = tokio::time::Instant::now() + AGAIN;
         loop {
@@ -80,14 +80,14 @@ impl RestartLoop {
                     let _ = done.send(());
                     return true;
                 }
-                // What keepers say is in their journals; whoever asks is told why by the reply that is dropped.
+                // Records of keepers are in their journals; a client is told the reason when its reply is dropped.
                 Ok(Some(_)) => {}
             }
         }
     }
 }
 
-/// What is answered while nothing can be written.
+/// The answer while the database cannot be written.
 pub(crate) fn unavailable(shared: &Shared) -> Refused {
     let why = shared.disk.trouble.why();
     Refused::Unavailable(why.unwrap_or_else(|| "the control plane has stopped".to_owned()))

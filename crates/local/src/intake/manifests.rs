@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::intake::record::Record;
 
-/// Everything in some manifests.
+/// The content of manifests.
 #[derive(Debug)]
 pub struct Intake {
     pub(crate) levels: Levels,
@@ -30,14 +30,14 @@ impl Intake {
         self.gangs.iter().map(|gang| &*gang.spec.name)
     }
 
-    /// Whether nothing is in it.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         let Self { levels, queues, pools, nodes, gangs } = self;
         let others = queues.is_empty() && pools.is_empty() && nodes.is_empty();
         others && gangs.is_empty() && *levels == Levels::default()
     }
 
-    /// What whoever checks the promises must know beforehand.
+    /// What a checker of the promises must know beforehand.
     pub fn terms(&self, policy: &Policy) -> Terms {
         let mut queues: Vec<QueueSpec> = vec![QueueSpec::open("default")];
         queues.extend(self.queues.iter().map(|(queue, _)| queue.clone()));
@@ -50,12 +50,12 @@ impl Intake {
         }
     }
 
-    /// Whether it brings pools.
+    /// Whether it has pools.
     pub fn has_pools(&self) -> bool {
         !self.pools.is_empty()
     }
 
-    /// Whether it brings nodes, now or when they are bought.
+    /// Whether it has nodes, or pools that can buy some.
     pub fn has_nodes(&self) -> bool {
         !self.nodes.is_empty() || self.has_pools()
     }
@@ -72,10 +72,10 @@ impl Intake {
     }
 }
 
-/// Reads manifests from files, all of them or none.
+/// Reads manifests from files, all or none.
 ///
 /// # Errors
-/// With everything that is wrong with any of them.
+/// With all findings in all files.
 pub fn read_files(files: &[std::path::PathBuf]) -> Result<Intake, Vec<Finding>> {
     let (levels, queues) = (Levels::default(), Vec::new());
     let mut all =
@@ -83,7 +83,7 @@ pub fn read_files(files: &[std::path::PathBuf]) -> Result<Intake, Vec<Finding>> 
     let mut findings = Vec::new();
     for path in files {
         let file = path.display().to_string();
-        // The reader of plain manifests knows what can be wrong with a file.
+        // The reader of Muster's own manifests reports what is wrong with the file.
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(_) => match muster_api::read_files(std::slice::from_ref(path)) {
@@ -102,11 +102,10 @@ pub fn read_files(files: &[std::path::PathBuf]) -> Result<Intake, Vec<Finding>> 
     if findings.is_empty() { Ok(all) } else { Err(findings) }
 }
 
-/// Checks manifests from files as a whole: what one names another may declare. Also how many workloads of other systems
-/// are among them.
+/// Checks manifest files together: one may refer to an object in another. Also counts the workloads of other systems.
 ///
 /// # Errors
-/// With everything that is wrong with any of them.
+/// With all findings in all files.
 pub fn check_files(
     files: &[std::path::PathBuf],
 ) -> Result<(muster_api::Manifests, usize), Vec<Finding>> {
@@ -116,7 +115,7 @@ pub fn check_files(
     for path in files {
         let file = path.display().to_string();
         let Ok(text) = std::fs::read_to_string(path) else {
-            // The reader of plain manifests knows what can be wrong with a file.
+            // The reader of Muster's own manifests reports what is wrong with the file.
             findings.extend(
                 muster_api::read_files(std::slice::from_ref(path)).err().into_iter().flatten(),
             );
@@ -148,12 +147,12 @@ pub fn check_files(
     }
 }
 
-/// Reads manifests, all of them or none.
+/// Reads manifests, all or none.
 pub(crate) fn read(file: &str, text: &str) -> Result<Intake, Vec<Finding>> {
     read_objects(file, text, &foreign(file, text)?)
 }
 
-/// The same where the objects of the text are known already.
+/// The same for a text whose objects are parsed already.
 pub(crate) fn read_objects(
     file: &str,
     text: &str,
@@ -165,7 +164,7 @@ pub(crate) fn read_objects(
         false => Cow::Borrowed(text),
     };
     let nothing = objects.iter().all(is_workload) && !objects.is_empty();
-    // A text of workloads only holds nothing that Muster's own reader would find.
+    // A text with workloads only has nothing for Muster's own reader.
     let (manifests, first) = match nothing {
         true => (read_alone(file, NOTHING)?, None),
         false => (read_alone(file, &own)?, Some(())),
@@ -208,7 +207,7 @@ pub(crate) fn read_objects(
     Ok(Intake { levels: manifests.levels, queues, pools, nodes, gangs })
 }
 
-/// An object that says nothing, for a reader that wants one.
+/// An object without effect, for a reader that requires one.
 const NOTHING: &str = "kind: Queue\nmetadata: {name: default}\nspec: {}\n";
 
 pub(super) fn kind_of(object: &Value) -> Option<workloads::WorkloadKind> {
@@ -216,7 +215,7 @@ pub(super) fn kind_of(object: &Value) -> Option<workloads::WorkloadKind> {
     workloads::kind_of(text("apiVersion")?, text("kind")?)
 }
 
-/// Objects as they were written, by kind and name.
+/// Objects as submitted, by kind and name.
 struct Written<'o>(BTreeMap<(&'o str, String), &'o Value>);
 
 impl<'o> Written<'o> {
@@ -239,7 +238,7 @@ impl<'o> Written<'o> {
     }
 }
 
-/// The text with some documents blanked out, so that all others stay on their lines.
+/// The text with some documents blanked, so that all others keep their lines.
 fn without_documents(file: &str, text: &str, unwanted: impl Fn(&Value) -> bool) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut document: Vec<&str> = Vec::new();
@@ -261,7 +260,7 @@ fn without_documents(file: &str, text: &str, unwanted: impl Fn(&Value) -> bool) 
     kept
 }
 
-/// A name for people and for the World: `namespace/name`.
+/// The full name of a gang: `namespace/name`.
 pub(crate) fn full_name(namespace: &str, name: &str) -> Arc<str> {
     format!("{namespace}/{name}").into()
 }

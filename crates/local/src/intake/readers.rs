@@ -1,4 +1,4 @@
-//! Reads manifests of requests: beside the threads that answer, a few at a time, and one at a time for each caller.
+//! Parses the manifests of requests: on separate threads, a few at a time, and one at a time per caller.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,22 +13,22 @@ use crate::intake::manifests;
 use crate::intake::manifests::Intake;
 use crate::system::threads::Threads;
 
-/// Manifests that are read at once, of all callers.
+/// Manifests parsed at once, of all callers.
 const AT_ONCE: usize = 2;
-/// Manifests of so many bytes are read on the spot.
+/// Manifests up to this size are parsed in place.
 const SMALL: usize = 4 << 10;
-/// Bytes of one object of an admin, at most.
+/// Maximum bytes of one object of an admin.
 const OBJECT_BYTES: usize = 1 << 20;
-/// Bytes of one object of anybody else, at most: it is read, written and sent whole whenever it changes.
+/// Maximum bytes of one object of other callers: it is parsed, stored and sent whole whenever it changes.
 const OBJECT_BYTES_USER: usize = 256 << 10;
-/// Nodes in the manifests of one request, at most: one object may stand for many.
+/// Maximum nodes in the manifests of one request: one object may stand for many.
 const NODES: u64 = 10_000;
 
-/// Room to read manifests in.
+/// The parser threads, and a lock per caller.
 #[derive(Debug)]
 pub(crate) struct Readers {
     threads: Threads,
-    /// There are as many callers as there are tokens, so this cannot grow without end.
+    /// There are as many callers as tokens, so the map is bounded.
     each: Mutex<BTreeMap<Arc<str>, Arc<Semaphore>>>,
 }
 
@@ -37,7 +37,7 @@ impl Readers {
         Ok(Self { threads: Threads::new("manifests", AT_ONCE)?, each: Mutex::default() })
     }
 
-    /// Reads manifests, once there is room for that.
+    /// Parses manifests, once a thread is free.
     pub(crate) fn read(
         &self,
         caller: &Caller,
@@ -58,7 +58,7 @@ impl Readers {
             let (told, heard) = oneshot::channel();
             threads.run(move || {
                 let _mine = mine;
-                // A client that is gone wants no answer.
+                // The client is gone.
                 if !told.is_closed() {
                     let _ = told.send(read(&text, most));
                 }
@@ -68,14 +68,14 @@ impl Readers {
     }
 }
 
-/// Reads manifests whose objects have no more than so many bytes.
+/// Parses manifests whose objects are within the limit.
 fn read(text: &str, most: usize) -> Result<Intake, Refused> {
     let objects = foreign("manifests", text).map_err(Refused::Findings)?;
     check(&objects, most)?;
     manifests::read_objects("manifests", text, &objects).map_err(Refused::Findings)
 }
 
-/// Whether manifests are not too large once they are read: before anything is made of them.
+/// Checks the size of manifests, before anything is made of them.
 fn check(objects: &[Value], most: usize) -> Result<(), Refused> {
     let mut nodes = 0u64;
     for object in objects {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_that_are_too_large_and_too_many_nodes_are_refused_before_they_are_made() {
+    fn oversized_objects_and_too_many_nodes_are_refused_before_parsing() {
         let why = |text: &str| read(text, OBJECT_BYTES).expect_err("too much").to_string();
         let node = |name: &str, count: u32| {
             format!(

@@ -1,23 +1,23 @@
-//! Names of the files in a run's directory, and of the program that keepers are started with.
+//! Names of the files in a run's directory, and of the program that runs as a keeper.
 
-/// This very program, also when another version of it was put in its place since it was started.
+/// The running program, also when another version has replaced its file.
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
 
-/// Where the plan of a run is, in its directory.
+/// The run plan.
 pub(crate) const PLAN: &str = "run.json";
-/// Where its journal is.
+/// The journal.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
-/// Which processes a run had when it was last looked, where no control group says.
+/// The processes of a run when last checked, where there is no control group.
 pub(crate) const PROCESSES: &str = "processes";
-/// Returned by a keeper that could not start its members because the system has run out of something.
+/// Exit code of a keeper that could not start its members because the system was out of a resource.
 pub(crate) const LATER: u8 = 111;
 /// Locked while a keeper lives.
 pub(crate) const LOCK: &str = "lock";
-/// Where the keeper listens.
+/// The keeper's socket.
 pub(crate) const SOCKET: &str = "socket";
-/// Where members find how many they are, and how many they are about to be.
+/// The number of members, and the coming number during a resize; for members to read.
 pub(crate) const WORLD: &str = "world.json";
-/// Where MPI finds them.
+/// The MPI hostfile.
 pub(crate) const HOSTFILE: &str = "hostfile";
-/// Where what members print is.
+/// The directory with the output of members.
 pub(crate) const LOGS: &str = "logs";

@@ -1,4 +1,4 @@
-//! What a keeper is to run, as the control plane wrote it down.
+//! The run plan: what a keeper is to run, as the control plane wrote it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,52 +9,52 @@ use serde::{Deserialize, Serialize};
 use crate::keeper::processes::cgroup::RunCgroup;
 use crate::system::clock::Anchor;
 
-/// One run of a gang: all of its members, once.
+/// One run of a gang.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct RunPlan {
     /// The gang, `namespace/name`.
     pub gang: Arc<str>,
-    /// The number of this run among all.
+    /// The run's number.
     pub run: u64,
-    /// The number of the gang among all that ever were.
+    /// The gang's number among all gangs ever submitted.
     #[serde(default)]
     pub uid: i64,
     /// Every member, by rank.
     pub members: Vec<MemberPlan>,
     /// The role whose end is the end of the gang; all members when absent.
     pub ends_with: Option<Arc<str>>,
-    /// How long it may take, in milliseconds.
+    /// The time limit in milliseconds.
     pub time_limit_ms: Option<u64>,
-    /// How long members have between being told to stop and being killed.
+    /// The grace period between the stop signal and the kill.
     pub grace_ms: u64,
-    /// How much of what they print is kept.
+    /// Limits on their output.
     pub limits: Limits,
-    /// The Unix user they run as; that of the keeper when absent.
+    /// The Unix user of its members; that of the keeper when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<Arc<str>>,
-    /// What is taken from the rights of files they make; as the keeper has it when absent.
+    /// The umask of its members; that of the keeper when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
-    /// The control group that all of them are in, where the system grants one.
+    /// The control group of the run, where the system grants one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<RunCgroup>,
-    /// What time is counted from.
+    /// The clock that the keeper synchronizes with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Anchor>,
 }
 
-/// What is kept of a stream that a member prints.
+/// Limits on one output stream of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Limits {
     /// Bytes of one file.
     pub file_bytes: u64,
-    /// Files before the current one.
+    /// Rotated files beside the current one.
     pub files: u32,
 }
 
-/// Bytes that are kept of all that the members of one run print.
+/// Maximum output of one run in bytes.
 const RUN_BYTES: u64 = 1 << 30;
-/// No member's page is smaller than this.
+/// Minimum size of one log file.
 const PAGE_LEAST: u64 = 16 << 10;
 
 impl Default for Limits {
@@ -64,16 +64,16 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What is kept of each of so many members: together not more than is kept of a run.
+    /// Limits for each of this many members: together no more than the limit of a run.
     pub(crate) fn for_members(members: u64) -> Self {
         let most = Self::default();
-        // Two streams each, of so many pages.
+        // Two streams each, with all their files.
         let rotated_log = members.max(1).saturating_mul(2 * (u64::from(most.files) + 1));
         Self { file_bytes: (RUN_BYTES / rotated_log).clamp(PAGE_LEAST, most.file_bytes), ..most }
     }
 }
 
-/// One process.
+/// One member process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(Default))]
 pub(crate) struct MemberPlan {
@@ -85,37 +85,37 @@ pub(crate) struct MemberPlan {
     pub node: Arc<str>,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Where it runs; where the control plane does when absent.
+    /// Its working directory; that of the control plane when absent.
     pub directory: Option<String>,
-    /// Its environment, besides that of the control plane.
+    /// Its environment, beside that of the control plane.
     pub env: BTreeMap<String, String>,
-    /// Bytes of memory it may use.
+    /// Its memory limit in bytes.
     pub memory: Option<u64>,
-    /// Thousandths of a CPU it may use.
+    /// Its CPU share in millicores.
     pub cpu_milli: Option<u64>,
-    /// What it is to MPI, where `mpirun` may start ranks beside it.
+    /// Its MPI host, where `mpirun` may start ranks beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
 }
 
-/// A member as a host in MPI's hostfile.
+/// A member as a host in the MPI hostfile.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Host {
     /// Its name there.
     pub name: String,
-    /// How many ranks it has room for.
+    /// Its ranks.
     pub slots: u32,
 }
 
 impl RunPlan {
-    /// The plan in a directory.
+    /// Reads the plan in a directory.
     pub(crate) fn read(directory: &Path) -> std::io::Result<Self> {
         let text = std::fs::read(directory.join(crate::keeper::files::PLAN))?;
         serde_json::from_slice(&text).map_err(std::io::Error::other)
     }
 
-    /// Writes the plan into a directory that is made for it, or finds it there. A directory in which somebody else's is,
-    /// is not touched: what its members did would be taken for this gang's work.
+    /// Writes the plan into a new directory, or finds it there. A directory with another run's plan is left alone: the
+    /// work of that run would be attributed to this gang.
     pub(crate) fn write(&self, directory: &Path) -> std::io::Result<()> {
         let path = directory.join(crate::keeper::files::PLAN);
         if path.exists() {
@@ -130,7 +130,7 @@ impl RunPlan {
         self.replace(directory)
     }
 
-    /// Writes the plan over what is there.
+    /// Overwrites the plan.
     pub(crate) fn replace(&self, directory: &Path) -> std::io::Result<()> {
         let part = directory.join("run.json.part");
         std::fs::write(&part, serde_json::to_vec(self).map_err(std::io::Error::other)?)?;
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_of_any_number_together_print_no_more_than_a_run_may() {
+    fn output_limit_of_a_run_holds_for_any_number_of_members() {
         for members in [1, 8, 64, 1_024] {
             let Limits { file_bytes, files } = Limits::for_members(members);
             let all = file_bytes * (u64::from(files) + 1) * 2 * members;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_in_which_another_run_was_is_not_adopted() {
+    fn run_directory_of_another_gang_is_not_reused() {
         let directory = std::env::temp_dir().join(format!("muster-plan-{}", std::process::id()));
         let plan = RunPlan {
             gang: "team/a".into(),

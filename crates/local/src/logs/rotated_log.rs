@@ -1,4 +1,4 @@
-//! The pages of one stream, read from the oldest to the one that is being written, a piece at a time.
+//! Reads the log files of one stream, from the oldest to the current one, a piece at a time.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 
 use crate::keeper::output::log_file::rotated_path;
 
-/// Bytes that are read at once, and told at once at most.
+/// Bytes read and returned at once, at most.
 const PART: usize = 64 << 10;
 
-/// A stream that is read. Pages that are turned over meanwhile stay open until they are read to their end: nothing is
-/// missed, and nothing is told twice.
+/// A stream that is read. Files that are rotated meanwhile stay open until they are read to the end: nothing is missed
+/// or returned twice.
 pub(crate) struct RotatedLog {
     path: PathBuf,
-    /// Those that are open, the oldest first.
+    /// Open files, oldest first.
     open: VecDeque<File>,
-    /// The last that was begun.
+    /// The inode of the newest file so far.
     latest: Option<u64>,
-    /// Half a line.
+    /// A partial line.
     rest: Vec<u8>,
 }
 
 impl RotatedLog {
-    /// The pages of a stream; from the last lines on, if no more are wanted.
+    /// Opens the log files of a stream; positioned at the last lines, if only those are wanted.
     pub(crate) fn open(path: PathBuf, tail: Option<usize>) -> Self {
         let mut rotated_log = Self { path, open: VecDeque::new(), latest: None, rest: Vec::new() };
         rotated_log.find_more();
@@ -34,10 +34,10 @@ impl RotatedLog {
         rotated_log
     }
 
-    /// Opens pages that have come since.
+    /// Opens files that were added since.
     fn find_more(&mut self) {
         let mut found: VecDeque<(u64, File)> = VecDeque::new();
-        // The newest first: a page that is turned over in between is then seen twice, and not missed.
+        // Newest first: a file that is rotated in between is then seen twice, and not missed.
         for number in 0.. {
             let path =
                 if number == 0 { self.path.clone() } else { rotated_path(&self.path, number) };
@@ -55,7 +55,7 @@ impl RotatedLog {
         self.open.extend(found.into_iter().map(|(_, file)| file));
     }
 
-    /// Leaves out all but the last lines. Only as much is read as they take.
+    /// Skips all but the last lines, reading only as much as they take.
     fn skip_to(&mut self, lines: usize) {
         let (mut ends, mut last) = (0, true);
         for at in (0..self.open.len()).rev() {
@@ -72,7 +72,7 @@ impl RotatedLog {
                     break;
                 }
                 for (offset, byte) in block.iter().enumerate().rev() {
-                    // A last line is one whether or not it has an end.
+                    // A last line counts with or without a line break.
                     let counts = *byte == b'\n' && !std::mem::take(&mut last);
                     last = false;
                     ends += usize::from(counts);
@@ -89,7 +89,7 @@ impl RotatedLog {
         }
     }
 
-    /// The next piece: whole lines, if any has an end by now. With `over`, also what has none.
+    /// The next piece: whole lines, if any is complete. With `over`, also a partial one.
     pub(crate) fn next(&mut self, over: bool) -> Option<Vec<u8>> {
         loop {
             let read = match self.open.front_mut() {
@@ -104,7 +104,7 @@ impl RotatedLog {
                 }
                 self.find_more();
                 if self.open.len() > rotated_log {
-                    // Only now is it known that nothing more is written on the page before: it is read once more.
+                    // Only now is it certain that the previous file is complete: it is read once more.
                     continue;
                 }
                 return (over && !self.rest.is_empty()).then(|| std::mem::take(&mut self.rest));
@@ -126,7 +126,7 @@ fn open(path: &Path) -> Option<(u64, File)> {
     Some((about.ino(), file))
 }
 
-/// Reads some more, from where it was read to the last time; how much that was.
+/// Reads more from the current position; returns the number of bytes.
 fn read_some(file: &mut File, text: &mut Vec<u8>) -> usize {
     let before = text.len();
     let _ = file.take((PART - before.min(PART - 1)) as u64).read_to_end(text);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_followed_is_told_once_and_in_whole_lines_however_pages_are_turned() {
+    fn followed_log_yields_each_line_once_across_rotations() {
         let place = Place::new("pages-follow");
         let mut rotated_log = RotatedLog::open(place.page(), None);
         assert_eq!(all(&mut rotated_log, false), "", "there is no page yet");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_the_last_lines() {
+    fn tail_returns_the_last_lines_across_files() {
         let place = Place::new("pages-tail");
         let last = |lines| all(&mut RotatedLog::open(place.page(), Some(lines)), true);
         assert_eq!(last(1), "");

@@ -1,4 +1,4 @@
-//! What members have printed, and what they are printing.
+//! Streams the output of a run's members to a client.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::keeper::run_plan::RunPlan;
 use crate::logs::rotated_log::RotatedLog;
 use crate::store::database::Store;
 
-/// How often a file that is followed is looked at: soon after something came, and less often while nothing does.
+/// Polling interval of followed files: short after new output, longer while there is none.
 const POLL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-/// Parts that wait for the client.
+/// Parts that are queued for the client.
 const AHEAD: usize = 2;
-/// Bytes that are read at one look, about.
+/// Bytes per poll, about.
 const READ_BYTES: usize = 128 << 10;
-/// Files that are open for one member: two streams, and pages of them that were turned over.
+/// Open files per member: two streams, and rotated files of them.
 const FILES_EACH: u32 = 4;
 
-/// Files that may be open for logs. One gang has many members, and other things need files as well.
+/// Permits for open log files. A gang may have many members, and the process needs files for other things too.
 #[derive(Clone, Debug)]
 pub(crate) struct LogFiles(Arc<Semaphore>);
 
 impl LogFiles {
-    /// As many as a process with so many file handles can spare.
+    /// The share of a process with this many file descriptors.
     pub(crate) fn of(limit: usize) -> Self {
         Self(Arc::new(Semaphore::new((limit / 4).clamp(64, 16_384))))
     }
@@ -38,7 +38,7 @@ impl LogFiles {
     }
 }
 
-/// The logs of a gang's run.
+/// Opens the logs of a gang's run.
 pub(crate) async fn logs(
     data: PathBuf,
     database: PathBuf,
@@ -72,7 +72,7 @@ struct Run {
     database: PathBuf,
 }
 
-/// A gang's latest run, or its so-manieth, or the one with this number of any gang of its name.
+/// Finds a gang's latest run, its n-th run, or the run with this number of any gang of its name.
 fn find(
     data: &Path,
     database: &Path,
@@ -105,7 +105,7 @@ fn find(
     Ok(Run { number, directory, plan, database: database.to_owned() })
 }
 
-/// Tells what there is, and what comes. A thread is held only while files are read.
+/// Sends existing output, then new output. A thread is occupied only while files are read.
 async fn send_parts(mut reader: LogReader, send: mpsc::Sender<LogPart>) {
     let mut wait = POLL.0;
     loop {
@@ -134,22 +134,22 @@ async fn send_parts(mut reader: LogReader, send: mpsc::Sender<LogPart>) {
     }
 }
 
-/// A run whose logs are told.
+/// A reader of a run's logs.
 struct LogReader {
     run: Run,
     which: WhichLogs,
     streams: Vec<Stream>,
-    /// Members that are known, and when the plan they are in was written.
+    /// Known members, and when their plan was written.
     seen: usize,
     written: Option<std::time::SystemTime>,
     begun: bool,
     _files: OwnedSemaphorePermit,
 }
 
-/// What was seen at one look.
+/// The result of one poll.
 struct ReadResult {
     parts: Vec<LogPart>,
-    /// Whether there is more to be read now.
+    /// Whether more can be read at once.
     more: bool,
     over: bool,
 }
@@ -164,7 +164,7 @@ impl LogReader {
         if !std::mem::replace(&mut self.begun, true) {
             self.streams = streams(&self.run, &self.run.plan, 0, &self.which);
         }
-        // Members that come while others go on are added at the end.
+        // Members that join in a resize are appended.
         let again = self.run.plan_written();
         if again != self.written
             && let Ok(plan) = RunPlan::read(&self.run.directory)
@@ -172,7 +172,7 @@ impl LogReader {
             self.streams.extend(streams(&self.run, &plan, self.seen, &self.which));
             (self.seen, self.written) = (plan.members.len(), again);
         }
-        // Asked before the last look: what was printed by then is seen.
+        // Checked before the last read, so that all output until then is included.
         let over = !self.which.follow || self.run.is_over();
         let (mut parts, mut bytes) = (Vec::new(), 0);
         for stream in &mut self.streams {
@@ -189,7 +189,7 @@ impl LogReader {
     }
 }
 
-/// What these members print, but for the first so many.
+/// The streams of these members, without the first `skip`.
 fn streams(run: &Run, plan: &RunPlan, skip: usize, which: &WhichLogs) -> Vec<Stream> {
     let members = plan.members.iter().skip(skip);
     let wanted = members.filter(|member| which.member.is_none_or(|rank| member.rank == rank));
@@ -215,7 +215,7 @@ impl Run {
         about.and_then(|about| about.modified()).ok()
     }
 
-    /// Whether nothing more will be printed: its keeper says so, or the control plane does of a keeper that was killed.
+    /// Whether no more output will come: by the journal, or by the database for a keeper that was killed.
     fn is_over(&self) -> bool {
         let journal = journal::read(&self.directory).unwrap_or_default();
         let ended = journal.iter().any(|record| matches!(record, Record::Ended { .. }));
@@ -233,7 +233,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// What has come since, in whole lines; at the end also half of one.
+    /// New output in whole lines; at the end also a partial one.
     fn next(&mut self, over: bool) -> Option<LogPart> {
         let text = self.rotated_log.next(over)?;
         Some(LogPart {

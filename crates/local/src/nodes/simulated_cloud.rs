@@ -1,4 +1,4 @@
-//! The cloud behind a pool.
+//! The simulated cloud behind a pool.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use muster_core::pool::PoolSpec;
 use muster_core::time::Span;
 use muster_sim::cloud::{CloudModel, Scripted, StockModel};
 
-/// A pool, and the cloud that plays its provider. Those that are not simulated get the default cloud: the question is
+/// A pool, and the cloud model of its provider. Providers that are not simulated get the default model, which answers
 /// what they would do.
 pub fn cloud_of(manifest: PoolManifest) -> (PoolSpec, CloudModel) {
     let model = match manifest.provider {

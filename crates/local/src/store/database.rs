@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 /// The file name of the database in a data directory.
 pub(crate) const DATABASE: &str = "muster.db";
 
-/// Each schema with what makes it of the one before.
+/// Each schema as a migration from the previous one.
 pub(super) const SCHEMAS: [&str; 3] =
     [include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
@@ -35,7 +35,7 @@ pub enum StoreError {
         /// The newest schema that is known.
         known: usize,
     },
-    /// It is no database of Muster.
+    /// It is not a database of Muster.
     #[error("{}: is not a database of Muster", path.display())]
     Foreign {
         /// Which.
@@ -52,7 +52,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same may be tried again later: the disk is full, or something else the system has run out of.
+    /// Whether a retry may succeed: the disk is full, or the system is out of another resource.
     pub(crate) fn may_pass(&self) -> bool {
         use rusqlite::ErrorCode::{
             CannotOpen, DatabaseBusy, DiskFull, OutOfMemory, SystemIoFailure,
@@ -63,7 +63,7 @@ impl StoreError {
     }
 }
 
-/// "MUST" in a place where SQLite lets programs sign their files.
+/// "MUST", as SQLite's application id.
 const SIGNED: i64 = 0x4d55_5354;
 
 /// The open database.
@@ -71,12 +71,12 @@ const SIGNED: i64 = 0x4d55_5354;
 pub(crate) struct Store {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
-    /// Answers that were kept since it was opened.
+    /// Answers stored since it was opened.
     pub(super) answers: std::cell::Cell<u32>,
 }
 
 impl Store {
-    /// Opens the database in a file, makes it when there is none, and brings it up to date.
+    /// Opens the database file, creates it if there is none, and migrates it.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = Connection::open(path).map_err(|error| failed(path, error))?;
         let mut store = Self { connection, path: path.to_owned(), answers: Default::default() };
@@ -86,7 +86,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Another door to the same database, to read through while somebody writes.
+    /// A read-only connection to the same database, beside the writer.
     pub(crate) fn reader(path: &Path) -> Result<Self, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
@@ -97,14 +97,14 @@ impl Store {
     fn prepare(&self) -> rusqlite::Result<()> {
         let db = &self.connection;
         db.pragma_update(None, "journal_mode", "WAL")?;
-        // A commit is on the disk when it returns, power cut or not.
+        // A commit is durable when it returns, also in a power cut.
         db.pragma_update(None, "synchronous", "FULL")?;
         db.pragma_update(None, "foreign_keys", true)?;
         db.pragma_update(None, "cell_size_check", true)?;
         db.busy_timeout(std::time::Duration::from_secs(5))
     }
 
-    /// Looks for damage before anything is believed.
+    /// Checks for damage before any data is used.
     fn check(&self) -> Result<(), StoreError> {
         let check = || {
             self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
@@ -147,12 +147,12 @@ impl Store {
         failed(&self.path, error)
     }
 
-    /// Begins a turn.
+    /// Begins the transaction of a turn.
     pub(crate) fn begin(&self) -> Result<(), StoreError> {
         self.run(|db| db.execute_batch("BEGIN IMMEDIATE"))
     }
 
-    /// Ends a turn: all that was written since it began is there for good, or nothing of it.
+    /// Commits the turn: all of its writes, or none.
     pub(crate) fn commit(&self) -> Result<(), StoreError> {
         self.run(|db| db.execute_batch("COMMIT"))
     }
@@ -164,7 +164,7 @@ impl Store {
         what(&self.connection).map_err(|error| self.failed(error))
     }
 
-    /// Something that is known once.
+    /// Reads a single named value.
     pub(crate) fn fact(&self, name: &str) -> Result<Option<String>, StoreError> {
         use rusqlite::OptionalExtension;
         self.run(|db| {
@@ -173,7 +173,7 @@ impl Store {
         })
     }
 
-    /// Writes down something that is known once.
+    /// Sets a single named value.
     pub(crate) fn set_fact(&self, name: &str, value: &str) -> Result<(), StoreError> {
         self.run(|db| {
             let mut set = db.prepare_cached("INSERT OR REPLACE INTO facts VALUES (?1, ?2)")?;

@@ -1,4 +1,4 @@
-//! What time it is: wall time that does not jump, and the World's time against it, which may run faster so that simulated
+//! Clocks: wall time that does not jump, and the World's time relative to it, which may run faster so that simulated
 //! nodes boot in seconds.
 
 use std::sync::{LazyLock, PoisonError, RwLock};
@@ -9,46 +9,46 @@ use muster_clock::{Reading, SteadyClock};
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// How long the wall clock must tell another time before it is believed. Records of weeks depend on it.
+/// How long the wall clock must differ before it is followed. Records of weeks depend on it.
 const BELIEVED_AFTER: Duration = Duration::from_secs(300);
 
-/// One for the process: all that it writes down goes by the same clock.
+/// One per process: all records use the same clock.
 static WALL: LazyLock<RwLock<SteadyClock>> =
     LazyLock::new(|| RwLock::new(SteadyClock::new(BELIEVED_AFTER)));
 
-/// Unix milliseconds, by the wall clock as it is believed.
+/// Unix milliseconds by the steady wall clock.
 pub(crate) fn wall_now() -> i64 {
     WALL.read().unwrap_or_else(PoisonError::into_inner).now().0
 }
 
-/// Unix milliseconds of an instant, given by the time since the system was started.
+/// Unix milliseconds of an instant, given as time since boot.
 pub(crate) fn wall_at(boot: Duration) -> i64 {
     WALL.read().unwrap_or_else(PoisonError::into_inner).time(boot).0
 }
 
-/// Unix milliseconds by the wall clock as it is read just now, right or wrong.
+/// Unix milliseconds by the system's wall clock, right or wrong.
 pub(crate) fn wall_read() -> i64 {
     Reading::now().wall_ms
 }
 
-/// The same clock for another process of the system.
+/// The reference point of this clock, for another process of the system.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Anchor {
     /// Unix milliseconds.
     wall_ms: i64,
-    /// Milliseconds since the system was started.
+    /// Milliseconds since boot.
     boot_ms: u64,
-    /// Which start of the system that was.
+    /// The boot id.
     boot: String,
 }
 
-/// What another process of this system counts time from to agree with this one.
+/// The reference point with which another process agrees with this one.
 pub(crate) fn anchor() -> Anchor {
     let Reading { wall_ms, boot } = WALL.read().unwrap_or_else(PoisonError::into_inner).anchor();
     Anchor { wall_ms, boot_ms: boot.as_millis() as u64, boot: boot_id() }
 }
 
-/// Agrees with the process that gave this anchor, if the system was not started again since.
+/// Synchronizes with the process that made this anchor, unless the system was rebooted since.
 pub(crate) fn agree_with(anchor: &Anchor) {
     if anchor.boot == boot_id() {
         let boot = Duration::from_millis(anchor.boot_ms);
@@ -57,7 +57,7 @@ pub(crate) fn agree_with(anchor: &Anchor) {
     }
 }
 
-/// Believes the wall clock if it has told another time for long: what was believed until now, and what is from now on.
+/// Follows the wall clock if it has differed for long: returns the time before and after.
 pub(crate) fn follow_wall() -> Option<(i64, i64)> {
     let mut clock = WALL.write().unwrap_or_else(PoisonError::into_inner);
     let reading = Reading::now();
@@ -69,13 +69,13 @@ pub(crate) fn follow_wall() -> Option<(i64, i64)> {
     Some((was, reading.wall_ms))
 }
 
-/// What tells this start of the system from others.
+/// Identifies this boot of the system.
 pub(crate) fn boot_id() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
 
-/// The World's time against the wall's.
+/// The World's time relative to wall time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Clock {
     wall: i64,
@@ -84,7 +84,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that stood at `world` when it was `wall`, both in Unix milliseconds.
+    /// A clock that was at `world` when it was `wall`, both in Unix milliseconds.
     pub(crate) fn new(wall: i64, world: i64, speed: f64) -> Self {
         Self { wall, world, speed }
     }
@@ -93,37 +93,37 @@ impl Clock {
         self.world_at(wall_now().max(self.wall))
     }
 
-    /// As it is written down.
+    /// Its stored form.
     pub(crate) fn parts(&self) -> (i64, i64, f64) {
         (self.wall, self.world, self.speed)
     }
 
-    /// The wall clock was wrong and is right from now on. The World's time follows it ahead, because dates in manifests go
-    /// by it, and never back: then it goes on from where it is.
+    /// The wall clock was corrected. The World's time follows it forward, because dates in manifests are wall-clock
+    /// dates, and never back: then it continues from where it is.
     pub(crate) fn wall_was_set(&mut self, was: i64, is: i64) {
         let ahead = if self.speed == 1.0 { is.saturating_sub(was).max(0) } else { 0 };
         let world = self.world_at(was).0.saturating_add(ahead);
         *self = Self::new(is, world, self.speed);
     }
 
-    /// When it was on the wall.
+    /// The wall-clock time of an instant of the World.
     pub(crate) fn stamp(&self, at: Time) -> Stamp {
         let passed = (at.0.saturating_sub(self.world)) as f64 / self.speed;
         Stamp(Time(self.wall.saturating_add(passed as i64)))
     }
 
-    /// When it is for the World, at an instant on the wall.
+    /// The World's time at a wall-clock instant.
     pub(crate) fn world_at(&self, wall: i64) -> Time {
         let passed = wall.saturating_sub(self.wall) as f64 * self.speed;
         Time(self.world.saturating_add(passed as i64))
     }
 
-    /// How long so many microseconds on the wall are for the World.
+    /// A wall-clock duration in microseconds as a span of the World.
     pub(crate) fn world_span(&self, us: u64) -> Span {
         Span((us as f64 / 1_000.0 * self.speed) as u64)
     }
 
-    /// How long something of the World takes on the wall, in milliseconds.
+    /// A span of the World as a wall-clock duration in milliseconds.
     pub(crate) fn wall_ms(&self, span: Span) -> u64 {
         (span.0 as f64 / self.speed) as u64
     }
@@ -136,7 +136,7 @@ mod tests {
     const DAY: i64 = 86_400_000;
 
     #[test]
-    fn the_worlds_time_follows_a_wall_clock_ahead_and_goes_on_when_it_is_set_back() {
+    fn world_time_follows_the_wall_clock_forward_and_never_back() {
         let mut clock = Clock::new(1_000, 1_000, 1.0);
         clock.wall_was_set(2_000, 2_000 + DAY);
         assert_eq!(clock.world_at(3_000 + DAY), Time(3_000 + DAY));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn simulated_time_goes_on_at_its_pace_however_the_wall_clock_is_set() {
+    fn simulated_time_keeps_its_pace_when_the_wall_clock_is_set() {
         for is in [50_000 + DAY, 50_000 - DAY] {
             let mut clock = Clock::new(0, 0, 60.0);
             clock.wall_was_set(50_000, is);

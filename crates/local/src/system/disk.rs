@@ -1,9 +1,9 @@
-//! What is done about a disk that fills up: a reserve is kept for the day it is full, and while it is nearly full nothing
-//! new is taken.
+//! Handles a disk that fills up: keeps a reserve for writes on a full disk, and refuses new work while the disk is
+//! nearly full.
 //!
-//! Output of workers stops at a floor (`keeper::Room`). Below a quarter of that floor the control plane takes no new work; when
-//! a write fails all the same, the reserve is given up so that what happens can be written down. It is kept again when
-//! there is room.
+//! Output of workers stops at a floor (`keeper::output::disk_room`). Below a quarter of that floor the control plane
+//! refuses new work; when a write fails all the same, the reserve is released so that events can be recorded. It is
+//! allocated again when there is room.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,22 +12,22 @@ use rustix::fs::FallocateFlags;
 
 use crate::keeper::output::disk_room::Room;
 
-/// The file that is given up when the disk is full.
+/// The file that is deleted when the disk is full.
 const RESERVE: &str = "reserve";
 /// Its size, where the disk is not small.
 const RESERVE_MOST: u64 = 16 << 20;
 
-/// Why nothing new is taken, while that is so. Shared by the control plane and all that answer for it.
+/// Why new work is refused, if it is. Shared by the control plane and all request threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trouble(Arc<RwLock<Option<String>>>);
 
 impl Trouble {
-    /// Why nothing new is taken.
+    /// Why new work is refused.
     pub(crate) fn why(&self) -> Option<String> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Nothing new is taken from now on, for this reason; or something is again. Said when it changes.
+    /// Refuses new work for this reason, or accepts it again. Changes are logged.
     pub(crate) fn set(&self, why: Option<String>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match (&*known, &why) {
@@ -39,7 +39,7 @@ impl Trouble {
     }
 }
 
-/// The disk that a data directory is on.
+/// The disk of a data directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     data: PathBuf,
@@ -51,7 +51,7 @@ impl Disk {
         Self { data: data.to_owned(), trouble: Trouble::default() }
     }
 
-    /// Before anything is written: on a full disk the reserve is what there is to start with.
+    /// Called before the first write: on a full disk the reserve is the room to start with.
     pub(crate) fn release_reserve_if_full(&self) {
         if Room::at(&self.data).is_some_and(is_low) {
             self.release_reserve();
@@ -68,7 +68,7 @@ impl Disk {
         )));
     }
 
-    /// Looks how much room there is: takes no new work where it is little, and has the reserve where it is enough.
+    /// Checks the free space: refuses new work if there is little, and allocates the reserve if there is enough.
     pub(crate) fn check(&self) {
         let Some(room) = Room::at(&self.data) else { return };
         let was = self.trouble.why();
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserve_is_kept_and_given_up_when_a_write_fails() {
+    fn reserve_is_allocated_and_released_when_a_write_fails() {
         let data = std::env::temp_dir().join(format!("muster-reserve-{}", std::process::id()));
         std::fs::create_dir_all(&data).expect("a directory");
         let disk = Disk::of(&data);

@@ -1,7 +1,7 @@
-//! What keepers and workers find of the environment that the control plane was started with.
+//! The environment variables that keepers and workers inherit from the control plane.
 //!
-//! Little: variables say where programs and homes are, how texts are written, and where the driver of the GPUs is. Whatever
-//! else the control plane knows (credentials of a cloud, its own token) is not a worker's, unless somebody names it.
+//! Few: paths of programs and homes, locale, and the GPU driver. Anything else (cloud credentials, the control plane's
+//! token) is not passed on unless it is named in the options.
 
 use std::ffi::OsString;
 
@@ -28,12 +28,12 @@ const ALLOWED: [&str; 20] = [
     "XDG_RUNTIME_DIR",
     "HOSTNAME",
 ];
-/// Families of variables that are passed on.
+/// Prefixes of variables that are passed on.
 const FAMILIES: [&str; 1] = ["LC_"];
-/// Never passed on, whoever names it: it is the credential of whoever asks the control plane.
+/// Never passed on, even if named: these are credentials for the control plane itself.
 const NEVER: [&str; 2] = ["MUSTER_TOKEN", "MUSTER_TOKEN_FILE"];
 
-/// The variables of this process that are passed on, with those that were named.
+/// The variables of this process that are passed on, including the named ones.
 pub(crate) fn allowed(named: &[String]) -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| name.to_str().is_some_and(|name| is_allowed(name, named)))
@@ -50,7 +50,7 @@ mod tests {
     use super::is_allowed;
 
     #[test]
-    fn secrets_of_the_control_plane_are_not_passed_on() {
+    fn secrets_of_the_control_plane_are_not_inherited() {
         let named = ["WANDB_API_KEY".to_owned(), "MUSTER_TOKEN".to_owned()];
         for name in ["PATH", "LC_ALL", "TZ", "WANDB_API_KEY"] {
             assert!(is_allowed(name, &named), "{name}");

@@ -1,4 +1,4 @@
-//! Files of the control plane are its owner's alone, whatever the rights of the directory were.
+//! Keeps the control plane's files private to their owner, whatever the permissions of the directory were.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -7,25 +7,25 @@ use std::sync::OnceLock;
 
 use rustix::fs::Mode;
 
-/// The mask that this process was started with.
+/// The umask this process was started with.
 static STARTED_WITH: OnceLock<u32> = OnceLock::new();
 
-/// What this process makes from now on is its owner's alone: files have mode 0600, directories 0700. To be called early,
-/// before there are other threads; workers get the mask back that this process was started with.
+/// Makes all new files of this process private: mode 0600 for files, 0700 for directories. Call it early, before other
+/// threads start; workers get the original umask back.
 pub fn keep_private() {
     let before = rustix::process::umask(Mode::from_raw_mode(0o077));
     let _ = STARTED_WITH.set(before.as_raw_mode());
 }
 
-/// The mask that workers have.
+/// The umask for workers.
 pub(crate) fn umask_of_workers() -> Option<u32> {
     STARTED_WITH.get().copied()
 }
 
-/// Makes the data directory, or takes the rights of others to it and to what is in it away.
+/// Makes the data directory, or removes other users' permissions on it and its content.
 ///
 /// # Errors
-/// When it is somebody else's, or shared by everybody like `/tmp`.
+/// If it belongs to another user, or is shared by all like `/tmp`.
 pub fn directory(data: &Path) -> io::Result<()> {
     let mut private = std::fs::DirBuilder::new();
     private.recursive(true).mode(0o700).create(data)?;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_others_could_read_is_closed_and_tmp_is_not_touched() {
+    fn data_directory_is_made_private_and_tmp_is_refused() {
         let data = std::env::temp_dir().join(format!("muster-private-{}", std::process::id()));
         std::fs::create_dir_all(&data).expect("made");
         std::fs::write(data.join("muster.db"), "").expect("written");
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!((mode(&data), mode(&data.join("muster.db"))), (0o700, 0o600));
         assert_eq!(mode(&data.join("runs")), 0o700);
         std::fs::set_permissions(&data, PermissionsExt::from_mode(0o1777)).expect("shared");
-        directory(&data).expect_err("it is everybody's");
+        directory(&data).expect_err("it is shared");
         assert_eq!(mode(&data), 0o1777);
         std::fs::remove_dir_all(data).expect("removed");
     }

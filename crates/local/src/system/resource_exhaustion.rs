@@ -1,10 +1,10 @@
-//! Tells errors that pass by themselves from those that do not: a system that has run out of something has it again later.
+//! Classifies errors: a system that is out of a resource may have it again later, so the operation can be retried.
 
 use std::io::Error;
 
 use rustix::io::Errno;
 
-/// What a system runs out of: handles, processes, memory, room on the disk.
+/// Errors for exhausted resources: file descriptors, processes, memory, disk space.
 const EXHAUSTED: [Errno; 7] = [
     Errno::MFILE,
     Errno::NFILE,
@@ -15,7 +15,7 @@ const EXHAUSTED: [Errno; 7] = [
     Errno::NOBUFS,
 ];
 
-/// Whether an error means "later", and nothing is wrong with what was tried.
+/// Whether an error means "later", with nothing wrong in the operation itself.
 pub(crate) fn is_resource_exhaustion(error: &Error) -> bool {
     error.raw_os_error().is_some_and(|code| EXHAUSTED.iter().any(|one| one.raw_os_error() == code))
 }
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn running_out_is_later_and_what_is_missing_is_not() {
+    fn exhausted_resources_are_retriable_and_missing_files_are_not() {
         // EMFILE, EAGAIN, ENOMEM and ENOSPC; then ENOENT and EACCES.
         for code in [24, 11, 12, 28] {
             assert!(is_resource_exhaustion(&Error::from_raw_os_error(code)), "{code}");

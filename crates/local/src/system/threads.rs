@@ -1,7 +1,7 @@
-//! A few threads for work that takes long or much memory.
+//! A fixed pool of threads for work that takes long or much memory.
 //!
-//! Always the same ones: an allocator keeps what each thread has freed, so a new thread for each piece of work would keep
-//! as many times the memory of one.
+//! The threads are reused: the allocator retains what each thread has freed, so a new thread per job would multiply
+//! that memory.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads. They end with the last copy of this.
+/// The pool. Its threads end with the last clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     jobs: Sender<Job>,
 }
 
 impl Threads {
-    /// Starts so many.
+    /// Starts the threads.
     pub(crate) fn new(name: &str, count: usize) -> io::Result<Self> {
         let (jobs, heard) = channel::<Job>();
         let heard = Arc::new(Mutex::new(heard));
@@ -29,7 +29,7 @@ impl Threads {
         Ok(Self { jobs })
     }
 
-    /// Has something done, once a thread is free.
+    /// Queues a job.
     pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
         let _ = self.jobs.send(Box::new(job));
     }
@@ -39,7 +39,7 @@ fn work(heard: &Mutex<Receiver<Job>>) {
     loop {
         let job = heard.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        // A mistake in one job is that job's: its client is told that there is no answer.
+        // A panic is confined to its job: the client is told that there is no answer.
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             let thread = std::thread::current();
             tracing::error!(thread = thread.name(), "a job ended in a panic");

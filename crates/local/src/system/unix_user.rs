@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use nix::unistd::{Uid, User, geteuid, initgroups, setgid, setuid};
 
-/// Whether this process has the right to start others as another user.
+/// Whether this process may start processes as another user.
 pub fn may_change_user() -> bool {
     geteuid().is_root()
 }
 
-/// Whether workers can run as a user: it exists, and is not root by another name.
+/// Checks whether workers can run as a user: it exists, and is not root by another name.
 ///
 /// # Errors
-/// With why not.
+/// With the reason.
 pub fn check_user(name: &str) -> Result<(), String> {
     find(name).map(drop)
 }
@@ -27,7 +27,7 @@ fn find(name: &str) -> Result<User, String> {
     }
 }
 
-/// What a user finds in its environment, and where it is at home.
+/// The environment and home directory of a user.
 pub(crate) fn surroundings(name: &str) -> Option<([(&'static str, String); 4], PathBuf)> {
     let user = find(name).ok()?;
     let home = user.dir.display().to_string();
@@ -37,10 +37,10 @@ pub(crate) fn surroundings(name: &str) -> Option<([(&'static str, String); 4], P
     Some((env, user.dir))
 }
 
-/// Becomes a user for good: its groups first, then its group, then itself.
+/// Switches to a user for good: supplementary groups first, then the group, then the user.
 ///
 /// # Errors
-/// With why not. The process must not go on then.
+/// With the reason. The process must not continue then.
 pub(crate) fn become_user(name: &str) -> Result<(), String> {
     let user = find(name)?;
     let text = CString::new(name).map_err(|_| "a name has no NUL in it".to_owned())?;
@@ -59,9 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_and_users_that_do_not_exist_are_refused() {
+    fn root_and_unknown_users_are_refused() {
         assert!(check_user("root").expect_err("root").contains("root by another name"));
-        assert!(check_user("no-such-user").expect_err("nobody").contains("there is no user"));
+        assert!(check_user("no-such-user").expect_err("unknown").contains("there is no user"));
         assert_eq!(check_user("nobody"), Ok(()));
     }
 }

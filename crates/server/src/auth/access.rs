@@ -1,4 +1,4 @@
-//! Who asks: from the head of a request to a [`Caller`].
+//! Authenticates the head of a request into a [`Caller`], and checks the caller's role against the route.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, Uri, header};
@@ -8,27 +8,27 @@ use crate::config::Server;
 use crate::error::{ApiError, ErrorCode};
 use crate::{Caller, Rights};
 
-/// Who may ask for something.
+/// The role that a route requires.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum RequiredRole {
-    /// Whoever connects, for those who only ask whether the server lives.
+    /// No credential, for liveness probes.
     Anyone,
-    /// Whoever is known.
+    /// Any known caller.
     Viewer,
-    /// Whoever may change something. Which queue's it is, is the host's to hold against them.
+    /// A caller with the role `user` or `admin`. The host checks the queue itself.
     User,
     /// Admins only.
     Admin,
 }
 
-/// Who was admitted, and by which token.
+/// An authenticated caller, and the digest of its token.
 #[derive(Debug)]
 pub(crate) struct Authenticated {
     pub(crate) caller: Caller,
     pub(crate) pass: Option<TokenDigest>,
 }
 
-/// Finds out who asks, and whether they may. `None` where anybody may ask.
+/// Authenticates a request. `None` for routes that need no credential.
 pub(crate) fn authenticate(
     server: &Server,
     role: RequiredRole,
@@ -45,12 +45,12 @@ pub(crate) fn authenticate(
     }
 }
 
-/// Whether a role is enough for a route.
+/// Checks whether the caller's role is sufficient for a route.
 pub(crate) fn authorize(caller: &Caller, role: RequiredRole) -> Result<(), ApiError> {
     let refused = match (&caller.rights, role) {
         (Rights::Admin, _) | (_, RequiredRole::Viewer | RequiredRole::Anyone) => return Ok(()),
         (Rights::User(_), RequiredRole::User) => return Ok(()),
-        (Rights::Viewer, _) => format!("{} may look, and change nothing", caller.name),
+        (Rights::Viewer, _) => format!("{} may only read", caller.name),
         (Rights::User(_), RequiredRole::Admin) => {
             format!("only admins may do this, not {}", caller.name)
         }
@@ -88,8 +88,8 @@ fn known(
     Ok(Authenticated { caller, pass: Some(pass) })
 }
 
-/// Browsers send a cookie with requests of any page on any port of this host. Only those of a page of this server count,
-/// and what changes something must say that it is one.
+/// Browsers attach the cookie to requests from any page on any port of this host. The cookie counts only for pages of
+/// this server, and a changing request must prove its origin.
 fn of_our_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let site = text(headers, "sec-fetch-site");
     let foreign = site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
@@ -113,8 +113,8 @@ fn is_of(origin: &str, host: Option<&str>) -> bool {
     rest.is_some() && rest == host
 }
 
-/// Without credentials any process of this machine is an admin, but not every page in a browser on it is: a page from
-/// elsewhere shows its own origin, and one that made its name point here shows that name.
+/// Without tokens every local process is an admin, but not every page in a local browser: a page from elsewhere sends
+/// its own origin, and a page that rebinds its DNS name to this host sends that name.
 fn local(uri: &Uri, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let host = uri.authority().map(Authority::as_str).or(text(headers, "host"));
     if !host.is_none_or(is_loopback) {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_counts_for_pages_of_this_server_alone() {
+    fn cookie_is_accepted_only_from_pages_of_this_server() {
         let counts = |method: Method, headers: &[(&'static str, &str)]| {
             of_our_page(&method, &Uri::from_static("/v1/apply"), &head(headers)).is_ok()
         };
@@ -163,7 +163,7 @@ mod tests {
         assert!(counts(Method::GET, &[host]));
         assert!(counts(Method::POST, &[host, ("origin", "http://localhost:7480")]));
         assert!(counts(Method::POST, &[host, ("sec-fetch-site", "same-origin")]));
-        assert!(!counts(Method::POST, &[host]), "it does not say whose page it is");
+        assert!(!counts(Method::POST, &[host]), "it does not prove its origin");
         assert!(!counts(Method::POST, &[host, ("origin", "http://localhost:3000")]));
         assert!(!counts(Method::GET, &[host, ("origin", "http://localhost:3000")]));
         assert!(!counts(Method::GET, &[host, ("sec-fetch-site", "same-site")]));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tokens_a_web_page_from_elsewhere_is_no_admin() {
+    fn without_tokens_requests_of_foreign_pages_are_refused() {
         assert!(local(&[("host", "localhost:8080")]));
         assert!(local(&[("host", "127.0.0.1:8080"), ("origin", "http://127.0.0.1:8080")]));
         assert!(local(&[("host", "[::1]:8080")]));

@@ -1,49 +1,49 @@
-//! Who asks, and what they may do.
+//! The caller of a request, and its rights.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Whoever has shown a token.
+/// An authenticated caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// What they are called, in logs and as the user of what they submit.
+    /// The caller's name, in logs and as the user of submitted gangs.
     pub name: Arc<str>,
-    /// What they may do.
+    /// The caller's rights.
     pub rights: Rights,
-    /// What they call this request by. A host that keeps it with what it does for the request does it once, however often
-    /// it comes and whoever is killed in between.
+    /// The idempotency key of this request. A host that stores the key in the transaction of the change executes it
+    /// once, however often it is sent and whichever process is killed in between.
     pub key: Option<RequestKey>,
-    /// The Unix user that workers of its gangs run as, where the host has the right to start them so.
+    /// The Unix user for workers of this caller's gangs, where the host may change users.
     pub run_as: Option<Arc<str>>,
 }
 
-/// What somebody calls a request by, and what it was.
+/// An idempotency key, and the digest of its request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestKey {
-    /// The key they gave.
+    /// The key as the caller sent it.
     pub key: Arc<str>,
-    /// A digest of the request: the same key for another one is a mistake.
+    /// A digest of the request: the same key with another request is an error.
     pub request: [u8; 32],
 }
 
-/// What somebody may do, besides looking.
+/// Rights beyond reading.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rights {
-    /// Nothing.
+    /// None.
     Viewer,
-    /// What concerns gangs of these queues.
+    /// Changes to gangs of these queues.
     User(BTreeSet<Arc<str>>),
     /// Everything.
     Admin,
 }
 
 impl Caller {
-    /// Whoever is called this and may do everything.
+    /// An admin with this name.
     pub fn admin(name: &str) -> Self {
         Self { name: name.into(), rights: Rights::Admin, key: None, run_as: None }
     }
 
-    /// Whether they may submit to a queue, and change what is in it.
+    /// Whether the caller may submit to a queue and change its gangs.
     pub fn may_use(&self, queue: &str) -> bool {
         match &self.rights {
             Rights::Viewer => false,
@@ -52,13 +52,13 @@ impl Caller {
         }
     }
 
-    /// Whether they may change queues, pools and nodes.
+    /// Whether the caller may change queues, pools and nodes.
     pub fn is_admin(&self) -> bool {
         self.rights == Rights::Admin
     }
 
-    /// Values (keys, scalars, lists, mappings) in the manifests of one request, at most. A mapping of six bytes takes
-    /// 700 in memory, so bytes alone bound nothing. An ordinary gang has about 25.
+    /// The most values (keys, scalars, lists, mappings) in the manifests of one request. A mapping of six bytes takes
+    /// 700 in memory, so a limit on bytes alone bounds nothing. An ordinary gang has about 25.
     pub(crate) fn most_values(&self) -> usize {
         if self.is_admin() { 4_000_000 } else { 20_000 }
     }

@@ -1,19 +1,19 @@
 //! The rights matrix: which role may do what to which kind of object.
 //!
-//! Routes and hosts both ask here, so that a kind that comes inside a body is held to the same table as one that is named
-//! in a path.
+//! Routes and hosts both use this table, so a kind inside a request body is checked by the same rule as a kind in the
+//! path.
 
 use crate::auth::access::RequiredRole;
 use crate::{Caller, Kind, Refused};
 
-/// What can be done to an object.
+/// An operation on an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
-    /// See it, without the values of environment variables.
+    /// See the object, without values of environment variables.
     Look,
     /// See the values of its environment variables.
     ReadValues,
-    /// Read what its members printed.
+    /// Read the output of its members.
     ReadLogs,
     /// Create it or change it.
     Change,
@@ -21,7 +21,7 @@ pub enum Verb {
     Remove,
 }
 
-/// What it is done to.
+/// The kind of object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
     /// A gang of a queue.
@@ -38,7 +38,7 @@ pub enum Subject {
     Order,
 }
 
-/// The least that is needed.
+/// The role that is required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {
     /// Any role.
@@ -49,7 +49,7 @@ pub enum Needs {
     Admin,
 }
 
-/// The matrix. A row for each kind; columns are look, read values, read logs, change, remove.
+/// The matrix: a row per kind; the columns are look, read values, read logs, change, remove.
 const MATRIX: [(Subject, [Needs; 5]); 6] = {
     use Needs::{Admin as A, UserOfQueue as U, Viewer as V};
     [
@@ -62,17 +62,17 @@ const MATRIX: [(Subject, [Needs; 5]); 6] = {
     ]
 };
 
-/// What is needed for this. A kind that is in no row is for admins.
+/// The required role. Kinds without a row are for admins.
 pub fn needs(verb: Verb, subject: Subject) -> Needs {
     let row = MATRIX.iter().find(|(of, _)| *of == subject);
     row.map_or(Needs::Admin, |(_, row)| row[verb as usize])
 }
 
 impl Caller {
-    /// Whether the caller may do this; `queue` is that of a gang.
+    /// Checks whether the caller may do this; `queue` is the queue of a gang.
     ///
     /// # Errors
-    /// With who may not do what.
+    /// With the caller's name and the operation that is not allowed.
     pub fn check(&self, verb: Verb, subject: Subject, queue: Option<&str>) -> Result<(), Refused> {
         let name = &self.name;
         let needs = needs(verb, subject);
@@ -112,7 +112,7 @@ impl From<Kind> for Subject {
     }
 }
 
-/// What a route needs that does this to a kind. Which queue a gang is in is held against the caller by the host.
+/// The role that a route requires for this operation. The host checks the queue of a gang.
 pub(crate) fn route(verb: Verb, kind: Kind) -> RequiredRole {
     match needs(verb, kind.into()) {
         Needs::Viewer => RequiredRole::Viewer,
@@ -127,7 +127,7 @@ mod tests {
     use crate::Rights;
 
     #[test]
-    fn every_kind_has_its_row_and_only_gangs_are_for_users() {
+    fn every_kind_has_a_matrix_row_and_users_change_only_gangs() {
         let user =
             Caller { rights: Rights::User(["research".into()].into()), ..Caller::admin("ada") };
         let viewer = Caller { rights: Rights::Viewer, ..Caller::admin("eve") };

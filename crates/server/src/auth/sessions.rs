@@ -1,7 +1,8 @@
-//! Sign-in of browsers: a link with a token becomes a cookie, as Jupyter does it.
+//! Browser sign-in: a link with a token is exchanged for a cookie, as in Jupyter.
 //!
-//! The cookie is not the token. It is a random text that stands for it while the server runs, for half a day at most and
-//! for as long as the token counts. Browsers send cookies to every port of a host, so it should be worth little elsewhere.
+//! The cookie is not the token but a random text that stands for it while the server runs, for half a day at most and
+//! only while the token is valid. Browsers send cookies to every port of a host, so a leaked cookie should be worth
+//! little.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,14 +22,14 @@ use crate::handlers::query::query;
 
 /// The name of the cookie.
 const COOKIE: &str = "muster-session";
-/// Where a browser goes when it is signed in.
+/// Where a browser is redirected after sign-in.
 const HOME: &str = "/v1/whoami";
-/// Sessions at once, at most. The oldest makes room.
+/// Concurrent sessions, at most. A new session evicts the oldest.
 const MOST: usize = 64;
 /// How long a session lasts.
 const LASTS: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Browsers that are signed in.
+/// Sessions of signed-in browsers.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<VecDeque<Session>>);
 
@@ -40,7 +41,7 @@ struct Session {
 }
 
 impl Sessions {
-    /// A new one; its cookie.
+    /// Opens a session and returns its cookie.
     fn open(&self, pass: TokenDigest) -> Option<String> {
         let mut random = [0u8; 32];
         SystemRandom::new().fill(&mut random).ok()?;
@@ -54,7 +55,7 @@ impl Sessions {
         Some(text)
     }
 
-    /// By which token the browser signed in that sent these headers.
+    /// The token digest of the session that these headers belong to.
     pub(crate) fn pass(&self, headers: &HeaderMap) -> Option<TokenDigest> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|text| text.to_str().ok());
         let pairs = cookies.flat_map(|text| text.split(';')).filter_map(|one| one.split_once('='));
@@ -80,7 +81,7 @@ struct Login {
     token: String,
 }
 
-/// Signs a browser in that shows a token in its address, and sends it on to an address without one.
+/// Signs in a browser with the token in its URL, and redirects to a URL without the token.
 pub(crate) async fn login(
     State(server): State<Arc<Server>>,
     uri: Uri,

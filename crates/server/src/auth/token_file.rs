@@ -1,4 +1,4 @@
-//! The file of tokens: read, checked, changed and written whole.
+//! The token file: read, validated, and rewritten as a whole.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 use crate::auth::tokens::{KnownToken, sha256};
 use crate::{Caller, Rights};
 
-/// Shorter ones can be guessed.
+/// Minimum length of a token; shorter tokens can be guessed.
 const SHORTEST: usize = 16;
-/// Names are no longer.
+/// Maximum length of a name.
 const LONGEST_NAME: usize = 128;
-/// How a digest is marked in the file, in place of the token itself.
+/// Prefix of a digest in the file, in place of the token itself.
 const MARK: &str = "sha256:";
-/// Tokens in a file, at most: each request is held against all of them.
+/// Maximum number of tokens in a file: each request is compared with all of them.
 const MOST: usize = 10_000;
 
-/// Why a file of tokens is not used.
+/// Why a token file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
     /// It cannot be read or written.
@@ -42,34 +42,34 @@ pub enum TokensError {
         /// Its mode.
         mode: u32,
     },
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error("{0} belongs to another user, who could add tokens: it must be yours or root's")]
     Foreign(String),
     /// It is not YAML.
     #[error("{0}")]
     Malformed(String),
-    /// It has other fields than a file of tokens.
+    /// It has fields that a token file does not have.
     #[error("{0} is no file of tokens: {1}")]
     Fields(String, serde_json::Error),
-    /// Nobody could ask anything.
-    #[error("{0} names nobody: give at least one of `tokens`")]
-    Nobody(String),
-    /// There are more than each request can be held against.
+    /// It has no token, so no request could be authenticated.
+    #[error("{0} has no tokens: at least one is required")]
+    Empty(String),
+    /// It has more tokens than each request can be compared with.
     #[error("{0} has more than {MOST} tokens")]
     TooMany(String),
-    /// A name is missing or is there twice.
+    /// A name is missing, or used twice.
     #[error("the name {0:?} of a token is empty, too long, not printable, or is given twice")]
     Name(String),
     /// A token is too easy to guess.
     #[error("the token of {0} is shorter than {SHORTEST} characters")]
     Short(String),
-    /// A digest is none.
+    /// A digest is malformed.
     #[error("the token of {0} is marked sha256: and must go on with 64 hexadecimal digits")]
     Digest(String),
-    /// Two have the same.
-    #[error("{0} has the same token as somebody else")]
+    /// Two entries have the same token.
+    #[error("{0} has the same token as another entry")]
     Shared(String),
-    /// Queues are for users, and users need some.
+    /// `queues` is required for users, and only for users.
     #[error("{0}: `queues` belongs to the role `user`, which needs at least one")]
     Queues(String),
     /// Workers cannot run as that user.
@@ -77,54 +77,54 @@ pub enum TokensError {
     RunAs(String),
 }
 
-/// All of the file.
+/// The content of the file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenFile {
-    /// Those it lets in.
+    /// The tokens.
     pub tokens: Vec<TokenEntry>,
     #[serde(skip)]
     file: String,
 }
 
-/// One token, and what its holder may do.
+/// One token, and the rights of its holder.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TokenEntry {
-    /// What the holder is called.
+    /// The holder's name.
     pub name: String,
     /// The token, or `sha256:` and its digest.
     pub token: String,
-    /// What the holder may do.
+    /// The holder's role.
     pub role: Role,
-    /// The queues of a user.
+    /// The queues of a holder with the role `user`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub queues: BTreeSet<Arc<str>>,
-    /// From when on it does not count any more.
+    /// When the token expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Stamp>,
-    /// The Unix user that workers of the holder's gangs run as.
+    /// The Unix user for workers of the holder's gangs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<Arc<str>>,
 }
 
-/// What somebody may do.
+/// A role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Look.
+    /// Reads only.
     Viewer,
-    /// Use some queues.
+    /// Changes gangs of some queues.
     User,
     /// Everything.
     Admin,
 }
 
 impl TokenFile {
-    /// Reads a file that is private.
+    /// Reads a private file.
     ///
     /// # Errors
-    /// When it cannot be read, or others can read it.
+    /// If it cannot be read, or other users can read it.
     pub fn read(path: &Path) -> Result<Self, TokensError> {
         let file = path.display().to_string();
         let unreadable = |error| TokensError::Unreadable { file: file.clone(), error };
@@ -140,10 +140,10 @@ impl TokenFile {
         Self::parse(&file, &std::fs::read_to_string(path).map_err(unreadable)?)
     }
 
-    /// Reads the text of such a file.
+    /// Parses the text of a token file.
     ///
     /// # Errors
-    /// When it is no such file.
+    /// If it is not a token file.
     pub fn parse(file: &str, text: &str) -> Result<Self, TokensError> {
         let documents = muster_api::foreign(file, text).map_err(|findings| {
             let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
@@ -156,10 +156,10 @@ impl TokenFile {
         Ok(read)
     }
 
-    /// Writes the file whole, for its owner alone. `text` is the file as YAML or JSON.
+    /// Writes the whole file with owner-only permissions. `text` is the file as YAML or JSON.
     ///
     /// # Errors
-    /// When it cannot be written, or would let in the wrong ones.
+    /// If it cannot be written, or fails validation.
     pub fn write(&self, path: &Path, text: &str) -> Result<(), TokensError> {
         if !self.tokens.is_empty() {
             self.known()?;
@@ -177,10 +177,10 @@ impl TokenFile {
         write().map_err(|error| TokensError::Unreadable { file, error })
     }
 
-    /// The digests of all tokens, and whose they are.
+    /// The digests of all tokens, and their callers.
     pub(crate) fn known(&self) -> Result<Vec<KnownToken>, TokensError> {
         if self.tokens.is_empty() {
-            return Err(TokensError::Nobody(self.file.clone()));
+            return Err(TokensError::Empty(self.file.clone()));
         }
         if self.tokens.len() > MOST {
             return Err(TokensError::TooMany(self.file.clone()));
@@ -202,7 +202,7 @@ impl TokenFile {
 }
 
 impl TokenEntry {
-    /// The mark and the digest of a token, as it is written into the file.
+    /// The `sha256:` text for a token, as written in the file.
     pub fn digest(token: &str) -> String {
         let digits: String =
             sha256(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -239,7 +239,7 @@ impl TokenEntry {
     }
 }
 
-/// Whether this can be the name of a user other than root. Numbers are not taken: 0 is root as well.
+/// Whether this can be the name of a user other than root. Numbers are rejected: 0 is root as well.
 fn is_unix_user(name: &str) -> bool {
     let rest = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');

@@ -1,8 +1,8 @@
-//! Credentials: the tokens of a file, or the one token of whoever owns the data directory.
+//! Credentials: the tokens of a file, or the single token of the owner of the data directory.
 //!
-//! Only digests are kept. A presented token is digested and held against all of them in constant time, so neither the
-//! memory nor the clock gives one away. A file is looked at before every request and read again when it has changed: a
-//! token that is revoked ends at once, and so do the streams that were opened with it.
+//! Only digests are kept. A presented token is hashed and compared with all digests in constant time, so neither memory
+//! nor timing reveals a token. The file is checked before every request and reloaded when it has changed: a revoked
+//! token ends at once, and so do the streams that it opened.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::Caller;
 use crate::auth::token_file::{TokenFile, TokensError};
 use crate::idempotency::replay::now;
 
-/// What the owner of the data directory is called.
+/// The caller name of the owner of the data directory.
 pub(crate) const LOCAL: &str = "local";
 
-/// Those who may ask.
+/// The accepted tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens(Source);
 
@@ -31,14 +31,14 @@ enum Source {
     File(Arc<WatchedFile>),
 }
 
-/// A file that is read again when it changes.
+/// A file that is reloaded when it changes.
 #[derive(Debug)]
 struct WatchedFile {
     path: PathBuf,
     state: Mutex<(Option<FileVersion>, Arc<[KnownToken]>)>,
 }
 
-/// By what it is known that a file is as it was: inode, length, time of change with nanoseconds.
+/// Identifies the version of a file: inode, length, change time with nanoseconds.
 type FileVersion = (u64, u64, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct KnownToken {
     pub(crate) expires: Option<Stamp>,
 }
 
-/// By which token somebody was admitted.
+/// The digest of the token that authenticated a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TokenDigest([u8; 32]);
 
@@ -65,10 +65,10 @@ impl Tokens {
         Self(Source::Fixed([known].into()))
     }
 
-    /// Reads a file, YAML or JSON, and reads it again whenever it changes. Others must not be able to read it.
+    /// Reads a token file, YAML or JSON, and reloads it whenever it changes. Other users must not be able to read it.
     ///
     /// # Errors
-    /// When it cannot be read, is not private, or lets in the wrong ones.
+    /// If it cannot be read, is not private, or fails validation.
     pub fn read(path: &Path) -> Result<Self, TokensError> {
         let seen = seen(path);
         let known = TokenFile::read(path)?.known()?;
@@ -76,15 +76,15 @@ impl Tokens {
         Ok(Self(Source::File(Arc::new(WatchedFile { path: path.to_owned(), state }))))
     }
 
-    /// Reads the text of such a file.
+    /// Parses the text of a token file.
     ///
     /// # Errors
-    /// When it is no such file, or lets in the wrong ones.
+    /// If it is not a token file, or fails validation.
     pub fn parse(file: &str, text: &str) -> Result<Self, TokensError> {
         Ok(Self(Source::Fixed(TokenFile::parse(file, text)?.known()?.into())))
     }
 
-    /// Whether there are none, and every process that connects is an admin.
+    /// Whether there are no tokens, so that every local process is an admin.
     pub fn is_none(&self) -> bool {
         matches!(self.0, Source::None)
     }
@@ -97,12 +97,12 @@ impl Tokens {
         }
     }
 
-    /// Whose token this is. All are looked at, whichever it is.
+    /// The caller of a token. All tokens are compared, whichever matches.
     pub(crate) fn caller(&self, token: &str) -> Option<(Caller, TokenDigest)> {
         self.of(TokenDigest(sha256(token.as_bytes())))
     }
 
-    /// Who was admitted by this, if the token still counts.
+    /// The caller of a token digest, if the token is still valid.
     pub(crate) fn of(&self, pass: TokenDigest) -> Option<(Caller, TokenDigest)> {
         let now = now();
         let found = self.known().iter().fold(None, |found, one| {
@@ -115,8 +115,8 @@ impl Tokens {
 }
 
 impl WatchedFile {
-    /// Those of the file as it is. One that is wrong now leaves those of before, and that is said: half an edit locks nobody
-    /// out.
+    /// The tokens of the file as it is now. A file that fails to load leaves the previous tokens in force, with an
+    /// error in the log: a half-finished edit must not lock everyone out.
     fn known(&self) -> Arc<[KnownToken]> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = seen(&self.path);
@@ -129,9 +129,9 @@ impl WatchedFile {
                 tracing::info!(file = %self.path.display(), "the tokens were read again");
                 state.1 = known.into();
             }
-            // Whoever revoked the last token meant it.
-            Err(TokensError::Nobody(file)) => {
-                tracing::warn!(file, "there are no tokens any more");
+            // An empty file is intended: the last token was revoked.
+            Err(TokensError::Empty(file)) => {
+                tracing::warn!(file, "the last token was revoked");
                 state.1 = Arc::default();
             }
             Err(error) => tracing::error!(%error, "the tokens are still those read before"),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_known_as_given_and_by_its_digest() {
+    fn token_matches_in_clear_and_by_digest() {
         let digest: String =
             sha256(b"staple-staple-staple").iter().map(|b| format!("{b:02x}")).collect();
         let tokens = parse(&format!(
@@ -179,16 +179,16 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_has_expired_is_not_known() {
+    fn expired_token_is_unknown() {
         let entry = |at: &str| format!("{{name: a, token: {ALICE}, role: admin, expires: '{at}'}}");
         assert!(parse(&entry("2999-01-01T00:00:00Z")).unwrap().caller(ALICE).is_some());
         assert_eq!(parse(&entry("2020-01-01T00:00:00Z")).unwrap().caller(ALICE), None);
     }
 
     #[test]
-    fn a_file_that_would_let_in_the_wrong_ones_is_refused() {
+    fn invalid_token_files_are_refused() {
         for (entries, why) in [
-            ("", "names nobody"),
+            ("", "has no tokens"),
             ("{name: a, token: short, role: admin}", "shorter than 16"),
             ("{name: a, token: 'sha256:abc', role: admin}", "64 hexadecimal"),
             ("{name: a, token: correct-horse-battery, role: user}", "needs at least one"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_again_when_it_changes_and_not_when_others_can_read_it() {
+    fn changed_token_file_is_reloaded_and_public_one_is_refused() {
         use std::os::unix::fs::PermissionsExt;
         let path = std::env::temp_dir().join(format!("muster-tokens-{}", std::process::id()));
         let write = |text: &str, mode: u32| {
@@ -237,7 +237,10 @@ mod tests {
         write("tokens: [{name: b, token: token-of-b-0123456, role: viewer}]", 0o600);
         assert!(tokens.caller("token-of-b-0123456").is_some());
         write("tokens: [", 0o600);
-        assert!(tokens.caller("token-of-b-0123456").is_some(), "half an edit locks nobody out");
+        assert!(
+            tokens.caller("token-of-b-0123456").is_some(),
+            "a half-finished edit keeps the old tokens"
+        );
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -1,26 +1,26 @@
-//! Hides the values of environment variables from callers who may not see them.
+//! Redacts the values of environment variables for callers without the right to see them.
 //!
-//! Names stay: they say how a gang is set up, and values are where secrets are. Arguments of commands are shown as they
-//! are; a secret does not belong there, since every process of the machine can read them.
+//! Names stay visible: they show how a gang is set up, and secrets are in the values. Command arguments are shown: a
+//! secret does not belong there, since every process of the machine can read them.
 
 use serde_json::Value;
 
 use crate::{Caller, Kind, Subject, Verb};
 
-/// What stands in place of a value.
+/// The replacement for a redacted value.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// The queue that a gang is in.
+/// The queue of a gang object.
 pub(crate) fn queue_of(gang: &Value) -> Option<&str> {
     gang.pointer("/spec/queue").and_then(Value::as_str)
 }
 
-/// Whether a caller sees all of an object, which may be in a queue.
+/// Whether a caller may see the values in an object, given the queue of a gang.
 pub(crate) fn may_see_values(by: &Caller, kind: Kind, queue: Option<&str>) -> bool {
     by.check(Verb::ReadValues, Subject::from(kind), queue).is_ok()
 }
 
-/// The object without values of environment variables; `None` when there are none in it.
+/// A redacted copy of the object; `None` if it has no values to redact.
 pub(crate) fn redacted(object: &Value) -> Option<Value> {
     if !has_values(object) {
         return None;
@@ -58,7 +58,7 @@ fn redact(value: &mut Value) {
     }
 }
 
-/// An entry as in a container: all but its name may hold the value.
+/// Redacts an `env` entry of a container: every field but its name may hold the value.
 fn redact_entry(entry: &mut Value) {
     match entry {
         Value::Object(fields) => {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_hidden_wherever_an_environment_is_and_names_are_not() {
+    fn environment_values_are_redacted_and_names_are_kept() {
         let gang = json!({"spec": {"roles": [
             {"run": {"command": ["sh"], "env": {"KEY": "hunter2"}}},
             {"template": {"spec": {"containers": [{"env": [{"name": "PW", "value": "hunter2"}]}]}}},

@@ -1,4 +1,4 @@
-//! What happened, and how it is kept for readers: as text, since an object that is read takes many times as much memory.
+//! Entries of the board's change feed. They are kept as text: a parsed object takes many times as much memory.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,47 +11,47 @@ use serde_json::Value;
 use crate::Kind;
 use crate::auth::visibility::{queue_of, redacted};
 
-/// Something that happened, in the order it did.
+/// One entry of the feed, in order.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "News")]
 pub struct FeedEvent {
-    /// Its number. Numbers have no gaps, and do not begin again with the process.
+    /// Its sequence number. Numbers have no gaps, and continue after a restart.
     pub seq: u64,
-    /// When.
+    /// When it happened.
     pub at: Stamp,
-    /// What.
+    /// The change.
     #[serde(flatten)]
     pub told: FeedChange,
 }
 
-/// What happened.
+/// A change of an object, or a note about it.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "type")]
 #[schemars(rename = "Told")]
 pub enum FeedChange {
-    /// An object is new or has changed; this is all of it.
+    /// An object was created or changed; this is all of it.
     Set {
         /// Its kind.
         kind: Kind,
         /// Its name.
         name: Arc<str>,
-        /// All of it.
+        /// The whole object.
         object: Arc<Value>,
     },
-    /// An object is no more.
+    /// An object was removed.
     Gone {
         /// Its kind.
         kind: Kind,
         /// Its name.
         name: Arc<str>,
     },
-    /// Something worth telling about an object.
+    /// A note about an object.
     #[serde(rename = "said")]
     Note(Note),
 }
 
-/// A sentence about an object.
+/// A note about an object, like a Kubernetes Event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Said")]
@@ -60,15 +60,15 @@ pub struct Note {
     pub kind: Kind,
     /// Its name.
     pub name: Arc<str>,
-    /// One word for it, such as `Started`.
+    /// The reason in one word, such as `Started`.
     pub reason: Arc<str>,
-    /// In a sentence.
+    /// The message, a sentence.
     pub message: String,
-    /// Whether somebody should look.
+    /// Whether it is a warning.
     pub warning: bool,
 }
 
-/// News as all readers get them.
+/// An encoded entry of the feed, shared by all readers.
 #[derive(PartialEq, Debug)]
 pub struct FeedLine {
     pub(crate) seq: u64,
@@ -76,12 +76,12 @@ pub struct FeedLine {
     pub(crate) name: Arc<str>,
     pub(crate) what: LineKind,
     text: Bytes,
-    /// The same for callers who may not see values of environment variables, made when the first of them wants it; nothing
-    /// when there are none in it.
+    /// The redacted text for callers without the right to see environment values, made on first use; `None` if there is
+    /// nothing to redact.
     redacted: OnceLock<Option<Bytes>>,
 }
 
-/// What a line is about, for readers who want some lines only.
+/// The kind of an entry, for filters.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum LineKind {
     Set {
@@ -105,17 +105,17 @@ impl FeedLine {
         Self { seq, kind, name, what, text, redacted: OnceLock::new() }
     }
 
-    /// Bytes of memory it takes at most, about: as text for two kinds of readers.
+    /// Upper estimate of its memory in bytes: the text in both versions.
     pub(crate) fn bytes(&self) -> usize {
         256 + 2 * self.text.len()
     }
 
-    /// As one line of JSON.
+    /// The entry as one line of JSON.
     pub fn text(&self) -> &Bytes {
         &self.text
     }
 
-    /// The same without values of environment variables.
+    /// The same, with environment values redacted.
     pub(crate) fn redacted_text(&self) -> &Bytes {
         let redact = || {
             let feed: Value = serde_json::from_slice(&self.text).unwrap_or_default();

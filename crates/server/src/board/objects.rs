@@ -1,7 +1,7 @@
-//! The board: every object as it is now, and the latest that happened, for everybody who looks.
+//! The board: the current state of every object, and a ring of recent changes.
 //!
-//! One writes, many read. Readers of what happens go at their own pace: each remembers how far it has read and takes the
-//! next from a ring of bounded length. One that is too slow finds a gap, is told so, and holds nobody back.
+//! One writer, many readers. Each reader of the feed keeps its own position and reads the next entries from a ring of
+//! bounded length. A slow reader gets a gap and continues after it; it never delays the writer or other readers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,12 +14,12 @@ use tokio::sync::watch;
 
 use crate::board::feed::{FeedChange, FeedLine, Note};
 
-/// So much of what happened can be read again, if it is small.
+/// Entries in the ring, at most.
 const KEPT: usize = 16_384;
-/// What can be read again takes so many bytes of memory at most, counted generously. The newest is kept whatever it takes.
+/// Memory of the ring in bytes, at most, by a generous estimate. The newest entry is kept whatever its size.
 const KEPT_BYTES: usize = 24 << 20;
 
-/// A reader is given so many bytes at once, about, or one event: a client that does not read holds no more.
+/// Bytes in one batch for a reader, about, or one entry: a client that stops reading holds no more.
 const AT_ONCE_BYTES: usize = 512 << 10;
 
 /// Kinds of objects.
@@ -29,24 +29,24 @@ const AT_ONCE_BYTES: usize = 512 << 10;
 pub enum Kind {
     /// Members that start together. Named `namespace/name`; all other kinds have plain names.
     Gang,
-    /// A tenant's place.
+    /// A tenant's queue.
     Queue,
     /// A supply of nodes.
     Pool,
     /// A machine.
     Node,
-    /// Nodes that were asked for together.
+    /// Nodes that were requested together.
     Order,
 }
 
-/// An object of a list, and its name.
+/// An object of a list, with its name.
 pub type Listed = (Arc<str>, Arc<Value>);
 
-/// What everybody can look at.
+/// The published state: objects and feed.
 #[derive(Debug)]
 pub struct Board {
     inner: RwLock<Inner>,
-    /// The number of the newest news, for those who wait for the next.
+    /// The newest sequence number, watched by readers that wait for the next entry.
     newest: watch::Sender<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Inner {
 }
 
 impl Board {
-    /// An empty board whose news are numbered from here on.
+    /// An empty board; the feed is numbered after `after`.
     pub fn new(after: u64) -> Self {
         let inner = Inner { newest: after, ..Inner::default() };
         Self { inner: RwLock::new(inner), newest: watch::Sender::new(after) }
@@ -87,7 +87,7 @@ impl Board {
         read(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// An object is like this from now on. Nothing is told if it already was.
+    /// Sets an object. An unchanged object adds no entry to the feed.
     pub fn set(&self, at: Stamp, kind: Kind, name: &Arc<str>, object: Value) {
         self.change(|inner| {
             let key = (kind, name.clone());
@@ -100,7 +100,7 @@ impl Board {
         });
     }
 
-    /// An object is no more.
+    /// Removes an object.
     pub fn remove(&self, at: Stamp, kind: Kind, name: &Arc<str>) {
         self.change(|inner| match inner.objects.remove(&(kind, name.clone())) {
             Some(_) => inner.tell(at, FeedChange::Gone { kind, name: name.clone() }),
@@ -108,7 +108,7 @@ impl Board {
         });
     }
 
-    /// Something is worth telling.
+    /// Adds a note to the feed.
     pub fn note(&self, at: Stamp, said: Note) {
         self.change(|inner| inner.tell(at, FeedChange::Note(said)));
     }
@@ -118,8 +118,7 @@ impl Board {
         self.read(|inner| inner.objects.get(&(kind, name.into())).cloned())
     }
 
-    /// Objects of a kind that come after a name, in order of their names, as many as are wanted; and the number of the
-    /// newest news they include.
+    /// Objects of a kind after a name, in order of names, at most `most`; and the newest sequence number they include.
     pub fn list(
         &self,
         kind: Kind,
@@ -137,12 +136,12 @@ impl Board {
         })
     }
 
-    /// How many objects of a kind there are.
+    /// The number of objects of a kind.
     pub fn count(&self, kind: Kind) -> usize {
         self.read(|inner| inner.objects.keys().filter(|(of, _)| *of == kind).count())
     }
 
-    /// Whoever wants to know what happens after some news; from now on when nobody says after which.
+    /// Follows the feed after a sequence number; from now on if `None`.
     pub fn follow(self: &Arc<Self>, after: Option<u64>) -> FeedReader {
         let newest = self.newest.subscribe();
         let after = after.unwrap_or_else(|| self.read(|inner| inner.newest));
@@ -150,7 +149,7 @@ impl Board {
     }
 }
 
-/// Somebody who reads what happens, at their own pace.
+/// A reader of the feed, with a position of its own.
 #[derive(Debug)]
 pub struct FeedReader {
     board: Arc<Board>,
@@ -158,23 +157,23 @@ pub struct FeedReader {
     after: u64,
 }
 
-/// What a reader finds.
+/// What a reader gets.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FeedRead {
-    /// What happened next.
+    /// The next entries.
     News(Vec<Arc<FeedLine>>),
-    /// It was too slow, or asks for what is too long ago: it goes on after this one, and had better read all objects
-    /// again.
+    /// Entries are missing: the reader was too slow, or asked for entries that are no longer in the ring. It continues
+    /// after this number, and should list all objects again.
     Gap(u64),
 }
 
 impl FeedReader {
-    /// The number of the last news it has read, or begins after.
+    /// The sequence number of the last entry that was read, or the starting position.
     pub fn after(&self) -> u64 {
         self.after
     }
 
-    /// Waits for what happened next, so many at most at once. `None` when nothing will happen any more.
+    /// Waits for the next entries, at most `most`. `None` when the board is gone.
     pub async fn next(&mut self, most: usize) -> Option<FeedRead> {
         loop {
             let newest = *self.newest.borrow_and_update();
@@ -195,7 +194,7 @@ impl FeedReader {
                 return Some(FeedRead::Gap(inner.newest));
             }
             let skip = (after - oldest) as usize;
-            // The first goes whatever its size; what is written at once stays small all the same.
+            // The first entry is returned whatever its size; all others only within the limit.
             let mut bytes = 0;
             let fits = |feed: &&Arc<FeedLine>| {
                 let first = bytes == 0;
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_is_too_slow_finds_a_gap_and_goes_on() {
+    async fn slow_reader_gets_a_gap_and_continues() {
         let board = Arc::new(Board::new(7));
         let (mut slow, mut quick) = (board.follow(None), board.follow(None));
         let name: Arc<str> = "a".into();
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_can_be_read_again_is_bounded_in_bytes_and_what_is_read_at_once_too() {
+    async fn feed_ring_and_batches_are_bounded_in_bytes() {
         let board = Arc::new(Board::new(0));
         let (name, large): (Arc<str>, String) = ("ns/a".into(), "x".repeat(1 << 20));
         let mut reader = board.follow(None);
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_it_was_is_no_news() {
+    fn unchanged_object_adds_no_feed_entry() {
         let board = Board::new(0);
         let name: Arc<str> = "ns/a".into();
         board.set(at(), Kind::Gang, &name, json!({"a": 1}));

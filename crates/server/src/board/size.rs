@@ -1,4 +1,4 @@
-//! How large a value is: as JSON, and in memory.
+//! Estimates the size of a value: as JSON, and in memory.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(crate) fn text_bytes(value: &Value) -> usize {
         }
 }
 
-/// Bytes of memory that a value takes, about. A map has room for eleven fields at a time, however few there are.
+/// Bytes of memory of a value, about. A map allocates room for eleven fields at a time, however few it has.
 pub fn weight(value: &Value) -> usize {
     const NODE: usize = 32;
     const FIELDS: usize = 640;

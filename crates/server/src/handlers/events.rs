@@ -1,7 +1,7 @@
-//! Everything that happens, as server-sent events.
+//! The change feed as server-sent events.
 //!
-//! Each reader goes at its own pace through the board's ring. One that is too slow is told of the gap and goes on with the
-//! newest; nobody waits for it, and nothing is kept for it.
+//! Each client reads the board's ring at its own pace. A slow client gets a `gap` event and continues with the newest;
+//! it delays no other client, and nothing is buffered for it.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -28,30 +28,30 @@ use crate::routing::operation::Stream;
 use crate::serve::shutdown;
 use crate::{Board, Caller, FeedLine, FeedRead, FeedReader, Kind};
 
-/// So many at most are written at once.
+/// Entries in one batch, at most.
 const BATCH: usize = 64;
-/// How long a browser waits before it connects again, in milliseconds.
+/// How long a browser waits before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 1000;
-/// Numbers beyond are not exact in JavaScript.
+/// Larger numbers are not exact in JavaScript.
 pub(crate) const MOST: u64 = (1 << 53) - 1;
-/// Where a browser says how far it had read.
+/// The header with the position of a browser that reconnects.
 const LAST: &str = "last-event-id";
 
-/// What news are wanted.
+/// Which events to send.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Events {
-    /// Only what happened after this number; from now on when nothing is said. `Last-Event-ID` goes before it.
+    /// Only events after this number; from now on when absent. `Last-Event-ID` takes precedence.
     after: Option<Number<0, MOST>>,
-    /// Whether what comes is wanted as well, which it is when nothing is said; the stream ends otherwise.
+    /// Whether to keep following; true when absent. Otherwise the stream ends with the present.
     follow: Option<bool>,
-    /// Only about this kind.
+    /// Only about objects of this kind.
     kind: Option<Kind>,
     /// Only about gangs of this namespace.
     namespace: Option<Word>,
-    /// Only about objects of this name; of a gang without its namespace.
+    /// Only about objects of this name; for a gang without its namespace.
     name: Option<Word>,
-    /// Only about this queue, and gangs in it. What is gone is always told: nobody knows which queue it was in.
+    /// Only about this queue and its gangs. Removals are always sent: a removed gang's queue is no longer known.
     queue: Option<Word>,
 }
 
@@ -81,7 +81,7 @@ fn in_queue(wanted: &str, board: &Board, line: &FeedLine) -> bool {
     }
 }
 
-/// Everything that happens.
+/// Streams the change feed.
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
     Extension(permit): Extension<Arc<StreamPermit>>,
@@ -111,7 +111,7 @@ pub(crate) async fn events(
     let mut response = typed(StatusCode::OK, "text/event-stream", body(source));
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies that gather a page before they pass it on would gather for ever.
+    // Proxies that buffer a response would buffer this one for ever.
     let buffering = HeaderName::from_static("x-accel-buffering");
     headers.insert(buffering, HeaderValue::from_static("no"));
     Ok(response)
@@ -127,18 +127,18 @@ fn last(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
 
 struct EventSource {
     reader: FeedReader,
-    /// The last that is wanted, if what comes is not.
+    /// The last sequence number to send, if the client does not follow.
     until: Option<u64>,
     asked: Events,
     board: Arc<Board>,
     by: Caller,
-    /// By which token it was opened: it ends when that does.
+    /// The digest of the token that opened the stream: the stream ends with the token.
     pass: Option<TokenDigest>,
     told: shutdown::ShutdownSignal,
-    /// When the next sign of life is due.
+    /// When the next heartbeat is due.
     beat: Instant,
     begun: bool,
-    /// Parts that are made and not taken yet.
+    /// Parts that are encoded and not sent yet.
     parts: VecDeque<Bytes>,
     server: Arc<Server>,
     _open: Open,
@@ -156,7 +156,7 @@ impl Source for EventSource {
 }
 
 impl EventSource {
-    /// At once, so that the client knows it is heard, and after which number it listens.
+    /// Sent at once, so that the client knows that it is connected, and after which number it listens.
     fn begin(&mut self) -> Parts {
         self.begun = true;
         Parts::of(format!("retry: {RETRY_MS}\nid: {}\n\n", self.reader.after()))
@@ -184,7 +184,7 @@ impl EventSource {
         }
     }
 
-    /// A comment, and how far was read: a reader of rare things that connects again does not begin in a gap.
+    /// A comment with the current position: a client with a narrow filter that reconnects does not begin with a gap.
     fn sign_of_life(&self) -> Parts {
         Parts::of(format!(": still here\nid: {}\n\n", self.reader.after()))
     }
@@ -193,7 +193,7 @@ impl EventSource {
         let mut parts = Parts::default();
         match found {
             FeedRead::Gap(newest) => {
-                // Nothing that is older can be had, so there is nothing left to wait for.
+                // Older entries are gone, so there is nothing left to wait for.
                 self.until = self.until.map(|_| newest);
                 let _ = write!(
                     parts.open,
@@ -216,15 +216,15 @@ impl EventSource {
     }
 }
 
-/// Text of so many bytes is shared by all readers instead of being copied for each: one object of a mebibyte would
-/// otherwise take as many mebibytes as there are readers.
+/// Texts of at least this size are shared by all clients instead of copied for each: one object of a mebibyte would
+/// otherwise take as many mebibytes as there are clients.
 const LARGE: usize = 16 << 10;
 
-/// What is written to one reader: small events together, large ones by themselves.
+/// What is written to one client: small events joined, large ones separate.
 #[derive(Default)]
 struct Parts {
     done: VecDeque<Bytes>,
-    /// The part that small events are added to.
+    /// The part that small events are appended to.
     open: String,
 }
 
@@ -257,7 +257,7 @@ fn write_news(parts: &mut Parts, line: &FeedLine, by: &Caller) {
         LineKind::Note => ("said", true),
     };
     let data = if all { line.text() } else { line.redacted_text() };
-    // JSON has no line breaks, so one `data` line is enough.
+    // JSON has no line breaks, so one `data` line suffices.
     let _ = write!(parts.open, "event: {event}\nid: {}\ndata: ", line.seq);
     parts.add(data);
     parts.open.push_str("\n\n");

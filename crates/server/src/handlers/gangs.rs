@@ -1,4 +1,4 @@
-//! What can be done with one gang, and asked about it.
+//! Commands and queries for one gang.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::handlers::manifests::content_type;
 use crate::handlers::query::{Number, PathParams, Word};
 use crate::{Caller, Change, GangName};
 
-/// Other bounds for a role. At least one of `min` and `max` is given.
+/// New bounds of a role. At least one of `min` and `max` is required.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("anyOf" = [{"required": ["min"]}, {"required": ["max"]}]))]
 pub(crate) struct Scale {
-    /// The role; may be left out where there is only one.
+    /// The role; may be omitted if there is only one.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Word")]
     role: Option<Word>,
@@ -37,7 +37,7 @@ pub(crate) struct Scale {
 
 type Members = Number<0, 1_000_000>;
 
-/// A field that may be left out, but is not null.
+/// An optional field that must not be null.
 fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -46,7 +46,7 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// Changes a gang, and answers with it.
+/// Changes a gang, and returns it.
 pub(crate) async fn change(
     change: Change,
     State(server): State<Arc<Server>>,
@@ -59,7 +59,7 @@ pub(crate) async fn change(
     Ok(json(StatusCode::OK, &changed))
 }
 
-/// Gives a role other bounds.
+/// Sets new bounds of a role.
 pub(crate) async fn scale(
     server: State<Arc<Server>>,
     by: Extension<Caller>,
@@ -82,7 +82,7 @@ pub(crate) async fn scale(
     change(Change::Scale { role, min: members(min), max: members(max) }, server, by, gang).await
 }
 
-/// Why a gang waits.
+/// Explains why a gang waits.
 pub(crate) async fn why(
     State(server): State<Arc<Server>>,
     PathParams((namespace, name)): PathParams<(String, String)>,

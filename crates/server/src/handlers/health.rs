@@ -1,4 +1,4 @@
-//! For those who watch over the server: is it alive, can it serve, what does it count.
+//! Liveness, readiness and metrics.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use axum::response::Response;
 use crate::config::Server;
 use crate::error::{ApiError, ErrorCode, typed};
 
-/// The type of the text format of Prometheus.
+/// The content type of the Prometheus text format.
 pub(crate) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Plain text.
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Whether it lives: whoever can answer does.
+/// Liveness: always true for a server that can answer.
 pub(crate) async fn alive() -> Response {
     typed(StatusCode::OK, TEXT, "alive\n")
 }
 
-/// Whether it can serve.
+/// Readiness, as the host reports it.
 pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Result<Response, ApiError> {
     match server.host.ready() {
         Ok(()) => Ok(typed(StatusCode::OK, TEXT, "ready\n")),
@@ -27,7 +27,7 @@ pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Result<Response,
     }
 }
 
-/// What the server counts, and what the host does.
+/// Metrics of the server and of the host.
 pub(crate) async fn metrics(State(server): State<Arc<Server>>) -> Response {
     let mut text = server.metrics.text();
     text.push_str(&server.host.metrics());

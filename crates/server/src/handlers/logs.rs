@@ -1,4 +1,4 @@
-//! What members have printed: as objects line by line, or as text for people.
+//! Output of members: as JSON lines, or as prefixed text for people.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -22,28 +22,28 @@ use crate::routing::operation::Stream;
 use crate::serve::shutdown;
 use crate::{Caller, GangName, Kind, LogPart, Logs, Subject, Verb, WhichLogs};
 
-/// A JSON object a line.
+/// One JSON object per line.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
-/// Lines with the member's rank before them.
+/// Lines prefixed with the member's rank.
 pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Which logs are wanted.
+/// Which logs to send.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogsParams {
-    /// Only of the member with this rank.
+    /// Only the member with this rank.
     member: Option<Number<0, 1_000_000>>,
-    /// Of this attempt; of the latest when nothing is said.
+    /// This attempt; the latest when absent.
     attempt: Option<Number<0, 1_000_000>>,
-    /// Of the run with this number, also of a gang before it that had its name.
+    /// The run with this number, also of an earlier gang of the same name.
     run: Option<Number<1, 9_007_199_254_740_991>>,
-    /// So many of the last lines of each member; all when nothing is said.
+    /// The last lines of each member; all when absent.
     tail: Option<Number<0, 1_000_000>>,
-    /// Whether what comes is wanted as well, until the gang is over.
+    /// Whether to follow new output until the gang ends.
     follow: Option<bool>,
 }
 
-/// What a gang's members have printed.
+/// Streams the output of a gang's members.
 pub(crate) async fn logs(
     State(server): State<Arc<Server>>,
     Extension(permit): Extension<Arc<StreamPermit>>,
@@ -73,10 +73,10 @@ pub(crate) async fn logs(
     Ok(typed(StatusCode::OK, if plain { PLAIN } else { NDJSON }, body(source)))
 }
 
-/// Whether a caller may read what a gang's members printed: that is for users of its queue.
+/// Checks whether a caller may read a gang's output: only users of its queue may.
 fn may_read(server: &Server, by: &Caller, gang: &GangName) -> Result<(), ApiError> {
     let Some(object) = server.host.board().get(Kind::Gang, &gang.to_string()) else {
-        // Nobody learns from what is said of it whether it was ever there.
+        // The answer does not reveal whether the gang ever existed.
         let why = format!("there is no gang {gang}");
         return Err(ApiError::new(ErrorCode::NotFound, why));
     };
@@ -84,7 +84,7 @@ fn may_read(server: &Server, by: &Caller, gang: &GangName) -> Result<(), ApiErro
     Ok(by.check(Verb::ReadLogs, Subject::Gang, queue.or(Some("default")))?)
 }
 
-/// Whether a client takes plain text and does not ask for objects.
+/// Whether the client accepts plain text and does not ask for JSON lines.
 fn wants_text(headers: &HeaderMap) -> bool {
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let kinds: Vec<_> = accept.flat_map(|value| value.split(',')).map(str::trim).collect();
@@ -96,9 +96,9 @@ struct LogSource {
     logs: Logs,
     plain: bool,
     told: shutdown::ShutdownSignal,
-    /// By which token it was opened: it ends when that does.
+    /// The digest of the token that opened the stream: the stream ends with the token.
     pass: Option<TokenDigest>,
-    /// When that is looked at next.
+    /// When the token is checked next.
     beat: Instant,
     server: Arc<Server>,
     _follow: Option<Permit>,
@@ -141,14 +141,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_says_whose_it_is() {
+    fn every_line_is_prefixed_with_role_and_rank() {
         let part =
             LogPart { member: 3, role: "worker".into(), stderr: false, text: "a\n\nb\n".into() };
         assert_eq!(prefixed(&part), "[worker 3] a\n[worker 3] \n[worker 3] b\n");
     }
 
     #[test]
-    fn objects_are_what_a_client_gets_that_does_not_care() {
+    fn logs_are_json_lines_unless_the_client_accepts_only_text() {
         let accepts = |text: &str| {
             wants_text(&[(header::ACCEPT, text.parse().unwrap())].into_iter().collect())
         };

@@ -1,8 +1,8 @@
-//! From the body of a request to the text of manifests, as the host reads it.
+//! Converts a request body to the manifest text that the host reads.
 //!
-//! JSON is YAML but for two things: a list of objects is no list of documents, and characters beyond the first plane may
-//! be written in two halves. Both are written anew here; all else goes to the host as it came, so that its findings have
-//! the lines that the client sent.
+//! JSON is YAML but for two things: a list of objects is not a list of documents, and characters beyond the basic plane
+//! may be written as surrogate pairs. Both are rewritten here; everything else reaches the host unchanged, so that the
+//! lines in its findings are those of the client.
 
 use axum::http::{HeaderMap, header};
 use muster_api::count_values;
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use crate::error::{ApiError, ErrorCode};
 
-/// The types that are read as YAML.
+/// Content types that are read as YAML.
 const YAML: [&str; 4] = ["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"];
 const JSON: &str = "application/json";
 
-/// The type of a body, without its parameters.
+/// The content type of a body, without its parameters.
 pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(header::CONTENT_TYPE)?.to_str().unwrap_or("?");
     Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
-/// The text of the manifests in a body, if they hold no more than `most` values. Without a type it is taken for YAML.
+/// The manifest text of a body, if it has no more than `most` values. Without a content type the body is read as YAML.
 pub(crate) fn manifests(headers: &HeaderMap, body: &[u8], most: usize) -> Result<String, ApiError> {
     let text = || match std::str::from_utf8(body) {
         Ok(text) if count_values(text, most) > most => Err(ApiError::new(
@@ -58,7 +58,7 @@ fn from_json(text: String) -> Result<String, ApiError> {
     }
 }
 
-/// One document a line, so that a finding's line is the number of the item.
+/// One document per line, so that a finding's line is the number of the item.
 fn documents(items: &[Value]) -> String {
     items.iter().map(|item| format!("--- {item}\n")).collect()
 }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_in_json_is_as_many_documents_and_a_findings_line_is_its_item() {
+    fn json_list_becomes_documents_with_the_item_number_as_line() {
         let queue =
             |name| format!(r#"{{"kind":"Queue","metadata":{{"name":"{name}"}},"spec":{{}}}}"#);
         let list = format!("[{},\n\n{}, {}]", queue("a"), queue("b"), r#"{"kind":"Quoue"}"#);
@@ -82,18 +82,18 @@ mod tests {
         assert_eq!(findings[0].line, 3, "{findings:?}");
         let good = format!(r#"{{"kind":"List","items":[{},{}]}}"#, queue("a"), queue("b"));
         let text = read("application/json", &good).unwrap();
-        // Among them is the one that is always there.
+        // The default queue always exists.
         assert_eq!(muster_api::read_texts(&[("body", &text)]).unwrap().queues.len(), 3);
     }
 
     #[test]
-    fn characters_in_two_halves_become_whole() {
+    fn surrogate_pairs_become_characters() {
         let text = read("application/json", r#"{"a": "\ud83d\ude00"}"#).unwrap();
         assert_eq!(text, "--- {\"a\":\"\u{1f600}\"}\n");
     }
 
     #[test]
-    fn more_values_than_may_be_are_refused_in_yaml_and_in_json() {
+    fn too_many_values_are_refused_in_yaml_and_json() {
         for (kind, item) in [("text/yaml", "{a: b},"), ("application/json", "{\"a\":[]},")] {
             let list = |times: usize| format!("[{}{{}}]", item.repeat(times));
             assert!(read(kind, &list(32)).is_ok(), "{kind}: 98 values");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest_by_its_type_is_refused() {
+    fn unsupported_content_types_are_refused() {
         let refused = |kind, body| read(kind, body).unwrap_err().code;
         assert_eq!(
             refused("application/x-www-form-urlencoded", "a"),

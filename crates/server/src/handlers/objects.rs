@@ -1,4 +1,4 @@
-//! Lists, single objects, and their removal.
+//! Lists, reads and removes objects.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::error::{ApiError, ErrorCode, json};
 use crate::handlers::query::{ContinueToken, Number, PathParams, QueryParams, Word};
 use crate::{Caller, GangName, Kind, Listed};
 
-/// How many objects a page has at most.
+/// Objects on a page, at most.
 pub(crate) type Limit = Number<1, 1000>;
-/// How many it has when nothing is said.
+/// Objects on a page by default.
 const PAGE: u64 = 200;
 
-/// Bytes of memory that the objects of a page take, about: many large ones go on several pages.
+/// Bytes of the objects on a page, about: large objects are spread over several pages.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// A list, or as much of it as was asked for.
+/// A list, or one page of it.
 #[derive(Serialize)]
 struct Page {
     items: Vec<Arc<Value>>,
@@ -34,65 +34,65 @@ struct Page {
     newest: u64,
 }
 
-/// The rest of a list's query, and what of it is wanted.
+/// The filters of a list.
 pub(crate) trait Filter {
-    /// How many, and after which.
+    /// Page size, and position.
     fn page(&self) -> (Option<Limit>, Option<&ContinueToken>);
-    /// Whether an object is wanted.
+    /// Whether an object matches.
     fn wants(&self, name: &str, object: &Value) -> bool;
 }
 
-/// What gangs are wanted.
+/// Filters for gangs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gangs {
-    /// Only those of this namespace.
+    /// Only gangs of this namespace.
     namespace: Option<Word>,
-    /// Only those in this queue.
+    /// Only gangs in this queue.
     queue: Option<Word>,
-    /// Only those in this phase, such as `Running`.
+    /// Only gangs in this phase, such as `Running`.
     phase: Option<Word>,
-    /// Only those of this user.
+    /// Only gangs of this user.
     user: Option<Word>,
-    /// How many at most; 200 when nothing is said.
+    /// Page size; 200 when absent.
     limit: Option<Limit>,
-    /// Where to go on: the `continue` of the page before.
+    /// Where to continue: `continue` of the previous page.
     r#continue: Option<ContinueToken>,
 }
 
-/// What orders are wanted.
+/// Filters for orders.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Orders {
-    /// Only those for gangs of this namespace.
+    /// Only orders for gangs of this namespace.
     namespace: Option<Word>,
-    /// Only those in this phase, such as `Assembling`.
+    /// Only orders in this phase, such as `Assembling`.
     phase: Option<Word>,
-    /// How many at most; 200 when nothing is said.
+    /// Page size; 200 when absent.
     limit: Option<Limit>,
-    /// Where to go on: the `continue` of the page before.
+    /// Where to continue: `continue` of the previous page.
     r#continue: Option<ContinueToken>,
 }
 
-/// What queues, pools or nodes are wanted.
+/// Filters for queues, pools and nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Others {
-    /// Only those in this phase.
+    /// Only objects in this phase.
     phase: Option<Word>,
-    /// How many at most; 200 when nothing is said.
+    /// Page size; 200 when absent.
     limit: Option<Limit>,
-    /// Where to go on: the `continue` of the page before.
+    /// Where to continue: `continue` of the previous page.
     r#continue: Option<ContinueToken>,
 }
 
-/// Whether a field of an object is what was asked for, if anything was.
+/// Whether a field matches the filter, if there is one.
 fn is(object: &Value, field: &str, wanted: Option<&Word>) -> bool {
     let found = || object.pointer(field).and_then(Value::as_str);
     wanted.is_none_or(|wanted| found() == Some(&wanted.0))
 }
 
-/// The same for phases, which nobody should have to write with a capital.
+/// The same for phases, ignoring case.
 fn is_in(object: &Value, wanted: Option<&Word>) -> bool {
     let found = || object.pointer("/status/phase").and_then(Value::as_str);
     wanted.is_none_or(|wanted| found().is_some_and(|found| found.eq_ignore_ascii_case(&wanted.0)))
@@ -130,7 +130,7 @@ impl Filter for Others {
     }
 }
 
-/// A page of objects by name. An object that is there from the first page to the last is on exactly one of them.
+/// A page of objects by name. An object that exists from the first page to the last is on exactly one page.
 pub(crate) async fn list<F: Filter>(
     kind: Kind,
     State(server): State<Arc<Server>>,
@@ -141,7 +141,7 @@ pub(crate) async fn list<F: Filter>(
     let most = limit.map_or(PAGE, |limit| limit.0) as usize;
     let after = go_on.map_or("", |go_on| &go_on.0);
     let wants = |name: &str, object: &Value| filter.wants(name, object);
-    // One more than wanted, to see whether there is more.
+    // One more than requested, to detect whether there are more.
     let (mut found, newest) = server.host.board().list(kind, after, most + 1, wants);
     let fits = fitting(&found).min(most);
     let more = found.len() > fits;
@@ -152,7 +152,7 @@ pub(crate) async fn list<F: Filter>(
     json(StatusCode::OK, &Page { items, go_on, newest })
 }
 
-/// How many of these fit on one page. The first does, whatever it takes.
+/// How many of these objects fit on one page. The first always fits.
 fn fitting(found: &[Listed]) -> usize {
     let mut bytes = 0;
     let fit = found.iter().take_while(|(_, object)| {
@@ -162,7 +162,7 @@ fn fitting(found: &[Listed]) -> usize {
     fit.count().max(1)
 }
 
-/// An object as a caller may see it.
+/// An object as the caller may see it.
 fn shown(by: &Caller, kind: Kind, object: Arc<Value>) -> Arc<Value> {
     if may_see_values(by, kind, queue_of(&object)) {
         return object;

@@ -1,4 +1,4 @@
-//! Applying manifests, and questions about the whole.
+//! Applies manifests, and answers queries that are not about one object.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use crate::idempotency::replay::now;
 use crate::routing::middleware::AuditedObjects;
 use crate::{Applied, AuditRecord, Caller, Rights, Usage, UsageBy, UsageRequest, WhatIf};
 
-/// Several answers.
+/// A list of results.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "{T}Items")]
 pub(crate) struct Items<T> {
     items: Vec<T>,
 }
 
-/// What became of each object of the manifests.
+/// The result for each object of the manifests.
 pub(crate) type AppliedItems = Items<Applied>;
-/// What would become of each gang of the manifests.
+/// The forecast for each gang of the manifests.
 pub(crate) type WhatIfItems = Items<WhatIf>;
 
-/// How to apply.
+/// Options of apply.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Apply {
-    /// Only say what would come of it.
+    /// Only report what would change.
     dry_run: Option<bool>,
 }
 
-/// Takes manifests: all of them or none.
+/// Applies manifests: all or none.
 pub(crate) async fn apply(
     State(server): State<Arc<Server>>,
     Extension(by): Extension<Caller>,
@@ -70,10 +70,10 @@ fn named(items: &[Applied]) -> String {
     text
 }
 
-/// Bodies that are read on the spot: larger ones would keep other requests waiting.
+/// Larger bodies are parsed on a blocking thread: parsing them here would delay other requests.
 const SMALL: usize = 16 << 10;
 
-/// The text of manifests, read beside the threads that answer requests.
+/// The manifest text of a body, parsed off the request threads if it is large.
 async fn read_off(by: &Caller, headers: HeaderMap, body: Bytes) -> Result<String, ApiError> {
     let most = by.most_values();
     if body.len() <= SMALL {
@@ -84,7 +84,7 @@ async fn read_off(by: &Caller, headers: HeaderMap, body: Bytes) -> Result<String
     read.await.map_err(ended)?
 }
 
-/// What would become of gangs if they were submitted now.
+/// Forecasts the starts of gangs if they were submitted now.
 pub(crate) async fn what_if(
     State(server): State<Arc<Server>>,
     Extension(by): Extension<Caller>,
@@ -96,30 +96,30 @@ pub(crate) async fn what_if(
     Ok(json(StatusCode::OK, &Items { items }))
 }
 
-/// Whose usage, and when.
+/// Which usage to report.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageParams {
-    /// Summed by what; by queue when nothing is said.
+    /// The grouping; by queue when absent.
     by: Option<UsageBy>,
-    /// From this instant on; from the beginning when nothing is said.
+    /// From this instant; from the beginning when absent.
     from: Option<Timestamp>,
-    /// Up to this instant; up to now when nothing is said.
+    /// Until this instant; until now when absent.
     to: Option<Timestamp>,
 }
 
-/// Who has used how much.
+/// Usage by queue, user, gang or day.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UsageItems {
-    /// From this instant on.
+    /// From this instant.
     from: Stamp,
-    /// Up to this instant.
+    /// Until this instant.
     to: Stamp,
-    /// One for each queue, user, gang or day.
+    /// One entry per queue, user, gang or day.
     items: Vec<Usage>,
 }
 
-/// Who has used how much.
+/// Reports usage.
 pub(crate) async fn usage(
     State(server): State<Arc<Server>>,
     QueryParams(asked): QueryParams<UsageParams>,
@@ -134,12 +134,12 @@ pub(crate) async fn usage(
     Ok(json(StatusCode::OK, &UsageItems { from, to, items }))
 }
 
-/// Who asks.
+/// The caller, as the server knows it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WhoAmI {
-    /// What they are called.
+    /// The caller's name.
     name: Arc<str>,
-    /// What they may do.
+    /// The caller's role.
     role: Role,
     /// The queues of a user.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -156,7 +156,7 @@ enum Role {
     Admin,
 }
 
-/// Who asks, and what they may do.
+/// Returns the caller and its role.
 pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Response {
     let (role, queues) = match caller.rights {
         Rights::Viewer => (Role::Viewer, BTreeSet::new()),
@@ -166,20 +166,20 @@ pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Response {
     json(StatusCode::OK, &WhoAmI { name: caller.name, role, queues })
 }
 
-/// Which records of the audit log are wanted.
+/// Which audit records to return.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuditQuery {
-    /// Only those of this caller.
+    /// Only records of this caller.
     caller: Option<Word>,
-    /// How many of the newest at most; 200 when nothing is said.
+    /// The number of newest records; 200 when absent.
     limit: Option<Number<1, 10_000>>,
 }
 
-/// Records of the audit log, the oldest first.
+/// Audit records, oldest first.
 pub(crate) type AuditItems = Items<AuditRecord>;
 
-/// Who did what.
+/// Returns audit records.
 pub(crate) async fn audit(
     State(server): State<Arc<Server>>,
     QueryParams(asked): QueryParams<AuditQuery>,

@@ -1,4 +1,4 @@
-//! What can be asked in an address: values with bounds that are checked here and told in the OpenAPI document.
+//! Parameters in paths and queries: types with bounds, checked here and described in the OpenAPI document.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,11 +13,11 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::ApiError;
 
-/// The query of a request.
+/// The query parameters of a request.
 #[derive(Debug)]
 pub(crate) struct QueryParams<T>(pub(crate) T);
 
-/// Reads a query; unknown parameters are refused where the type denies them.
+/// Parses a query; unknown parameters are rejected where the type denies them.
 pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
     match Query::try_from_uri(uri) {
         Ok(Query(asked)) => Ok(asked),
@@ -32,7 +32,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     }
 }
 
-/// The names in a path.
+/// The path parameters of a request.
 #[derive(Debug)]
 pub(crate) struct PathParams<T>(pub(crate) T);
 
@@ -46,12 +46,12 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathPar
     }
 }
 
-/// A query without parameters.
+/// No query parameters.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoParams {}
 
-/// A whole number within bounds.
+/// An integer within bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Number<const LEAST: u64, const MOST: u64>(pub(crate) u64);
 
@@ -65,7 +65,7 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Number<LEAST, 
     }
 }
 
-/// Reads whole numbers as JSON Schema understands them: 4.0 is one, too.
+/// Parses integers as JSON Schema defines them: 4.0 is an integer.
 struct Whole;
 
 impl Visitor<'_> for Whole {
@@ -78,7 +78,7 @@ impl Visitor<'_> for Whole {
         Ok(number)
     }
     fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
-        // Up to here every whole number is exact.
+        // Every integer below is exact.
         let exact = number.fract() == 0.0 && (0.0..9e15).contains(&number);
         let wrong = || E::invalid_value(Unexpected::Float(number), &self);
         exact.then_some(number as u64).ok_or_else(wrong)
@@ -97,11 +97,11 @@ impl<const LEAST: u64, const MOST: u64> JsonSchema for Number<LEAST, MOST> {
     }
 }
 
-/// A word to look for.
+/// A text to match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Word(pub(crate) String);
 
-/// Names on Kubernetes are no longer.
+/// Names in Kubernetes are not longer.
 const LONGEST: usize = 253;
 
 impl<'de> Deserialize<'de> for Word {
@@ -132,12 +132,12 @@ impl JsonSchema for Word {
 #[schemars(inline)]
 pub(crate) struct Timestamp(pub(crate) Stamp);
 
-/// Where a list goes on: the last name of the page before, in hexadecimal so that nobody is tempted to make one up.
+/// The position of a list: the last name of the previous page, in hexadecimal to discourage clients from making one up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ContinueToken(pub(crate) String);
 
 impl ContinueToken {
-    /// As it is given to a client.
+    /// Encodes a position.
     pub(crate) fn write(after: &str) -> String {
         use std::fmt::Write;
         let mut text = String::with_capacity(after.len() * 2);
@@ -155,7 +155,7 @@ impl ContinueToken {
         let pairs = (0..text.len()).step_by(2);
         let bytes = pairs.map(|at| u8::from_str_radix(&text[at..at + 2], 16));
         let name = String::from_utf8(bytes.collect::<Result<_, _>>().ok()?).ok()?;
-        // Whatever is listed can be gone on after, also what an older version let in.
+        // Any listed name can be a position, also names that an older version accepted.
         Some(Self(name))
     }
 }
@@ -175,7 +175,7 @@ impl JsonSchema for ContinueToken {
         "GoOn".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // Of any text that is UTF-8 the ASCII part is enough for whoever makes one up.
+        // Any UTF-8 text is accepted; the ASCII part is enough for generated test values.
         json_schema!({ "type": "string", "pattern": "^([0-7][0-9a-f])+$" })
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_goes_on_where_it_was_cut_off_and_nowhere_else() {
+    fn continue_token_round_trips_and_malformed_ones_are_rejected() {
         let written = ContinueToken::write("research/llama-7");
         assert_eq!(ContinueToken::read(&written), Some(ContinueToken("research/llama-7".into())));
         for name in ["\u{1b}[2J", "a\n", "\0", "grün", &"x".repeat(300)] {

@@ -1,4 +1,4 @@
-//! What all streams have in common: they are counted, they have a seat, and they end with the server.
+//! Common parts of streams: each is counted, holds a permit, and ends with the server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::config::Server;
 use crate::limits::concurrency::StreamPermit;
 use crate::routing::operation::Stream;
 
-/// One open stream. It is counted as long as this lives.
+/// An open stream; counted while this value lives.
 pub(crate) struct Open {
     server: Arc<Server>,
     of: Stream,
@@ -39,14 +39,14 @@ impl Drop for Open {
     }
 }
 
-/// Where the parts of a stream come from. Nothing is read ahead: a part is made when the client has taken the one before,
-/// so a client that does not read costs one part and its socket's buffers.
+/// The source of a stream's parts. Nothing is read ahead: a part is made when the client has taken the previous one, so
+/// a client that does not read costs one part and its socket buffers.
 pub(crate) trait Source: Send + 'static {
     /// The next part; `None` at the end.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-/// The body of an answer that comes part by part.
+/// A response body that is sent part by part.
 pub(crate) fn body(source: impl Source) -> Body {
     Body::from_stream(unfold(source, async |mut source| {
         let part = source.next().await?;

@@ -1,7 +1,7 @@
-//! Idempotency keys: the same request twice is answered once, and told twice.
+//! Executes the first request with an idempotency key, and replays its answer to repetitions.
 //!
-//! Answers that say "later" (5xx, 429, 408) are not remembered: whoever tries again means it. A request that is under way
-//! goes on when its client goes away, so that the answer is there when the client comes back.
+//! Answers that ask for a retry (5xx, 429, 408) are not stored, since the retry must be executed. A request continues
+//! when its client disconnects, so that the answer is stored when the client returns.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,32 +20,32 @@ use crate::idempotency::store::{
     ANSWER_RETENTION_MS, IdempotencyKey, IdempotencyStore, StoredAnswer,
 };
 
-/// The header of a key.
+/// The header with the key.
 pub(crate) const HEADER: &str = "idempotency-key";
-/// The header that says that an answer was given before.
+/// The header that marks a replayed answer.
 pub(crate) const REPLAYED: &str = "idempotent-replayed";
-/// Keys are no longer.
+/// Maximum length of a key.
 pub(crate) const LONGEST: usize = 128;
 
-/// Longer answers are not kept, only that the request was answered, and how.
+/// Longer answers are not stored, only their status.
 pub(crate) const KEPT_BYTES: usize = 64 << 10;
-/// What is answered again in place of a longer one.
+/// Replayed in place of a longer answer.
 const TOO_LONG: &str =
     r#"{"items":[],"note":"this was answered before, at greater length than is kept"}"#;
 
-/// Sees to it that requests with the same key are answered one after the other, the first by the host.
+/// Serializes requests with the same key; only the first reaches the host.
 pub(crate) struct Idempotency {
     store: Arc<dyn IdempotencyStore>,
     under_way: Mutex<BTreeMap<IdempotencyKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// What time it is.
+/// The current time.
 pub(crate) fn now() -> Stamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Stamp(Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// The key in the head of a request.
+/// The key in the headers of a request.
 pub(crate) fn key(headers: &HeaderMap, caller: &str) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut given = headers.get_all(HEADER).iter();
     let Some(first) = given.next() else { return Ok(None) };
@@ -65,7 +65,7 @@ impl Idempotency {
         Self { store, under_way: Mutex::default() }
     }
 
-    /// The answer to a request with a key: the one it got before, or the one it gets now.
+    /// Answers a request with a key: by replay, or by executing it.
     pub(crate) async fn answer(
         self: Arc<Self>,
         key: IdempotencyKey,
@@ -119,7 +119,7 @@ impl Idempotency {
         };
         let stored = StoredAnswer { request, at: now(), status: status.as_u16(), body };
         if let Err(error) = self.store.save(key, stored).await {
-            // It is done, and saying otherwise would make the client do it again.
+            // The change is done; an error would make the client repeat it.
             tracing::warn!(%error, "an answer is not remembered under its idempotency key");
         }
         Ok(Response::from_parts(parts, Body::from(bytes)))
@@ -130,7 +130,7 @@ impl Idempotency {
         under_way.entry(key.clone()).or_default().clone()
     }
 
-    /// Forgets the turn when nobody else waits for it: the map's and ours are the last two.
+    /// Drops the lock when no other request waits for it: the map's reference and ours are the last two.
     fn leave(&self, key: &IdempotencyKey, turn: &Arc<tokio::sync::Mutex<()>>) {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(turn) <= 2 {
@@ -152,7 +152,7 @@ fn replay(known: StoredAnswer) -> Response {
     response
 }
 
-/// What makes two requests the same.
+/// A digest that identifies a request.
 pub(crate) fn fingerprint(
     method: &Method,
     uri: &Uri,

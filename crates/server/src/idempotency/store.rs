@@ -1,4 +1,4 @@
-//! What was answered to requests with an idempotency key, so that it can be answered again.
+//! Stores the answers to requests with idempotency keys.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::ready;
@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::Answer;
 
-/// An answer is remembered for so long.
+/// How long an answer is kept, in milliseconds.
 pub const ANSWER_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Whose key it is, and which. Keys of different callers have nothing to do with each other.
+/// A caller's key. Keys of different callers are independent.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct IdempotencyKey {
     /// The caller's name.
     pub caller: String,
-    /// What they sent as `Idempotency-Key`.
+    /// The value of `Idempotency-Key`.
     pub key: String,
 }
 
-/// What was asked with a key, and what was answered.
+/// A request with a key, and its answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StoredAnswer {
-    /// The SHA-256 of the request: method, address and body.
+    /// The SHA-256 of the request: method, URL and body.
     pub request: [u8; 32],
     /// When it was answered.
     pub at: Stamp,
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
-    /// The body, which is JSON; empty when there was none.
+    /// The body as JSON; empty if there was none.
     pub body: String,
 }
 
-/// Where answers are kept. A host with a database keeps them there, and they outlive it.
+/// Where answers are stored. A host with a database stores them there, so that they survive a restart.
 ///
-/// An answer older than [`REMEMBERED_MS`] may be forgotten, and is not used if it is recalled.
+/// An answer older than [`ANSWER_RETENTION_MS`] may be deleted, and is not used if it is loaded.
 pub trait IdempotencyStore: Send + Sync + 'static {
-    /// What was answered to this key.
+    /// The answer under this key.
     fn load(&self, key: IdempotencyKey) -> Answer<Option<StoredAnswer>>;
-    /// Keeps an answer; one that was kept before is replaced.
+    /// Stores an answer, replacing an earlier one.
     fn save(&self, key: IdempotencyKey, answer: StoredAnswer) -> Answer<()>;
 }
 
-/// A memory that lasts as long as the process, and forgets the oldest when it is full.
+/// A store in memory, which evicts the oldest answers when it is full.
 #[derive(Debug)]
 pub struct InMemoryStore {
     inner: Mutex<Inner>,
@@ -59,7 +59,7 @@ struct Inner {
     bytes: usize,
 }
 
-/// What an answer takes beside its texts, counted generously.
+/// Bytes of an answer beside its texts, by a generous estimate.
 const OVERHEAD_BYTES: usize = 256;
 
 fn size(key: &IdempotencyKey, answer: &StoredAnswer) -> usize {
@@ -73,7 +73,7 @@ impl Default for InMemoryStore {
 }
 
 impl InMemoryStore {
-    /// One of so many bytes at most.
+    /// A store of at most this many bytes.
     pub fn new(most_bytes: usize) -> Self {
         Self { inner: Mutex::default(), most_bytes }
     }
@@ -92,7 +92,7 @@ impl Inner {
 
     fn forget_oldest(&mut self) {
         if let Some((at, key)) = self.oldest.pop_front()
-            // It may have been replaced by a younger one.
+            // A newer answer may have replaced it.
             && self.answers.get(&key).is_some_and(|answer| answer.at.0 == at)
         {
             self.forget(&key);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_is_forgotten_when_memory_is_full_or_a_day_has_passed() {
+    async fn oldest_answer_is_evicted_when_full_or_after_a_day() {
         let store = InMemoryStore::new(10_000);
         for round in 0..1000 {
             store.save(key(round), answer(round as i64, 700)).await.unwrap();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_was_replaced_is_not_forgotten_with_the_old_one() {
+    async fn replaced_answer_is_not_evicted_with_the_old_one() {
         let store = InMemoryStore::new(2_000);
         store.save(key(1), answer(0, 600)).await.unwrap();
         store.save(key(1), answer(1, 600)).await.unwrap();

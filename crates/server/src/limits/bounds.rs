@@ -1,51 +1,51 @@
-//! How much is too much.
+//! The limits of a server.
 
 use std::time::Duration;
 
-/// Bounds that keep one reader, one caller or one mistake from taking the server away from the others.
+/// Limits that keep one client, one caller or one bug from starving the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The largest body of an admin, in bytes.
+    /// Maximum body of an admin, in bytes.
     pub body_bytes: usize,
-    /// The largest body of any other caller, in bytes: what is read of it takes many times as much memory.
+    /// Maximum body of any other caller, in bytes: its parsed form takes many times as much memory.
     pub body_bytes_user: usize,
-    /// All bodies that are held at once, in bytes.
+    /// Maximum bytes of all bodies in memory.
     pub bodies_bytes: usize,
-    /// Bodies that are held at once for one caller that is no admin, in bytes.
+    /// Maximum bytes of bodies in memory for one caller other than an admin.
     pub bodies_bytes_each: usize,
-    /// Requests that are answered at once, without streams.
+    /// Concurrent requests, without streams.
     pub requests: usize,
-    /// Requests that are answered at once for one caller that is no admin.
+    /// Concurrent requests of one caller other than an admin.
     pub requests_each: usize,
-    /// Requests that are answered at once for one admin.
+    /// Concurrent requests of one admin.
     pub requests_admin: usize,
-    /// Changes that one caller that is no admin makes in a second, on average; so many times as many at once.
+    /// Changes per second of one caller other than an admin, on average.
     pub changes_per_second: u32,
     /// Changes that may come at once after a pause.
     pub changes_burst: u32,
-    /// Streams that are open at once.
+    /// Concurrent streams.
     pub streams: usize,
-    /// Streams that one caller has open at once.
+    /// Concurrent streams of one caller.
     pub streams_each: usize,
-    /// Logs that are followed at once.
+    /// Concurrently followed logs.
     pub follows: usize,
-    /// Logs that one caller follows at once.
+    /// Concurrently followed logs of one caller.
     pub follows_each: usize,
-    /// Connections that are open at once. More wait to be taken.
+    /// Concurrent connections. Further ones wait to be accepted.
     pub connections: usize,
-    /// Connections that have shown no credential yet, at once. The oldest of them is cut for one more.
+    /// Concurrent connections that have not authenticated yet. A further one evicts the oldest of them.
     pub connections_unauthenticated: usize,
-    /// Connections from one address of another machine, at once.
+    /// Concurrent connections from one address of another machine.
     pub connections_each: usize,
-    /// The longest a request takes, from its head to the head of its answer.
+    /// Maximum duration of a request, from its head to the head of its response.
     pub request_time: Duration,
-    /// The longest a client takes for the head of its first request.
+    /// Maximum time for the head of a connection's first request.
     pub first_head_time: Duration,
-    /// The longest a client takes for the head of a request, or between two of them.
+    /// Maximum time for the head of a request, and between two requests.
     pub head_time: Duration,
-    /// How often a silent stream says that it is still there.
+    /// Heartbeat interval of idle streams.
     pub heartbeat: Duration,
-    /// How long requests may go on once the server is asked to end.
+    /// How long requests may continue after shutdown begins.
     pub grace: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: muster_api::MAX_FILE_BYTES as usize,
-            // Thousands of ordinary gangs; an object has a mebibyte at most.
+            // Thousands of ordinary gangs; one object has a mebibyte at most.
             body_bytes_user: 2 << 20,
             // A few of the largest, or thousands of ordinary ones.
             bodies_bytes: 64 << 20,
@@ -80,7 +80,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// With no more connections than there are file handles for, and some left for everything else the process opens.
+    /// Lowers the number of connections to the available file descriptors, less a reserve for everything else the
+    /// process opens.
     #[must_use]
     pub fn within_files(self, files: usize, reserve: usize) -> Self {
         let connections = self.connections.min(files.saturating_sub(reserve).max(16));

@@ -1,4 +1,4 @@
-//! Room for requests, bodies, streams and changes, and which caller has taken how much of it.
+//! Counts requests, bodies, streams and changes, in total and per caller, and grants permits within the limits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::{ApiError, ErrorCode};
 use crate::{Caller, Limits};
 
-/// What room there is.
+/// The counters.
 #[derive(Debug)]
 pub(crate) struct Concurrency {
     requests: Arc<Semaphore>,
@@ -24,15 +24,15 @@ struct Shared {
     callers: Mutex<BTreeMap<Arc<str>, CallerUsage>>,
 }
 
-/// What one caller has taken. There are as many callers as there are tokens, so this cannot grow without end.
+/// Usage of one caller. There are as many callers as tokens, so the map is bounded.
 #[derive(Debug, Default)]
 struct CallerUsage {
     taken: [usize; 4],
-    /// Changes that may come now, and when that was counted.
+    /// Tokens left in the bucket for changes, and when that was computed.
     changes: Option<(f64, Instant)>,
 }
 
-/// What is counted for each caller.
+/// What is counted per caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Resource {
     Requests,
@@ -42,7 +42,7 @@ enum Resource {
     Follows,
 }
 
-/// The right to have something open, for as long as this lives.
+/// Permission to use a resource while this value lives.
 #[derive(Debug)]
 pub(crate) struct Permit {
     shared: Arc<Shared>,
@@ -51,10 +51,10 @@ pub(crate) struct Permit {
     amount: usize,
 }
 
-/// The right to keep a stream open.
+/// Permission to keep a stream open.
 pub(crate) type StreamPermit = Permit;
 
-/// Room for a request or a body: of all, and of the caller's own.
+/// Permission for a request or a body: from the total, and from the caller's share.
 pub(crate) type SharedPermit = (OwnedSemaphorePermit, Permit);
 
 impl Concurrency {
@@ -67,7 +67,7 @@ impl Concurrency {
         }
     }
 
-    /// Room for one more request.
+    /// A permit for one more request.
     pub(crate) fn request(&self, by: &Requester) -> Result<SharedPermit, ApiError> {
         let limits = &self.shared.limits;
         let most = if by.admin { limits.requests_admin } else { limits.requests_each };
@@ -75,7 +75,7 @@ impl Concurrency {
         Ok((all, self.permit(&by.name, Resource::Requests, 1, most)?))
     }
 
-    /// Room for a body.
+    /// A permit for a body.
     pub(crate) fn body(&self, by: &Requester, bytes: usize) -> Result<SharedPermit, ApiError> {
         let limits = &self.shared.limits;
         let most = if by.admin { limits.bodies_bytes } else { limits.bodies_bytes_each };
@@ -87,21 +87,21 @@ impl Concurrency {
         Ok((all, own))
     }
 
-    /// Room for one more stream.
+    /// A permit for one more stream.
     pub(crate) fn stream(&self, by: &Requester) -> Result<StreamPermit, ApiError> {
         let limits = &self.shared.limits;
         self.all_below(Resource::Streams, limits.streams, "streams")?;
         self.permit(&by.name, Resource::Streams, 1, limits.streams_each)
     }
 
-    /// Room for one more log that is followed.
+    /// A permit for one more followed log.
     pub(crate) fn follow(&self, caller: &Arc<str>) -> Result<Permit, ApiError> {
         let limits = &self.shared.limits;
         self.all_below(Resource::Follows, limits.follows, "logs that are followed")?;
         self.permit(caller, Resource::Follows, 1, limits.follows_each)
     }
 
-    /// Whether one more change may come now. Admins may make as many as they like.
+    /// Takes a token for one more change. Admins are not limited.
     pub(crate) fn change(&self, by: &Requester) -> Result<(), ApiError> {
         if by.admin {
             return Ok(());
@@ -151,7 +151,7 @@ impl Concurrency {
     }
 }
 
-/// Whom room is for.
+/// The caller that a permit is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Requester {
     pub(crate) name: Arc<str>,

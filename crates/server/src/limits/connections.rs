@@ -1,7 +1,7 @@
-//! Connections, and how many of them may say nothing.
+//! Limits connections that have not authenticated.
 //!
-//! A connection that has shown no credential yet is one of a bounded number, and the oldest of these is cut when there is one
-//! too many: clients that connect and are silent take the place of each other, and never that of callers who are known.
+//! Their number is bounded, and one too many evicts the oldest: clients that connect and stay silent displace each
+//! other, and never authenticated callers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use crate::Limits;
 
-/// All connections there are.
+/// All open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     most_unauthenticated: usize,
@@ -23,12 +23,12 @@ pub(crate) struct Connections {
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    /// Those that have shown no credential, the oldest first.
+    /// Connections without a credential so far, oldest first.
     unauthenticated: VecDeque<(u64, Option<AbortHandle>)>,
     by_address: BTreeMap<IpAddr, usize>,
 }
 
-/// One connection. It is counted as long as this lives.
+/// A connection; counted while this value lives.
 #[derive(Debug)]
 pub(crate) struct Connection {
     all: Arc<Connections>,
@@ -49,7 +49,8 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more, if its address has not too many. All of this machine have one address, and are not counted by it.
+    /// Adds a connection, unless its address has too many. All local connections share one address, and are not limited
+    /// by it.
     pub(crate) fn add(self: &Arc<Self>, address: IpAddr) -> Option<Arc<Connection>> {
         let mut open = self.open();
         let mine = open.by_address.entry(address).or_default();
@@ -70,7 +71,7 @@ impl Connections {
         Some(Arc::new(Connection { all: self.clone(), number, address, authenticated, active }))
     }
 
-    /// How a connection can be cut.
+    /// Sets the handle that aborts a connection.
     pub(crate) fn set_abort(&self, number: u64, handle: AbortHandle) {
         if let Some((_, known)) =
             self.open().unauthenticated.iter_mut().find(|(of, _)| *of == number)
@@ -85,7 +86,7 @@ impl Connection {
         self.number
     }
 
-    /// A request has come over it.
+    /// A request arrived on it.
     pub(crate) fn mark_active(&self) {
         self.active.store(true, Ordering::Relaxed);
     }
@@ -94,7 +95,7 @@ impl Connection {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// A credential was shown over it.
+    /// A request on it was authenticated.
     pub(crate) fn mark_authenticated(&self) {
         if !self.authenticated.swap(true, Ordering::Relaxed) {
             self.all.open().unauthenticated.retain(|(of, _)| *of != self.number);

@@ -1,7 +1,7 @@
-//! The OpenAPI document, made from the list of operations and the types they take and answer with.
+//! Generates the OpenAPI document from the list of operations and their types.
 //!
-//! It says what is true of every host. Objects are told by their envelope only: what is in `spec` is what the manifests
-//! say, and a status may grow.
+//! It describes what holds for every host. Objects are described by their envelope only: `spec` is what the manifests
+//! say, and `status` may grow.
 
 use std::borrow::Cow;
 
@@ -51,7 +51,7 @@ pub fn openapi() -> Value {
         "info": {
             "title": "Muster",
             "version": "v1",
-            "description": "Gangs, queues, pools, nodes and orders; questions about them; and everything that happens.",
+            "description": "Gangs, queues, pools, nodes and orders; queries about them; and the feed of their changes.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
@@ -63,22 +63,22 @@ pub fn openapi() -> Value {
     })
 }
 
-/// Every way to fail: its status, its name in the document, and when it happens.
+/// Every error response: status, name in the document, and cause.
 const ERRORS: [(u16, &str, &str); 14] = [
-    (400, "BadRequest", "The request cannot be understood."),
-    (401, "Unauthorized", "There is no token, or nobody knows it."),
-    (403, "Forbidden", "Whoever asks may not do this."),
-    (404, "NotFound", "There is no such thing."),
-    (405, "MethodNotAllowed", "The path is right, the method is not."),
+    (400, "BadRequest", "The request cannot be parsed."),
+    (401, "Unauthorized", "The credential is missing or unknown."),
+    (403, "Forbidden", "The caller may not do this."),
+    (404, "NotFound", "No such object."),
+    (405, "MethodNotAllowed", "The path exists, but not with this method."),
     (408, "TooSlow", "The body did not arrive in time."),
-    (409, "Conflict", "It does not fit what is there."),
+    (409, "Conflict", "It conflicts with the present state."),
     (413, "TooLarge", "The body is too large."),
-    (415, "UnsupportedMediaType", "The body is in a format that is not read here."),
-    (422, "Invalid", "The request can be understood and makes no sense. Manifests bring findings."),
-    (429, "TooMany", "Whoever asks has too much open at once."),
-    (500, "Internal", "A bug. It is in the log."),
-    (501, "Unsupported", "This host cannot do such a thing at all."),
-    (503, "Unavailable", "It cannot be done now, and may be later."),
+    (415, "UnsupportedMediaType", "The body's media type is not supported."),
+    (422, "Invalid", "The request was parsed, but is not valid. Manifests come with findings."),
+    (429, "TooMany", "The caller has too many requests, streams or changes at once."),
+    (500, "Internal", "A bug. Details are in the server's log."),
+    (501, "Unsupported", "This host does not support the operation."),
+    (503, "Unavailable", "Not possible now; a retry may succeed."),
 ];
 
 fn describe(operation: &Operation, types: &mut SchemaGenerator) -> Value {
@@ -144,20 +144,20 @@ fn parameters(operation: &Operation, types: &mut SchemaGenerator) -> Vec<Value> 
         all.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
             "schema": { "type": "string", "pattern": pattern },
-            "description": "The same request with the same key is done once, and answered alike for a day.",
+            "description": "A request that is repeated with the same key is executed once; its answer is replayed for a day.",
         }));
     }
     if operation.rules.stream == Some(Stream::Events) {
         all.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
             "schema": { "type": "integer", "minimum": 0, "maximum": MOST },
-            "description": "The last event that was read; the stream goes on after it.",
+            "description": "The last event that was read; the stream continues after it.",
         }));
     }
     all
 }
 
-/// A parameter that may be left out is not therefore null.
+/// Removes null from an optional parameter: a parameter may be absent, but never null.
 fn without_null(mut schema: Value) -> Value {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");
@@ -185,7 +185,7 @@ fn responses(operation: &Operation, types: &mut SchemaGenerator) -> Value {
     let rules = &operation.rules;
     let mut all = Map::new();
     let good = match operation.answers {
-        ResponseBody::Empty => json!({ "description": "It is done." }),
+        ResponseBody::Empty => json!({ "description": "Done." }),
         ResponseBody::Json(schema) => {
             let content = json!({ "application/json": { "schema": schema(types) } });
             json!({ "description": operation.summary, "content": content })
@@ -220,7 +220,7 @@ fn responses(operation: &Operation, types: &mut SchemaGenerator) -> Value {
     all.into()
 }
 
-/// One server-sent event, in the words that OpenAPI 3.2 has for them.
+/// One server-sent event, as OpenAPI 3.2 describes them.
 fn event(types: &mut SchemaGenerator) -> Value {
     let gap = json!({
         "type": "object",
@@ -253,7 +253,7 @@ impl JsonSchema for Object {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "An object as on Kubernetes: what was asked for in `spec`, what became of it in `status`.",
+            "description": "An object as on Kubernetes: the desired state in `spec`, the actual state in `status`.",
             "type": "object",
             "required": ["kind", "metadata"],
             "properties": {
@@ -285,8 +285,8 @@ impl JsonSchema for PageOf {
             "required": ["items", "newest"],
             "properties": {
                 "items": { "type": "array", "items": types.subschema_for::<Object>() },
-                "continue": { "type": "string", "description": "Where the next page begins; absent on the last." },
-                "newest": { "type": "integer", "minimum": 0, "description": "The newest event that is included: follow the events after it." },
+                "continue": { "type": "string", "description": "The position of the next page; absent on the last page." },
+                "newest": { "type": "integer", "minimum": 0, "description": "The newest event that is included; follow the events after it." },
             },
         })
     }

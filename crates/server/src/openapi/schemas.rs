@@ -1,4 +1,4 @@
-//! What manifests look like, for the OpenAPI document: the kinds of the CRDs, and those of others by their envelope.
+//! Schemas of manifests: the kinds of the CRDs in full, other kinds by their envelope.
 
 use muster_api::crd::{GROUP, GangSpec, PoolSpec, QueueSpec, VERSION};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -38,7 +38,7 @@ fn metadata() -> Value {
     })
 }
 
-/// Nodes, topologies, and what others call a gang: Jobs, JobSets, PyTorchJobs and the like.
+/// Nodes, topologies, and other systems' workloads: Jobs, JobSets, PyTorchJobs and the like.
 fn foreign() -> Value {
     json!({
         "type": "object",

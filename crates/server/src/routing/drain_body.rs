@@ -1,6 +1,7 @@
-//! Reads on what is left of a body that was refused, for a while.
+//! Drains the rest of a rejected body for a while.
 //!
-//! A client that is still sending when its connection is closed gets a broken pipe instead of the answer that says why.
+//! A client that is still sending when its connection is closed gets a broken pipe instead of the response with the
+//! reason.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,14 +13,14 @@ use hyper::body::{Frame, SizeHint};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// How long is read on, at most.
+/// How long to drain, at most.
 const TIME: Duration = Duration::from_secs(5);
-/// How long a client may be silent meanwhile.
+/// How long a client may pause meanwhile.
 const SILENCE: Duration = Duration::from_millis(500);
-/// How much is read on, at most.
+/// How many bytes to drain, at most.
 const BYTES: usize = 16 << 20;
 
-/// A body whose rest is read on when it is dropped before its end.
+/// A body whose rest is drained when it is dropped early.
 #[derive(Debug)]
 pub(crate) struct DrainOnDrop(Option<Body>);
 

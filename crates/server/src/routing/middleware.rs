@@ -1,4 +1,5 @@
-//! What every request goes through before its handler: who asks, may they, is there room, is it the first of its kind.
+//! The checks before every handler: authentication, authorization, limits, idempotency; and metrics and audit around
+//! them.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::routing::drain_body::DrainOnDrop;
 use crate::routing::operation::Rules;
 use crate::{AuditRecord, Caller};
 
-/// Around everything, also around paths that do not exist: counts, and catches panics.
+/// Wraps every request, also for unknown paths: records metrics, and catches panics.
 pub(crate) async fn observe(
     State(server): State<Arc<Server>>,
     request: Request,
@@ -51,7 +52,7 @@ pub(crate) async fn observe(
     response
 }
 
-/// Before one handler: who asks, and afterwards what came of it.
+/// Wraps one handler: authenticates the caller before it, and writes the audit record after it.
 pub(crate) async fn enforce_rules(
     State((server, rules)): State<(Arc<Server>, Rules)>,
     mut request: Request,
@@ -86,7 +87,7 @@ pub(crate) async fn enforce_rules(
     response
 }
 
-/// The objects a request was about, in an answer, for the audit log.
+/// The objects of a request, attached to its response for the audit log.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditedObjects(pub(crate) String);
 
@@ -124,7 +125,7 @@ async fn run_checked(
         timeout(time, next.run(request)).await
     } else {
         let permit = server.concurrency.request(&by)?;
-        // A question may be asked again: nothing is kept of it under a key.
+        // Read-only requests are not stored under a key: they can be repeated.
         let changes = !rules.method.is_safe() && !rules.is_read_only(request.uri());
         if changes {
             server.concurrency.change(&by)?;
@@ -143,7 +144,7 @@ async fn run_checked(
             caller.key = Some(RequestKey { key: key.key.as_str().into(), request: sum });
         }
         let idempotency = server.idempotency.clone();
-        // A task of its own: it ends, and its answer is remembered, also when nobody waits for it any more.
+        // A separate task: it completes, and its answer is stored, also when the client has disconnected.
         let task = tokio::spawn(async move {
             let _held = (permit, room);
             idempotency.answer(key, sum, next.run(request)).await
@@ -168,7 +169,7 @@ fn late(server: &Server) -> ApiError {
     ApiError::new(ErrorCode::Unavailable, why)
 }
 
-/// Reads the body, within its limits, and puts it back.
+/// Reads the body within its limits, and puts it back.
 async fn read(
     server: &Server,
     by: &Requester,
@@ -183,7 +184,7 @@ async fn read(
     if told.is_some_and(|told| told > most) {
         return Err(too_large());
     }
-    // Whoever does not say how much will come may send as much as there may be.
+    // A body of unknown length may be as large as the limit.
     let room = server.concurrency.body(by, told.unwrap_or(most))?;
     let (parts, body) = request.into_parts();
     let time = server.limits.request_time;

@@ -1,6 +1,6 @@
-//! One thing that can be asked: its route, its rules, and what the OpenAPI document says of it.
+//! One API operation: its route, its rules, and its description in the OpenAPI document.
 //!
-//! All three come from one value, so that no route is without rules, and none is missing from the document.
+//! All three come from one value, so that every route has rules and is in the document.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::error::ApiError;
 use crate::handlers::query::{NoParams, query};
 use crate::routing::middleware::enforce_rules;
 
-/// Makes a type's schema.
+/// Generates the schema of a type.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// One thing that can be asked.
+/// One API operation.
 pub(crate) struct Operation {
     pub(crate) path: &'static str,
     pub(crate) id: &'static str,
@@ -33,43 +33,43 @@ pub(crate) struct Operation {
     route: MethodRouter<Arc<Server>>,
 }
 
-/// What is held against every request before its handler sees it.
+/// Rules that every request is checked against before its handler runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    /// What it is called, in the document and in the audit log.
+    /// The operation's name, in the document and in the audit log.
     pub(crate) id: &'static str,
     pub(crate) method: Method,
     pub(crate) role: RequiredRole,
-    /// Whether there is a body to read.
+    /// Whether it has a body.
     pub(crate) body: bool,
     /// Whether it changes nothing, whatever its method.
     pub(crate) read_only: bool,
-    /// What the answer is a stream of, if it is one.
+    /// The content of the response stream, if it is one.
     pub(crate) stream: Option<Stream>,
-    /// Refuses a query that the handler would not understand.
+    /// Rejects a query that the handler could not parse.
     pub(crate) check: fn(&Uri) -> Result<(), ApiError>,
 }
 
-/// What is streamed.
+/// The content of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stream {
     Events,
     Logs,
 }
 
-/// What a body is.
+/// The content of a request body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RequestBody {
     Manifests,
     Json(SchemaOf),
 }
 
-/// What an answer is, when all is well.
+/// The content of a successful response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ResponseBody {
     Empty,
     Json(SchemaOf),
-    /// Text of one of these types.
+    /// Text with one of these content types.
     Text(&'static [&'static str]),
 }
 
@@ -106,7 +106,7 @@ fn new<H: Handler<T, Arc<Server>>, T: 'static>(
     }
 }
 
-/// Something to look at.
+/// A `GET` operation.
 pub(crate) fn get<H: Handler<T, Arc<Server>>, T: 'static>(
     path: &'static str,
     id: &'static str,
@@ -116,7 +116,7 @@ pub(crate) fn get<H: Handler<T, Arc<Server>>, T: 'static>(
     new((Method::GET, MethodFilter::GET), path, id, summary, handler)
 }
 
-/// Something to do.
+/// A `POST` operation.
 pub(crate) fn post<H: Handler<T, Arc<Server>>, T: 'static>(
     path: &'static str,
     id: &'static str,
@@ -126,7 +126,7 @@ pub(crate) fn post<H: Handler<T, Arc<Server>>, T: 'static>(
     new((Method::POST, MethodFilter::POST), path, id, summary, handler)
 }
 
-/// Something to remove.
+/// A `DELETE` operation.
 pub(crate) fn delete<H: Handler<T, Arc<Server>>, T: 'static>(
     path: &'static str,
     id: &'static str,
@@ -137,7 +137,7 @@ pub(crate) fn delete<H: Handler<T, Arc<Server>>, T: 'static>(
 }
 
 impl Rules {
-    /// Whether a request changes nothing: what would come of it is asked.
+    /// Whether a request changes nothing: the operation is read-only, or it is a dry run.
     pub(crate) fn is_read_only(&self, uri: &Uri) -> bool {
         let dry = |query: &str| query.split('&').any(|one| one == "dryRun=true");
         self.read_only || uri.query().is_some_and(dry)
@@ -151,13 +151,13 @@ impl Operation {
         self
     }
 
-    /// Who may ask for it, if not everybody who is known looks and everybody but viewers changes.
+    /// The required role; by default viewers may read, and all others may change.
     pub(crate) fn role(mut self, role: RequiredRole) -> Self {
         self.rules.role = role;
         self
     }
 
-    /// The parameters it knows.
+    /// Its query parameters.
     pub(crate) fn query<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
         self.query = T::json_schema;
         self.rules.check = check::<T>;
@@ -171,32 +171,32 @@ impl Operation {
         self
     }
 
-    /// Its body is this, in JSON.
+    /// Its body is this type, in JSON.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
         self.takes = Some(RequestBody::Json(SchemaGenerator::subschema_for::<T>));
         self.rules.body = true;
         self
     }
 
-    /// Its answer is this, in JSON.
+    /// Its response is this type, in JSON.
     pub(crate) fn answers<T: JsonSchema>(mut self) -> Self {
         self.answers = ResponseBody::Json(SchemaGenerator::subschema_for::<T>);
         self
     }
 
-    /// Its answer is text.
+    /// Its response is text.
     pub(crate) fn text(mut self, kinds: &'static [&'static str]) -> Self {
         self.answers = ResponseBody::Text(kinds);
         self
     }
 
-    /// Its answer is a stream.
+    /// Its response is a stream.
     pub(crate) fn stream(mut self, of: Stream) -> Self {
         self.rules.stream = Some(of);
         self
     }
 
-    /// Adds its route, with its rules before it.
+    /// Adds its route, with its rules.
     pub(crate) fn mount(
         self,
         router: Router<Arc<Server>>,

@@ -1,4 +1,4 @@
-//! Everything that can be asked, in one list.
+//! The list of all operations, and the router made of it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ use crate::routing::middleware::observe;
 use crate::routing::operation::{Operation, Stream, delete, get, post};
 use crate::{Change, Config, Host, Kind, Verb, Why};
 
-/// Everything that can be asked, in the order of the documentation.
+/// All operations, in the order of the documentation.
 pub(crate) fn operations() -> Vec<Operation> {
     let mut all = vec![
         get("/v1/gangs", "listGangs", "Gangs, by namespace and name", |s, by, a| {
@@ -28,15 +28,15 @@ pub(crate) fn operations() -> Vec<Operation> {
         .query::<objects::Gangs>()
         .answers::<document::PageOf>(),
         get(GANG, "getGang", "One gang", objects::get_gang).answers::<document::Object>(),
-        delete(GANG, "removeGang", "Stops a gang and forgets it", objects::remove_gang),
-        change(CANCEL, "cancelGang", "Stops a gang; its record stays", Change::Cancel),
-        change(HOLD, "holdGang", "Keeps a gang from starting", Change::Hold),
-        change(RELEASE, "releaseGang", "Lets a gang start again", Change::Release),
-        post(SCALE, "scaleGang", "Gives a role other bounds", gangs::scale)
+        delete(GANG, "removeGang", "Stops a gang and deletes it", objects::remove_gang),
+        change(CANCEL, "cancelGang", "Stops a gang; its record is kept", Change::Cancel),
+        change(HOLD, "holdGang", "Holds a gang: it does not start", Change::Hold),
+        change(RELEASE, "releaseGang", "Releases a held gang", Change::Release),
+        post(SCALE, "scaleGang", "Sets new bounds of a role", gangs::scale)
             .takes::<gangs::Scale>()
             .answers::<document::Object>(),
         get(WHY, "why", "Why a gang waits, and what would start it", gangs::why).answers::<Why>(),
-        get(LOGS, "logs", "What a gang's members have printed", logs::logs)
+        get(LOGS, "logs", "Output of a gang's members", logs::logs)
             .query::<logs::LogsParams>()
             .stream(Stream::Logs)
             .text(&[logs::NDJSON, logs::PLAIN]),
@@ -63,7 +63,7 @@ fn change(path: &'static str, id: &'static str, summary: &'static str, to: Chang
         .answers::<document::Object>()
 }
 
-/// Identifiers and summaries of listing, getting and removing.
+/// Identifiers and summaries of list, get and remove.
 type Words = [(&'static str, &'static str); 3];
 
 const QUEUE_WORDS: Words = [
@@ -81,7 +81,7 @@ const ORDER_WORDS: Words = [
     ("removeOrder", "Removes an order"),
 ];
 
-/// What can be asked about a kind that has no namespace.
+/// Operations of a kind without namespaces.
 fn kind(
     kind: Kind,
     [all, one]: [&'static str; 2],
@@ -106,38 +106,43 @@ fn kind(
     ]
 }
 
-/// What is about no single object.
+/// Operations that are not about one object.
 fn whole() -> [Operation; 10] {
     [
-        post("/v1/apply", "apply", "Takes manifests, all of them or none", queries::apply)
+        post("/v1/apply", "apply", "Applies manifests, all or none", queries::apply)
             .query::<queries::Apply>()
             .manifests()
             .answers::<queries::AppliedItems>(),
-        post("/v1/what-if", "whatIf", "When gangs would start, and what for", queries::what_if)
-            .role(RequiredRole::Viewer)
-            .read_only()
-            .manifests()
-            .answers::<queries::WhatIfItems>(),
-        get("/v1/usage", "usage", "Who has used how much", queries::usage)
+        post(
+            "/v1/what-if",
+            "whatIf",
+            "Forecasts when gangs would start, and at what cost",
+            queries::what_if,
+        )
+        .role(RequiredRole::Viewer)
+        .read_only()
+        .manifests()
+        .answers::<queries::WhatIfItems>(),
+        get("/v1/usage", "usage", "Usage by queue, user, gang or day", queries::usage)
             .query::<queries::UsageParams>()
             .answers::<queries::UsageItems>(),
-        get("/v1/events", "events", "Everything that happens, as it does", events::events)
+        get("/v1/events", "events", "The change feed, as server-sent events", events::events)
             .query::<events::Events>()
             .stream(Stream::Events)
             .text(&["text/event-stream"]),
-        get("/v1/whoami", "whoami", "Who asks, and what they may do", queries::whoami)
+        get("/v1/whoami", "whoami", "The caller and its role", queries::whoami)
             .answers::<queries::WhoAmI>(),
-        get("/v1/audit", "audit", "Who did what", queries::audit)
+        get("/v1/audit", "audit", "Records of the audit log", queries::audit)
             .role(RequiredRole::Admin)
             .query::<queries::AuditQuery>()
             .answers::<queries::AuditItems>(),
-        get("/healthz", "alive", "Whether the server lives", health::alive)
+        get("/healthz", "alive", "Liveness", health::alive)
             .role(RequiredRole::Anyone)
             .text(&[health::TEXT]),
-        get("/readyz", "ready", "Whether the server can serve", health::ready)
+        get("/readyz", "ready", "Readiness", health::ready)
             .role(RequiredRole::Anyone)
             .text(&[health::TEXT]),
-        get("/metrics", "metrics", "Counts and gauges for Prometheus", health::metrics)
+        get("/metrics", "metrics", "Metrics in the Prometheus text format", health::metrics)
             .text(&[health::METRICS]),
         get("/openapi.json", "openapi", "This document", document)
             .role(RequiredRole::Anyone)
@@ -146,23 +151,23 @@ fn whole() -> [Operation; 10] {
 }
 
 async fn document() -> Response {
-    // It is the same for everybody and for ever.
+    // The document never changes while the process runs.
     static TEXT: OnceLock<String> = OnceLock::new();
     typed(StatusCode::OK, "application/json", TEXT.get_or_init(document::text).as_str())
 }
 
-/// All routes for a host, to be served or to be mounted in another router.
+/// All routes of a host, to be served or mounted in another router.
 pub fn router(host: Arc<dyn Host>, config: &Config) -> Router {
     let server = Arc::new(Server::new(host, config));
     let mount = |router, operation: Operation| operation.mount(router, &server);
     operations()
         .into_iter()
         .fold(Router::new(), mount)
-        // For browsers, and no part of the document.
+        // For browsers; not in the document.
         .route(LOGIN, axum::routing::get(login))
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
-        // The guard has its own, which knows how to say so.
+        // The middleware has its own limit, with a proper error response.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(server.clone(), observe))
         .with_state(server)
@@ -172,11 +177,11 @@ async fn no_path(uri: Uri) -> ApiError {
     let path = uri.path();
     ApiError::new(
         ErrorCode::NotFound,
-        format!("there is no path {path}; /openapi.json has those there are"),
+        format!("there is no path {path}; /openapi.json lists all paths"),
     )
 }
 
 async fn no_method(method: Method, uri: Uri) -> ApiError {
     let path = uri.path();
-    ApiError::new(ErrorCode::MethodNotAllowed, format!("{method} is nothing that {path} knows"))
+    ApiError::new(ErrorCode::MethodNotAllowed, format!("{path} does not support {method}"))
 }

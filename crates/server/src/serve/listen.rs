@@ -1,4 +1,4 @@
-//! Listening, and ending without cutting anybody off who can be waited for.
+//! Listens on sockets, serves connections, and shuts down gracefully.
 
 use std::future::Future;
 use std::io;
@@ -26,13 +26,13 @@ use crate::{AuditLog, Config, Host, IdempotencyStore, Limits, Shutdown, router};
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Every machine could do everything.
+    /// It could be reached from other machines without tokens.
     #[error("{0} can be reached from other machines: give tokens, or listen on 127.0.0.1")]
     Open(SocketAddr),
-    /// Nobody could reach it.
+    /// It has no address to listen on.
     #[error("there is no address to listen on")]
     Nowhere,
-    /// The address is taken, or is not of this machine.
+    /// The address is in use, or not an address of this machine.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
     /// Its certificate cannot be used.
@@ -40,7 +40,7 @@ pub enum ServeError {
     Tls(#[from] TlsError),
 }
 
-/// A server that has its addresses, and answers nobody yet.
+/// A server that has bound its addresses, and does not accept connections yet.
 pub struct Bound {
     listeners: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Bound {
     }
 }
 
-/// Takes the addresses of a server. Port 0 becomes one that is free.
+/// Binds the addresses of a server. Port 0 selects a free port.
 pub async fn bind(config: Config) -> Result<Bound, ServeError> {
     if config.listen.is_empty() {
         return Err(ServeError::Nowhere);
@@ -78,7 +78,7 @@ pub async fn bind(config: Config) -> Result<Bound, ServeError> {
     Ok(Bound { listeners, addresses, tls, config })
 }
 
-/// Serves a host until it is asked to end.
+/// Serves a host until shutdown.
 pub async fn serve(
     host: Arc<dyn Host>,
     config: Config,
@@ -89,28 +89,28 @@ pub async fn serve(
 }
 
 impl Bound {
-    /// Where it listens.
+    /// The bound addresses.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Keeps answers to requests with idempotency keys there. A host that is started once the addresses are taken can so be
-    /// their memory.
+    /// Stores answers under idempotency keys there. A host that is started after the addresses are bound can be the
+    /// store.
     #[must_use]
     pub fn with_memory(mut self, store: Arc<dyn IdempotencyStore>) -> Self {
         self.config.idempotency_store = store;
         self
     }
 
-    /// Writes down there who did what.
+    /// Writes audit records there.
     #[must_use]
     pub fn with_audit(mut self, audit: Arc<AuditLog>) -> Self {
         self.config.audit = Some(audit);
         self
     }
 
-    /// Answers until it is asked to end. Then nobody new is let in, streams end, requests that are under way have some
-    /// time, and whatever is left is cut off.
+    /// Serves until shutdown. Then no connection is accepted, streams end, requests in flight get a grace period, and
+    /// the rest is cut off.
     pub async fn serve(self, host: Arc<dyn Host>, shutdown: impl Future<Output = ()>) {
         let router = router(host, &self.config);
         let Self { listeners, addresses: _, tls, config } = self;
@@ -125,7 +125,7 @@ impl Bound {
             tokio::select! {
                 () = &mut shutdown => break,
                 (stream, from, held) = next(&listeners, &room) => {
-                    // One of an address that has too many is let go of.
+                    // A connection from an address with too many is dropped.
                     if let Some(one) = known.add(from.ip()) {
                         let number = one.number();
                         let watcher = graceful.watcher();
@@ -145,7 +145,7 @@ impl Bound {
     }
 }
 
-/// The next connection, once there is room for it.
+/// The next connection, once there is a permit for it.
 async fn next(
     listeners: &[TcpListener],
     room: &Arc<Semaphore>,
@@ -157,7 +157,7 @@ async fn next(
         match select_all(accepts).await.0 {
             Ok((stream, from)) => return (stream, from, held),
             Err(error) => {
-                // Most likely there are no file handles left; there will be when somebody leaves.
+                // Most likely the process is out of file descriptors; a closed connection frees one.
                 tracing::warn!(%error, "a connection cannot be taken");
                 sleep(Duration::from_millis(50)).await;
             }
@@ -216,7 +216,7 @@ impl Each {
         let first = timeout(self.limits.first_head_time, &mut connection).await;
         let ended = match first {
             Ok(ended) => ended,
-            // Nothing came over it: there are clients that connect to be in the way.
+            // No request arrived: some clients only connect to occupy a place.
             Err(_) if !one.is_active() => return,
             Err(_) => connection.await,
         };
@@ -226,7 +226,7 @@ impl Each {
     }
 }
 
-/// Tells every request over which connection it came.
+/// Attaches the connection to each of its requests.
 struct WithConnection {
     inner: TowerToHyperService<Router>,
     one: Arc<Connection>,

@@ -1,8 +1,8 @@
-//! How streams learn that the server ends. Without it they would hold it open for ever.
+//! Signals shutdown to streams, which would otherwise keep the server open for ever.
 
 use tokio::sync::watch;
 
-/// Says, once and for all, that it is over. Clones say it to each other.
+/// The shutdown switch; all clones share it.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Sender<bool>);
 
@@ -13,23 +13,23 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// Every stream ends now, and new ones end at once.
+    /// Ends all streams now; new streams end at once.
     pub fn begin(&self) {
         self.0.send_replace(true);
     }
 
-    /// Somebody to be told.
+    /// A receiver of the signal.
     pub(crate) fn subscribe(&self) -> ShutdownSignal {
         ShutdownSignal(self.0.subscribe())
     }
 }
 
-/// Somebody who is told when it is over.
+/// A receiver of the shutdown signal.
 #[derive(Debug)]
 pub(crate) struct ShutdownSignal(watch::Receiver<bool>);
 
 impl ShutdownSignal {
-    /// Waits until it is over. Whoever could say so being gone counts as being told.
+    /// Waits for shutdown. A dropped sender counts as shutdown.
     pub(crate) async fn wait(&mut self) {
         let _ = self.0.wait_for(|over| *over).await;
     }

@@ -1,4 +1,4 @@
-//! From files in PEM to what a connection is wrapped in.
+//! Loads a certificate and its key from PEM files.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use tokio_rustls::rustls::{Error as RustlsError, ServerConfig};
 
 use crate::Tls;
 
-/// Why a certificate is not used.
+/// Why a certificate is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file has no certificate or no key that can be read.
+    /// A file has no readable certificate or key.
     #[error("{0}: {1}")]
     File(String, PemError),
     /// There is no certificate in the file.
     #[error("{0} has no certificate")]
     Empty(String),
-    /// They do not belong together, or are of a kind that is not known.
+    /// They do not match, or their type is not supported.
     #[error("the certificate and its key cannot be used: {0}")]
     Unusable(#[from] RustlsError),
 }

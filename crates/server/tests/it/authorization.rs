@@ -1,10 +1,10 @@
-//! Who may do what, for everything that can be asked.
+//! Every operation with every role.
 
 use muster_server::openapi;
 
 use crate::client::{gang, start, tokens};
 
-/// Statuses for: nobody, a viewer, a user of another queue, a user of the queue, an admin.
+/// Statuses for: no token, a viewer, a user of another queue, a user of the queue, an admin.
 const MATRIX: &str = "
     listGangs    401 200 200 200 200
     getGang      401 200 200 200 200
@@ -47,7 +47,7 @@ const CALLERS: [&str; 5] = [
     "token-of-adam-admin",
 ];
 
-/// The name that an operation's path is about.
+/// The object name in an operation's path.
 fn name(path: &str) -> &str {
     match path.split('/').nth(2) {
         Some("queues") => "research",
@@ -59,7 +59,7 @@ fn name(path: &str) -> &str {
 }
 
 #[tokio::test]
-async fn nobody_gets_further_than_their_role() {
+async fn every_operation_requires_its_role() {
     let server = start(|config| config.tokens = tokens()).await;
     let mut left: Vec<_> = MATRIX.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let document = openapi();
@@ -90,7 +90,7 @@ async fn nobody_gets_further_than_their_role() {
 }
 
 #[tokio::test]
-async fn a_viewer_is_refused_before_the_host_is_asked() {
+async fn viewer_is_refused_before_the_host_is_called() {
     let server = start(|config| config.tokens = tokens()).await;
     for line in
         ["POST /v1/apply", "DELETE /v1/namespaces/research/gangs/a", "DELETE /v1/pools/gpus"]
@@ -102,7 +102,7 @@ async fn a_viewer_is_refused_before_the_host_is_asked() {
 }
 
 #[tokio::test]
-async fn whoever_asks_is_told_who_they_are() {
+async fn whoami_returns_name_and_role() {
     let server = start(|config| config.tokens = tokens()).await;
     let answered = server.ask("GET /v1/whoami").token("token-of-rosa-research").send().await;
     let wanted = serde_json::json!({"name": "rosa", "role": "user", "queues": ["research"]});

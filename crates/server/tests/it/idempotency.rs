@@ -1,4 +1,4 @@
-//! The same request twice is done once.
+//! A request that is sent twice with one key is executed once.
 
 use std::sync::atomic::Ordering;
 
@@ -18,7 +18,7 @@ fn is_replay(answered: &Answered) -> bool {
 }
 
 #[tokio::test]
-async fn a_key_is_answered_alike_without_the_host_being_asked_again() {
+async fn repeated_key_replays_the_answer_without_the_host() {
     let server = start(|_| {}).await;
     let first = apply(&server, "k1", &gang("b")).send().await;
     let second = apply(&server, "k1", &gang("b")).send().await;
@@ -36,7 +36,7 @@ async fn a_key_is_answered_alike_without_the_host_being_asked_again() {
 }
 
 #[tokio::test]
-async fn a_key_is_not_for_another_request() {
+async fn key_with_another_request_is_refused() {
     let server = start(|_| {}).await;
     apply(&server, "k", &gang("b")).send().await;
     let other = apply(&server, "k", &gang("c")).send().await;
@@ -49,7 +49,7 @@ async fn a_key_is_not_for_another_request() {
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_its_caller() {
+async fn keys_of_different_callers_are_independent() {
     let server = start(|config| config.tokens = tokens()).await;
     for token in ["token-of-rosa-research", "token-of-adam-admin"] {
         let answered = apply(&server, "k", &gang("b")).token(token).send().await;
@@ -59,7 +59,7 @@ async fn a_key_belongs_to_its_caller() {
 }
 
 #[tokio::test]
-async fn those_who_come_at_once_wait_for_the_first() {
+async fn concurrent_requests_with_one_key_wait_for_the_first() {
     let server = start(|_| {}).await;
     let all = (0..8).map(|_| tokio::spawn(apply(&server, "k", &gang("slow")).send()));
     let all: Vec<_> = all.collect();
@@ -77,7 +77,7 @@ async fn those_who_come_at_once_wait_for_the_first() {
 }
 
 #[tokio::test]
-async fn a_client_that_went_away_finds_its_answer() {
+async fn disconnected_client_finds_its_answer_later() {
     let server = start(|_| {}).await;
     let gone = tokio::spawn(apply(&server, "k", &gang("slow")).send());
     while asked(&server) == 0 {
@@ -92,7 +92,7 @@ async fn a_client_that_went_away_finds_its_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_later_is_not_remembered() {
+async fn retriable_answer_is_not_stored() {
     let server = start(|_| {}).await;
     let bug = || server.ask("DELETE /v1/orders/order-1").header("idempotency-key", "k").send();
     assert_eq!(bug().await.status, 501);

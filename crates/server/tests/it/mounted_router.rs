@@ -1,4 +1,4 @@
-//! The router inside another.
+//! The router mounted in another router.
 
 use axum::Router;
 use axum::body::Body;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::host::Toy;
 
 #[tokio::test]
-async fn a_mounted_router_answers_and_its_streams_end_when_told() {
+async fn mounted_router_answers_and_ends_streams_on_shutdown() {
     let config = Config::default();
     let outer = Router::new().nest("/muster", router(Toy::new(), &config));
     let service = TowerToHyperService::new(outer);

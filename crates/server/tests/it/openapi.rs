@@ -1,4 +1,4 @@
-//! The OpenAPI document, as it is committed.
+//! The committed OpenAPI document.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::client::start;
 
 #[tokio::test]
-async fn the_committed_document_is_the_one_that_is_served() {
+async fn committed_openapi_document_is_the_served_one() {
     let server = start(|_| {}).await;
     let served = server.get("/openapi.json").await.text;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
@@ -18,7 +18,7 @@ async fn the_committed_document_is_the_one_that_is_served() {
     }
 }
 
-/// Every reference in the document, and where it is.
+/// Every `$ref` in the document, and its position.
 fn references(at: &str, value: &Value, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(fields) => {
@@ -39,7 +39,7 @@ fn references(at: &str, value: &Value, found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_resolves() {
     let document = muster_server::openapi();
     let mut found = Vec::new();
     references("", &document, &mut found);
@@ -51,7 +51,7 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn every_parameter_is_described_and_no_schema_has_a_number_for_a_name() {
+fn every_parameter_is_described_and_schema_names_are_unique() {
     let document = muster_server::openapi();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for operation in methods.as_object().unwrap().values() {
@@ -61,7 +61,7 @@ fn every_parameter_is_described_and_no_schema_has_a_number_for_a_name() {
             }
         }
     }
-    // Two types of one name are told apart by a number, which nobody understands.
+    // Two types with one name get a number appended, which readers cannot interpret.
     for name in document["components"]["schemas"].as_object().unwrap().keys() {
         assert!(!name.ends_with(|last: char| last.is_ascii_digit()), "{name}");
     }

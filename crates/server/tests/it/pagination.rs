@@ -1,4 +1,4 @@
-//! Pages and filters.
+//! Pages and filters of lists.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ async fn pages(server: &Started, query: &str, between: impl Fn(usize)) -> Vec<St
 }
 
 #[tokio::test]
-async fn every_gang_is_on_exactly_one_page_whatever_the_page_holds() {
+async fn every_gang_is_on_exactly_one_page_for_any_page_size() {
     let server = start(|_| {}).await;
     for at in 0..23 {
         server.host.gang("n", &format!("g-{at:02}"), "research", "Waiting");
@@ -40,7 +40,7 @@ async fn every_gang_is_on_exactly_one_page_whatever_the_page_holds() {
 }
 
 #[tokio::test]
-async fn what_stays_is_seen_once_while_others_come_and_go() {
+async fn stable_objects_are_listed_once_while_others_come_and_go() {
     let server = start(|_| {}).await;
     for at in 0..20 {
         server.host.gang("n", &format!("stays-{at:02}"), "research", "Waiting");
@@ -58,7 +58,7 @@ async fn what_stays_is_seen_once_while_others_come_and_go() {
 }
 
 #[tokio::test]
-async fn filters_are_all_held_against_a_gang() {
+async fn all_filters_apply_to_a_gang() {
     let server = start(|_| {}).await;
     server.host.gang("n", "r-run", "research", "Running");
     server.host.gang("n", "r-wait", "research", "Waiting");
@@ -88,7 +88,7 @@ async fn filters_are_all_held_against_a_gang() {
 }
 
 #[tokio::test]
-async fn a_list_says_after_which_event_to_follow() {
+async fn list_names_the_event_to_follow_after() {
     let server = start(|_| {}).await;
     let newest = || async { server.get("/v1/gangs").await.json()["newest"].as_u64().unwrap() };
     let before = newest().await;
@@ -97,7 +97,7 @@ async fn a_list_says_after_which_event_to_follow() {
 }
 
 #[tokio::test]
-async fn single_objects_are_whole() {
+async fn single_object_is_returned_whole() {
     let server = start(|_| {}).await;
     for (path, kind) in [
         ("/v1/namespaces/research/gangs/a", "Gang"),

@@ -1,4 +1,4 @@
-//! Starting where one may, and ending without cutting anybody off.
+//! Which addresses a server binds, and how it shuts down.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::client::{Events, gang, start, tokens};
 
 #[tokio::test]
-async fn ending_ends_streams_and_waits_for_requests() {
+async fn shutdown_ends_streams_and_waits_for_requests() {
     let server = start(|_| {}).await;
     server.host.gang("research", "endless", "research", "Running");
     let mut events = Events::open(server.ask("GET /v1/events")).await;
@@ -26,7 +26,7 @@ async fn ending_ends_streams_and_waits_for_requests() {
     }
     let host = server.host.clone();
     let ended = tokio::spawn(server.end());
-    // After what was told before, the stream is over.
+    // After the entries that were already sent, the stream ends.
     while events.next().await.is_some() {}
     assert_eq!(logs.await.unwrap().text.lines().count(), 2);
     assert!(!ended.is_finished(), "a request is still under way");
@@ -36,7 +36,7 @@ async fn ending_ends_streams_and_waits_for_requests() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_connections_that_ask_for_nothing() {
+async fn shutdown_does_not_wait_for_idle_connections() {
     let server = start(|config| config.limits.grace = Duration::from_secs(60)).await;
     let silent = TcpStream::connect(server.address).await.unwrap();
     let mut idle = TcpStream::connect(server.address).await.unwrap();
@@ -47,7 +47,7 @@ async fn nobody_waits_for_connections_that_ask_for_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_end_is_cut_off() {
+async fn hanging_request_is_cut_off_after_the_grace_period() {
     let server = start(|config| config.limits.grace = Duration::from_millis(50)).await;
     let slow = tokio::spawn(server.ask("POST /v1/apply").body("text/yaml", gang("slow")).send());
     while server.host.asked.load(std::sync::atomic::Ordering::SeqCst) == 0 {
@@ -58,7 +58,7 @@ async fn whoever_does_not_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn nobody_else_can_reach_a_server_without_tokens() {
+async fn server_without_tokens_binds_only_loopback() {
     let everywhere = || Config { listen: vec![([0, 0, 0, 0], 0).into()], ..Config::default() };
     let refused = bind(everywhere()).await.unwrap_err();
     assert!(matches!(refused, ServeError::Open(_)));
@@ -83,7 +83,7 @@ mod tls {
     use super::*;
 
     #[tokio::test]
-    async fn with_a_certificate_it_speaks_tls_and_nothing_else() {
+    async fn server_with_certificate_speaks_only_tls() {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
         let tls = Tls { certificate: folder.join("cert.pem"), key: folder.join("key.pem") };

@@ -1,4 +1,4 @@
-//! Manifests are held against a copy of the World before anything of them is taken.
+//! Applies manifests to a copy of the World, before any of them is applied for real.
 
 use muster_core::queue::parents_first;
 use muster_core::topology::Levels;
@@ -12,7 +12,7 @@ use crate::intake::record::Record;
 use crate::nodes::simulated_cloud::cloud_of;
 
 impl Daemon {
-    /// The World as it would be with all that is new in these manifests, or why it cannot be. Nothing is changed.
+    /// The World with everything that is new in these manifests, or the reason why it is refused. Changes nothing.
     pub(crate) fn dry_run(&self, by: &Caller, intake: &Intake) -> Result<World, Refused> {
         let mut world = self.dry_run_supply(intake)?;
         for gang in &intake.gangs {
@@ -35,7 +35,7 @@ impl Daemon {
         Ok(world)
     }
 
-    /// The same with the queues, pools and nodes alone.
+    /// The same for queues, pools and nodes only.
     pub(crate) fn dry_run_supply(&self, intake: &Intake) -> Result<World, Refused> {
         self.check_levels(&intake.levels)?;
         let mut world = match intake.levels == self.levels || intake.levels == Levels::default() {
@@ -51,12 +51,12 @@ impl Daemon {
         Ok(world)
     }
 
-    /// Whether manifests bring a topology that is not the one there is.
+    /// Whether manifests bring a topology other than the present one.
     pub(crate) fn has_other_levels(&self, intake: &Intake) -> bool {
         intake.levels != self.levels && intake.levels != Levels::default()
     }
 
-    /// The queues, pools and nodes of manifests that are new or other than they were.
+    /// The queues, pools and nodes of manifests that are new or changed.
     pub(crate) fn new_objects(&self, intake: &Intake) -> Vec<NewObject> {
         let mut news = Vec::new();
         for (queue, object) in parents_first(intake.queues.clone(), |(queue, _)| queue) {
@@ -83,7 +83,7 @@ impl Daemon {
     }
 }
 
-/// Whose gang it is: that of whoever asks, but admins may say.
+/// The user of a gang: the caller; an admin may name another user.
 pub(crate) fn user_of(by: &Caller, gang: &Record) -> std::sync::Arc<str> {
     match by.is_admin() && !gang.spec.user.is_empty() {
         true => gang.spec.user.clone(),

@@ -1,4 +1,4 @@
-//! Manifests are taken: all of them, or none.
+//! Applies manifests: all objects of a request, or none.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::store::answers::AnswerRow;
 use crate::system::clock::wall_now;
 
 impl Daemon {
-    /// Takes manifests, and keeps what came of it under the key of the request if it has one, in the same transaction: sent
-    /// again, it is not done again.
+    /// Applies manifests, and stores the result under the request's idempotency key in the same transaction: a repeated
+    /// request is not executed again.
     pub(crate) fn apply_once(
         &mut self,
         by: &Caller,
@@ -62,7 +62,7 @@ impl Daemon {
         Ok(applied)
     }
 
-    /// Takes manifests. What is refused is refused before anything of it was taken.
+    /// Applies manifests. Refusals happen before the first object is applied.
     pub(crate) fn apply(
         &mut self,
         by: &Caller,
@@ -125,7 +125,7 @@ impl Daemon {
         Ok(applied)
     }
 
-    /// Whether all of it may be taken, by whoever asks.
+    /// Checks the caller's rights and the validity of all objects.
     fn check(&self, by: &Caller, intake: &Intake) -> Result<(), Refused> {
         for (there, subject) in [
             (!intake.queues.is_empty(), Subject::Queue),
@@ -163,7 +163,7 @@ impl Daemon {
             }
             check_size(&gang.spec)?;
             if let Some(known) = self.gangs.get(name) {
-                // Also of one that is over: its record and what it printed are its queue's.
+                // Finished gangs too: their records and output belong to their queue.
                 let theirs = &known.record.spec.queue;
                 if by.check(Verb::Change, Subject::Gang, Some(theirs)).is_err() {
                     let why =
@@ -174,7 +174,7 @@ impl Daemon {
                     self.check_change(known, gang)?;
                 }
             }
-            // Whatever the World would refuse, it refuses here.
+            // Anything that the World would refuse is refused here.
             let mut scratch = gang.spec.clone();
             scratch.queue = if self.has_queue(queue) { queue.clone() } else { "default".into() };
             scratch.name = format!("{name} (checked)").into();
@@ -185,7 +185,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Whether there is room for the gangs of a user beside those that are kept of it already, over or not.
+    /// Checks the memory limit of a user's gangs, including those that are kept already, finished or not.
     fn check_bytes(&self, by: &Caller, intake: &Intake) -> Result<(), Refused> {
         if by.is_admin() {
             return Ok(());
@@ -204,7 +204,7 @@ impl Daemon {
         )))
     }
 
-    /// Whether it is new gangs and nothing else, each of which was checked by itself: no copy of the World is needed.
+    /// Whether it is only new gangs, each of them checked on its own: then no copy of the World is needed.
     fn is_simple(&self, intake: &Intake) -> bool {
         let Intake { levels, queues, pools, nodes, gangs } = intake;
         let others = !queues.is_empty() || !pools.is_empty() || !nodes.is_empty();
@@ -237,7 +237,7 @@ impl Daemon {
         let written = self.store.set_fact("levels", &json!(levels).to_string());
         self.check_store(written);
         self.levels = levels;
-        // Read again, the log makes the same World with other levels: there is nothing in it yet that depends on them.
+        // Replaying the log rebuilds the same World with the new levels: nothing in it depends on them yet.
         let read = self.replay_log();
         if let Some(world) = self.check_store(read) {
             self.world = world;
@@ -278,7 +278,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// The cloud behind a pool is like this from now on.
+    /// Sets the simulated cloud behind a pool.
     pub(crate) fn set_cloud(&mut self, spec: PoolSpec, model: CloudModel) {
         match self.clouds.iter_mut().find(|(known, _)| known.name == spec.name) {
             Some(known) => *known = (spec, model),
@@ -300,7 +300,7 @@ impl Daemon {
         let added = self.store.add_gang(&name, None, &value, submitted);
         let Some(uid) = self.check_store(added) else { return };
         let after = record.submit_after;
-        // What the one before it printed can still be read, by the numbers of its runs.
+        // The output of the previous gang stays readable by its run numbers.
         let runs = self.gangs.get(&name).map(|known| known.runs.clone()).unwrap_or_default();
         self.gangs.insert(name.clone(), Gang { runs, ..Gang::new(uid, record, self.now) });
         if after > Span::ZERO {
@@ -311,7 +311,7 @@ impl Daemon {
         }
     }
 
-    /// A gang enters its queue.
+    /// Submits a gang to its queue.
     pub(crate) fn submit(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get(name) else { return };
         if gang.id.is_some() || gang.over.is_some() || gang.record.held {
@@ -337,14 +337,14 @@ impl Daemon {
     }
 }
 
-/// Bytes of memory that one user's gangs take together, at most. The smallest gang counts about 4.5 KB.
+/// Memory of one user's gangs in bytes, at most. The smallest gang counts about 4.5 KB.
 const USER_BYTES: usize = 20 << 20;
 
-/// Members that a gang may have on this machine, at most: so many processes are started behind one gate, and one write
-/// of so many bytes opens it.
+/// Members of a gang on this machine, at most: all are started behind one gate, and one write with a byte for each
+/// opens it.
 const MEMBERS_MAX: u32 = 1_024;
 
-/// Whether this machine can have that many processes of a gang.
+/// Checks that this machine can run this many processes of a gang.
 pub(crate) fn check_size(spec: &muster_core::gang::GangSpec) -> Result<(), Refused> {
     let mut sum = 0u32;
     for (at, role) in spec.roles.iter().enumerate() {
@@ -365,7 +365,7 @@ fn done(kind: Kind, name: &Arc<str>, effect: AppliedEffect, warnings: Vec<String
     Applied { kind, name: name.clone(), effect, warnings }
 }
 
-/// Said of pools whose provider is not here.
+/// A warning for pools whose provider is not available here.
 fn played(pool: &PoolManifest) -> Vec<String> {
     match pool.provider {
         Provider::Simulated(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! A gang as the control plane knows it.
+//! A gang in the control plane, and its current run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,72 +17,72 @@ use crate::keeper::socket::client::Order;
 /// The latest gang of a name.
 #[derive(Debug)]
 pub(crate) struct Gang {
-    /// Its number among all that ever were.
+    /// Its number among all gangs ever submitted.
     pub(crate) uid: i64,
-    /// Its number in the World, while it is there: not when it is held, or over.
+    /// Its id in the World, while it is there: not while it is held, nor when it has finished.
     pub(crate) id: Option<GangId>,
     pub(crate) record: Record,
     pub(crate) submitted: Time,
-    /// When it was over, and how.
+    /// When it finished, and how.
     pub(crate) over: Option<Over>,
-    /// Its members, while they run or are about to.
+    /// Its current run: members that run, or are about to.
     pub(crate) run: Option<Run>,
-    /// The seats it is to have; its members are being stopped for that.
+    /// The seats it is being resized to; its members are being stopped for that.
     pub(crate) resizes: Option<Vec<Seat>>,
-    /// How many members it had when it last ran.
+    /// The number of members in its last run.
     pub(crate) members: u32,
-    /// Its runs, and those of gangs before it that had its name, as far as they are kept.
+    /// Its runs, and those of earlier gangs of the same name, as far as they are kept.
     pub(crate) runs: Vec<u64>,
-    /// When all its members had started, and how far apart in microseconds.
+    /// When all its members had started, and the spread of their starts in microseconds.
     pub(crate) started: Option<(Time, Option<u64>)>,
-    /// What is on the board of it.
+    /// Its published status.
     pub(crate) status: Value,
 }
 
-/// How a gang was over.
+/// How a gang finished.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Over {
-    /// On the wall.
+    /// Wall-clock time.
     pub(crate) at: i64,
     pub(crate) good: bool,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
 }
 
-/// The members of a gang, once.
+/// One run of a gang.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) number: u64,
-    /// Where they sit.
+    /// The seats of its members.
     pub(crate) seats: Vec<Seat>,
-    /// The same by number, which each of them keeps, and the number that comes next.
+    /// Seats by member number, which each member keeps, and the next number.
     pub(crate) members: BTreeMap<u32, Seat>,
     pub(crate) next: u32,
-    /// Whether its keeper can have other members while some go on, and when it last had; on the wall.
+    /// Whether its keeper can replace members while others run on, and when it last did; wall-clock time.
     pub(crate) can_change: bool,
     pub(crate) changed_at: i64,
     pub(crate) opened: bool,
-    /// Whether it was told that they have started.
+    /// Whether its start was published.
     pub(crate) start_published: bool,
-    /// Whether they are others than before, of a gang that goes on.
+    /// Whether it replaced other members of the same gang.
     pub(crate) resized: bool,
     pub(crate) told_to_stop: bool,
-    /// Ranks whose end is known.
+    /// Ranks whose exit is known.
     pub(crate) exited: BTreeSet<u32>,
-    /// Whether any of them failed, or they were told to stop.
+    /// Whether a member failed, or the run was told to stop.
     pub(crate) broken: bool,
-    /// Keepers that were gone before they let anybody run.
+    /// Keepers that exited before they opened the gate.
     pub(crate) failed_starts: u32,
-    /// Times it could not be started because the system had run out of something, and out of what.
+    /// How often its start was deferred because the system was out of a resource, and which resource.
     pub(crate) deferrals: u32,
     pub(crate) shortage: Option<String>,
-    /// Why it could not be started the last time, for want of something.
+    /// The reason of the last deferral.
     pub(crate) why_delayed: Option<String>,
-    /// Whether it has no keeper until it is tried again.
+    /// Whether it has no keeper until the next attempt.
     pub(crate) delayed: bool,
-    /// What it is to be told once somebody attends to it.
+    /// Orders to send once a keeper is supervised.
     pub(crate) pending: Vec<Order>,
-    /// To the task that attends to the keeper.
+    /// The channel to the task that supervises the keeper.
     pub(crate) orders: Option<UnboundedSender<Order>>,
 }
 
@@ -114,7 +114,7 @@ impl Run {
 }
 
 impl Run {
-    /// Takes from a journal what is known of the members since they last changed, as far as that was heard before.
+    /// Restores from a journal the members since the last resize, as far as that resize was processed before.
     pub(crate) fn restore_from_journal(&mut self, changed: Option<i64>, journal: &[Kept]) {
         for record in journal {
             match record {
@@ -128,7 +128,7 @@ impl Run {
         }
     }
 
-    /// Whether every member is known to have done its work, whatever became of who kept them.
+    /// Whether every member is known to have succeeded, whatever happened to the keeper.
     pub(crate) fn is_done(&self) -> bool {
         !self.broken && self.members.keys().all(|number| self.exited.contains(number))
     }

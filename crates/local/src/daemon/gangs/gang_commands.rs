@@ -1,4 +1,4 @@
-//! Gangs are cancelled, held, released, scaled, changed and forgotten; other objects removed.
+//! Users' commands: cancel, hold, release, scale, change and remove gangs; remove other objects.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Daemon {
         self.gangs.get(name).ok_or_else(missing)
     }
 
-    /// Nobody wants a gang any more. One that runs is stopped by the planner, like any that must stop.
+    /// Cancels a gang. The planner stops a running gang, like any that must stop.
     fn cancel_gang(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         if std::mem::replace(&mut gang.record.cancelled, true) {
@@ -63,8 +63,8 @@ impl Daemon {
         self.finish_cancelled(name);
     }
 
-    /// A gang that is cancelled is over when the World has no more of it: at once if it waits, when its order is rolled
-    /// back if its nodes are on their way, when its members have stopped if it runs.
+    /// A cancelled gang is finished when the World no longer has it: at once if it waits, when its order is rolled back
+    /// if its nodes are on their way, when its members have stopped if it runs.
     pub(crate) fn finish_cancelled(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get(name) else { return };
         let there = gang.id.is_some_and(|id| self.world.gang(id).is_some());
@@ -77,7 +77,7 @@ impl Daemon {
         self.finish(name, false, "Cancelled", "it was cancelled".to_owned());
     }
 
-    /// A gang does not start until it is released. One that has started, or whose nodes are on their way, goes on.
+    /// Holds a gang until it is released. A gang that has started, or whose nodes are on their way, goes on.
     fn hold_gang(&mut self, name: &Arc<str>) -> Result<(), Refused> {
         let gang = self.known(name)?;
         let id = gang.id;
@@ -117,7 +117,7 @@ impl Daemon {
         self.check_store(written);
     }
 
-    /// Whether a gang that is there may become like this.
+    /// Checks whether an existing gang may be changed to this.
     pub(crate) fn check_change(&self, known: &Gang, new: &Record) -> Result<(), Refused> {
         if known.record.cancelled {
             return Err(already_cancelled(known.name()));
@@ -133,7 +133,7 @@ impl Daemon {
         if queue && new.tasks == known.record.tasks { Ok(()) } else { Err(Refused::Conflict(why)) }
     }
 
-    /// A gang that is there becomes like this, and keeps its place.
+    /// Changes an existing gang, which keeps its place in the queue.
     pub(crate) fn change_record(&mut self, name: &Arc<str>, new: Record) -> Result<(), Refused> {
         if self.known(name)?.id.is_some() {
             let told = self.apply_event(&Event::GangChanged(new.spec.clone()));
@@ -177,7 +177,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Nothing is kept of a gang that is over, nor of those before it that had its name; but what they used is.
+    /// Deletes a finished gang and all earlier gangs of its name; their usage is kept.
     pub(crate) fn forget(&mut self, name: &Arc<str>) {
         if self.gangs.remove(name).is_none() {
             return;
@@ -206,7 +206,7 @@ impl Daemon {
                 }
             }
             Kind::Pool => {
-                // It buys nothing any more, and what it has goes when it is idle.
+                // The pool buys nothing from now on, and its nodes are released when idle.
                 if let Some((mut spec, model)) =
                     self.clouds.iter().find(|(spec, _)| spec.name == *name).cloned()
                 {
@@ -228,7 +228,7 @@ impl Daemon {
     }
 }
 
-/// Said to whoever wants something else of a gang that is being stopped for good.
+/// The refusal for commands to a gang that is being cancelled.
 fn already_cancelled(name: &str) -> Refused {
     Refused::Conflict(format!("{name} was cancelled and is being stopped: wait until it is over"))
 }

@@ -1,5 +1,5 @@
-//! Other members for gangs that run: those that resize themselves go on with whoever stays, all others save, stop, and start
-//! again as so many.
+//! Resizes running gangs: gangs that declare a resize signal continue with the members that stay; all others save,
+//! stop, and restart with the new size.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::keeper::run::resize::ResizeOrder;
 use crate::keeper::socket::client::Order;
 
 impl Daemon {
-    /// Gives a gang other seats.
+    /// Resizes a gang to these seats.
     pub(crate) fn resize(&mut self, id: GangId, seats: &[Seat]) {
         let Some(name) = self.names.get(&id).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
@@ -40,7 +40,7 @@ impl Daemon {
         self.record_event(&name, "Resizing", why, false);
     }
 
-    /// Stops a gang that is to start again as so many.
+    /// Stops a gang that restarts with another size.
     fn start_over(&mut self, name: &Arc<str>, (from, to): (u32, u32), why: &str) {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let Some(run) = &mut gang.run else { return };
@@ -50,13 +50,13 @@ impl Daemon {
         let grace_ms = seats::grace_ms(&self.clock, disruption);
         let number = run.number;
         let told = send_order(run, Order::Stop { signal, grace_ms, why: why.to_owned() });
-        // Written before they are told: whoever hears the signal finds what is to come.
+        // Written before the signal: a member that receives the signal finds the coming size.
         let file = self.run_directory(number).join(WORLD);
         self.effects.push(Effect::WriteFile(file, seats::world(from, Some(to))));
         self.effects.extend(told);
     }
 
-    /// Has the keeper of a gang let some go and others in. The same is asked for again after a restart, in the same words.
+    /// Orders the keeper of a gang to replace members. After a restart the same order is sent again, unchanged.
     fn replace_some(&mut self, name: &Arc<str>, seats: &[Seat], signal: Signal) {
         let gang = &self.gangs[name];
         let Some(run) = &gang.run else { return };
@@ -84,7 +84,7 @@ impl Daemon {
         self.effects.extend(told);
     }
 
-    /// A gang goes on with other members: whoever was to go is gone, and whoever came may run.
+    /// A gang continues with other members: the leaving ones have exited, and the joining ones may run.
     pub(crate) fn on_members_changed(
         &mut self,
         name: &Arc<str>,
@@ -131,13 +131,14 @@ impl Daemon {
     }
 }
 
-/// Whether a run can have these seats while some of its members go on.
+/// Whether a run can take these seats while some of its members run on.
 fn can_resize_in_place(run: &Run, seats: &[Seat]) -> bool {
     let stays = |number: &u32| run.members.contains_key(number) && !run.exited.contains(number);
     run.can_change && run.opened && !run.told_to_stop && with(run, seats).0.keys().any(stays)
 }
 
-/// Who has which of these seats, and the number after theirs: whoever sits in one stays there, others get new numbers.
+/// Assigns members to these seats, with the next free number: a member keeps its seat and number, new members get new
+/// numbers.
 fn with(run: &Run, seats: &[Seat]) -> (BTreeMap<u32, Seat>, u32) {
     let (mut before, mut members, mut next) = (run.members.clone(), BTreeMap::new(), run.next);
     let mut empty = Vec::new();
@@ -158,7 +159,7 @@ fn with(run: &Run, seats: &[Seat]) -> (BTreeMap<u32, Seat>, u32) {
     (members, next)
 }
 
-/// Whether members sit in these seats, and all of these.
+/// Whether the members occupy exactly these seats.
 fn same(seats: &[Seat], members: &BTreeMap<u32, Seat>) -> bool {
     let (mut wanted, mut taken) =
         (seats::per_member(seats), members.values().copied().collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Gangs start, end, are stopped and resized: what was decided is told to keepers, and what they say to the World.
+//! Runs of gangs: turns decisions into orders for keepers, and records of keepers into events for the World.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::keeper::socket::client::Order;
 use crate::store::runs::RunRow;
 use crate::system::clock::{anchor, wall_now};
 
-/// Keepers that may be gone before they let anybody run, before a run is given up.
+/// Keepers that may exit before opening the gate, before a run fails.
 const TRIES: u32 = 3;
-/// So many of the latest runs are named with a gang.
+/// The number of latest runs that a gang's status names.
 pub(crate) const RUNS_SHOWN: usize = 10;
-/// How long a run that could not be started for want of something waits the first time, and at most.
+/// First and longest backoff of a run that could not be started because the system was out of a resource.
 const BACK_OFF_LEAST: Duration = Duration::from_secs(1);
 const BACK_OFF_MOST: Duration = Duration::from_secs(30);
 
@@ -41,7 +41,7 @@ impl Daemon {
         self.start_run(&name, seats, waited);
     }
 
-    /// Writes a run down, and has its keeper started.
+    /// Records a run, and has its keeper started.
     fn start_run(&mut self, name: &Arc<str>, seats: &[Seat], waited: u64) {
         let row = self.row(name, seats, waited);
         let added = self.store.add_run(&row);
@@ -60,7 +60,7 @@ impl Daemon {
         self.effects.push(Effect::StartKeeper(Box::new(plan), directory));
     }
 
-    /// What the keeper of a run is to do.
+    /// The plan for the keeper of a run.
     fn run_plan(&self, gang: &Gang, seats: &[Seat], number: u64) -> RunPlan {
         let directory = self.run_directory(number);
         let mut plan = seats::plan(&self.seat_context(), gang, seats, (number, &directory));
@@ -69,7 +69,7 @@ impl Daemon {
         plan
     }
 
-    /// What is written of a run that has these seats.
+    /// The database row of a run with these seats.
     pub(crate) fn row<'a>(&'a self, name: &'a str, seats: &[Seat], waited: u64) -> RunRow<'a> {
         let gang = &self.gangs[name];
         let roles = &gang.record.spec.roles;
@@ -99,8 +99,8 @@ impl Daemon {
         seats::SeatContext { world: &self.world, clock: &self.clock, machine }
     }
 
-    /// What these seats cost an hour: of every node their share, by GPUs, or by CPU where the node has none. So gangs that
-    /// share a node pay for it together what it costs, and nobody pays for what nobody uses.
+    /// The hourly price of these seats: their share of every node, by GPUs, or by CPU where the node has none. So gangs
+    /// that share a node together pay its price, and the unused share is charged to no gang.
     fn hourly(&self, roles: &[muster_core::gang::RoleSpec], seats: &[Seat]) -> Money {
         let share = |seat: &Seat| {
             let node = self.world.node(seat.node)?;
@@ -121,7 +121,7 @@ impl Daemon {
         seats.iter().filter_map(share).fold(Money::ZERO, |sum, part| sum + part)
     }
 
-    /// Stops every member of a gang; with its grace, where there is time for it.
+    /// Stops every member of a gang; with its grace period, where there is time for it.
     pub(crate) fn stop(&mut self, id: GangId, reason: StopReason) {
         let Some(name) = self.names.get(&id).cloned() else { return };
         let told = reason.is_told() && !self.world.broken().contains_key(&id);
@@ -136,7 +136,7 @@ impl Daemon {
             false => (9, 0),
         };
         match &mut gang.run {
-            // It has no keeper that could be told, and no member.
+            // It has no keeper to send an order to, and no member.
             Some(run) if run.delayed => {
                 run.told_to_stop = true;
                 self.on_run_ended(&name, wall_now(), &Ending::Stopped);
@@ -149,7 +149,7 @@ impl Daemon {
         }
     }
 
-    /// A keeper says something. What is known already is said again after a restart.
+    /// Handles a record of a keeper. Known records come again after a restart.
     pub(crate) fn keeper_record(&mut self, number: u64, record: Record) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
@@ -188,7 +188,7 @@ impl Daemon {
         }
     }
 
-    /// Every member is through the gate.
+    /// Every member has passed the gate.
     fn on_started(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         gang.started = Some((self.now, None));
@@ -211,7 +211,7 @@ impl Daemon {
         self.settle_bounds(name);
     }
 
-    /// Tells that members have started, and how far apart: once, when that is known or they are gone again.
+    /// Publishes that members have started, and their spread: once, when the spread is known or the run has ended.
     fn publish_start(&mut self, name: &Arc<str>, spread_us: u64) {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let (Some(id), Some(run)) = (gang.id, &mut gang.run) else { return };
@@ -221,7 +221,7 @@ impl Daemon {
         let (taken, resized) = (run.seats.clone(), run.resized);
         let spread = self.clock.world_span(spread_us);
         let mut at = Time(self.now.0 - spread.0 as i64);
-        // The first of all went through the gate that much before the last.
+        // The first member passed the gate that much earlier than the last.
         for seat in seats::per_member(&taken) {
             self.fact_at(at, &Fact::members_started(id, &seat));
             at = self.now;
@@ -236,7 +236,7 @@ impl Daemon {
         self.record_event(name, "Started", what, false);
     }
 
-    /// Nothing is left of a run.
+    /// A run has ended; none of its processes is left.
     fn on_run_ended(&mut self, name: &Arc<str>, at: i64, ending: &Ending) {
         if self.gangs.get(name).and_then(|gang| gang.run.as_ref()).is_some_and(|run| run.opened) {
             self.publish_start(name, 0);
@@ -282,8 +282,8 @@ impl Daemon {
         }
     }
 
-    /// A keeper is gone, and nothing is left of what it kept. If it did not say how its members ended, they ended with it,
-    /// when it was last known to live.
+    /// A keeper is gone, and so are all processes of its run. If the keeper did not record how its members ended, they
+    /// ended with it, when it was last known to be alive.
     pub(crate) fn keeper_gone(
         &mut self,
         number: u64,
@@ -313,7 +313,8 @@ impl Daemon {
                 shortage.or(why).unwrap_or_else(|| last_error_line(&self.run_directory(number)));
             return self.defer_start(&name, number, &why);
         }
-        // Nobody has run. It is begun once more; a keeper that begins after all finds the lock taken.
+        // No member has run. The keeper is started again; should the first keeper begin after all, one of them finds
+        // the lock taken.
         run.failed_starts += 1;
         let tries = run.failed_starts;
         let directory = self.run_directory(number);
@@ -325,7 +326,8 @@ impl Daemon {
         self.restart_keeper(&name, number);
     }
 
-    /// The system has run out of something that a run needs to start. That is no try: it is tried again, later and later.
+    /// Defers the start of a run because the system is out of a resource. This does not count as a failed start; it is
+    /// retried with exponential backoff.
     fn defer_start(&mut self, name: &Arc<str>, number: u64, why: &str) {
         let Some(run) = self.gangs.get_mut(name).and_then(|gang| gang.run.as_mut()) else { return };
         run.delayed = true;
@@ -347,7 +349,7 @@ impl Daemon {
         });
     }
 
-    /// A run that was put off is tried again.
+    /// Retries a deferred run.
     pub(crate) fn retry_start(&mut self, number: u64) {
         let Some(name) = self.runs.get(&number).cloned() else { return };
         let Some(gang) = self.gangs.get_mut(&name) else { return };
@@ -377,11 +379,11 @@ impl Daemon {
         self.settle_bounds(name);
         if self.world.gang(id).is_none() {
             self.names.remove(&id);
-            self.finish(name, false, "Cancelled", "nobody wants it any more".to_owned());
+            self.finish(name, false, "Cancelled", "it was cancelled".to_owned());
         }
     }
 
-    /// A member failed, and the rest was stopped: the gang is started again whole, or it has failed for good.
+    /// A member failed, and the others were stopped: the whole gang is retried, or it has failed for good.
     fn on_failed(&mut self, name: &Arc<str>, why: String) {
         let gang = self.gangs.get_mut(name).expect("just seen");
         let (retried, retries) = (gang.record.retried, gang.record.care.retries);
@@ -409,7 +411,7 @@ impl Daemon {
         self.submit(name);
     }
 
-    /// A gang that is in the World is over.
+    /// A gang in the World has finished.
     fn end_gang(&mut self, name: &Arc<str>, good: bool, reason: &'static str, message: String) {
         let gang = self.gangs.get_mut(name).expect("just seen");
         if let Some(id) = gang.id {
@@ -424,7 +426,7 @@ impl Daemon {
         self.finish(name, good, reason, message);
     }
 
-    /// Nothing more will be done for a gang.
+    /// Records the end of a gang.
     pub(crate) fn finish(
         &mut self,
         name: &Arc<str>,
@@ -446,7 +448,7 @@ impl Daemon {
     }
 }
 
-/// Tells a keeper something, now or as soon as it is attended to.
+/// Sends an order to a keeper, now or once it is supervised.
 pub(crate) fn send_order(run: &mut Run, order: Order) -> Option<Effect> {
     match &run.orders {
         Some(to) => Some(Effect::SendOrder(to.clone(), order)),
@@ -457,7 +459,7 @@ pub(crate) fn send_order(run: &mut Run, order: Order) -> Option<Effect> {
     }
 }
 
-/// The last that a keeper complained about.
+/// The last line on the keeper's standard error.
 fn last_error_line(directory: &std::path::Path) -> String {
     let said = std::fs::read_to_string(directory.join("keeper.err")).unwrap_or_default();
     let last = said.lines().rev().find(|line| !line.trim().is_empty());

@@ -1,5 +1,5 @@
-//! Other bounds for a role of a gang. A gang that runs with more members than it may have from now on gives up the surplus:
-//! it goes on with those that stay, or saves, stops and starts again as so many, as in any resize.
+//! Sets new bounds of a gang's role. A running gang with more members than the new maximum gives up the surplus: it
+//! continues with the members that stay, or saves, stops and restarts, as in any resize.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::daemon::apply::manifests::check_size;
 use crate::daemon::state::Daemon;
 
 impl Daemon {
-    /// Gives a role of a gang other bounds.
+    /// Sets new bounds of a role.
     pub(crate) fn scale(
         &mut self,
         name: &Arc<str>,
@@ -59,7 +59,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Tells the World of other bounds, after the gang has given up what it has too much.
+    /// Sets new bounds in the World, after the gang has given up its surplus.
     fn set_bounds(&mut self, name: &Arc<str>, id: GangId, spec: &GangSpec) -> Result<(), Refused> {
         let refused =
             |why: String| Refused::Conflict(format!("{name} cannot be scaled now: {why}"));
@@ -71,12 +71,12 @@ impl Daemon {
             )));
         }
         if let Some(until) = self.is_busy(id, known) {
-            // It is written down, and settled then.
+            // The bounds are recorded, and applied then.
             self.record_event(name, "Scaled", format!("it gets its new size when {until}"), false);
             return Ok(());
         }
         if !has_too_many(known, spec) {
-            // One that has too few grows to its minimum, and has that from then on.
+            // A gang with too few members grows to its new minimum, which holds from then on.
             let mut reached = spec.clone();
             if known.phase != Phase::Waiting {
                 for (at, role) in (0u16..).zip(&mut reached.roles) {
@@ -89,7 +89,7 @@ impl Daemon {
             let told = self.apply_event(&Event::GangChanged(reached));
             return told.map_err(|refusal| refused(refusal.to_string()));
         }
-        // Until the surplus has left it has its old maximum, and no minimum that would keep it.
+        // Until the surplus has left, the old maximum stays, with a minimum low enough to let it leave.
         let mut between = known.spec.clone();
         for (was, is) in between.roles.iter_mut().zip(&spec.roles) {
             was.min = was.min.min(is.max);
@@ -102,7 +102,7 @@ impl Daemon {
         }
         match self.apply_event(&Event::Decided(Action::Resize { gang: id, seats: seats.clone() })) {
             Ok(()) => self.resize(id, &seats),
-            // Members that sit together cannot be parted where they are: it starts again as so many.
+            // Members that share a seat cannot be separated in place: the gang restarts with the new size.
             Err(Refusal::Stale(Stale::Seat)) => self.start_smaller(name, id, members_of(&seats)),
             Err(refusal) => return Err(refused(refusal.to_string())),
         }
@@ -122,7 +122,7 @@ impl Daemon {
         }
     }
 
-    /// What must come first before the size of a gang can be changed, to follow "when".
+    /// What must happen before the size of a gang can be changed, to follow "when".
     fn is_busy(&self, id: GangId, known: &Known) -> Option<String> {
         match &known.phase {
             Phase::Waiting | Phase::Assembling(_) => None,
@@ -140,7 +140,7 @@ impl Daemon {
         }
     }
 
-    /// A gang has started, changed its size, or stopped: it gets the bounds that were asked for, if it has not got them yet.
+    /// A gang has started, was resized, or has stopped: applies the requested bounds, if they are not in force yet.
     pub(crate) fn settle_bounds(&mut self, name: &Arc<str>) {
         let Some(gang) = self.gangs.get(name).filter(|gang| !gang.record.cancelled) else { return };
         let (Some(id), wanted) = (gang.id, gang.record.spec.clone()) else { return };
@@ -157,13 +157,14 @@ impl Daemon {
     }
 }
 
-/// Whether a gang has more members in a role than it may have by these bounds.
+/// Whether a gang has more members in a role than these bounds allow.
 fn has_too_many(known: &Known, spec: &GangSpec) -> bool {
     let mut roles = (0u16..).zip(&spec.roles);
     roles.any(|(at, role)| known.members_in(at) > role.max)
 }
 
-/// As many of these seats as a gang may have. Those on nodes where it has the fewest go first, so that nodes get free.
+/// As many of these seats as the bounds allow. Seats on nodes with the fewest members go first, so that nodes become
+/// free.
 fn fewer(seats: &[Seat], spec: &GangSpec) -> Vec<Seat> {
     let mut on_node: BTreeMap<NodeIdx, u32> = BTreeMap::new();
     for seat in seats {
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn seats_on_nodes_with_the_fewest_members_are_given_up_first() {
+    fn scaling_down_gives_up_seats_on_nodes_with_fewest_members_first() {
         let text = "{kind: Gang, metadata: {name: a}, spec: {roles: [{name: w, min: 1, max: 3, resources: {cpu: 1}}]}}";
         let read = muster_api::read_texts(&[("a.yaml", text)]).expect("good");
         let spec = &read.gangs[0].spec;

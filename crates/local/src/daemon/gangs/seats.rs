@@ -1,4 +1,4 @@
-//! From seats to processes: who has which rank, on which node, with which devices, and what each of them is told.
+//! Turns seats into processes: ranks, nodes, devices and environment of each member.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,21 +18,21 @@ use crate::keeper::run_plan::{Host, Limits, MemberPlan, RunPlan};
 use crate::nodes::machine::Machine;
 use crate::system::clock::Clock;
 
-/// How long members that are told to stop have at least: a process that tidies up takes a moment.
+/// Minimum grace period: a process that cleans up takes a moment.
 const LEAST_GRACE_MS: u64 = 2_000;
 
-/// How long members of a gang have from when they are told to stop, on the wall.
+/// The grace period of a gang's members, in wall-clock time.
 pub(crate) fn grace_ms(clock: &Clock, disruption: &Disruption) -> u64 {
     clock.wall_ms(disruption.grace).max(LEAST_GRACE_MS)
 }
 
-/// The signal that tells members of a gang to stop: the one by which they save, if there is one.
+/// The signal that stops a gang's members: the checkpoint signal, if there is one.
 pub(crate) fn stop_signal(disruption: &Disruption) -> i32 {
     let saves = disruption.checkpoint.and_then(|checkpoint| checkpoint.signal);
     signal_number(saves.unwrap_or(Signal::SigTerm))
 }
 
-/// A member before it has its environment.
+/// A member before its environment is built.
 struct Place {
     number: u32,
     role: usize,
@@ -41,15 +41,15 @@ struct Place {
     devices: Vec<usize>,
 }
 
-/// What members stand on.
+/// What seats are resolved against.
 pub(crate) struct SeatContext<'a> {
     pub(crate) world: &'a World,
     pub(crate) clock: &'a Clock,
-    /// This machine, whose devices have numbers of their driver's.
+    /// This machine, whose devices are numbered by their driver.
     pub(crate) machine: Option<&'a Machine>,
 }
 
-/// What a keeper is to run for a gang that has these seats.
+/// The run plan of a gang with these seats.
 pub(crate) fn plan(
     on: &SeatContext<'_>,
     gang: &Gang,
@@ -81,19 +81,19 @@ pub(crate) fn plan(
     }
 }
 
-/// The members of a gang that goes on with these, by number.
+/// The members of a gang that continues with these seats, by number.
 pub(crate) fn others(
     on: &SeatContext<'_>,
     gang: &Gang,
     seats: &BTreeMap<u32, Seat>,
     run: (u64, &Path),
 ) -> Vec<MemberPlan> {
-    // Those who went may have had any index; a number was nobody's.
+    // Members that left may have had any index; a member number was never reused.
     let places = seats.iter().map(|(number, seat)| place(*number, seat, *number));
     members(on, gang, &places.collect::<Vec<_>>(), run)
 }
 
-/// What each of these is to run; their ranks are by their order.
+/// The plan of each member; ranks follow the order.
 fn members(
     on: &SeatContext<'_>,
     gang: &Gang,
@@ -141,7 +141,7 @@ fn members(
         set("MUSTER_MEMBER", place.number.to_string());
         set("MUSTER_HOSTFILE", hostfile.display().to_string());
         set("MUSTER_WORLD", directory_of_run.join(WORLD).display().to_string());
-        // Where Open MPI looks by itself, in its fourth and fifth generation.
+        // Where Open MPI 4 and 5 look for their hostfile by default.
         set("OMPI_MCA_orte_default_hostfile", hostfile.display().to_string());
         set("PRTE_MCA_prte_default_hostfile", hostfile.display().to_string());
         set("JOB_COMPLETION_INDEX", place.index.to_string());
@@ -158,7 +158,7 @@ fn members(
             };
             let devices: Vec<String> = place.devices.iter().map(number).collect();
             set("CUDA_VISIBLE_DEVICES", devices.join(","));
-            // The order in which the driver numbers them.
+            // Device numbers in the order of the driver.
             set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
         }
         *local += 1;
@@ -178,7 +178,7 @@ fn members(
             }
         };
         let directory = directory.or(home);
-        // Set last, whatever the gang says: by this its processes are known.
+        // Set last, whatever the gang says: processes of a run are found by this variable.
         env.insert(MARK.to_owned(), directory_of_run.display().to_string());
         let amount = |name: &str| role.request.amounts.get(name).copied().filter(|one| *one > 0);
         members.push(MemberPlan {
@@ -201,7 +201,7 @@ fn place(number: u32, seat: &Seat, index: u32) -> Place {
     Place { number, role: usize::from(seat.role), index, node: seat.node, devices }
 }
 
-/// A seat for each member, role by role and node by node: neighbours in rank are neighbours in the building.
+/// One seat per member, by role and node: neighbours in rank are neighbours in the topology.
 pub(crate) fn per_member(seats: &[Seat]) -> Vec<Seat> {
     let mut sorted = seats.to_vec();
     sorted.sort_by_key(|seat| (seat.role, seat.node, seat.devices));
@@ -210,13 +210,13 @@ pub(crate) fn per_member(seats: &[Seat]) -> Vec<Seat> {
     sorted.iter().flat_map(each).collect()
 }
 
-/// What members find who go on with others: who they are now, each at its rank.
+/// The `MUSTER_WORLD` file after a resize: the member numbers in order of rank.
 pub(crate) fn world_of(members: &BTreeMap<u32, Seat>) -> String {
     let numbers: Vec<String> = members.keys().map(u32::to_string).collect();
     format!("{{\"size\": {}, \"members\": [{}]}}\n", members.len(), numbers.join(", "))
 }
 
-/// What they find there.
+/// The `MUSTER_WORLD` file: the present size, and the coming size if there is one.
 pub(crate) fn world(size: u32, next: Option<u32>) -> String {
     match next {
         Some(next) => format!("{{\"size\": {size}, \"next\": {next}}}\n"),
@@ -224,8 +224,8 @@ pub(crate) fn world(size: u32, next: Option<u32>) -> String {
     }
 }
 
-/// What MPI reads: the hosts of a job of MPI, by names that mean something to its door. Of other gangs this machine, with
-/// a slot for each member.
+/// The MPI hostfile: for an MPI job its hosts, by names that its rsh agent resolves; for other gangs this machine with
+/// a slot per member.
 pub(crate) fn hostfile(members: &[MemberPlan]) -> String {
     let hosts = members.iter().filter_map(|member| member.host.as_ref());
     let lines: String =
@@ -233,7 +233,7 @@ pub(crate) fn hostfile(members: &[MemberPlan]) -> String {
     if lines.is_empty() { format!("127.0.0.1 slots={}\n", members.len()) } else { lines }
 }
 
-/// What a member of a job of MPI is to `mpirun`: a host by the name its pod would have, unless it is the launcher.
+/// A member of an MPI job as a host for `mpirun`, with the name its pod would have; none for the launcher.
 fn host(record: &Record, role: &str, index: u32) -> Option<Host> {
     let mpi = record.mpi.as_ref()?;
     if record.ends_with.as_deref() == Some(role) && !mpi.with_launcher {
@@ -243,21 +243,21 @@ fn host(record: &Record, role: &str, index: u32) -> Option<Host> {
     Some(Host { name: format!("{gang}-{role}-{index}"), slots: mpi.slots })
 }
 
-/// What Open MPI is to know of hosts that are all on this machine, in its fourth generation and its fifth.
+/// Settings of Open MPI 4 and 5 for hosts that are all on this machine.
 const FOR_HOSTS: [(&str, &str); 5] = [
-    // Their names are nobody's to look up.
+    // Host names cannot be resolved by DNS.
     ("OMPI_MCA_if_base_do_not_resolve", "1"),
-    // Some machines have no network but the one within, which it leaves out by default. This leaves out nothing.
+    // Some machines have only the loopback network, which Open MPI excludes by default. This value excludes nothing.
     ("OMPI_MCA_btl_tcp_if_exclude", "sppp"),
-    // Each of them would bind its first rank to the machine's first core.
+    // Each host would bind its first rank to the machine's first core.
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
     ("PRTE_MCA_hwloc_default_binding_policy", "none"),
-    // None of them knows that others wait on the same cores.
+    // Ranks do not know that others share their cores.
     ("OMPI_MCA_mpi_yield_when_idle", "1"),
 ];
 
-/// A port that nobody uses now. It is below those that systems hand out by themselves, so that no connection of somebody
-/// else takes it before the first member does; and runs look for theirs in different places.
+/// A port that is free now. It is below the ephemeral range, so that no outgoing connection takes it before the first
+/// member does; and each run begins its search at a different port.
 fn free_port(run: u64) -> u16 {
     const FIRST: u64 = 20_000;
     const COUNT: u64 = 12_000;

@@ -1,4 +1,4 @@
-//! What happened, for those who watch: on the board in a sentence, and as it is for whoever checks.
+//! Passes facts on: as events to the board, and unchanged to watchers.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use muster_server::{Kind, Note};
 use crate::daemon::state::Daemon;
 
 impl Daemon {
-    /// Something happened at this instant.
+    /// A fact at this instant.
     pub(crate) fn fact(&mut self, fact: &Fact) {
         self.fact_at(self.now, fact);
     }
 
-    /// Something happened a moment ago.
+    /// A fact of a moment ago.
     pub(crate) fn fact_at(&mut self, at: Time, fact: &Fact) {
         for watcher in &mut self.watchers {
             watcher.fact(at, &self.world, fact);
@@ -39,7 +39,7 @@ impl Daemon {
         self.record_event_of(gang, reason, message, warning);
     }
 
-    /// Says something about a gang of the World.
+    /// Records an event about a gang in the World.
     pub(crate) fn record_event_of(
         &mut self,
         gang: GangId,
@@ -52,7 +52,7 @@ impl Daemon {
         }
     }
 
-    /// Says something about a gang.
+    /// Records an event about a gang.
     pub(crate) fn record_event(
         &mut self,
         name: &Arc<str>,

@@ -1,4 +1,4 @@
-//! The board is brought up to date: every verdict, and how nodes, pools, queues and orders stand.
+//! Publishes the status of gangs, nodes, pools, queues and orders to the board.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::daemon::gangs::gang::Gang;
 use crate::daemon::state::Daemon;
 
 impl Daemon {
-    /// Brings the board up to date, where it is not and somebody could have noticed.
+    /// Refreshes the board, if it is out of date and a refresh is due.
     pub(crate) fn refresh_board(&mut self) {
         if !self.is_refresh_due() {
             return;
@@ -46,7 +46,7 @@ impl Daemon {
         (self.refreshed, self.refresh_took) = (Some(Instant::now()), began.elapsed());
     }
 
-    /// Shows a gang; by its verdict when there is one.
+    /// Publishes a gang; with its verdict if there is one.
     pub(crate) fn publish_gang(
         &mut self,
         name: &Arc<str>,
@@ -80,7 +80,7 @@ impl Daemon {
         }
         let (uid, over) = (gang.uid, gang.over.as_ref().map(|over| over.at));
         let object = verdict.is_none().then(|| self.object_of(gang, &shown));
-        // Words about who waits are made anew after a restart.
+        // Messages of waiting gangs are recomputed after a restart, so they are not stored.
         if shown["phase"] != gang.status["phase"] || over.is_some() {
             let written = self.store.set_gang_status(uid, &shown, over);
             self.check_store(written);
@@ -95,7 +95,7 @@ impl Daemon {
         }
     }
 
-    /// Shows what is written down.
+    /// Publishes everything that is committed.
     pub(crate) fn flush_outbox(&mut self) {
         let mut outbox = self.outbox.take();
         outbox.publish(|name| {
@@ -105,7 +105,7 @@ impl Daemon {
         self.outbox = outbox;
     }
 
-    /// A gang as everybody sees it: what was submitted, and what became of it.
+    /// A gang as published: its spec as submitted, and its status.
     pub(crate) fn object_of(&self, gang: &Gang, status: &Value) -> Value {
         let (namespace, name) = gang.name().split_once('/').unwrap_or(("default", gang.name()));
         let record = &gang.record;
@@ -122,7 +122,7 @@ impl Daemon {
                 roles.map(|role| json!({"name": role.name, "min": role.min, "max": role.max}));
             spec["roles"] = roles.collect();
         } else if let Some(roles) = spec.get_mut("roles").and_then(Value::as_array_mut) {
-            // Scaling changes these, and not what was written.
+            // Scaling changes these fields, not the submitted object.
             for (shown, role) in roles.iter_mut().zip(&record.spec.roles) {
                 (shown["min"], shown["max"]) = (json!(role.min), json!(role.max));
             }
@@ -160,7 +160,7 @@ impl Daemon {
         };
         if let Some(over) = &gang.over {
             let phase = if over.good { GangPhase::Succeeded } else { GangPhase::Failed };
-            // All of them have done their work.
+            // All members have succeeded.
             let done = gang.members.max(1);
             let count = if over.good { members(done, done) } else { members(0, needs) };
             set(phase, over.reason, over.message.clone(), count);
@@ -177,7 +177,7 @@ impl Daemon {
             set(GangPhase::Waiting, reason, message.to_owned(), members(0, needs));
             return status;
         };
-        // Between two looks of the planner its phase says enough of a gang that has seats.
+        // Between two runs of the planner, the phase is enough to describe a gang with seats.
         let implied = match known.phase {
             _ if gang.record.cancelled && gang.run.is_some() => Some(Verdict::Stopping),
             Phase::Running { .. } => Some(Verdict::Running),

@@ -1,4 +1,4 @@
-//! What is to be on the board, until it is written down: nobody is shown what a crash could take back.
+//! Holds board updates until the commit: nothing is published that a crash could undo.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use serde_json::Value;
 
 enum Update {
     Set(Kind, Arc<str>, Arc<Value>),
-    /// A gang as it is when everything is written down: made then, so that thousands of them are not there at once.
+    /// A gang, encoded at the commit, so that thousands of encoded gangs are not in memory at once.
     Gang(Arc<str>),
     Remove(Kind, Arc<str>),
     Note(Note),
 }
 
-/// News that wait for the commit, and the board they go to.
+/// Updates that wait for the commit, and the board they go to.
 pub(crate) struct Outbox {
     board: Arc<Board>,
     updates: Vec<(Stamp, Update)>,
-    /// What is on the board, or will be.
+    /// Objects that are on the board, or will be.
     there: BTreeMap<Kind, BTreeSet<Arc<str>>>,
 }
 
@@ -38,7 +38,7 @@ impl Outbox {
         self.updates.push((at, Update::Set(kind, name.clone(), Arc::new(object))));
     }
 
-    /// A gang is shown as it will be at the end of the turn.
+    /// Publishes a gang as it is at the end of the turn.
     pub(crate) fn set_gang(&mut self, at: Stamp, name: &Arc<str>) {
         self.there.entry(Kind::Gang).or_default().insert(name.clone());
         self.updates.push((at, Update::Gang(name.clone())));
@@ -50,7 +50,7 @@ impl Outbox {
         }
     }
 
-    /// Takes off what is not among these.
+    /// Removes objects that are not in this set.
     pub(crate) fn keep_only(&mut self, at: Stamp, kind: Kind, here: &BTreeSet<Arc<str>>) {
         let there = self.there.get(&kind).into_iter().flatten();
         let gone: Vec<Arc<str>> = there.filter(|name| !here.contains(*name)).cloned().collect();
@@ -61,7 +61,7 @@ impl Outbox {
         self.updates.push((at, Update::Note(said)));
     }
 
-    /// An object as it will be shown.
+    /// An object as it will be published.
     pub(crate) fn latest(&self, kind: Kind, name: &str) -> Option<Arc<Value>> {
         for (_, updates) in self.updates.iter().rev() {
             match updates {
@@ -75,7 +75,8 @@ impl Outbox {
         self.board.get(kind, name)
     }
 
-    /// All of it, for whoever needs the rest of the control plane beside it. An empty one stays behind until it is back.
+    /// Takes the outbox out, so that its owner can be borrowed beside it. An empty one takes its place until it is put
+    /// back.
     pub(crate) fn take(&mut self) -> Self {
         let Self { board, updates, there } = self;
         Self {
@@ -85,7 +86,7 @@ impl Outbox {
         }
     }
 
-    /// Everything is written down: it may be shown. `gang` makes a gang as it is now.
+    /// Publishes everything, after the commit. `gang` encodes a gang as it is now.
     pub(crate) fn publish(&mut self, gang: impl Fn(&str) -> Option<Value>) {
         for (at, updates) in std::mem::take(&mut self.updates) {
             match updates {
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_on_the_board_before_it_is_published() {
+    fn board_is_unchanged_until_the_outbox_is_published() {
         let board = Arc::new(Board::new(0));
         let mut outbox = Outbox::new(board.clone());
         let (at, name): (Stamp, Arc<str>) = (Stamp(Time(0)), "a".into());

@@ -1,7 +1,7 @@
-//! Answers questions beside the control plane: a few threads, copies of the World, and a deadline.
+//! Answers queries on separate threads, from copies of the World, within a deadline.
 //!
-//! A question takes none of the control plane's time but for the copy. Each caller has a few under way at most, and one
-//! whose client is gone, or whose time is up, is given up between two gangs.
+//! A query costs the control plane only the copy. Each caller has a limited number of queries in flight. A query whose
+//! client is gone, or whose deadline has passed, is abandoned between two gangs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,19 +13,19 @@ use muster_server::{Kind, Refused};
 use crate::daemon::inputs::Reply;
 use crate::system::threads::Threads;
 
-/// Something that is not in the World yet: its kind, its name, and what the World is to be told.
+/// An object that is not in the World yet: its kind, its name, and the event that adds it.
 pub(crate) type NewObject = (Kind, Arc<str>, Event);
 
-/// Threads that answer.
+/// Number of threads.
 const THREADS: usize = 2;
-/// Questions under way, at most.
+/// Queries in flight, at most.
 const MOST: usize = 32;
-/// Questions under way for one caller, at most.
+/// Queries in flight for one caller, at most.
 const MOST_EACH: usize = 4;
-/// How long an answer may take, from when it was asked for.
+/// How long an answer may take, from the request on.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The threads that answer questions. They end with this.
+/// The query threads. They end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct QueryThreads {
     threads: Threads,
@@ -39,10 +39,10 @@ pub(crate) struct QueryDeadline<'a> {
 }
 
 impl QueryDeadline<'_> {
-    /// Goes on, or says why not.
+    /// Returns an error if the client is gone or the deadline has passed.
     pub(crate) fn check(&self) -> Result<(), Refused> {
         if (self.is_gone)() {
-            return Err(Refused::Unavailable("nobody waits for the answer".to_owned()));
+            return Err(Refused::Unavailable("the client has disconnected".to_owned()));
         }
         if Instant::now() > self.until {
             let why = format!("the answer takes longer than {DEADLINE:?}: ask about less");
@@ -58,7 +58,7 @@ impl QueryThreads {
         Ok(Self { threads: Threads::new("questions", THREADS)?, under_way: Arc::default() })
     }
 
-    /// Has a question answered, soon.
+    /// Queues a query.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         caller: &str,
@@ -82,7 +82,7 @@ impl QueryThreads {
     }
 }
 
-/// One question that is under way.
+/// A query in flight.
 struct QuerySlot {
     under_way: Arc<Mutex<BTreeMap<String, usize>>>,
     caller: String,
@@ -93,7 +93,7 @@ impl QuerySlot {
         let mut counts = under_way.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = counts.values().sum();
         let mine = counts.get(caller).copied().unwrap_or_default();
-        // Questions why a gang waits are of nobody in particular, and small.
+        // `why` queries are not attributed to a caller; they are small.
         if all >= MOST || (mine >= MOST_EACH && !caller.is_empty()) {
             return None;
         }
@@ -119,9 +119,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_has_few_questions_at_once_and_a_panic_ends_one_of_them() {
+    fn queries_per_caller_are_limited_and_a_panic_ends_only_one() {
         let pool = QueryThreads::new().expect("threads");
-        let (check, waits) = std::sync::mpsc::sync_channel::<()>(0);
+        let (resume, waits) = std::sync::mpsc::sync_channel::<()>(0);
         let waits = Arc::new(Mutex::new(waits));
         let mut answers = Vec::new();
         for round in 0..MOST_EACH + 1 {
@@ -139,7 +139,7 @@ mod tests {
         let (reply, other) = tokio::sync::oneshot::channel();
         pool.ask("bob", reply, |_| Ok(7));
         for _ in 0..MOST_EACH {
-            check.send(()).expect("somebody waits");
+            resume.send(()).expect("a query waits");
         }
         assert_eq!(other.blocking_recv(), Ok(Ok(7)));
         let mut answers = answers.into_iter();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_whose_client_is_gone_is_not_answered() {
+    fn query_of_a_disconnected_client_is_dropped() {
         let pool = QueryThreads::new().expect("threads");
         let (reply, answer) = tokio::sync::oneshot::channel::<Result<(), Refused>>();
         drop(answer);

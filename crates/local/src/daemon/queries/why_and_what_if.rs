@@ -1,4 +1,4 @@
-//! What people ask: why a gang waits, what would become of one, and how much has happened.
+//! The queries `why` and `what-if`, and the metrics of the control plane.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::intake::record::Record;
 use crate::system::clock::Clock;
 use crate::why::lines;
 
-/// Gangs that are asked about at once, at most: each is planned for in a copy of the World.
+/// Gangs in one `what-if`, at most: each is planned in a copy of the World.
 const ASKED_MAX: usize = 64;
-/// Members of all of them together, at most.
+/// Members of all of them, at most.
 const MEMBERS_MAX: u32 = 8_192;
 
-/// What a question is answered from, while the control plane goes on.
+/// What a query is answered from, while the control plane goes on.
 struct Snapshot {
     world: Arc<World>,
     now: Time,
@@ -35,13 +35,13 @@ struct Snapshot {
 }
 
 impl Daemon {
-    /// The World as it is now, for questions. It is copied once for all of them until it changes.
+    /// A copy of the World for queries, shared by all of them until the World changes.
     fn snapshot(&mut self) -> Snapshot {
         let world = self.snapshot.get_or_insert_with(|| Arc::new(self.world.clone())).clone();
         Snapshot { world, now: self.now, policy: self.policy.clone(), clock: self.clock }
     }
 
-    /// Has it answered why a gang waits.
+    /// Queues a `why` query.
     pub(crate) fn ask_why(&mut self, name: &str, reply: Reply<Why>) {
         let known = match self.why_at_once(name) {
             Ok(Some(known)) => Ok(known),
@@ -55,7 +55,7 @@ impl Daemon {
         let _ = reply.send(known);
     }
 
-    /// Why a gang waits, if nothing has to be planned for that.
+    /// Answers `why` at once, if that needs no planning.
     fn why_at_once(&self, name: &str) -> Result<Option<Why>, Refused> {
         let gang = self.known(name)?;
         let plain = |line: String| Why {
@@ -75,7 +75,7 @@ impl Daemon {
         })))
     }
 
-    /// Has it answered what would become of gangs.
+    /// Queues a `what-if` query.
     pub(crate) fn ask_what_if(&mut self, by: &Caller, intake: Intake, reply: Reply<Vec<WhatIf>>) {
         let supply = match self.supply_asked_about(by, &intake) {
             Ok(supply) => supply,
@@ -89,7 +89,7 @@ impl Daemon {
         self.pool.ask(&by.name, reply, move |deadline| on.what_if(deadline, supply, gangs));
     }
 
-    /// What of a question is not there yet, if the question is none too many.
+    /// The objects of a query that are not in the World yet, if the query is within its limits.
     fn supply_asked_about(&self, by: &Caller, intake: &Intake) -> Result<Vec<NewObject>, Refused> {
         if intake.gangs.len() > ASKED_MAX {
             let asked = intake.gangs.len();
@@ -129,7 +129,7 @@ impl Snapshot {
         Why { name: name.to_owned(), lines: lines(&self.world, id, &known), expected_start }
     }
 
-    /// Submits gangs to copies of the World, and tells what the planner says there.
+    /// Submits each gang to a copy of the World, and reports what the planner decides there.
     fn what_if(
         &self,
         deadline: &QueryDeadline<'_>,
@@ -137,7 +137,7 @@ impl Snapshot {
         gangs: Vec<Record>,
     ) -> Result<Vec<WhatIf>, Refused> {
         let mut answers = Vec::new();
-        // Queues, pools and nodes of the manifests are there for all of them; each gang comes alone.
+        // Queues, pools and nodes of the manifests are added for all gangs; each gang is submitted alone.
         let mut supplied = World::clone(&self.world);
         for (kind, name, event) in supply {
             let told = supplied.apply(self.now, &event);
@@ -148,7 +148,7 @@ impl Snapshot {
             let name = gang.spec.name.to_string();
             let mut world = supplied.clone();
             if world.gang_named(&name).is_some() {
-                // One of that name is there: what if this one came as well?
+                // A gang of that name exists: this one is submitted beside it.
                 gang.spec.name = format!("{name} (what if)").into();
             }
             let told = world.apply(self.now, &Event::GangSubmitted(gang.spec.clone()));
@@ -208,7 +208,7 @@ impl Snapshot {
 }
 
 impl Daemon {
-    /// Counts and gauges, as Prometheus reads them.
+    /// Metrics in the Prometheus text format.
     pub(crate) fn metrics(&self) -> String {
         use std::fmt::Write;
         let mut text = String::new();

@@ -1,7 +1,7 @@
-//! Gangs that are over are kept for a while, and not without number. What they used is kept for good.
+//! Deletes finished gangs after their retention time, and the oldest beyond a maximum. Their usage is kept for good.
 //!
-//! A wall clock can be wrong for hours. So a gang is forgotten for its age only when two looks some minutes apart agree
-//! that it is old, and only a part of all gangs at once.
+//! A wall clock can be wrong for hours. So a gang is deleted for its age only when two checks some minutes apart agree
+//! that it is old, and only a fraction of all gangs at a time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::daemon::effects::Effect;
 use crate::daemon::state::Daemon;
 use crate::system::clock::{wall_now, wall_read};
 
-/// How long, and how many, gangs are kept that are over.
+/// Retention of finished gangs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Keep {
-    /// For so long.
+    /// For how long.
     pub time: Duration,
-    /// Not more than so many.
+    /// How many at most.
     pub gangs: u64,
 }
 
@@ -30,31 +30,31 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// How often it is looked for those that are to go: often enough that none stays much longer than said.
+    /// How often retention is checked: often enough that no gang stays much longer than configured.
     pub(crate) fn check_every(&self) -> Duration {
         (self.time / 10).clamp(Duration::from_secs(1), Duration::from_secs(60))
     }
 
-    /// How far apart two looks are that must agree, and after which the next part may go.
+    /// The minimum time between two checks that must agree, and between two batches of deletions.
     fn confirmed_after(&self) -> Duration {
         (self.time / 10).clamp(Duration::from_secs(1), Duration::from_secs(300))
     }
 }
 
-/// So many may be forgotten for their age at once, however few there are.
+/// Gangs that may be deleted for their age at once, however few there are.
 const PART_LEAST: usize = 16;
-/// And otherwise one in so many.
+/// Otherwise one in this many.
 const PART: usize = 10;
 
-/// Gangs that one look found old, until another look agrees.
+/// Gangs that one check found old, until another check agrees.
 #[derive(Debug, Default)]
 pub(crate) struct Aging {
-    /// When the first of the looks was, by the boot-time clock, and what it found.
+    /// When the first check was, by the boot-time clock, and what it found.
     first: Option<(Duration, BTreeSet<i64>)>,
 }
 
 impl Aging {
-    /// Of those that are old by this look, those that were by an earlier one, a part of all that are kept at most.
+    /// The gangs that are old by this check and by an earlier one, at most a fraction of all that are kept.
     fn confirmed(
         &mut self,
         keep: &Keep,
@@ -66,7 +66,7 @@ impl Aging {
             self.first = (!old.is_empty()).then(|| (now, old.clone()));
             return BTreeSet::new();
         };
-        // What is young again was never old: the clock was wrong.
+        // A gang that is no longer old never was: the clock was wrong.
         found.retain(|uid| old.contains(uid));
         if now.saturating_sub(*since) < keep.confirmed_after() {
             return BTreeSet::new();
@@ -80,7 +80,7 @@ impl Aging {
 }
 
 impl Daemon {
-    /// Forgets those that were over long ago, with all that they printed.
+    /// Deletes gangs that finished long ago, with their output.
     pub(crate) fn delete_expired(&mut self) {
         if self
             .retention_checked
@@ -91,7 +91,7 @@ impl Daemon {
         self.retention_checked = Some(Instant::now());
         let keep = self.retention;
         let time = i64::try_from(keep.time.as_millis()).unwrap_or(i64::MAX);
-        // Both the clock that is believed and the one on the wall must find it old.
+        // Old by both the steady clock and the wall clock.
         let before = wall_now().min(wall_read()).saturating_sub(time);
         let old = self.store.gangs_to_forget(before, u64::MAX);
         let old = self.check_store(old).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Daemon {
 mod tests {
     use super::*;
 
-    /// Looks by minute: what is found old in each, and who is forgotten then.
+    /// Checks by minute: the gangs found old in each, and the gangs deleted then.
     fn forgotten(looks: &[(u64, &[i64])], kept: usize) -> Vec<Vec<i64>> {
         let (keep, mut aging) = (Keep::default(), Aging::default());
         let look = |(minute, old): &(u64, &[i64])| {
@@ -136,20 +136,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_nine_days_ahead_for_four_minutes_has_nothing_forgotten() {
+    fn clock_nine_days_ahead_for_four_minutes_deletes_nothing() {
         let all: &[i64] = &[1, 2, 3];
         let looks = [(0, &[][..]), (1, all), (3, all), (5, &[]), (6, &[]), (20, all)];
         assert!(forgotten(&looks, 3).iter().all(Vec::is_empty));
     }
 
     #[test]
-    fn two_looks_minutes_apart_that_agree_have_the_old_forgotten() {
+    fn two_checks_minutes_apart_that_agree_delete_old_gangs() {
         let looks: [(u64, &[i64]); 4] = [(0, &[1]), (1, &[1, 2]), (5, &[1, 2]), (10, &[2])];
         assert_eq!(forgotten(&looks, 2), [vec![], vec![], vec![1], vec![2]]);
     }
 
     #[test]
-    fn never_more_than_a_part_is_forgotten_at_once() {
+    fn only_a_fraction_is_deleted_at_once() {
         let all: Vec<i64> = (0..1_000).collect();
         let looks: [(u64, &[i64]); 3] = [(0, &all), (5, &all), (6, &all[100..])];
         let counts: Vec<usize> = forgotten(&looks, 1_000).iter().map(Vec::len).collect();

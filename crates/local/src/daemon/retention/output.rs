@@ -1,5 +1,5 @@
-//! What the gangs of a queue have printed is kept up to a part of the disk: then the oldest of it goes, of runs that are over.
-//! So no queue's output leaves others without room, however many gangs it runs.
+//! Limits the output of each queue to a fraction of the disk, by deleting the oldest output of ended runs. So no
+//! queue's output starves the others, however many gangs it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use crate::daemon::inputs::Input;
 use crate::daemon::state::Daemon;
 use crate::keeper::files::LOGS;
 
-/// How often it is measured.
+/// How often output is measured.
 const LOOK: Duration = Duration::from_secs(30);
-/// A queue keeps one in so many bytes of the disk, and not less than this.
+/// A queue may keep one in this many bytes of the disk, and at least this many bytes.
 const PART: u64 = 10;
 const LEAST: u64 = 4 << 20;
 
-/// Bytes that runs have printed, by their number.
+/// Bytes of output by run.
 pub(crate) type OutputSizes = BTreeMap<u64, u64>;
 
 impl Daemon {
-    /// Has it measured how much is kept, aside.
+    /// Measures the output on a blocking thread.
     pub(crate) fn measure_output(&mut self) {
         if self.output_measured.is_some_and(|at| at.elapsed() < LOOK) {
             return;
@@ -31,7 +31,7 @@ impl Daemon {
         self.runtime.spawn_blocking(move || drop(inputs.send(Input::OutputSizes(measure(&runs)))));
     }
 
-    /// Removes the oldest output of queues that have too much.
+    /// Deletes the oldest output of queues above their limit.
     pub(crate) fn bound_output(&mut self, printed: &OutputSizes) {
         let Some(total) = disk_of(&self.directory) else { return };
         let most = (total / PART).max(LEAST);
@@ -54,7 +54,7 @@ impl Daemon {
     }
 }
 
-/// The oldest runs that are over whose output must go so that no queue keeps more than it may.
+/// The oldest ended runs whose output must be deleted so that no queue is above the limit.
 fn surplus(
     printed: &OutputSizes,
     queues: &BTreeMap<u64, Arc<str>>,
@@ -100,11 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_output_of_a_queue_that_has_too_much_goes_and_no_other() {
+    fn oldest_output_of_a_queue_over_its_limit_is_deleted() {
         let printed = OutputSizes::from([(1, 40), (2, 40), (3, 40), (4, 90), (5, 30)]);
         let of = |run: u64| -> Arc<str> { if run == 4 { "other" } else { "loud" }.into() };
         let queues = (1..=5).map(|run| (run, of(run))).collect();
-        // The first still runs: what it prints is bounded by itself.
+        // The first still runs: its output has its own limit.
         let gone = surplus(&printed, &queues, &BTreeSet::from([1]), 100);
         assert_eq!(gone, BTreeMap::from([("loud".into(), vec![2, 3])]));
         assert!(surplus(&printed, &queues, &BTreeSet::new(), 150).is_empty());

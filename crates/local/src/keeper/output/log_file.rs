@@ -1,7 +1,7 @@
-//! What members print is kept: a file for each stream, turned over when it is full.
+//! Log files of members: one per stream, rotated when full.
 //!
-//! No worker waits for a disk: when it is full, or nearly, what is printed is thrown away and that is said once, so that a
-//! worker is never held up by its own words. A mark in the log says how much is missing.
+//! No worker ever waits for a disk: when the disk is full, or nearly, output is dropped with one warning. A mark in the
+//! log says how many bytes are missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use crate::keeper::output::disk_room::RoomCheck;
 use crate::keeper::run_plan::Limits;
 
-/// How long after a failed write the next is tried.
+/// Delay after a failed write before the next attempt.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// A file that is turned over when it is full.
+/// A file that is rotated when full.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct LogFile {
     written: u64,
     failed: Option<std::time::Instant>,
     room_check: Arc<RoomCheck>,
-    /// Bytes that were thrown away since something was last kept.
+    /// Bytes dropped since the last successful write.
     dropped: u64,
 }
 
@@ -32,7 +32,7 @@ impl LogFile {
         Self { path, limits, file: None, written: 0, failed: None, room_check, dropped: 0 }
     }
 
-    /// Keeps some bytes, or says why not; the first time of several in a row only.
+    /// Writes some bytes, or returns the error; only the first of several in a row.
     fn write(&mut self, bytes: &[u8]) -> Option<std::io::Error> {
         if self.failed.is_some_and(|at| at.elapsed() < AGAIN) {
             self.dropped += bytes.len() as u64;
@@ -56,7 +56,7 @@ impl LogFile {
         }
     }
 
-    /// Says in the log how much is missing there.
+    /// Writes into the log how many bytes are missing there.
     fn mark_gap(&mut self) -> std::io::Result<()> {
         if self.dropped == 0 {
             return Ok(());
@@ -100,27 +100,27 @@ impl LogFile {
     }
 }
 
-/// The path of an older page, 1 for the youngest of them.
+/// The path of a rotated file; 1 is the newest of them.
 pub(crate) fn rotated_path(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     name.into()
 }
 
-/// Where a member's streams are kept.
+/// The log file of a member's stream.
 pub(crate) fn log_path(directory: &Path, rank: u32, stderr: bool) -> PathBuf {
     let stream = if stderr { "err" } else { "out" };
     directory.join(crate::keeper::files::LOGS).join(format!("{rank}.{stream}"))
 }
 
-/// Reads the instant a member went through the gate. `None` when it never did.
+/// Reads the time at which a member passed the gate. `None` if it never did.
 pub(crate) async fn read_gate_time(stream: &mut (impl AsyncRead + Unpin)) -> Option<u64> {
     let mut stamp = [0u8; 8];
     stream.read_exact(&mut stamp).await.ok()?;
     Some(u64::from_le_bytes(stamp))
 }
 
-/// Keeps all that comes, until nobody has the other end any more.
+/// Copies a stream to its log file until all writers have closed it.
 pub(crate) async fn copy_to_log(
     mut stream: impl AsyncRead + Unpin,
     mut page: LogFile,
@@ -130,7 +130,7 @@ pub(crate) async fn copy_to_log(
     loop {
         match stream.read(&mut buffer).await {
             Ok(0) | Err(_) => {
-                // What is missing at the end is said there, if there is room for that.
+                // A gap at the end is marked there, if there is room for it.
                 let _ = page.mark_gap();
                 return;
             }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn full_pages_are_turned_over_and_the_oldest_goes() {
+    fn full_log_files_are_rotated_and_the_oldest_is_deleted() {
         let directory = std::env::temp_dir().join(format!("muster-print-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("0.out");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_takes_nothing_is_mentioned_once() {
+    fn full_disk_is_reported_once() {
         let path = PathBuf::from("/dev/full");
         let mut page = LogFile::new(path, Limits::default(), room_check());
         assert!(page.write(b"lost").is_some());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_says_how_much_of_it_is_missing() {
+    fn gap_in_a_log_names_the_missing_bytes() {
         let directory = std::env::temp_dir().join(format!("muster-gap-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("0.out");

@@ -1,13 +1,13 @@
-//! A control group for each run, so that nothing of a run can outlive it: what is in a group can be counted, limited and
-//! killed whole, whatever session, parent or environment it has given itself.
+//! A control group for each run, so that no process can outlive its run: the processes of a group can be counted,
+//! limited and killed together, whatever session, parent or environment they have chosen.
 //!
-//! Groups are made where the system has one tree (v2), also where that tree has no controllers because those are in trees
-//! of their own (v1 beside v2). Each member has a group of its own inside its run's, so that a member that leaves a run
-//! that goes on takes all of its processes with it. Where there is only v1, the run's group in the tree of `pids` is
-//! listed and killed one by one, after it may fork no more.
+//! Groups are made in the v2 hierarchy, also where it has no controllers because they are in v1 hierarchies beside it.
+//! Each member has a group inside its run's group, so that a member that leaves a running gang takes all of its
+//! processes with it. With v1 only, the run's group in the `pids` hierarchy is listed and killed one by one, after
+//! forking is forbidden.
 //!
-//! Names begin with `muster-`, a number that is drawn once for a data directory, and the run's number, which is never given
-//! twice: no name comes again.
+//! A name is `muster-`, a number drawn once for a data directory, and the run's number, which is never reused: so no
+//! name is reused.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -17,24 +17,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::keeper::run_plan::MemberPlan;
 
-/// Where control groups are, unless `MUSTER_CGROUPS` says otherwise.
+/// The mount point of control groups, unless `MUSTER_CGROUPS` says otherwise.
 const ROOT: &str = "/sys/fs/cgroup";
-/// Groups of other data directories are left alone for so long: their owner may be about to use them.
+/// Groups of other data directories are left alone for this long: their owner may be about to use them.
 const STALE_AFTER: Duration = Duration::from_secs(3_600);
 
 /// Where groups can be made on this system.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CgroupTrees {
-    /// The one tree of v2, from the group of this process on.
+    /// The v2 hierarchy, from the group of this process on.
     unified: Option<PathBuf>,
-    /// Trees of v1 controllers, where controllers are not in the one tree.
+    /// v1 hierarchies of controllers that are not in v2.
     pids: Option<PathBuf>,
     memory: Option<PathBuf>,
     cpu: Option<PathBuf>,
 }
 
 impl CgroupTrees {
-    /// Finds out what the system grants by making a group and removing it again; also, in words, what cannot be enforced.
+    /// Detects what the system grants by making a group and removing it; also returns messages about what cannot be
+    /// enforced.
     pub(crate) fn detect() -> (Self, Vec<String>) {
         let root = std::env::var_os("MUSTER_CGROUPS").map_or_else(|| ROOT.into(), PathBuf::from);
         let one = root.join("cgroup.controllers").exists();
@@ -72,8 +73,7 @@ impl CgroupTrees {
         [&self.unified, &self.pids, &self.memory, &self.cpu].into_iter().flatten()
     }
 
-    /// Kills and removes what is left of runs of this owner that are not `live`, and removes groups of others that have
-    /// been empty for long.
+    /// Kills and removes groups of this owner's runs that are not `live`, and removes old groups of other owners.
     pub(crate) fn sweep(&self, owner: &str, live: impl Fn(u64) -> bool) {
         let prefix = format!("muster-{owner}-");
         for tree in self.all() {
@@ -95,7 +95,7 @@ impl CgroupTrees {
     }
 }
 
-/// Removes a group of another owner that has been there for long. A group with processes cannot be removed.
+/// Removes an old group of another owner. The kernel does not remove a group that has processes.
 fn remove_stale(group: &Path) {
     let made = group.metadata().and_then(|about| about.modified()).ok();
     let age = made.and_then(|made| SystemTime::now().duration_since(made).ok());
@@ -118,11 +118,11 @@ pub(crate) struct RunCgroup {
 }
 
 impl RunCgroup {
-    /// Makes the group, in which so many processes and threads may be. In words, what does not hold.
+    /// Makes the group, with a limit on processes and threads. Returns messages about what is not enforced.
     pub(crate) fn open(&self, pids_max: u64) -> Vec<String> {
         let mut lacking = Vec::new();
         if let Some(tree) = &self.trees.unified {
-            // A parent that holds processes may not hand out controllers; what is missing then shows below.
+            // A group that holds processes may not delegate controllers; what is missing then is reported below.
             enable_controllers(tree);
             let group = tree.join(&self.name);
             if let Err(error) = make(&group) {
@@ -144,7 +144,7 @@ impl RunCgroup {
         lacking
     }
 
-    /// Puts a member that has not run yet, and all that it will start, where its limits hold.
+    /// Puts a member that has not run yet, with all its future descendants, under its limits.
     pub(crate) fn add_member(&self, member: &MemberPlan, pid: Pid) -> Result<MemberCgroup, String> {
         let name = format!("{}-{}", self.name, member.rank);
         let mut group = MemberCgroup { groups: Vec::new(), kills: None };
@@ -193,19 +193,19 @@ impl RunCgroup {
         Ok(())
     }
 
-    /// Kills everything that is in the group now.
+    /// Kills all processes in the group.
     pub(crate) fn kill(&self) {
         if let Some(tree) = &self.trees.unified {
             kill_whole(&tree.join(&self.name));
         } else if let Some(tree) = &self.trees.pids {
-            // What may not fork can be killed one by one.
+            // Processes that cannot fork can be killed one by one.
             let group = tree.join(&self.name);
             let _ = std::fs::write(group.join("pids.max"), "0");
             kill_listed(&group);
         }
     }
 
-    /// Kills everything that is left of one member, and says whether nothing is.
+    /// Kills all processes of one member. Returns whether none is left.
     pub(crate) fn end_member(&self, rank: u32) -> bool {
         let Some(tree) = &self.trees.unified else { return true };
         let group = tree.join(&self.name).join(format!("{}-{rank}", self.name));
@@ -219,7 +219,7 @@ impl RunCgroup {
         tree.is_none_or(|tree| is_empty(&tree.join(&self.name)))
     }
 
-    /// Removes the group, and those of its members. It must be empty.
+    /// Removes the empty group, and those of its members.
     pub(crate) fn remove(&self) {
         let members = format!("{}-", self.name);
         for tree in self.trees.all() {
@@ -239,7 +239,7 @@ fn limit_unified(group: &mut MemberCgroup, own: &Path, member: &MemberPlan) -> s
         group.kills = Some(own.join("memory.events"));
     }
     if let Some(milli) = member.cpu_milli {
-        // One CPU is the weight that every group has by default.
+        // One CPU is the default weight of a group.
         let weight = (milli / 10).clamp(1, 10_000);
         std::fs::write(own.join("cpu.weight"), weight.to_string())?;
     }
@@ -250,12 +250,12 @@ fn limit_unified(group: &mut MemberCgroup, own: &Path, member: &MemberPlan) -> s
 #[derive(Debug)]
 pub(crate) struct MemberCgroup {
     groups: Vec<PathBuf>,
-    /// Where kills for want of memory are counted.
+    /// The file that counts out-of-memory kills.
     kills: Option<PathBuf>,
 }
 
 impl MemberCgroup {
-    /// Whether a process in it was killed for using too much memory.
+    /// Whether a process in it was killed for exceeding its memory limit.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let text = self.kills.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
         let count = |text: &str| {
@@ -272,7 +272,7 @@ impl Drop for MemberCgroup {
     }
 }
 
-/// The groups of a process that Muster made, in every tree.
+/// The groups that Muster made for a process, in every hierarchy.
 pub(crate) fn groups_of(pid: u32) -> Vec<PathBuf> {
     let lines = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let root = Path::new(ROOT);
@@ -299,7 +299,7 @@ fn make(group: &Path) -> std::io::Result<()> {
     }
 }
 
-/// One by one: where one controller is not to be had, the others are.
+/// One by one: where one controller is not available, the others are.
 fn enable_controllers(group: &Path) {
     for controller in ["+memory", "+cpu", "+pids"] {
         let _ = std::fs::write(group.join("cgroup.subtree_control"), controller);
@@ -313,7 +313,7 @@ fn remove(group: &Path) {
     let _ = std::fs::remove_dir(group);
 }
 
-/// Kills all in a group of v2 at once; where the system cannot, one by one while they are frozen.
+/// Kills all processes of a v2 group at once; on older kernels one by one while they are frozen.
 fn kill_whole(group: &Path) {
     if std::fs::write(group.join("cgroup.kill"), "1").is_err() {
         let _ = std::fs::write(group.join("cgroup.freeze"), "1");
@@ -336,7 +336,7 @@ fn listed(group: &Path) -> impl Iterator<Item = Pid> {
     pids.into_iter()
 }
 
-/// Whether no process that lives is in a group or below it.
+/// Whether no live process is in a group or below it.
 fn is_empty(group: &Path) -> bool {
     match std::fs::read_to_string(group.join("cgroup.events")) {
         Ok(events) => !events.lines().any(|line| line == "populated 1"),
@@ -344,7 +344,7 @@ fn is_empty(group: &Path) -> bool {
     }
 }
 
-/// Whether groups can be made in a tree.
+/// Whether groups can be made in a hierarchy.
 fn is_usable(tree: &Path) -> bool {
     if !tree.join("cgroup.procs").exists() {
         return false;
@@ -355,7 +355,7 @@ fn is_usable(tree: &Path) -> bool {
     made
 }
 
-/// The group this process is in, where groups are one tree.
+/// The v2 group of this process.
 fn own_group(root: &Path) -> PathBuf {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_in_a_group_is_killed_and_the_group_is_empty_then() {
+    fn killing_a_cgroup_kills_all_its_processes() {
         let (trees, lacking) = CgroupTrees::detect();
         let owner = format!("test{}", std::process::id());
         let Some(group) = trees.run(&owner, 7) else {

@@ -1,4 +1,4 @@
-//! A member before it is one: waits at the gate, then becomes the program it is to run.
+//! A member before its program: waits at the gate, then replaces itself with the program.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -6,21 +6,21 @@ use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-/// Returned when the gate was never opened.
+/// Exit code when the gate was never opened.
 const NEVER: u8 = 75;
-/// Returned when the program cannot be run, as shells do.
+/// Exit code when the program cannot be executed, as in shells.
 const CANNOT: u8 = 126;
 
-/// Waits at the gate, which is standard input, and becomes the program. Returns only when it does not.
+/// Waits at the gate, which is standard input, and executes the program. Returns only on failure.
 ///
-/// The first eight bytes on standard output are the instant it went through, in microseconds since the system was started;
-/// the rest is the program's.
+/// The first eight bytes on standard output are the time at which it passed the gate, in microseconds since boot; the
+/// rest is the program's output.
 pub fn gate(command: &[String], as_whom: &AsWhom) -> ExitCode {
     if let Err(why) = as_whom.assume() {
         eprintln!("{why}");
         return ExitCode::from(CANNOT);
     }
-    // Who is left alone by its keeper must not run on.
+    // A member must not outlive its keeper.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if !wait_for_ticket() {
         return ExitCode::from(NEVER);
@@ -35,14 +35,14 @@ pub fn gate(command: &[String], as_whom: &AsWhom) -> ExitCode {
     ExitCode::from(CANNOT)
 }
 
-/// As whom a member runs.
+/// The identity a member runs with.
 #[derive(Clone, Debug, Default)]
 pub struct AsWhom {
-    /// What is taken from the rights of files it makes.
+    /// Its umask.
     pub umask: Option<u32>,
-    /// A Unix user, of whom there is nothing left of the one before.
+    /// Its Unix user, with no privileges of the previous user left.
     pub user: Option<String>,
-    /// Where it runs; that user goes there itself.
+    /// Its working directory, entered as that user.
     pub directory: Option<std::path::PathBuf>,
 }
 
@@ -59,7 +59,7 @@ impl AsWhom {
     }
 }
 
-/// Waits for a ticket. Exactly one byte is read: the others on the pipe are for the others.
+/// Waits for a ticket. Exactly one byte is read: the other bytes on the pipe are for the other members.
 fn wait_for_ticket() -> bool {
     let mut ticket = [0u8; 1];
     loop {

@@ -1,10 +1,10 @@
-//! Whatever members leave behind is found and killed: children that left their process group, or the whole run of a keeper
-//! that was killed.
+//! Finds and kills processes that members leave behind: children that left their process group, or the whole run of a
+//! killed keeper.
 //!
-//! A run's control group has all of its processes. Where there is none, and for processes that were moved out of theirs, a
-//! process is a run's when its environment names the run's directory, when it is its keeper by its command line, or when
-//! the keeper saw it among its descendants: then it is known by its number and the instant it was started. Numbers of
-//! processes are used again, so nobody is killed because of a number alone.
+//! A run's control group has all of its processes. Without one, and for processes that were moved out of it, a process
+//! belongs to a run if its environment names the run's directory, if its command line says that it is the run's keeper,
+//! or if the keeper saw it among its descendants: then it is identified by its process id and start time. Process ids
+//! are reused, so no process is killed because of its id alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,26 +14,26 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
 use crate::keeper::processes::cgroup::RunCgroup;
 
-/// The variable that names a run's directory in the environment of all its processes.
+/// The environment variable with the run's directory, in all its processes.
 pub(crate) const MARK: &str = "MUSTER_DIRECTORY";
-/// How long what is killed is looked for at once, before others have a turn.
+/// How long a kill is retried in one call.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What is left of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leftovers {
-    /// Its keeper lives: nothing was touched.
+    /// Its keeper lives: nothing was killed.
     Keeper,
-    /// So many processes that were killed and are not gone. What the system holds, no signal ends.
+    /// The number of processes that were killed and are not gone. No signal ends a process that the kernel holds.
     Some(usize),
     /// Nothing.
     Nothing,
 }
 
-/// Kills what is left of a run whose keeper is gone.
+/// Kills the processes of a run whose keeper is gone.
 pub(crate) fn kill_leftovers(directory: &Path, group: Option<&RunCgroup>) -> Leftovers {
-    // Held while others are killed, so that no keeper begins meanwhile.
+    // Held during the kill, so that no keeper begins meanwhile.
     let lock = std::fs::File::options().read(true).open(directory.join(crate::keeper::files::LOCK));
     if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
         return Leftovers::Keeper;
@@ -56,13 +56,13 @@ pub(crate) fn kill_leftovers(directory: &Path, group: Option<&RunCgroup>) -> Lef
     }
 }
 
-/// Kills a keeper that does not answer, by its command line.
+/// Kills a keeper that does not answer, found by its command line.
 pub(crate) fn kill_keeper(directory: &Path) {
     processes().filter(|pid| is_keeper(*pid, directory)).for_each(kill);
 }
 
-/// Kills whatever is in the group, and whatever became this process's child because its own parent is gone; how many are
-/// left after a while.
+/// Kills all processes in the group, and orphans that became children of this process. Returns the number that is left
+/// after a while.
 pub(crate) async fn kill_descendants(group: Option<&RunCgroup>) -> usize {
     let began = Instant::now();
     loop {
@@ -81,7 +81,7 @@ pub(crate) async fn kill_descendants(group: Option<&RunCgroup>) -> usize {
     }
 }
 
-/// Writes down which processes descend from this one, so that they are known again should it be killed.
+/// Records the descendants of this process, so that they can be identified if it is killed.
 pub(crate) fn note_descendants(directory: &Path) {
     let mut by_parent: BTreeMap<i32, Vec<(Pid, u64)>> = BTreeMap::new();
     for pid in processes() {
@@ -103,7 +103,7 @@ pub(crate) fn note_descendants(directory: &Path) {
         .and_then(|()| std::fs::rename(part, directory.join(crate::keeper::files::PROCESSES)));
 }
 
-/// Processes that are known to be a run's.
+/// Processes that belong to a run.
 fn known(directory: &Path) -> Vec<Pid> {
     let mut mark = format!("{MARK}=").into_bytes();
     mark.extend(directory.as_os_str().as_encoded_bytes());
@@ -124,7 +124,7 @@ fn known(directory: &Path) -> Vec<Pid> {
     processes().filter(|pid| *pid != getpid() && is_its(pid)).collect()
 }
 
-/// Whether a process keeps the run in a directory.
+/// Whether a process is the keeper of the run in a directory.
 fn is_keeper(pid: Pid, directory: &Path) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     let line = std::fs::read(path).unwrap_or_default();
@@ -136,7 +136,7 @@ fn kill(pid: Pid) {
     let _ = kill_process(pid, Signal::KILL);
 }
 
-/// Whether a list of a process's has this entry.
+/// Whether a NUL-separated file of a process has this entry.
 fn has(pid: Pid, file: &str, wanted: &[u8]) -> bool {
     let all = std::fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
     all.split(|byte| *byte == 0).any(|entry| entry == wanted)
@@ -152,14 +152,14 @@ fn processes() -> impl Iterator<Item = Pid> {
     all.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// The parent of a process, and when it was started, in ticks since the system was. The second field of its line is in
-/// parentheses, and may have any of its own.
+/// The parent of a process, and its start time in ticks since boot. The second field is in parentheses, and may itself
+/// contain parentheses.
 fn about(pid: Pid) -> Option<(i32, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
-    // The twenty-second field of all.
+    // Field 22 in total.
     Some((parent, fields.nth(17)?.parse().ok()?))
 }
 
@@ -176,18 +176,18 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_its_keeper_is_ended_and_a_stranger_with_the_number_of_its_process_is_not() {
+    fn killing_a_run_without_keeper_spares_a_process_with_a_reused_pid() {
         let place = std::env::temp_dir().join(format!("muster-left-{}", std::process::id()));
         let (ours, theirs) = (place.join("1"), place.join("11"));
         std::fs::create_dir_all(&ours).expect("a directory");
         let (mut mine, mut stranger) = (sleeper(&ours), sleeper(&theirs));
-        // The journal of a time before names the stranger's process; that is no reason to end it.
+        // An old journal names the stranger's process id; that is no reason to kill it.
         let journal = format!("{{\"ready\":{{\"at\":1,\"groups\":[{}]}}}}\n", stranger.id());
         std::fs::write(ours.join(crate::keeper::files::JOURNAL), journal).expect("a journal");
         let lock = std::fs::File::create(ours.join(crate::keeper::files::LOCK)).expect("a lock");
         lock.try_lock().expect("ours");
         assert_eq!(kill_leftovers(&ours, None), Leftovers::Keeper);
-        assert!(mine.try_wait().expect("a child").is_none(), "nobody is touched then");
+        assert!(mine.try_wait().expect("a child").is_none(), "nothing is killed then");
         drop(lock);
         let killer = std::thread::spawn(move || kill_leftovers(&ours, None));
         assert!(!mine.wait().expect("ended").success());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_seen_is_known_again_by_the_instant_it_was_started() {
+    fn recorded_process_is_identified_by_pid_and_start_time() {
         let place = std::env::temp_dir().join(format!("muster-seen-{}", std::process::id()));
         std::fs::create_dir_all(&place).expect("a directory");
         std::fs::write(place.join(crate::keeper::files::LOCK), "").expect("a lock");

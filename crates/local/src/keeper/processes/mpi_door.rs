@@ -1,8 +1,8 @@
-//! The door of a member: `mpirun` is let in as `ssh` would let it into a host, and what it starts there is the member's.
+//! The rsh agent of MPI jobs: `mpirun` starts its daemons on a member as it would on a host through `ssh`.
 //!
-//! Workers of MPI are hosts of their own to it, though all of them are on this machine. So what is started on one of them
-//! has that worker's environment, its devices among it, and stays within its limits; and what Open MPI would take for the
-//! common memory of one host is kept apart.
+//! Workers of an MPI job are separate hosts to `mpirun`, though all of them are on this machine. So a process that is
+//! started on a worker gets that worker's environment, including its devices, and its limits; and files that Open MPI
+//! shares between the ranks of one host are kept apart.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::keeper::processes::cgroup::groups_of;
 use crate::keeper::processes::leftovers::MARK;
 use crate::keeper::run_plan::{MemberPlan, RunPlan};
 
-/// Returned when there is no such host, as `ssh` does.
+/// Exit code when there is no such host, as with `ssh`.
 const NO_HOST: u8 = 255;
-/// Ranks of MPI have others than the members of the gang.
+/// Variables of gang members that MPI ranks must not inherit; MPI assigns its own ranks.
 const RANK_VARIABLES: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"];
-/// Where Open MPI puts files that all ranks of one host share, in its fourth and fifth generation. They bear the name of
-/// the machine, and several hosts on one machine would use each other's.
+/// Where Open MPI 4 and 5 put files that all ranks of one host share. The files are named after the machine, and
+/// several hosts on one machine would use each other's.
 const SHARED: [&str; 6] = [
     "OMPI_MCA_btl_vader_backing_directory",
     "OMPI_MCA_btl_sm_backing_directory",
@@ -29,15 +29,15 @@ const SHARED: [&str; 6] = [
     "PRTE_MCA_prte_tmpdir_base",
 ];
 
-/// How `mpirun` finds the door, in its fourth and fifth generation: this very program, as long as this process lives. It
-/// takes what it is told for words, so a path of the user's, which may have spaces, would not do.
+/// How `mpirun` of Open MPI 4 and 5 finds the agent: this program, while this process lives. The value is split into
+/// words, so a user's path, which may have spaces, would not work.
 pub(crate) fn agent_variables() -> [(&'static str, String); 2] {
     let door = format!("/proc/{}/exe door", std::process::id());
     [("OMPI_MCA_plm_rsh_agent", door.clone()), ("PRTE_MCA_plm_ssh_agent", door)]
 }
 
-/// Becomes a command, given as to `ssh`, that runs beside the member with this name in the run whose process this is.
-/// Returns only when it does not.
+/// Executes a command, given as to `ssh`, beside the member with this name, in the run that this process belongs to.
+/// Returns only on failure.
 pub fn door(host: &str, command: &[String]) -> ExitCode {
     let Some(directory) = std::env::var_os(MARK).map(PathBuf::from) else {
         eprintln!("this is no process of a gang: {MARK} is not set");
@@ -51,7 +51,7 @@ pub fn door(host: &str, command: &[String]) -> ExitCode {
     ExitCode::from(NO_HOST)
 }
 
-/// A shell beside a member, that is yet to be told what to do.
+/// A shell beside a member, without its command.
 fn shell_beside(directory: &Path, host: &str) -> std::io::Result<Command> {
     let plan = RunPlan::read(directory)?;
     let is_it = |member: &&MemberPlan| member.host.as_ref().is_some_and(|one| one.name == host);
@@ -70,7 +70,7 @@ fn shell_beside(directory: &Path, host: &str) -> std::io::Result<Command> {
     Ok(shell)
 }
 
-/// Goes where the limits of a member hold. Where there are none, or they may not be shared, that was said before.
+/// Joins the control groups of a member. If there are none, or they cannot be joined, a warning was given before.
 fn join_cgroups(directory: &Path, rank: u32) {
     let known = read(directory).unwrap_or_default();
     let group = known.iter().rev().find_map(|record| match record {

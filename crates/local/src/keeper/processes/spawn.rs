@@ -1,4 +1,4 @@
-//! Members as processes: spawned behind the gate, told to stop, killed.
+//! Spawns members behind the gate, and signals them.
 
 use std::io::PipeWriter;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::keeper::processes::cgroup::MemberCgroup;
 use crate::keeper::run_plan::{MemberPlan, RunPlan};
 use crate::system::resource_exhaustion::is_resource_exhaustion;
 
-/// A process that waits at the gate, or is through it.
+/// A process that waits at the gate, or has passed it.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) rank: u32,
@@ -25,19 +25,19 @@ pub(crate) struct Member {
 /// All members at their gate.
 #[derive(Debug)]
 pub(crate) struct GatedMembers {
-    /// What opens it. Dropped, nobody is let through.
+    /// Opens the gate. If it is dropped, no member passes.
     pub(crate) opener: PipeWriter,
     pub(crate) members: Vec<Member>,
-    /// What could not be held to its limits, in words.
+    /// The first limit that could not be enforced.
     pub(crate) unlimited: Option<String>,
 }
 
 /// Why members cannot be started.
 #[derive(Debug)]
 pub(crate) struct SpawnError {
-    /// In words.
+    /// The reason.
     pub(crate) why: String,
-    /// Whether the system has only run out of something.
+    /// Whether the system was only out of a resource.
     pub(crate) later: bool,
 }
 
@@ -53,7 +53,7 @@ impl From<String> for SpawnError {
     }
 }
 
-/// Spawns every member behind one gate, or says why that cannot be; nobody is let through then.
+/// Spawns every member behind one gate, or returns the reason; then no member passes.
 pub(crate) fn spawn(plan: &RunPlan) -> Result<GatedMembers, SpawnError> {
     for member in &plan.members {
         check(member)?;
@@ -79,7 +79,7 @@ pub(crate) fn spawn(plan: &RunPlan) -> Result<GatedMembers, SpawnError> {
         }
         command.envs(&member.env).process_group(0);
         command.stdin(Stdio::from(waits)).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Another user goes there itself, where it may.
+        // With another user, the gate enters the directory as that user.
         if let Some(directory) = member.directory.as_ref().filter(|_| plan.run_as.is_none()) {
             command.current_dir(directory);
         }
@@ -110,7 +110,7 @@ pub(crate) fn spawn(plan: &RunPlan) -> Result<GatedMembers, SpawnError> {
     Ok(gate)
 }
 
-/// Whether a member's program is there. All of them are looked for before the first is spawned.
+/// Checks that a member's program exists. All programs are checked before the first member is spawned.
 fn check(member: &MemberPlan) -> Result<(), String> {
     let who = || format!("member {} ({})", member.rank, member.role);
     let Some(program) = member.command.first() else {
@@ -131,7 +131,7 @@ fn check(member: &MemberPlan) -> Result<(), String> {
     if found { Ok(()) } else { Err(format!("{}: there is no command `{program}`", who())) }
 }
 
-/// Where programs are looked for. The gate runs with the member's own variables, and so its own `PATH`.
+/// Where programs are searched. The gate runs with the member's variables, and so with its `PATH`.
 fn search_path(member: &MemberPlan) -> Vec<PathBuf> {
     let own = member.env.get("PATH").map(Into::into);
     let path = own.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
@@ -143,7 +143,7 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
-/// Sends a signal to every process of a member. One that is gone does not mind.
+/// Sends a signal to the process group of a member; a missing group is ignored.
 pub(crate) fn signal(group: Pid, signal: Signal) {
     let _ = kill_process_group(group, signal);
 }

@@ -1,4 +1,4 @@
-//! Follows the members of a run until the last of them is gone.
+//! Follows the members of a run until the last one has exited.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use crate::keeper::run::resize::PendingResize;
 use crate::keeper::socket::client::Order;
 use crate::system::clock::{wall_at, wall_now};
 
-/// How long pipes are read after the last member is gone: children that nobody waits for may hold them open.
+/// How long pipes are read after a member has exited: orphaned children may keep them open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What happens to a keeper.
+/// An event in a run.
 pub(super) enum KeeperEvent {
     Exited(u32, std::io::Result<std::process::ExitStatus>),
     Warned(String),
     Started(u64, u64),
 }
 
-/// How members are being stopped.
+/// A stop in progress.
 struct Stop {
     ending: Ending,
     kill_at: Option<Instant>,
 }
 
 impl Keeper {
-    /// Has what members print kept, and their ends told.
+    /// Copies the output of members to their logs, and reports their exits.
     pub(super) fn watch(
         &self,
         members: Vec<Member>,
@@ -71,7 +71,7 @@ impl Keeper {
             let tell = tell.clone();
             tokio::spawn(async move {
                 let status = member.child.wait().await;
-                // Its last words are kept before its end is told.
+                // The last output is written before the exit is reported.
                 let all = async {
                     for one in printing {
                         let _ = one.await;
@@ -81,7 +81,7 @@ impl Keeper {
                 let _ = tell.send(KeeperEvent::Exited(rank, status));
             });
         }
-        // That all have started is said once.
+        // The start of all members is reported once.
         let Some(tell) = first.then(|| tell.clone()) else { return cgroups };
         tokio::spawn(async move {
             let (mut first, mut last) = (u64::MAX, 0);
@@ -94,7 +94,7 @@ impl Keeper {
         cgroups
     }
 
-    /// Follows members until the last of them is gone.
+    /// Follows members until the last one has exited.
     pub(super) async fn follow(
         &mut self,
         groups: &mut BTreeMap<u32, Pid>,
@@ -122,7 +122,7 @@ impl Keeper {
                         groups.extend(&came);
                         left.extend(came);
                     }
-                    // The disk is full, or the system has run out of something: it is tried again with the next beat.
+                    // The disk is full, or the system is out of a resource: retried with the next heartbeat.
                     Ok(None) | Err(SpawnError { later: true, .. }) => {
                         resizing = Some(PendingResize { change, kill_at: None });
                     }
@@ -178,7 +178,7 @@ impl Keeper {
                         stop = Some(signal_members(&left, number, grace_ms, ending));
                     }
                     Some(Order::Resize(change)) => {
-                        // What was begun is gone on with, whoever asks for it again.
+                        // A resize in progress continues, also when it is ordered again.
                         if stop.is_none() && resizing.is_none() && self.resized_to.1 != change.members {
                             resizing = Some(self.begin_resize(*change, &left));
                         }
@@ -213,7 +213,7 @@ impl Keeper {
         stop.map_or(Ending::Succeeded, |stop| stop.ending)
     }
 
-    /// How the gang ends with this exit, if it does before all are gone: a member that fails fails all of them.
+    /// How the gang ends with this exit, if it ends before all members have exited: one failed member fails the gang.
     fn ends_gang(&self, exit: &Exit, left: &BTreeMap<u32, Pid>) -> Option<Ending> {
         let member = self.plan.members.iter().find(|member| member.rank == exit.rank)?;
         if !exit.is_good() {
@@ -228,7 +228,7 @@ impl Keeper {
     }
 }
 
-/// Tells members to stop, and when they are killed if they do not.
+/// Signals members to stop, and sets when they are killed.
 fn signal_members(
     left: &BTreeMap<u32, Pid>,
     number: Signal,

@@ -1,4 +1,4 @@
-//! A run, from the gate to the last exit.
+//! The keeper's process: from its lock and journal through the gate to the end of the run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -23,16 +23,16 @@ use crate::keeper::socket::server::listen;
 use crate::system::clock::{agree_with, boot_id, wall_now};
 use crate::system::resource_exhaustion::is_resource_exhaustion;
 
-/// Returned when another keeper has the run already, or had it.
+/// Exit code when another keeper has the run, or had it.
 const KEPT: u8 = 75;
-/// How often a keeper says that it is alive, and tries again to write what it could not.
+/// Heartbeat interval, and the interval between attempts to write pending records.
 pub(crate) const BEAT: Duration = Duration::from_secs(2);
 
-/// Keeps the run in a directory: the whole life of a keeper's process.
+/// Runs the keeper of the run in a directory: the whole life of the process.
 pub fn keep(directory: &Path) -> ExitCode {
-    // Whoever ends the control plane's session does not end this.
+    // The end of the control plane's session must not end the keeper.
     let _ = rustix::process::setsid();
-    // Whatever members leave behind becomes this process's, and is killed with the rest.
+    // Orphans of members become children of this process, and are killed with the rest.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     allow_more_files();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -50,7 +50,7 @@ pub fn keep(directory: &Path) -> ExitCode {
     }
 }
 
-/// Each member takes a few open files here, and the usual limit is for programs with few.
+/// Raises the limit on open files: each member needs a few.
 fn allow_more_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -59,7 +59,7 @@ fn allow_more_files() {
 
 async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
     let lock = std::fs::File::create(directory.join(crate::keeper::files::LOCK))?;
-    // Whoever only looks whether there is a keeper holds it for a moment.
+    // A process that only checks for a keeper holds the lock for a moment.
     let mut tries = 0;
     while lock.try_lock().is_err() {
         tries += 1;
@@ -98,15 +98,15 @@ pub(super) struct Keeper {
     pub(super) directory: PathBuf,
     pub(super) journal: Journal,
     pub(super) news: broadcast::Sender<Record>,
-    /// All that was written, as it is told to whoever connects: members may write to the journal, and not to this.
+    /// All written records, for every new connection: members may write to the journal, but not to this.
     pub(super) said: Arc<Mutex<Vec<Record>>>,
     /// Held while this process lives.
     pub(super) lock: std::fs::File,
-    /// What could not be written yet, and so was not told either.
+    /// Records that could not be written yet, and so were not sent either.
     pub(super) unwritten: VecDeque<Record>,
-    /// When it was last resized, and whom it has since then.
+    /// When it was last resized, and its members since then.
     pub(super) resized_to: (i64, Vec<(u32, Seat)>),
-    /// The room there is for what members print.
+    /// The disk space for output.
     pub(super) room_check: Arc<RoomCheck>,
 }
 
@@ -117,7 +117,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Says what is written, in an order in which whoever connects meanwhile misses nothing.
+    /// Sends a written record, in an order in which a new connection misses nothing.
     pub(super) fn announce(&self, record: Record) {
         if let Ok(mut said) = self.said.lock() {
             said.push(record.clone());
@@ -125,7 +125,7 @@ impl Keeper {
         let _ = self.news.send(record);
     }
 
-    /// Writes something down as soon as it can be. Members are not ended because a disk is full.
+    /// Writes a record as soon as possible. A full disk does not end members.
     pub(super) fn note(&mut self, record: Record) {
         self.unwritten.push_back(record);
         let _ = self.catch_up();
@@ -141,15 +141,14 @@ impl Keeper {
         Ok(())
     }
 
-    /// Says something that nobody depends on; not at all where it cannot be written.
+    /// Writes a warning; dropped if it cannot be written.
     pub(super) fn warn(&mut self, what: String) {
         if self.unwritten.is_empty() {
             let _ = self.write(Record::Warned { at: wall_now(), what });
         }
     }
 
-    /// Kills whatever members left behind, however long that takes: as long as anything lives, so do its claims on what it
-    /// was given.
+    /// Kills all processes that members left behind, however long that takes: a live process still holds its resources.
     async fn kill_remaining(&mut self) {
         let group = self.plan.group.clone();
         let mut said = false;
@@ -168,7 +167,7 @@ impl Keeper {
         group.iter().for_each(RunCgroup::remove);
     }
 
-    /// Nothing could be started, because the system has run out of something. Another keeper may try later.
+    /// Nothing could be started because the system is out of a resource. Another keeper may try later.
     async fn fail_temporarily(&mut self, why: String) -> ExitCode {
         self.kill_remaining().await;
         eprintln!("{why}");
@@ -176,7 +175,7 @@ impl Keeper {
         ExitCode::from(crate::keeper::files::LATER)
     }
 
-    /// Kills whatever is left, and says how all of it ended, however long that takes to be written.
+    /// Kills all leftovers, and records how the run ended, however long the write takes.
     async fn end(&mut self, ending: Ending) {
         self.kill_remaining().await;
         self.note(Record::Ended { at: wall_now(), ending });
@@ -216,7 +215,7 @@ impl Keeper {
             members.iter().map(|member| (member.rank, member.group)).collect();
         let all = groups.values().map(|group| group.as_raw_nonzero().get() as u32).collect();
         self.write(Record::Ready { at: wall_now(), groups: all })?;
-        // Whoever is gone already, or not wanted any more, keeps everybody from running.
+        // A member that has exited already, or a stop order, keeps the gate closed.
         let unopened = match members.iter_mut().find_map(gone) {
             Some(why) => Some(Ending::Failed(why)),
             None => orders.try_recv().is_ok_and(|order| order.stops()).then_some(Ending::Stopped),
@@ -233,7 +232,7 @@ impl Keeper {
         let (tell, events) = mpsc::unbounded_channel();
         let mut cgroups = self.watch(members, &tell, true);
         self.write(Record::Opened { at: wall_now() })?;
-        // One write lets all of them through: up to a page of tickets cannot be torn apart.
+        // One write opens the gate for all: a write of up to a page is atomic.
         opener.write_all(&vec![1u8; groups.len()])?;
         let ending = self.follow(&mut groups, &mut cgroups, orders, (tell, events)).await;
         drop(opener);
@@ -244,14 +243,14 @@ impl Keeper {
     }
 }
 
-/// Says of a member that is gone although it was never let through, how it went.
+/// Describes a member that exited before the gate was opened.
 fn gone(member: &mut Member) -> Option<String> {
     let status = member.child.try_wait().ok()??;
     Some(format!("member {} was gone before all were there ({status})", member.rank))
 }
 
-/// How many processes and threads a run of so many members may have: enough for any that mean well, and never so many that
-/// the system has none left for others.
+/// The limit on processes and threads of a run: enough for any reasonable program, and never so many that the system
+/// has none left.
 pub(super) fn pids_max(members: u64) -> u64 {
     const EACH: u64 = 1_024;
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
@@ -267,7 +266,7 @@ mod tests {
     use crate::keeper::run_plan::Limits;
 
     #[test]
-    fn on_a_full_disk_nothing_is_told_before_it_is_written_and_nothing_is_lost() {
+    fn full_disk_delays_records_and_loses_none() {
         let directory = std::env::temp_dir().join(format!("muster-keep-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let plan = RunPlan {
@@ -306,7 +305,7 @@ mod tests {
             resized_to,
             room_check,
         };
-        keeper.warn("nobody depends on this".to_owned());
+        keeper.warn("optional".to_owned());
         keeper.note(Record::Stopping { at: 1, why: "told to".to_owned() });
         assert!(heard.try_recv().is_err() && keeper.unwritten.len() == 1);
         keeper.journal = Journal::at_end_of(&directory);

@@ -1,5 +1,5 @@
-//! Other members for a run that goes on: whoever stays is told, whoever goes has its grace, whoever comes waits at a gate of
-//! its own until those who go are gone.
+//! Replaces members of a running gang: staying members are signalled, leaving members get their grace period, joining
+//! members wait at their own gate until the leaving ones are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -20,31 +20,31 @@ use crate::keeper::run::keeper::{Keeper, pids_max};
 use crate::keeper::run_plan::{MemberPlan, RunPlan};
 use crate::system::clock::wall_now;
 
-/// Where the first member may listen.
+/// The variable with the port of the first member.
 const PORT: &str = "MASTER_PORT";
 
-/// What becomes of a run.
+/// An order to resize a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ResizeOrder {
-    /// Everybody it is to have, by number, and where each sits. A number is given once in a run.
+    /// All members after the resize, by number, and their seats. A number is used once in a run.
     pub members: Vec<(u32, Seat)>,
-    /// The number that comes next.
+    /// The next member number.
     pub next: u32,
-    /// Those among them that are to be started.
+    /// The members to start.
     pub join: Vec<MemberPlan>,
-    /// The signal for those who stay.
+    /// The signal for members that stay.
     pub signal: i32,
-    /// The signal for those who go.
+    /// The signal for members that leave.
     pub stop_signal: i32,
-    /// How long those have, in milliseconds.
+    /// Their grace period in milliseconds.
     pub grace_ms: u64,
-    /// What `MUSTER_WORLD` says from now on.
+    /// The new content of `MUSTER_WORLD`.
     pub world: String,
-    /// What `MUSTER_HOSTFILE` says.
+    /// The new content of `MUSTER_HOSTFILE`.
     pub hostfile: String,
 }
 
-/// A change while somebody has yet to go.
+/// A resize that waits for members to leave.
 #[derive(Debug)]
 pub(crate) struct PendingResize {
     pub(crate) change: ResizeOrder,
@@ -52,7 +52,7 @@ pub(crate) struct PendingResize {
 }
 
 impl ResizeOrder {
-    /// Those that live and are not to.
+    /// The live members that have to leave.
     pub(crate) fn going(&self, left: &BTreeMap<u32, Pid>) -> BTreeSet<u32> {
         let stays = |rank: &u32| self.members.iter().any(|(number, _)| number == rank);
         left.keys().copied().filter(|rank| !stays(rank)).collect()
@@ -60,8 +60,8 @@ impl ResizeOrder {
 }
 
 impl Keeper {
-    /// Tells members that they will be others: those who stay, by their signal, when the files say how many; those who go,
-    /// to stop.
+    /// Announces the resize: writes the files with the new size, then signals the staying members, and stops the
+    /// leaving ones.
     pub(super) fn begin_resize(
         &self,
         change: ResizeOrder,
@@ -80,8 +80,8 @@ impl Keeper {
         PendingResize { change, kill_at: Some(kill_at) }
     }
 
-    /// Whoever was to go is gone, with all it has started: writes that down, and lets those who come run, all together.
-    /// `None` when that cannot be now; an error when they cannot be started.
+    /// All leaving members are gone, with all their processes: records the resize, and lets the joining members run,
+    /// all together. `None` if that is not possible now; an error if they cannot be started.
     pub(super) fn start_joiners(
         &mut self,
         change: &ResizeOrder,
@@ -90,12 +90,12 @@ impl Keeper {
     ) -> Result<Option<BTreeMap<u32, Pid>>, SpawnError> {
         let ResizeOrder { members, next, join, .. } = change.clone();
         let mut coming = RunPlan { members: join, ..self.plan.clone() };
-        // The first of all listens, or listened, where the others look for it.
+        // The first member of all is the rendezvous for the others.
         let port = self.plan.members.first().and_then(|first| first.env.get(PORT)).cloned();
         for member in &mut coming.members {
             member.env.extend(port.clone().map(|port| (PORT.to_owned(), port)));
         }
-        // What was written and could not be done is not written again.
+        // A recorded resize that could not be completed is not recorded again.
         if self.resized_to.1 != members {
             let stays = |rank: u32| members.iter().any(|(number, _)| *number == rank);
             if !self.leavers_are_gone(|rank| !stays(rank)) {
@@ -129,14 +129,14 @@ impl Keeper {
         Ok(Some(groups))
     }
 
-    /// Kills what members that have gone left behind, and says whether nothing of it is left.
+    /// Kills leftovers of members that have left. Returns whether none is left.
     fn leavers_are_gone(&self, gone: impl Fn(u32) -> bool) -> bool {
         const LOOKS: u32 = 40;
         let Some(group) = &self.plan.group else { return true };
         let ranks = self.plan.members.iter().map(|member| member.rank).filter(|rank| gone(*rank));
         let ranks: Vec<u32> = ranks.collect();
         (0..LOOKS).any(|look| {
-            // What was killed a moment ago is gone in a moment.
+            // A killed process is gone in a moment.
             std::thread::sleep(Duration::from_millis(if look == 0 { 0 } else { 5 }));
             ranks.iter().all(|rank| group.end_member(*rank))
         })

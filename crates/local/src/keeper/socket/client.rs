@@ -1,4 +1,4 @@
-//! The control plane and a keeper talk through a socket in the run's directory: orders one way, records the other.
+//! The control plane's end of a keeper's socket: sends orders, receives records.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -12,36 +12,36 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use crate::keeper::journal::Record;
 use crate::keeper::run::resize::ResizeOrder;
 
-/// What a keeper can be told.
+/// An order to a keeper.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
-    /// To stop every member: a signal first, and after the grace the end.
+    /// Stop every member: a signal first, then a kill after the grace period.
     Stop {
         /// The signal.
         signal: i32,
-        /// How long they have, in milliseconds.
+        /// The grace period in milliseconds.
         grace_ms: u64,
         /// Why.
         why: String,
     },
-    /// To send a signal to every member, and nothing else.
+    /// Send a signal to every member, and nothing else.
     Signal(i32),
-    /// To have other members, while those who stay go on.
+    /// Replace members while others run on.
     Resize(Box<ResizeOrder>),
 }
 
 impl Order {
-    /// Whether nobody is to run after it.
+    /// Whether it ends the run.
     pub(crate) fn stops(&self) -> bool {
         matches!(self, Self::Stop { .. })
     }
 }
 
-/// A path short enough for a socket, whatever the directory is called: names of sockets may have 107 bytes.
+/// A path short enough for a socket, whatever the directory is called: socket names have at most 107 bytes.
 #[derive(Debug)]
 pub(crate) struct ShortPath {
-    /// Kept open as long as the path is used.
+    /// Kept open while the path is used.
     _directory: std::fs::File,
     pub(crate) path: PathBuf,
 }
@@ -55,17 +55,17 @@ impl ShortPath {
     }
 }
 
-/// A keeper that is spoken to.
+/// A connection to a keeper.
 #[derive(Debug)]
 pub(crate) struct KeeperConnection {
     records: tokio::io::Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
-    /// The process that listens, whatever becomes of its number.
+    /// The listening process, by a handle that survives reuse of its id.
     keeper: Option<(u32, OwnedFd)>,
 }
 
 impl KeeperConnection {
-    /// Speaks to the keeper of a run. It first says all that its journal has.
+    /// Connects to the keeper of a run. The keeper first sends all its records.
     pub(crate) async fn connect(directory: &Path) -> std::io::Result<Self> {
         let short = ShortPath::of(directory)?;
         let stream = UnixStream::connect(&short.path).await?;
@@ -78,17 +78,17 @@ impl KeeperConnection {
         Ok(Self { records: BufReader::new(read).lines(), orders, keeper })
     }
 
-    /// The number of the process that listens.
+    /// The id of the listening process.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.keeper.as_ref().map(|(pid, _)| *pid)
     }
 
-    /// Lets a keeper that was stopped go on.
+    /// Continues a stopped keeper.
     pub(crate) fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Ends a keeper that does not answer.
+    /// Kills a keeper that does not answer.
     pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
@@ -99,13 +99,13 @@ impl KeeperConnection {
         }
     }
 
-    /// What it says next; nothing any more when it is gone.
+    /// The next record; `None` when the connection ends.
     pub(crate) async fn next(&mut self) -> Option<Record> {
         let line = self.records.next_line().await.ok()??;
         serde_json::from_str(&line).ok()
     }
 
-    /// Tells it to do something.
+    /// Sends an order.
     pub(crate) async fn send(&mut self, order: &Order) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(order).map_err(std::io::Error::other)?;
         line.push(b'\n');

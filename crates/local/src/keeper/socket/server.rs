@@ -1,4 +1,4 @@
-//! Lets the control plane in: tells it all that was written, what happens, and that the keeper is alive; hears its orders.
+//! The keeper's end of the socket: sends all records, new records and heartbeats; receives orders.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use crate::keeper::journal::Record;
 use crate::keeper::run::keeper::BEAT;
 use crate::keeper::socket::client::Order;
 
-/// Lets the control plane in, whenever one comes.
+/// Accepts connections of control planes.
 pub(crate) async fn listen(
     listener: UnixListener,
     said: Arc<Mutex<Vec<Record>>>,
@@ -18,7 +18,7 @@ pub(crate) async fn listen(
     orders: mpsc::Sender<Order>,
 ) {
     while let Ok((stream, _)) = listener.accept().await {
-        // What is written from here on comes as news. What is in both is said twice, which does no harm.
+        // Records from here on come through the channel. A record in both is sent twice, which is harmless.
         let following = news.subscribe();
         let known = said.lock().map(|said| said.clone()).unwrap_or_default();
         tokio::spawn(serve_connection(stream, known, following, orders.clone()));
