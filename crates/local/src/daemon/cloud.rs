@@ -108,7 +108,7 @@ impl Daemon {
     /// A machine reaches a stage.
     pub(crate) fn machine(&mut self, claim: ClaimId, stage: Stage) {
         if !self.cloud.has(claim) || !self.world.claims().contains_key(&claim) {
-            return; // given back in the meantime
+            return; // released in the meantime
         }
         self.mark_stale();
         match stage {
@@ -126,7 +126,7 @@ impl Daemon {
             }
             Stage::Fails(failure) => {
                 if failure.is_transient() {
-                    self.forget_machine(claim); // there never was one; it may be asked for again
+                    self.forget_machine(claim); // there never was one; it may be requested again
                 }
                 self.apply_or_log(&Event::ClaimFailed(claim, failure));
                 self.fact(&Fact::ClaimFailed { claim, failure });

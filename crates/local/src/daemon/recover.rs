@@ -23,15 +23,18 @@ use crate::daemon::gangs::gang::{Gang, Over, Run};
 use crate::daemon::gangs::runs::RUNS_SHOWN;
 use crate::daemon::inputs::Input;
 use crate::daemon::publish::outbox::Outbox;
+use crate::daemon::queries::query_threads::QueryThreads;
 use crate::daemon::state::{Counts, Daemon, Shared, Watcher};
 use crate::daemon::supervise::is_locked;
 use crate::daemon::timers::{Timer, Timers};
+use crate::keeper::journal;
 use crate::keeper::processes::cgroup::CgroupTrees;
 use crate::keeper::processes::leftovers::{Leftovers, kill_keeper, kill_leftovers};
 use crate::nodes::simulated_cloud::cloud_of;
 use crate::store::database::{DATABASE, Store, StoreError};
 use crate::store::runs::OpenRun;
 use crate::system::clock::{Clock, wall_now};
+use crate::system::environment;
 use crate::{Options, StartError};
 
 impl Daemon {
@@ -56,7 +59,7 @@ impl Daemon {
         let Shared { board, metrics, disk } = shared;
         let world = world_for(&policy, levels.clone());
         let now = Time(wall_now());
-        let pool = crate::daemon::queries::query_threads::QueryThreads::new();
+        let query_threads = QueryThreads::new();
         let no_thread = |error| StartError::Directory { data: options.data.clone(), error };
         let (trees, lacking) = CgroupTrees::detect();
         for what in lacking {
@@ -69,8 +72,8 @@ impl Daemon {
             supervisors: Vec::new(),
             world,
             snapshot: None,
-            pool: pool.map_err(no_thread)?,
-            environment: crate::system::environment::allowed(&options.pass_env),
+            query_threads: query_threads.map_err(no_thread)?,
+            environment: environment::allowed(&options.pass_env),
             policy,
             levels,
             clock: Clock::new(now.0, now.0, options.speed),
@@ -355,7 +358,7 @@ impl Daemon {
                     // Recorded starts are not published again when the keeper repeats them.
                     (run.opened, run.start_published) = (opened, opened);
                     let directory = self.directory.join("runs").join(number.to_string());
-                    let known = crate::keeper::journal::read(&directory);
+                    let known = journal::read(&directory);
                     run.restore_from_journal(changed, known.as_deref().unwrap_or_default());
                     gang.run = Some(run);
                     gang.resizes = resize.as_ref().filter(|_| !opened).map(|one| one.to.clone());

@@ -23,7 +23,8 @@ use crate::daemon::effects::Effect;
 use crate::daemon::gangs::gang::Gang;
 pub(crate) use crate::daemon::inputs::Input;
 use crate::daemon::publish::outbox::Outbox;
-use crate::daemon::retention::finished_gangs::Keep;
+use crate::daemon::queries::query_threads::QueryThreads;
+use crate::daemon::retention::finished_gangs::{Aging, Keep};
 use crate::daemon::timers::Timers;
 use crate::keeper::processes::cgroup::CgroupTrees;
 use crate::nodes::machine::Machine;
@@ -48,7 +49,7 @@ pub(crate) struct Daemon {
     pub(super) world: World,
     /// A copy of the World for queries, until it changes.
     pub(super) snapshot: Option<Arc<World>>,
-    pub(super) pool: crate::daemon::queries::query_threads::QueryThreads,
+    pub(super) query_threads: QueryThreads,
     pub(super) policy: Policy,
     pub(super) levels: Levels,
     pub(super) clock: Clock,
@@ -85,6 +86,7 @@ pub(crate) struct Daemon {
     pub(super) refreshed: Option<Instant>,
     /// How long that took.
     pub(super) refresh_took: std::time::Duration,
+    /// Whether the board is out of date.
     pub(super) stale: bool,
     pub(super) wake: Option<Time>,
     pub(super) retention: Keep,
@@ -92,7 +94,7 @@ pub(crate) struct Daemon {
     pub(super) machine: Option<Machine>,
     /// When retention was last checked.
     pub(super) retention_checked: Option<Instant>,
-    pub(super) aging: crate::daemon::retention::finished_gangs::Aging,
+    pub(super) aging: Aging,
     /// When output was last measured.
     pub(super) output_measured: Option<Instant>,
     /// Where control groups can be made, and the identifier of this data directory in their names.

@@ -30,6 +30,8 @@ use crate::store::database::{DATABASE, Store, StoreError};
 use crate::store::usage::By;
 use crate::system::clock::wall_now;
 use crate::system::disk::Disk;
+use crate::system::file_permissions;
+use crate::system::unix_user;
 
 /// Options of a control plane.
 #[derive(Clone, Debug)]
@@ -243,10 +245,7 @@ impl Local {
 
     /// Refuses callers whose workers would run as root without permission.
     fn check_root(&self, by: &Caller) -> Result<(), Refused> {
-        if self.may_run_as_root
-            || by.run_as.is_some()
-            || !crate::system::unix_user::may_change_user()
-        {
+        if self.may_run_as_root || by.run_as.is_some() || !unix_user::may_change_user() {
             return Ok(());
         }
         let why = format!("workers of {} would run as root: its token must say `runAs`", by.name);
@@ -291,7 +290,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 fn lock(data: &Path) -> Result<File, StartError> {
     let failed = |error| StartError::Directory { data: data.to_owned(), error };
     // Output and environment of workers are private.
-    crate::system::file_permissions::directory(data).map_err(failed)?;
+    file_permissions::directory(data).map_err(failed)?;
     let options = File::options().read(true).write(true).create(true).truncate(false).clone();
     let mut lock = options.open(data.join(LOCK)).map_err(failed)?;
     // If a control plane is killed while it starts a keeper, the keeper holds the lock until it has begun.

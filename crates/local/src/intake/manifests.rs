@@ -13,6 +13,7 @@ use muster_testkit::promises::Terms;
 use serde_json::Value;
 
 use crate::intake::record::Record;
+use crate::intake::workload;
 
 /// The content of manifests.
 #[derive(Debug)]
@@ -128,7 +129,7 @@ pub fn check_files(
         }
         for object in objects.iter().filter(|object| is_workload(object)) {
             workloads += 1;
-            findings.extend(crate::intake::workload::record(&file, object).err());
+            findings.extend(workload::record(&file, object).err());
         }
     }
     let read = match (workloads, texts.is_empty()) {
@@ -191,7 +192,7 @@ pub(crate) fn read_objects(
     let mut gangs: Vec<Record> = manifests.gangs.into_iter().map(gang).collect();
     let mut findings = Vec::new();
     for object in objects.iter().filter(|object| is_workload(object)) {
-        match crate::intake::workload::record(file, object) {
+        match workload::record(file, object) {
             Ok(record) => gangs.push(record),
             Err(finding) => findings.push(finding),
         }

@@ -4,11 +4,17 @@
 //! become gangs by the same code as on Kubernetes; the commands of their containers become local processes. Images are not
 //! pulled; a warning says so to the owner.
 
-pub(crate) mod containers;
 pub(crate) mod manifests;
-pub(crate) mod object_text;
+
 pub(crate) mod readers;
+
 pub(crate) mod record;
+
+pub(crate) mod object_text;
+
+pub(crate) mod workload;
+
+pub(crate) mod containers;
+
 #[cfg(test)]
 mod tests;
-pub(crate) mod workload;

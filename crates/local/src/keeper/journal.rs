@@ -7,6 +7,8 @@ use std::path::Path;
 use muster_core::gang::Seat;
 use serde::{Deserialize, Serialize};
 
+use crate::keeper::files;
+
 /// A record of a run. Times are Unix milliseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -166,7 +168,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Opens the journal in a directory. A partial line at its end is discarded.
     pub(crate) fn open(directory: &Path) -> std::io::Result<(Self, Vec<Record>)> {
-        let path = directory.join(crate::keeper::files::JOURNAL);
+        let path = directory.join(files::JOURNAL);
         let (known, whole) = records(&bytes(directory)?);
         let file = File::options().append(true).create(true).open(&path)?;
         file.set_len(whole)?;
@@ -176,7 +178,7 @@ impl Journal {
     /// A new journal in a directory.
     #[cfg(test)]
     pub(crate) fn at_end_of(directory: &Path) -> Self {
-        let path = directory.join(crate::keeper::files::JOURNAL);
+        let path = directory.join(files::JOURNAL);
         let file = File::options().append(true).create(true).open(path).expect("a journal");
         Self { file, whole: 0 }
     }
@@ -197,8 +199,7 @@ impl Journal {
 /// When a run was last known to be alive, in Unix milliseconds: its keeper touches its lock every few seconds, and
 /// every record has a time.
 pub(crate) fn last_alive(directory: &Path) -> i64 {
-    let touched = std::fs::metadata(directory.join(crate::keeper::files::LOCK))
-        .and_then(|about| about.modified());
+    let touched = std::fs::metadata(directory.join(files::LOCK)).and_then(|about| about.modified());
     let since = touched.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     let touched = since.and_then(|since| i64::try_from(since.as_millis()).ok());
     let written = read(directory).unwrap_or_default().iter().map(Record::at).max();
@@ -214,7 +215,7 @@ pub(crate) fn read(directory: &Path) -> std::io::Result<Vec<Record>> {
 }
 
 fn bytes(directory: &Path) -> std::io::Result<Vec<u8>> {
-    let file = match File::open(directory.join(crate::keeper::files::JOURNAL)) {
+    let file = match File::open(directory.join(files::JOURNAL)) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -249,7 +250,7 @@ mod tests {
         std::fs::create_dir_all(&directory).expect("a directory");
         // Before `resizes` and `leaving`, and with a truncated line at the end that is not UTF-8.
         let old = b"{\"begun\":{\"at\":1,\"pid\":2,\"boot\":\"b\"}}\n{\"opened\":{\"at\":2}}\n{\"war\xff\xfe";
-        std::fs::write(directory.join(crate::keeper::files::JOURNAL), old).expect("written");
+        std::fs::write(directory.join(files::JOURNAL), old).expect("written");
         let (mut journal, known) = Journal::open(&directory).expect("opened");
         assert_eq!(known.len(), 2);
         journal.write(&Record::Opened { at: 3 }).expect("written");

@@ -14,11 +14,18 @@
 //!
 //! Deliberately not here: any decision. A keeper never restarts a gang, nor moves it.
 
-pub(crate) mod files;
-pub mod fuzzing;
-pub(crate) mod journal;
-pub(crate) mod output;
-pub(crate) mod processes;
-pub(crate) mod run;
 pub(crate) mod run_plan;
+
+pub(crate) mod journal;
+
+pub(crate) mod files;
+
+pub(crate) mod run;
+
+pub(crate) mod processes;
+
+pub(crate) mod output;
+
 pub(crate) mod socket;
+
+pub mod fuzzing;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::keeper::files;
 use crate::keeper::processes::cgroup::RunCgroup;
 use crate::system::clock::Anchor;
 
@@ -110,14 +111,14 @@ pub(crate) struct Host {
 impl RunPlan {
     /// Reads the plan in a directory.
     pub(crate) fn read(directory: &Path) -> std::io::Result<Self> {
-        let text = std::fs::read(directory.join(crate::keeper::files::PLAN))?;
+        let text = std::fs::read(directory.join(files::PLAN))?;
         serde_json::from_slice(&text).map_err(std::io::Error::other)
     }
 
     /// Writes the plan into a new directory, or finds it there. A directory with another run's plan is left alone: the
     /// work of that run would be attributed to this gang.
     pub(crate) fn write(&self, directory: &Path) -> std::io::Result<()> {
-        let path = directory.join(crate::keeper::files::PLAN);
+        let path = directory.join(files::PLAN);
         if path.exists() {
             let known = Self::read(directory)?;
             if (&known.gang, known.run, known.uid) == (&self.gang, self.run, self.uid) {
@@ -126,7 +127,7 @@ impl RunPlan {
             let why = format!("{} is the run of another gang, {}", directory.display(), known.gang);
             return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
         }
-        std::fs::create_dir_all(directory.join(crate::keeper::files::LOGS))?;
+        std::fs::create_dir_all(directory.join(files::LOGS))?;
         self.replace(directory)
     }
 
@@ -135,7 +136,7 @@ impl RunPlan {
         let part = directory.join("run.json.part");
         std::fs::write(&part, serde_json::to_vec(self).map_err(std::io::Error::other)?)?;
         std::fs::File::open(&part)?.sync_all()?;
-        std::fs::rename(part, directory.join(crate::keeper::files::PLAN))
+        std::fs::rename(part, directory.join(files::PLAN))
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use muster_server::{GangName, LogPart, Logs, Refused, WhichLogs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::keeper::files;
 use crate::keeper::journal::{self, Record};
 use crate::keeper::output::log_file::log_path;
 use crate::keeper::run_plan::RunPlan;
@@ -211,7 +212,7 @@ fn streams(run: &Run, plan: &RunPlan, skip: usize, which: &WhichLogs) -> Vec<Str
 
 impl Run {
     fn plan_written(&self) -> Option<std::time::SystemTime> {
-        let about = std::fs::metadata(self.directory.join(crate::keeper::files::PLAN));
+        let about = std::fs::metadata(self.directory.join(files::PLAN));
         about.and_then(|about| about.modified()).ok()
     }
 

@@ -4,13 +4,21 @@
 //! follow. The control plane acts only after the commit. When a commit fails, uncommitted state is dropped and the control
 //! plane restarts from the database: going on would mean acting on state that a restart would not know.
 
-pub(crate) mod answers;
 pub(crate) mod database;
-pub(crate) mod gangs;
+
 pub(crate) mod log;
-pub(crate) mod machines;
+
 pub(crate) mod objects;
+
+pub(crate) mod gangs;
+
 pub(crate) mod runs;
+
+pub(crate) mod machines;
+
+pub(crate) mod usage;
+
+pub(crate) mod answers;
+
 #[cfg(test)]
 mod tests;
-pub(crate) mod usage;

@@ -14,6 +14,7 @@ use muster_core::{Event, Fact};
 use crate::daemon::effects::Effect;
 use crate::daemon::gangs::gang::{Gang, Over, Run};
 use crate::daemon::gangs::seats;
+use crate::daemon::inputs::Input;
 use crate::daemon::state::Daemon;
 use crate::keeper::journal::{Ending, Record};
 use crate::keeper::run_plan::RunPlan;
@@ -345,7 +346,7 @@ impl Daemon {
         let inputs = self.inputs.clone();
         self.runtime.spawn(async move {
             tokio::time::sleep(wait).await;
-            let _ = inputs.send(crate::daemon::inputs::Input::RetryStart { run: number });
+            let _ = inputs.send(Input::RetryStart { run: number });
         });
     }
 

@@ -17,6 +17,8 @@ use crate::keeper::processes::leftovers::MARK;
 use crate::keeper::run_plan::{Host, Limits, MemberPlan, RunPlan};
 use crate::nodes::machine::Machine;
 use crate::system::clock::Clock;
+use crate::system::file_permissions;
+use crate::system::unix_user;
 
 /// Minimum grace period: a process that cleans up takes a moment.
 const LEAST_GRACE_MS: u64 = 2_000;
@@ -77,7 +79,7 @@ pub(crate) fn plan(
         group: None,
         clock: None,
         run_as: record.run_as.clone(),
-        umask: crate::system::file_permissions::umask_of_workers(),
+        umask: file_permissions::umask_of_workers(),
     }
 }
 
@@ -162,7 +164,7 @@ fn members(
             set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
         }
         *local += 1;
-        let home = record.run_as.as_deref().and_then(crate::system::unix_user::surroundings);
+        let home = record.run_as.as_deref().and_then(unix_user::surroundings);
         let home = home.map(|(variables, home)| {
             env.extend(variables.map(|(name, value)| (name.to_owned(), value)));
             home.display().to_string()

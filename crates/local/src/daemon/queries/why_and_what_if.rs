@@ -49,7 +49,7 @@ impl Daemon {
             Ok(None) => {
                 let (id, name) = (self.id_of(name), name.to_owned());
                 let on = self.snapshot();
-                return self.pool.ask("", reply, move |_| Ok(on.why(&name, id)));
+                return self.query_threads.ask("", reply, move |_| Ok(on.why(&name, id)));
             }
         };
         let _ = reply.send(known);
@@ -86,7 +86,8 @@ impl Daemon {
         for gang in &mut gangs {
             gang.spec.user = user_of(by, gang);
         }
-        self.pool.ask(&by.name, reply, move |deadline| on.what_if(deadline, supply, gangs));
+        self.query_threads
+            .ask(&by.name, reply, move |deadline| on.what_if(deadline, supply, gangs));
     }
 
     /// The objects of a query that are not in the World yet, if the query is within its limits.

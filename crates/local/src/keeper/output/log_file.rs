@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::keeper::files;
 use crate::keeper::output::disk_room::RoomCheck;
 use crate::keeper::run_plan::Limits;
 
@@ -110,7 +111,7 @@ pub(crate) fn rotated_path(path: &Path, number: u32) -> PathBuf {
 /// The log file of a member's stream.
 pub(crate) fn log_path(directory: &Path, rank: u32, stderr: bool) -> PathBuf {
     let stream = if stderr { "err" } else { "out" };
-    directory.join(crate::keeper::files::LOGS).join(format!("{rank}.{stream}"))
+    directory.join(files::LOGS).join(format!("{rank}.{stream}"))
 }
 
 /// Reads the time at which a member passed the gate. `None` if it never did.

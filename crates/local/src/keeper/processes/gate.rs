@@ -6,6 +6,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use crate::system::unix_user;
+
 /// Exit code when the gate was never opened.
 const NEVER: u8 = 75;
 /// Exit code when the program cannot be executed, as in shells.
@@ -52,7 +54,7 @@ impl AsWhom {
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask & 0o777));
         }
         let Some(user) = &self.user else { return Ok(()) };
-        crate::system::unix_user::become_user(user)?;
+        unix_user::become_user(user)?;
         let Some(directory) = &self.directory else { return Ok(()) };
         let failed = |error| format!("{user} cannot run in {}: {error}", directory.display());
         std::env::set_current_dir(directory).map_err(failed)

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
+use crate::keeper::files;
 use crate::keeper::processes::cgroup::RunCgroup;
 
 /// The environment variable with the run's directory, in all its processes.
@@ -34,7 +35,7 @@ pub(crate) enum Leftovers {
 /// Kills the processes of a run whose keeper is gone.
 pub(crate) fn kill_leftovers(directory: &Path, group: Option<&RunCgroup>) -> Leftovers {
     // Held during the kill, so that no keeper begins meanwhile.
-    let lock = std::fs::File::options().read(true).open(directory.join(crate::keeper::files::LOCK));
+    let lock = std::fs::File::options().read(true).open(directory.join(files::LOCK));
     if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
         return Leftovers::Keeper;
     }
@@ -46,7 +47,7 @@ pub(crate) fn kill_leftovers(directory: &Path, group: Option<&RunCgroup>) -> Lef
         let in_group = group.is_some_and(|group| !group.is_empty());
         if left.is_empty() && !in_group {
             group.iter().for_each(|group| group.remove());
-            let _ = std::fs::remove_file(directory.join(crate::keeper::files::PROCESSES));
+            let _ = std::fs::remove_file(directory.join(files::PROCESSES));
             return Leftovers::Nothing;
         }
         if began.elapsed() > PATIENCE {
@@ -99,16 +100,14 @@ pub(crate) fn note_descendants(directory: &Path) {
     }
     let part = directory.join("processes.part");
     let written = std::fs::write(&part, text);
-    let _ = written
-        .and_then(|()| std::fs::rename(part, directory.join(crate::keeper::files::PROCESSES)));
+    let _ = written.and_then(|()| std::fs::rename(part, directory.join(files::PROCESSES)));
 }
 
 /// Processes that belong to a run.
 fn known(directory: &Path) -> Vec<Pid> {
     let mut mark = format!("{MARK}=").into_bytes();
     mark.extend(directory.as_os_str().as_encoded_bytes());
-    let noted = std::fs::read_to_string(directory.join(crate::keeper::files::PROCESSES))
-        .unwrap_or_default();
+    let noted = std::fs::read_to_string(directory.join(files::PROCESSES)).unwrap_or_default();
     let noted: BTreeSet<(i32, u64)> = noted
         .lines()
         .filter_map(|line| line.split_once(' '))
@@ -183,8 +182,8 @@ mod tests {
         let (mut mine, mut stranger) = (sleeper(&ours), sleeper(&theirs));
         // An old journal names the stranger's process id; that is no reason to kill it.
         let journal = format!("{{\"ready\":{{\"at\":1,\"groups\":[{}]}}}}\n", stranger.id());
-        std::fs::write(ours.join(crate::keeper::files::JOURNAL), journal).expect("a journal");
-        let lock = std::fs::File::create(ours.join(crate::keeper::files::LOCK)).expect("a lock");
+        std::fs::write(ours.join(files::JOURNAL), journal).expect("a journal");
+        let lock = std::fs::File::create(ours.join(files::LOCK)).expect("a lock");
         lock.try_lock().expect("ours");
         assert_eq!(kill_leftovers(&ours, None), Leftovers::Keeper);
         assert!(mine.try_wait().expect("a child").is_none(), "nothing is killed then");
@@ -202,7 +201,7 @@ mod tests {
     fn recorded_process_is_identified_by_pid_and_start_time() {
         let place = std::env::temp_dir().join(format!("muster-seen-{}", std::process::id()));
         std::fs::create_dir_all(&place).expect("a directory");
-        std::fs::write(place.join(crate::keeper::files::LOCK), "").expect("a lock");
+        std::fs::write(place.join(files::LOCK), "").expect("a lock");
         let mut escaped = Command::new("env");
         let mut escaped =
             escaped.args(["-i", "/usr/bin/setsid", "-f", "sleep", "7474"]).spawn().expect("env");
@@ -218,7 +217,7 @@ mod tests {
         let pid = found.expect("there");
         let (_, started) = about(pid).expect("it lives");
         let number = pid.as_raw_nonzero();
-        let noted = place.join(crate::keeper::files::PROCESSES);
+        let noted = place.join(files::PROCESSES);
         std::fs::write(&noted, format!("{number} {}\n", started + 1)).expect("written");
         assert_eq!(kill_leftovers(&place, None), Leftovers::Nothing);
         assert!(about(pid).is_some(), "another process has the number of one that was seen");

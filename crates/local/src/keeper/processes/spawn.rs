@@ -7,7 +7,9 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
+use crate::keeper::files;
 use crate::keeper::processes::cgroup::MemberCgroup;
+use crate::keeper::processes::mpi_door;
 use crate::keeper::run_plan::{MemberPlan, RunPlan};
 use crate::system::resource_exhaustion::is_resource_exhaustion;
 
@@ -62,7 +64,7 @@ pub(crate) fn spawn(plan: &RunPlan) -> Result<GatedMembers, SpawnError> {
     let mut gate = GatedMembers { opener, members: Vec::new(), unlimited: None };
     for member in &plan.members {
         let waits = reader.try_clone().map_err(|error| SpawnError::of("no pipe", &error))?;
-        let mut command = Command::new(crate::keeper::files::PROGRAM);
+        let mut command = Command::new(files::PROGRAM);
         command.arg0("muster").arg("gate");
         if let Some(umask) = plan.umask {
             command.arg("--umask").arg(umask.to_string());
@@ -75,7 +77,7 @@ pub(crate) fn spawn(plan: &RunPlan) -> Result<GatedMembers, SpawnError> {
         }
         command.arg("--").args(&member.command);
         if plan.members.iter().any(|one| one.host.is_some()) {
-            command.envs(crate::keeper::processes::mpi_door::agent_variables());
+            command.envs(mpi_door::agent_variables());
         }
         command.envs(&member.env).process_group(0);
         command.stdin(Stdio::from(waits)).stdout(Stdio::piped()).stderr(Stdio::piped());

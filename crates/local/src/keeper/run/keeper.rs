@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal};
 use tokio::net::UnixListener;
 use tokio::sync::{broadcast, mpsc};
 
+use crate::keeper::files;
 use crate::keeper::journal::{Ending, Journal, Record};
 use crate::keeper::output::disk_room::RoomCheck;
 use crate::keeper::processes::cgroup::RunCgroup;
@@ -42,7 +43,7 @@ pub fn keep(directory: &Path) -> ExitCode {
         Err(error) => {
             eprintln!("{}: {error}", directory.display());
             if is_resource_exhaustion(&error) {
-                ExitCode::from(crate::keeper::files::LATER)
+                ExitCode::from(files::LATER)
             } else {
                 ExitCode::FAILURE
             }
@@ -58,7 +59,7 @@ fn allow_more_files() {
 }
 
 async fn begin(directory: &Path) -> std::io::Result<ExitCode> {
-    let lock = std::fs::File::create(directory.join(crate::keeper::files::LOCK))?;
+    let lock = std::fs::File::create(directory.join(files::LOCK))?;
     // A process that only checks for a keeper holds the lock for a moment.
     let mut tries = 0;
     while lock.try_lock().is_err() {
@@ -172,7 +173,7 @@ impl Keeper {
         self.kill_remaining().await;
         eprintln!("{why}");
         let _ = self.write(Record::Later { at: wall_now(), why });
-        ExitCode::from(crate::keeper::files::LATER)
+        ExitCode::from(files::LATER)
     }
 
     /// Kills all leftovers, and records how the run ended, however long the write takes.
@@ -284,12 +285,10 @@ mod tests {
             clock: None,
         };
         let (news, mut heard) = broadcast::channel(16);
-        let lock =
-            std::fs::File::create(directory.join(crate::keeper::files::LOCK)).expect("a lock");
+        let lock = std::fs::File::create(directory.join(files::LOCK)).expect("a lock");
         let full = directory.join("full");
         std::fs::create_dir_all(&full).expect("a directory");
-        std::os::unix::fs::symlink("/dev/full", full.join(crate::keeper::files::JOURNAL))
-            .expect("full");
+        std::os::unix::fs::symlink("/dev/full", full.join(files::JOURNAL)).expect("full");
         let (journal, unwritten) = (Journal::at_end_of(&full), VecDeque::new());
         let resized_to = (0, Vec::new());
         let (said, room_check) = (Arc::default(), Arc::new(RoomCheck::of(&directory)));

@@ -3,4 +3,5 @@
 pub(crate) mod keeper;
 
 pub(crate) mod follow;
+
 pub(crate) mod resize;

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
+use crate::keeper::files;
 use crate::keeper::journal::Record;
 use crate::keeper::run::resize::ResizeOrder;
 
@@ -49,8 +50,7 @@ pub(crate) struct ShortPath {
 impl ShortPath {
     pub(crate) fn of(directory: &Path) -> std::io::Result<Self> {
         let open = std::fs::File::open(directory)?;
-        let path =
-            format!("/proc/self/fd/{}/{}", open.as_raw_fd(), crate::keeper::files::SOCKET).into();
+        let path = format!("/proc/self/fd/{}/{}", open.as_raw_fd(), files::SOCKET).into();
         Ok(Self { _directory: open, path })
     }
 }
