@@ -1,42 +1,35 @@
-//! The embedded host: a control plane in one process, with one database, whose workers are real processes.
+//! The embedded host: a control plane in one process with one database; workers are real processes.
 //!
-//! `daemon` is the control plane: it owns the World and decides. `keeper` is the process that stands between it and the
-//! workers of one gang, and outlives it. `store` is the database. `intake` reads manifests, `nodes` says what there is to
-//! run on. [`Local`] is what others hold of a control plane that runs.
+//! `daemon` is the control plane: it owns the World and runs the planner. `keeper` is the process between the control plane
+//! and the workers of one gang; it outlives the control plane. `store` is the database. `intake` reads manifests, `nodes`
+//! describes this machine and simulated clouds. [`Local`] is the handle of a running control plane.
 //!
-//! **Architecture invariant:** what is done was written down before. *Test:* `tests/it/kills.rs`.
+//! **Architecture invariant:** every side effect is written to the database before it happens. *Test:* `tests/it/kills.rs`.
 
-mod clock;
+mod host;
+
 mod daemon;
-mod disk;
-mod environment;
-mod intake;
 mod keeper;
-mod local;
+
+mod intake;
 mod logs;
 mod nodes;
-mod private;
-mod reading;
-mod scarcity;
 mod store;
-mod supervise;
-mod threads;
-mod user;
+mod system;
 
 pub mod why;
 
-pub use daemon::{Keep, Watch, Watcher};
-pub use intake::{Intake, check_files, read_files};
+pub use daemon::retention::finished_gangs::Keep;
+pub use daemon::state::{Watch, Watcher};
+pub use host::local::{EndError, Local, Options, StartError};
+pub use intake::manifests::{Intake, check_files, read_files};
 #[doc(hidden)]
 pub use keeper::fuzzing;
-pub use keeper::{AsWhom, door, gate, keep};
-pub use local::{EndError, Local, Options, StartError};
-pub use nodes::{Machine, cloud_of, this_machine};
-pub use private::{directory as private_directory, keep_private};
-pub use store::StoreError;
-pub use user::{check_user, may_change_user};
-
-/// The database, in a data directory.
-const DATABASE: &str = "muster.db";
-/// Locked while a control plane uses the data directory.
-const LOCK: &str = "lock";
+pub use keeper::processes::gate::{AsWhom, gate};
+pub use keeper::processes::mpi_door::door;
+pub use keeper::run::keeper::keep;
+pub use nodes::machine::{Machine, this_machine};
+pub use nodes::simulated_cloud::cloud_of;
+pub use store::database::StoreError;
+pub use system::file_permissions::{directory as private_directory, keep_private};
+pub use system::unix_user::{check_user, may_change_user};

@@ -1,4 +1,4 @@
-//! Why a gang waits, when it is expected to start, and what would start it now, in words.
+//! Explains in sentences why a gang waits, when it is expected to start, and what would start it now.
 
 use muster_api::figures::{count, span};
 use muster_api::words;
@@ -7,7 +7,7 @@ use muster_core::id::GangId;
 use muster_core::verdict::{Considered, Help, Verdict, Way};
 use muster_plan::Why;
 
-/// Everything there is to say about one gang, the most important first.
+/// All sentences about one gang, the most important first.
 pub fn lines(world: &World, id: GangId, why: &Why) -> Vec<String> {
     let name = world.gang(id).map_or("", |gang| &*gang.spec.name);
     let mut lines = vec![format!("{name}: {}", words::verdict(world, id, &why.verdict))];
@@ -20,14 +20,14 @@ pub fn lines(world: &World, id: GangId, why: &Why) -> Vec<String> {
     lines
 }
 
-/// Why a gang that waits does not run any more, if it did.
+/// Why a waiting gang was stopped, if it ran before.
 fn stopped(world: &World, id: GangId) -> Option<String> {
     let gang = world.gang(id).filter(|gang| gang.is_pending())?;
     let why = words::stop(world, gang.stop?);
     Some(format!("  it ran before and was stopped: {why}; {}", words::kept(gang)))
 }
 
-/// The ways to start it that were compared, and which was taken.
+/// The alternatives that the planner compared, and its choice.
 fn compared(verdict: &Verdict) -> Vec<String> {
     let (Verdict::Waiting { ways, .. } | Verdict::Provisioning { ways, .. }) = verdict else {
         return Vec::new();
@@ -62,7 +62,7 @@ fn outlook(world: &World, why: &Why) -> Option<String> {
         Some(start) => {
             let wait = span(start.since(world.now()));
             format!(
-                "  it is expected to start in {wait}, if run times are as said and nobody else comes"
+                "  it is expected to start in {wait}, if run times are as declared and no other gang is submitted"
             )
         }
         None => "  when it starts is not known: nodes have to come first".to_owned(),

@@ -1,4 +1,4 @@
-//! Serves the host of the tests, which only keeps what it is told, for trying the API by hand or by a fuzzer.
+//! Serves the toy host of the tests, which stores objects and runs nothing, to try the API by hand or with a fuzzer.
 //!
 //! `cargo run -p muster-server --example toy -- PORT [TOKENS]`
 

@@ -1,7 +1,8 @@
-//! The audit log: who did what to which object, and with what outcome; one JSON object a line, only ever added to.
+//! The audit log: caller, operation, object and outcome of every change; one JSON object per line, append-only.
 //!
-//! It is bounded: a file that is full is turned over, and the oldest goes. Requests without a credential are not in it, or
-//! whoever has none could turn it over; of what is refused to a caller, one line in ten seconds says how often.
+//! The log is bounded: a full file is rotated, and the oldest file is deleted. Requests without a credential are not
+//! logged; otherwise any client could rotate the log away. Repeated refusals of one caller are logged once in ten
+//! seconds, with a count.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -15,34 +16,34 @@ use muster_api::crd::Stamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of one file.
+/// Maximum bytes of one file.
 const FILE_BYTES: u64 = 16 << 20;
-/// Files before the current one.
+/// Rotated files that are kept beside the current one.
 const FILES: u32 = 3;
-/// Lines that wait to be written.
+/// Records queued for writing, at most.
 const AHEAD: usize = 1_024;
-/// How often a refusal of the same kind is written.
+/// Minimum interval between two log lines for the same kind of refusal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Something that was done, or refused.
+/// One operation that was done or refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AuditRecord {
     /// When it was answered.
     pub at: Stamp,
     /// The caller.
     pub caller: Arc<str>,
-    /// What was asked: the identifier of the operation, such as `cancelGang`.
+    /// The operation's identifier, such as `cancelGang`.
     pub verb: String,
-    /// To which objects.
+    /// The objects it was applied to.
     pub object: String,
     /// The HTTP status of the answer.
     pub outcome: u16,
-    /// How often the same was refused since the last line about it; absent when once.
+    /// How often the same was refused since the last line about it; absent if once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
 }
 
-/// An audit log that is written.
+/// An open audit log.
 #[derive(Debug)]
 pub struct AuditLog {
     path: PathBuf,
@@ -50,7 +51,7 @@ pub struct AuditLog {
     refused: Mutex<Refusals>,
 }
 
-/// By caller and verb: when a refusal was last written, and how many came since.
+/// By caller and verb: when a refusal was last logged, and the number of refusals since.
 type Refusals = BTreeMap<(Arc<str>, String), (Instant, u64)>;
 
 enum Message {
@@ -59,10 +60,10 @@ enum Message {
 }
 
 impl AuditLog {
-    /// Opens the log in a file, which is made for its owner alone.
+    /// Opens the log file, creating it with owner-only permissions.
     ///
     /// # Errors
-    /// When it cannot be opened, or there can be no thread to write it.
+    /// If the file cannot be opened, or the writer thread cannot be started.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         let mut file = LogFile::open(path)?;
         let (send, receive) = sync_channel(AHEAD);
@@ -71,7 +72,7 @@ impl AuditLog {
         Ok(Self { path: path.to_owned(), send, refused: Mutex::default() })
     }
 
-    /// Writes a record, soon. Nobody waits for the disk.
+    /// Queues a record for writing. Requests never wait for the disk.
     pub(crate) fn note(&self, mut record: AuditRecord) {
         if matches!(record.outcome, 403 | 429) {
             let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +90,7 @@ impl AuditLog {
         }
     }
 
-    /// Waits until all that was noted is written.
+    /// Waits until all queued records are written.
     pub fn flush(&self) {
         let (done, written) = sync_channel(1);
         if self.send.send(Message::Flush(done)).is_ok() {
@@ -97,7 +98,7 @@ impl AuditLog {
         }
     }
 
-    /// The newest records, the oldest of them first.
+    /// The newest matching records, oldest first.
     pub(crate) fn last(
         &self,
         most: usize,
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_a_thousand_times_does_not_push_out_what_was_done() {
+    fn thousand_refusals_do_not_rotate_out_the_audit_log() {
         let path = std::env::temp_dir().join(format!("muster-audit-{}", std::process::id()));
         let log = AuditLog::open(&path).unwrap();
         log.note(record("apply", 200));
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_turned_over_and_stay_within_their_bound() {
+    fn audit_files_are_rotated_within_their_limit() {
         let directory = std::env::temp_dir().join(format!("muster-audits-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("audit.jsonl");

@@ -1,45 +1,45 @@
-//! What a server is told before it starts, and what all requests share.
+//! Configuration of a server, and the state that all requests share.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::counts::Counts;
-use crate::once::Once;
-use crate::seats::Seats;
-use crate::sessions::Sessions;
-use crate::tokens::Pass;
-use crate::{AuditLog, Ending, Host, Limits, Memory, ShortMemory, Tokens};
+use crate::auth::sessions::Sessions;
+use crate::auth::tokens::TokenDigest;
+use crate::idempotency::replay::Idempotency;
+use crate::limits::concurrency::Concurrency;
+use crate::metrics::Metrics;
+use crate::{AuditLog, Host, IdempotencyStore, InMemoryStore, Limits, Shutdown, Tokens};
 
-/// What a server is told before it starts.
+/// Configuration of a server.
 #[derive(Clone)]
 pub struct Config {
-    /// Where it listens. Without tokens only loopback addresses are taken.
+    /// Addresses to listen on. Without tokens only loopback addresses are allowed.
     pub listen: Vec<SocketAddr>,
-    /// Who may ask.
+    /// Accepted tokens.
     pub tokens: Tokens,
     /// Its certificate and key; plain HTTP when absent.
     pub tls: Option<Tls>,
-    /// How much is too much.
+    /// Limits on bodies, requests, streams and connections.
     pub limits: Limits,
-    /// Where answers to requests with idempotency keys are kept.
-    pub memory: Arc<dyn Memory>,
-    /// Where it is written who did what; nowhere when absent.
+    /// Where answers under idempotency keys are stored.
+    pub idempotency_store: Arc<dyn IdempotencyStore>,
+    /// The audit log; none when absent.
     pub audit: Option<Arc<AuditLog>>,
-    /// Ends all streams. Whoever mounts the router keeps a clone; [`serve`](crate::serve) begins it by itself.
-    pub ending: Ending,
+    /// Ends all streams. A program that mounts the router keeps a clone; [`serve`](crate::serve) triggers it itself.
+    pub shutdown: Shutdown,
 }
 
-/// Files in PEM.
+/// PEM files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tls {
-    /// The certificate, and those between it and the root.
+    /// The certificate chain.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// The port of a server that is not told another.
+/// The default port.
 pub const PORT: u16 = 7480;
 
 impl Default for Config {
@@ -49,35 +49,36 @@ impl Default for Config {
             tokens: Tokens::none(),
             tls: None,
             limits: Limits::default(),
-            memory: Arc::new(ShortMemory::default()),
+            idempotency_store: Arc::new(InMemoryStore::default()),
             audit: None,
-            ending: Ending::default(),
+            shutdown: Shutdown::default(),
         }
     }
 }
 
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { listen, tokens, tls, limits, memory: _, audit: _, ending: _ } = self;
+        let Self { listen, tokens, tls, limits, idempotency_store: _, audit: _, shutdown: _ } =
+            self;
         let mut config = f.debug_struct("Config");
         config.field("listen", listen).field("tokens", tokens).field("tls", tls);
         config.field("limits", limits).finish_non_exhaustive()
     }
 }
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct Server {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) tokens: Tokens,
     pub(crate) sessions: Sessions,
-    /// Whether it speaks TLS.
+    /// Whether it serves TLS.
     pub(crate) secure: bool,
     pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) limits: Limits,
-    pub(crate) ending: Ending,
-    pub(crate) once: Arc<Once>,
-    pub(crate) seats: Seats,
-    pub(crate) counts: Counts,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) idempotency: Arc<Idempotency>,
+    pub(crate) concurrency: Concurrency,
+    pub(crate) metrics: Metrics,
 }
 
 impl Server {
@@ -89,15 +90,15 @@ impl Server {
             secure: config.tls.is_some(),
             audit: config.audit.clone(),
             limits: config.limits.clone(),
-            ending: config.ending.clone(),
-            once: Arc::new(Once::new(config.memory.clone())),
-            seats: Seats::new(&config.limits),
-            counts: Counts::default(),
+            shutdown: config.shutdown.clone(),
+            idempotency: Arc::new(Idempotency::new(config.idempotency_store.clone())),
+            concurrency: Concurrency::new(&config.limits),
+            metrics: Metrics::default(),
         }
     }
 
-    /// Whether the token still counts by which a stream was opened.
-    pub(crate) fn is_still_known(&self, pass: Option<Pass>) -> bool {
+    /// Whether the token that opened a stream is still valid.
+    pub(crate) fn is_still_known(&self, pass: Option<TokenDigest>) -> bool {
         pass.is_none_or(|pass| self.tokens.of(pass).is_some())
     }
 }

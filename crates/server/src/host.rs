@@ -1,7 +1,7 @@
-//! What the server asks of the host it is mounted in.
+//! The contract between the server and the host behind it.
 //!
-//! Rights that depend on a queue are the host's to hold against the [`Caller`]: only it knows which queue a gang is in at
-//! the instant it is changed.
+//! Queue-dependent rights are checked by the host against the [`Caller`]: only the host knows the queue of a gang at
+//! the instant of the change.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,58 +17,58 @@ use tokio::sync::mpsc;
 
 use crate::{Board, Caller, Kind};
 
-/// An answer that may take a while.
+/// A future answer.
 pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, Refused>> + Send>>;
 
-/// Whatever runs gangs: the embedded control plane, or the controller on Kubernetes.
+/// A host that runs gangs: the embedded control plane, or the controller on Kubernetes.
 pub trait Host: Send + Sync + 'static {
-    /// Every object, and what happens.
+    /// The board with all objects and their changes.
     fn board(&self) -> &Arc<Board>;
-    /// Whether it can serve; why not, when it cannot.
+    /// Readiness; the reason if it is not ready.
     fn ready(&self) -> Result<(), String>;
-    /// Takes manifests, YAML or JSON: all of them or none. With `dry_run` it only says what would come of it.
+    /// Applies manifests, YAML or JSON: all or none. With `dry_run` it only reports what would change.
     fn apply(&self, by: Caller, manifests: String, dry_run: bool) -> Answer<Vec<Applied>>;
-    /// Removes an object. A gang is stopped first, and forgotten; one that is over is just forgotten.
+    /// Removes an object. A running gang is stopped first, then deleted; a finished gang is deleted at once.
     fn remove(&self, by: Caller, kind: Kind, name: String) -> Answer<()>;
-    /// Changes a gang, and answers with it.
+    /// Changes a gang, and returns it.
     fn change(&self, by: Caller, gang: GangName, change: Change) -> Answer<Arc<Value>>;
-    /// Why a gang waits, when it starts, what would start it now.
+    /// Explains why a gang waits, when it starts, and what would start it now.
     fn why(&self, gang: GangName) -> Answer<Why>;
-    /// What would become of these gangs if they were submitted now.
+    /// Forecasts the starts of these gangs if they were submitted now.
     fn what_if(&self, by: Caller, manifests: String) -> Answer<Vec<WhatIf>>;
-    /// Who has used how much.
-    fn usage(&self, asked: UsageAsked) -> Answer<Vec<Usage>>;
-    /// What members have printed.
+    /// Reports usage.
+    fn usage(&self, asked: UsageRequest) -> Answer<Vec<Usage>>;
+    /// Opens the output of members.
     fn logs(&self, gang: GangName, which: WhichLogs) -> Answer<Logs>;
-    /// Counts and gauges of its own, in the text format of Prometheus.
+    /// The host's own metrics, in the Prometheus text format.
     fn metrics(&self) -> String;
 }
 
-/// Why something was not done.
+/// Why a request was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// There is no such thing.
+    /// No such object.
     #[error("{0}")]
     NotFound(String),
-    /// It does not fit what is there.
+    /// It conflicts with the present state.
     #[error("{0}")]
     Conflict(String),
-    /// Whoever asks may not do this.
+    /// The caller may not do this.
     #[error("{0}")]
     Forbidden(String),
-    /// What was asked makes no sense.
+    /// The request is not valid.
     #[error("{0}")]
     Invalid(String),
-    /// Manifests that are wrong, and where.
+    /// The manifests have errors, with positions.
     #[error("{} findings in the manifests", .0.len())]
     Findings(Vec<Finding>),
-    /// The key of the request was used for another one.
+    /// The idempotency key was used for another request.
     #[error("{0}")]
     KeyReused(String),
-    /// This host cannot do such a thing at all.
+    /// This host does not support the operation.
     #[error("{0}")]
     Unsupported(String),
-    /// It cannot be done now, and may be later.
+    /// Not possible now; a retry may succeed.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -78,7 +78,7 @@ pub enum Refused {
 pub struct GangName {
     /// Its namespace.
     pub namespace: String,
-    /// Its name there.
+    /// Its name in the namespace.
     pub name: String,
 }
 
@@ -88,52 +88,52 @@ impl std::fmt::Display for GangName {
     }
 }
 
-/// What became of one object of the manifests.
+/// The result of applying one object.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Applied {
-    /// Its kind, as it is kept: a Job is a Gang.
+    /// Its kind, as stored: a Job is a Gang.
     pub kind: Kind,
     /// Its name.
     pub name: Arc<str>,
-    /// What was done.
-    pub effect: Effect,
-    /// What its owner should know, such as that an image is not pulled.
+    /// What apply did.
+    pub effect: AppliedEffect,
+    /// Warnings for its owner, such as that an image is not pulled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What applying an object did.
+/// What apply did to an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AppliedEffect")]
-pub enum Effect {
-    /// It is new.
+pub enum AppliedEffect {
+    /// It was created.
     Created,
-    /// It is new, in the place of one that was over. What that one printed is kept.
+    /// It was created in place of a finished one. The output of the finished one is kept.
     Replaced,
-    /// It was there and has changed.
+    /// It existed and was changed.
     Changed,
-    /// It was there, and like this.
+    /// It existed, and is unchanged.
     Unchanged,
 }
 
-/// A change of one gang.
+/// A command for one gang.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Nobody wants it any more. Its record stays.
+    /// Stops it for good. Its record is kept.
     Cancel,
-    /// It does not start until it is released; one that runs goes on.
+    /// Keeps it from starting until it is released; a running gang goes on.
     Hold,
-    /// It may start.
+    /// Lets it start.
     Release,
-    /// A role has other bounds.
+    /// Sets new bounds of a role.
     Scale {
-        /// The role; may be left out where there is only one.
+        /// The role; may be omitted if there is only one.
         role: Option<String>,
-        /// At least so many.
+        /// Minimum members.
         min: Option<u32>,
-        /// At most so many.
+        /// Maximum members.
         max: Option<u32>,
     },
 }
@@ -151,38 +151,38 @@ pub struct Why {
     pub expected_start: Option<Stamp>,
 }
 
-/// What would become of a gang.
+/// The forecast for a gang.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhatIf {
     /// The gang.
     pub name: String,
-    /// When it would start; nothing when that cannot be said.
+    /// When it would start; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts: Option<Stamp>,
     /// Nodes that would be bought for it.
     pub nodes: u32,
-    /// What they cost an hour.
+    /// Their price per hour.
     pub hourly: f64,
-    /// What its run costs at these prices, if it says how long it takes.
+    /// The cost of its run at these prices, if it declares its duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// In sentences.
+    /// The forecast in sentences.
     pub lines: Vec<String>,
 }
 
-/// What usage is asked for.
+/// Which usage to report.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UsageAsked {
-    /// From here.
+pub struct UsageRequest {
+    /// From this instant.
     pub from: Time,
-    /// To here.
+    /// Until this instant.
     pub to: Time,
-    /// Summed by what.
+    /// The grouping.
     pub by: UsageBy,
 }
 
-/// What usage is summed by.
+/// The grouping of usage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum UsageBy {
@@ -196,7 +196,7 @@ pub enum UsageBy {
     Day,
 }
 
-/// What somebody has used.
+/// Usage of a queue, user, gang or day.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -204,7 +204,7 @@ pub struct Usage {
     pub key: String,
     /// Gangs that ran.
     pub gangs: u64,
-    /// Times a member ran.
+    /// Number of times a member ran.
     pub runs: u64,
     /// GPU-seconds held.
     pub gpu_seconds: f64,
@@ -212,29 +212,29 @@ pub struct Usage {
     pub cpu_seconds: f64,
     /// Seconds waited, over all gangs.
     pub waited_seconds: f64,
-    /// What the nodes under them cost in that time.
+    /// The cost of their nodes in that time.
     pub cost: f64,
 }
 
-/// Which logs are wanted.
+/// Which logs to read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WhichLogs {
-    /// Of one member only, by its rank.
+    /// Only the member with this rank.
     pub member: Option<u32>,
-    /// Of an earlier attempt; the latest when absent.
+    /// An earlier attempt; the latest when absent.
     pub attempt: Option<u32>,
-    /// Of this run, also of a gang before it that had its name.
+    /// This run, also of an earlier gang of the same name.
     pub run: Option<u64>,
-    /// So many of the last lines of each member; all when absent.
+    /// The last lines of each member; all when absent.
     pub tail: Option<usize>,
-    /// What comes is wanted as well, until the gang is over.
+    /// Whether to follow new output until the gang ends.
     pub follow: bool,
 }
 
-/// Logs, part by part. Whoever does not read any more just lets go of it.
+/// Output, part by part. A reader that drops the channel ends the stream.
 pub type Logs = mpsc::Receiver<LogPart>;
 
-/// Whole lines that a member has printed.
+/// Whole lines of output of one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LogPart {
@@ -242,8 +242,8 @@ pub struct LogPart {
     pub member: u32,
     /// Its role.
     pub role: Arc<str>,
-    /// Whether it was printed as an error.
+    /// Whether it was printed to standard error.
     pub stderr: bool,
-    /// One or more lines, each with its end.
+    /// One or more lines, with their line breaks.
     pub text: String,
 }

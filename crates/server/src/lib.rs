@@ -1,81 +1,59 @@
-//! Muster over HTTP, for whichever host it is mounted in.
+//! The HTTP API of Muster, independent of the host behind it.
 //!
-//! A host keeps the board up to date, and answers what it is asked through [`Host`]. Everybody who only looks, looks at
-//! the board: a thousand of them do not make the planner wait.
+//! A host keeps the [`Board`] up to date and answers requests through [`Host`]. Reads are served from the board alone, so a
+//! thousand clients do not delay the planner.
 //!
-//! Read in this order: the contract with hosts (`board`, `caller`, `host`); who may ask and how much (`tokens`, `sessions`,
-//! `access`, `rights`, `veil`, `limits`, `seats`); what every request goes through (`operation`, `guard`, `once`); what can be asked (`objects`,
-//! `gangs`, `questions`, `logs`, `events`, `health`), all of it listed in `routes`; how that is told (`openapi`); and how
-//! it is served (`serve`).
+//! Read in this order: the contract with hosts (`host`, `board`); callers, their rights and their limits (`auth`, `limits`);
+//! the checks before every handler (`routing`, `idempotency`); the handlers (`handlers`), all of them listed in
+//! `routing::routes`; their description (`openapi`); sockets, TLS and shutdown (`serve`).
 //!
-//! Deliberately not here: decisions, and anything that is kept. A server that is started again has forgotten nothing,
-//! because it knew nothing; answers under idempotency keys are kept where the host says ([`Memory`]).
+//! Deliberately not here: decisions, and state of its own. A restarted server loses nothing, because it held nothing;
+//! answers under idempotency keys are stored where the host says ([`IdempotencyStore`]).
 
 mod board;
-mod caller;
 mod host;
-mod news;
-mod weight;
 
-mod access;
+mod auth;
 mod limits;
-mod rights;
-mod seats;
-mod sessions;
-mod token_file;
-mod tokens;
-mod veil;
-
-mod audit;
-mod counts;
-mod ending;
-mod failure;
-mod memory;
-mod once;
 
 mod config;
-mod guard;
-mod linger;
-mod operation;
+mod error;
+mod idempotency;
+mod routing;
 
-mod ask;
-mod manifests;
-
-mod gangs;
-mod objects;
-mod questions;
-
-mod events;
-mod logs;
-mod streams;
-
-mod health;
+mod handlers;
 mod openapi;
-mod routes;
-mod schemas;
 
-mod connections;
+mod audit;
+mod metrics;
+
 mod serve;
-mod tls;
 
 pub use audit::{AuditLog, AuditRecord};
-pub use board::{Board, Found, Kind, Listed, Reader};
-pub use caller::{Caller, RequestKey, Rights};
+pub use auth::caller::{Caller, RequestKey, Rights};
+pub use auth::rights::{Needs, Subject, Verb, needs};
+pub use auth::token_file::{Role, TokenEntry, TokenFile, TokensError};
+pub use auth::tokens::Tokens;
+pub use board::feed::{FeedChange, FeedEvent, FeedLine, Note};
+pub use board::objects::{Board, FeedRead, FeedReader, Kind, Listed};
+pub use board::size::weight;
 pub use config::{Config, PORT, Tls};
-pub use ending::Ending;
-pub use failure::{Code, Failed, Failure};
+pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use host::{
-    Answer, Applied, Change, Effect, GangName, Host, LogPart, Logs, Refused, Usage, UsageAsked,
-    UsageBy, WhatIf, WhichLogs, Why,
+    Answer, Applied, AppliedEffect, Change, GangName, Host, LogPart, Logs, Refused, Usage, UsageBy,
+    UsageRequest, WhatIf, WhichLogs, Why,
 };
-pub use limits::Limits;
-pub use memory::{Key, Memory, REMEMBERED_MS, Remembered, ShortMemory};
-pub use news::{Line, News, Said, Told};
-pub use openapi::openapi;
-pub use rights::{Needs, Subject, Verb, needs};
-pub use routes::router;
-pub use serve::{Bound, ServeError, bind, serve};
-pub use tls::TlsError;
-pub use token_file::{Role, TokenEntry, TokenFile, TokensError};
-pub use tokens::Tokens;
-pub use weight::weight;
+pub use idempotency::store::{
+    ANSWER_RETENTION_MS, IdempotencyKey, IdempotencyStore, InMemoryStore, StoredAnswer,
+};
+pub use limits::bounds::Limits;
+pub use openapi::document::openapi;
+pub use routing::routes::router;
+pub use serve::listen::{Bound, ServeError, bind, serve};
+pub use serve::shutdown::Shutdown;
+pub use serve::tls::TlsError;
+
+// Former names, until every crate uses the new ones.
+pub use board::feed::Note as Said;
+pub use board::objects::{FeedRead as Found, FeedReader as Reader};
+pub use host::AppliedEffect as Effect;

@@ -1,5 +1,5 @@
-//! Simulated machines: asked for, woken, stopped, given back. Their lives are drawn when they are asked for and written
-//! down, so that they go on while nobody plays them.
+//! Simulated machines: requested, woken, stopped, released. A machine's life cycle is drawn when it is requested and
+//! stored, so that it continues while no control plane runs.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use muster_core::time::Time;
 use muster_core::{Event, Fact};
 use muster_sim::cloud::Stage;
 
-use super::Daemon;
-use super::agenda::Timer;
-use crate::store::MachineRow;
+use crate::daemon::state::Daemon;
+use crate::daemon::timers::Timer;
+use crate::store::machines::MachineRow;
 
 impl Daemon {
-    /// Asks for a machine, or wakes it if it is stopped. Asking for one that is coming changes nothing.
-    pub(super) fn request(&mut self, claim: ClaimId, offering: OfferingRef) {
+    /// Requests a machine, or wakes it if it is stopped. A request for a machine that is on its way changes nothing.
+    pub(crate) fn request(&mut self, claim: ClaimId, offering: OfferingRef) {
         if self.cloud.is_stopped(claim) {
             return self.wake_machine(claim, offering);
         }
@@ -54,33 +54,33 @@ impl Daemon {
         }
     }
 
-    pub(super) fn expect(&mut self, claim: ClaimId, life: &[(Time, Stage)]) {
+    pub(crate) fn expect(&mut self, claim: ClaimId, life: &[(Time, Stage)]) {
         for (at, stage) in life {
-            self.agenda.add(*at, Timer::Stage(claim, *stage));
+            self.timers.add(*at, Timer::Stage(claim, *stage));
         }
     }
 
-    pub(super) fn write_machine(&mut self, row: MachineRow) {
+    pub(crate) fn write_machine(&mut self, row: MachineRow) {
         let written = self.store.set_machine(&row);
-        self.keep(written);
+        self.check_store(written);
         self.machines.insert(row.claim, row);
     }
 
-    pub(super) fn park(&mut self, claim: ClaimId) {
+    pub(crate) fn park(&mut self, claim: ClaimId) {
         let Some(stopped) = self.cloud.stop(self.now, claim) else { return };
         self.fact(&Fact::ClaimParked { claim });
-        self.agenda.add(stopped, Timer::Stopped(claim));
+        self.timers.add(stopped, Timer::Stopped(claim));
         if let Some(mut row) = self.machines.get(&claim).cloned() {
             row.stopped = Some(stopped);
             self.write_machine(row);
         }
     }
 
-    pub(super) fn release(&mut self, claim: ClaimId) {
+    pub(crate) fn release(&mut self, claim: ClaimId) {
         match self.cloud.release(self.now, claim) {
             Some(gone) => {
                 self.fact(&Fact::ClaimReleased { claim });
-                self.agenda.add(gone, Timer::Gone(claim));
+                self.timers.add(gone, Timer::Gone(claim));
                 if let Some(mut row) = self.machines.get(&claim).cloned() {
                     row.leaves = Some(gone);
                     self.write_machine(row);
@@ -88,8 +88,8 @@ impl Daemon {
             }
             None if self.machines.get(&claim).is_some_and(|row| row.leaves.is_some()) => {}
             None => {
-                // There is no machine for it: it was refused, or never asked for.
-                self.tell_surely(&Event::ClaimGone(claim));
+                // The claim has no machine: it was refused, or never requested.
+                self.apply_or_log(&Event::ClaimGone(claim));
                 self.fact(&Fact::ClaimReleased { claim });
                 self.fact(&Fact::ClaimGone { claim });
                 self.forget_machine(claim);
@@ -101,19 +101,19 @@ impl Daemon {
         self.cloud.forget(claim);
         if let Some(row) = self.machines.remove(&claim) {
             let written = self.store.set_machine(&MachineRow { gone: true, ..row });
-            self.keep(written);
+            self.check_store(written);
         }
     }
 
-    /// A machine gets so far.
-    pub(super) fn machine(&mut self, claim: ClaimId, stage: Stage) {
+    /// A machine reaches a stage.
+    pub(crate) fn machine(&mut self, claim: ClaimId, stage: Stage) {
         if !self.cloud.has(claim) || !self.world.claims().contains_key(&claim) {
-            return; // given back in the meantime
+            return; // released in the meantime
         }
         self.mark_stale();
         match stage {
             Stage::Launched => {
-                self.tell_surely(&Event::ClaimLaunched(claim));
+                self.apply_or_log(&Event::ClaimLaunched(claim));
                 self.fact(&Fact::ClaimLaunched { claim });
             }
             Stage::Joined => self.see_node(self.node_of(claim, 0, false)),
@@ -121,14 +121,14 @@ impl Daemon {
                 self.see_node(self.node_of(claim, gpus, true));
                 let offering = self.world.claims()[&claim].offering;
                 if let Some(at) = self.cloud.failure(self.now, offering) {
-                    self.agenda.add(at, Timer::Fails(claim));
+                    self.timers.add(at, Timer::Fails(claim));
                 }
             }
             Stage::Fails(failure) => {
                 if failure.is_transient() {
-                    self.forget_machine(claim); // there never was one; it may be asked for again
+                    self.forget_machine(claim); // there never was one; it may be requested again
                 }
-                self.tell_surely(&Event::ClaimFailed(claim, failure));
+                self.apply_or_log(&Event::ClaimFailed(claim, failure));
                 self.fact(&Fact::ClaimFailed { claim, failure });
             }
         }
@@ -143,48 +143,48 @@ impl Daemon {
         self.world.claims()[&claim].node_name()
     }
 
-    pub(super) fn see_node(&mut self, spec: NodeSpec) {
+    pub(crate) fn see_node(&mut self, spec: NodeSpec) {
         let (name, claim, gpus, ready) = (spec.name.clone(), spec.claim, spec.gpus, spec.ready);
         let allocatable = spec.allocatable.clone();
-        if self.tell_surely(&Event::NodeSeen(spec))
+        if self.apply_or_log(&Event::NodeSeen(spec))
             && let Some(node) = self.world.node_named(&name)
         {
             self.fact(&Fact::NodeSeen { node, name, claim, allocatable, gpus, ready });
         }
     }
 
-    /// Whether there was a node to lose.
-    pub(super) fn lose_node(&mut self, name: &Arc<str>) -> bool {
+    /// Removes a node. Returns whether it existed.
+    pub(crate) fn lose_node(&mut self, name: &Arc<str>) -> bool {
         let Some(node) = self.world.node_named(name) else { return false };
         self.mark_stale();
-        self.tell_surely(&Event::NodeGone(name.clone()));
+        self.apply_or_log(&Event::NodeGone(name.clone()));
         self.fact(&Fact::NodeLost { node, name: name.clone() });
         true
     }
 
-    pub(super) fn machine_gone(&mut self, claim: ClaimId) {
+    pub(crate) fn machine_gone(&mut self, claim: ClaimId) {
         if !self.world.claims().contains_key(&claim) {
             return;
         }
         let name = self.node_name(claim);
         self.lose_node(&name);
-        self.tell_surely(&Event::ClaimGone(claim));
+        self.apply_or_log(&Event::ClaimGone(claim));
         self.fact(&Fact::ClaimGone { claim });
         self.forget_machine(claim);
         self.mark_stale();
     }
 
-    pub(super) fn machine_stopped(&mut self, claim: ClaimId) {
+    pub(crate) fn machine_stopped(&mut self, claim: ClaimId) {
         if !self.cloud.has(claim) || !self.cloud.is_stopped(claim) {
             return;
         }
         let name = self.node_name(claim);
         self.lose_node(&name);
         self.fact(&Fact::ClaimStopped { claim });
-        self.tell_surely(&Event::ClaimStopped(claim));
+        self.apply_or_log(&Event::ClaimStopped(claim));
     }
 
-    pub(super) fn machine_fails(&mut self, claim: ClaimId) {
+    pub(crate) fn machine_fails(&mut self, claim: ClaimId) {
         if !self.cloud.has(claim) || self.cloud.is_stopped(claim) {
             return;
         }

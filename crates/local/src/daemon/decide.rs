@@ -1,18 +1,18 @@
-//! Asking the planner, and writing down what it says before it is done.
+//! Runs the planner, and commits its decisions before they are executed.
 
 use muster_core::plan::{Action, ActionGroup};
 use muster_core::{Event, Fact};
 use muster_plan::{Policy, plan};
 
-use super::Daemon;
-use super::agenda::Timer;
+use crate::daemon::state::Daemon;
+use crate::daemon::timers::Timer;
 
-/// Rounds of planning in one turn before it is called a loop.
+/// Planning rounds in one turn before it counts as an endless loop.
 const ROUNDS_MAX: u32 = 1_000;
 
 impl Daemon {
-    /// Plans, and takes on what was planned, until there is nothing left to do at this instant.
-    pub(super) fn decide(&mut self) {
+    /// Plans and applies the plan, until the planner has nothing left to do at this instant.
+    pub(crate) fn decide(&mut self) {
         let quiet = Policy { explain: false, ..self.policy.clone() };
         for round in 0.. {
             let began = std::time::Instant::now();
@@ -23,7 +23,7 @@ impl Daemon {
             }
             self.mark_stale();
             for group in std::mem::take(&mut self.plan.groups) {
-                self.take_on(&group);
+                self.apply_group(&group);
             }
             if round == ROUNDS_MAX {
                 tracing::error!("the planner does not come to rest");
@@ -35,36 +35,36 @@ impl Daemon {
             self.plan.wake.filter(|wake| self.wake.is_none_or(|known| *wake < known))
         {
             self.wake = Some(wake);
-            self.agenda.add(wake, Timer::Wake);
+            self.timers.add(wake, Timer::Wake);
         }
     }
 
-    fn take_on(&mut self, group: &ActionGroup) {
+    fn apply_group(&mut self, group: &ActionGroup) {
         for action in &group.actions {
-            // Whose order is rolled back is asked before: a gang that was cancelled is forgotten with it.
-            let whose = match action {
-                Action::RollBack { order, .. } => self.whose(*order),
+            // The gang of a rolled-back order is looked up before: a cancelled gang is deleted with its order.
+            let gang_of_order = match action {
+                Action::RollBack { order, .. } => self.gang_of_order(*order),
                 _ => None,
             };
-            if !self.intend(action) {
+            if !self.commit_action(action) {
                 return;
             }
-            if let Some(name) = whose {
-                self.part_with(&name);
+            if let Some(name) = gang_of_order {
+                self.finish_cancelled(&name);
             }
-            self.carry_out(action);
+            self.execute(action);
         }
     }
 
-    fn whose(&self, order: muster_core::id::OrderId) -> Option<std::sync::Arc<str>> {
+    fn gang_of_order(&self, order: muster_core::id::OrderId) -> Option<std::sync::Arc<str>> {
         let gang = self.world.orders().get(&order)?.spec.gang;
         self.names.get(&gang).cloned()
     }
 
-    /// Writes a decision down. `false` when the World refuses it, which a plan just made must not cause.
-    fn intend(&mut self, action: &Action) -> bool {
+    /// Records a decision. `false` if the World refuses it, which must not happen with a fresh plan.
+    fn commit_action(&mut self, action: &Action) -> bool {
         let fact = Fact::of_decision(&self.world, action);
-        if !self.tell_surely(&Event::Decided(action.clone())) {
+        if !self.apply_or_log(&Event::Decided(action.clone())) {
             return false;
         }
         match &fact {
@@ -78,7 +78,7 @@ impl Daemon {
         true
     }
 
-    fn carry_out(&mut self, action: &Action) {
+    fn execute(&mut self, action: &Action) {
         match action {
             Action::Admit { gang, seats } => self.start(*gang, seats),
             Action::Order(spec) => {

@@ -1,4 +1,4 @@
-//! One turn, and the loop of them.
+//! One turn of the control plane, and the loop of turns.
 
 use std::time::{Duration, Instant};
 
@@ -7,39 +7,40 @@ use muster_core::event::Refusal;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::agenda::Timer;
-use super::{Daemon, Ended, Input};
-use crate::clock::follow_wall;
-use crate::store::StoreError;
+use crate::daemon::inputs::Input;
+use crate::daemon::state::{Daemon, Ended};
+use crate::daemon::timers::Timer;
+use crate::store::database::StoreError;
+use crate::system::clock::follow_wall;
 
-/// So much is heard in one turn at most, so that a flood of requests does not keep anybody from being answered.
-const HEARD: usize = 1_024;
-/// How long nothing is looked at when nothing happens.
-const LONGEST: Duration = Duration::from_secs(60);
-/// How long what was found of the disk holds.
-const DISK: Duration = Duration::from_secs(2);
-/// How long the board may be out of date where there is much on it.
-pub(super) const PAUSE: Duration = Duration::from_millis(250);
-/// So many times as long as it takes to bring the board up to date it is then left alone.
-const REST: u32 = 9;
+/// Inputs in one turn, at most, so that a flood of requests does not delay all answers.
+const INPUTS_PER_TURN: usize = 1_024;
+/// Maximum time between two turns.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// How often disk space is checked.
+const DISK_CHECK_EVERY: Duration = Duration::from_secs(2);
+/// Minimum interval between board refreshes when the board is large.
+pub(crate) const PAUSE: Duration = Duration::from_millis(250);
+/// The pause after a refresh, in multiples of the time it took.
+const REFRESH_REST: u32 = 9;
 
 impl Daemon {
-    /// Takes turns until it is told to quit, or nothing can be written any more.
-    pub(crate) fn live(mut self, inputs: &mut UnboundedReceiver<Input>) -> Ended {
+    /// Takes turns until told to quit, or until the database cannot be written.
+    pub(crate) fn run(mut self, inputs: &mut UnboundedReceiver<Input>) -> Ended {
         let runtime = self.runtime.clone();
-        let mut heard: Vec<Input> = Vec::new();
+        let mut received: Vec<Input> = Vec::new();
         loop {
-            let quits = heard.iter().position(|input| matches!(input, Input::Quit(_)));
-            let quit = quits.map(|at| heard.remove(at));
-            self.look_at_disk();
-            if let Err(error) = self.turn(&mut heard) {
+            let quits = received.iter().position(|input| matches!(input, Input::Quit(_)));
+            let quit = quits.map(|at| received.remove(at));
+            self.check_disk();
+            if let Err(error) = self.turn(&mut received) {
                 if let Some(Input::Quit(done)) = quit {
                     let _ = done.send(());
                     return Ended::Quit;
                 }
-                // Before those who wait are let go of: they are told why.
+                // Set before waiting clients are dropped, so that they are told the reason.
                 if error.may_pass() {
-                    self.disk.is_full(&error);
+                    self.disk.report_full(&error);
                 }
                 return Ended::Failed { error, watchers: std::mem::take(&mut self.watchers) };
             }
@@ -50,19 +51,19 @@ impl Daemon {
             let wait = self.idle_for();
             let first = runtime.block_on(async { tokio::time::timeout(wait, inputs.recv()).await });
             match first {
-                Ok(Some(input)) => heard.push(input),
+                Ok(Some(input)) => received.push(input),
                 Ok(None) => return Ended::Quit,
                 Err(_) => {}
             }
-            while heard.len() < HEARD
+            while received.len() < INPUTS_PER_TURN
                 && let Ok(input) = inputs.try_recv()
             {
-                heard.push(input);
+                received.push(input);
             }
         }
     }
 
-    fn turn(&mut self, heard: &mut Vec<Input>) -> Result<(), StoreError> {
+    fn turn(&mut self, received: &mut Vec<Input>) -> Result<(), StoreError> {
         let set = follow_wall();
         if let Some((was, is)) = set {
             self.clock.wall_was_set(was, is);
@@ -72,57 +73,57 @@ impl Daemon {
         self.store.begin()?;
         if set.is_some() {
             let written = self.store.set_fact("clock", &json!(self.clock.parts()).to_string());
-            self.keep(written);
+            self.check_store(written);
         }
-        for input in heard.drain(..) {
-            self.hear(input);
+        for input in received.drain(..) {
+            self.handle_input(input);
         }
         self.pass_time();
-        self.forget_old();
+        self.delete_expired();
         self.measure_output();
         self.decide();
-        self.show();
+        self.refresh_board();
         if let Some(error) = self.unwritten.take() {
             return Err(error);
         }
         self.store.commit()?;
-        self.publish();
-        self.act();
+        self.flush_outbox();
+        self.run_effects();
         Ok(())
     }
 
-    fn look_at_disk(&mut self) {
-        if self.disk_looked.is_none_or(|looked| looked.elapsed() >= DISK) {
-            self.disk_looked = Some(Instant::now());
-            self.disk.look();
+    fn check_disk(&mut self) {
+        if self.disk_checked.is_none_or(|looked| looked.elapsed() >= DISK_CHECK_EVERY) {
+            self.disk_checked = Some(Instant::now());
+            self.disk.check();
         }
     }
 
-    /// How long nothing will happen by itself.
+    /// How long until the next timer, check or refresh.
     fn idle_for(&self) -> Duration {
-        let mut wait = LONGEST.min(self.retain.look_every());
+        let mut wait = IDLE_MAX.min(self.retention.check_every());
         if self.disk.trouble.why().is_some() {
-            wait = wait.min(DISK);
+            wait = wait.min(DISK_CHECK_EVERY);
         }
-        if let Some(at) = self.agenda.next() {
+        if let Some(at) = self.timers.next() {
             let left = at.since(self.clock.now());
             wait = wait.min(Duration::from_millis(self.clock.wall_ms(left) + 1));
         }
         if self.stale {
             let pause = self.pause();
-            let since = self.shown.map_or(pause, |shown| shown.elapsed());
+            let since = self.refreshed.map_or(pause, |shown| shown.elapsed());
             wait = wait.min(pause.saturating_sub(since));
         }
         wait
     }
 
-    /// Whatever is due happens.
+    /// Fires all due timers.
     fn pass_time(&mut self) {
-        while let Some(timer) = self.agenda.due(self.now) {
+        while let Some(timer) = self.timers.due(self.now) {
             match timer {
                 Timer::Wake => {
                     self.wake = None;
-                    self.tell_surely(&Event::Tick);
+                    self.apply_or_log(&Event::Tick);
                 }
                 Timer::Submit(name, uid) => {
                     if self.gangs.get(&name).is_some_and(|gang| gang.uid == uid) {
@@ -140,29 +141,29 @@ impl Daemon {
 
     fn forecast(&mut self) {
         for said in self.forecaster.look(&self.world, self.now) {
-            self.tell_surely(&said);
+            self.apply_or_log(&said);
         }
         self.expect_forecast();
     }
 
-    pub(super) fn expect_forecast(&mut self) {
+    pub(crate) fn expect_forecast(&mut self) {
         if let Some(due) = self.forecaster.due(&self.world, self.now) {
-            self.agenda.add(due, Timer::Forecast);
+            self.timers.add(due, Timer::Forecast);
         }
     }
 
-    /// Tells the World something, and writes it down if it is taken.
-    pub(super) fn tell(&mut self, event: &Event) -> Result<(), Refusal> {
+    /// Applies an event to the World, and records it if it is accepted.
+    pub(crate) fn apply_event(&mut self, event: &Event) -> Result<(), Refusal> {
         self.snapshot = None;
         self.world.apply(self.now, event)?;
         let written = self.store.told(self.now, event);
-        self.keep(written);
+        self.check_store(written);
         Ok(())
     }
 
-    /// Tells the World something that it cannot refuse. That it does all the same is a mistake of ours, and said.
-    pub(super) fn tell_surely(&mut self, event: &Event) -> bool {
-        match self.tell(event) {
+    /// Applies an event that the World cannot refuse. A refusal would be a bug, and is logged.
+    pub(crate) fn apply_or_log(&mut self, event: &Event) -> bool {
+        match self.apply_event(event) {
             Ok(()) => true,
             Err(refusal) => {
                 tracing::error!(%refusal, ?event, "the World refused what happened");
@@ -171,8 +172,8 @@ impl Daemon {
         }
     }
 
-    /// Remembers the first write that failed; the turn is not acted on then.
-    pub(super) fn keep<T>(&mut self, written: Result<T, StoreError>) -> Option<T> {
+    /// Notes the first failed write; the effects of the turn are then dropped.
+    pub(crate) fn check_store<T>(&mut self, written: Result<T, StoreError>) -> Option<T> {
         match written {
             Ok(value) => Some(value),
             Err(error) => {
@@ -182,19 +183,19 @@ impl Daemon {
         }
     }
 
-    pub(super) fn mark_stale(&mut self) {
+    pub(crate) fn mark_stale(&mut self) {
         self.stale = true;
     }
 
-    /// Whether the board is to be brought up to date now.
-    pub(super) fn is_time_to_show(&self) -> bool {
+    /// Whether a board refresh is due.
+    pub(crate) fn is_refresh_due(&self) -> bool {
         const FEW: usize = 256;
         self.stale
             && (self.world.pending().len() < FEW
-                || self.shown.is_none_or(|shown: Instant| shown.elapsed() >= self.pause()))
+                || self.refreshed.is_none_or(|shown: Instant| shown.elapsed() >= self.pause()))
     }
 
     fn pause(&self) -> Duration {
-        PAUSE.max(self.showing * REST)
+        PAUSE.max(self.refresh_took * REFRESH_REST)
     }
 }

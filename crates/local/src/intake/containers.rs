@@ -1,12 +1,12 @@
-//! What owners of containers should know before their commands run as processes.
+//! Warnings about containers whose commands run as processes.
 
 use serde_json::Value;
 
-/// What is not as in a cluster about the containers anywhere in an object.
-pub(super) fn warnings(object: &Value) -> Vec<String> {
+/// Differences from a cluster, for all containers anywhere in an object.
+pub(crate) fn warnings(object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     walk(object, &mut found);
-    // A TrainJob describes its container without calling it one.
+    // A TrainJob describes its container under another name.
     found.extend(object.pointer("/spec/trainer"));
     let mut said: Vec<String> = Vec::new();
     for container in found {
@@ -40,7 +40,7 @@ fn image(container: &Value) -> Option<String> {
     Some(format!("image `{image}` is not pulled: its command runs as a process on this machine"))
 }
 
-/// Variables whose value is somewhere in a cluster.
+/// Variables whose value is in a cluster.
 fn variables(container: &Value) -> Vec<String> {
     let env = container.get("env").and_then(Value::as_array).into_iter().flatten();
     let elsewhere = env.filter(|one| one.get("valueFrom").is_some());

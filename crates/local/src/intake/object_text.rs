@@ -1,6 +1,6 @@
-//! An object as it was written, kept as text.
+//! An object as submitted, kept as text.
 //!
-//! Read into maps it takes ten to a hundred times as much memory, and it is read only when its gang is shown.
+//! Parsed, it takes ten to a hundred times as much memory, and it is parsed only when its gang is published.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One object as JSON. Fields are in order, so that equal objects are equal texts.
+/// One object as JSON. Its fields are sorted, so that equal objects have equal texts.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectText {
     json: Arc<RawValue>,
-    /// Known without reading all of it again.
+    /// Known without parsing the text again.
     kind: Option<Arc<str>>,
 }
 
@@ -22,17 +22,17 @@ impl ObjectText {
         self.json.get().len()
     }
 
-    /// Whether it is of Muster's own kind.
+    /// Whether it is a Gang.
     pub(crate) fn is_gang(&self) -> bool {
         self.kind() == Some("Gang")
     }
 
-    /// What it says that it is.
+    /// Its kind.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.kind.as_deref()
     }
 
-    /// The object, read.
+    /// The parsed object.
     pub(crate) fn value(&self) -> Value {
         serde_json::from_str(self.json.get()).unwrap_or_default()
     }
@@ -60,7 +60,7 @@ impl Serialize for ObjectText {
 
 impl<'de> Deserialize<'de> for ObjectText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Read whole and written anew: what an older version stored may have its fields in another order.
+        // Parsed and written anew: a text from an older version may have another order of fields.
         Value::deserialize(deserializer).map(|object| Self::from(&object))
     }
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stored_object_is_the_same_whatever_the_order_of_its_fields() {
+    fn stored_object_is_equal_whatever_the_order_of_its_fields() {
         let object = json!({"kind": "Gang", "spec": {"b": [1, 2.5, null], "a": "\u{1f600}"}});
         let text = ObjectText::from(&object);
         assert_eq!((text.value(), text.is_gang()), (object, true));

@@ -1,4 +1,4 @@
-//! What is kept of a gang that was submitted.
+//! The stored record of a submitted gang.
 
 use std::sync::Arc;
 
@@ -9,57 +9,57 @@ use muster_server::weight;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::containers;
-use super::object_text::ObjectText;
+use crate::intake::containers;
+use crate::intake::object_text::ObjectText;
 
-/// What a gang that says nothing about it is played for.
+/// Simulated run time of a gang that declares none.
 const PLAYED: Span = Span::mins(10);
 
 /// A gang as submitted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// What the planner sees.
+    /// The spec for the planner.
     pub(crate) spec: GangSpec,
-    /// What the members of each role do.
+    /// The tasks of each role's members.
     pub(crate) tasks: Vec<Task>,
-    /// What is done with its processes.
+    /// Retries, time limit and resize signal.
     pub(crate) care: Care,
     /// The role whose end is the end of the gang; all members when absent.
     pub(crate) ends_with: Option<Arc<str>>,
-    /// Its members as hosts of MPI, where it is a job of MPI.
+    /// MPI settings, for an MPI job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mpi: Option<Mpi>,
-    /// The object it was made of, as it was written.
+    /// The submitted object.
     pub(crate) object: ObjectText,
-    /// How long after it was applied it is submitted.
+    /// Delay between apply and submission.
     pub(crate) submit_after: Span,
-    /// Whether it must not start.
+    /// Whether it is held.
     pub(crate) held: bool,
-    /// Times it was started again after a member failed.
+    /// Retries so far, after failed members.
     pub(crate) retried: u32,
-    /// Somebody does not want it any more. Written down, so that nobody forgets it who is killed meanwhile.
+    /// Whether it was cancelled. Stored, so that a crash does not lose the command.
     #[serde(default)]
     pub(crate) cancelled: bool,
-    /// Nothing of it is to be shown when it is over.
+    /// Whether it is to be deleted when it has finished.
     #[serde(default)]
     pub(crate) forget: bool,
-    /// The Unix user its members run as; that of the control plane when absent.
+    /// The Unix user of its members; that of the control plane when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run_as: Option<Arc<str>>,
-    /// Bytes of memory that are kept of it, about: the object and the commands as text, and what is shown of the object.
+    /// Bytes of memory it takes, about: the object and the commands as text, and the published object.
     #[serde(default)]
     pub(crate) bytes: usize,
-    /// What its owner should know.
+    /// Warnings for its owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }
 
-/// What a job of MPI says of its workers, each of which is a host to `mpirun`.
+/// MPI settings of a job; each worker is a host for `mpirun`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Mpi {
-    /// How many ranks each has room for.
+    /// Ranks per host.
     pub(crate) slots: u32,
-    /// Whether the launcher is a host like the workers.
+    /// Whether the launcher is a host too.
     pub(crate) with_launcher: bool,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Mpi {
 pub(crate) enum Task {
     /// They run a command.
     Run(RunSpec),
-    /// They only pass the time: nobody said what to run.
+    /// They only sleep: no command is declared.
     Pass(Span),
 }
 
@@ -113,7 +113,7 @@ impl Record {
         }
     }
 
-    /// Whether it was made of another system's object.
+    /// Whether it was made from another system's object.
     pub(crate) fn is_workload(&self) -> bool {
         !self.object.is_gang()
     }

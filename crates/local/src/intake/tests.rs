@@ -1,4 +1,5 @@
-use super::*;
+use crate::intake::manifests::*;
+use crate::intake::record::Task;
 
 const JOB: &str = "
 apiVersion: batch/v1
@@ -18,7 +19,7 @@ spec:
 ";
 
 #[test]
-fn a_job_is_a_gang_of_local_commands() {
+fn job_becomes_a_gang_of_local_commands() {
     let intake = read("job.yaml", JOB).expect("a job");
     let [gang] = intake.gangs.as_slice() else { panic!("one gang") };
     assert_eq!(&*gang.spec.name, "team/hello");
@@ -32,7 +33,7 @@ fn a_job_is_a_gang_of_local_commands() {
 }
 
 #[test]
-fn findings_beside_a_job_are_on_their_own_lines() {
+fn findings_beside_a_job_keep_their_lines() {
     let text = format!("{JOB}---\nkind: Gang\nmetadata: {{name: a}}\nspec: {{rols: []}}\n");
     let findings = read("both.yaml", &text).expect_err("a typo");
     let line = JOB.lines().count() + 4;
@@ -40,21 +41,21 @@ fn findings_beside_a_job_are_on_their_own_lines() {
 }
 
 #[test]
-fn a_workload_without_a_command_is_refused() {
+fn workload_without_a_command_is_refused() {
     let text = JOB.replace("command: [echo], args: [hello], ", "");
     let findings = read("job.yaml", &text).expect_err("no command");
     assert!(findings[0].reason.contains("says no command"), "{findings:?}");
 }
 
 #[test]
-fn arguments_of_an_image_that_nobody_knows_are_no_command() {
+fn arguments_without_command_are_refused() {
     let text = JOB.replace("command: [echo], ", "");
     let findings = read("job.yaml", &text).expect_err("no command");
     assert!(findings[0].reason.contains("says no command"), "{findings:?}");
 }
 
 #[test]
-fn a_variable_whose_value_is_in_a_cluster_is_warned_about() {
+fn variable_from_a_secret_gives_a_warning() {
     let secret = "{name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}";
     let text = JOB.replace("{name: A, value: b}", &format!("{{name: A, value: b}}, {secret}"));
     let intake = read("job.yaml", &text).expect("a job");
@@ -64,7 +65,7 @@ fn a_variable_whose_value_is_in_a_cluster_is_warned_about() {
 }
 
 #[test]
-fn workers_of_mpi_stand_by_when_they_say_nothing_and_slots_are_a_number() {
+fn mpi_workers_without_command_sleep_and_slots_must_be_positive() {
     let job = |slots: &str| {
         format!(
             "
@@ -99,7 +100,7 @@ spec:
 }
 
 #[test]
-fn names_of_workloads_that_could_steer_a_terminal_or_a_path_are_refused() {
+fn workload_names_with_control_characters_or_paths_are_refused() {
     let job = |name: &str, namespace: &str| {
         let object = serde_json::json!({
             "apiVersion": "batch/v1",

@@ -1,4 +1,4 @@
-//! Workloads of other systems, as their users write them.
+//! Converts workloads of other systems to gangs.
 
 use muster_api::assemble::assemble;
 use muster_api::dialects::{self, Dialect, Terms};
@@ -8,14 +8,15 @@ use muster_api::{Care, Finding, RunSpec, Severity, label_fault, name_fault, role
 use muster_core::time::Span;
 use serde_json::Value;
 
-use super::object_text::ObjectText;
-use super::record::{Mpi, Record, Task};
-use super::{containers, full_name, kind_of};
+use crate::intake::containers;
+use crate::intake::manifests::{full_name, kind_of};
+use crate::intake::object_text::ObjectText;
+use crate::intake::record::{Mpi, Record, Task};
 
-/// What Kubernetes counts pods on a node by.
+/// The resource by which Kubernetes counts pods on a node.
 const PODS: &str = "pods";
 
-/// Says whether the operator's own name for a role is that of who leads: with its end all is done.
+/// The role whose end completes the workload, by the operator's own name for it.
 fn ends_with(kind: WorkloadKind, roles: &[WorkloadRole]) -> Option<&str> {
     let leads: &[&str] = match kind {
         WorkloadKind::MpiJob | WorkloadKind::MpiJobV1 => &["Launcher", "launcher"],
@@ -26,7 +27,7 @@ fn ends_with(kind: WorkloadKind, roles: &[WorkloadRole]) -> Option<&str> {
 }
 
 /// The gang of a workload.
-pub(super) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
+pub(crate) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
     let kind = kind_of(object).expect("a workload");
     let text = |path: &str| object.pointer(path).and_then(Value::as_str);
     let Some(name) = text("/metadata/name") else {
@@ -34,7 +35,7 @@ pub(super) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
         return Err(finding(file, "metadata.name", format!("a {what} needs a name")));
     };
     let namespace = text("/metadata/namespace").unwrap_or("default");
-    // It becomes part of paths, of lines that other programs read, and of what is shown on terminals.
+    // The name becomes part of paths, of lines that other programs parse, and of terminal output.
     let fault = |field: &str, value: &str, fault: Option<&str>| match fault {
         Some(rule) => Err(finding(file, field, format!("{:?} {rule}", shortened(value)))),
         None => Ok(()),
@@ -54,7 +55,7 @@ pub(super) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
     }
     let assembled = assemble(&name, &terms, &[], Some(&roles), &GpuNames::default());
     let mut spec = assembled.map_err(|why| wrong(vec![why.to_string()]))?.spec;
-    // Places for pods are nothing that processes need.
+    // Processes need no pod slots.
     for role in &mut spec.roles {
         role.request.amounts.remove(PODS);
     }
@@ -89,7 +90,7 @@ pub(super) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
     let mpi = mpi(kind, object).map_err(wrong)?;
     let ends_with = ends_with(kind, &roles).map(Into::into);
     let text = ObjectText::from(object);
-    // Little of it is shown: its roles.
+    // Only its roles are published.
     let bytes = 2 * text.bytes();
     Ok(Record {
         spec,
@@ -109,8 +110,8 @@ pub(super) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
     })
 }
 
-/// What a role runs here. What MPI's workers run in a cluster is a door for the launcher, and the operator has them run it
-/// when they say nothing; here it is Muster that lets the launcher in, and they stand by.
+/// The command of a role. In a cluster MPI workers run an SSH server for the launcher, and the operator adds it when
+/// they declare no command; here the keeper lets the launcher start ranks, and workers only sleep.
 fn as_written(kind: WorkloadKind, leads: bool, run: Option<RunSpec>) -> Option<RunSpec> {
     let is_mpi = matches!(kind, WorkloadKind::MpiJob | WorkloadKind::MpiJobV1);
     let is_door = |run: &RunSpec| run.command.first().is_some_and(|word| word.ends_with("sshd"));
@@ -121,7 +122,7 @@ fn as_written(kind: WorkloadKind, leads: bool, run: Option<RunSpec>) -> Option<R
     Some(RunSpec { command, ..run.unwrap_or_default() })
 }
 
-/// What a job of MPI says of its hosts.
+/// The MPI settings of a job.
 fn mpi(kind: WorkloadKind, object: &Value) -> Result<Option<Mpi>, Vec<String>> {
     if !matches!(kind, WorkloadKind::MpiJob | WorkloadKind::MpiJobV1) {
         return Ok(None);
@@ -137,7 +138,7 @@ fn mpi(kind: WorkloadKind, object: &Value) -> Result<Option<Mpi>, Vec<String>> {
     Ok(Some(Mpi { slots, with_launcher }))
 }
 
-/// As much of a text as fits into a sentence.
+/// A text shortened to fit into a sentence.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 80;
     match text.char_indices().nth(LONGEST) {

@@ -1,4 +1,4 @@
-//! What fuzzing reaches of the keeper: its journal, its orders and its plan, as bytes that anything may have written.
+//! Entry points for fuzzing: the keeper's journal, orders and plan, as arbitrary bytes.
 //!
 //! Public for the targets of `crates/fuzz` alone; hosts do not use it.
 
@@ -7,15 +7,15 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::journal::{Record, records};
-use super::plan::RunPlan;
-use super::talk::Order;
+use crate::keeper::journal::{Record, records};
+use crate::keeper::run_plan::RunPlan;
+use crate::keeper::socket::client::Order;
 
-/// Reads bytes as a journal. A journal that was cut off anywhere holds the first of its records, and what was read is read again
-/// from what it is written as.
+/// Parses bytes as a journal. A truncated journal yields a prefix of its records, and parsed records survive a round
+/// trip.
 ///
 /// # Panics
-/// When that is not so.
+/// If that does not hold.
 pub fn check_journal(journal: &[u8]) {
     let (known, whole) = records(journal);
     let whole = usize::try_from(whole).expect("no longer than the journal");
@@ -33,10 +33,10 @@ pub fn check_journal(journal: &[u8]) {
     assert_eq!(records(&written), (known, written.len() as u64));
 }
 
-/// Reads a line as each thing that the control plane and a keeper say to each other.
+/// Parses a line as each message between the control plane and a keeper.
 ///
 /// # Panics
-/// When something that was read is not read again from what it is written as.
+/// If a parsed message does not survive a round trip.
 pub fn check_line(line: &[u8]) {
     check::<Order>(line);
     check::<Record>(line);

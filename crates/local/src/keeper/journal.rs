@@ -1,4 +1,4 @@
-//! What became of a run, written down before anybody is told.
+//! The journal of a run: every record is written before it is sent.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -7,7 +7,9 @@ use std::path::Path;
 use muster_core::gang::Seat;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened in a run. Times are Unix milliseconds.
+use crate::keeper::files;
+
+/// A record of a run. Times are Unix milliseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Record {
@@ -15,31 +17,31 @@ pub(crate) enum Record {
     Begun {
         /// When.
         at: i64,
-        /// Its process.
+        /// Its process id.
         pid: u32,
-        /// The system it runs on, until that is started again.
+        /// The boot id of the system.
         boot: String,
-        /// Whether it can have other members while some go on. Those of older versions cannot.
+        /// Whether it can replace members while others run on. Older keepers cannot.
         #[serde(default)]
         resizes: bool,
-        /// Whether it says every few seconds that it is alive. Those of older versions do not.
+        /// Whether it sends heartbeats. Older keepers do not.
         #[serde(default)]
         beats: bool,
     },
-    /// The system has run out of something that members need to start; this keeper is gone, and another may try later.
+    /// The system is out of a resource that members need to start; this keeper exits, and another may try later.
     Later {
         /// When.
         at: i64,
-        /// Out of what.
+        /// Which resource.
         why: String,
     },
-    /// The keeper is alive. Told, and never written.
+    /// Heartbeat. Sent, and never written.
     Beat,
     /// All members wait at the gate; their process groups, by rank.
     Ready {
         /// When.
         at: i64,
-        /// A group for each.
+        /// One process group per member.
         groups: Vec<u32>,
     },
     /// The gate opens. From here on members may have run.
@@ -47,9 +49,9 @@ pub(crate) enum Record {
         /// When.
         at: i64,
     },
-    /// Every member is through the gate.
+    /// Every member has passed the gate.
     Started {
-        /// When the last one was.
+        /// When the last one passed.
         at: i64,
         /// How long after the first, in microseconds.
         spread_us: u64,
@@ -61,25 +63,25 @@ pub(crate) enum Record {
         /// Why.
         why: String,
     },
-    /// It has other members from here on: whoever was to go is gone, and whoever comes may run.
+    /// It has other members from here on: the leaving ones have exited, and the joining ones may run.
     Resized {
-        /// When; later than all before.
+        /// When; later than all earlier records of this kind.
         at: i64,
-        /// Everybody it has, by number, and where each sits.
+        /// All members, by number, and their seats.
         members: Vec<(u32, Seat)>,
-        /// The number of whoever comes next.
+        /// The next member number.
         next: u32,
     },
-    /// A member is over.
+    /// A member has exited.
     Exited(Exit),
-    /// Something that whoever runs the gang should know.
+    /// A warning for the owner of the gang.
     Warned {
         /// When.
         at: i64,
         /// What.
         what: String,
     },
-    /// Nothing is left of the run.
+    /// The run has ended; none of its processes is left.
     Ended {
         /// When.
         at: i64,
@@ -95,19 +97,19 @@ pub(crate) struct Exit {
     pub at: i64,
     /// Its rank.
     pub rank: u32,
-    /// What it returned.
+    /// Its exit code.
     pub code: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
-    /// Whether it used more memory than it may.
+    /// Whether it exceeded its memory limit.
     pub out_of_memory: bool,
-    /// Whether it was told to go, while others stay.
+    /// Whether it was leaving in a resize.
     #[serde(default)]
     pub leaving: bool,
 }
 
 impl Exit {
-    /// Whether it did what it should.
+    /// Whether it succeeded.
     pub(crate) fn is_good(&self) -> bool {
         self.code == Some(0)
     }
@@ -118,7 +120,7 @@ impl Exit {
             (true, ..) => "used more memory than it asked for and was killed".to_owned(),
             (_, Some(code), _) => format!("returned {code}"),
             (_, None, Some(signal)) => format!("was killed by signal {signal}"),
-            (_, None, None) => "ended, nobody knows how".to_owned(),
+            (_, None, None) => "ended for an unknown reason".to_owned(),
         }
     }
 }
@@ -127,13 +129,13 @@ impl Exit {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ending {
-    /// Its work is done.
+    /// It succeeded.
     Succeeded,
-    /// A member failed, or could not be started; in words.
+    /// A member failed, or could not be started; with the reason.
     Failed(String),
     /// It was told to stop.
     Stopped,
-    /// It took longer than it may.
+    /// It exceeded its time limit.
     TimedOut,
 }
 
@@ -155,33 +157,33 @@ impl Record {
     }
 }
 
-/// A journal that is being written.
+/// An open journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
-    /// Bytes that are written for good.
+    /// Bytes that are written completely.
     whole: u64,
 }
 
 impl Journal {
-    /// Goes on with the journal in a directory. What is only half written at its end was never said.
+    /// Opens the journal in a directory. A partial line at its end is discarded.
     pub(crate) fn open(directory: &Path) -> std::io::Result<(Self, Vec<Record>)> {
-        let path = directory.join(super::JOURNAL);
+        let path = directory.join(files::JOURNAL);
         let (known, whole) = records(&bytes(directory)?);
         let file = File::options().append(true).create(true).open(&path)?;
         file.set_len(whole)?;
         Ok((Self { file, whole }, known))
     }
 
-    /// A new journal, wherever it is.
+    /// A new journal in a directory.
     #[cfg(test)]
-    pub(super) fn at_end_of(directory: &Path) -> Self {
-        let path = directory.join(super::JOURNAL);
+    pub(crate) fn at_end_of(directory: &Path) -> Self {
+        let path = directory.join(files::JOURNAL);
         let file = File::options().append(true).create(true).open(path).expect("a journal");
         Self { file, whole: 0 }
     }
 
-    /// Writes something down for good, or leaves the journal as it was: half a line on a full disk is taken back.
+    /// Writes a record durably, or leaves the journal unchanged: a partial line on a full disk is truncated.
     pub(crate) fn write(&mut self, record: &Record) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
         line.push(b'\n');
@@ -194,26 +196,26 @@ impl Journal {
     }
 }
 
-/// When a run was last known to be alive, in Unix milliseconds: its keeper says so every few seconds by touching its lock,
-/// and with all it writes.
+/// When a run was last known to be alive, in Unix milliseconds: its keeper touches its lock every few seconds, and
+/// every record has a time.
 pub(crate) fn last_alive(directory: &Path) -> i64 {
-    let touched = std::fs::metadata(directory.join(super::LOCK)).and_then(|about| about.modified());
+    let touched = std::fs::metadata(directory.join(files::LOCK)).and_then(|about| about.modified());
     let since = touched.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     let touched = since.and_then(|since| i64::try_from(since.as_millis()).ok());
     let written = read(directory).unwrap_or_default().iter().map(Record::at).max();
     touched.max(written).unwrap_or(0)
 }
 
-/// No journal is longer. Members run where it is, and may write to it.
+/// Maximum size of a journal. Members run in its directory, and may write to it.
 const LONGEST: u64 = 64 << 20;
 
-/// All that was written of a run.
+/// All records of a run.
 pub(crate) fn read(directory: &Path) -> std::io::Result<Vec<Record>> {
     Ok(records(&bytes(directory)?).0)
 }
 
 fn bytes(directory: &Path) -> std::io::Result<Vec<u8>> {
-    let file = match File::open(directory.join(super::JOURNAL)) {
+    let file = match File::open(directory.join(files::JOURNAL)) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -223,11 +225,11 @@ fn bytes(directory: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The records at the beginning of a journal, and how many bytes they take up. What follows the first line that is not a whole
-/// record was never said: a disk that was full, or lost its power, may have left anything there.
+/// The records at the beginning of a journal, and their length in bytes. Everything after the first incomplete record
+/// is ignored: a full disk or a power cut may have left anything there.
 ///
-/// The bytes are counted in the journal itself. Written anew, a record of an older version may be longer.
-pub(super) fn records(journal: &[u8]) -> (Vec<Record>, u64) {
+/// The length is counted in the journal itself. Serialized again, a record of an older version may be longer.
+pub(crate) fn records(journal: &[u8]) -> (Vec<Record>, u64) {
     let (mut records, mut whole) = (Vec::new(), 0);
     for line in journal.split_inclusive(|byte| *byte == b'\n') {
         let Some(text) = line.strip_suffix(b"\n") else { break };
@@ -243,12 +245,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn journal_of_an_older_version_goes_on_where_it_ended() {
+    fn journal_of_an_older_version_is_continued() {
         let directory = std::env::temp_dir().join(format!("muster-journal-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
-        // Before `resizes` and `leaving`, and with the beginning of a line that was cut off, of no known encoding.
+        // Before `resizes` and `leaving`, and with a truncated line at the end that is not UTF-8.
         let old = b"{\"begun\":{\"at\":1,\"pid\":2,\"boot\":\"b\"}}\n{\"opened\":{\"at\":2}}\n{\"war\xff\xfe";
-        std::fs::write(directory.join(super::super::JOURNAL), old).expect("written");
+        std::fs::write(directory.join(files::JOURNAL), old).expect("written");
         let (mut journal, known) = Journal::open(&directory).expect("opened");
         assert_eq!(known.len(), 2);
         journal.write(&Record::Opened { at: 3 }).expect("written");

@@ -1,4 +1,4 @@
-//! This machine as a node: its CPUs, its memory, and its GPUs if it shows any.
+//! This machine as a node: CPUs, memory, and GPUs if there are any.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -8,15 +8,15 @@ use muster_core::device::GpuKind;
 use muster_core::node::NodeSpec;
 use muster_core::resource::{CPU, MEMORY};
 
-/// What the system and Muster itself are left, in bytes.
+/// Memory reserved for the system and Muster itself, in bytes.
 const LEFT_FREE: u64 = 512 << 20;
 
 /// This machine as a node.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// What the planner sees.
+    /// The spec for the planner.
     pub node: NodeSpec,
-    /// The number its driver has for each of the node's devices. Where there are several models, only those of one count.
+    /// The driver's number of each of the node's devices. With several GPU models, only devices of one model count.
     pub devices: Vec<u32>,
 }
 
@@ -52,7 +52,7 @@ fn memory() -> u64 {
     kibibytes.unwrap_or(1u64 << 20) << 10
 }
 
-/// What `nvidia-smi` shows, if it is there: the kind that most devices are of, and their numbers.
+/// The GPUs that `nvidia-smi` lists, if it is there: the most frequent kind, and its device numbers.
 fn gpus() -> Option<(GpuKind, Vec<u32>)> {
     let asked = ["--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits"];
     let output = Command::new("nvidia-smi").args(asked).output().ok()?;
@@ -80,7 +80,7 @@ fn read_gpus(text: &str) -> Option<(GpuKind, Vec<u32>)> {
             }
         }
     }
-    // The first of those there are most of.
+    // The first of the most frequent kinds.
     kinds.into_iter().rev().max_by_key(|(_, indices)| indices.len())
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_read_as_their_driver_shows_them() {
+    fn gpus_are_parsed_from_the_driver_output() {
         let text = "0, NVIDIA H100 80GB HBM3, 81559\n1, NVIDIA H100 80GB HBM3, 81559\n";
         let (kind, devices) = read_gpus(text).expect("two devices");
         assert_eq!((&*kind.model, kind.memory >> 20), ("H100", 81_559));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn where_models_are_mixed_members_get_the_devices_that_were_counted() {
+    fn mixed_gpu_models_expose_devices_of_the_most_frequent_model() {
         let text = "0, NVIDIA T400, 4096\n1, NVIDIA H100 80GB HBM3, 81559\n2, NVIDIA T400, 2048\n\
                     3, NVIDIA H100 80GB HBM3, 81559\n";
         let (kind, devices) = read_gpus(text).expect("devices");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_something_to_offer() {
+    fn this_machine_has_cpu_and_memory() {
         let node = this_machine().node;
         assert!(node.allocatable.get(CPU).is_some_and(|cpu| *cpu >= 1_000));
         assert!(node.allocatable.get(MEMORY).is_some_and(|memory| *memory > 0));

@@ -1,7 +1,4 @@
-//! Where nodes come from: clouds that are played, and this machine.
+//! Where nodes come from: simulated clouds, and this machine.
 
-mod machine;
-mod played;
-
-pub use machine::{Machine, this_machine};
-pub use played::cloud_of;
+pub(crate) mod machine;
+pub(crate) mod simulated_cloud;

@@ -1,22 +1,22 @@
-//! Answers to requests that may be sent twice.
+//! Answers under idempotency keys.
 
 use rusqlite::OptionalExtension;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
-/// Bytes of an answer that are kept, at most.
+/// Maximum bytes of a stored answer.
 const ANSWER_BYTES: usize = 64 << 10;
-/// Bytes of answers that are kept for one caller, at most.
+/// Maximum bytes of stored answers per caller.
 const CALLER_BYTES: i64 = 4 << 20;
-/// What an answer takes beside its text.
+/// Bytes of an answer beside its text.
 const OVERHEAD_BYTES: i64 = 256;
-/// So many answers are kept between two looks at how much there is.
+/// Answers between two checks of the limit.
 const LOOK_EVERY: u32 = 16;
 
-/// What was answered.
+/// A stored answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AnswerRow {
-    /// What was asked, shortened.
+    /// A digest of the request.
     pub(crate) request: Vec<u8>,
     pub(crate) code: u16,
     pub(crate) answer: String,
@@ -24,7 +24,7 @@ pub(crate) struct AnswerRow {
 }
 
 impl Store {
-    /// What was answered to this caller's key.
+    /// The answer under a caller's key.
     pub(crate) fn answer(&self, caller: &str, key: &str) -> Result<Option<AnswerRow>, StoreError> {
         self.run(|db| {
             let mut found = db.prepare_cached(
@@ -42,12 +42,12 @@ impl Store {
         })
     }
 
-    /// Forgets answers from before an instant.
+    /// Deletes answers from before an instant.
     pub(crate) fn forget_answers(&self, before: i64) -> Result<(), StoreError> {
         self.run(|db| db.execute("DELETE FROM answers WHERE at < ?1", [before]).map(drop))
     }
 
-    /// Forgets the oldest answers to a caller that has more bytes of them than it may.
+    /// Deletes the oldest answers of a caller above its limit.
     fn bound_answers(&self, caller: &str) -> Result<(), StoreError> {
         self.run(|db| {
             let mut forget = db.prepare_cached(
@@ -59,8 +59,8 @@ impl Store {
         })
     }
 
-    /// Keeps an answer, and forgets those before an instant, and the oldest of a caller that has too many. One that is
-    /// longer than is kept is kept as that it was given.
+    /// Stores an answer, and deletes answers from before an instant, and the oldest of a caller above its limit. An
+    /// answer that is too long is stored as an empty list, as proof that it was given.
     pub(crate) fn set_answer(
         &self,
         caller: &str,
@@ -77,7 +77,7 @@ impl Store {
             let mut forget = db.prepare_cached("DELETE FROM answers WHERE at < ?1")?;
             forget.execute([forget_before]).map(drop)
         })?;
-        // Summing up takes a while where there are many: a few too many are there for a moment.
+        // Summing takes a while with many answers: the limit may be exceeded for a moment.
         let count = self.answers.get().wrapping_add(1);
         self.answers.set(count);
         if count.is_multiple_of(LOOK_EVERY) { self.bound_answers(caller) } else { Ok(()) }

@@ -1,15 +1,15 @@
-//! Gangs, as submitted and as last shown.
+//! Gangs, as submitted and as last published.
 
 use serde_json::Value;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 /// A gang in the database.
 #[derive(Clone, Debug)]
 pub(crate) struct GangRow {
     pub(crate) uid: i64,
     pub(crate) name: String,
-    /// Its number in the World, while it has one.
+    /// Its id in the World, while it has one.
     pub(crate) world: Option<u32>,
     pub(crate) record: Value,
     pub(crate) submitted: i64,
@@ -18,7 +18,7 @@ pub(crate) struct GangRow {
 }
 
 impl Store {
-    /// Writes down a new gang; its number among all that ever were.
+    /// Adds a gang; returns its number among all gangs ever submitted.
     pub(crate) fn add_gang(
         &self,
         name: &str,
@@ -34,7 +34,7 @@ impl Store {
         })
     }
 
-    /// A gang's number in the World is this now.
+    /// Sets a gang's id in the World.
     pub(crate) fn set_gang_world(&self, uid: i64, world: Option<u32>) -> Result<(), StoreError> {
         self.run(|db| {
             let mut set = db.prepare_cached("UPDATE gangs SET world = ?2 WHERE uid = ?1")?;
@@ -42,7 +42,7 @@ impl Store {
         })
     }
 
-    /// What was submitted has changed.
+    /// Updates the submitted record.
     pub(crate) fn set_gang_record(&self, uid: i64, record: &Value) -> Result<(), StoreError> {
         self.run(|db| {
             let mut set = db.prepare_cached("UPDATE gangs SET record = ?2 WHERE uid = ?1")?;
@@ -50,7 +50,7 @@ impl Store {
         })
     }
 
-    /// What is shown of a gang is this now, and when it was over if it is.
+    /// Updates the published status, and the time when it finished.
     pub(crate) fn set_gang_status(
         &self,
         uid: i64,
@@ -64,14 +64,14 @@ impl Store {
         })
     }
 
-    /// Every gang of a name is forgotten, so that none of them is the latest again. Which they were is told. What they
-    /// used is not forgotten: runs stay.
+    /// Deletes every gang of a name, so that no earlier one becomes the latest. Returns their runs. Usage is kept: rows
+    /// of runs stay.
     pub(crate) fn forget_gangs(&self, name: &str) -> Result<Vec<u64>, StoreError> {
         const THEIRS: &str = "SELECT uid FROM gangs WHERE name = ?1";
         self.forget(&format!("gang IN ({THEIRS})"), [name], "DELETE FROM gangs WHERE name = ?1")
     }
 
-    /// One gang is forgotten in the same way, whatever others of its name there were.
+    /// Deletes one gang in the same way, and no other gang of its name.
     pub(crate) fn forget_gang(&self, uid: i64) -> Result<Vec<u64>, StoreError> {
         self.forget("gang = ?1", [uid], "DELETE FROM gangs WHERE uid = ?1")
     }
@@ -97,7 +97,7 @@ impl Store {
         })
     }
 
-    /// How many gangs are kept that are over.
+    /// The number of finished gangs that are kept.
     pub(crate) fn count_over(&self) -> Result<usize, StoreError> {
         self.run(|db| {
             let mut count =
@@ -106,7 +106,7 @@ impl Store {
         })
     }
 
-    /// Gangs that were over before an instant, or before so many others; the latest of a name or not.
+    /// Gangs that finished before an instant, or beyond the newest `keep`; the latest of a name or not.
     pub(crate) fn gangs_to_forget(
         &self,
         before: i64,

@@ -1,12 +1,12 @@
-//! The log of what the World was told.
+//! The log of all events that were applied to the World.
 
 use muster_core::Event;
 use muster_core::time::Time;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 impl Store {
-    /// Writes down what the World was told.
+    /// Appends an event.
     pub(crate) fn told(&self, at: Time, event: &Event) -> Result<(), StoreError> {
         let text = serde_json::to_string(event).unwrap_or_default();
         self.run(|db| {
@@ -15,7 +15,7 @@ impl Store {
         })
     }
 
-    /// Everything the World was ever told, in order.
+    /// Replays all events in order.
     pub(crate) fn replay(
         &self,
         mut each: impl FnMut(Time, Event) -> Result<(), String>,

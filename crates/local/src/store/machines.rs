@@ -1,10 +1,10 @@
-//! Simulated machines, which outlive whoever simulates them.
+//! Simulated machines, which outlive the process that simulates them.
 
 use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::time::Time;
 use muster_sim::cloud::Stage;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 /// A machine in the database.
 #[derive(Clone, Debug)]
@@ -14,13 +14,13 @@ pub(crate) struct MachineRow {
     pub(crate) asked: Time,
     pub(crate) life: Vec<(Time, Stage)>,
     pub(crate) stopped: Option<Time>,
-    /// When it will be gone, once it was given back.
+    /// When it will be gone, once it was released.
     pub(crate) leaves: Option<Time>,
     pub(crate) gone: bool,
 }
 
 impl Store {
-    /// A machine is like this from now on.
+    /// Sets the state of a machine.
     pub(crate) fn set_machine(&self, machine: &MachineRow) -> Result<(), StoreError> {
         let MachineRow { claim, offering, asked, life, stopped, leaves, gone } = machine;
         let life = serde_json::to_string(life).unwrap_or_default();
@@ -34,7 +34,7 @@ impl Store {
         })
     }
 
-    /// Every machine that ever was asked for, in the order it was.
+    /// Every machine ever requested, in order.
     pub(crate) fn machines(&self) -> Result<Vec<MachineRow>, StoreError> {
         self.run(|db| {
             let mut all = db.prepare("SELECT * FROM machines ORDER BY claim")?;

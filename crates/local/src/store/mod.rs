@@ -1,210 +1,24 @@
-//! The database: one file, one writer. What was committed survives a crash and a power cut.
+//! The database: one SQLite file, one writer. Committed data survives a crash and a power cut.
 //!
-//! A turn of the control plane is one transaction: what it has heard, what it has decided, and what it is about to do.
-//! Only then does it act. When it cannot be written, what was not written is dropped and the control plane begins again from
-//! what was: to go on would be to act on what nobody will remember.
+//! One turn of the control plane is one transaction: its inputs, its decisions, and the side effects that are about to
+//! follow. The control plane acts only after the commit. When a commit fails, uncommitted state is dropped and the control
+//! plane restarts from the database: going on would mean acting on state that a restart would not know.
 
-mod answers;
-mod gangs;
-mod log;
-mod machines;
-mod objects;
-mod runs;
-mod usage;
+pub(crate) mod database;
 
-use std::path::{Path, PathBuf};
+pub(crate) mod log;
 
-use rusqlite::{Connection, OpenFlags};
+pub(crate) mod objects;
 
-pub(crate) use answers::AnswerRow;
-pub(crate) use machines::MachineRow;
-pub(crate) use runs::{OpenRun, RunRow};
-pub(crate) use usage::{By, Sum};
+pub(crate) mod gangs;
 
-/// Each schema with what makes it of the one before.
-const SCHEMAS: [&str; 3] =
-    [include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+pub(crate) mod runs;
 
-/// Why the database cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// It is damaged.
-    #[error(
-        "{}: the database is damaged: {what}; restore it from a copy, or move it away to begin anew",
-        path.display()
-    )]
-    Damaged {
-        /// Which.
-        path: PathBuf,
-        /// How.
-        what: String,
-    },
-    /// A newer Muster wrote it.
-    #[error("{}: written by a newer Muster (schema {found}, this one knows {known})", path.display())]
-    Newer {
-        /// Which.
-        path: PathBuf,
-        /// Its schema.
-        found: usize,
-        /// The newest schema that is known.
-        known: usize,
-    },
-    /// It is no database of Muster.
-    #[error("{}: is not a database of Muster", path.display())]
-    Foreign {
-        /// Which.
-        path: PathBuf,
-    },
-    /// It cannot be read or written.
-    #[error("{}: {error}", path.display())]
-    Sqlite {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: rusqlite::Error,
-    },
-}
+pub(crate) mod machines;
 
-impl StoreError {
-    /// Whether the same may be tried again later: the disk is full, or something else the system has run out of.
-    pub(crate) fn may_pass(&self) -> bool {
-        use rusqlite::ErrorCode::{
-            CannotOpen, DatabaseBusy, DiskFull, OutOfMemory, SystemIoFailure,
-        };
-        let Self::Sqlite { error, .. } = self else { return false };
-        let passes = [CannotOpen, DatabaseBusy, DiskFull, OutOfMemory, SystemIoFailure];
-        error.sqlite_error_code().is_some_and(|code| passes.contains(&code))
-    }
-}
+pub(crate) mod usage;
 
-/// "MUST" in a place where SQLite lets programs sign their files.
-const SIGNED: i64 = 0x4d55_5354;
-
-/// The open database.
-#[derive(Debug)]
-pub(crate) struct Store {
-    connection: Connection,
-    path: PathBuf,
-    /// Answers that were kept since it was opened.
-    answers: std::cell::Cell<u32>,
-}
-
-impl Store {
-    /// Opens the database in a file, makes it when there is none, and brings it up to date.
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let connection = Connection::open(path).map_err(|error| failed(path, error))?;
-        let mut store = Self { connection, path: path.to_owned(), answers: Default::default() };
-        store.prepare().map_err(|error| store.failed(error))?;
-        store.check()?;
-        store.migrate()?;
-        Ok(store)
-    }
-
-    /// Another door to the same database, to read through while somebody writes.
-    pub(crate) fn reader(path: &Path) -> Result<Self, StoreError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(path, flags).map_err(|error| failed(path, error))?;
-        Ok(Self { connection, path: path.to_owned(), answers: Default::default() })
-    }
-
-    fn prepare(&self) -> rusqlite::Result<()> {
-        let db = &self.connection;
-        db.pragma_update(None, "journal_mode", "WAL")?;
-        // A commit is on the disk when it returns, power cut or not.
-        db.pragma_update(None, "synchronous", "FULL")?;
-        db.pragma_update(None, "foreign_keys", true)?;
-        db.pragma_update(None, "cell_size_check", true)?;
-        db.busy_timeout(std::time::Duration::from_secs(5))
-    }
-
-    /// Looks for damage before anything is believed.
-    fn check(&self) -> Result<(), StoreError> {
-        let check = || {
-            self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
-        };
-        match check() {
-            Ok(said) if said == "ok" => Ok(()),
-            Ok(what) => Err(StoreError::Damaged { path: self.path.clone(), what }),
-            Err(error) => Err(self.failed(error)),
-        }
-    }
-
-    fn migrate(&mut self) -> Result<(), StoreError> {
-        let number = |name: &str| {
-            let read = self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-            read.map_err(|error| self.failed(error))
-        };
-        let (signed, schema) = (number("application_id")?, number("user_version")? as usize);
-        let is_new = signed == 0 && schema == 0 && number("schema_version")? == 0;
-        if signed != SIGNED && !is_new {
-            return Err(StoreError::Foreign { path: self.path.clone() });
-        }
-        if schema > SCHEMAS.len() {
-            let (found, known) = (schema, SCHEMAS.len());
-            return Err(StoreError::Newer { path: self.path.clone(), found, known });
-        }
-        let path = self.path.clone();
-        let migrated = (|| {
-            let change = self.connection.transaction()?;
-            for step in &SCHEMAS[schema..] {
-                change.execute_batch(step)?;
-            }
-            change.pragma_update(None, "application_id", SIGNED)?;
-            change.pragma_update(None, "user_version", SCHEMAS.len() as i64)?;
-            change.commit()
-        })();
-        migrated.map_err(|error| failed(&path, error))
-    }
-
-    pub(crate) fn failed(&self, error: rusqlite::Error) -> StoreError {
-        failed(&self.path, error)
-    }
-
-    /// Begins a turn.
-    pub(crate) fn begin(&self) -> Result<(), StoreError> {
-        self.run(|db| db.execute_batch("BEGIN IMMEDIATE"))
-    }
-
-    /// Ends a turn: all that was written since it began is there for good, or nothing of it.
-    pub(crate) fn commit(&self) -> Result<(), StoreError> {
-        self.run(|db| db.execute_batch("COMMIT"))
-    }
-
-    fn run<T>(
-        &self,
-        what: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        what(&self.connection).map_err(|error| self.failed(error))
-    }
-
-    /// Something that is known once.
-    pub(crate) fn fact(&self, name: &str) -> Result<Option<String>, StoreError> {
-        use rusqlite::OptionalExtension;
-        self.run(|db| {
-            let mut found = db.prepare_cached("SELECT value FROM facts WHERE name = ?1")?;
-            found.query_row([name], |row| row.get(0)).optional()
-        })
-    }
-
-    /// Writes down something that is known once.
-    pub(crate) fn set_fact(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        self.run(|db| {
-            let mut set = db.prepare_cached("INSERT OR REPLACE INTO facts VALUES (?1, ?2)")?;
-            set.execute([name, value]).map(drop)
-        })
-    }
-}
-
-fn failed(path: &Path, error: rusqlite::Error) -> StoreError {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    let path = path.to_owned();
-    match error.sqlite_error_code() {
-        Some(DatabaseCorrupt) => StoreError::Damaged { path, what: error.to_string() },
-        Some(NotADatabase) => StoreError::Foreign { path },
-        _ => StoreError::Sqlite { path, error },
-    }
-}
+pub(crate) mod answers;
 
 #[cfg(test)]
 mod tests;

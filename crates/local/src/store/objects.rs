@@ -1,11 +1,11 @@
-//! Queues, pools, nodes and the topology, as they were written.
+//! Queues, pools, nodes and the topology, as submitted.
 
 use serde_json::Value;
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
 impl Store {
-    /// An object is like this from now on.
+    /// Sets an object.
     pub(crate) fn set_object(
         &self,
         kind: &str,
@@ -19,14 +19,14 @@ impl Store {
         })
     }
 
-    /// An object is no more.
+    /// Removes an object.
     pub(crate) fn remove_object(&self, kind: &str, name: &str) -> Result<(), StoreError> {
         self.run(|db| {
             db.execute("DELETE FROM objects WHERE kind = ?1 AND name = ?2", (kind, name)).map(drop)
         })
     }
 
-    /// Every object: its kind, its name, and what was written.
+    /// All objects: kind, name, and content.
     pub(crate) fn objects(&self) -> Result<Vec<(String, String, Value)>, StoreError> {
         self.run(|db| {
             let mut all =

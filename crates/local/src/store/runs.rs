@@ -1,14 +1,15 @@
-//! Runs: every time a gang was started, and what it held. Accounting is a sum over these.
+//! Runs: every start of a gang, with the resources it held. Accounting sums over these.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rusqlite::OptionalExtension;
 
-use super::{Store, StoreError};
-use crate::keeper::{Exit, MemberPlan};
+use crate::keeper::journal::Exit;
+use crate::keeper::run_plan::MemberPlan;
+use crate::store::database::{Store, StoreError};
 
-/// A run that is about to begin.
+/// A run that is about to start.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow<'a> {
     pub(crate) gang: i64,
@@ -23,18 +24,18 @@ pub(crate) struct RunRow<'a> {
     pub(crate) members: u32,
 }
 
-/// A run that has not ended as far as is known.
+/// A run that has not ended, as far as known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct OpenRun {
     pub(crate) run: u64,
     pub(crate) gang: i64,
     pub(crate) started: Option<i64>,
-    /// When it last went on with other members.
+    /// When it was last resized.
     pub(crate) changed: Option<i64>,
 }
 
 impl Store {
-    /// Writes down a run that is about to begin; its number among all.
+    /// Adds a run; returns its number.
     pub(crate) fn add_run(&self, run: &RunRow<'_>) -> Result<u64, StoreError> {
         self.run(|db| {
             let mut insert = db.prepare_cached(
@@ -59,7 +60,7 @@ impl Store {
         })
     }
 
-    /// The processes of a run.
+    /// Adds the members of a run.
     pub(crate) fn add_members(&self, run: u64, members: &[MemberPlan]) -> Result<(), StoreError> {
         self.run(|db| {
             let mut insert = db.prepare_cached(
@@ -72,7 +73,7 @@ impl Store {
         })
     }
 
-    /// A run has started.
+    /// Records the start of a run.
     pub(crate) fn run_started(&self, run: u64, at: i64) -> Result<(), StoreError> {
         self.run(|db| {
             let mut set = db.prepare_cached(
@@ -82,7 +83,7 @@ impl Store {
         })
     }
 
-    /// A process is over.
+    /// Records the exit of a member.
     pub(crate) fn member_ended(&self, run: u64, exit: &Exit) -> Result<(), StoreError> {
         self.run(|db| {
             let mut set = db.prepare_cached(
@@ -92,7 +93,7 @@ impl Store {
         })
     }
 
-    /// A run is over.
+    /// Records the end of a run.
     pub(crate) fn run_ended(&self, run: u64, at: i64, ending: &str) -> Result<(), StoreError> {
         self.run(|db| {
             let mut set = db.prepare_cached(
@@ -103,7 +104,7 @@ impl Store {
         })
     }
 
-    /// A run goes on with other members, and holds something else from then on.
+    /// Records a resize: the run holds other resources from then on.
     pub(crate) fn run_changed(
         &self,
         run: u64,
@@ -119,7 +120,7 @@ impl Store {
         })
     }
 
-    /// Runs that have not ended as far as is known.
+    /// Runs that have not ended, as far as known.
     pub(crate) fn open_runs(&self) -> Result<Vec<OpenRun>, StoreError> {
         self.run(|db| {
             let mut all = db.prepare(
@@ -134,7 +135,7 @@ impl Store {
         })
     }
 
-    /// Whether a run is over, as far as the control plane knows.
+    /// Whether a run has ended, as far as the control plane knows.
     pub(crate) fn has_ended(&self, run: u64) -> Result<bool, StoreError> {
         self.run(|db| {
             let mut open = db.prepare_cached(
@@ -144,7 +145,7 @@ impl Store {
         })
     }
 
-    /// Runs of a gang, the first first.
+    /// Runs of a gang, oldest first.
     pub(crate) fn runs_of(&self, gang: i64) -> Result<Vec<u64>, StoreError> {
         self.run(|db| {
             let mut all = db.prepare_cached(
@@ -168,7 +169,7 @@ impl Store {
         })
     }
 
-    /// Runs of all gangs of a name that are kept, the first first.
+    /// Runs of all kept gangs of a name, oldest first.
     pub(crate) fn runs_named(&self, name: &str) -> Result<Vec<u64>, StoreError> {
         self.run(|db| {
             let mut all = db.prepare_cached(
@@ -188,7 +189,7 @@ impl Store {
         })
     }
 
-    /// Whether a run is that of a gang that is kept.
+    /// Whether a run belongs to a gang that is kept.
     pub(crate) fn knows_run(&self, run: u64) -> Result<bool, StoreError> {
         self.run(|db| {
             let mut found = db.prepare_cached(

@@ -1,8 +1,12 @@
 use std::path::PathBuf;
 
-use super::*;
+use rusqlite::Connection;
 
-/// A directory of its own for each test, removed with it.
+use crate::store::database::*;
+use crate::store::runs::{OpenRun, RunRow};
+use crate::store::usage::By;
+
+/// A separate directory for each test, removed with it.
 struct Place(PathBuf);
 
 impl Place {
@@ -24,7 +28,7 @@ impl Drop for Place {
 }
 
 #[test]
-fn what_is_committed_is_there_again_and_what_is_not_is_not() {
+fn committed_writes_survive_reopening_and_others_do_not() {
     let place = Place::new("commit");
     let store = Store::open(&place.database()).expect("a database");
     store.begin().expect("begun");
@@ -39,7 +43,7 @@ fn what_is_committed_is_there_again_and_what_is_not_is_not() {
 }
 
 #[test]
-fn a_damaged_page_is_said_before_anything_is_believed() {
+fn damaged_page_is_detected_on_open() {
     let place = Place::new("damage");
     let store = Store::open(&place.database()).expect("a database");
     store.begin().expect("begun");
@@ -58,7 +62,7 @@ fn a_damaged_page_is_said_before_anything_is_believed() {
 }
 
 #[test]
-fn what_is_no_database_of_ours_is_left_alone() {
+fn foreign_database_is_refused_and_left_alone() {
     let place = Place::new("foreign");
     std::fs::write(
         place.database(),
@@ -76,7 +80,7 @@ fn what_is_no_database_of_ours_is_left_alone() {
 }
 
 #[test]
-fn a_newer_schema_is_not_touched() {
+fn database_of_a_newer_schema_is_refused() {
     let place = Place::new("newer");
     drop(Store::open(&place.database()).expect("a database"));
     let newer = Connection::open(place.database()).expect("a database");
@@ -87,7 +91,7 @@ fn a_newer_schema_is_not_touched() {
 }
 
 #[test]
-fn usage_adds_up_over_the_time_that_is_asked_for() {
+fn usage_sums_over_the_requested_interval() {
     let place = Place::new("usage");
     let store = Store::open(&place.database()).expect("a database");
     let gang = store.add_gang("team/a", None, &serde_json::Value::Null, 0).expect("a gang");
@@ -105,7 +109,7 @@ fn usage_adds_up_over_the_time_that_is_asked_for() {
 }
 
 #[test]
-fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_in_it() {
+fn database_of_the_first_schema_is_migrated_with_its_content() {
     let place = Place::new("upgrade");
     let old = Connection::open(place.database()).expect("a database");
     old.execute_batch(SCHEMAS[0]).expect("the first schema");
@@ -123,7 +127,7 @@ fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_in_it()
     assert_eq!((gangs.len(), gangs[0].uid, gangs[0].name.as_str()), (1, 4, "team/a"));
     let sums = store.used(By::Gang, 0, 10_000, 10_000).expect("sums");
     assert_eq!((sums[0].key.as_str(), sums[0].gpu_milli_ms), ("team/a", 8_000 * 4_000));
-    // Numbers of the deleted are not given again.
+    // Numbers of deleted gangs are not reused.
     assert_eq!(store.forget_gangs("team/a").expect("forgotten"), [7]);
     assert_eq!(store.add_gang("team/b", None, &serde_json::Value::Null, 0).expect("a gang"), 5);
     assert_eq!(store.add_run(&run_of(5)).expect("a run"), 8);
@@ -146,7 +150,7 @@ fn run_of(gang: i64) -> RunRow<'static> {
 }
 
 #[test]
-fn a_run_counts_on_each_day_for_what_it_held_on_that_day() {
+fn usage_by_day_splits_runs_at_midnight() {
     const DAY: i64 = 86_400_000;
     const HOUR: i64 = 3_600_000;
     let place = Place::new("days");
@@ -172,7 +176,7 @@ fn a_run_counts_on_each_day_for_what_it_held_on_that_day() {
 }
 
 #[test]
-fn a_run_that_goes_on_with_other_members_counts_for_what_it_held_when() {
+fn resized_run_is_charged_for_what_it_held_in_each_part() {
     let place = Place::new("changed");
     let store = Store::open(&place.database()).expect("a database");
     let gang = store.add_gang("team/a", None, &serde_json::Value::Null, 0).expect("a gang");

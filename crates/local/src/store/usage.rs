@@ -1,18 +1,18 @@
-//! Who has used how much: sums over runs, also of gangs that are forgotten.
+//! Usage: sums over runs, including runs of deleted gangs.
 
-use super::{Store, StoreError};
+use crate::store::database::{Store, StoreError};
 
-/// What sums are made by.
+/// The grouping of usage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum By {
     Queue,
     User,
     Gang,
-    /// The day of the year in Universal Time. A run counts on each day it ran for what it held on that day.
+    /// The day in UTC. A run counts on each of its days with the resources it held on that day.
     Day,
 }
 
-/// What somebody has used.
+/// One row of usage.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Sum {
     pub(crate) key: String,
@@ -24,14 +24,14 @@ pub(crate) struct Sum {
     pub(crate) cost: f64,
 }
 
-/// Runs that overlap with the time that is asked about, cut to it; those that go on until now.
+/// Runs that overlap the requested interval, cut to it; running ones until now.
 const HELD: &str = "
 held AS (
   SELECT runs.*, max(started, ?1) AS since, min(coalesce(ended, ?3), ?2) AS until, 1 AS first
   FROM runs
   WHERE started IS NOT NULL AND started < ?2 AND coalesce(ended, ?3) >= ?1)";
 
-/// The same in pieces, one for each day. Members and what they waited count on the first.
+/// The same split by day. Members and waiting time count on the first day.
 const BY_DAY: &str = "
 pieces AS (
   SELECT run, since AS cut FROM held
@@ -44,7 +44,7 @@ parts AS (
   FROM held JOIN pieces USING (run))";
 
 impl Store {
-    /// What was used between two instants. Runs that go on count until now.
+    /// Usage between two instants. Running runs count until now.
     pub(crate) fn used(
         &self,
         by: By,

@@ -1,4 +1,4 @@
-//! A small HTTP client, and a server to ask.
+//! A small HTTP client, and a server to connect to.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::host::Toy;
 
-/// A server of the toy host on a port of its own.
+/// A server of the toy host on its own port.
 pub(crate) struct Started {
     pub(crate) host: Arc<Toy>,
     pub(crate) address: SocketAddr,
@@ -25,7 +25,7 @@ pub(crate) struct Started {
     served: JoinHandle<()>,
 }
 
-/// Tokens of everybody there is.
+/// One token for each role.
 pub(crate) fn tokens() -> Tokens {
     let text = "tokens:\n\
         - {name: vera, token: token-of-vera-viewer, role: viewer}\n\
@@ -35,7 +35,7 @@ pub(crate) fn tokens() -> Tokens {
     Tokens::parse("tokens.yaml", text).unwrap()
 }
 
-/// Starts one.
+/// Starts a server.
 pub(crate) async fn start(configure: impl FnOnce(&mut Config)) -> Started {
     let mut config = Config { listen: vec![([127, 0, 0, 1], 0).into()], ..Config::default() };
     configure(&mut config);
@@ -48,7 +48,7 @@ pub(crate) async fn start(configure: impl FnOnce(&mut Config)) -> Started {
     Started { host, address, stop, served }
 }
 
-/// What was answered, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
@@ -61,7 +61,7 @@ impl Answered {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 
-    /// The code of an error, which has the one shape that errors have.
+    /// The code of an error response.
     pub(crate) fn code(&self) -> String {
         let json = self.json();
         assert!(!json["error"]["message"].as_str().unwrap().is_empty(), "{self:?}");
@@ -74,7 +74,7 @@ impl Answered {
     }
 }
 
-/// A request to be sent. Reads as `server.ask("GET /v1/gangs").send().await`.
+/// A request to send. Reads as `server.ask("GET /v1/gangs").send().await`.
 pub(crate) struct Ask {
     address: SocketAddr,
     line: String,
@@ -132,7 +132,7 @@ impl Started {
         self.ask("POST /v1/apply").body("application/yaml", yaml.to_owned()).send().await
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Shuts it down, and waits for that.
     pub(crate) async fn end(self) {
         self.stop.send(()).unwrap();
         self.served.await.unwrap();
@@ -155,7 +155,7 @@ pub(crate) struct Event {
     pub(crate) data: String,
 }
 
-/// Somebody who reads events.
+/// A client that follows the feed.
 pub(crate) struct Events {
     body: Incoming,
     text: String,
@@ -169,7 +169,7 @@ impl Events {
         Self { body: response.into_body(), text: String::new() }
     }
 
-    /// The next block, also one that is no event for a browser; `None` at the end.
+    /// The next block, also a block without data; `None` at the end.
     pub(crate) async fn block(&mut self) -> Option<Event> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {

@@ -1,9 +1,9 @@
-//! Every error has one shape and a fitting status.
+//! Every error has the uniform format and a fitting status.
 
 use crate::client::{gang, start};
 
 #[tokio::test]
-async fn every_refusal_has_its_status_and_its_code() {
+async fn every_refusal_has_a_status_and_a_code() {
     let server = start(|_| {}).await;
     for (line, status, code) in [
         ("GET /nowhere", 404, "notFound"),
@@ -40,7 +40,7 @@ async fn every_refusal_has_its_status_and_its_code() {
 }
 
 #[tokio::test]
-async fn a_method_that_is_not_known_is_told_those_that_are() {
+async fn unknown_method_is_refused_with_the_allowed_ones() {
     let server = start(|_| {}).await;
     let answered = server.ask("PUT /v1/namespaces/research/gangs/a").send().await;
     let mut known: Vec<_> = answered.header("allow").split(',').map(str::trim).collect();
@@ -49,7 +49,7 @@ async fn a_method_that_is_not_known_is_told_those_that_are() {
 }
 
 #[tokio::test]
-async fn findings_say_where() {
+async fn findings_have_positions() {
     let server = start(|_| {}).await;
     let text = gang("a").replace("min: 2", "min: two");
     let answered = server.apply(&text).await;
@@ -62,7 +62,7 @@ async fn findings_say_where() {
 }
 
 #[tokio::test]
-async fn bodies_are_read_by_their_type() {
+async fn bodies_are_parsed_by_content_type() {
     let server = start(|_| {}).await;
     let apply = |kind: &'static str, body: &'static str| {
         server.ask("POST /v1/apply?dryRun=true").body(kind, body).send()
@@ -86,7 +86,7 @@ async fn bodies_are_read_by_their_type() {
 }
 
 #[tokio::test]
-async fn scaling_is_asked_for_in_full() {
+async fn scale_requires_a_valid_body() {
     let server = start(|_| {}).await;
     let scale = |body: &'static str| {
         let ask = server.ask("POST /v1/namespaces/research/gangs/a/scale");
@@ -108,7 +108,7 @@ async fn scaling_is_asked_for_in_full() {
 }
 
 #[tokio::test]
-async fn a_bug_in_one_request_is_nobody_elses() {
+async fn panic_in_one_request_leaves_others_alone() {
     let server = start(|_| {}).await;
     for _ in 0..3 {
         let answered = server.ask("POST /v1/namespaces/research/gangs/bug/hold").send().await;
@@ -120,7 +120,7 @@ async fn a_bug_in_one_request_is_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_serve_says_why() {
+async fn unready_host_reports_the_reason() {
     let server = start(|_| {}).await;
     assert_eq!(server.get("/readyz").await.text, "ready\n");
     assert_eq!(server.ask("DELETE /v1/pools/gpus").send().await.status, 204);

@@ -1,4 +1,4 @@
-//! Everything that happens, to everybody at their own pace.
+//! The change feed: positions, filters, heartbeats and slow clients.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::client::{Event, Events, Started, start};
 
 async fn follow(server: &Started, query: &str) -> Events {
     let mut events = Events::open(server.ask(&format!("GET /v1/events{query}"))).await;
-    // From here on it is heard.
+    // Returns once the server has registered the reader.
     events.block().await.unwrap();
     events
 }
@@ -21,7 +21,7 @@ fn seq(event: &Event) -> u64 {
 }
 
 #[tokio::test]
-async fn a_reader_goes_on_where_it_was() {
+async fn reconnected_reader_continues_at_its_position() {
     let server = start(|_| {}).await;
     let mut first = follow(&server, "").await;
     for round in 0..10 {
@@ -44,7 +44,7 @@ async fn a_reader_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_what_is_too_old_or_not_yet_is_told_of_a_gap() {
+async fn position_too_old_or_in_the_future_yields_a_gap() {
     let server = start(|_| {}).await;
     let newest = server.get("/v1/gangs").await.json()["newest"].as_u64().unwrap();
     for after in [0, 99, 1_000_000] {
@@ -59,7 +59,7 @@ async fn whoever_asks_for_what_is_too_old_or_not_yet_is_told_of_a_gap() {
 }
 
 #[tokio::test]
-async fn only_what_is_asked_for_is_told() {
+async fn events_are_filtered() {
     let server = start(|_| {}).await;
     let after = server.get("/v1/gangs").await.json()["newest"].as_u64().unwrap();
     server.host.gang("n", "x", "sales", "Waiting");
@@ -87,7 +87,7 @@ async fn only_what_is_asked_for_is_told() {
 }
 
 #[tokio::test]
-async fn a_silent_stream_shows_that_it_lives_and_how_far_it_is() {
+async fn idle_stream_sends_heartbeats_with_its_position() {
     let server = start(|config| config.limits.heartbeat = Duration::from_millis(20)).await;
     let mut events = follow(&server, "?kind=Pool").await;
     server.host.say("research/a", "not about a pool");
@@ -102,7 +102,7 @@ async fn a_silent_stream_shows_that_it_lives_and_how_far_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_fifty_readers_that_never_reads_holds_nobody_back() {
+async fn one_stalled_reader_of_fifty_delays_no_other() {
     let server = start(|_| {}).await;
     let mut silent = Events::open(server.ask("GET /v1/events")).await;
     let mut readers = Vec::new();
@@ -146,7 +146,7 @@ async fn one_of_fifty_readers_that_never_reads_holds_nobody_back() {
     for (due, gaps) in all {
         assert!(due == rounds || gaps > 0);
     }
-    // It reads at last: first what its socket held, then that there is a gap, then what is new.
+    // The slow client reads at last: first what its socket held, then the gap, then new entries.
     while silent.next().await.unwrap().event != "gap" {}
     server.host.say("research/a", "new");
     assert!(silent.next().await.unwrap().data.contains("\"message\":\"new\""));

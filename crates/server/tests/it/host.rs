@@ -1,4 +1,4 @@
-//! A host that keeps gangs on a board and runs none of them. What it refuses, it refuses as a true one does.
+//! A toy host that stores gangs on a board and runs none. It refuses requests as a real host does.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use muster_api::crd::Stamp;
 use muster_core::time::Time;
 use muster_server::{
-    Answer, Applied, Board, Caller, Change, Effect, GangName, Host, Kind, LogPart, Logs, Refused,
-    Said, Usage, UsageAsked, WhatIf, WhichLogs, Why,
+    Answer, Applied, AppliedEffect, Board, Caller, Change, GangName, Host, Kind, LogPart, Logs,
+    Refused, Said, Usage, UsageRequest, WhatIf, WhichLogs, Why,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
-/// The host of the tests.
+/// The toy host.
 #[derive(Debug)]
 pub(crate) struct Toy {
     pub(crate) board: Arc<Board>,
-    /// How often it was asked to change something.
+    /// The number of changes it was asked for.
     pub(crate) asked: AtomicUsize,
-    /// Lets those go on who hold the gang `slow`.
+    /// Releases requests that change the gang `slow`.
     pub(crate) go_on: Arc<Notify>,
 }
 
-/// The time of everything that happens here.
+/// The time of every entry.
 pub(crate) const AT: Stamp = Stamp(Time(1_800_000_000_000));
 
 impl Toy {
@@ -37,7 +37,7 @@ impl Toy {
         Arc::new(toy)
     }
 
-    /// One object of each kind, as they were in the beginning.
+    /// Adds one object of each kind.
     pub(crate) fn seed(&self) {
         let at = |kind: &str, name: &str| json!({"apiVersion": "muster.sh/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": {}});
         self.gang("research", "a", "research", "Running");
@@ -64,7 +64,7 @@ impl Toy {
         self.board.set(AT, Kind::Gang, &format!("{namespace}/{name}").into(), object);
     }
 
-    /// Says something about a gang.
+    /// Adds a note about a gang.
     pub(crate) fn say(&self, gang: &str, message: &str) {
         let said = Said {
             kind: Kind::Gang,
@@ -73,7 +73,7 @@ impl Toy {
             message: message.into(),
             warning: false,
         };
-        self.board.say(AT, said);
+        self.board.note(AT, said);
     }
 
     fn of(&self, gang: &GangName) -> Result<Arc<Value>, Refused> {
@@ -92,9 +92,9 @@ impl Toy {
         let objects = self.read(by, text)?;
         let apply = |(kind, name, object): (Kind, Arc<str>, Value)| {
             let effect = match self.board.get(kind, &name) {
-                None => Effect::Created,
-                Some(known) if *known == object => Effect::Unchanged,
-                Some(_) => Effect::Changed,
+                None => AppliedEffect::Created,
+                Some(known) if *known == object => AppliedEffect::Unchanged,
+                Some(_) => AppliedEffect::Changed,
             };
             if !dry {
                 self.board.set(AT, kind, &name, object);
@@ -150,7 +150,7 @@ fn may(by: &Caller, gang: &Value) -> Result<(), Refused> {
     Err(Refused::Forbidden(format!("{} may not use the queue {queue}", by.name)))
 }
 
-/// An object under its name, if whoever applies it may.
+/// An object with its name, if the caller may apply it.
 fn owned(by: &Caller, mut object: Value) -> Result<(Kind, Arc<str>, Value), Refused> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     object["apiVersion"] = json!("muster.sh/v1alpha1");
@@ -227,7 +227,7 @@ impl Host for Toy {
         Box::pin(ready(read.map(|objects| objects.into_iter().map(would).collect())))
     }
 
-    fn usage(&self, asked: UsageAsked) -> Answer<Vec<Usage>> {
+    fn usage(&self, asked: UsageRequest) -> Answer<Vec<Usage>> {
         let usage = Usage {
             key: format!("{:?}", asked.by),
             gangs: 1,
@@ -253,7 +253,7 @@ impl Host for Toy {
                     let role = "worker".into();
                     let _ = told.send(LogPart { member, role, stderr: false, text }).await;
                 }
-                // The gang `endless` is never over.
+                // The gang `endless` never ends.
                 if which.follow && gang.name == "endless" {
                     go_on.notified().await;
                 }

@@ -1,4 +1,4 @@
-//! Too much, too slow, too many.
+//! Limits on sizes, durations and counts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::client::{Events, Started, gang, start, tokens};
 
-/// What comes back to bytes that are sent as they are.
+/// The response to raw bytes.
 async fn raw(server: &Started, bytes: &str) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -17,7 +17,7 @@ async fn raw(server: &Started, bytes: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
+async fn oversized_body_is_refused_with_and_without_content_length() {
     let server = start(|config| config.limits.body_bytes = 1000).await;
     let long = format!("# {}\n", "x".repeat(1000));
     assert_eq!(server.apply(&long).await.code(), "tooLarge");
@@ -29,7 +29,7 @@ async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
 }
 
 #[tokio::test]
-async fn client_that_is_still_sending_reads_why_its_body_was_refused() {
+async fn client_that_is_still_sending_can_read_the_refusal() {
     let server = start(|config| config.limits.body_bytes = 1000).await;
     // More than the buffers of both sockets hold.
     let long = "x".repeat(12 << 20);
@@ -46,14 +46,14 @@ async fn client_that_is_still_sending_reads_why_its_body_was_refused() {
 }
 
 #[tokio::test]
-async fn bodies_together_have_a_limit_too() {
+async fn total_size_of_bodies_is_limited() {
     let server = start(|config| config.limits.bodies_bytes = 10 << 10).await;
     let answered = server.apply(&format!("# {}\n", "x".repeat(20 << 10))).await;
     assert_eq!((&*answered.code(), answered.header("retry-after")), ("unavailable", "1"));
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_not_waited_for() {
+async fn missing_request_body_times_out() {
     let server = start(|config| config.limits.request_time = Duration::from_millis(50)).await;
     let head = "POST /v1/apply HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 9\r\n\r\nk";
     let answered = raw(&server, head).await;
@@ -61,18 +61,18 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_is_not_waited_for() {
+async fn missing_request_head_times_out() {
     let server = start(|config| config.limits.head_time = Duration::from_millis(50)).await;
     let answered = raw(&server, "GET /healthz HTTP/1.1\r\nhost: loc").await;
     assert!(!answered.contains("200 OK"), "{answered}");
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_answer_is_not_waited_for() {
+async fn unresponsive_host_times_out() {
     let server = start(|config| config.limits.request_time = Duration::from_millis(50)).await;
     let answered = server.apply(&gang("slow")).await;
     assert_eq!((answered.status, &*answered.code()), (503, "unavailable"));
-    // Streams have no end by nature, and are not held to it.
+    // Streams are exempt from the request timeout.
     let mut events = Events::open(server.ask("GET /v1/events")).await;
     tokio::time::sleep(Duration::from_millis(120)).await;
     server.host.say("research/a", "still here");
@@ -80,7 +80,7 @@ async fn a_host_that_does_not_answer_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn requests_beyond_the_limit_are_sent_away_until_there_is_room() {
+async fn requests_beyond_the_limit_are_refused_until_there_is_room() {
     let server = start(|config| config.limits.requests = 1).await;
     let slow = tokio::spawn(server.ask("POST /v1/apply").body("text/yaml", gang("slow")).send());
     while server.host.asked.load(std::sync::atomic::Ordering::SeqCst) == 0 {
@@ -94,7 +94,7 @@ async fn requests_beyond_the_limit_are_sent_away_until_there_is_room() {
 }
 
 #[tokio::test]
-async fn streams_are_limited_for_each_and_for_all() {
+async fn streams_are_limited_per_caller_and_in_total() {
     let limited = |config: &mut muster_server::Config| {
         config.tokens = tokens();
         (config.limits.streams, config.limits.streams_each) = (3, 2);
@@ -108,9 +108,9 @@ async fn streams_are_limited_for_each_and_for_all() {
     let _third = Events::open(open("token-of-adam-admin")).await;
     assert_eq!(open("token-of-adam-admin").send().await.code(), "unavailable");
     drop(first);
-    // Its end is noticed when there is something to tell it.
+    // A closed stream is noticed at the next write.
     loop {
-        server.host.say("research/a", "anybody?");
+        server.host.say("research/a", "ping");
         let again = open("token-of-vera-viewer").open().await;
         if again.status() == 200 {
             break;

@@ -1,15 +1,15 @@
-//! The server over real sockets, in front of a host that only keeps what it is told.
+//! The server over real sockets, in front of a toy host that stores objects and runs no gang.
 
 mod client;
 mod host;
 
-mod document;
-mod ending;
+mod authorization;
 mod errors;
 mod events;
-mod keys;
+mod idempotency;
 mod limits;
-mod lists;
-mod mounted;
-mod rights;
+mod mounted_router;
+mod openapi;
+mod pagination;
+mod shutdown;
 mod streams;

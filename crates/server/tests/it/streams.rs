@@ -1,11 +1,11 @@
-//! Logs, metrics, and answers of the host.
+//! Logs, metrics, and queries that the host answers.
 
 use serde_json::Value;
 
 use crate::client::{gang, start};
 
 #[tokio::test]
-async fn logs_are_objects_or_lines_for_people() {
+async fn logs_are_json_lines_or_prefixed_text() {
     let server = start(|_| {}).await;
     let logs =
         |query: &str| server.ask(&format!("GET /v1/namespaces/research/gangs/a/logs{query}"));
@@ -24,7 +24,7 @@ async fn logs_are_objects_or_lines_for_people() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_the_host_reaches_it() {
+async fn queries_reach_the_host_with_their_parameters() {
     let server = start(|_| {}).await;
     let why = server.get("/v1/namespaces/research/gangs/a/why").await.json();
     assert_eq!(
@@ -45,7 +45,7 @@ async fn what_is_asked_of_the_host_reaches_it() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_route_beside_what_the_host_counts() {
+async fn metrics_count_requests_by_route_and_include_the_hosts() {
     let server = start(|_| {}).await;
     for name in ["a", "b", "c"] {
         server.get(&format!("/v1/queues/{name}")).await;
