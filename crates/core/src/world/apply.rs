@@ -1,9 +1,9 @@
 //! The one door through which the World changes.
 
-use super::World;
-use crate::event::{Event, Refusal};
-use crate::plan::Action;
-use crate::time::Time;
+use crate::messages::event::{Event, Refusal};
+use crate::messages::plan::Action;
+use crate::units::time::Time;
+use crate::world::World;
 
 impl World {
     /// Takes in one event that happened at `now`.

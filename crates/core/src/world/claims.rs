@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::World;
-use crate::event::{Refusal, Stale};
+use crate::hardware::resource::NamedAmounts;
 use crate::id::{ClaimId, OfferingRef, OrderId};
-use crate::order::{Claim, ClaimFailure, ClaimStage, ClaimState, Order, Place};
-use crate::pool::Lack;
-use crate::resource::NamedAmounts;
-use crate::time::Time;
+use crate::messages::event::{Refusal, Stale};
+use crate::objects::order::{Claim, ClaimFailure, ClaimStage, ClaimState, Order, Place};
+use crate::objects::pool::Lack;
+use crate::units::time::Time;
+use crate::world::World;
 
 impl World {
     /// Enters a claim for an order, or for nobody: a new one, or one that is under way or stopped already.

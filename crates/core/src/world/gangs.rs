@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::World;
-use crate::baseline::Baseline;
-use crate::event::{Refusal, Stale};
-use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
+use crate::capacity::signature::{Signature, SignatureKey};
+use crate::hardware::topology::Level;
 use crate::history::Run;
+use crate::history::baseline::Baseline;
 use crate::id::{GangId, QueueIdx, SigIdx};
-use crate::order::MakesWay;
-use crate::plan::StopReason;
-use crate::queue::Usage;
-use crate::signature::{Signature, SignatureKey};
-use crate::time::{Span, Time};
-use crate::topology::Level;
-use crate::work::Work;
+use crate::messages::event::{Refusal, Stale};
+use crate::messages::plan::StopReason;
+use crate::objects::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
+use crate::objects::order::MakesWay;
+use crate::objects::progress::Work;
+use crate::objects::queue::Usage;
+use crate::units::time::{Span, Time};
+use crate::world::World;
 
 impl World {
     pub(super) fn submit(&mut self, spec: &GangSpec) -> Result<(), Refusal> {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{NodeRow, World};
-use crate::constraint::{Labels, Taint};
-use crate::device::{GpuKind, MAX_DEVICES};
-use crate::event::Refusal;
-use crate::gang::{Gang, Phase, Seat, members_of};
+use crate::capacity::signature::Signature;
+use crate::capacity::state::NodeState;
+use crate::hardware::constraint::{Labels, Taint};
+use crate::hardware::device::{GpuKind, MAX_DEVICES};
+use crate::hardware::resource::NamedAmounts;
 use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
-use crate::node::{Node, NodeShape, NodeSpec};
-use crate::order::{ClaimFailure, ClaimState, Order};
-use crate::resource::NamedAmounts;
-use crate::signature::Signature;
-use crate::state::NodeState;
+use crate::messages::event::Refusal;
+use crate::objects::gang::{Gang, Phase, Seat, members_of};
+use crate::objects::node::{Node, NodeShape, NodeSpec};
+use crate::objects::order::{ClaimFailure, ClaimState, Order};
+use crate::world::state::{NodeRow, World};
 
 impl World {
     pub(super) fn see_node(&mut self, spec: &NodeSpec) -> Result<(), Refusal> {
@@ -206,7 +206,7 @@ impl World {
         let node = Node {
             name: spec.name.clone(),
             class,
-            leaf: crate::topology::ROOT,
+            leaf: crate::hardware::topology::ROOT,
             claim: spec.claim,
             usable: false,
             releasing: spec.claim.is_some_and(|claim| {
@@ -309,7 +309,7 @@ impl World {
             if state.free.times_fits(&signature.key.amounts) >= members {
                 state.free.take(&signature.key.amounts, members);
             } else {
-                state.free = crate::resource::Amounts::default();
+                state.free = crate::hardware::resource::Amounts::default();
                 cramped = true;
             }
             cramped |= !state.devices.take_what_is_there(seat.devices, signature.gpu().1);

@@ -1,14 +1,14 @@
 //! Orders assemble, complete or are rolled back.
 
-use super::World;
-use crate::event::{Refusal, Stale};
-use crate::gang::{Gang, Phase, Seat, members_of, without};
 use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId, SigIdx};
-use crate::node::NodeSpec;
-use crate::order::{
+use crate::messages::event::{Refusal, Stale};
+use crate::objects::gang::{Gang, Phase, Seat, members_of, without};
+use crate::objects::node::NodeSpec;
+use crate::objects::order::{
     ClaimFailure, ClaimState, MakesWay, Order, OrderSpec, Place, Reservation, RollbackReason,
 };
-use crate::time::Time;
+use crate::units::time::Time;
+use crate::world::World;
 
 impl World {
     /// Takes an order in, with all it reserves, or changes nothing.
@@ -312,7 +312,10 @@ impl World {
         self.offering_mut(offering).health.failed(now);
     }
 
-    pub(super) fn offering_mut(&mut self, offering: OfferingRef) -> &mut crate::pool::Offering {
+    pub(super) fn offering_mut(
+        &mut self,
+        offering: OfferingRef,
+    ) -> &mut crate::objects::pool::Offering {
         &mut self.pools[offering.pool].offerings[usize::from(offering.slot)]
     }
 }

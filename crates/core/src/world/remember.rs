@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::World;
 use crate::history::Run;
-use crate::past::Past;
-use crate::remembered::{PastDemand, PastUse, Remembered};
+use crate::history::decayed_usage::Past;
+use crate::history::remembered::{PastDemand, PastUse, Remembered};
+use crate::world::World;
 
 impl World {
     /// All that cannot be seen by looking, as of now.

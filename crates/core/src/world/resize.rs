@@ -1,10 +1,10 @@
 //! Gangs that run get more members, or fewer, and never fewer than their minimum.
 
-use super::World;
-use crate::event::{Refusal, Stale};
-use crate::gang::{Gang, Phase, Resize, Seat, without};
 use crate::id::GangId;
-use crate::time::Span;
+use crate::messages::event::{Refusal, Stale};
+use crate::objects::gang::{Gang, Phase, Resize, Seat, without};
+use crate::units::time::Span;
+use crate::world::World;
 
 impl World {
     /// Takes the seats a gang gets, and notes which it gives up. Those stay taken until it has left them.

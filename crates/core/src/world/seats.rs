@@ -1,10 +1,10 @@
 //! Gives back single seats of a gang that runs, and notes which ones go first when it has to shrink.
 
-use super::World;
-use crate::event::{Refusal, Sitting, Stale};
-use crate::gang::{Gang, Phase, Seat};
 use crate::id::GangId;
-use crate::time::Span;
+use crate::messages::event::{Refusal, Sitting, Stale};
+use crate::objects::gang::{Gang, Phase, Seat};
+use crate::units::time::Span;
+use crate::world::World;
 
 impl World {
     /// A gang goes on without these seats, which are free at once. The World is unchanged when the gang does not have them, is

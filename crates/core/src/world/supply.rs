@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::World;
-use super::orders::reserved_seats;
-use crate::ahead::Outlook;
-use crate::calendar::Calendar;
-use crate::demand::{Arrival, Demand};
-use crate::device::MAX_DEVICES;
-use crate::event::Refusal;
-use crate::gang::{Gang, Phase, ProvisioningMode};
-use crate::health::Health;
+use crate::hardware::device::MAX_DEVICES;
+use crate::hardware::resource::Amounts;
+use crate::hardware::topology::ROOT;
+use crate::history::decayed_usage::Past;
+use crate::history::demand::{Arrival, Demand};
+use crate::history::health::Health;
 use crate::id::{ClassIdx, Id, OfferingRef, PoolIdx, QueueIdx, SigIdx};
-use crate::past::Past;
-use crate::pool::{Offering, Pool, PoolSpec, PoolUsage};
-use crate::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
-use crate::resource::Amounts;
-use crate::time::{Span, Time};
-use crate::topology::ROOT;
+use crate::messages::event::Refusal;
+use crate::objects::gang::{Gang, Phase, ProvisioningMode};
+use crate::objects::pool::{Offering, Pool, PoolSpec, PoolUsage};
+use crate::objects::proactive::Outlook;
+use crate::objects::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
+use crate::units::calendar::Calendar;
+use crate::units::time::{Span, Time};
+use crate::world::World;
+use crate::world::orders::reserved_seats;
 
 /// How long it takes until use counts half, where nobody says.
 const HALF_LIFE: Span = Span::hours(24);

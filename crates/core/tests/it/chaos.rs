@@ -1,6 +1,5 @@
 //! Random events, fitting and unfitting, for a World of a few nodes, queues, pools and gangs.
 
-use muster_core::ahead::{ForecastSpec, Outlook};
 use muster_core::constraint::{Effect, Taint};
 use muster_core::demand::Arrival;
 use muster_core::device::DeviceSet;
@@ -15,6 +14,7 @@ use muster_core::order::{
     Claim, ClaimFailure, ClaimState, OrderSpec, Place, Reservation, RollbackReason,
 };
 use muster_core::plan::{Action, StopReason};
+use muster_core::proactive::{ForecastSpec, Outlook};
 use muster_core::queue::QueueSpec;
 use muster_core::remembered::{PastDemand, PastUse, Remembered};
 use muster_core::time::{Span, Time};

@@ -3,13 +3,13 @@
 mod books;
 
 mod claims;
-mod found;
-mod found_orders;
 mod gangs;
 mod mended;
 mod nodes;
 mod orders;
 mod remembered;
+mod restore;
+mod restore_orders;
 mod supply;
 
 mod audit;

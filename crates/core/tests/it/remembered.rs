@@ -1,8 +1,8 @@
 //! What a World knew is known to the one that comes after it.
 
-use muster_core::ahead::ForecastSpec;
 use muster_core::gang::GangSpec;
 use muster_core::pool::PoolSpec;
+use muster_core::proactive::ForecastSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::remembered::Remembered;
 use muster_core::time::{Span, Time};
