@@ -3,9 +3,9 @@
 //! A host keeps one, asks it when it is due, and tells the World what it says. What it has learnt is not worth
 //! writing down: after a restart it is learnt anew from what the World remembers.
 
-use muster_core::ahead::{self, ForecastSpec};
 use muster_core::id::PoolIdx;
 use muster_core::pool::Pool;
+use muster_core::proactive::{self, ForecastSpec};
 use muster_core::time::{Span, Time};
 use muster_core::{Event, World};
 
@@ -95,7 +95,7 @@ impl Known {
         }
     }
 
-    fn look(&mut self, pool: &Pool, since: Time, now: Time) -> Option<ahead::Outlook> {
+    fn look(&mut self, pool: &Pool, since: Time, now: Time) -> Option<proactive::Outlook> {
         let all = pool.demand.arrivals();
         let new = all.partition_point(|arrival| arrival.at <= self.learnt);
         let seen = |arrival: &muster_core::demand::Arrival| Arrival {
@@ -126,7 +126,7 @@ impl Known {
         }
         self.holds = matches!(found.model, Model::Even(_)).then(|| now + REPEAT);
         // Valid until the next look and, should that fail, for a while after.
-        Some(ahead::Outlook { from: now, step: Span::hours(1), nodes: vec![found.now()] })
+        Some(proactive::Outlook { from: now, step: Span::hours(1), nodes: vec![found.now()] })
     }
 }
 

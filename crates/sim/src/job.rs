@@ -1,8 +1,8 @@
 //! A job: what a trace or a generated workload says about one gang.
 
 use muster_core::gang::{GangSpec, Seat};
+use muster_core::progress::Scaling;
 use muster_core::time::{Span, Time};
-use muster_core::work::Scaling;
 
 /// A gang, when it arrives, and how long it truly runs.
 ///

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use muster_core::ahead::Outlook;
 use muster_core::event::Refusal;
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, PoolIdx};
 use muster_core::node::NodeSpec;
+use muster_core::proactive::Outlook;
 use muster_core::time::{Span, Time};
 use muster_core::{Event, Fact};
 use muster_testkit::promises::Promise;

@@ -1,8 +1,8 @@
 //! Nodes that are there before they are needed, end to end: warm, stopped, scheduled, replaced when too old.
 
 use insta::assert_snapshot;
-use muster_core::ahead::Schedule;
 use muster_core::order::ClaimFailure;
+use muster_core::proactive::Schedule;
 use muster_core::time::Span;
 use muster_plan::Policy;
 use muster_testkit::build;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use muster_core::ahead::{Buffer, Consolidate};
 use muster_core::id::{ClaimId, PoolIdx};
 use muster_core::plan::Target;
 use muster_core::pool::PoolSpec;
+use muster_core::proactive::{Buffer, Consolidate};
 
 use super::books::{Books, ClaimEntry};
 use super::supply::offering;
