@@ -11,4 +11,4 @@ pub mod cluster;
 pub mod promises;
 pub mod testbed;
 
-pub use promises::{Ledger, Promise, Violation};
+pub use crate::promises::{Ledger, Promise, Violation};

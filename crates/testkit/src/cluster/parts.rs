@@ -5,9 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::credentials::Credentials;
-use super::{Role, Setup, Version};
-use crate::testbed::{self, Tool};
+use crate::cluster::Role;
+use crate::cluster::Setup;
+use crate::cluster::Version;
+use crate::cluster::control_plane::credentials::Credentials;
+use crate::testbed;
+use crate::testbed::Tool;
 
 /// Instance types for Karpenter, with eight GPUs among them.
 const INSTANCE_TYPES: &str = include_str!("instance_types.json");
@@ -72,7 +75,7 @@ impl Part {
     }
 
     /// Manifests to apply before it starts.
-    pub(super) fn manifests(self) -> io::Result<Vec<String>> {
+    pub(crate) fn manifests(self) -> io::Result<Vec<String>> {
         match self {
             Self::ControllerManager | Self::Scheduler => Ok(Vec::new()),
             Self::Kwok => KWOK_ROLES
@@ -88,7 +91,7 @@ impl Part {
         }
     }
 
-    pub(super) fn command(
+    pub(crate) fn command(
         self,
         program: &Path,
         folder: &Path,

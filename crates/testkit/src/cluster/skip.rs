@@ -8,7 +8,7 @@ use crate::testbed;
 ///
 /// # Panics
 /// If the test bed is required.
-pub(super) fn say(why: &str) {
+pub(crate) fn say(why: &str) {
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
     assert!(!testbed::is_required(), "{name} must not be skipped: {why}");
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {name}: {why}");

@@ -4,11 +4,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::apply::ApplyError;
-use super::credentials::Credentials;
-use super::plane::{self, Ports};
-use super::running::{Ended, Running};
-use super::{Part, Role, Setup, Version, client, ports, skip};
+use crate::cluster::ApplyError;
+use crate::cluster::Part;
+use crate::cluster::Role;
+use crate::cluster::Setup;
+use crate::cluster::Version;
+use crate::cluster::control_plane::client;
+use crate::cluster::control_plane::commands;
+use crate::cluster::control_plane::commands::Ports;
+use crate::cluster::control_plane::credentials::Credentials;
+use crate::cluster::process::ports;
+use crate::cluster::process::running::{Ended, Running};
+use crate::cluster::skip;
 use crate::testbed::Tool;
 
 /// An idle machine needs three seconds; on one with thirty others at work per core it was seen to take ninety.
@@ -42,7 +49,7 @@ fn names(tools: &[Tool]) -> String {
 /// A running cluster. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Cluster {
-    pub(super) running: Running,
+    pub(crate) running: Running,
     credentials: Credentials,
     server: String,
     version: Version,
@@ -87,14 +94,14 @@ impl Cluster {
         let ports = Ports { etcd, etcd_peers, api };
         let mut running = Running::new()?;
         let credentials = Credentials::write(&running.folder, &ports.server())?;
-        let command = plane::etcd(&program(Tool::Etcd)?, &running.folder, ports);
+        let command = commands::etcd(&program(Tool::Etcd)?, &running.folder, ports);
         running.spawn(Tool::Etcd, command)?;
         // At once: it waits for etcd by itself.
-        let command = plane::api_server(&api_server, &credentials, ports, version, setup);
+        let command = commands::api_server(&api_server, &credentials, ports, version, setup);
         running.spawn(Tool::ApiServer, command)?;
         let mut cluster = Self { running, credentials, server: ports.server(), version };
         cluster.until_ready().await?;
-        cluster.apply(include_str!("roles.yaml")).await?;
+        cluster.apply(include_str!("control_plane/roles.yaml")).await?;
         cluster.until_rights_hold().await?;
         for part in setup.parts() {
             cluster.add(part, setup).await?;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Cluster;
-use super::running::Ended;
+use crate::cluster::Cluster;
+use crate::cluster::process::running::Ended;
 
 /// Generous: the machine may be busy. A test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -1,6 +1,9 @@
 //! Nobody is stopped for another's sake without need: only who may be, only for one that is then sure to start,
 //! not more often than its queue bears, and not again before that one has started.
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use std::collections::VecDeque;
 
 use muster_core::Fact;
@@ -10,18 +13,18 @@ use muster_core::plan::StopReason;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
-use super::books::{Books, GangEntry};
-use super::quota::queue_path;
-use super::{Promise, Violation};
+use crate::promises::books::{Books, GangEntry};
+use crate::promises::queue::quota::queue_path;
+use crate::promises::{Promise, Violation};
 
 /// Somebody was stopped for another, which has not started since.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Debt {
+pub(crate) struct Debt {
     by: GangId,
     order: OrderId,
 }
 
-pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
         Fact::GangStopping { gang, reason } => told(books, *gang, *reason, found),
         // Who has no grace is told and stopped at once.
@@ -204,6 +207,3 @@ fn given_up(books: &mut Books, id: OrderId, reason: RollbackReason, found: &mut 
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,7 @@
 //! Kinds of other systems, as their projects define them.
 
-use super::{Cluster, skip};
+use crate::cluster::Cluster;
+use crate::cluster::skip;
 use crate::testbed;
 
 impl Cluster {

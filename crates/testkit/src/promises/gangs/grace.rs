@@ -7,10 +7,10 @@ use muster_core::Fact;
 use muster_core::gang::GangSpec;
 use muster_core::time::Span;
 
-use super::books::Books;
-use super::{Promise, Violation};
+use crate::promises::books::Books;
+use crate::promises::{Promise, Violation};
 
-pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
         Fact::GangStopping { gang, .. } | Fact::GangResizing { gang, .. } => {
             books.leaving.insert(*gang, books.now);
@@ -32,7 +32,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     }
 }
 
-pub(super) fn check(books: &Books, found: &mut Vec<Violation>) {
+pub(crate) fn check(books: &Books, found: &mut Vec<Violation>) {
     for (gang, told) in &books.leaving {
         let Some(entry) = books.gangs.get(gang) else { continue };
         let grace = entry.spec.disruption.grace;
@@ -53,7 +53,7 @@ fn saves(spec: &GangSpec) -> bool {
 mod tests {
     use muster_core::plan::StopReason;
 
-    use super::super::stage::{Stage, saving};
+    use crate::promises::fixture::{Stage, saving};
 
     fn stopped_after(told: bool, mins: u64) -> Vec<String> {
         let mut stage = Stage::new(&[]);

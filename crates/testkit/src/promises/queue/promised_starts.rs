@@ -10,13 +10,13 @@ use muster_core::Fact;
 use muster_core::id::GangId;
 use muster_core::time::{Span, Time};
 
-use super::books::{Books, GangEntry};
-use super::fairness::waits;
-use super::{Promise, Violation};
+use crate::promises::books::{Books, GangEntry};
+use crate::promises::queue::overtaking::waits;
+use crate::promises::{Promise, Violation};
 
 /// What the first in line was last promised, and who runs until when if submitters are right.
 #[derive(Debug, Default)]
-pub(super) struct Starts {
+pub(crate) struct Starts {
     promised: Option<(GangId, Time)>,
     /// Something broke since the last promises.
     disturbed: bool,
@@ -26,13 +26,13 @@ pub(super) struct Starts {
 
 /// How long a gang takes from its start, as its submitter says. Nobody says it of one that may have done a part
 /// of it before, or that is as fast as it has members.
-pub(super) fn said(entry: &GangEntry) -> Option<Span> {
+pub(crate) fn said(entry: &GangEntry) -> Option<Span> {
     let plain = entry.spec.is_rigid() && entry.spec.disruption.checkpoint.is_none();
     plain.then(|| entry.spec.said_duration())
 }
 
 impl Starts {
-    pub(super) fn note(&mut self, now: Time, fact: &Fact, said: impl Fn(GangId) -> Option<Span>) {
+    pub(crate) fn note(&mut self, now: Time, fact: &Fact, said: impl Fn(GangId) -> Option<Span>) {
         match fact {
             Fact::GangStarted { gang } => {
                 let end = now + said(*gang).unwrap_or(Span::ZERO);
@@ -63,7 +63,7 @@ impl Starts {
 }
 
 /// Compares what is promised now with what was promised before, to those who still wait.
-pub(super) fn promised(
+pub(crate) fn promised(
     books: &Books,
     starts: &mut Starts,
     now: &[(GangId, Time)],

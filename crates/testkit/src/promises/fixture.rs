@@ -9,14 +9,14 @@ use muster_core::plan::StopReason;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
-use super::{Ledger, Terms};
 use crate::build;
+use crate::promises::{Ledger, Terms};
 
 /// The node.
-pub(super) const NODE: NodeIdx = NodeIdx(0);
+pub(crate) const NODE: NodeIdx = NodeIdx(0);
 
 /// A gang of two members that saves when told, within so many minutes.
-pub(super) fn saving(name: &str, grace_mins: u64) -> GangSpec {
+pub(crate) fn saving(name: &str, grace_mins: u64) -> GangSpec {
     let signal = Some(Signal::SigUsr1);
     let checkpoint = Some(Checkpoint { signal, ..Checkpoint::default() });
     let grace = Span::mins(grace_mins);
@@ -25,14 +25,14 @@ pub(super) fn saving(name: &str, grace_mins: u64) -> GangSpec {
 }
 
 /// A gang that may have so many members.
-pub(super) fn elastic(name: &str, min: u32, max: u32) -> GangSpec {
+pub(crate) fn elastic(name: &str, min: u32, max: u32) -> GangSpec {
     let mut gang = build::gang(name, min, 1);
     gang.roles[0].max = max;
     gang
 }
 
 /// A ledger, and what was noted in it.
-pub(super) struct Stage {
+pub(crate) struct Stage {
     ledger: Ledger,
     now: Time,
     free: Devices,
@@ -42,86 +42,86 @@ pub(super) struct Stage {
 
 impl Stage {
     /// One node, and these queues.
-    pub(super) fn new(queues: &[QueueSpec]) -> Self {
+    pub(crate) fn new(queues: &[QueueSpec]) -> Self {
         let terms = Terms { queues: queues.to_vec(), ..Terms::default() };
         let (ledger, free) = (Ledger::new(terms), Devices::free(64));
         let mut stage = Self { ledger, now: Time::ZERO, free, gangs: Vec::new(), orders: 0 };
         stage.see_node();
         stage
     }
-    pub(super) fn note(&mut self, fact: &Fact) {
+    pub(crate) fn note(&mut self, fact: &Fact) {
         self.ledger.note(self.now, fact);
     }
-    pub(super) fn check(&mut self) {
+    pub(crate) fn check(&mut self) {
         self.ledger.check(self.now);
     }
     /// Broken promises about disruption, as told.
-    pub(super) fn broken(&self) -> Vec<String> {
+    pub(crate) fn broken(&self) -> Vec<String> {
         self.ledger.violations().iter().map(|violation| violation.what.clone()).collect()
     }
     /// Some minutes pass.
-    pub(super) fn pass(&mut self, mins: u64) {
+    pub(crate) fn pass(&mut self, mins: u64) {
         self.check();
         self.now += Span::mins(mins);
         self.check();
     }
 
-    pub(super) fn see_node(&mut self) {
+    pub(crate) fn see_node(&mut self) {
         let spec = build::node("n", 64, &[]);
         let (name, allocatable) = (spec.name, spec.allocatable);
         let (claim, gpus, ready) = (None, 64, true);
         self.note(&Fact::NodeSeen { node: NODE, name, claim, allocatable, gpus, ready });
     }
-    pub(super) fn lose_node(&mut self) {
+    pub(crate) fn lose_node(&mut self) {
         self.note(&Fact::NodeLost { node: NODE, name: "n".into() });
     }
-    pub(super) fn notice(&mut self, by: Time) {
+    pub(crate) fn notice(&mut self, by: Time) {
         self.note(&Fact::NodeNoticed { node: NODE, by });
     }
 
-    pub(super) fn submit(&mut self, spec: GangSpec) -> GangId {
+    pub(crate) fn submit(&mut self, spec: GangSpec) -> GangId {
         let gang = GangId(self.gangs.len() as u32);
         self.gangs.push(Vec::new());
         self.note(&Fact::GangSubmitted { gang, spec: spec.into() });
         gang
     }
-    pub(super) fn cancel(&mut self, gang: GangId) {
+    pub(crate) fn cancel(&mut self, gang: GangId) {
         self.note(&Fact::GangCancelled { gang });
     }
-    pub(super) fn start(&mut self, gang: GangId, members: usize) {
+    pub(crate) fn start(&mut self, gang: GangId, members: usize) {
         self.add_members(gang, members);
         self.note(&Fact::GangStarted { gang });
     }
-    pub(super) fn add_members(&mut self, gang: GangId, members: usize) {
+    pub(crate) fn add_members(&mut self, gang: GangId, members: usize) {
         for _ in 0..members {
             let devices = self.free.take(1, 1_000).expect("room for everybody");
             self.gangs[gang.0 as usize].push(devices);
             self.note(&Fact::MembersStarted { gang, role: 0, node: NODE, devices, members: 1 });
         }
     }
-    pub(super) fn drop_members(&mut self, gang: GangId, members: usize) {
+    pub(crate) fn drop_members(&mut self, gang: GangId, members: usize) {
         for _ in 0..members {
             let devices = self.gangs[gang.0 as usize].pop().expect("as many members");
             self.free.give_back(devices, 1_000);
             self.note(&Fact::MembersStopped { gang, role: 0, node: NODE, devices, members: 1 });
         }
     }
-    pub(super) fn stopping(&mut self, gang: GangId, reason: StopReason) {
+    pub(crate) fn stopping(&mut self, gang: GangId, reason: StopReason) {
         self.note(&Fact::GangStopping { gang, reason });
     }
-    pub(super) fn stop(&mut self, gang: GangId, reason: StopReason) {
+    pub(crate) fn stop(&mut self, gang: GangId, reason: StopReason) {
         self.drop_members(gang, self.gangs[gang.0 as usize].len());
         self.note(&Fact::GangStopped { gang, reason });
     }
-    pub(super) fn resizing(&mut self, gang: GangId, from: u32, to: u32) {
+    pub(crate) fn resizing(&mut self, gang: GangId, from: u32, to: u32) {
         let joins = vec![NODE; to.saturating_sub(from) as usize];
         self.note(&Fact::GangResizing { gang, from, to, joins });
     }
-    pub(super) fn resized(&mut self, gang: GangId) {
+    pub(crate) fn resized(&mut self, gang: GangId) {
         self.note(&Fact::GangResized { gang });
     }
     /// An order for a gang, for which these make way.
-    pub(super) fn order(&mut self, gang: GangId, after: &[GangId]) -> OrderId {
+    pub(crate) fn order(&mut self, gang: GangId, after: &[GangId]) -> OrderId {
         let order = OrderId(self.orders);
         self.orders += 1;
         let (claims, holds, after) = (Vec::new(), Vec::new(), after.to_vec());
@@ -129,11 +129,11 @@ impl Stage {
         self.note(&Fact::OrderPlaced { order, gang, claims, holds, after, deadline });
         order
     }
-    pub(super) fn complete(&mut self, order: OrderId, gang: GangId, members: usize) {
+    pub(crate) fn complete(&mut self, order: OrderId, gang: GangId, members: usize) {
         self.note(&Fact::OrderCompleted { order, gang });
         self.start(gang, members);
     }
-    pub(super) fn roll_back(&mut self, order: OrderId, gang: GangId, reason: RollbackReason) {
+    pub(crate) fn roll_back(&mut self, order: OrderId, gang: GangId, reason: RollbackReason) {
         self.note(&Fact::OrderRolledBack { order, gang, reason });
     }
 }

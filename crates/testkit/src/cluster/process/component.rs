@@ -12,15 +12,15 @@ use crate::testbed::Tool;
 const TAIL_LINES: usize = 30;
 
 #[derive(Debug)]
-pub(super) struct Component {
-    pub(super) tool: Tool,
+pub(crate) struct Component {
+    pub(crate) tool: Tool,
     process: Child,
     log: PathBuf,
 }
 
 impl Component {
     /// Starts it in a process group: an existing one, or (0) a new one that it leads.
-    pub(super) fn spawn(
+    pub(crate) fn spawn(
         tool: Tool,
         mut command: Command,
         group: u32,
@@ -41,16 +41,16 @@ impl Component {
         Ok(Self { tool, process, log })
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
     /// The last lines of the log under a heading.
-    pub(super) fn tail(&self) -> String {
+    pub(crate) fn tail(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
@@ -59,7 +59,7 @@ impl Component {
     }
 
     /// Collects what the reaper has killed.
-    pub(super) fn bury(&mut self) {
+    pub(crate) fn bury(&mut self) {
         let _ = self.process.wait();
     }
 }

@@ -89,7 +89,7 @@ impl Role {
 }
 
 /// What kube-apiserver reads with `--token-auth-file`.
-pub(super) fn token_file() -> String {
+pub(crate) fn token_file() -> String {
     Role::ALL.into_iter().fold(String::new(), |mut file, role| {
         let (token, user, groups) = (role.token(), role.user(), role.groups());
         writeln!(file, "{token},{user},{},\"{groups}\"", role.name()).expect("a string takes all");

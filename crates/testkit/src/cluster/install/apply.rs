@@ -9,7 +9,8 @@ use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt};
 
-use super::{Cluster, Role};
+use crate::cluster::Cluster;
+use crate::cluster::Role;
 
 /// A definition is served a moment after it is accepted.
 const SERVED_WITHIN: Duration = Duration::from_secs(120);

@@ -3,24 +3,26 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::credentials::Credentials;
-use super::{Part, Setup, Version};
+use crate::cluster::Part;
+use crate::cluster::Setup;
+use crate::cluster::Version;
+use crate::cluster::control_plane::credentials::Credentials;
 
 /// The ports of one cluster.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ports {
-    pub(super) etcd: u16,
-    pub(super) etcd_peers: u16,
-    pub(super) api: u16,
+pub(crate) struct Ports {
+    pub(crate) etcd: u16,
+    pub(crate) etcd_peers: u16,
+    pub(crate) api: u16,
 }
 
 impl Ports {
-    pub(super) fn server(self) -> String {
+    pub(crate) fn server(self) -> String {
         format!("https://127.0.0.1:{}", self.api)
     }
 }
 
-pub(super) fn etcd(program: &Path, folder: &Path, ports: Ports) -> Command {
+pub(crate) fn etcd(program: &Path, folder: &Path, ports: Ports) -> Command {
     let clients = format!("http://127.0.0.1:{}", ports.etcd);
     let peers = format!("http://127.0.0.1:{}", ports.etcd_peers);
     let mut command = Command::new(program);
@@ -54,7 +56,7 @@ fn audit(command: &mut Command, credentials: &Credentials, ports: Ports) {
     command.arg(format!("--audit-log-path={}", log.display()));
 }
 
-pub(super) fn api_server(
+pub(crate) fn api_server(
     program: &Path,
     credentials: &Credentials,
     ports: Ports,

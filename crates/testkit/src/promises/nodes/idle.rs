@@ -7,12 +7,12 @@ use muster_core::plan::Target;
 use muster_core::pool::PoolSpec;
 use muster_core::proactive::{Buffer, Consolidate};
 
-use super::books::{Books, ClaimEntry};
-use super::supply::offering;
-use super::{Promise, Violation};
+use crate::promises::books::{Books, ClaimEntry};
+use crate::promises::nodes::claims::offering;
+use crate::promises::{Promise, Violation};
 
 /// Takes in the planner's targets, and finds those that no pool has asked for.
-pub(super) fn note(books: &mut Books, targets: &[(PoolIdx, Target)], found: &mut Vec<Violation>) {
+pub(crate) fn note(books: &mut Books, targets: &[(PoolIdx, Target)], found: &mut Vec<Violation>) {
     books.targets = targets.iter().copied().collect();
     for (pool, target) in targets {
         let spec = &books.terms.pools[usize::from(pool.0)];
@@ -57,7 +57,7 @@ struct Spare {
     example: Option<ClaimId>,
 }
 
-pub(super) fn check(books: &Books, found: &mut Vec<Violation>) {
+pub(crate) fn check(books: &Books, found: &mut Vec<Violation>) {
     let mut spare: BTreeMap<PoolIdx, Spare> = BTreeMap::new();
     let of_nobody = |claim: &ClaimEntry| !claim.released && claim.order.is_none();
     for (id, claim) in books.claims.iter().filter(|(_, claim)| of_nobody(claim)) {

@@ -7,8 +7,8 @@ use muster_core::plan::StopReason;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
-use super::super::stage::{NODE, Stage};
 use crate::build;
+use crate::promises::fixture::{NODE, Stage};
 
 const NONE: [&str; 0] = [];
 

@@ -6,12 +6,12 @@ use muster_core::Fact;
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::time::{Span, Time};
 
-use super::books::Books;
-use super::{Promise, Violation};
+use crate::promises::books::Books;
+use crate::promises::{Promise, Violation};
 
 /// How often a node that came with the cluster has failed under those who used it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Strikes {
+pub(crate) struct Strikes {
     count: u32,
     last: Time,
 }
@@ -23,7 +23,7 @@ const TOLERATED: u32 = 2;
 const SHUNNED: Span = Span::mins(30);
 const DOUBLED_AT_MOST: u32 = 5;
 
-pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
         Fact::NodeNoticed { node, by } => {
             let now = books.now;
@@ -50,7 +50,7 @@ fn strike(books: &mut Books, node: NodeIdx) {
 }
 
 /// Until when nobody new may start on a node of this name, if it is seen now.
-pub(super) fn until(books: &Books, name: &Arc<str>) -> Option<Time> {
+pub(crate) fn until(books: &Books, name: &Arc<str>) -> Option<Time> {
     let strikes = books.strikes.get(name)?;
     let beyond = strikes.count.checked_sub(TOLERATED)?;
     let until = strikes.last + SHUNNED.saturating_mul(1 << beyond.min(DOUBLED_AT_MOST));
@@ -75,7 +75,7 @@ mod tests {
     use muster_core::plan::StopReason;
     use muster_core::time::Time;
 
-    use super::super::stage::{NODE, Stage, elastic};
+    use crate::promises::fixture::{NODE, Stage, elastic};
 
     #[test]
     fn nobody_new_starts_on_a_node_that_is_about_to_go() {

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use serde_json::json;
 
-use super::role::{Role, token_file};
+use crate::cluster::control_plane::role::{Role, token_file};
 
 #[derive(Debug)]
-pub(super) struct Credentials {
+pub(crate) struct Credentials {
     folder: PathBuf,
 }
 
 impl Credentials {
     /// Writes all of them.
-    pub(super) fn write(folder: &Path, server: &str) -> io::Result<Self> {
+    pub(crate) fn write(folder: &Path, server: &str) -> io::Result<Self> {
         let this = Self { folder: folder.to_owned() };
         let hosts = ["127.0.0.1".to_owned(), "localhost".to_owned()];
         let CertifiedKey { cert, signing_key } =
@@ -33,27 +33,27 @@ impl Credentials {
         Ok(this)
     }
 
-    pub(super) fn certificate(&self) -> PathBuf {
+    pub(crate) fn certificate(&self) -> PathBuf {
         self.folder.join("server.crt")
     }
 
-    pub(super) fn key(&self) -> PathBuf {
+    pub(crate) fn key(&self) -> PathBuf {
         self.folder.join("server.key")
     }
 
-    pub(super) fn signing_key(&self) -> PathBuf {
+    pub(crate) fn signing_key(&self) -> PathBuf {
         self.folder.join("service-accounts.key")
     }
 
-    pub(super) fn verifying_key(&self) -> PathBuf {
+    pub(crate) fn verifying_key(&self) -> PathBuf {
         self.folder.join("service-accounts.pub")
     }
 
-    pub(super) fn tokens(&self) -> PathBuf {
+    pub(crate) fn tokens(&self) -> PathBuf {
         self.folder.join("tokens.csv")
     }
 
-    pub(super) fn kubeconfig(&self, role: Role) -> PathBuf {
+    pub(crate) fn kubeconfig(&self, role: Role) -> PathBuf {
         self.folder.join(format!("{}.kubeconfig", role.name()))
     }
 

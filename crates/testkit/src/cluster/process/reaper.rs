@@ -19,13 +19,13 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" && exit 0; sleep 0.2; done
 "#;
 
 #[derive(Debug)]
-pub(super) struct Reaper {
+pub(crate) struct Reaper {
     process: Child,
     lifeline: Option<ChildStdin>,
 }
 
 impl Reaper {
-    pub(super) fn watch(folder: &Path) -> io::Result<Self> {
+    pub(crate) fn watch(folder: &Path) -> io::Result<Self> {
         let keep = std::env::var_os(KEEP_VARIABLE).is_some();
         let mut process = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "reaper"])
@@ -41,7 +41,7 @@ impl Reaper {
     }
 
     /// The process group to end.
-    pub(super) fn adopt(&mut self, group: u32) -> io::Result<()> {
+    pub(crate) fn adopt(&mut self, group: u32) -> io::Result<()> {
         let lifeline = self.lifeline.as_mut().expect("it is cut only by the drop");
         writeln!(lifeline, "{group}")
     }

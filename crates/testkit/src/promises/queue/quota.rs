@@ -7,11 +7,11 @@ use std::fmt;
 use muster_core::gang::GangSpec;
 use muster_core::queue::{QueueSpec, Quota};
 
-use super::books::{Books, GangEntry};
-use super::{Promise, Violation};
+use crate::promises::books::{Books, GangEntry};
+use crate::promises::{Promise, Violation};
 
 /// Looks at every queue from a gang's own upwards, after a member of the gang has started.
-pub(super) fn check(books: &Books, gang: &GangSpec, found: &mut Vec<Violation>) {
+pub(crate) fn check(books: &Books, gang: &GangSpec, found: &mut Vec<Violation>) {
     let path = |from: &str| queue_path(&books.terms.queues, from);
     for queue in path(&gang.queue) {
         let name = &queue.name;
@@ -59,7 +59,7 @@ fn exceeded<'a>(limit: &Quota, gangs: impl Iterator<Item = &'a GangEntry>) -> Ve
 }
 
 /// A queue and those above it.
-pub(super) fn queue_path<'a>(
+pub(crate) fn queue_path<'a>(
     specs: &'a [QueueSpec],
     from: &str,
 ) -> impl Iterator<Item = &'a QueueSpec> + use<'a> {

@@ -8,27 +8,27 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::component::Component;
-use super::reaper::Reaper;
+use crate::cluster::process::component::Component;
+use crate::cluster::process::reaper::Reaper;
 use crate::testbed::Tool;
 
 #[derive(Debug)]
-pub(super) struct Running {
-    pub(super) folder: PathBuf,
+pub(crate) struct Running {
+    pub(crate) folder: PathBuf,
     components: Mutex<Vec<Component>>,
     reaper: Option<Reaper>,
 }
 
 /// A program that ended by itself, and the end of its log.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) tool: Tool,
-    pub(super) log: String,
+pub(crate) struct Ended {
+    pub(crate) tool: Tool,
+    pub(crate) log: String,
 }
 
 impl Running {
     /// A new folder that is removed whatever happens.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("muster-cluster-{}-{count}", std::process::id());
@@ -39,7 +39,7 @@ impl Running {
     }
 
     /// Starts a program among the others; the first one leads their group.
-    pub(super) fn spawn(&mut self, tool: Tool, command: Command) -> io::Result<()> {
+    pub(crate) fn spawn(&mut self, tool: Tool, command: Command) -> io::Result<()> {
         let components = self.components.get_mut().expect("nobody panics while holding it");
         let group = components.first().map_or(0, Component::id);
         let component = Component::spawn(tool, command, group, &self.folder)?;
@@ -51,20 +51,20 @@ impl Running {
     }
 
     /// The first program that is no longer there.
-    pub(super) fn ended(&self) -> Option<Ended> {
+    pub(crate) fn ended(&self) -> Option<Ended> {
         let mut components = self.components.lock().expect("nobody panics while holding it");
         let ended = components.iter_mut().find_map(|one| one.has_ended().then_some(&*one))?;
         Some(Ended { tool: ended.tool, log: ended.tail() })
     }
 
     /// Process ids by program.
-    pub(super) fn processes(&self) -> Vec<(Tool, u32)> {
+    pub(crate) fn processes(&self) -> Vec<(Tool, u32)> {
         let components = self.components.lock().expect("nobody panics while holding it");
         components.iter().map(|component| (component.tool, component.id())).collect()
     }
 
     /// The ends of all logs.
-    pub(super) fn logs(&self) -> String {
+    pub(crate) fn logs(&self) -> String {
         let components = self.components.lock().expect("nobody panics while holding it");
         components.iter().map(Component::tail).collect()
     }

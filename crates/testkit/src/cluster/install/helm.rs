@@ -3,7 +3,8 @@
 use std::io;
 use std::process::Command;
 
-use super::{Cluster, Role};
+use crate::cluster::Cluster;
+use crate::cluster::Role;
 use crate::testbed::Tool;
 
 #[derive(Debug, thiserror::Error)]

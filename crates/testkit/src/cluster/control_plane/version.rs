@@ -13,7 +13,7 @@ pub struct Version {
 
 impl Version {
     /// What `kube-apiserver --version` says: `Kubernetes v1.37.1`.
-    pub(super) fn of(api_server: &Path) -> Option<Self> {
+    pub(crate) fn of(api_server: &Path) -> Option<Self> {
         let output = Command::new(api_server).arg("--version").output().ok()?;
         Self::read(std::str::from_utf8(&output.stdout).ok()?)
     }
@@ -25,7 +25,7 @@ impl Version {
     }
 
     /// Feature gates of the native PodGroup. An unknown one would keep the server from starting.
-    pub(super) fn gates(self) -> &'static [&'static str] {
+    pub(crate) fn gates(self) -> &'static [&'static str] {
         match self.minor {
             ..=34 => &[],
             35 | 36 => &["GenericWorkload", "GangScheduling"],

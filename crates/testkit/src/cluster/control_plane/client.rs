@@ -13,18 +13,18 @@ pub enum ClientError {
     Client(#[from] kube::Error),
 }
 
-pub(super) async fn connect(kubeconfig: &Path) -> Result<Client, ClientError> {
+pub(crate) async fn connect(kubeconfig: &Path) -> Result<Client, ClientError> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)
 }
 
-pub(super) async fn is_ready(client: &Client) -> bool {
+pub(crate) async fn is_ready(client: &Client) -> bool {
     get(client, "/readyz").await.is_ok_and(|answer| answer == "ok")
 }
 
 /// Nodes are what not everybody may see.
-pub(super) async fn may_see_nodes(client: &Client) -> bool {
+pub(crate) async fn may_see_nodes(client: &Client) -> bool {
     get(client, "/api/v1/nodes").await.is_ok()
 }
 

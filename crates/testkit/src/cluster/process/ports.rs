@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 ///
 /// They are free now and may be taken before a program opens them, by a connection going out for one. Whoever starts
 /// the program tries again then.
-pub(super) fn free<const N: usize>() -> io::Result<[u16; N]> {
+pub(crate) fn free<const N: usize>() -> io::Result<[u16; N]> {
     // Held together, so that the system cannot give one out twice.
     let mut held = Vec::with_capacity(N);
     let mut ports = [0; N];

@@ -4,10 +4,10 @@ use muster_core::Fact;
 use muster_core::gang::{Seat, members_of};
 use muster_core::id::GangId;
 
-use super::books::{Books, GangEntry, Resizing};
-use super::{Promise, Violation};
+use crate::promises::books::{Books, GangEntry, Resizing};
+use crate::promises::{Promise, Violation};
 
-pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
         Fact::GangResizing { gang, to, joins, .. } => {
             joined(books, *gang);
@@ -68,7 +68,7 @@ fn done(books: &mut Books, gang: GangId, to: Option<u32>, found: &mut Vec<Violat
 
 /// Whether members of a gang stopped since it was last looked at, and whether it was told to have others. What
 /// is over is forgotten.
-pub(super) fn look(entry: &mut GangEntry) -> (bool, bool) {
+pub(crate) fn look(entry: &mut GangEntry) -> (bool, bool) {
     let resizes = entry.resizing.is_some();
     entry.resizing = entry.resizing.filter(|resizing| !resizing.done);
     (!std::mem::take(&mut entry.shed).is_empty(), resizes)
@@ -76,7 +76,7 @@ pub(super) fn look(entry: &mut GangEntry) -> (bool, bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{Stage, elastic};
+    use crate::promises::fixture::{Stage, elastic};
 
     #[test]
     fn members_may_go_when_the_gang_was_told_to_have_fewer() {

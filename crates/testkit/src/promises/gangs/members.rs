@@ -6,10 +6,12 @@ use muster_core::gang::{Seat, members_of};
 use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 
-use super::books::{Books, GangEntry};
-use super::{Promise, Violation, quota, resizing};
+use crate::promises::books::{Books, GangEntry};
+use crate::promises::gangs::resizing;
+use crate::promises::queue::quota;
+use crate::promises::{Promise, Violation};
 
-pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
         Fact::GangSubmitted { gang, spec } => {
             books.has_priorities |= spec.priority != 0;
@@ -62,7 +64,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     }
 }
 
-pub(super) fn check(books: &mut Books, found: &mut Vec<Violation>) {
+pub(crate) fn check(books: &mut Books, found: &mut Vec<Violation>) {
     for gang in std::mem::take(&mut books.touched) {
         let now = books.now;
         let Some(entry) = books.gangs.get_mut(&gang) else { continue };

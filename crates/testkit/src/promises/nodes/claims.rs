@@ -8,10 +8,11 @@ use muster_core::money::Money;
 use muster_core::order::{ClaimFailure, RollbackReason};
 use muster_core::time::{Span, Time};
 
-use super::books::{Books, ClaimEntry, NodeEntry, OrderEntry};
-use super::{Promise, Violation, trust};
+use crate::promises::books::{Books, ClaimEntry, NodeEntry, OrderEntry};
+use crate::promises::nodes::quarantine;
+use crate::promises::{Promise, Violation};
 
-pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
+pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
         Fact::OrderPlaced { order, gang, claims, holds, after, deadline } => {
             let placed = Placed { claims, holds, after, deadline: *deadline };
@@ -63,7 +64,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
                 .map_or((BTreeMap::new(), [0; 64], 0, 0), |known| {
                     (known.used, known.devices, known.members, known.holds)
                 });
-            let shunned = trust::until(books, name);
+            let shunned = quarantine::until(books, name);
             let entry = NodeEntry {
                 name: name.clone(),
                 claim: *claim,
@@ -102,7 +103,7 @@ pub(super) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     }
 }
 
-pub(super) fn check(books: &Books, found: &mut Vec<Violation>) {
+pub(crate) fn check(books: &Books, found: &mut Vec<Violation>) {
     for (id, order) in &books.orders {
         let failed =
             order.claims.iter().find(|claim| books.claims.get(claim).is_none_or(|c| c.failed));
@@ -121,7 +122,7 @@ pub(super) fn check(books: &Books, found: &mut Vec<Violation>) {
     }
 }
 
-pub(super) fn offering(books: &Books, at: OfferingRef) -> &muster_core::pool::OfferingSpec {
+pub(crate) fn offering(books: &Books, at: OfferingRef) -> &muster_core::pool::OfferingSpec {
     &books.terms.pools[usize::from(at.pool.0)].offerings[usize::from(at.slot)]
 }
 

@@ -2,12 +2,12 @@
 
 use muster_core::id::GangId;
 
-use super::books::{Books, GangEntry};
-use super::{Promise, Violation};
+use crate::promises::books::{Books, GangEntry};
+use crate::promises::{Promise, Violation};
 
 /// A gang that waited at the last check and still waits was overtaken if a gang that ranks behind it and
 /// wants nodes of the same kind has been served since.
-pub(super) fn check(books: &mut Books, found: &mut Vec<Violation>) {
+pub(crate) fn check(books: &mut Books, found: &mut Vec<Violation>) {
     let served = std::mem::take(&mut books.served);
     if !books.terms.first_come_first_served {
         return;
@@ -31,7 +31,7 @@ pub(super) fn check(books: &mut Books, found: &mut Vec<Violation>) {
     books.waiting = books.gangs.iter().filter(|(_, gang)| waits(gang)).map(|(id, _)| *id).collect();
 }
 
-pub(super) fn waits(gang: &GangEntry) -> bool {
+pub(crate) fn waits(gang: &GangEntry) -> bool {
     gang.members.is_empty() && gang.order.is_none() && !gang.cancelled
 }
 
