@@ -51,7 +51,7 @@ mod tests {
             window.need(Arrival { at, nodes_milli }, Span::secs(250))
         };
         assert_eq!(need(0, 9_000), 9);
-        assert_eq!(need(100, 125), 10, "part of a node is a node");
+        assert_eq!(need(100, 125), 10, "component of a node is a node");
         assert_eq!(need(200, 125), 10, "and holds what is left of it");
         assert_eq!(need(250, 1_000), 2, "what was taken a lead ago is replaced");
     }

@@ -12,8 +12,8 @@ use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::arrival::Arrival;
+use crate::forecast::{Goal, TooLittleHistory};
 use crate::hourly::{HOUR_MS, counts, hours, pinball, same_hour};
-use crate::outlook::{NotYet, Wanted};
 
 /// How far a fit looks ahead, in hours: long enough to be kept for a day.
 const AHEAD: usize = 48;
@@ -60,18 +60,17 @@ impl Seasonal {
         arrivals: &[Arrival],
         since: Time,
         now: Time,
-        wanted: &Wanted,
-    ) -> Result<Self, NotYet> {
-        wanted.enough(since, now)?;
+        goal: &Goal,
+    ) -> Result<Self, TooLittleHistory> {
+        goal.enough(since, now)?;
         let all = counts(arrivals, since, now);
         let from = since + Span(all.len() as u64 * HOUR_MS);
         let known = &all[all.len().saturating_sub(BACK)..];
-        let seasons: Vec<usize> = wanted.seasons.iter().map(|&season| hours(season)).collect();
+        let seasons: Vec<usize> = goal.seasons.iter().map(|&season| hours(season)).collect();
         let first = seasons.iter().copied().min().unwrap_or(24);
-        let backtest = backtest(known, &seasons, first, wanted.quantile());
+        let backtest = backtest(known, &seasons, first, goal.quantile());
         let better = backtest.seasonal.is_some_and(|seasonal| seasonal < backtest.same_hour);
-        let fitted =
-            if better { forecast(known, &seasons, AHEAD, wanted.quantile()) } else { None };
+        let fitted = if better { predict(known, &seasons, AHEAD, goal.quantile()) } else { None };
         let (used, per_hour) = match fitted {
             Some(fitted) => (Hourly::Seasonal, fitted.into_iter().map(|hour| hour.0).collect()),
             None => {
@@ -95,7 +94,7 @@ impl Seasonal {
 }
 
 /// Point and upper quantile of the next hours; `None` if there is too little to fit, or nothing came of it.
-fn forecast(
+fn predict(
     counts: &[f64],
     seasons: &[usize],
     ahead: usize,
@@ -130,7 +129,7 @@ fn backtest(counts: &[f64], seasons: &[usize], first: usize, quantile: f64) -> B
             continue;
         };
         let (past, came) = (&counts[..split], &counts[split..split + 24]);
-        let fitted = forecast(past, seasons, came.len(), quantile);
+        let fitted = predict(past, seasons, came.len(), quantile);
         let loss = |forecast: &dyn Fn(usize) -> f64| -> f64 {
             came.iter().enumerate().map(|(i, &came)| pinball(quantile, forecast(i), came)).sum()
         };

@@ -11,14 +11,14 @@ const MANY: f64 = 600.0;
 
 /// Gangs that come independently, at a rate, with sizes drawn from those that came before.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Demand {
+pub struct CompoundPoisson {
     /// Sizes in units, ascending, with the share of gangs that have them.
     sizes: Vec<(usize, f64)>,
     /// Gangs expected within one lead.
     per_lead: f64,
 }
 
-impl Demand {
+impl CompoundPoisson {
     /// So many gangs expected per lead, sized like `arrivals`.
     pub fn new(arrivals: &[Arrival], per_lead: f64) -> Self {
         let units = |arrival: &Arrival| arrival.nodes_milli.div_ceil(UNIT_MILLI) as usize;

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 /// Weights of `N` parts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Mix {
+pub(crate) struct RateMixture {
     weights: Vec<f64>,
     credit: Vec<f64>,
-    promised: Vec<f64>,
+    expected: Vec<f64>,
 }
 
-impl Mix {
+impl RateMixture {
     /// Weights before anything was seen. `priors` are credits already given, so the larger they are, the longer it
     /// takes to be taught otherwise.
     pub(crate) fn new(priors: &[f64]) -> Self {
@@ -23,27 +23,29 @@ impl Mix {
         Self {
             weights: priors.iter().map(|prior| prior / strength).collect(),
             credit: priors.to_vec(),
-            promised: vec![strength; priors.len()],
+            expected: vec![strength; priors.len()],
         }
     }
     /// The rate that all parts together give.
-    pub(crate) fn rate(&self, parts: &[f64]) -> f64 {
-        self.weights.iter().zip(parts).map(|(weight, part)| weight * part).sum()
+    pub(crate) fn rate(&self, components: &[f64]) -> f64 {
+        self.weights.iter().zip(components).map(|(weight, component)| weight * component).sum()
     }
     /// It happened, and these were the parts before.
-    pub(crate) fn happened(&mut self, parts: &[f64]) {
-        let rate = self.rate(parts);
+    pub(crate) fn observe(&mut self, components: &[f64]) {
+        let rate = self.rate(components);
         if rate > 0.0 {
-            for ((credit, weight), part) in self.credit.iter_mut().zip(&self.weights).zip(parts) {
-                *credit += weight * part / rate;
+            for ((credit, weight), component) in
+                self.credit.iter_mut().zip(&self.weights).zip(components)
+            {
+                *credit += weight * component / rate;
             }
         }
     }
     /// So much time passes with these parts.
-    pub(crate) fn pass(&mut self, parts: &[f64], secs: f64) {
-        for (i, part) in parts.iter().enumerate() {
-            self.promised[i] += part * secs;
-            self.weights[i] = self.credit[i] / self.promised[i];
+    pub(crate) fn pass(&mut self, components: &[f64], secs: f64) {
+        for (i, component) in components.iter().enumerate() {
+            self.expected[i] += component * secs;
+            self.weights[i] = self.credit[i] / self.expected[i];
         }
     }
 }
@@ -54,16 +56,16 @@ mod tests {
 
     #[test]
     fn the_part_that_foresees_is_believed() {
-        let mut mix = Mix::new(&[1.0, 1.0]);
+        let mut mixture = RateMixture::new(&[1.0, 1.0]);
         for i in 0..1_000 {
             // The first part knows that every tenth second counts; the second only knows how many there are.
-            let parts = [if i % 10 == 0 { 1.0 } else { 0.0 }, 0.1];
+            let components = [if i % 10 == 0 { 1.0 } else { 0.0 }, 0.1];
             if i % 10 == 0 {
-                mix.happened(&parts);
+                mixture.observe(&components);
             }
-            mix.pass(&parts, 1.0);
+            mixture.pass(&components, 1.0);
         }
-        assert!(mix.rate(&[1.0, 0.1]) > 0.9, "{mix:?}");
-        assert!(mix.rate(&[0.0, 0.1]) < 0.02, "{mix:?}");
+        assert!(mixture.rate(&[1.0, 0.1]) > 0.9, "{mixture:?}");
+        assert!(mixture.rate(&[0.0, 0.1]) < 0.02, "{mixture:?}");
     }
 }

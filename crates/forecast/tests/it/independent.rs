@@ -1,9 +1,11 @@
 //! Gangs that come one by one: the forecast per hour, and sizes added up over a lead.
 
 use muster_core::time::{Span, Time};
-use muster_forecast::{Aim, Arrival, Demand, Hourly, Model, Wanted, clumping, outlook};
+use muster_forecast::{
+    Arrival, CompoundPoisson, Goal, Hourly, Model, Objective, dispersion, forecast,
+};
 
-use crate::world::{Dice, LEAD, ask, fit, independent};
+use crate::synthetic::{LEAD, Rng, ask, fit, independent};
 
 fn gangs(nodes_milli: &[u32]) -> Vec<Arrival> {
     nodes_milli.iter().map(|&nodes_milli| Arrival { at: Time::ZERO, nodes_milli }).collect()
@@ -19,7 +21,7 @@ fn daily(hour: u64) -> f64 {
 fn a_real_season_that_grows_is_forecast_by_the_seasonal_model() {
     let hours = 21 * 24;
     let arrivals = independent(hours, 1, 1_000, daily);
-    let seasonal = fit(&arrivals, hours, &Wanted::default());
+    let seasonal = fit(&arrivals, hours, &Goal::default());
     assert_eq!(seasonal.used, Hourly::Seasonal, "{:?}", seasonal.backtest);
     assert!(seasonal.backtest.seasonal.unwrap() < seasonal.backtest.same_hour);
     let at = |hour| seasonal.per_hour(Time::ZERO + Span::hours(hours + hour));
@@ -31,7 +33,7 @@ fn without_a_season_the_plain_forecast_is_kept() {
     let hours = 21 * 24;
     let kept = (0..5).filter(|&seed| {
         let arrivals = independent(hours, seed, 1_000, |_| 3.0);
-        fit(&arrivals, hours, &Wanted::default()).used == Hourly::SameHour
+        fit(&arrivals, hours, &Goal::default()).used == Hourly::SameHour
     });
     assert!(kept.count() >= 4, "noise is not a season");
 }
@@ -41,31 +43,31 @@ fn independent_gangs_do_not_clump_whatever_their_season() {
     let hours = 21 * 24;
     let end = Time::ZERO + Span::hours(hours);
     let arrivals = independent(hours, 3, 1_000, daily);
-    let even = clumping(&arrivals, Time::ZERO, end, LEAD);
+    let even = dispersion(&arrivals, Time::ZERO, end, LEAD);
     assert!((0.8..1.2).contains(&even), "{even}");
     let twice: Vec<Arrival> = arrivals.iter().flat_map(|&arrival| [arrival; 4]).collect();
-    assert!(clumping(&twice, Time::ZERO, end, LEAD) > 3.0, "gangs in fours do");
+    assert!(dispersion(&twice, Time::ZERO, end, LEAD) > 3.0, "gangs in fours do");
 }
 
 #[test]
 fn the_pool_follows_the_season() {
     let hours = 21 * 24;
     let arrivals = independent(hours, 1, 1_000, daily);
-    let wanted = Wanted::default();
-    let seasonal = fit(&arrivals, hours, &wanted);
+    let goal = Goal::default();
+    let seasonal = fit(&arrivals, hours, &goal);
     let nodes = |hour| {
-        let mut asked = ask(&arrivals, hours);
-        asked.seasonal = Some(&seasonal);
-        asked.now += Span::hours(hour);
-        outlook(&asked, &wanted).expect("enough history")
+        let mut inputs = ask(&arrivals, hours);
+        inputs.seasonal = Some(&seasonal);
+        inputs.now += Span::hours(hour);
+        forecast(&inputs, &goal).expect("enough history")
     };
-    assert_eq!(nodes(1).model, Model::Even(Hourly::Seasonal));
+    assert_eq!(nodes(1).model, Model::Independent(Hourly::Seasonal));
     assert!(nodes(12).now() >= 2 * nodes(2).now(), "{:?} {:?}", nodes(12), nodes(2));
 }
 
 #[test]
 fn a_pool_of_eight_never_hits_a_gang_of_nine() {
-    let rates = Demand::new(&gangs(&[9_000]), 0.1).hit_rates(20);
+    let rates = CompoundPoisson::new(&gangs(&[9_000]), 0.1).hit_rates(20);
     assert!(rates[..9].iter().all(|&rate| rate == 0.0), "{rates:?}");
     assert!(rates[9] > 0.9 && rates[17] == rates[9] && rates[18] > rates[9], "{rates:?}");
 }
@@ -73,14 +75,14 @@ fn a_pool_of_eight_never_hits_a_gang_of_nine() {
 #[test]
 fn hit_rates_are_those_of_a_simulated_pool() {
     // Gangs of half a node and of three, by chance, 6 per hour: counted, not worked out.
-    let mut dice = Dice(17);
+    let mut rng = Rng(17);
     let mut arrivals = independent(24 * 200, 5, 500, |_| 6.0);
     for arrival in &mut arrivals {
-        if dice.roll() < 0.4 {
+        if rng.next_f64() < 0.4 {
             arrival.nodes_milli = 3_000;
         }
     }
-    let demand = Demand::new(&arrivals, 6.0 * LEAD.as_secs_f64() / 3_600.0);
+    let demand = CompoundPoisson::new(&arrivals, 6.0 * LEAD.as_secs_f64() / 3_600.0);
     let rates = demand.hit_rates(8);
     for (nodes, &rate) in rates.iter().enumerate() {
         let hit = |i: &usize| {
@@ -96,15 +98,15 @@ fn hit_rates_are_those_of_a_simulated_pool() {
 
 #[test]
 fn who_needs_no_free_node_is_always_hit() {
-    let demand = Demand::new(&gangs(&[0, 0, 0, 4_000]), 1.0);
+    let demand = CompoundPoisson::new(&gangs(&[0, 0, 0, 4_000]), 1.0);
     assert!((demand.hit_rates(0)[0] - 0.75).abs() < 1e-9);
     assert_eq!(demand.for_hit_rate(0.7, 100), 0);
-    assert_eq!(Demand::new(&[], 5.0).for_price(0.1, 100), 0, "and nobody needs none");
+    assert_eq!(CompoundPoisson::new(&[], 5.0).for_price(0.1, 100), 0, "and nobody needs none");
 }
 
 #[test]
 fn the_newsvendor_buys_what_pays() {
-    let demand = Demand::new(&gangs(&[4_000]), 0.5);
+    let demand = CompoundPoisson::new(&gangs(&[4_000]), 0.5);
     assert_eq!(demand.for_price(1e-6, 100) % 4, 0, "whole gangs only");
     assert!(demand.for_price(1e-6, 100) >= 12);
     assert_eq!(demand.for_price(0.2, 100), 0, "four nodes cost more than half a gang");
@@ -112,7 +114,7 @@ fn the_newsvendor_buys_what_pays() {
 
 #[test]
 fn very_many_gangs_need_their_mean_and_a_margin() {
-    let demand = Demand::new(&gangs(&[1_000]), 900.0);
+    let demand = CompoundPoisson::new(&gangs(&[1_000]), 900.0);
     let nodes = demand.for_hit_rate(0.99, 2_000);
     assert!((900..1_100).contains(&nodes), "{nodes}");
 }
@@ -120,12 +122,12 @@ fn very_many_gangs_need_their_mean_and_a_margin() {
 #[test]
 fn too_little_history_says_how_much_is_missing() {
     let arrivals = independent(10, 1, 1_000, |_| 5.0);
-    let wanted = Wanted { aim: Aim::HitRate(0.95), ..Wanted::default() };
-    let missing = outlook(&ask(&arrivals, 10), &wanted).unwrap_err().missing;
+    let goal = Goal { objective: Objective::HitRate(0.95), ..Goal::default() };
+    let missing = forecast(&ask(&arrivals, 10), &goal).unwrap_err().missing;
     assert_eq!(missing, Span::hours(38));
 }
 
 #[test]
 fn where_nobody_comes_nothing_is_kept() {
-    assert_eq!(muster_forecast::Demand::new(&[], 3.0).for_hit_rate(0.99, 64), 0);
+    assert_eq!(muster_forecast::CompoundPoisson::new(&[], 3.0).for_hit_rate(0.99, 64), 0);
 }

@@ -10,7 +10,7 @@ use crate::hourly::HOUR_MS;
 ///
 /// Sizes of independent gangs can be added up by the laws of chance. Bursts are not independent, and a pool sized
 /// as if they were is too small for each of them.
-pub fn clumping(arrivals: &[Arrival], since: Time, now: Time, lead: Span) -> f64 {
+pub fn dispersion(arrivals: &[Arrival], since: Time, now: Time, lead: Span) -> f64 {
     let lead_ms = lead.0.clamp(1_000, HOUR_MS);
     let windows = HOUR_MS / lead_ms;
     let first = arrivals.partition_point(|arrival| arrival.at < since);

@@ -8,31 +8,31 @@ use muster_core::time::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::level::{COUNT, PerLevel, holding};
-use crate::mix::Mix;
+use crate::rate_mixture::RateMixture;
 
 /// The largest need of each band but the last: doubling, with the largest bursts taken together because there
 /// are too few of them to be told apart.
 const BOUNDS: [u32; 6] = [1, 2, 4, 8, 16, 48];
 /// How many bands there are.
-pub(crate) const BANDS: usize = BOUNDS.len() + 1;
+pub(crate) const CLASSES: usize = BOUNDS.len() + 1;
 /// How long a burst makes another of its band more likely, in seconds; and, last, how long it is preferred as a
 /// picture of the next.
 const SCALES: [f64; 4] = [1_200.0, 10_800.0, 86_400.0, 86_400.0];
 /// Always the same rate; half following how lively it is; fully; and three scales of the band's own past.
-pub(crate) const PARTS: usize = 6;
+pub(crate) const COMPONENTS: usize = 6;
 /// Credits before anything is seen: mostly "it follows how lively it is". Twenty in all: with fewer, a handful of
 /// large bursts teach too much.
-const PRIORS: [f64; PARTS] = [5.0, 3.0, 10.0, 0.6, 0.6, 0.8];
+const PRIORS: [f64; COMPONENTS] = [5.0, 3.0, 10.0, 0.6, 0.6, 0.8];
 /// The older bursts of a band count as two recent ones when the next is pictured.
 const OLD_AS_RECENT: f64 = 2.0;
 
 /// One band.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Band {
+pub(crate) struct SizeClass {
     faded: [f64; 3],
     bursts: f64,
     secs: f64,
-    mix: Mix,
+    mixture: RateMixture,
     /// Gangs by the level they needed, of all bursts; only up to what this band needs.
     gangs: Vec<f64>,
     /// The same, fading.
@@ -41,7 +41,7 @@ pub(crate) struct Band {
 }
 
 /// Which band a burst belongs to whose neediest gang needed this many free nodes.
-pub(crate) fn band_of(need: u32) -> usize {
+pub(crate) fn class_of(need: u32) -> usize {
     BOUNDS.partition_point(|&bound| bound < need)
 }
 
@@ -50,28 +50,28 @@ pub(crate) fn fading(step: Span) -> [f64; 4] {
     SCALES.map(|scale| (-step.as_secs_f64() / scale).exp())
 }
 
-impl Band {
+impl SizeClass {
     /// The band at this place.
-    pub(crate) fn new(band: usize) -> Self {
+    pub(crate) fn new(class: usize) -> Self {
         let levels =
-            BOUNDS.get(band).and_then(|&bound| holding(bound)).map_or(COUNT, |top| top + 1);
+            BOUNDS.get(class).and_then(|&bound| holding(bound)).map_or(COUNT, |top| top + 1);
         Self {
             faded: [0.0; 3],
             bursts: 0.0,
             secs: 0.0,
-            mix: Mix::new(&PRIORS),
+            mixture: RateMixture::new(&PRIORS),
             gangs: vec![0.0; levels],
             recent_gangs: vec![0.0; levels],
             recent_bursts: 0.0,
         }
     }
     /// What each part says, in bursts per second.
-    pub(crate) fn parts(&self, liveliness: f64) -> [f64; PARTS] {
+    pub(crate) fn components(&self, intensity: f64) -> [f64; COMPONENTS] {
         let usual = self.bursts / self.secs.max(1.0);
         [
             usual,
-            usual * liveliness.sqrt(),
-            usual * liveliness,
+            usual * intensity.sqrt(),
+            usual * intensity,
             self.faded[0] / SCALES[0],
             self.faded[1] / SCALES[1],
             self.faded[2] / SCALES[2],
@@ -89,8 +89,8 @@ impl Band {
         }
     }
     /// A burst of this band came, its gangs by level, when the parts said `before`.
-    pub(crate) fn burst(&mut self, levels: &[usize], before: &[f64; PARTS]) {
-        self.mix.happened(before);
+    pub(crate) fn burst(&mut self, levels: &[usize], before: &[f64; COMPONENTS]) {
+        self.mixture.observe(before);
         self.faded.iter_mut().for_each(|faded| *faded += 1.0);
         self.bursts += 1.0;
         self.recent_bursts += 1.0;
@@ -100,17 +100,17 @@ impl Band {
         }
     }
     /// Holds the parts to what they say now.
-    pub(crate) fn promise(&mut self, parts: &[f64; PARTS], step: Span) {
+    pub(crate) fn promise(&mut self, components: &[f64; COMPONENTS], step: Span) {
         if self.bursts > 0.0 {
-            self.mix.pass(parts, step.as_secs_f64());
+            self.mixture.pass(components, step.as_secs_f64());
         }
     }
     /// Adds the gangs per second that this band is expected to bring, by the level they need.
-    pub(crate) fn expect(&self, parts: &[f64; PARTS], gangs: &mut PerLevel) {
+    pub(crate) fn expect(&self, components: &[f64; COMPONENTS], gangs: &mut PerLevel) {
         if self.bursts == 0.0 {
             return;
         }
-        let rate = self.mix.rate(parts);
+        let rate = self.mixture.rate(components);
         let old = rate * OLD_AS_RECENT / self.bursts / (self.recent_bursts + OLD_AS_RECENT);
         let recent = rate / (self.recent_bursts + OLD_AS_RECENT);
         let seen = self.gangs.iter().zip(&self.recent_gangs);

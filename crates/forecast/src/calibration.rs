@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::misses::Misses;
+use crate::miss_curve::MissCurve;
 
 /// How many prices are on the ladder.
 const RUNGS: usize = 40;
@@ -25,7 +25,7 @@ fn price(rung: usize) -> f64 {
 
 /// The ladder and its record.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Gauge {
+pub(crate) struct Calibration {
     prices: Vec<f64>,
     /// Pool sizes for each price, from when on, as far back as a gang may still be judged by.
     decided: VecDeque<(Time, Vec<u32>)>,
@@ -33,7 +33,7 @@ pub(crate) struct Gauge {
     gangs: f64,
 }
 
-impl Gauge {
+impl Calibration {
     pub(crate) fn new() -> Self {
         Self {
             prices: (0..RUNGS).map(price).collect(),
@@ -43,13 +43,13 @@ impl Gauge {
         }
     }
     /// Notes what each price would keep free from `at` on.
-    pub(crate) fn decide(&mut self, at: Time, misses: &Misses, lead: Span) {
+    pub(crate) fn decide(&mut self, at: Time, miss_curve: &MissCurve, lead: Span) {
         let mut sizes = Vec::new();
         while self.decided.len() > 1 && self.decided[1].0 + lead <= at {
             sizes = self.decided.pop_front().unwrap_or_default().1;
         }
         sizes.clear();
-        sizes.extend(misses.worth_each(self.prices.iter().copied()));
+        sizes.extend(miss_curve.sizes_at_prices(self.prices.iter().copied()));
         self.decided.push_back((at, sizes));
     }
     /// A gang came at `at`, and needed this many nodes to be free: judges what was decided a lead before.
@@ -71,8 +71,8 @@ impl Gauge {
     }
     /// The dearest price that would have hit this share of the gangs within reach.
     pub(crate) fn price_for(&self, hit_rate: f64) -> f64 {
-        let wanted = self.gangs * hit_rate;
-        let good = self.hits.partition_point(|&hits| hits >= wanted && hits > 0.0);
+        let goal = self.gangs * hit_rate;
+        let good = self.hits.partition_point(|&hits| hits >= goal && hits > 0.0);
         self.prices[good.saturating_sub(1)]
     }
 }

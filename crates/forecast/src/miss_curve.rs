@@ -8,12 +8,12 @@ use crate::level::{COUNT, LEVELS, PerLevel};
 
 /// Gangs missed per second, for the pool sizes worth having.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Misses {
+pub(crate) struct MissCurve {
     /// Corners of the hull: level, and gangs missed per second.
     hull: Vec<(usize, f64)>,
 }
 
-impl Misses {
+impl MissCurve {
     /// From the gangs per second that will need each level.
     pub(crate) fn of(gangs: &PerLevel) -> Self {
         // Beyond the neediest gang there is nothing to buy.
@@ -51,11 +51,11 @@ impl Misses {
         LEVELS[self.hull[*from].0]
     }
     /// The pool size worth its price.
-    pub(crate) fn worth(&self, price: f64) -> u32 {
+    pub(crate) fn size_at_price(&self, price: f64) -> u32 {
         self.walk(price, &mut (self.hull.len() - 1))
     }
     /// The pool size for each of the prices, which must ascend.
-    pub(crate) fn worth_each<'a>(
+    pub(crate) fn sizes_at_prices<'a>(
         &'a self,
         prices: impl Iterator<Item = f64> + 'a,
     ) -> impl Iterator<Item = u32> + 'a {
@@ -72,20 +72,20 @@ mod tests {
     fn a_pool_of_eight_is_worthless_to_a_gang_of_nine() {
         let mut gangs = [0.0; COUNT];
         gangs[9] = 0.09;
-        let misses = Misses::of(&gangs);
-        assert_eq!(misses.worth(0.0099), 9, "a ninth of it per node is paid");
-        assert_eq!(misses.worth(0.0101), 0, "and nothing in between is bought");
+        let miss_curve = MissCurve::of(&gangs);
+        assert_eq!(miss_curve.size_at_price(0.0099), 9, "a ninth of it per node is paid");
+        assert_eq!(miss_curve.size_at_price(0.0101), 0, "and nothing in between is bought");
     }
 
     #[test]
     fn dearer_nodes_make_smaller_pools() {
         let gangs = std::array::from_fn(|i| 1.0 / (1.0 + i as f64));
-        let misses = Misses::of(&gangs);
+        let miss_curve = MissCurve::of(&gangs);
         let prices: Vec<f64> = (0..40).map(|i| f64::from(i) * 0.03).collect();
-        let sizes: Vec<u32> = misses.worth_each(prices.iter().copied()).collect();
+        let sizes: Vec<u32> = miss_curve.sizes_at_prices(prices.iter().copied()).collect();
         assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
         for (size, price) in sizes.iter().zip(prices) {
-            assert_eq!(*size, misses.worth(price));
+            assert_eq!(*size, miss_curve.size_at_price(price));
         }
     }
 }

@@ -7,29 +7,29 @@
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::mix::Mix;
+use crate::rate_mixture::RateMixture;
 
 /// How long a burst is remembered on each scale, in seconds: ten minutes to two weeks, each about four times the
 /// one before.
 const SCALES: [f64; 6] = [600.0, 2_400.0, 10_800.0, 43_200.0, 172_800.0, 1_209_600.0];
 /// The scales, and the hour of the season.
-pub(crate) const PARTS: usize = SCALES.len() + 1;
+pub(crate) const COMPONENTS: usize = SCALES.len() + 1;
 /// How long an hour of the season counts as usual before its own past is believed: six visits.
 const HOUR_PRIOR_SECS: f64 = 6.0 * 3_600.0;
 const HOUR_MS: u64 = 3_600_000;
 
 /// Rates of bursts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Pulse {
+pub(crate) struct BurstRate {
     faded: [f64; SCALES.len()],
     by_hour: Vec<f64>,
     hour_secs: Vec<f64>,
     bursts: f64,
     secs: f64,
-    mix: Mix,
+    mixture: RateMixture,
 }
 
-impl Pulse {
+impl BurstRate {
     pub(crate) fn new(season: Span) -> Self {
         let hours = usize::try_from(season.0 / HOUR_MS).unwrap_or(0).clamp(1, 24 * 7);
         Self {
@@ -38,7 +38,7 @@ impl Pulse {
             hour_secs: vec![0.0; hours],
             bursts: 0.0,
             secs: 0.0,
-            mix: Mix::new(&[20.0 / PARTS as f64; PARTS]),
+            mixture: RateMixture::new(&[20.0 / COMPONENTS as f64; COMPONENTS]),
         }
     }
     /// By how much a burst fades on each scale while `step` passes.
@@ -49,12 +49,12 @@ impl Pulse {
         (at.0.div_euclid(HOUR_MS as i64)).rem_euclid(self.by_hour.len() as i64) as usize
     }
     /// What each part says, in bursts per second.
-    pub(crate) fn parts(&self, at: Time) -> [f64; PARTS] {
+    pub(crate) fn components(&self, at: Time) -> [f64; COMPONENTS] {
         let hour = self.hour(at);
         let usual = self.bursts / self.secs.max(1.0);
-        let mut parts = [0.0; PARTS];
-        for (i, part) in parts.iter_mut().enumerate() {
-            *part = match SCALES.get(i) {
+        let mut components = [0.0; COMPONENTS];
+        for (i, component) in components.iter_mut().enumerate() {
+            *component = match SCALES.get(i) {
                 Some(scale) => self.faded[i] / scale,
                 None => {
                     (self.by_hour[hour] + usual * HOUR_PRIOR_SECS)
@@ -62,13 +62,13 @@ impl Pulse {
                 }
             };
         }
-        parts
+        components
     }
     /// How lively it is compared with always, by what the parts say: 1 is as usual.
-    pub(crate) fn liveliness(&self, parts: &[f64; PARTS]) -> f64 {
+    pub(crate) fn intensity(&self, components: &[f64; COMPONENTS]) -> f64 {
         // One burst and one hour more than were seen, so that the first burst is no sensation.
         let usual = (self.bursts + 1.0) / (self.secs + 3_600.0);
-        (self.mix.rate(parts) / usual).max(1e-3)
+        (self.mixture.rate(components) / usual).max(1e-3)
     }
     /// A step passes; `burst` is what the parts said when it began, if one came in it. Returns what they say now.
     pub(crate) fn pass(
@@ -76,14 +76,14 @@ impl Pulse {
         until: Time,
         step: Span,
         fading: &[f64; SCALES.len()],
-        burst: Option<&[f64; PARTS]>,
-    ) -> [f64; PARTS] {
+        burst: Option<&[f64; COMPONENTS]>,
+    ) -> [f64; COMPONENTS] {
         for (faded, fading) in self.faded.iter_mut().zip(fading) {
             *faded *= fading;
         }
         let hour = self.hour(until);
         if let Some(before) = burst {
-            self.mix.happened(before);
+            self.mixture.observe(before);
             self.faded.iter_mut().for_each(|faded| *faded += 1.0);
             self.by_hour[hour] += 1.0;
             self.bursts += 1.0;
@@ -91,9 +91,9 @@ impl Pulse {
         let secs = step.as_secs_f64();
         self.secs += secs;
         self.hour_secs[hour] += secs;
-        let parts = self.parts(until);
-        self.mix.pass(&parts, secs);
-        parts
+        let components = self.components(until);
+        self.mixture.pass(&components, secs);
+        components
     }
 }
 
@@ -103,16 +103,16 @@ mod tests {
 
     #[test]
     fn bursts_make_it_lively_for_a_while() {
-        let (step, mut pulse) = (Span::mins(5), Pulse::new(Span::hours(24)));
-        let (fading, mut now) = (Pulse::fading(step), Time::ZERO);
+        let (step, mut burst_rate) = (Span::mins(5), BurstRate::new(Span::hours(24)));
+        let (fading, mut now) = (BurstRate::fading(step), Time::ZERO);
         let mut lively = Vec::new();
         // Ten days with six bursts in the first half hour after ten o'clock, and none otherwise.
         for tick in 0..10 * 288 {
-            let parts = pulse.parts(now);
+            let components = burst_rate.components(now);
             now += step;
             let burst = (120..126).contains(&(tick % 288));
-            let parts = pulse.pass(now, step, &fading, burst.then_some(&parts));
-            lively.push(pulse.liveliness(&parts));
+            let components = burst_rate.pass(now, step, &fading, burst.then_some(&components));
+            lively.push(burst_rate.intensity(&components));
         }
         let day = &lively[9 * 288..];
         assert!(day[126] > 5.0, "in the midst of it: {}", day[126]);

@@ -4,21 +4,21 @@ use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::arrival::Arrival;
-use crate::clump::clumping;
-use crate::compound::Demand;
+use crate::burst_model::BurstModel;
+use crate::compound_poisson::CompoundPoisson;
+use crate::dispersion::dispersion;
 use crate::hourly::{HOUR_MS, counts, hours, same_hour};
-use crate::memory::Memory;
 use crate::seasonal::{Backtest, Hourly, Seasonal};
 
 /// Above this clumping gangs do not come one by one. Independent gangs are at 1, and a thousand of them rarely
 /// above 1.2; what a few hours of retries add is well below 2.
-const CLUMPED: f64 = 2.0;
+const OVERDISPERSED: f64 = 2.0;
 /// How far back sizes and clumping are looked at.
 const BACK: Span = Span::hours(28 * 24);
 
 /// What is being asked about.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct Inputs<'a> {
     /// The gangs that came, by time; those after `now` are not looked at.
     pub arrivals: &'a [Arrival],
     /// Since when gangs are counted.
@@ -28,14 +28,14 @@ pub struct Asked<'a> {
     /// From asking for a node to having it ready.
     pub lead: Span,
     /// What was learnt before, up to `now`; without it everything is learnt anew from `arrivals`.
-    pub memory: Option<&'a Memory>,
+    pub burst_model: Option<&'a BurstModel>,
     /// A forecast fitted before; without it the same hour of the days before is taken.
     pub seasonal: Option<&'a Seasonal>,
 }
 
 /// What hits are worth.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Aim {
+pub enum Objective {
     /// This share of gangs is to be hit, with as few idle nodes as that takes.
     HitRate(f64),
     /// Whatever costs least: a newsvendor's choice, with gangs for papers.
@@ -49,11 +49,11 @@ pub enum Aim {
 
 /// What is wanted of a pool's free nodes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct Goal {
     /// Seasons that demand may have, such as a day and a week. They are given, not guessed.
     pub seasons: Vec<Span>,
     /// What hits are worth.
-    pub aim: Aim,
+    pub objective: Objective,
     /// Never keep more nodes free than this.
     pub max_nodes: Option<u32>,
     /// Say nothing before so much was seen.
@@ -62,12 +62,12 @@ pub struct Wanted {
     pub step: Span,
 }
 
-impl Default for Wanted {
+impl Default for Goal {
     /// Nine of ten gangs, by day and week, from the third day on, refreshed every five minutes.
     fn default() -> Self {
         Self {
             seasons: vec![Span::hours(24), Span::hours(168)],
-            aim: Aim::HitRate(0.9),
+            objective: Objective::HitRate(0.9),
             max_nodes: None,
             min_history: Span::hours(48),
             step: Span::mins(5),
@@ -78,7 +78,7 @@ impl Default for Wanted {
 /// Too little was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error, Serialize, Deserialize)]
 #[error("too little history to forecast from: another {missing} is needed")]
-pub struct NotYet {
+pub struct TooLittleHistory {
     /// How much more time has to pass.
     pub missing: Span,
 }
@@ -89,12 +89,12 @@ pub enum Model {
     /// Gangs come in bursts: what was seen to follow what.
     Bursts,
     /// Gangs come one by one: so many an hour, by this forecast, with sizes added up over a lead.
-    Even(Hourly),
+    Independent(Hourly),
 }
 
 /// How many nodes to keep free.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outlook {
+pub struct Forecast {
     /// When the first step begins.
     pub from: Time,
     /// How long a step is.
@@ -104,43 +104,43 @@ pub struct Outlook {
     /// What they were worked out with.
     pub model: Model,
     /// How much gangs come in clumps; see [`clumping`].
-    pub clumping: f64,
+    pub dispersion: f64,
     /// How the forecasts of gangs per hour did, if one was fitted.
     pub backtest: Option<Backtest>,
 }
 
-impl Outlook {
+impl Forecast {
     /// Free nodes to have, ready or asked for, from now to the next refresh: what is wanted when they are ready.
     pub fn now(&self) -> u32 {
         self.nodes.iter().copied().max().unwrap_or(0)
     }
 }
 
-impl Wanted {
-    pub(crate) fn enough(&self, since: Time, now: Time) -> Result<(), NotYet> {
+impl Goal {
+    pub(crate) fn enough(&self, since: Time, now: Time) -> Result<(), TooLittleHistory> {
         let missing = self.min_history.0.saturating_sub(now.since(since).0);
-        if missing > 0 { Err(NotYet { missing: Span(missing) }) } else { Ok(()) }
+        if missing > 0 { Err(TooLittleHistory { missing: Span(missing) }) } else { Ok(()) }
     }
     pub(crate) fn first_season(&self) -> Span {
         self.seasons.iter().copied().min().unwrap_or(Span::hours(24))
     }
     /// Which quantile of demand is asked for: the hit rate, or what a newsvendor would stock for.
     pub(crate) fn quantile(&self) -> f64 {
-        match self.aim {
-            Aim::HitRate(rate) => rate.clamp(0.5, 0.999),
-            Aim::Cost { waiting_hour, node_hour } => {
+        match self.objective {
+            Objective::HitRate(rate) => rate.clamp(0.5, 0.999),
+            Objective::Cost { waiting_hour, node_hour } => {
                 (waiting_hour / (waiting_hour + node_hour).max(f64::MIN_POSITIVE)).clamp(0.5, 0.999)
             }
         }
     }
 }
 
-impl Aim {
+impl Objective {
     /// What a node is worth at most, in gangs missed per second, if costs say so.
     fn price(self, lead: Span) -> Option<f64> {
         match self {
-            Aim::HitRate(_) => None,
-            Aim::Cost { waiting_hour, node_hour } => {
+            Objective::HitRate(_) => None,
+            Objective::Cost { waiting_hour, node_hour } => {
                 let miss = waiting_hour * lead.as_secs_f64() / 3_600.0;
                 Some((node_hour / 3_600.0) / miss.max(f64::MIN_POSITIVE))
             }
@@ -152,58 +152,59 @@ impl Aim {
 ///
 /// A function of what is asked and wanted, and of nothing else. Given a memory and a forecast it takes well under
 /// a millisecond; without a memory it takes milliseconds per month of history.
-pub fn outlook(asked: &Asked, wanted: &Wanted) -> Result<Outlook, NotYet> {
-    wanted.enough(asked.since, asked.now)?;
-    let until = asked.arrivals.partition_point(|arrival| arrival.at <= asked.now);
-    let since = asked.since.max(asked.now - BACK);
-    let recent = asked.arrivals[..until].partition_point(|arrival| arrival.at < since);
-    let recent = &asked.arrivals[recent..until];
-    let clumping = clumping(recent, since, asked.now, asked.lead);
-    let steps = asked.lead.0.div_ceil(wanted.step.0.max(1)) + 1;
-    let most = wanted.max_nodes.unwrap_or(Memory::LARGEST).min(Memory::LARGEST);
-    let starts = (0..steps).map(|i| asked.now + Span(wanted.step.0 * i));
-    let (nodes, model) = if clumping > CLUMPED {
-        let learnt;
-        let memory = match asked.memory {
-            Some(memory) => memory,
+pub fn forecast(inputs: &Inputs, goal: &Goal) -> Result<Forecast, TooLittleHistory> {
+    goal.enough(inputs.since, inputs.now)?;
+    let until = inputs.arrivals.partition_point(|arrival| arrival.at <= inputs.now);
+    let since = inputs.since.max(inputs.now - BACK);
+    let recent = inputs.arrivals[..until].partition_point(|arrival| arrival.at < since);
+    let recent = &inputs.arrivals[recent..until];
+    let dispersion = dispersion(recent, since, inputs.now, inputs.lead);
+    let steps = inputs.lead.0.div_ceil(goal.step.0.max(1)) + 1;
+    let most = goal.max_nodes.unwrap_or(BurstModel::LARGEST).min(BurstModel::LARGEST);
+    let starts = (0..steps).map(|i| inputs.now + Span(goal.step.0 * i));
+    let (nodes, model) = if dispersion > OVERDISPERSED {
+        let learned;
+        let burst_model = match inputs.burst_model {
+            Some(burst_model) => burst_model,
             None => {
-                learnt = learn(&asked.arrivals[..until], asked, wanted);
-                &learnt
+                learned = learn(&inputs.arrivals[..until], inputs, goal);
+                &learned
             }
         };
-        let price = match wanted.aim {
-            Aim::HitRate(rate) => memory.price_for(rate),
-            Aim::Cost { .. } => wanted.aim.price(asked.lead).unwrap_or(f64::MAX),
+        let price = match goal.objective {
+            Objective::HitRate(rate) => burst_model.price_for(rate),
+            Objective::Cost { .. } => goal.objective.price(inputs.lead).unwrap_or(f64::MAX),
         };
-        (starts.map(|at| memory.worth(at, price).min(most)).collect(), Model::Bursts)
+        (starts.map(|at| burst_model.size_at_price(at, price).min(most)).collect(), Model::Bursts)
     } else {
-        let hourly = per_hour(recent, since, asked, wanted);
-        let size = |at| even(recent, hourly.1(at), asked.lead, wanted.aim, most);
-        (starts.map(size).collect(), Model::Even(hourly.0))
+        let hourly = per_hour(recent, since, inputs, goal);
+        let size = |at| even(recent, hourly.1(at), inputs.lead, goal.objective, most);
+        (starts.map(size).collect(), Model::Independent(hourly.0))
     };
-    let backtest = asked.seasonal.map(|seasonal| seasonal.backtest);
-    Ok(Outlook { from: asked.now, step: wanted.step, nodes, model, clumping, backtest })
+    let backtest = inputs.seasonal.map(|seasonal| seasonal.backtest);
+    Ok(Forecast { from: inputs.now, step: goal.step, nodes, model, dispersion, backtest })
 }
 
-fn learn(arrivals: &[Arrival], asked: &Asked, wanted: &Wanted) -> Memory {
-    let mut memory = Memory::new(asked.since, asked.lead, wanted.step, wanted.first_season());
-    memory.learn(arrivals, asked.now);
-    memory
+fn learn(arrivals: &[Arrival], inputs: &Inputs, goal: &Goal) -> BurstModel {
+    let mut burst_model =
+        BurstModel::new(inputs.since, inputs.lead, goal.step, goal.first_season());
+    burst_model.learn(arrivals, inputs.now);
+    burst_model
 }
 
 /// Gangs per hour at a time, and whose word that is.
 fn per_hour<'a>(
     recent: &[Arrival],
     since: Time,
-    asked: &Asked<'a>,
-    wanted: &Wanted,
+    inputs: &Inputs<'a>,
+    goal: &Goal,
 ) -> (Hourly, Box<dyn Fn(Time) -> f64 + 'a>) {
-    if let Some(seasonal) = asked.seasonal {
+    if let Some(seasonal) = inputs.seasonal {
         return (seasonal.used, Box::new(|at| seasonal.per_hour(at)));
     }
-    let counts = counts(recent, since, asked.now);
+    let counts = counts(recent, since, inputs.now);
     let end = since + Span(counts.len() as u64 * HOUR_MS);
-    let season = hours(wanted.first_season());
+    let season = hours(goal.first_season());
     let mean = move |at: Time| {
         let ahead = usize::try_from(at.since(end).0 / HOUR_MS).unwrap_or(0);
         same_hour(&counts, season, ahead, None)
@@ -212,12 +213,12 @@ fn per_hour<'a>(
 }
 
 /// The pool for independent gangs that come so often, sized like those that came.
-fn even(recent: &[Arrival], per_hour: f64, lead: Span, aim: Aim, most: u32) -> u32 {
-    let demand = Demand::new(recent, per_hour * lead.as_secs_f64() / 3_600.0);
-    match aim {
-        Aim::HitRate(rate) => demand.for_hit_rate(rate, most),
-        Aim::Cost { .. } => {
-            let price = aim.price(lead).unwrap_or(f64::MAX) * lead.as_secs_f64();
+fn even(recent: &[Arrival], per_hour: f64, lead: Span, objective: Objective, most: u32) -> u32 {
+    let demand = CompoundPoisson::new(recent, per_hour * lead.as_secs_f64() / 3_600.0);
+    match objective {
+        Objective::HitRate(rate) => demand.for_hit_rate(rate, most),
+        Objective::Cost { .. } => {
+            let price = objective.price(lead).unwrap_or(f64::MAX) * lead.as_secs_f64();
             demand.for_price(price, most)
         }
     }
