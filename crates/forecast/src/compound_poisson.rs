@@ -1,25 +1,25 @@
-//! The demand of independent gangs over a lead: how many come, times how large they are.
+//! The demand of independent gangs over a lead time: a compound Poisson sum of how many arrive and how large they are.
 
 use crate::arrival::Arrival;
 
-/// Sizes are added up in eighths of a node: finer than that no GPU node is shared.
+/// Sizes are added up in eighths of a node: no GPU node is shared more finely.
 const UNIT_MILLI: u32 = 125;
 const UNITS_PER_NODE: usize = 8;
-/// Beyond this many gangs in a lead the chance of none at all is no number any more; and so many small surprises
-/// even out. Four deviations above the mean are taken instead.
+/// Above this many gangs in a lead time the probability of no arrival underflows, and the sum is close to its mean.
+/// Four standard deviations above the mean are taken instead.
 const MANY: f64 = 600.0;
 
-/// Gangs that come independently, at a rate, with sizes drawn from those that came before.
+/// Gangs that arrive independently, at a rate, with sizes drawn from earlier arrivals.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CompoundPoisson {
     /// Sizes in units, ascending, with the share of gangs that have them.
     sizes: Vec<(usize, f64)>,
-    /// Gangs expected within one lead.
+    /// Gangs expected within one lead time.
     per_lead: f64,
 }
 
 impl CompoundPoisson {
-    /// So many gangs expected per lead, sized like `arrivals`.
+    /// So many gangs expected per lead time, sized like `arrivals`.
     pub fn new(arrivals: &[Arrival], per_lead: f64) -> Self {
         let units = |arrival: &Arrival| arrival.nodes_milli.div_ceil(UNIT_MILLI) as usize;
         let mut all: Vec<usize> = arrivals.iter().map(units).collect();
@@ -36,8 +36,8 @@ impl CompoundPoisson {
     }
     /// The share of gangs that find a pool of each size sufficient, from no nodes up to `most`.
     ///
-    /// A gang is hit if what came within a lead before it and itself fit together (arrivals at random see what
-    /// any moment sees). The sum of a random number of random sizes follows Panjer's recursion.
+    /// A gang is hit if it fits together with the arrivals within a lead time before it (Poisson arrivals see time
+    /// averages). The sum of a random number of random sizes follows Panjer's recursion.
     pub fn hit_rates(&self, most: u32) -> Vec<f64> {
         let units = most as usize * UNITS_PER_NODE;
         let taken = self.taken_at_most(units);
@@ -57,13 +57,13 @@ impl CompoundPoisson {
     /// The smallest pool that hits this share of gangs, at most `most` nodes.
     pub fn for_hit_rate(&self, hit_rate: f64, most: u32) -> u32 {
         if self.sizes.is_empty() {
-            return 0; // nobody comes, and nobody is missed
+            return 0; // no arrivals, no misses
         }
         // A billionth is rounding, not a gang.
         let rates = self.hit_rates(most);
         rates.partition_point(|&rate| rate < hit_rate - 1e-9).min(most as usize) as u32
     }
-    /// The pool with the least expected cost: a gang missed costs 1, a node kept free for a lead costs `price`.
+    /// The pool with the least expected cost: a missed gang costs 1, a node kept free for a lead time costs `price`.
     pub fn for_price(&self, price: f64, most: u32) -> u32 {
         let cost =
             |(nodes, rate): (usize, f64)| self.per_lead * (1.0 - rate) + price * nodes as f64;
@@ -71,7 +71,7 @@ impl CompoundPoisson {
         let least = costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
         least.map_or(0, |(nodes, _)| nodes as u32)
     }
-    /// The chance that what came within a lead is at most so many units, for each up to `most`.
+    /// The probability that arrivals within a lead time took at most so many units, for each up to `most`.
     fn taken_at_most(&self, most: usize) -> Vec<f64> {
         if self.per_lead > MANY {
             let moment = |power: i32| -> f64 {

@@ -1,15 +1,16 @@
-//! Whether gangs come one by one or in bursts.
+//! Whether gangs arrive independently or in bursts.
 
 use muster_core::time::{Span, Time};
 
 use crate::arrival::Arrival;
 use crate::hourly::HOUR_MS;
 
-/// How much more the number of gangs in a lead varies than if each came on its own, for the hour it is: 1 for
-/// independent arrivals, whatever their season; the real clusters of `docs/forecast.md` are at 7 to 35.
+/// Index of dispersion: how much more the number of gangs in a lead time varies than if each arrived independently,
+/// for the hour it is. 1 for independent arrivals, whatever their season; the real clusters of `docs/forecast.md` are
+/// at 7 to 35.
 ///
-/// Sizes of independent gangs can be added up by the laws of chance. Bursts are not independent, and a pool sized
-/// as if they were is too small for each of them.
+/// Sizes of independent gangs can be added up as probabilities. Bursts are not independent, and a pool sized as if
+/// they were is too small for each of them.
 pub fn dispersion(arrivals: &[Arrival], since: Time, now: Time, lead: Span) -> f64 {
     let lead_ms = lead.0.clamp(1_000, HOUR_MS);
     let windows = HOUR_MS / lead_ms;

@@ -1,4 +1,4 @@
-//! The outlook: how many nodes to keep free over the next minutes.
+//! The forecast: how many nodes to keep free over the next minutes.
 
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -10,30 +10,30 @@ use crate::dispersion::dispersion;
 use crate::hourly::{HOUR_MS, counts, hours, same_hour};
 use crate::seasonal::{Backtest, Hourly, Seasonal};
 
-/// Above this clumping gangs do not come one by one. Independent gangs are at 1, and a thousand of them rarely
-/// above 1.2; what a few hours of retries add is well below 2.
+/// Above this dispersion gangs do not arrive independently. Independent arrivals are at 1, and a thousand of them
+/// rarely above 1.2; with a few hours of retries it stays well below 2.
 const OVERDISPERSED: f64 = 2.0;
-/// How far back sizes and clumping are looked at.
+/// How far back sizes and dispersion are computed.
 const BACK: Span = Span::hours(28 * 24);
 
-/// What is being asked about.
+/// What a forecast is computed from.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The gangs that came, by time; those after `now` are not looked at.
+    /// The arrivals, by time; those after `now` are ignored.
     pub arrivals: &'a [Arrival],
-    /// Since when gangs are counted.
+    /// Since when arrivals are counted.
     pub since: Time,
     /// What time it is.
     pub now: Time,
-    /// From asking for a node to having it ready.
+    /// The lead time: from requesting a node to having it ready.
     pub lead: Span,
-    /// What was learnt before, up to `now`; without it everything is learnt anew from `arrivals`.
+    /// The model learned before, up to `now`; without it one is learned from `arrivals`.
     pub burst_model: Option<&'a BurstModel>,
-    /// A forecast fitted before; without it the same hour of the days before is taken.
+    /// A seasonal forecast fitted before; without it the same hour of the days before is taken.
     pub seasonal: Option<&'a Seasonal>,
 }
 
-/// What hits are worth.
+/// What a hit is worth.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Objective {
     /// This share of gangs is to be hit, with as few idle nodes as that takes.
@@ -50,13 +50,13 @@ pub enum Objective {
 /// What is wanted of a pool's free nodes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Goal {
-    /// Seasons that demand may have, such as a day and a week. They are given, not guessed.
+    /// Seasons that demand may have, such as a day and a week. They are given, not detected.
     pub seasons: Vec<Span>,
     /// What hits are worth.
     pub objective: Objective,
     /// Never keep more nodes free than this.
     pub max_nodes: Option<u32>,
-    /// Say nothing before so much was seen.
+    /// No forecast before so much history.
     pub min_history: Span,
     /// How often the pool's target is refreshed.
     pub step: Span,
@@ -75,7 +75,7 @@ impl Default for Goal {
     }
 }
 
-/// Too little was seen.
+/// There is too little history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error, Serialize, Deserialize)]
 #[error("too little history to forecast from: another {missing} is needed")]
 pub struct TooLittleHistory {
@@ -83,12 +83,12 @@ pub struct TooLittleHistory {
     pub missing: Span,
 }
 
-/// What the number of nodes was worked out with.
+/// The model the number of nodes was computed with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Model {
-    /// Gangs come in bursts: what was seen to follow what.
+    /// Gangs arrive in bursts: the burst model.
     Bursts,
-    /// Gangs come one by one: so many an hour, by this forecast, with sizes added up over a lead.
+    /// Gangs arrive independently: so many an hour, by this forecast, with sizes added up over a lead time.
     Independent(Hourly),
 }
 
@@ -99,32 +99,32 @@ pub struct Forecast {
     pub from: Time,
     /// How long a step is.
     pub step: Span,
-    /// Free nodes wanted in each step, at least until a node asked for at the next refresh would be ready.
+    /// Free nodes wanted in each step, at least until a node requested at the next refresh would be ready.
     pub nodes: Vec<u32>,
     /// What they were worked out with.
     pub model: Model,
-    /// How much gangs come in clumps; see [`clumping`].
+    /// How far arrivals come in bursts; see [`dispersion`].
     pub dispersion: f64,
-    /// How the forecasts of gangs per hour did, if one was fitted.
+    /// How the forecasts of gangs per hour scored, if one was fitted.
     pub backtest: Option<Backtest>,
 }
 
 impl Forecast {
-    /// Free nodes to have, ready or asked for, from now to the next refresh: what is wanted when they are ready.
+    /// Free nodes to have, ready or requested, from now to the next refresh: what is wanted when they are ready.
     pub fn now(&self) -> u32 {
         self.nodes.iter().copied().max().unwrap_or(0)
     }
 }
 
 impl Goal {
-    pub(crate) fn enough(&self, since: Time, now: Time) -> Result<(), TooLittleHistory> {
+    pub(crate) fn check_history(&self, since: Time, now: Time) -> Result<(), TooLittleHistory> {
         let missing = self.min_history.0.saturating_sub(now.since(since).0);
         if missing > 0 { Err(TooLittleHistory { missing: Span(missing) }) } else { Ok(()) }
     }
     pub(crate) fn first_season(&self) -> Span {
         self.seasons.iter().copied().min().unwrap_or(Span::hours(24))
     }
-    /// Which quantile of demand is asked for: the hit rate, or what a newsvendor would stock for.
+    /// The quantile of demand to stock for: the hit rate, or the newsvendor's critical ratio.
     pub(crate) fn quantile(&self) -> f64 {
         match self.objective {
             Objective::HitRate(rate) => rate.clamp(0.5, 0.999),
@@ -136,7 +136,7 @@ impl Goal {
 }
 
 impl Objective {
-    /// What a node is worth at most, in gangs missed per second, if costs say so.
+    /// The most that a node is worth, in gangs missed per second, if costs decide.
     fn price(self, lead: Span) -> Option<f64> {
         match self {
             Objective::HitRate(_) => None,
@@ -148,12 +148,12 @@ impl Objective {
     }
 }
 
-/// Says how many nodes to keep free over the next minutes, or how much history is missing.
+/// Computes how many nodes to keep free over the next minutes, or how much history is missing.
 ///
-/// A function of what is asked and wanted, and of nothing else. Given a memory and a forecast it takes well under
-/// a millisecond; without a memory it takes milliseconds per month of history.
+/// A function of inputs and goal alone. Given a burst model and a seasonal forecast it takes well under a millisecond;
+/// without a burst model it takes milliseconds per month of history.
 pub fn forecast(inputs: &Inputs, goal: &Goal) -> Result<Forecast, TooLittleHistory> {
-    goal.enough(inputs.since, inputs.now)?;
+    goal.check_history(inputs.since, inputs.now)?;
     let until = inputs.arrivals.partition_point(|arrival| arrival.at <= inputs.now);
     let since = inputs.since.max(inputs.now - BACK);
     let recent = inputs.arrivals[..until].partition_point(|arrival| arrival.at < since);
@@ -178,7 +178,8 @@ pub fn forecast(inputs: &Inputs, goal: &Goal) -> Result<Forecast, TooLittleHisto
         (starts.map(|at| burst_model.size_at_price(at, price).min(most)).collect(), Model::Bursts)
     } else {
         let hourly = per_hour(recent, since, inputs, goal);
-        let size = |at| even(recent, hourly.1(at), inputs.lead, goal.objective, most);
+        let size =
+            |at| size_for_independent(recent, hourly.1(at), inputs.lead, goal.objective, most);
         (starts.map(size).collect(), Model::Independent(hourly.0))
     };
     let backtest = inputs.seasonal.map(|seasonal| seasonal.backtest);
@@ -192,7 +193,7 @@ fn learn(arrivals: &[Arrival], inputs: &Inputs, goal: &Goal) -> BurstModel {
     burst_model
 }
 
-/// Gangs per hour at a time, and whose word that is.
+/// Gangs per hour at a time, and the model that gives them.
 fn per_hour<'a>(
     recent: &[Arrival],
     since: Time,
@@ -212,8 +213,14 @@ fn per_hour<'a>(
     (Hourly::SameHour, Box::new(mean))
 }
 
-/// The pool for independent gangs that come so often, sized like those that came.
-fn even(recent: &[Arrival], per_hour: f64, lead: Span, objective: Objective, most: u32) -> u32 {
+/// The pool for independent gangs that arrive at this rate, sized like the recent ones.
+fn size_for_independent(
+    recent: &[Arrival],
+    per_hour: f64,
+    lead: Span,
+    objective: Objective,
+    most: u32,
+) -> u32 {
     let demand = CompoundPoisson::new(recent, per_hour * lead.as_secs_f64() / 3_600.0);
     match objective {
         Objective::HitRate(rate) => demand.for_hit_rate(rate, most),

@@ -1,7 +1,8 @@
-//! The forecaster of a host: looks at what was asked of each pool every few minutes, and says what to expect.
+//! The forecaster of a host: updates a model of each pool's demand every few minutes and forecasts the free nodes it
+//! needs.
 //!
-//! A host keeps one, asks it when it is due, and tells the World what it says. What it has learnt is not worth
-//! writing down: after a restart it is learnt anew from what the World remembers.
+//! A host keeps one, calls it when it is due, and passes its events to the World. The models are not stored: after a
+//! restart they are learned again from the arrivals that the World remembers.
 
 use muster_core::id::PoolIdx;
 use muster_core::pool::Pool;
@@ -14,33 +15,33 @@ use crate::burst_model::BurstModel;
 use crate::forecast::{Goal, Inputs, Model, Objective, forecast};
 use crate::seasonal::Seasonal;
 
-/// How often each pool is looked at.
+/// How often each pool is forecast.
 const STEP: Span = Span::mins(5);
 
-/// From fewer gangs than these nothing is concluded, however long the time they came in.
+/// Fewer arrivals than these give no forecast, however long the time they came in.
 const MIN_ARRIVALS: usize = 10;
-/// How often the same is said again where nobody comes.
+/// How often an unchanged forecast is sent again while no gang arrives.
 const REPUBLISH: Span = Span::mins(30);
-/// How often a seasonal model is fitted anew.
+/// How often a seasonal model is refitted.
 const REFIT: Span = Span::hours(24);
 
-/// What is known about one pool.
+/// The model of one pool.
 #[derive(Clone, Debug)]
 struct PoolModel {
     pool: PoolIdx,
     goal: Goal,
     burst_model: BurstModel,
-    /// Up to which arrival the memory has learnt.
+    /// Up to which arrival the burst model has learned.
     learned: Time,
-    /// Fitted only where gangs come one by one.
+    /// Fitted only where gangs arrive independently.
     seasonal: Option<Seasonal>,
-    /// When that was last tried; at most once a day.
+    /// When the last fit was tried; at most once a day.
     fitted: Option<Time>,
-    /// Until when what was said last holds if nobody comes: rates of gangs that come one by one change by the hour.
+    /// Until when the last forecast holds if no gang arrives: rates of independent arrivals change by the hour.
     holds: Option<Time>,
 }
 
-/// Says what to expect of every pool that wants to know.
+/// Forecasts demand for every pool that asks for it.
 #[derive(Clone, Debug, Default)]
 pub struct Forecaster {
     models: Vec<PoolModel>,
@@ -48,13 +49,13 @@ pub struct Forecaster {
 }
 
 impl Forecaster {
-    /// When it wants to be asked next; never where no pool wants to know.
+    /// When the next forecast is due; never where no pool asks for one.
     pub fn due(&self, world: &World, now: Time) -> Option<Time> {
         let wants = |pool: &Pool| pool.spec.ahead.forecast.is_some();
         world.pools().values().any(wants).then(|| self.due.unwrap_or(now))
     }
 
-    /// What the World is to be told now, pool by pool. A pool with too little history is told nothing.
+    /// Events for the World, one per pool with a new forecast. A pool with too little history gets none.
     pub fn look(&mut self, world: &World, now: Time) -> Vec<Event> {
         self.due = Some(now + STEP);
         let mut said = Vec::new();
@@ -66,7 +67,7 @@ impl Forecaster {
             let goal = goal(spec, pool);
             let at = match self.models.iter().position(|known| known.pool == idx) {
                 Some(at) if self.models[at].goal == goal => at,
-                // Unknown, or known for something else than is wanted now.
+                // Unknown, or modelled for another goal.
                 found => {
                     found.map(|at| self.models.remove(at));
                     self.models.push(PoolModel::new(idx, pool, since, &goal));
@@ -102,7 +103,7 @@ impl PoolModel {
             at: arrival.at,
             nodes_milli: arrival.nodes_milli,
         };
-        // Whoever comes at this very instant may not be noted yet; he is learnt of next time.
+        // A gang that arrives at this very instant may not be recorded yet; it is learned in the next step.
         let fresh: Vec<Arrival> =
             all.range(new..).filter(|arrival| arrival.at < now).map(seen).collect();
         self.burst_model.learn(&fresh, now);
@@ -125,12 +126,12 @@ impl PoolModel {
             (self.seasonal, self.fitted) = (fitted, Some(now));
         }
         self.holds = matches!(found.model, Model::Independent(_)).then(|| now + REPUBLISH);
-        // Valid until the next look and, should that fail, for a while after.
+        // Valid until the next forecast and, should that fail, for a while after.
         Some(proactive::Outlook { from: now, step: Span::hours(1), nodes: vec![found.now()] })
     }
 }
 
-/// From asking for a node of a pool to having it ready.
+/// The lead time: from requesting a node of a pool to having it ready.
 fn lead(pool: &Pool) -> Span {
     pool.offerings.iter().map(|offering| offering.spec.boot_time).max().unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! What a pool of each size would miss, and which size is worth its price.
 //!
-//! The r-th free node is worth the gangs it turns from misses into hits. Because gangs are all or nothing that is
-//! not ever less the larger r: eight nodes may be worth nothing and the ninth a great deal. So sizes are compared
-//! along the lower hull of the curve, where a step to the next corner is the best buy there is.
+//! The r-th free node is worth the gangs it turns from misses into hits. Because gangs are all or nothing, that value
+//! does not fall steadily with r: eight nodes may be worth nothing and the ninth a great deal. So sizes are compared
+//! along the lower convex hull of the curve, where a step to the next corner is the best purchase there is.
 
 use crate::level::{COUNT, LEVELS, PerLevel};
 
@@ -37,7 +37,7 @@ impl MissCurve {
     }
     /// The pool size at which one node more would not be worth `price`: gangs missed per second, for a node.
     ///
-    /// Calls with rising prices are given the sizes in one walk; `from` is where the last walk ended.
+    /// Calls with rising prices get the sizes in one walk; `from` is where the last walk ended.
     fn walk(&self, price: f64, from: &mut usize) -> u32 {
         while *from > 0 {
             let ((above, missed_above), (below, missed_below)) =
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_of_eight_is_worthless_to_a_gang_of_nine() {
+    fn pool_of_eight_is_never_chosen_for_a_gang_of_nine() {
         let mut gangs = [0.0; COUNT];
         gangs[9] = 0.09;
         let miss_curve = MissCurve::of(&gangs);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn dearer_nodes_make_smaller_pools() {
+    fn higher_prices_give_smaller_pools() {
         let gangs = std::array::from_fn(|i| 1.0 / (1.0 + i as f64));
         let miss_curve = MissCurve::of(&gangs);
         let prices: Vec<f64> = (0..40).map(|i| f64::from(i) * 0.03).collect();

@@ -1,10 +1,10 @@
-//! Gangs that come together: what is learnt from when they came.
+//! Gangs that arrive in bursts: what the burst model learns.
 
 use muster_core::time::{Span, Time};
 use muster_forecast::{Arrival, BurstModel, Forecast, Goal, Model, Objective, forecast};
 use proptest::prelude::*;
 
-use crate::synthetic::{Rng, ask, burst_model};
+use crate::synthetic::{Rng, burst_model, inputs_at};
 
 /// Sessions that start at random, about every other day: a burst every 20 minutes for 5 hours, each of `gangs`
 /// gangs of `nodes` nodes.
@@ -27,26 +27,26 @@ fn at_hit_rate(rate: f64) -> Goal {
     Goal { objective: Objective::HitRate(rate), ..Goal::default() }
 }
 
-/// The outlook at a time, knowing nothing later.
-fn look(arrivals: &[Arrival], now: Time, goal: &Goal) -> Forecast {
-    let mut inputs = ask(arrivals, 0);
+/// The forecast at a time, from earlier arrivals only.
+fn forecast_at(arrivals: &[Arrival], now: Time, goal: &Goal) -> Forecast {
+    let mut inputs = inputs_at(arrivals, 0);
     inputs.now = now;
     forecast(&inputs, goal).expect("enough history")
 }
 
 #[test]
-fn nodes_are_kept_while_gangs_come_and_not_when_they_have_stopped() {
+fn nodes_are_kept_during_a_session_and_not_after_it() {
     let arrivals = sessions(30, 7, 3, 2);
     let goal = at_hit_rate(0.9);
     let last = arrivals.last().expect("some").at;
-    let busy = look(&arrivals, last + Span::mins(5), &goal);
+    let busy = forecast_at(&arrivals, last + Span::mins(5), &goal);
     assert_eq!((busy.model, busy.now()), (Model::Bursts, 6), "three gangs of two nodes, together");
-    let quiet = look(&arrivals, last + Span::hours(9), &goal);
+    let quiet = forecast_at(&arrivals, last + Span::hours(9), &goal);
     assert_eq!(quiet.now(), 0, "the session is over");
 }
 
 #[test]
-fn a_gang_of_nine_gets_nine_or_nothing() {
+fn pool_size_covers_whole_gangs_or_none() {
     let arrivals = sessions(30, 11, 1, 9);
     let doubled: Vec<Arrival> = arrivals.iter().flat_map(|&arrival| [arrival; 2]).collect();
     let burst_model =
@@ -59,16 +59,16 @@ fn a_gang_of_nine_gets_nine_or_nothing() {
 }
 
 #[test]
-fn the_future_is_not_looked_at() {
+fn forecast_ignores_later_arrivals() {
     let arrivals = sessions(30, 5, 3, 2);
     let now = Time::ZERO + Span::hours(20 * 24);
     let past: Vec<Arrival> = arrivals.iter().copied().filter(|a| a.at <= now).collect();
     let goal = at_hit_rate(0.9);
-    assert_eq!(look(&arrivals, now, &goal), look(&past, now, &goal));
+    assert_eq!(forecast_at(&arrivals, now, &goal), forecast_at(&past, now, &goal));
 }
 
 #[test]
-fn most_gangs_are_hit_for_less_than_a_static_pool_keeps_idle() {
+fn most_gangs_are_hit_with_fewer_idle_nodes_than_a_static_pool() {
     let arrivals = sessions(60, 3, 3, 2);
     let goal = at_hit_rate(0.9);
     let (mut learned, mut given) =
@@ -87,7 +87,7 @@ fn most_gangs_are_hit_for_less_than_a_static_pool_keeps_idle() {
         }
         learned.learn(&arrivals[given..came], now);
         given = came;
-        let mut inputs = ask(&arrivals, 0);
+        let mut inputs = inputs_at(&arrivals, 0);
         (inputs.now, inputs.burst_model) = (now, Some(&learned));
         target = forecast(&inputs, &goal).map_or(0, |forecast| forecast.now());
         now += goal.step;
@@ -98,27 +98,27 @@ fn most_gangs_are_hit_for_less_than_a_static_pool_keeps_idle() {
 }
 
 #[test]
-fn a_dearer_wait_keeps_more_nodes_free() {
+fn higher_cost_of_waiting_keeps_more_nodes_free() {
     let arrivals = sessions(30, 7, 3, 2);
     let now = arrivals.last().expect("some").at + Span::mins(5);
     let nodes = |waiting_hour| {
         let objective = Objective::Cost { waiting_hour, node_hour: 10.0 };
-        look(&arrivals, now, &Goal { objective, ..Goal::default() }).now()
+        forecast_at(&arrivals, now, &Goal { objective, ..Goal::default() }).now()
     };
     let sizes = [1.0, 10.0, 100.0, 1_000.0, 1e6].map(nodes);
     assert!(sizes.is_sorted() && sizes[0] == 0 && sizes[4] >= 6, "{sizes:?}");
 }
 
 #[test]
-fn the_limit_is_kept() {
+fn max_nodes_bounds_the_forecast() {
     let arrivals = sessions(30, 7, 3, 2);
     let now = arrivals.last().expect("some").at + Span::mins(5);
     let goal = Goal { max_nodes: Some(3), ..at_hit_rate(0.99) };
-    assert!(look(&arrivals, now, &goal).nodes.iter().all(|&nodes| nodes <= 3));
+    assert!(forecast_at(&arrivals, now, &goal).nodes.iter().all(|&nodes| nodes <= 3));
 }
 
 #[test]
-fn a_memory_survives_being_written_down() {
+fn burst_model_survives_serialization() {
     let arrivals = sessions(10, 7, 3, 2);
     let learned = burst_model(&arrivals, Time::ZERO + Span::hours(240), &Goal::default());
     let text = serde_json::to_string(&learned).expect("json");
@@ -136,7 +136,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn learning_bit_by_bit_is_learning_at_once(
+    fn incremental_learning_equals_learning_at_once(
         mut secs in prop::collection::vec((0u64..400_000, 0u32..40_000), 0..300),
         cuts in prop::collection::vec(0u64..400_000, 0..20),
     ) {
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn a_higher_aim_never_pays_less(
+    fn higher_hit_rate_never_keeps_fewer_nodes(
         mut secs in prop::collection::vec((0u64..800_000, 0u32..40_000), 1..300),
         rate in 0.5f64..0.98,
     ) {

@@ -1,11 +1,11 @@
-//! Gangs that come one by one: the forecast per hour, and sizes added up over a lead.
+//! Gangs that arrive independently: the forecast per hour, and sizes added up over a lead time.
 
 use muster_core::time::{Span, Time};
 use muster_forecast::{
     Arrival, CompoundPoisson, Goal, Hourly, Model, Objective, dispersion, forecast,
 };
 
-use crate::synthetic::{LEAD, Rng, ask, fit, independent};
+use crate::synthetic::{LEAD, Rng, fit, independent, inputs_at};
 
 fn gangs(nodes_milli: &[u32]) -> Vec<Arrival> {
     nodes_milli.iter().map(|&nodes_milli| Arrival { at: Time::ZERO, nodes_milli }).collect()
@@ -18,7 +18,7 @@ fn daily(hour: u64) -> f64 {
 }
 
 #[test]
-fn a_real_season_that_grows_is_forecast_by_the_seasonal_model() {
+fn growing_season_selects_the_seasonal_model() {
     let hours = 21 * 24;
     let arrivals = independent(hours, 1, 1_000, daily);
     let seasonal = fit(&arrivals, hours, &Goal::default());
@@ -29,7 +29,7 @@ fn a_real_season_that_grows_is_forecast_by_the_seasonal_model() {
 }
 
 #[test]
-fn without_a_season_the_plain_forecast_is_kept() {
+fn without_a_season_the_same_hour_forecast_is_used() {
     let hours = 21 * 24;
     let kept = (0..5).filter(|&seed| {
         let arrivals = independent(hours, seed, 1_000, |_| 3.0);
@@ -39,7 +39,7 @@ fn without_a_season_the_plain_forecast_is_kept() {
 }
 
 #[test]
-fn independent_gangs_do_not_clump_whatever_their_season() {
+fn independent_arrivals_have_dispersion_one_in_any_season() {
     let hours = 21 * 24;
     let end = Time::ZERO + Span::hours(hours);
     let arrivals = independent(hours, 3, 1_000, daily);
@@ -50,13 +50,13 @@ fn independent_gangs_do_not_clump_whatever_their_season() {
 }
 
 #[test]
-fn the_pool_follows_the_season() {
+fn pool_size_follows_the_season() {
     let hours = 21 * 24;
     let arrivals = independent(hours, 1, 1_000, daily);
     let goal = Goal::default();
     let seasonal = fit(&arrivals, hours, &goal);
     let nodes = |hour| {
-        let mut inputs = ask(&arrivals, hours);
+        let mut inputs = inputs_at(&arrivals, hours);
         inputs.seasonal = Some(&seasonal);
         inputs.now += Span::hours(hour);
         forecast(&inputs, &goal).expect("enough history")
@@ -66,14 +66,14 @@ fn the_pool_follows_the_season() {
 }
 
 #[test]
-fn a_pool_of_eight_never_hits_a_gang_of_nine() {
+fn pool_of_eight_never_hits_a_gang_of_nine() {
     let rates = CompoundPoisson::new(&gangs(&[9_000]), 0.1).hit_rates(20);
     assert!(rates[..9].iter().all(|&rate| rate == 0.0), "{rates:?}");
     assert!(rates[9] > 0.9 && rates[17] == rates[9] && rates[18] > rates[9], "{rates:?}");
 }
 
 #[test]
-fn hit_rates_are_those_of_a_simulated_pool() {
+fn hit_rates_match_a_simulated_pool() {
     // Gangs of half a node and of three, by chance, 6 per hour: counted, not worked out.
     let mut rng = Rng(17);
     let mut arrivals = independent(24 * 200, 5, 500, |_| 6.0);
@@ -97,7 +97,7 @@ fn hit_rates_are_those_of_a_simulated_pool() {
 }
 
 #[test]
-fn who_needs_no_free_node_is_always_hit() {
+fn gang_that_needs_no_free_node_is_always_hit() {
     let demand = CompoundPoisson::new(&gangs(&[0, 0, 0, 4_000]), 1.0);
     assert!((demand.hit_rates(0)[0] - 0.75).abs() < 1e-9);
     assert_eq!(demand.for_hit_rate(0.7, 100), 0);
@@ -105,7 +105,7 @@ fn who_needs_no_free_node_is_always_hit() {
 }
 
 #[test]
-fn the_newsvendor_buys_what_pays() {
+fn price_decides_how_many_whole_gangs_are_covered() {
     let demand = CompoundPoisson::new(&gangs(&[4_000]), 0.5);
     assert_eq!(demand.for_price(1e-6, 100) % 4, 0, "whole gangs only");
     assert!(demand.for_price(1e-6, 100) >= 12);
@@ -113,21 +113,21 @@ fn the_newsvendor_buys_what_pays() {
 }
 
 #[test]
-fn very_many_gangs_need_their_mean_and_a_margin() {
+fn many_arrivals_need_their_mean_and_a_margin() {
     let demand = CompoundPoisson::new(&gangs(&[1_000]), 900.0);
     let nodes = demand.for_hit_rate(0.99, 2_000);
     assert!((900..1_100).contains(&nodes), "{nodes}");
 }
 
 #[test]
-fn too_little_history_says_how_much_is_missing() {
+fn too_little_history_reports_the_missing_time() {
     let arrivals = independent(10, 1, 1_000, |_| 5.0);
     let goal = Goal { objective: Objective::HitRate(0.95), ..Goal::default() };
-    let missing = forecast(&ask(&arrivals, 10), &goal).unwrap_err().missing;
+    let missing = forecast(&inputs_at(&arrivals, 10), &goal).unwrap_err().missing;
     assert_eq!(missing, Span::hours(38));
 }
 
 #[test]
-fn where_nobody_comes_nothing_is_kept() {
+fn no_arrivals_keep_no_nodes() {
     assert_eq!(muster_forecast::CompoundPoisson::new(&[], 3.0).for_hit_rate(0.99, 64), 0);
 }

@@ -1,4 +1,4 @@
-//! What the forecaster promises, on made-up demand whose truth is known.
+//! Guarantees of the forecaster, on synthetic demand whose distribution is known.
 
 mod bursts;
 mod independent;

@@ -1,4 +1,4 @@
-//! Made-up demand, the same on every machine.
+//! Synthetic demand, the same on every machine.
 
 use muster_core::time::{Span, Time};
 use muster_forecast::{Arrival, BurstModel, Goal, Inputs, Seasonal};
@@ -34,16 +34,16 @@ pub(crate) fn independent(
     arrivals
 }
 
-/// The lead of all pools here.
+/// The lead time of all pools here.
 pub(crate) const LEAD: Span = Span::secs(255);
 
-/// A question about the pool, with nothing learnt before.
-pub(crate) fn ask(arrivals: &[Arrival], hours: u64) -> Inputs<'_> {
+/// The inputs of a forecast, with no model learned before.
+pub(crate) fn inputs_at(arrivals: &[Arrival], hours: u64) -> Inputs<'_> {
     let now = Time::ZERO + Span::hours(hours);
     Inputs { arrivals, since: Time::ZERO, now, lead: LEAD, burst_model: None, seasonal: None }
 }
 
-/// All that can be learnt until then.
+/// The burst model after all arrivals until then.
 pub(crate) fn burst_model(arrivals: &[Arrival], now: Time, goal: &Goal) -> BurstModel {
     let mut burst_model = BurstModel::new(Time::ZERO, LEAD, goal.step, Span::hours(24));
     burst_model.learn(arrivals, now);
