@@ -1,7 +1,7 @@
 //! Free capacity, indexed: how many nodes in which state, per domain of the topology tree.
 //!
-//! The index is kept up to date seat by seat. Reading it never touches a node that is not needed: a domain
-//! answers from its tally, and a leaf hands out nodes of one state from a bit set.
+//! The index is updated assign_slot by assign_slot. A query never touches a node that is not needed: a domain answers from its
+//! tally, and a leaf gives nodes of one state from a bit set.
 
 use fixedbitset::FixedBitSet;
 
@@ -91,7 +91,7 @@ impl Groups {
     }
 }
 
-/// The nodes that stand directly in one domain.
+/// The nodes directly in one domain.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf {
     /// Nodes by slot, usable or not; a slot whose node is gone keeps its last number until it is reused.
@@ -114,7 +114,7 @@ impl Leaf {
     pub fn groups(&self) -> &Groups {
         &self.groups
     }
-    fn seat(&mut self, node: NodeIdx) -> u32 {
+    fn assign_slot(&mut self, node: NodeIdx) -> u32 {
         if let Some(slot) = self.vacant.pop() {
             self.nodes[slot as usize] = node;
             return slot;
@@ -142,20 +142,20 @@ impl Capacity {
     pub fn leaf(&self, domain: DomainIdx) -> &Leaf {
         &self.leaves[domain]
     }
-    /// Makes room for the domains the tree has now.
+    /// Grows to the domains the tree has now.
     pub(crate) fn cover(&mut self, topology: &Topology) {
         self.tallies.grow(topology.len(), Tally::default());
         self.leaves.grow(topology.len(), Leaf::default());
     }
-    /// A slot in a leaf for a node that has come to stand there.
-    pub(crate) fn seat(&mut self, leaf: DomainIdx, node: NodeIdx) -> u32 {
-        self.leaves[leaf].seat(node)
+    /// Assigns a slot in a leaf to a node.
+    pub(crate) fn assign_slot(&mut self, leaf: DomainIdx, node: NodeIdx) -> u32 {
+        self.leaves[leaf].assign_slot(node)
     }
-    /// The slot is free again.
-    pub(crate) fn unseat(&mut self, leaf: DomainIdx, slot: u32) {
+    /// Frees the slot.
+    pub(crate) fn free_slot(&mut self, leaf: DomainIdx, slot: u32) {
         self.leaves[leaf].vacant.push(slot);
     }
-    /// A usable node appears in a state.
+    /// Adds a usable node in a state.
     pub(crate) fn insert(
         &mut self,
         topology: &Topology,
@@ -168,7 +168,7 @@ impl Capacity {
             self.tallies[domain].add(state, 1);
         }
     }
-    /// A usable node disappears from a state.
+    /// Removes a usable node from a state.
     pub(crate) fn remove(
         &mut self,
         topology: &Topology,
@@ -198,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_hands_out_nodes_by_state() {
+    fn leaf_returns_nodes_by_state() {
         let mut leaf = Leaf::default();
         for n in 0..70 {
-            let slot = leaf.seat(NodeIdx(n));
+            let slot = leaf.assign_slot(NodeIdx(n));
             leaf.groups.insert(&[slot], StateIdx(n % 2));
         }
         leaf.groups.remove(&[3], StateIdx(1));

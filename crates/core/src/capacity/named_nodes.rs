@@ -1,8 +1,8 @@
-//! What a role requires of labels, with the names of nodes taken out.
+//! Label requirements of a role, with node names compiled to numbers.
 //!
-//! A role can name hundreds of nodes that it would rather be on, or keep off, and do so in several lists. Two nodes that
-//! the same lists mention differ in nothing but what else they are. So the lists are sorted once per signature, a name is
-//! looked up once, and whether a requirement on it holds is a comparison of numbers from there on.
+//! A role can name hundreds of nodes that it prefers or avoids, in several lists. Two nodes that are in the same lists
+//! differ only in class and place. So the lists are sorted once per signature, a name is looked up once, and from
+//! there on a requirement on it is a comparison of numbers.
 //!
 //! Deliberately not here: taints and GPUs, which have no names in them.
 
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use crate::hardware::constraint::{Constraints, Requirement, Test};
 use crate::hardware::topology::HOSTNAME;
 
-/// Which lists of a signature mention a node: the same for all nodes that the same lists mention.
+/// The name class of a node: the same for all nodes that are in the same lists of a signature.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Mention(u32);
 
 impl Mention {
-    /// That of a node that has no name yet.
+    /// The class of a node that has no name yet.
     pub const NAMELESS: Self = Self(0);
-    /// That of a node whose name is in no list.
+    /// The class of a node whose name is in no list.
     pub const NOWHERE: Self = Self(1);
 }
 
@@ -33,13 +33,13 @@ enum Check {
     Label(Requirement),
 }
 
-/// Names and how they are mentioned.
+/// Names and their classes.
 type Names = Vec<(Arc<str>, Mention)>;
 
 /// A node as the requirements see it.
 pub(crate) struct Seen<'a> {
     pub(crate) mention: Mention,
-    /// The value of any label, that of the name too.
+    /// The value of any label, including the name.
     pub(crate) value_of: &'a dyn Fn(&str) -> Option<Arc<str>>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Checks {
     prefer: Vec<(u8, Vec<Check>)>,
     /// Every name that is in a list, sorted.
     names: Names,
-    /// The lists of each mention, sorted.
+    /// The lists of each name class, sorted.
     lists: Vec<Vec<u32>>,
     /// Whether names are compared as numbers, so that each of them is a case of its own.
     by_number: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Checks {
 
 impl Checks {
     pub(crate) fn of(constraints: &Constraints) -> Self {
-        let mut said: Vec<(Arc<str>, u32)> = Vec::new();
+        let mut pairs: Vec<(Arc<str>, u32)> = Vec::new();
         let (mut lists, mut by_number) = (0, false);
         let mut check = |requirement: &Requirement| {
             if *requirement.key != *HOSTNAME {
@@ -69,7 +69,7 @@ impl Checks {
                 Test::In(names) | Test::NotIn(names) => {
                     let list = lists;
                     lists += 1;
-                    said.extend(names.iter().map(|name| (name.clone(), list)));
+                    pairs.extend(names.iter().map(|name| (name.clone(), list)));
                     Check::List { list, wanted: matches!(requirement.test, Test::In(_)) }
                 }
                 Test::Exists => Check::Name { wanted: true },
@@ -83,18 +83,18 @@ impl Checks {
         let mut term = |term: &[Requirement]| term.iter().map(&mut check).collect::<Vec<_>>();
         let all = term(&constraints.all);
         let any = constraints.any.iter().map(|one| term(one)).collect();
-        let wishes = constraints.prefer.iter();
-        let prefer = wishes.map(|wish| (wish.weight, term(&wish.term))).collect();
-        let (names, lists) = sorted(said);
+        let preferences = constraints.prefer.iter();
+        let prefer = preferences.map(|wish| (wish.weight, term(&wish.term))).collect();
+        let (names, lists) = sorted(pairs);
         Self { all, any, prefer, names, lists, by_number }
     }
 
-    /// Every name that is mentioned, and how; none when names are compared as numbers.
+    /// Every listed name and its class; none when names are compared as numbers.
     pub(crate) fn mentioned(&self) -> Option<&[(Arc<str>, Mention)]> {
         (!self.by_number).then_some(&self.names)
     }
 
-    /// How a name is mentioned.
+    /// The class of a name.
     pub(crate) fn mention(&self, name: Option<&Arc<str>>) -> Mention {
         let Some(name) = name else { return Mention::NAMELESS };
         match self.names.binary_search_by(|(other, _)| (**other).cmp(name)) {
@@ -103,13 +103,13 @@ impl Checks {
         }
     }
 
-    /// Whether all holds that must.
+    /// Whether every required term holds.
     pub(crate) fn hold(&self, node: &Seen<'_>) -> bool {
         let any = self.any.is_empty() || self.any.iter().any(|term| self.all_hold(term, node));
         any && self.all_hold(&self.all, node)
     }
 
-    /// The summed weight of the wishes that hold.
+    /// The summed weight of the preferences that hold.
     pub(crate) fn weight(&self, node: &Seen<'_>) -> i32 {
         let granted = self.prefer.iter().filter(|(_, term)| self.all_hold(term, node));
         granted.map(|(weight, _)| i32::from(*weight)).sum()
@@ -129,16 +129,16 @@ impl Checks {
     }
 }
 
-/// Names with how they are mentioned, and the lists of each mention, out of which name is said in which list.
-fn sorted(mut said: Vec<(Arc<str>, u32)>) -> (Names, Vec<Vec<u32>>) {
-    said.sort_unstable();
-    said.dedup();
-    let mut all: Vec<(Vec<u32>, Arc<str>)> = said
+/// Names with their classes, and the lists of each class, from pairs of name and list.
+fn sorted(mut pairs: Vec<(Arc<str>, u32)>) -> (Names, Vec<Vec<u32>>) {
+    pairs.sort_unstable();
+    pairs.dedup();
+    let mut all: Vec<(Vec<u32>, Arc<str>)> = pairs
         .chunk_by(|a, b| a.0 == b.0)
         .map(|same| (same.iter().map(|(_, list)| *list).collect(), same[0].0.clone()))
         .collect();
     all.sort_unstable();
-    // Who has no name, and whose name is in no list.
+    // The classes of a node without a name, and of a name in no list.
     let mut lists = vec![Vec::new(); 2];
     let mut names = Vec::with_capacity(all.len());
     for (mentions, name) in all {
@@ -164,7 +164,8 @@ mod tests {
         names.split(' ').map(Arc::from).collect()
     }
 
-    /// Every test there is, on the name and on another label, as a must, as one of several and as a wish.
+    /// Every operator, on the name and on another label, in a required term, as one of several terms and as a
+    /// preference.
     fn cases() -> Vec<Constraints> {
         let tests = [
             Test::In(names("a c")),
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_is_what_holds_when_every_list_is_read() {
+    fn compiled_checks_match_plain_evaluation() {
         let nodes = [None, Some("a"), Some("b"), Some("c"), Some("d"), Some("e"), Some("7")];
         for constraints in cases() {
             let checks = Checks::of(&constraints);
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_the_same_lists_mention_are_alike() {
+    fn nodes_in_the_same_lists_share_a_name_class() {
         let away = |weight, list| Preference {
             weight,
             term: vec![on(HOSTNAME, Test::NotIn(names(list)))],

@@ -1,6 +1,6 @@
-//! Signatures: roles that ask for the same thing under the same constraints are one signature.
+//! Signatures: roles with the same request under the same constraints are one signature.
 //!
-//! Whether a signature can use a class of nodes is settled once, when the first of the two appears.
+//! Whether a signature can use a class of nodes is computed once, when the first of the two appears.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::hardware::topology::{HOSTNAME, Levels, Topology};
 use crate::id::DomainIdx;
 use crate::objects::node::NodeShape;
 
-/// What it counts against a node that its GPUs would sit beside a member that asked for none: more than all
-/// wishes together, so that such a node is only used when no other will do.
+/// Penalty for a node whose GPUs would be blocked by a member without GPUs: more than all preferences together, so
+/// that such a node is only used when no other will do.
 const GPUS_LEFT_UNUSED: i32 = 100_000;
 
-/// What a signature's constraints look at, from cheap to dear.
+/// What a signature's constraints depend on, from cheap to expensive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reach {
-    /// Only what the node is; every node of a class is alike.
+    /// Only on the node's class; every node of a class is alike.
     Class,
-    /// Also where the node stands; every node of a class in one leaf is alike.
+    /// Also on where the node is; every node of a class in one leaf is alike.
     Place,
-    /// Also what the node is called.
+    /// Also on the node's name.
     Name,
 }
 
@@ -39,16 +39,16 @@ pub struct SignatureKey {
     pub constraints: Constraints,
 }
 
-/// One kind of member, and what its constraints look at.
+/// One kind of member, and what its constraints depend on.
 #[derive(Clone, Debug)]
 pub struct Signature {
-    /// What makes it different from others.
+    /// The key that tells it from others.
     pub key: SignatureKey,
-    /// What its constraints look at, wishes included.
+    /// What its constraints depend on, preferences included.
     pub reach: Reach,
-    /// What those of them look at that must hold.
+    /// What its required constraints depend on.
     pub must: Reach,
-    /// What its constraints look at besides names.
+    /// What its constraints depend on besides names.
     pub but_for_names: Reach,
     checks: Checks,
 }
@@ -63,7 +63,7 @@ impl Signature {
         };
         let furthest = |reach: Option<Reach>| reach.unwrap_or(Reach::Class);
         let reach = furthest(key.constraints.requirements().map(looks_at).max());
-        let must = furthest(key.constraints.musts().map(looks_at).max());
+        let must = furthest(key.constraints.required().map(looks_at).max());
         let others = key.constraints.requirements().map(looks_at);
         let but_for_names = furthest(others.filter(|reach| *reach != Reach::Name).max());
         let checks = Checks::of(&key.constraints);
@@ -78,15 +78,15 @@ impl Signature {
         let (count, share) = self.gpu();
         u64::from(count) * u64::from(share)
     }
-    /// How many members fit on a node in this state, wherever it stands.
+    /// How many members fit on a node in this state, wherever it is.
     pub fn times_fits(&self, state: &NodeState) -> u32 {
         let (count, share) = self.gpu();
         let devices = state.devices.times_fits(count, share);
         devices.min(state.free.times_fits(&self.key.amounts))
     }
-    /// How well a node suits the signature, by what it is, where it stands and what it is called.
+    /// How well a node suits the signature, by its class, its place and its name.
     ///
-    /// `None` when a hard constraint fails. `name` may be left out for signatures that do not look at it.
+    /// `None` when a required constraint fails. `name` may be left out for signatures that do not depend on it.
     pub fn score(
         &self,
         shape: &NodeShape,
@@ -97,7 +97,7 @@ impl Signature {
         self.score_of(shape, topology, leaf, self.checks.mention(name), name)
     }
 
-    /// The same for all nodes that are mentioned alike, where [`Signature::mentioned`] says which those are.
+    /// The same for all nodes of one name class; see [`Signature::mentioned`].
     pub fn score_mentioned(
         &self,
         shape: &NodeShape,
@@ -108,8 +108,8 @@ impl Signature {
         self.score_of(shape, topology, leaf, mention, None)
     }
 
-    /// Nodes that its constraints mention by name, sorted by name; all others are alike. None when every name is a case of
-    /// its own.
+    /// Nodes that its constraints name, sorted by name; all others are alike. None when every name is a case of its
+    /// own.
     pub fn mentioned(&self) -> Option<&[(Arc<str>, Mention)]> {
         self.checks.mentioned()
     }
@@ -136,12 +136,13 @@ impl Signature {
         if !self.checks.hold(&seen) {
             return None;
         }
-        let avoids = i32::try_from(constraints.avoids(&shape.taints)).unwrap_or(i32::MAX);
+        let soft_taints =
+            i32::try_from(constraints.untolerated_soft_taints(&shape.taints)).unwrap_or(i32::MAX);
         let wasted = if self.key.gpu.is_none() && shape.gpus > 0 { GPUS_LEFT_UNUSED } else { 0 };
-        Some(self.checks.weight(&seen) - avoids - wasted)
+        Some(self.checks.weight(&seen) - soft_taints - wasted)
     }
 
-    /// Whether such a node would do somewhere, under some name: what says where it stands is not looked at.
+    /// Whether such a node would do in some place, under some name: labels of its place are not checked.
     pub fn suits(&self, shape: &NodeShape, levels: &Levels) -> bool {
         let constraints = &self.key.constraints;
         let holds = |term: &[Requirement]| {

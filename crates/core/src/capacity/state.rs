@@ -1,7 +1,7 @@
 //! Node states: a class together with what is free. Nodes in the same state are interchangeable.
 //!
-//! A cluster of ten thousand nodes has a handful of states, so "how many members fit here" is answered once
-//! per state and never once per node.
+//! A cluster of ten thousand nodes has a handful of states, so "how many members fit here" is answered once per state
+//! and never once per node.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -24,16 +24,18 @@ pub struct NodeState {
 }
 
 impl NodeState {
-    /// Takes a seat.
+    /// Allocates a seat.
     ///
     /// # Panics
+    ///
     /// When the seat is not free: callers have asked [`NodeState::has_free`].
     pub fn sit(&mut self, signature: &Signature, seat: &Seat) {
         self.free.take(&signature.key.amounts, u32::from(seat.members));
         let taken = self.devices.take_exactly(seat.devices, signature.gpu().1);
         assert!(taken, "a seat on devices that are taken");
     }
-    /// Takes a seat that others have not left yet: what they leave over of it. Never too little is taken.
+    /// Allocates a seat that victims have not left yet: the part of it that they do not hold. Never allocates too
+    /// little.
     pub fn sit_over(&mut self, signature: &Signature, seat: &Seat) {
         let members = u32::from(seat.members);
         if self.free.times_fits(&signature.key.amounts) >= members {
@@ -41,11 +43,12 @@ impl NodeState {
         } else {
             self.free = Amounts::default();
         }
-        self.devices.take_what_is_there(seat.devices, signature.gpu().1);
+        self.devices.take_available(seat.devices, signature.gpu().1);
     }
-    /// Lets `count` members sit down and says which devices each of them gets; empty when they get none.
+    /// Allocates `count` members and returns the devices of each; empty when they get none.
     ///
     /// # Panics
+    ///
     /// When that many do not fit.
     pub fn fill(&mut self, signature: &Signature, count: u32) -> SmallVec<[DeviceSet; 8]> {
         let (gpus, share) = signature.gpu();
@@ -55,7 +58,7 @@ impl NodeState {
             .map(|_| self.devices.take(gpus, share).expect("counted before it is taken"))
             .collect()
     }
-    /// Gives back what [`NodeState::sit`] took.
+    /// Frees what [`NodeState::sit`] allocated.
     pub fn rise(&mut self, signature: &Signature, seat: &Seat) {
         self.free.add(&signature.key.amounts, u32::from(seat.members));
         self.devices.give_back(seat.devices, signature.gpu().1);
@@ -136,7 +139,7 @@ impl StateTable {
         self.by_content.insert(state, idx);
         idx
     }
-    /// Counts one node less; a state nobody is in is forgotten and its number reused.
+    /// Counts one node less; a state without nodes is dropped and its number reused.
     pub(crate) fn leave(&mut self, idx: StateIdx) {
         let (state, nodes) = &mut self.rows[idx];
         *nodes -= 1;
@@ -168,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_many_sit_down_as_were_counted(
+        fn fill_allocates_as_many_as_times_fits_counts(
             before in prop::collection::vec((0u16..=2, 50u16..=1000, 0u64..20), 0..6),
             count in 0u16..=3,
             share in prop::sample::select(vec![190u16, 250, 470, 500, 810, 1000]),

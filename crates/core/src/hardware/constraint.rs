@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 /// Labels of a node.
 pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
-/// What a taint does to those who do not tolerate it.
+/// What a taint does to members that do not tolerate it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Effect {
     /// Nothing new is placed here.
     NoSchedule,
     /// Placed here only when nothing else is left; not a hard constraint.
     PreferNoSchedule,
-    /// Nothing new is placed here and what runs is driven out.
+    /// Nothing new is placed here and running members are evicted.
     NoExecute,
 }
 
-/// A mark that keeps members off a node.
+/// A taint: keeps members off a node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Taint {
     /// Its key.
@@ -98,7 +98,7 @@ impl Requirement {
 /// Requirements that must all hold.
 pub type Term = Vec<Requirement>;
 
-/// A wish with a weight.
+/// A preferred term with a weight.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Preference {
     /// How much it counts, 1 to 100.
@@ -107,7 +107,7 @@ pub struct Preference {
     pub term: Term,
 }
 
-/// What a role demands of the nodes its members run on.
+/// What a role requires of the nodes its members run on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Constraints {
     /// All of these must hold (a node selector).
@@ -144,14 +144,14 @@ impl Constraints {
     }
     /// Every requirement that mentions labels, hard or soft.
     pub fn requirements(&self) -> impl Iterator<Item = &Requirement> {
-        self.musts().chain(self.prefer.iter().flat_map(|preference| &preference.term))
+        self.required().chain(self.prefer.iter().flat_map(|preference| &preference.term))
     }
-    /// Every requirement that mentions labels and is more than a wish.
-    pub fn musts(&self) -> impl Iterator<Item = &Requirement> {
+    /// Every requirement on labels that must hold.
+    pub fn required(&self) -> impl Iterator<Item = &Requirement> {
         self.all.iter().chain(self.any.iter().flatten())
     }
-    /// How many soft taints there are that are not tolerated.
-    pub fn avoids(&self, taints: &[Taint]) -> usize {
+    /// How many soft taints (`PreferNoSchedule`) are not tolerated.
+    pub fn untolerated_soft_taints(&self, taints: &[Taint]) -> usize {
         taints
             .iter()
             .filter(|taint| taint.effect == Effect::PreferNoSchedule)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_mean_what_they_mean_in_kubernetes() {
+    fn requirements_match_labels_as_kubernetes_does() {
         let values = vec![Arc::from("a"), Arc::from("b")];
         for (test, with_a, with_c, absent) in [
             (Test::In(values.clone()), true, false, false),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn only_hard_taints_keep_a_role_away() {
+    fn only_hard_taints_exclude_a_role() {
         let taint = |effect| Taint { key: "gpu".into(), value: "yes".into(), effect };
         let bare = Constraints::default();
         assert!(!bare.tolerates(&[taint(Effect::NoSchedule)]));

@@ -13,7 +13,7 @@ pub const WHOLE: u16 = 1_000;
 /// Devices one node can have: a set of them is one machine word.
 pub const MAX_DEVICES: usize = 64;
 
-/// What one member asks of GPUs.
+/// What one member requests of GPUs.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct GpuRequest {
     /// The vendor's resource name, such as `nvidia.com/gpu`.
@@ -29,9 +29,9 @@ pub struct GpuRequest {
 pub struct GpuKind {
     /// The vendor's resource name, such as `nvidia.com/gpu`.
     pub resource: Arc<str>,
-    /// The model, such as `H100`; empty when nobody said.
+    /// The model, such as `H100`; empty when unknown.
     pub model: Arc<str>,
-    /// Memory of each device in bytes; 0 when nobody said.
+    /// Memory of each device in bytes; 0 when unknown.
     pub memory: u64,
 }
 
@@ -79,7 +79,7 @@ impl Devices {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Devices nobody uses.
+    /// Devices that are entirely free.
     #[inline]
     pub fn whole_free(&self) -> u32 {
         self.0.iter().map(|free| u32::from(*free == WHOLE)).sum()
@@ -158,8 +158,8 @@ impl Devices {
     pub fn common(&self, other: &Devices) -> Devices {
         Self(self.0.iter().zip(&other.0).map(|(a, b)| *a.min(b)).collect())
     }
-    /// Takes of these devices what is there, for members a node shrank under; whether it was all.
-    pub fn take_what_is_there(&mut self, set: DeviceSet, share: u16) -> bool {
+    /// Takes as much of these devices as is free, for members of a node that shrank; whether it was all.
+    pub fn take_available(&mut self, set: DeviceSet, share: u16) -> bool {
         let mut all = true;
         for i in set.iter() {
             let free = self.0.get(i).copied().unwrap_or(0);
@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn halves_fill_a_started_device_before_a_fresh_one() {
+    fn shared_requests_fill_a_partly_used_device_first() {
         let mut devices = Devices::free(2);
         assert_eq!(devices.take(1, 500), Some(DeviceSet(0b01)));
         assert_eq!(devices.take(1, 500), Some(DeviceSet(0b01)));
@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_count_and_the_taking_agree(
+        fn times_fits_equals_the_number_of_successful_takes(
             taken in prop::collection::vec((1u16..=1, 100u16..=1000), 0..8),
             count in 1u16..=4,
             share in prop::sample::select(vec![250u16, 300, 500, 1000]),

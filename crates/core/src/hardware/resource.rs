@@ -17,34 +17,35 @@ pub const CPU: &str = "cpu";
 /// Main memory, in bytes.
 pub const MEMORY: &str = "memory";
 
-/// How the names of tokens begin: resources that only say who may share a node with whom, and are worth nothing.
+/// Prefix of token names: resources that only encode which pods may share a node, and cost nothing.
 pub const TOKEN: &str = "token.muster.sh/";
 
-/// GPUs of a node that pods of others have. The node shows as many as it was asked to, and members have the rest.
+/// GPUs of a node that pods of other schedulers hold. The node shows as many as it was requested with, and members get
+/// the rest.
 pub const TAKEN_GPUS: &str = "token.muster.sh/gpus-of-others";
 
-/// How the names of tokens go on that stand for what pods of others have of an extended resource of a node.
+/// Prefix of tokens for amounts of a node's extended resource that pods of other schedulers hold.
 const OF_OTHERS: &str = "of-others/";
 
-/// The domain of resources that every node has by itself, or that somebody counts on it from time to time.
+/// The domain of resources that every node has by itself, or that some component counts on it from time to time.
 const NATIVE: &str = "kubernetes.io/";
 
 /// Resource amounts by name, in base units, as a spec carries them.
 pub type NamedAmounts = BTreeMap<Arc<str>, u64>;
 
-/// Whether a resource name stands for GPU devices, whoever makes them.
+/// Whether a resource name stands for GPU devices, of any vendor.
 pub fn is_gpu(name: &str) -> bool {
     name.ends_with("/gpu")
 }
 
-/// Whether a resource is an extended one, by the rule Kubernetes has for that: it has a domain, and that is not Kubernetes'
-/// own. Something on a node shows it, some time after the node has joined. Where GPUs are told apart they are not asked
-/// about here.
+/// Whether a resource is an extended one, by the rule of Kubernetes: it has a domain, and that is not Kubernetes' own.
+/// A device plugin shows it, some time after the node has joined. GPUs are handled apart and are not asked about here.
 pub fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains(NATIVE) && !name.starts_with(TOKEN)
 }
 
-/// The token for what pods of others have of an extended resource of a node: it is there, although members cannot have it.
+/// The token for what pods of other schedulers hold of a node's extended resource: it is present, although members
+/// cannot have it.
 pub fn of_others(name: &str) -> Arc<str> {
     format!("{TOKEN}{OF_OTHERS}{name}").into()
 }
@@ -54,7 +55,7 @@ pub fn base_units(name: &str, quantity: Quantity) -> Option<u64> {
     if name == CPU { quantity.ceil_milli() } else { quantity.ceil_units() }
 }
 
-/// An amount in base units as Kubernetes would print it. Sums beyond what Kubernetes can say are shown as the most it can.
+/// An amount in base units as Kubernetes prints it. Sums above what Kubernetes can represent are shown as its maximum.
 pub fn display_amount(name: &str, amount: u64) -> Quantity {
     let whole = i64::try_from(amount).unwrap_or(i64::MAX);
     match name {
@@ -82,7 +83,7 @@ impl Default for ResourceNames {
 }
 
 impl ResourceNames {
-    /// The number for a name, given out on first sight.
+    /// The number for a name, assigned when the name is first seen.
     pub fn intern(&mut self, name: &str) -> ResourceIdx {
         if let Some(idx) = self.by_name.get(name) {
             return *idx;
@@ -160,7 +161,7 @@ impl Amounts {
         }
         times
     }
-    /// Adds `count` times `other`. What is beyond counting is as much as there can be: demands are what their owners say.
+    /// Adds `count` times `other`, saturating: demands are what tenants declare.
     pub fn add(&mut self, other: &Amounts, count: u32) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);

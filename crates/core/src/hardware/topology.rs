@@ -1,7 +1,7 @@
 //! The topology tree: zones, blocks, racks, NVLink domains, or whatever levels the operator names.
 //!
-//! Every node stands on a full path of domains, one per level. A node that lacks a level's label stands in
-//! a nameless domain there: it counts for the levels above, but nobody can be promised "one rack" in it.
+//! Every node is on a full path of domains, one per level. A node that lacks a level's label is in a nameless domain
+//! there: it counts for the levels above, but "one rack" cannot be promised in it.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct LevelSpec {
 pub struct Levels(pub Vec<LevelSpec>);
 
 impl Default for Levels {
-    /// What a cluster has when nobody says otherwise.
+    /// The levels of a cluster that configures none.
     fn default() -> Self {
         let levels = [
             ("region", "topology.kubernetes.io/region"),
@@ -72,7 +72,7 @@ impl Levels {
             Level::Node => NODE_LEVEL,
         }
     }
-    /// Whether a label only says where a node stands.
+    /// Whether a label only says where a node is.
     pub fn is_place(&self, label: &str) -> bool {
         label == HOSTNAME || self.0.iter().any(|level| *level.label == *label)
     }
@@ -128,7 +128,7 @@ impl Topology {
     pub fn domain(&self, idx: DomainIdx) -> &Domain {
         &self.domains[idx]
     }
-    /// Whether nodes stand directly in it.
+    /// Whether nodes are directly in it.
     pub fn is_leaf(&self, idx: DomainIdx) -> bool {
         usize::from(self.domains[idx].depth) == self.levels.0.len()
     }
@@ -148,7 +148,7 @@ impl Topology {
     pub fn contains(&self, outer: DomainIdx, inner: DomainIdx) -> bool {
         self.path(inner).any(|domain| domain == outer)
     }
-    /// Whether somebody can be promised to stay within it.
+    /// Whether a gang can be promised to stay within it.
     pub fn is_named(&self, idx: DomainIdx) -> bool {
         !self.domains[idx].name.is_empty()
     }
@@ -164,7 +164,7 @@ impl Topology {
         }
         here
     }
-    /// The value the domains around `leaf` give to a label that says where a node stands.
+    /// The value the domains around `leaf` give to a label that says where a node is.
     pub fn label_at(&self, leaf: DomainIdx, label: &str) -> Option<Arc<str>> {
         let level = self.levels.0.iter().position(|level| *level.label == *label)?;
         let domain = self.path(leaf).find(|d| usize::from(self.domains[*d].depth) == level + 1)?;

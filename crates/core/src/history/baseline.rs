@@ -1,9 +1,9 @@
-//! The baseline: what plain first come, first served with EASY backfilling would have made of the same gangs.
+//! The baseline: a replay of the same gangs under first come, first served with EASY backfilling.
 //!
-//! It is replayed beside the real schedule, from facts alone: a gang runs in it for as long as it really ran,
-//! so its clock stands still until that is known. An elastic gang has its minimum there, and takes as long as it
-//! would have with that. What counts is the longest wait: an order that lets others go first can be told when
-//! somebody has waited about as long as he would have without it.
+//! It runs beside the real schedule, from facts alone: a gang runs in it for as long as it really ran, so its clock
+//! stands still until that is known. An elastic gang has its minimum there, and takes as long as it would have with
+//! that. What counts is the longest wait: a queue order that lets gangs overtake can detect when a gang has waited
+//! about as long as it would have in the baseline.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,20 +13,20 @@ use crate::id::GangId;
 use crate::objects::queue::Usage;
 use crate::units::time::{Span, Time};
 
-/// One gang, in the baseline and in truth.
+/// One gang, in the baseline and in reality.
 #[derive(Clone, Debug)]
 struct Entry {
     wants: Usage,
-    said: Span,
+    estimate: Span,
     submitted: Time,
-    /// When it started here.
+    /// When it started in the baseline.
     started: Option<Time>,
-    truth: Truth,
+    actual: Actual,
 }
 
-/// What has really become of a gang.
+/// What has really happened to a gang.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Truth {
+enum Actual {
     Waits,
     Runs { since: Time },
     Ended { lasted: Span },
@@ -37,46 +37,46 @@ enum Truth {
 pub struct Baseline {
     clock: Time,
     entries: FxHashMap<GangId, Entry>,
-    /// Submitted in truth, not here yet.
+    /// Really submitted, but not yet at the baseline's clock.
     coming: VecDeque<(Time, GangId)>,
-    /// Wait here, oldest first.
+    /// Waiting in the baseline, oldest first.
     queue: VecDeque<GangId>,
-    /// Run here, by when they end if their submitters are right.
+    /// Running in the baseline, by their estimated end.
     running: BTreeSet<(Time, GangId)>,
-    /// Run here and have ended in truth, by when they end here.
+    /// Running in the baseline and really ended, by their end in the baseline.
     ends: BTreeSet<(Time, GangId)>,
-    /// Run here and wait in truth, by when they started here.
+    /// Running in the baseline and really waiting, by their start in the baseline.
     unstarted: BTreeSet<(Time, GangId)>,
-    /// Run here and in truth, by how much later they started here; in milliseconds.
+    /// Running in both, by how much later they started in the baseline; in milliseconds.
     under_way: BTreeSet<(i64, GangId)>,
     used: Usage,
     longest: Span,
 }
 
 impl Baseline {
-    /// The longest anybody has waited so far.
+    /// The longest wait so far.
     pub fn longest_wait(&self) -> Span {
         let head = self.queue.front().map(|id| self.clock.since(self.entries[id].submitted));
         self.longest.max(head.unwrap_or(Span::ZERO))
     }
 
-    pub(crate) fn submitted(&mut self, now: Time, id: GangId, wants: Usage, said: Span) {
-        let entry = Entry { wants, said, submitted: now, started: None, truth: Truth::Waits };
+    pub(crate) fn submitted(&mut self, now: Time, id: GangId, wants: Usage, estimate: Span) {
+        let entry = Entry { wants, estimate, submitted: now, started: None, actual: Actual::Waits };
         self.entries.insert(id, entry);
         self.coming.push_back((now, id));
     }
     pub(crate) fn really_started(&mut self, now: Time, id: GangId) {
-        self.learn(id, Truth::Runs { since: now });
+        self.learn(id, Actual::Runs { since: now });
     }
     pub(crate) fn really_requeued(&mut self, id: GangId) {
-        self.learn(id, Truth::Waits);
+        self.learn(id, Actual::Waits);
     }
     pub(crate) fn really_ended(&mut self, id: GangId, lasted: Span) {
-        self.learn(id, Truth::Ended { lasted });
+        self.learn(id, Actual::Ended { lasted });
     }
-    /// It was cancelled: it is no more, here either.
+    /// It was cancelled: it leaves the baseline too.
     pub(crate) fn really_gone(&mut self, id: GangId) {
-        self.unlist(id);
+        self.unindex(id);
         let Some(entry) = self.entries.remove(&id) else { return };
         match entry.started {
             Some(started) => self.vacate(id, &entry, started),
@@ -87,7 +87,7 @@ impl Baseline {
         }
     }
 
-    /// Lets everything happen that is certain by now, on a machine that has this much.
+    /// Advances as far as the future is certain by now, on a machine with this much capacity.
     pub(crate) fn advance(&mut self, now: Time, total: &Usage) {
         loop {
             let certain = self.certain_until(now);
@@ -115,7 +115,7 @@ impl Baseline {
                 }
                 None => {
                     let (_, id) = end.expect("the only other thing");
-                    self.unlist(id);
+                    self.unindex(id);
                     let entry = self.entries.remove(&id).expect("it runs");
                     let started = entry.started.expect("it runs");
                     self.vacate(id, &entry, started);
@@ -125,45 +125,45 @@ impl Baseline {
         }
     }
 
-    /// Up to when everything is known that can happen here.
+    /// Up to when all future of the baseline is known.
     fn certain_until(&self, now: Time) -> Time {
         let unstarted = self.unstarted.first().map(|(at, _)| *at);
         let under_way = self.under_way.first().map(|(later, _)| Time(now.0 + later));
         unstarted.into_iter().chain(under_way).chain([now]).min().expect("at least now")
     }
 
-    fn learn(&mut self, id: GangId, truth: Truth) {
-        self.unlist(id);
+    fn learn(&mut self, id: GangId, actual: Actual) {
+        self.unindex(id);
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.truth = truth;
+            entry.actual = actual;
         }
-        self.list(id);
+        self.index(id);
     }
 
-    /// Enters a gang that runs here into the set that says what is known of its end.
-    fn list(&mut self, id: GangId) {
+    /// Enters a running gang into the set that tells what is known of its end.
+    fn index(&mut self, id: GangId) {
         let Some(entry) = self.entries.get(&id) else { return };
         let Some(started) = entry.started else { return };
-        match entry.truth {
-            Truth::Waits => self.unstarted.insert((started, id)),
-            Truth::Runs { since } => self.under_way.insert((started.0 - since.0, id)),
-            Truth::Ended { lasted } => self.ends.insert((started + lasted, id)),
+        match entry.actual {
+            Actual::Waits => self.unstarted.insert((started, id)),
+            Actual::Runs { since } => self.under_way.insert((started.0 - since.0, id)),
+            Actual::Ended { lasted } => self.ends.insert((started + lasted, id)),
         };
     }
-    fn unlist(&mut self, id: GangId) {
+    fn unindex(&mut self, id: GangId) {
         let Some(entry) = self.entries.get(&id) else { return };
         let Some(started) = entry.started else { return };
-        match entry.truth {
-            Truth::Waits => self.unstarted.remove(&(started, id)),
-            Truth::Runs { since } => self.under_way.remove(&(started.0 - since.0, id)),
-            Truth::Ended { lasted } => self.ends.remove(&(started + lasted, id)),
+        match entry.actual {
+            Actual::Waits => self.unstarted.remove(&(started, id)),
+            Actual::Runs { since } => self.under_way.remove(&(started.0 - since.0, id)),
+            Actual::Ended { lasted } => self.ends.remove(&(started + lasted, id)),
         };
     }
 
     fn vacate(&mut self, id: GangId, entry: &Entry, started: Time) {
         self.used.amounts.take(&entry.wants.amounts, 1);
         self.used.gpu_milli -= entry.wants.gpu_milli;
-        self.running.remove(&(started + entry.said, id));
+        self.running.remove(&(started + entry.estimate, id));
     }
 
     fn start(&mut self, id: GangId) {
@@ -172,12 +172,12 @@ impl Baseline {
         entry.started = Some(clock);
         self.longest = self.longest.max(clock.since(entry.submitted));
         self.used.add(&entry.wants.amounts, entry.wants.gpu_milli, 1);
-        self.running.insert((clock + entry.said, id));
-        self.list(id);
+        self.running.insert((clock + entry.estimate, id));
+        self.index(id);
     }
 
-    /// One pass of EASY: the head starts if it fits; else it gets a start time, and whoever does not delay it
-    /// goes before.
+    /// One pass of EASY: the head starts if it fits; else it gets a shadow time, and gangs that do not delay it are
+    /// backfilled.
     fn pass(&mut self, total: &Usage) {
         while let Some(id) = self.queue.front().copied() {
             let wants = &self.entries[&id].wants;
@@ -187,9 +187,9 @@ impl Baseline {
             } else if fits(&Usage::default(), wants, total) {
                 break;
             } else {
-                // Larger than the machine is now: nothing to compare with.
+                // Larger than the machine is now: not comparable.
                 self.queue.pop_front();
-                self.unlist(id);
+                self.unindex(id);
                 self.entries.remove(&id);
             }
         }
@@ -201,7 +201,7 @@ impl Baseline {
             if *id == head || !fits(&self.used, &entry.wants, total) {
                 return true;
             }
-            let in_time = self.clock + entry.said <= shadow;
+            let in_time = self.clock + entry.estimate <= shadow;
             if !in_time {
                 if !fits(&then, &entry.wants, total) {
                     return true;
@@ -214,7 +214,7 @@ impl Baseline {
         self.queue = waiting;
     }
 
-    /// When the head fits if everybody ends as said, and what is used then, with it.
+    /// The shadow time: when the head fits if all estimates hold, and the usage then, with it.
     fn head_start(&self, head: GangId, total: &Usage) -> (Time, Usage) {
         let wants = &self.entries[&head].wants;
         let (mut then, mut at) = (self.used.clone(), self.clock);
@@ -248,21 +248,21 @@ mod tests {
         Time(secs * 1_000)
     }
 
-    /// Three gangs on four GPUs: 3 for 100 s, 4, and 1 said to take 50 s, all at once.
-    fn three(baseline: &mut Baseline) {
-        for (id, (size, said)) in [(3, 100), (4, 100), (1, 50)].into_iter().enumerate() {
-            baseline.submitted(at(0), GangId(id as u32), gpus(size), Span::secs(said));
+    /// Three gangs on four GPUs: 3 for 100 s, 4, and 1 with an estimate of 50 s, all at once.
+    fn submit_three(baseline: &mut Baseline) {
+        for (id, (size, estimate)) in [(3, 100), (4, 100), (1, 50)].into_iter().enumerate() {
+            baseline.submitted(at(0), GangId(id as u32), gpus(size), Span::secs(estimate));
         }
         baseline.advance(at(0), &gpus(4));
     }
 
     #[test]
-    fn it_waits_for_the_truth() {
+    fn baseline_clock_waits_until_run_times_are_known() {
         let mut baseline = Baseline::default();
-        three(&mut baseline);
+        submit_three(&mut baseline);
         assert_eq!(baseline.running.len(), 2, "the small one goes before the large one");
         baseline.advance(at(60), &gpus(4));
-        assert_eq!(baseline.longest_wait(), Span::ZERO, "nobody has really run: nothing is known");
+        assert_eq!(baseline.longest_wait(), Span::ZERO, "no gang has really run: nothing is known");
         baseline.really_started(at(60), GangId(0));
         baseline.really_started(at(60), GangId(2));
         baseline.advance(at(70), &gpus(4));
@@ -270,9 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_the_longest_wait_in_the_end() {
+    fn baseline_reports_the_longest_wait_once_runs_ended() {
         let mut baseline = Baseline::default();
-        three(&mut baseline);
+        submit_three(&mut baseline);
         for id in [0, 2] {
             baseline.really_started(at(0), GangId(id));
         }
@@ -280,7 +280,7 @@ mod tests {
         baseline.really_ended(GangId(0), Span::secs(90));
         baseline.advance(at(200), &gpus(4));
         assert_eq!(baseline.longest_wait(), Span::secs(90));
-        assert_eq!(baseline.clock, at(90), "the large one runs here and has not begun in truth");
+        assert_eq!(baseline.clock, at(90), "the large one runs here and has not really started");
         baseline.really_gone(GangId(1));
         baseline.advance(at(300), &gpus(4));
         assert_eq!(baseline.used, Usage::default());

@@ -1,7 +1,7 @@
-//! Past use: what a queue held, averaged over time, the newer the more it counts.
+//! Decayed usage: the average usage of a queue over time, with a half-life.
 //!
-//! After one half-life, what was used before counts half. Kept as an average, so that it can be compared with
-//! what is held now: a queue that held four GPUs for ever has an average of four GPUs.
+//! After one half-life, earlier usage counts half. It is kept as an average, so that it can be compared with present
+//! usage: a queue that always held four GPUs has an average of four GPUs.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use crate::id::{Id, ResourceIdx};
 use crate::objects::queue::Usage;
 use crate::units::time::{Span, Time};
 
-/// Average use of one queue.
+/// Average usage of one queue.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Past {
     at: Time,
@@ -53,7 +53,7 @@ impl Past {
         }
         Self { at, gpu_milli: past.gpu_milli as f64, amounts }
     }
-    /// Takes in that `usage` was held until now. Without a half-life nothing is remembered.
+    /// Advances to now, with `usage` held since. Without a half-life nothing is kept.
     pub(crate) fn settle(&mut self, usage: &Usage, half_life: Span, now: Time) {
         let passed = now.since(self.at);
         self.at = self.at.max(now);
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn use_counts_half_after_a_half_life() {
+    fn usage_counts_half_after_a_half_life() {
         let (day, held) = (Span::hours(24), Usage { gpu_milli: 8_000, ..Usage::default() });
         let mut past = Past::default();
         past.settle(&held, day, Time::ZERO + day);
@@ -88,6 +88,6 @@ mod tests {
         let idle = past.later(&Usage::default(), day, Time::ZERO + day.saturating_mul(2));
         assert!((idle.gpu_milli() - 2_000.0).abs() < 1e-6, "and half of that after an idle day");
         past.settle(&held, Span::ZERO, Time::ZERO + day);
-        assert_eq!(past.gpu_milli(), 0.0, "nothing is remembered without a half-life");
+        assert_eq!(past.gpu_milli(), 0.0, "nothing is kept without a half-life");
     }
 }

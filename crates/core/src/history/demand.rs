@@ -1,6 +1,6 @@
-//! What was asked of a pool: which gangs came, when, and how many of its nodes each needed.
+//! The demand for a pool: which gangs arrived, when, and how many of its nodes each needed.
 //!
-//! Kept only for pools that want to know what to expect. A forecaster reads it; nothing here guesses.
+//! Kept only for pools with a forecast. A forecaster reads it; nothing here predicts.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::history::remembered::PastDemand;
 use crate::units::time::{Span, Time};
 
-/// One gang that came.
+/// The arrival of one gang.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Arrival {
-    /// When.
+    /// When it was submitted.
     pub at: Time,
     /// How much of the pool's nodes it needs, in thousandths of a node.
     pub nodes_milli: u32,
@@ -23,22 +23,22 @@ pub struct Arrival {
 pub struct Demand {
     arrivals: VecDeque<Arrival>,
     since: Option<Time>,
-    /// Up to when gangs were noted by whoever counted before: those that are found later than that are news.
-    noted_until: Option<Time>,
+    /// Up to when an earlier process recorded arrivals: gangs found later than that are new.
+    recorded_until: Option<Time>,
 }
 
-/// What is older says nothing about next week.
+/// Older arrivals say nothing about next week.
 const REMEMBERED: Span = Span::hours(24 * 8 * 7);
-/// And no more than these, however many come.
+/// The most arrivals kept.
 const MOST: usize = 50_000;
 
 impl Demand {
-    /// Begins to remember, if it has not begun.
+    /// Begins to record, if it has not begun.
     pub(crate) fn begin(&mut self, now: Time) {
         self.since.get_or_insert(now);
     }
-    /// Notes a gang that came.
-    pub(crate) fn note(&mut self, arrival: Arrival) {
+    /// Records an arrival.
+    pub(crate) fn record(&mut self, arrival: Arrival) {
         self.arrivals.push_back(arrival);
         let old = |first: &Arrival| arrival.at.since(first.at) > REMEMBERED;
         while self.arrivals.len() > MOST || self.arrivals.front().is_some_and(old) {
@@ -46,25 +46,25 @@ impl Demand {
             self.since = self.since.max(Some(first.at));
         }
     }
-    /// Goes on from what was noted. Nothing of it was later than now: clocks of hosts differ.
-    pub(crate) fn remember(&mut self, past: &PastDemand, now: Time) {
+    /// Continues from stored demand. None of it is later than now: clocks of hosts differ.
+    pub(crate) fn restore(&mut self, past: &PastDemand, now: Time) {
         let until = past.until.min(now);
         let mut known: Vec<Arrival> = past.arrivals.clone();
         known.retain(|arrival| arrival.at <= until);
         known.sort_by_key(|arrival| arrival.at);
         let begun = self.since.map_or(past.since, |since| since.min(past.since));
-        *self = Self { since: Some(begun), noted_until: Some(until), ..Self::default() };
-        known.into_iter().for_each(|arrival| self.note(arrival));
+        *self = Self { since: Some(begun), recorded_until: Some(until), ..Self::default() };
+        known.into_iter().for_each(|arrival| self.record(arrival));
     }
-    /// Whether a gang that came at an instant was seen to come by whoever counted then, or before anybody did.
-    pub(crate) fn has_noted(&self, at: Time) -> bool {
-        self.noted_until.or(self.since).is_none_or(|until| at <= until)
+    /// Whether an arrival at this instant was recorded by an earlier process, or came before recording began.
+    pub(crate) fn has_recorded(&self, at: Time) -> bool {
+        self.recorded_until.or(self.since).is_none_or(|until| at <= until)
     }
-    /// Gangs that came, oldest first.
+    /// Arrivals, oldest first.
     pub fn arrivals(&self) -> &VecDeque<Arrival> {
         &self.arrivals
     }
-    /// Since when every gang was noted; none if nobody began to.
+    /// Since when every arrival is recorded; none if recording has not begun.
     pub fn since(&self) -> Option<Time> {
         self.since
     }

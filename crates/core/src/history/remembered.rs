@@ -1,8 +1,8 @@
-//! What a World knows that nobody could see by looking: how much queues have used, how long users' gangs really ran, what
-//! was asked of pools.
+//! The learned state of a World, which cannot be observed from the cluster: usage of queues, run times of users,
+//! demand for pools.
 //!
-//! A host whose World is made anew of what it sees writes this down now and then, and tells the next World. The rest is
-//! deliberately not here: what can be seen is looked at, and what was decided is written down where it is acted on.
+//! A host that rebuilds its World from the cluster stores this now and then, and gives it to the next World. The rest
+//! is deliberately not here: observable state is observed again, and decisions are stored where they are acted on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use crate::history::Run;
 use crate::history::demand::Arrival;
 use crate::units::time::Time;
 
-/// What a World remembers.
+/// The learned state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Remembered {
-    /// As of when queues have used so much.
+    /// The instant at which the averages of the queues hold.
     pub at: Time,
-    /// What they have used, by name.
+    /// Average usage of queues, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub queues: BTreeMap<Arc<str>, PastUse>,
     /// Users' latest runs, the oldest first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub users: BTreeMap<Arc<str>, Vec<Run>>,
-    /// What was asked of pools, by name.
+    /// Demand for pools, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pools: BTreeMap<Arc<str>, PastDemand>,
 }
 
-/// What a queue has used, averaged over time, the newer the more it counts.
+/// The decayed average usage of a queue.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PastUse {
     /// GPUs, in thousandths of a device.
@@ -39,13 +39,13 @@ pub struct PastUse {
     pub amounts: BTreeMap<Arc<str>, u64>,
 }
 
-/// What was asked of a pool.
+/// The demand for a pool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PastDemand {
-    /// Since when every gang was noted.
+    /// Since when every arrival is recorded.
     pub since: Time,
-    /// And until when: those that came later and are found all the same are news.
+    /// Until when: gangs that were submitted later and are found are new arrivals.
     pub until: Time,
-    /// Gangs that came, the oldest first.
+    /// Arrivals, the oldest first.
     pub arrivals: Vec<Arrival>,
 }

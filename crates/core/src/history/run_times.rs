@@ -1,4 +1,4 @@
-//! History: how long the gangs of each user really ran. What a user's next gang will take is guessed from it.
+//! Run times: how long the gangs of each user ran. Estimates for a user's next gang are derived from them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use smallvec::SmallVec;
 
 use crate::units::time::{Span, Time};
 
-/// One run that came to its end.
+/// One completed run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// When it ended.
     pub ended: Time,
     /// How long it took.
     pub lasted: Span,
-    /// What the submitter had thought it would take.
+    /// The submitter's estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Span>,
     /// How many members it had.
@@ -25,11 +25,11 @@ pub struct Run {
 /// A user's latest runs, the last one first.
 pub type Recent = SmallVec<[Run; 2]>;
 
-/// Runs remembered per user. Guesses look at the last few only; people change what they do.
+/// Runs kept per user. Estimates use the last few only, because users change what they run.
 const KEPT: usize = 10;
-/// Runs of everybody remembered for what share of their estimates they took.
+/// Runs of all users kept, for the share of their estimates that they took.
 const SHARES_KEPT: usize = 500;
-/// Runs it takes to say what nearly all stay within, and after how many it is worked out again.
+/// Runs needed before an upper bound is computed, and after how many it is computed again.
 const UPPER_FROM: usize = 50;
 const UPPER_EVERY: u32 = 25;
 
@@ -46,15 +46,15 @@ pub struct History {
 }
 
 impl History {
-    /// What share of their estimates runs usually take, everybody's together; all of it at first.
+    /// What share of their estimates runs usually take, over all users; all of it at first.
     ///
-    /// The square of the mean of square roots, so that a few runs that take all of it do not hide the many
-    /// that take little.
+    /// The square of the mean of square roots, so that a few runs that take all of it do not hide the many that take
+    /// little.
     pub fn usual_share(&self) -> f64 {
         let mean = (self.shares_sum + 1_000) as f64 / (self.shares.len() + 1) as f64 / 1_000.0;
         mean * mean
     }
-    /// What share of their estimates nearly all runs stay within; all of it until enough have been seen.
+    /// What share of their estimates nearly all runs stay within; all of it until there are enough runs.
     pub fn upper_share(&self) -> f64 {
         let root = self.upper.map_or(1.0, |upper| f64::from(upper + 1) / 1_000.0);
         (root * root).min(1.0)
@@ -66,7 +66,7 @@ impl History {
     }
     /// A user's latest runs that ended before `now`, the last one first.
     ///
-    /// A run that ends at the very instant does not count: what is submitted then cannot know of it.
+    /// A run that ends at the very instant does not count: it is not known to a gang submitted then.
     pub fn recent(&self, user: &str, now: Time) -> Recent {
         self.of_user(user, now).copied().collect()
     }
@@ -74,9 +74,9 @@ impl History {
     pub(crate) fn users(&self) -> impl Iterator<Item = (&Arc<str>, impl Iterator<Item = &Run>)> {
         self.by_user.iter().map(|(user, runs)| (user, runs.iter()))
     }
-    /// Remembers a run.
-    pub(crate) fn note(&mut self, user: &Arc<str>, run: Run) {
-        self.note_share(&run);
+    /// Records a run.
+    pub(crate) fn record(&mut self, user: &Arc<str>, run: Run) {
+        self.record_share(&run);
         let runs = self.by_user.entry(user.clone()).or_default();
         if runs.len() == KEPT {
             runs.pop_front();
@@ -84,7 +84,7 @@ impl History {
         runs.push_back(run);
     }
 
-    fn note_share(&mut self, run: &Run) {
+    fn record_share(&mut self, run: &Run) {
         let Some(estimate) = run.estimate.filter(|estimate| *estimate > Span::ZERO) else { return };
         let share = (run.lasted.0.min(estimate.0) * 1_000_000 / estimate.0).isqrt();
         if self.shares.len() == SHARES_KEPT {
@@ -110,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_runs_come_first_and_old_ones_are_forgotten() {
+    fn latest_runs_come_first_and_old_ones_are_dropped() {
         let (mut history, ann) = (History::default(), Arc::from("ann"));
         for i in 0..20 {
-            history.note(&ann, run(i, i as u64));
+            history.record(&ann, run(i, i as u64));
         }
         let recent = history.recent("ann", Time(100));
         assert_eq!(recent.len(), KEPT);

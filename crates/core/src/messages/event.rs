@@ -1,4 +1,4 @@
-//! Everything that can happen to a World, as data. A host turns what it observes into these.
+//! Events: everything that can change a World, as data. A host turns its observations into these.
 
 use std::sync::Arc;
 
@@ -19,117 +19,118 @@ use crate::units::time::Time;
 /// One change of the World.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Event {
-    /// The host has reported everything there is; decisions may begin.
+    /// The host has listed everything; decisions may begin.
     Synced,
     /// Nothing changed but the time.
     Tick,
-    /// What Unix time it is at the host's epoch, in milliseconds; 0 on live hosts. Only calendars ask.
+    /// The Unix time of the host's epoch, in milliseconds; 0 on live hosts. Only calendars need it.
     Epoch(i64),
-    /// Orders and claims are numbered from here on, so that names of those before a restart do not come back.
+    /// Orders and claims are numbered from here on, so that names from before a restart are not used again.
     NumbersFrom(u32),
-    /// A queue was written or rewritten.
+    /// A queue was created or changed.
     QueueSet(QueueSpec),
-    /// Nobody declares a queue any more: it takes nobody new, those in it that wait go on waiting, and those that run go
-    /// on running.
+    /// A queue is no longer declared: it accepts no new gangs, its waiting gangs stay waiting, and its running gangs
+    /// keep running.
     QueueGone(Arc<str>),
-    /// A pool was written or rewritten.
+    /// A pool was created or changed.
     PoolSet(PoolSpec),
-    /// A gang wants to run.
+    /// A gang was submitted.
     GangSubmitted(GangSpec),
-    /// A gang is no longer wanted.
+    /// A gang was cancelled.
     GangCancelled(GangId),
-    /// A gang's submitter has thought again: the gang of that name is like this from now on, and keeps its place.
+    /// A gang's spec was changed by its owner: the gang of that name has this spec from now on, and keeps its place.
     GangChanged(GangSpec),
-    /// A gang's members sit here, whatever was decided: found after a restart, or some of them are done.
+    /// A gang's members were observed on these nodes, whatever was decided: found after a restart, or some of them are
+    /// done.
     GangFound {
         /// The gang.
         gang: GangId,
         /// Since when, if it was not known to run.
         since: Time,
-        /// Where all that are not done sit.
+        /// Where all members that are not done run.
         sitting: Vec<Sitting>,
     },
-    /// Seats of a gang that runs are free again: their members are gone or going, and its owner wants no others in their
-    /// place. Refused where too few would be left.
+    /// Seats of a running gang are free again: their members are gone or leaving, and its owner does not want them
+    /// replaced. Refused where too few would be left.
     SeatsGivenBack {
         /// The gang.
         gang: GangId,
-        /// What it gives back.
+        /// The seats given back.
         seats: Vec<Sitting>,
     },
-    /// Seats that go first when a gang has to give some up, in place of those told before: their members are gone, leaving, or
-    /// no longer wanted by the gang's owner.
+    /// Seats that a gang gives up first when it has to shrink, replacing those reported before: their members are
+    /// gone, leaving, or no longer wanted by the gang's owner.
     SeatsSpare {
         /// The gang.
         gang: GangId,
-        /// Which ones.
+        /// The seats.
         seats: Vec<Sitting>,
     },
-    /// A gang waits for longer than it is known here: it keeps its place, and what it has waited counts.
+    /// A gang has waited for longer than this World knows: it keeps its place, and its wait counts.
     GangWaits {
         /// The gang.
         gang: GangId,
         /// When it was submitted.
         submitted: Time,
-        /// Since when it stands where it does in line.
+        /// Since when it has its present place in the queue.
         since: Time,
     },
-    /// An order was found that whoever decided before had placed: it goes on from where it is.
+    /// An order was found that an earlier process placed: it continues from where it is.
     OrderFound {
-        /// What was decided. Devices on nodes that are here may be others by now.
+        /// The order as decided. Devices on nodes that are here may be taken by now.
         order: OrderSpec,
         /// When.
         placed: Time,
         /// Failed claims that were replaced so far.
         top_ups: u32,
     },
-    /// A gang that has seats is made of other members than they were taken for: the gang of that name is like this from
-    /// now on, and its members sit here, those who are yet to come among them.
+    /// A gang that has seats has other members than they were taken for: the gang of that name has this spec from now
+    /// on, and its members have these seats, those still to come included.
     GangTurnedOut {
-        /// What it is.
+        /// Its spec.
         spec: GangSpec,
-        /// Its seats, in place of those it had: on room that was its own, or is free.
+        /// Its seats, replacing those it had: on capacity of its own, or on free capacity.
         sitting: Vec<Sitting>,
     },
-    /// A claim was found that is not known, for nobody.
+    /// A claim was found that is not known. It is unassigned.
     ClaimFound {
         /// Its number.
         claim: ClaimId,
-        /// What was asked for.
+        /// Its offering.
         offering: OfferingRef,
-        /// When it was asked for: how long it may take, and how old it may get, counts from there.
+        /// When it was requested: timeouts and age count from there.
         asked: Time,
         /// When the provider started its machine, if it has.
         launched: Option<Time>,
     },
-    /// What whoever decided before has written down of an offering: it is avoided, or trusted, as it was.
+    /// The stored record of an offering: it is avoided, or trusted, as before.
     OfferingFound {
         /// The offering.
         offering: OfferingRef,
-        /// What was written down of it.
+        /// The stored record.
         was: Record,
     },
-    /// So many orders of a gang that waits have failed before it is known here.
+    /// So many orders of a waiting gang failed before this World knew it.
     OrdersFailed {
         /// The gang.
         gang: GangId,
-        /// How many, since the last one that did not.
+        /// How many, since the last one that succeeded.
         orders: u32,
-        /// When the last one did.
+        /// When the last one failed.
         last: Time,
     },
-    /// A node was seen, for the first time or again.
+    /// A node was observed, for the first time or again.
     NodeSeen(NodeSpec),
-    /// Nobody has used a node since an instant that is before it was seen: somebody wrote that down.
+    /// A node is idle since an instant before it was first observed, as stored earlier.
     NodeIdle {
         /// Its name.
         name: Arc<str>,
         /// Since when.
         since: Time,
     },
-    /// A node is no more.
+    /// A node is gone.
     NodeGone(Arc<str>),
-    /// A node will be gone at some instant, or is not to be trusted from now on.
+    /// A node will be gone at some instant, or is not to be used from now on.
     NodeNotice {
         /// Its name.
         name: Arc<str>,
@@ -142,35 +143,36 @@ pub enum Event {
     ClaimStopped(ClaimId),
     /// A claim will not become a node.
     ClaimFailed(ClaimId, ClaimFailure),
-    /// Nothing is left of a claim, neither node nor bill.
+    /// A claim is gone: neither machine nor cost is left.
     ClaimGone(ClaimId),
     /// Every member of an admitted gang runs.
     GangStarted(GangId),
-    /// A gang has the members it was told to have.
+    /// A gang has the members of its last resize.
     GangResized(GangId),
-    /// A gang does not want more members; it keeps those it had.
+    /// A gang declined more members; it keeps those it had.
     ResizeDeclined(GangId),
-    /// What twice the members bring a gang of twice the speed, in thousandths, as measured.
+    /// Measured scaling efficiency of a gang: what twice the members bring of twice the speed, in thousandths.
     GangMeasured(GangId, u16),
-    /// Every member of a gang that was told to stop has stopped.
+    /// Every member of a gang that was stopped has stopped.
     GangStopped(GangId),
-    /// A gang has done its work, or failed for good.
+    /// A gang has finished, or failed for good.
     GangEnded(GangId),
-    /// What the World before this one knew, and nobody can see: told once queues and pools are known.
+    /// The learned state of the World before this one, which cannot be observed: given once queues and pools are
+    /// known.
     Remembered(Box<Remembered>),
-    /// A forecaster says what to expect of a pool.
+    /// The forecast of a pool.
     Expected {
         /// The pool.
         pool: Arc<str>,
         /// Free nodes wanted over time.
         outlook: Outlook,
     },
-    /// The planner decided this and the host is about to do it.
+    /// A decision of the planner that the host is about to carry out.
     Decided(Action),
 }
 
 impl Event {
-    /// Whether it may change what is remembered of an offering.
+    /// Whether it may change the record of an offering.
     pub fn tells_of_offerings(&self) -> bool {
         matches!(
             self,
@@ -182,39 +184,39 @@ impl Event {
     }
 }
 
-/// Members of a role that a host sees on a node.
+/// Members of a role that a host observes on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Sitting {
     /// Their role, by place in the gang's list.
     pub role: u16,
     /// Their node.
     pub node: NodeIdx,
-    /// How many they are.
+    /// How many members.
     pub members: u16,
 }
 
 /// Why an event could not be applied. The World is unchanged then.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// A gang, or the parent of a queue, names a queue nobody declared.
+    /// A gang, or the parent of a queue, names a queue that is not declared.
     #[error("queue `{0}` does not exist")]
     UnknownQueue(Arc<str>),
     /// A queue would become its own ancestor.
     #[error("queue `{0}` would be its own ancestor")]
     QueueCycle(Arc<str>),
-    /// A gang of that name is still there.
+    /// A gang of that name exists.
     #[error("gang `{0}` exists already")]
     DuplicateGang(Arc<str>),
-    /// A gang asks to stay within a level the topology does not have.
+    /// A gang requires a topology level that does not exist.
     #[error("topology level `{0}` does not exist")]
     UnknownLevel(Arc<str>),
     /// A gang without roles, a role without members, or min above max.
     #[error("gang `{0}` has a role without members, or no role at all")]
     EmptyGang(Arc<str>),
-    /// All members together ask for more than can be counted.
+    /// All members together request more than can be counted.
     #[error("gang `{0}` asks for too much `{1}` to count")]
     TooMuch(Arc<str>, Arc<str>),
-    /// A node with more devices than can be told apart.
+    /// A node with more devices than are supported.
     #[error("node `{0}` has more GPUs than Muster can tell apart")]
     TooManyDevices(Arc<str>),
     /// No such gang.
@@ -229,18 +231,18 @@ pub enum Refusal {
     /// No such pool.
     #[error("pool `{0}` does not exist")]
     UnknownPool(Arc<str>),
-    /// A pool's schedule is no calendar.
+    /// A pool's schedule is not a valid calendar.
     #[error("pool `{0}`: schedule `{1}` {2}")]
     NoCalendar(Arc<str>, Arc<str>, crate::units::calendar::CalendarError),
     /// No such node.
     #[error("node `{0}` does not exist")]
     UnknownNode(Arc<str>),
-    /// A decision that no longer fits the present.
+    /// A decision that no longer fits the present state.
     #[error("{0}")]
     Stale(Stale),
 }
 
-/// How a decision no longer fits the present.
+/// How a decision no longer fits the present state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Stale {
     /// The gang is not in the phase the decision assumes.

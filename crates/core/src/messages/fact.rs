@@ -1,7 +1,7 @@
-//! Facts: what really happened, as somebody watching from outside would note it.
+//! Facts: what really happened, as an outside observer would record it.
 //!
-//! Events tell the World what to believe; facts are for those who check or show what was done: promise
-//! checkers, timelines, accounts. A host emits a fact when the thing has happened, not when it was decided.
+//! Events tell the World what to believe; facts are for checks and reports of what was done: promise checkers,
+//! timelines, accounting. A host emits a fact when the thing has happened, not when it was decided.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub enum Fact {
         /// Why.
         why: String,
     },
-    /// Somebody does not want a gang any more.
+    /// A gang was cancelled.
     GangCancelled {
         /// Which.
         gang: GangId,
@@ -48,9 +48,9 @@ pub enum Fact {
         claims: Vec<(ClaimId, OfferingRef)>,
         /// The nodes that are here already and on which members will sit, once per member.
         holds: Vec<NodeIdx>,
-        /// Gangs that make way for it, wholly or in part.
+        /// Victims that give up seats for it, all or some.
         after: Vec<GangId>,
-        /// When it is given up.
+        /// When it is rolled back if it is not complete.
         deadline: Time,
     },
     /// Every node of an order is ready and its gang admitted.
@@ -60,7 +60,7 @@ pub enum Fact {
         /// For which gang.
         gang: GangId,
     },
-    /// An order was given up whole.
+    /// An order was rolled back as a whole.
     OrderRolledBack {
         /// Which.
         order: OrderId,
@@ -75,9 +75,9 @@ pub enum Fact {
         order: OrderId,
         /// The claim that failed.
         lost: ClaimId,
-        /// What took its place.
+        /// The claim that replaces it.
         claim: ClaimId,
-        /// And what it asks for.
+        /// The offering of that claim.
         offering: OfferingRef,
     },
     /// Two orders exchanged a node that is ready for one that is coming.
@@ -91,11 +91,11 @@ pub enum Fact {
         /// The claim whose node is ready.
         ready: ClaimId,
     },
-    /// The provider was asked for one node.
+    /// A node was requested from the provider.
     ClaimRequested {
         /// Which.
         claim: ClaimId,
-        /// Of which kind.
+        /// Its offering.
         offering: OfferingRef,
     },
     /// The provider has started a machine.
@@ -110,12 +110,12 @@ pub enum Fact {
         /// Why.
         failure: ClaimFailure,
     },
-    /// The provider was asked again for a node it had put off.
+    /// A node was requested again after the provider had asked to retry later.
     ClaimRetried {
         /// Which.
         claim: ClaimId,
     },
-    /// A node was told to stop; it is woken when it is needed.
+    /// A node was told to stop; it is started again when it is needed.
     ClaimParked {
         /// Which.
         claim: ClaimId,
@@ -125,42 +125,42 @@ pub enum Fact {
         /// Which.
         claim: ClaimId,
     },
-    /// A stopped machine was told to come up again.
+    /// A stopped machine was told to start again.
     ClaimWoken {
         /// Which.
         claim: ClaimId,
     },
-    /// A node takes nobody new, and goes when the last has left.
+    /// A node takes no new members, and is released when the last one has left.
     ClaimRetired {
         /// Which.
         claim: ClaimId,
     },
-    /// The provider was told to take a node back.
+    /// A node was released to the provider.
     ClaimReleased {
         /// Which.
         claim: ClaimId,
     },
-    /// Nothing is left of a claim, neither node nor bill.
+    /// A claim is gone: neither machine nor cost is left.
     ClaimGone {
         /// Which.
         claim: ClaimId,
     },
-    /// A node is there, ready or not, or has changed.
+    /// A node is present, ready or not, or has changed.
     NodeSeen {
         /// Its slot.
         node: NodeIdx,
         /// Its name.
         name: Arc<str>,
-        /// The claim it answers.
+        /// The claim it fulfils.
         claim: Option<ClaimId>,
         /// What members may use, without GPUs.
         allocatable: NamedAmounts,
         /// GPUs that have appeared.
         gpus: u16,
-        /// Whether it is called ready.
+        /// Whether it is ready.
         ready: bool,
     },
-    /// A node is no more.
+    /// A node is gone.
     NodeLost {
         /// Its slot.
         node: NodeIdx,
@@ -205,7 +205,7 @@ pub enum Fact {
         /// Why.
         reason: StopReason,
     },
-    /// A gang that runs was told to have so many members in all.
+    /// A running gang was told to resize to so many members in all.
     GangResizing {
         /// Which.
         gang: GangId,
@@ -213,22 +213,22 @@ pub enum Fact {
         from: u32,
         /// Members it is to have.
         to: u32,
-        /// Nodes that are kept for members it is to get, one for each of its seats there.
+        /// Nodes that are reserved for members it is to get, one for each of its seats there.
         joins: Vec<NodeIdx>,
     },
-    /// A gang is of another size from now on: its owner has thought again, or it has become what its owner asked for before.
+    /// A gang has another size from now on: its owner changed it, or an earlier change has taken effect.
     GangChanged {
         /// Which.
         gang: GangId,
         /// What it is now.
         spec: Arc<GangSpec>,
     },
-    /// A gang has the members it was told to have.
+    /// A gang has the members of its last resize.
     GangResized {
         /// Which.
         gang: GangId,
     },
-    /// A gang did not want more members.
+    /// A gang declined more members.
     ResizeDeclined {
         /// Which.
         gang: GangId,
@@ -247,21 +247,21 @@ pub enum Fact {
         /// Why.
         reason: StopReason,
     },
-    /// A gang has done its work.
+    /// A gang has finished.
     GangEnded {
         /// Which.
         gang: GangId,
     },
-    /// A member of a gang failed, and the rest was stopped. What has ended in failure is told to have ended after this.
+    /// A member of a gang failed, and the rest was stopped. `GangEnded` follows where it failed for good.
     GangFailed {
         /// Which.
         gang: GangId,
-        /// How, in words.
+        /// The failure, in words.
         why: Arc<str>,
-        /// Which retry comes next, and how many there are; nothing when it has failed for good.
+        /// Which retry comes next, and how many there are; none when it has failed for good.
         retry: Option<(u32, u32)>,
     },
-    /// The planner's process died; what it had written down is all that is left.
+    /// The planner's process died; only what it had stored is left.
     Crashed,
 }
 
@@ -278,8 +278,8 @@ impl Fact {
         Self::MembersStopped { gang, role, node, devices, members }
     }
 
-    /// What has happened once a decision is written down, if anything has by that alone. Asked before the World is told
-    /// of it: then it still knows which order is completed, and for whom one was.
+    /// The fact that follows from storing a decision alone, if there is one. Called before the World applies the
+    /// decision: then it still knows which order is completed, and for which gang.
     pub fn of_decision(world: &World, action: &Action) -> Option<Self> {
         match action {
             Action::Admit { gang, .. } => match world.gang(*gang)?.phase {

@@ -1,4 +1,4 @@
-//! Everything that was decided, as data. Only hosts act on it.
+//! The plan: every decision of a cycle, as data. Only hosts act on it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,27 +8,27 @@ use crate::objects::gang::Seat;
 use crate::objects::order::{OrderSpec, RollbackReason};
 use crate::units::time::Time;
 
-/// Why a gang that has started must stop, all members together.
+/// Why a running gang must stop, all members together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum StopReason {
-    /// A node under it is gone; it starts over from the queue.
+    /// A node under it is gone; it is requeued.
     NodeLost(NodeIdx),
     /// It was cancelled.
     Cancelled,
-    /// It fits elsewhere, and may be moved; it starts over there.
+    /// It fits on other nodes, and may be moved; it starts over there.
     Moved,
-    /// A node under it is about to go; it starts over from the queue.
+    /// A node under it is about to go; it is requeued.
     NodeFailing(NodeIdx),
     /// A gang of higher priority needs its seats.
     Preempted(GangId),
-    /// It runs on what was lent, and a gang of the queue that lent it needs that.
+    /// It runs on lent capacity, and a gang of the queue that lent it reclaims it.
     Reclaimed(GangId),
-    /// Its slice of time is over, and it is another's turn.
+    /// Its time slice is over, and another gang's begins.
     Rotated(GangId),
 }
 
 impl StopReason {
-    /// For whose sake it is stopped, if for somebody's.
+    /// The gang it is stopped for, if there is one.
     pub fn by(self) -> Option<GangId> {
         match self {
             StopReason::Preempted(by) | StopReason::Reclaimed(by) | StopReason::Rotated(by) => {
@@ -40,17 +40,17 @@ impl StopReason {
             | StopReason::Moved => None,
         }
     }
-    /// Whether it could have gone on.
+    /// Whether it is an eviction: the gang could have kept running.
     pub fn is_eviction(self) -> bool {
         self.by().is_some() || self == StopReason::Moved
     }
-    /// Whether the gang is told before, and has its grace.
+    /// Whether the gang is notified before, and has its grace.
     pub fn is_told(self) -> bool {
         !matches!(self, StopReason::NodeLost(_))
     }
 }
 
-/// One thing for a host to do. Doing it twice is doing it once.
+/// One action of a host. Actions are idempotent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Action {
     /// Start every member of a gang in its seat.
@@ -60,24 +60,24 @@ pub enum Action {
         /// A seat for each member, role by role.
         seats: Vec<Seat>,
     },
-    /// Ask for the nodes a gang lacks, all together.
+    /// Request the nodes a gang lacks, all together.
     Order(OrderSpec),
-    /// Give up an order and everything reserved for it.
+    /// Roll back an order and everything reserved for it.
     RollBack {
         /// The order.
         order: OrderId,
         /// Why.
         reason: RollbackReason,
     },
-    /// Replace one failed claim of an order instead of giving all of it up.
+    /// Replace one failed claim of an order instead of rolling the order back.
     TopUp {
         /// The order.
         order: OrderId,
         /// The claim that failed.
         lost: ClaimId,
-        /// What takes its place.
+        /// The claim that replaces it.
         claim: ClaimId,
-        /// And what it asks for.
+        /// The offering of that claim.
         offering: OfferingRef,
     },
     /// Let two orders exchange a node that is ready for one that is coming.
@@ -91,29 +91,29 @@ pub enum Action {
         /// The claim whose node is ready.
         ready: ClaimId,
     },
-    /// Ask for nodes that nobody waits for yet, or wake stopped ones.
+    /// Order nodes ahead of need, or start stopped ones.
     Stock {
         /// The claims, numbered and with their offerings.
         claims: Vec<(ClaimId, OfferingRef)>,
     },
-    /// Ask again for a claim that the provider put off.
+    /// Request a claim again after the provider asked to retry later.
     Retry {
         /// The claim.
         claim: ClaimId,
-        /// For the how-manieth time, so that asking twice is asking once.
+        /// The number of the attempt, so that a repeated action requests once.
         attempt: u32,
     },
-    /// Stop the machine of an unused node; it is woken when it is needed.
+    /// Stop the machine of an idle node; it is started again when it is needed.
     Park {
         /// The claim.
         claim: ClaimId,
     },
-    /// Put nobody new on a node, so that it can be given back when the last has left.
+    /// Place no new members on a node, so that it can be released when the last one has left.
     Retire {
         /// The claim.
         claim: ClaimId,
     },
-    /// Give a gang that runs more members, or fewer; never fewer than its minimum.
+    /// Resize a running gang; never below its minimum.
     Resize {
         /// The gang.
         gang: GangId,
@@ -127,7 +127,7 @@ pub enum Action {
         /// Why.
         reason: StopReason,
     },
-    /// Give back the node a claim became, or withdraw the claim.
+    /// Release the node of a claim, or withdraw the claim.
     Release {
         /// The claim.
         claim: ClaimId,
@@ -143,7 +143,7 @@ pub struct Target {
     pub stopped: u32,
     /// Wanted always.
     pub warm: u32,
-    /// Wanted beside what is used.
+    /// Wanted beside the nodes in use.
     pub buffer: u32,
     /// Wanted beside what orders wait for.
     pub spare: u32,
@@ -153,9 +153,9 @@ pub struct Target {
     /// Wanted so that elastic gangs can grow.
     #[serde(default)]
     pub growth: u32,
-    /// Wanted because of the hour.
+    /// Wanted by a schedule.
     pub scheduled: u32,
-    /// Wanted because demand is expected; told also where nothing is kept for it.
+    /// Wanted by the forecast; reported also where no nodes are kept for it.
     pub expected: u32,
 }
 
@@ -173,15 +173,15 @@ pub struct ActionGroup {
 pub struct Plan {
     /// What to do.
     pub groups: Vec<ActionGroup>,
-    /// What became of every gang, in order of submission.
+    /// The verdict of every gang, in order of submission.
     pub verdicts: Vec<(GangId, Verdict)>,
-    /// Gangs that were promised a start, and when it is at the latest if beliefs hold.
+    /// Gangs with a promised start, and the latest it is if estimates hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<(GangId, Time)>,
     /// How many free nodes each pool should have now, where it should have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<(PoolIdx, Target)>,
-    /// When something will be due although nothing happens before.
+    /// When the next cycle is due if no event comes before.
     pub wake: Option<Time>,
 }
 

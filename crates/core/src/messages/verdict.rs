@@ -1,4 +1,4 @@
-//! Verdicts: the planner's answer for each gang, each cycle. Words are put to them only where they are shown.
+//! Verdicts: the planner's answer for each gang in each cycle. They are worded only where they are shown.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -26,7 +26,7 @@ pub enum Blocker {
     Behind(GangId),
     /// The cycle's search budget was spent on gangs ahead of it.
     NotConsidered,
-    /// Whether others could make way was looked for on behalf of too many gangs ahead of it.
+    /// Preemption was not searched for this gang: too many gangs ahead of it used the searches of the cycle.
     SearchSpent,
     /// The queue, or one above it, would exceed its limit.
     QueueLimit {
@@ -41,7 +41,7 @@ pub enum Blocker {
         /// The limit.
         limit: u64,
     },
-    /// The queue, or one above it, is closed, or nobody declares it any more.
+    /// The queue, or one above it, is closed or no longer declared.
     QueueClosed {
         /// Which queue.
         queue: QueueIdx,
@@ -59,37 +59,36 @@ pub enum Blocker {
         /// The limit.
         limit: u64,
     },
-    /// It declares what the queue, or one above it, does not allow.
+    /// It declares a value that the queue, or one above it, does not allow.
     NotAllowed {
         /// Which queue.
         queue: QueueIdx,
-        /// What is too much.
+        /// The value.
         excess: Excess,
     },
-    /// It cannot be preempted, and would hold what other queues can count on.
+    /// It is not preemptible, and would hold capacity that other queues are guaranteed.
     BeyondGuarantee {
         /// Its queue.
         queue: QueueIdx,
         /// Which resource; GPUs when absent.
         resource: Option<ResourceIdx>,
-        /// Held by gangs of the queue and below it that cannot be preempted either, in base units (thousandths of a
-        /// device for GPUs).
+        /// Held by non-preemptible gangs of the queue and below it, in base units (thousandths of a device for GPUs).
         held: u64,
         /// Wanted on top.
         wants: u64,
-        /// What the queue can count on.
+        /// The queue's guarantee.
         guaranteed: u64,
     },
-    /// Nodes could be bought, but what the delay costs is less than what they cost.
+    /// Nodes could be bought, but the delay costs less than they do.
     CheaperToWait {
         /// When it is expected to start without them.
         start: Time,
-        /// What waiting will have cost by then.
+        /// The cost of waiting until then.
         wait: Money,
-        /// What buying would cost.
+        /// The cost of buying.
         buy: Money,
     },
-    /// The gang says it runs on what is there, or no pool exists.
+    /// The gang excludes provisioning, or there is no pool.
     ProvisioningOff,
     /// No offering suits a role under its constraints and the queue's tiers.
     NoOffering {
@@ -101,7 +100,7 @@ pub enum Blocker {
         /// Nodes that could still be claimed of the roomiest suitable offering.
         room: u32,
     },
-    /// Suitable offerings failed a short while ago and are left alone.
+    /// Suitable offerings failed a short while ago and are backed off.
     OfferingsAvoided {
         /// Until when.
         until: Time,
@@ -116,13 +115,13 @@ pub enum Blocker {
         /// The role.
         role: u16,
     },
-    /// It is the hourly budget of a pool that allows no more nodes.
+    /// The hourly budget of a pool allows no more nodes.
     Budget {
         /// The pool.
         pool: PoolIdx,
         /// Its budget per hour.
         limit: Money,
-        /// What is left of it now, or of all of it for a gang that could never run.
+        /// What is left of it now, or all of it for a gang that could never run.
         left: Money,
     },
     /// Even with everything empty and every pool at its limit there is too little.
@@ -133,14 +132,14 @@ pub enum Blocker {
         most: u32,
         /// Members needed.
         needs: u32,
-        /// Whether pools offer nodes that take its members: it is their limits then.
+        /// Whether pools offer nodes for its members: then their limits are the reason.
         #[serde(default)]
         offered: bool,
     },
 }
 
 impl Blocker {
-    /// Whether it is that no pool offers the nodes that are missing.
+    /// Whether the reason is that no pool offers the missing nodes.
     pub fn is_unoffered(&self) -> bool {
         match self {
             Self::ProvisioningOff | Self::NoOffering { .. } | Self::RoleFitsNowhere { .. } => true,
@@ -155,14 +154,14 @@ impl Blocker {
 pub struct Late {
     /// By how much it is missed.
     pub by: Span,
-    /// What would make it possible.
+    /// The options that would meet it.
     pub helps: Vec<Help>,
 }
 
-/// One thing that would let a gang start now that does not: found by placing it in a world changed so.
+/// One change that would let a waiting gang start now: found by placing it in a World changed so.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Help {
-    /// If its members only preferred to be close together.
+    /// If its closeness were preferred and not required.
     Closeness,
     /// With this many more nodes of a pool's offering.
     Nodes {
@@ -178,11 +177,11 @@ pub enum Help {
         /// How many more.
         count: u32,
     },
-    /// At this priority, if these gangs made way.
+    /// At this priority, if these gangs were preempted.
     Priority {
-        /// The lowest that would do.
+        /// The lowest sufficient priority.
         priority: i32,
-        /// Who would have to stop.
+        /// The victims.
         instead_of: Vec<GangId>,
     },
     /// With this many members in one of its roles.
@@ -194,39 +193,39 @@ pub enum Help {
     },
 }
 
-/// A way to start a gang that does not fit on what is free.
+/// An option to start a gang that does not fit on free capacity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Way {
     /// Wait until others have ended.
     Wait,
     /// Buy nodes.
     Buy,
-    /// Have others go on with fewer members.
+    /// Shrink elastic gangs.
     Shrink,
-    /// Take back what was lent.
+    /// Reclaim lent capacity.
     Reclaim,
-    /// Have its turn.
+    /// Take its time slice.
     Rotate,
-    /// Stop others of lower priority.
+    /// Preempt gangs of lower priority.
     Preempt,
     /// Move others elsewhere.
     Move,
 }
 
-/// A way that was looked at, and what it would come to.
+/// An option that was evaluated, and its result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Considered {
     /// Which.
     pub way: Way,
     /// How long until the gang starts, if that can be said.
     pub delay: Option<Span>,
-    /// What it costs: nodes, work that others lose, and what the delay costs.
+    /// Its cost: nodes, work that victims lose, and the delay.
     pub cost: Money,
-    /// How many others make way.
+    /// How many victims.
     pub others: u32,
-    /// What they lose altogether, as the time of one GPU.
+    /// The work victims lose altogether, as the time of one GPU.
     pub lost: Span,
-    /// Whether it was taken.
+    /// Whether it was chosen.
     pub chosen: bool,
 }
 
@@ -243,14 +242,14 @@ pub enum Verdict {
         order: OrderId,
         /// Nodes that are ready.
         ready: u32,
-        /// Nodes that were asked for.
+        /// Nodes that were requested.
         total: u32,
-        /// Gangs that still make way for it.
+        /// Victims that have not left yet.
         #[serde(default)]
         leaving: u32,
-        /// When it is given up.
+        /// When it is rolled back if it is not complete.
         deadline: Time,
-        /// The ways that were compared, when it was decided.
+        /// The options that were compared, when it was decided.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ways: Vec<Considered>,
     },
@@ -260,17 +259,17 @@ pub enum Verdict {
         position: u32,
         /// Why.
         blockers: SmallVec<[Blocker; 1]>,
-        /// When it starts at the latest, if it was promised a start and beliefs hold.
+        /// The latest start, if it was promised one and estimates hold.
         start: Option<Time>,
-        /// That it cannot be done by its deadline, if so.
+        /// That its deadline cannot be met, if so.
         late: Option<Box<Late>>,
-        /// Other ways that were compared with waiting.
+        /// Other options that were compared with waiting.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ways: Vec<Considered>,
     },
     /// It is being stopped.
     Stopping,
-    /// It can never run as it is.
+    /// It can never run as specified.
     Impossible {
         /// Why.
         blockers: SmallVec<[Blocker; 1]>,
@@ -278,12 +277,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether more nodes would help the gang, and no pool offers any: somebody else might bring them. Not so for who
-    /// waits for room under a limit, or behind somebody who does.
+    /// Whether more nodes would help the gang, and no pool offers any: another provisioner might bring them. Not so
+    /// for a gang that waits under a limit, or behind a gang that does.
     pub fn lacks_unoffered_nodes(&self) -> bool {
         let behind = |blocker: &Blocker| matches!(blocker, Blocker::Behind(_));
         match self {
-            // Who does not fit is in the way of nobody's turn, whoever is ahead of it.
+            // A gang that does not fit delays no other gang, whichever gang is ahead of it.
             Self::Waiting { blockers, .. } => blockers.iter().any(Blocker::is_unoffered),
             Self::Impossible { blockers } => {
                 blockers.iter().any(Blocker::is_unoffered) && !blockers.iter().any(behind)

@@ -1,8 +1,8 @@
 //! Checks what a gang declares against what its queue allows.
 //!
-//! Everything here is the tenant's word: the queue it names, its priority, what a delay costs, how long it takes to
-//! stop. A queue bounds each of them for its own gangs and for those of the queues below it. A value above a bound is
-//! not cut down in silence: the gang waits, and its verdict names the queue, the declared value and the bound.
+//! Everything here is declared by the tenant: the queue it names, its priority, what a delay costs, how long it takes
+//! to stop. A queue bounds each of them for its own gangs and for those of the queues below it. A value above a bound
+//! is not cut down in silence: the gang waits, and its verdict names the queue, the declared value and the bound.
 
 use std::sync::Arc;
 
@@ -29,11 +29,11 @@ pub struct Namespaces {
 pub enum NonPreemptible {
     /// They never start.
     Never,
-    /// They start within what the queue can count on, or on what nobody can count on: what was lent can always be
-    /// reclaimed.
+    /// They start within the queue's guarantee, or on capacity that no queue is guaranteed: lent capacity can always
+    /// be reclaimed.
     #[default]
     WithinGuarantee,
-    /// They start wherever there is room, and what they hold of another's guarantee comes back when they end.
+    /// They start wherever there is room, and what they hold of another queue's guarantee comes back when they end.
     Always,
 }
 
@@ -52,7 +52,7 @@ pub struct Allowed {
     /// The highest cost of an hour of delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_of_waiting: Option<Money>,
-    /// The longest time between being told to stop and being stopped.
+    /// The longest grace between notice and stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_grace: Option<Span>,
     /// The longest time a gang runs before it can be preempted.
@@ -81,7 +81,7 @@ pub enum Excess {
     },
     /// The queue takes no gang that cannot be preempted.
     NonPreemptible,
-    /// An hour of delay is said to cost too much.
+    /// The declared cost of an hour of delay is too high.
     CostOfWaiting {
         /// The gang's.
         declared: Money,
@@ -122,7 +122,7 @@ impl Allowed {
         self.namespaces.as_ref().is_none_or(named)
     }
 
-    /// These bounds, and those of `other` where these say nothing. Namespaces are each queue's own.
+    /// These bounds, and those of `other` where these are absent. Namespaces are each queue's own.
     pub fn over(&self, other: &Self) -> Self {
         Self {
             namespaces: self.namespaces.clone(),
@@ -137,8 +137,8 @@ impl Allowed {
         }
     }
 
-    /// The first declared value of a gang that is above a bound; whether the gang may use the queue at all is not asked
-    /// here.
+    /// The first declared value of a gang that is above a bound. Whether the gang may use the queue at all is not
+    /// checked here.
     pub fn exceeded_by(&self, gang: &GangSpec) -> Option<Excess> {
         let GangSpec { priority, cost_of_waiting, disruption, provisioning, .. } = gang;
         if let Some(allowed) = self.max_priority.filter(|allowed| priority > allowed) {

@@ -1,10 +1,10 @@
-//! What may be done to a gang that runs, and what is lost by it.
+//! Disruption rules of a gang: whether it is preemptible, its grace, and how it checkpoints.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::time::Span;
 
-/// What tells a gang to save its work.
+/// The signal that tells a gang to checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Signal {
@@ -28,43 +28,43 @@ pub enum Signal {
     SigWinch,
 }
 
-/// How a gang saves its work.
+/// How a gang checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// What tells it to save all it has; it does so within its grace.
+    /// The signal to save everything; it does so within its grace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Signal>,
-    /// How often it saves by itself.
+    /// How often it checkpoints by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
-    /// How long it takes to be where it was when it starts from what was saved.
+    /// How long it takes to restore a checkpoint at start.
     #[serde(default)]
     pub restart: Span,
 }
 
-/// What may be done to a gang that runs, and to others for its sake.
+/// Whether a running gang may be disrupted, and whether it may preempt others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Disruption {
-    /// Whether it may be stopped for others' sake, or to save nodes.
+    /// Whether it may be stopped for another gang, or to save nodes.
     pub preemptible: bool,
     /// Not before it has run for so long.
     #[serde(default)]
     pub min_runtime: Span,
-    /// How long it has between being told to stop and being stopped.
+    /// Time between the notice to stop and being stopped.
     #[serde(default)]
     pub grace: Span,
-    /// How it saves its work, if it does.
+    /// How it checkpoints, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
-    /// Whether nobody makes way for its priority: that gives it a place in line and nothing else. What its queue can count
-    /// on, and its queue's turns, are not its own to do without.
+    /// Whether it never preempts by priority (`preemptionPolicy: Never`): its priority gives it a place in the queue
+    /// and nothing else. Its queue's guarantee and time slices still apply, because they belong to the queue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gentle: bool,
 }
 
 impl Disruption {
-    /// How much of what it did in this run is saved, if it is stopped now: all of it where it is told and saves
-    /// when told, else what it saved by itself.
+    /// How much of this run's progress is saved if it is stopped now: all of it where it is notified and checkpoints
+    /// on a signal, else what it saved by itself.
     pub fn saved(&self, did: Span, told: bool) -> Span {
         let Some(checkpoint) = self.checkpoint else { return Span::ZERO };
         if told && checkpoint.signal.is_some() {
@@ -76,7 +76,7 @@ impl Disruption {
             None => Span::ZERO,
         }
     }
-    /// How long it takes to be where it was, when it starts from what was saved.
+    /// How long it takes to restore a checkpoint at start.
     pub fn restart(&self) -> Span {
         self.checkpoint.map_or(Span::ZERO, |checkpoint| checkpoint.restart)
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_saved() {
+    fn progress_saved_by_signal_and_by_interval() {
         let of = |signal, every| {
             let checkpoint = Checkpoint { signal, every, restart: Span::ZERO };
             Disruption { checkpoint: Some(checkpoint), ..Disruption::default() }

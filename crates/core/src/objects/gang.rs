@@ -53,13 +53,13 @@ pub struct RoleSpec {
     pub spread: Vec<Spread>,
 }
 
-/// A wish of members to share domains as little as can be. It is one of where they sit, not of how much is bought or who
-/// makes way: a gang never waits for it.
+/// A preference of members to share domains as little as possible. It affects where they are placed, not how much is
+/// bought or which gangs are preempted: a gang never waits for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Spread {
     /// The label that tells domains apart, `kubernetes.io/hostname` for nodes.
     pub over: Arc<str>,
-    /// Whom they should not share with: members of all roles, in whatever gang, that say so in the same words.
+    /// With which members: those of all roles, in whatever gang, with the same value here.
     pub among: Arc<str>,
 }
 
@@ -107,14 +107,14 @@ pub struct GangSpec {
     pub name: Arc<str>,
     /// The queue it waits in.
     pub queue: Arc<str>,
-    /// Who submitted it; empty when nobody said.
+    /// The user that submitted it; empty when unknown.
     #[serde(default)]
     pub user: Arc<str>,
     /// Higher goes first.
     #[serde(default)]
     pub priority: i32,
-    /// Whether the priority is the submitter's word alone, which nothing has checked: it counts as far as a queue's
-    /// `maxPriority` says, and not above 0 where no queue says anything.
+    /// Whether the priority is only declared by the submitter and not checked: it counts up to a queue's
+    /// `maxPriority`, and not above 0 where no queue sets one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub priority_is_declared: bool,
     /// Its roles, at least one.
@@ -125,7 +125,7 @@ pub struct GangSpec {
     /// How nodes are bought for it.
     #[serde(default)]
     pub provisioning: Provisioning,
-    /// What the submitter thinks it takes.
+    /// The submitter's estimate of its run time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_duration: Option<Span>,
     /// When it should be done.
@@ -137,13 +137,13 @@ pub struct GangSpec {
     /// What may be done to it while it runs.
     #[serde(default)]
     pub disruption: Disruption,
-    /// What more members bring it, if it can have more or fewer.
+    /// How its speed depends on its members, if it is elastic.
     #[serde(default)]
     pub scaling: Scaling,
 }
 
-/// What a gang is taken to run for when its submitter does not say.
-const UNSAID: Span = Span::hours(1);
+/// The run time assumed where the submitter gives no estimate.
+const ASSUMED_RUN_TIME: Span = Span::hours(1);
 
 impl GangSpec {
     /// The namespace its name begins with; `default` where it has none.
@@ -154,43 +154,42 @@ impl GangSpec {
     pub fn is_rigid(&self) -> bool {
         self.roles.iter().all(|role| role.min == role.max)
     }
-    /// Whether it may be moved to other nodes to save some, or to make room for others: it must agree, and not
-    /// begin from nothing wherever it goes.
+    /// Whether it may be moved to other nodes to save some, or to make room for others: it must be preemptible, and
+    /// must not start from nothing after a move.
     pub fn may_move(&self) -> bool {
         self.disruption.preemptible && (!self.is_rigid() || self.disruption.checkpoint.is_some())
     }
-    /// Whether it could ever make way for others, wholly or in part.
+    /// Whether it could ever give up seats for other gangs, all or some.
     pub fn is_disruptable(&self) -> bool {
         self.disruption.preemptible || !self.is_rigid()
     }
-    /// What the submitter thinks it takes; an hour when nothing was said.
+    /// The submitter's estimate of its run time; an hour where there is none.
     pub fn said_duration(&self) -> Span {
-        self.expected_duration.unwrap_or(UNSAID)
+        self.expected_duration.unwrap_or(ASSUMED_RUN_TIME)
     }
-    /// Members that its roles with a choice can have, all of them together.
+    /// The most members that its elastic roles can have, all of them together.
     pub fn most_elastic(&self) -> u32 {
         let elastic = self.roles.iter().filter(|role| role.min < role.max);
         elastic.fold(0, |sum, role| sum.saturating_add(role.max))
     }
-    /// Members that its roles with a choice have at least, all of them together.
+    /// The fewest members that its elastic roles can have, all of them together.
     pub fn least_elastic(&self) -> u32 {
         let elastic = self.roles.iter().filter(|role| role.min < role.max);
         elastic.fold(0, |sum, role| sum.saturating_add(role.min))
     }
-    /// How long it takes with its minimum, as its submitter sees it. This is what gangs are compared by while they
-    /// wait: more than the minimum is promised to nobody.
+    /// The estimated run time with its minimum. Waiting gangs are compared by this: more than the minimum is promised
+    /// to no gang.
     pub fn said_with_least(&self) -> Span {
         let speed = self.scaling.speed(self.least_elastic(), self.most_elastic());
         stretched(self.said_duration(), speed)
     }
-    /// Members it does not start without.
+    /// The members it needs to start.
     pub fn min_members(&self) -> u32 {
         self.roles.iter().fold(0, |sum, role| sum.saturating_add(role.min))
     }
 }
 
-/// A place on a node, and which of its devices: for one member, or for several that take no device and so
-/// differ in nothing.
+/// A seat: devices on a node for one member, or for several members that take no device and are identical.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Seat {
     /// The devices it gets.
@@ -220,7 +219,7 @@ pub fn nodes_of(seats: &[Seat]) -> Vec<NodeIdx> {
     seats.iter().map(|seat| seat.node).collect()
 }
 
-/// Where a gang stands.
+/// The phase of a gang.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// In the queue, holding nothing.
@@ -241,7 +240,7 @@ pub enum Phase {
     Stopping,
 }
 
-/// Members being added to a gang that runs, or taken from it.
+/// Members being added to a running gang, or taken from it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Resize {
     /// The seats it will have.
@@ -255,7 +254,7 @@ pub struct Resize {
 pub struct Gang {
     /// As submitted.
     pub spec: GangSpec,
-    /// What it is to be when it starts anew, where its submitter has thought again of more than it holds.
+    /// The spec it gets when it next starts, where its owner has since asked for more than it holds.
     pub next: Option<Box<GangSpec>>,
     /// Its queue.
     pub queue: QueueIdx,
@@ -265,43 +264,43 @@ pub struct Gang {
     pub wants: Usage,
     /// The topology level its closeness names.
     pub level: Option<crate::hardware::topology::Level>,
-    /// When it was submitted; it keeps its place through every rollback and restart.
+    /// When it was submitted; it keeps its place in the queue through every rollback and restart.
     pub submitted: Time,
-    /// Since when it waits, or last did: it goes behind all others of its queue when it has had its turn.
+    /// Since when it waits, or last did: it goes behind all others of its queue when its time slice is over.
     pub waits_since: Time,
     /// Where it stands.
     pub phase: Phase,
     /// Seats of its members while admitted or running; also those it is giving up or only just getting.
     pub seats: Vec<Seat>,
-    /// Seats that go first when it has to give some up: their members are gone, leaving, or no longer wanted by the gang's
-    /// owner. As told by the host; never more than it has.
+    /// Seats that are given up first when it has to shrink: their members are gone, leaving, or no longer wanted by
+    /// the gang's owner. As reported by the host; never more than it has.
     pub spare: Vec<Sitting>,
     /// Members being added or taken away, if any.
     pub resize: Option<Resize>,
-    /// When its members last changed while it ran, or it would not have more.
+    /// When its members last changed while it ran, or it last declined more.
     pub resized: Option<Time>,
-    /// When it last would not have more members.
+    /// When it last declined more members.
     pub declined: Option<Time>,
-    /// What it has still to do.
+    /// Its progress.
     pub work: Work,
-    /// What twice the members really bring, as measured; in thousandths of twice the speed.
+    /// Measured scaling efficiency: what twice the members bring, in thousandths of twice the speed.
     pub measured: Option<u16>,
     /// Why it is being stopped, or was last.
     pub stop: Option<StopReason>,
-    /// Times it was stopped for others' sake.
+    /// How often it was preempted or moved.
     pub evictions: u32,
-    /// Orders that failed since the last one that did not.
+    /// Orders that failed since the last one that succeeded.
     pub failed_orders: u32,
     /// When the last order failed.
     pub last_failure: Option<Time>,
-    /// Times it had to start over.
+    /// How often it had to start over.
     pub restarts: u32,
-    /// What its user's latest runs took, as known when it was submitted.
+    /// The latest run times of its user, as known when it was submitted.
     pub recent: crate::history::Recent,
 }
 
 impl Gang {
-    /// When it ends if its submitter is right; none while it does not run.
+    /// When it ends by its estimate; none while it does not run.
     pub fn said_end(&self) -> Option<Time> {
         match self.phase {
             Phase::Admitted { .. } | Phase::Running { .. } => {
@@ -310,30 +309,29 @@ impl Gang {
             Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => None,
         }
     }
-    /// When it ends, running as it does, if it takes so long in all with every role at its `max`.
+    /// When it ends at its present speed, if it takes so long in all with every role at its `max`.
     pub fn end_if(&self, takes: Span) -> Time {
         let left = Span(takes.0.saturating_sub(self.work.done.0));
         self.work.since + stretched(left, self.speed())
     }
-    /// What is left of such a duration if it starts now with its minimum.
+    /// The rest of such a duration if it starts now with its minimum.
     pub fn lasts_if(&self, takes: Span) -> Span {
         let left = Span(takes.0.saturating_sub(self.work.done.0));
         self.with_least(left) + self.pause_at_start()
     }
-    /// How long it takes with its minimum for what takes so long with every role at its `max`.
+    /// How long it takes with its minimum, for a duration given with every role at its `max`.
     pub fn with_least(&self, takes: Span) -> Span {
         stretched(takes, self.speed_with(self.spec.least_elastic()))
     }
-    /// How long it runs if it starts now with its minimum and its submitter is right.
+    /// How long it runs by its estimate if it starts now with its minimum.
     pub fn said_to_last(&self) -> Span {
         self.lasts_if(self.spec.said_duration())
     }
-    /// How long it stands still when it starts.
+    /// How long it pauses when it starts, to restore its checkpoint.
     pub fn pause_at_start(&self) -> Span {
         if self.work.kept > Span::ZERO { self.spec.disruption.restart() } else { Span::ZERO }
     }
-    /// How fast it is with the members it has, as a part of how fast it can be. Members that are only coming do
-    /// nothing yet.
+    /// Its speed with the members it has, as a fraction of its top speed. Members that are still joining do not count.
     pub fn speed(&self) -> f64 {
         if self.spec.is_rigid() {
             return 1.0;
@@ -348,7 +346,7 @@ impl Gang {
         let coming = self.resize.as_ref().map_or(0, |resize| elastic(&resize.added));
         self.speed_with(elastic(&self.seats) - coming)
     }
-    /// How fast it is with so many members in its roles with a choice.
+    /// Its speed with so many members in its elastic roles.
     pub fn speed_with(&self, members: u32) -> f64 {
         let declared = self.spec.scaling;
         let scaling =
@@ -363,7 +361,7 @@ impl Gang {
     pub fn is_steady(&self) -> bool {
         matches!(self.phase, Phase::Running { .. }) && self.resize.is_none()
     }
-    /// The seats that go first when it has to give some up.
+    /// The seats that are given up first when it has to shrink.
     pub fn spare_seats(&self) -> Vec<Seat> {
         let mut left = self.spare.clone();
         let goes_first = |seat: &&Seat| {
@@ -373,17 +371,17 @@ impl Gang {
         };
         self.seats.iter().filter(goes_first).copied().collect()
     }
-    /// How many members a role may have: more than it was admitted for, where its submitter has asked for more since.
+    /// How many members a role may have: more than it was admitted for, where its owner has since asked for more.
     pub fn most_in(&self, role: u16) -> u32 {
         let most = |spec: &GangSpec| spec.roles.get(usize::from(role)).map_or(0, |role| role.max);
         most(&self.spec).max(self.next.as_deref().map_or(0, most))
     }
-    /// How many members a role needs, by what its submitter asked for last.
+    /// How many members a role needs, by the latest spec of its owner.
     pub fn needs_in(&self, role: u16) -> u32 {
         let spec = self.next.as_deref().unwrap_or(&self.spec);
         spec.roles.get(usize::from(role)).map_or(0, |role| role.min)
     }
-    /// Whether it has fewer members than its submitter asked for last.
+    /// Whether it has fewer members than the latest spec of its owner needs.
     pub fn is_short(&self) -> bool {
         let mut roles = 0..self.spec.roles.len() as u16;
         self.next.is_some() && roles.any(|role| self.members_in(role) < self.needs_in(role))
@@ -395,8 +393,7 @@ impl Gang {
     }
 }
 
-/// Seats of the first list that are not in the second. Seats that differ in nothing count as often as they are
-/// there.
+/// Seats of the first list that are not in the second. Identical seats count as often as they occur.
 pub fn without(seats: &[Seat], gone: &[Seat]) -> Vec<Seat> {
     let mut gone = gone.to_vec();
     gone.sort_unstable();

@@ -29,12 +29,12 @@ pub struct NodeSpec {
     /// GPUs that have appeared so far.
     #[serde(default)]
     pub gpus: u16,
-    /// Whether the host says it can run members.
+    /// Whether the host reports it ready.
     pub ready: bool,
-    /// The claim it answers, when Muster asked for it.
+    /// The claim it fulfils, when Muster requested it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimId>,
-    /// Whether somebody is on it whom the World knows nothing of, and who is not there only because the node is.
+    /// Whether a pod that the World does not know runs on it, other than those that run on every node (DaemonSets).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub others: bool,
 }
@@ -42,7 +42,7 @@ pub struct NodeSpec {
 /// What makes two nodes interchangeable while both are empty.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeShape {
-    /// Labels, without those that only say where the node stands or what it is called.
+    /// Labels, without those that only say where the node is or what its name is.
     pub labels: Labels,
     /// Taints, sorted.
     pub taints: Vec<Taint>,
@@ -68,36 +68,36 @@ pub struct Node {
     pub name: Arc<str>,
     /// Its class.
     pub class: ClassIdx,
-    /// Where it stands in the topology tree.
+    /// Where it is in the topology tree.
     pub leaf: DomainIdx,
-    /// The claim it answers.
+    /// The claim it fulfils.
     pub claim: Option<ClaimId>,
-    /// Whether members can run on it: the host calls it ready and all that was promised has appeared.
+    /// Whether members can run on it: the host reports it ready and everything its offering promises has appeared.
     pub usable: bool,
-    /// Being given back; nothing new is placed here.
+    /// Being released; nothing new is placed here.
     pub releasing: bool,
     /// When it will be gone, if that is known; nothing new is placed here.
     pub notice: Option<Time>,
-    /// Until when it is not trusted: it failed too often under those who used it.
+    /// Until when it is quarantined: it failed too often under gangs.
     pub quarantined: Option<Time>,
     /// Seats taken, by running members and by reservations alike.
     pub seats: u32,
-    /// Whether others are on it, of whom nothing else is known.
+    /// Whether pods unknown to the World run on it.
     pub others: bool,
-    /// Since when nobody has used it.
+    /// Since when it is unused.
     pub idle_since: Time,
 }
 
 impl Node {
-    /// Whether anybody would miss it: those who have seats there, or others.
+    /// Whether it is in use: by seats, or by pods unknown to the World.
     pub fn is_used(&self) -> bool {
         self.seats > 0 || self.others
     }
-    /// Whether somebody new may be placed on it.
+    /// Whether new members may be placed on it.
     pub fn takes_more(&self) -> bool {
         self.stays() && self.quarantined.is_none()
     }
-    /// Whether it will take somebody: at once, or when it is trusted again.
+    /// Whether it will take new members: now, or after its quarantine.
     pub fn stays(&self) -> bool {
         self.usable && !self.releasing && self.notice.is_none()
     }

@@ -1,4 +1,4 @@
-//! Claims, orders and reservations: capacity that was asked for, as a unit.
+//! Orders, their claims and their reservations: capacity requested as one unit.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use crate::units::time::Time;
 /// Why a claim did not become a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum ClaimFailure {
-    /// The provider has none to give.
+    /// The provider is out of stock.
     StockOut,
-    /// The machine was launched but never came up.
+    /// The machine was launched but never joined.
     BootFailed,
-    /// It came up, but not with every GPU.
+    /// It joined, but not with every GPU.
     GpusMissing,
-    /// It came up with all that is waited for, and those who were to have it do not fit on it.
+    /// It joined with everything that is waited for, but the members it was meant for do not fit on it.
     TooSmall,
     /// It disappeared.
     Vanished,
-    /// The provider said: not now, ask again.
+    /// The provider asked to retry later.
     Throttled,
 }
 
 impl ClaimFailure {
-    /// Whether asking again for the same is likely to help.
+    /// Whether a retry of the same request is likely to help.
     pub fn is_transient(self) -> bool {
         self == ClaimFailure::Throttled
     }
 }
 
-/// What a claim that is under way waits for.
+/// What a claim in progress waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum ClaimStage {
     /// A machine.
@@ -46,10 +46,10 @@ pub enum ClaimStage {
     Gpus,
 }
 
-/// How far a claim is.
+/// The state of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ClaimState {
-    /// Asked for.
+    /// Requested.
     Requested,
     /// The provider has started a machine.
     Launched,
@@ -57,9 +57,9 @@ pub enum ClaimState {
     Registered(NodeIdx),
     /// Its node is ready and shows every GPU and extended resource that was promised.
     Ready(NodeIdx),
-    /// It will not come.
+    /// It will not become a node.
     Failed(ClaimFailure),
-    /// Its machine is being stopped, to be woken when it is needed.
+    /// Its machine is being stopped, to be started again when it is needed.
     Stopping,
     /// Its machine is stopped.
     Stopped,
@@ -70,32 +70,33 @@ pub enum ClaimState {
 pub struct Claim {
     /// A name that says which order it belongs to, the same on every try.
     pub name: Arc<str>,
-    /// What was asked for.
+    /// The offering it requests.
     pub offering: OfferingRef,
     /// The order it belongs to, while that order lives.
     pub order: Option<OrderId>,
-    /// How far it is.
+    /// Its state.
     pub state: ClaimState,
     /// Its node, if one has joined and is not gone; a claim that failed may still have one.
     pub joined: Option<NodeIdx>,
-    /// When it was asked for.
+    /// When it was requested.
     pub requested: Time,
-    /// When it came to the state it is in.
+    /// When it entered its state.
     pub since: Time,
-    /// How often it was asked for again after the provider said: not now.
+    /// How often it was requested again after the provider asked to retry later.
     pub retries: u32,
-    /// Its node is too old, or not wanted where it is: it takes nobody new and goes when the last has left.
+    /// Its node is too old, or is being consolidated: it takes no new members and is released when the last one has
+    /// left.
     pub retiring: bool,
-    /// Told to go; the host is giving the node back.
+    /// Released; the host is giving the node back.
     pub releasing: bool,
 }
 
 impl Claim {
-    /// What its node is called, where hosts give names to nodes.
+    /// The name of its node, where hosts name nodes.
     pub fn node_name(&self) -> Arc<str> {
         format!("node-{}", self.name).into()
     }
-    /// The node it became.
+    /// Its node.
     pub fn node(&self) -> Option<NodeIdx> {
         match self.state {
             ClaimState::Registered(node) | ClaimState::Ready(node) => Some(node),
@@ -106,11 +107,11 @@ impl Claim {
             | ClaimState::Stopped => None,
         }
     }
-    /// Whether its node is ready and shows all that was promised.
+    /// Whether its node is ready and shows everything its offering promises.
     pub fn is_ready(&self) -> bool {
         matches!(self.state, ClaimState::Ready(_))
     }
-    /// What it waits for, if it is under way.
+    /// What it waits for, if it is in progress.
     pub fn stage(&self) -> Option<ClaimStage> {
         match self.state {
             ClaimState::Requested => Some(ClaimStage::Launch),
@@ -122,24 +123,23 @@ impl Claim {
             | ClaimState::Stopped => None,
         }
     }
-    /// Whether a gang may be promised the node it will become: it is nobody's, and is coming or can be woken.
+    /// Whether a gang may be promised its node: it is unassigned, and is coming or can be started again.
     pub fn is_for_anybody(&self) -> bool {
         let coming = self.stage().is_some() || self.state == ClaimState::Stopped;
         coming && self.order.is_none() && !self.releasing && !self.retiring
     }
 }
 
-/// A seat on a node that is here, or on one that is still to come.
+/// A node that is here, or one that is still to come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Place {
     /// A node that is here.
     Node(NodeIdx),
-    /// The node this claim will become.
+    /// The node of this claim.
     Claim(ClaimId),
 }
 
-/// Capacity, present or coming, that is promised to one member of one gang, or to several that differ in
-/// nothing.
+/// Capacity, present or coming, that is promised to one member of a gang, or to several identical ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Reservation {
     /// Where.
@@ -152,39 +152,39 @@ pub struct Reservation {
     pub members: u16,
 }
 
-/// Seats that a gang gives up for another.
+/// The seats that a victim gives up for another gang.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MakesWay {
-    /// Who gives them up.
+    /// The victim.
     pub gang: GangId,
-    /// Which. All it has if it is stopped.
+    /// Which seats. All it has if it is stopped.
     pub seats: Vec<Seat>,
-    /// Why it is stopped; none if it goes on with the members it has left.
+    /// Why it is stopped; none if it only shrinks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,
 }
 
-/// What an order asks for, as decided by the planner.
+/// An order as decided by the planner.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OrderSpec {
     /// Its number.
     pub id: OrderId,
     /// The gang it is for.
     pub gang: GangId,
-    /// The claims, numbered and with their offerings. Some may be under way already, or stopped: nodes that
-    /// were asked for ahead of need, or for an order that failed since.
+    /// The claims, numbered and with their offerings. Some may be in progress already, or stopped: nodes that were
+    /// ordered ahead of need, or for an order that has failed.
     pub claims: Vec<(ClaimId, OfferingRef)>,
     /// A seat for every member.
     pub reservations: Vec<Reservation>,
-    /// When it is given up.
+    /// When it is rolled back if it is not complete.
     pub deadline: Time,
-    /// Seats that others give up for it, all of them or only those above their minimum.
+    /// The victims that give up seats for it, all of them or only those above their minimum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<MakesWay>,
-    /// What its nodes cost above the least there could be, in thousandths of that; never too little.
+    /// What its nodes cost above the cheapest possible set, in thousandths of that; never too little.
     #[serde(default)]
     pub gap: u32,
-    /// The ways to start the gang that were compared when it was placed, this one among them.
+    /// The options to start the gang that were compared when it was placed, this one among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ways: Vec<Considered>,
 }
@@ -200,15 +200,15 @@ pub enum RollbackReason {
     DeadlinePassed,
     /// A node it had a reservation on is gone.
     NodeLost(NodeIdx),
-    /// A node came up, or was changed, so that the gang may not run there.
+    /// A node joined or changed in a way that excludes the gang.
     NodeUnsuitable(NodeIdx),
     /// The gang was cancelled.
     GangGone,
-    /// Somebody who was to make way for it cannot any more.
+    /// A victim can no longer give up its seats.
     WayClosed,
-    /// It could not be written down, so nothing of it was done.
+    /// It could not be stored, so nothing of it was carried out.
     NotWritten,
-    /// The gang fits on what has become free since: it starts there, and nobody is to blame.
+    /// The gang fits on capacity that has become free since: it starts there, and no offering is at fault.
     NotNeeded,
 }
 
@@ -219,9 +219,9 @@ pub struct Order {
     pub spec: OrderSpec,
     /// When it was placed.
     pub placed: Time,
-    /// Those who make way for it and have not left yet.
+    /// Victims that have not left yet.
     pub after: Vec<MakesWay>,
-    /// Failed claims that were replaced instead of giving all of it up.
+    /// Failed claims that were replaced instead of rolling the order back.
     pub top_ups: u32,
     /// Seats it holds already: those on nodes that were here, and those on claims that are ready.
     pub held: Vec<Seat>,

@@ -16,14 +16,14 @@ use crate::units::calendar::Calendar;
 use crate::units::money::Money;
 use crate::units::time::Span;
 
-/// One kind of node a pool can ask for: instance type x zone x capacity type.
+/// One kind of node a pool can request: instance type x zone x capacity type.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OfferingSpec {
     /// The provider's name for the machine.
     pub instance_type: Arc<str>,
     /// Its zone.
     pub zone: Arc<str>,
-    /// Its region; empty when nobody said.
+    /// Its region; empty when unknown.
     #[serde(default)]
     pub region: Arc<str>,
     /// `reserved`, `on-demand`, `spot`, ...
@@ -48,15 +48,15 @@ pub struct OfferingSpec {
     /// Nodes of this offering at one time; unlimited when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
-    /// What is expected from asking to ready.
+    /// Expected time from request to ready.
     pub boot_time: Span,
-    /// What is expected from waking a stopped node to ready; none where nodes cannot be stopped.
+    /// Expected time from starting a stopped node to ready; none where nodes cannot be stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Span>,
 }
 
 impl OfferingSpec {
-    /// The node that a claim of this becomes, with so many of its GPUs visible.
+    /// The node that a claim of this offering becomes, with so many of its GPUs visible.
     pub fn node(&self, name: Arc<str>, claim: ClaimId, gpus: u16, ready: bool) -> NodeSpec {
         NodeSpec {
             name,
@@ -72,7 +72,7 @@ impl OfferingSpec {
     }
 }
 
-/// What a node does not show yet, or has not any more, of what its offering promises.
+/// What a node does not show, or no longer shows, of what its offering promises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lack<'a> {
     /// Some of its GPUs.
@@ -84,21 +84,22 @@ pub enum Lack<'a> {
 /// The capacity type of machines that are paid for whether or not they are used.
 const RESERVED: &str = "reserved";
 
-/// Labels that Muster alone gives nodes begin so.
+/// Prefix of labels that only Muster sets on nodes.
 const OWN_LABEL: &str = "muster.sh/";
 
 impl OfferingSpec {
-    /// The labels that nodes of it carry whoever made them: without those that Muster gives.
+    /// The labels that its nodes carry whichever provisioner made them: without those that Muster sets.
     pub fn shown_labels(&self) -> Labels {
         let shown = self.labels.iter().filter(|(key, _)| !key.starts_with(OWN_LABEL));
         shown.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
-    /// What it is called among those of its pool.
+    /// Its name within its pool.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.instance_type, self.zone, self.capacity_type)
     }
-    /// What a node of it that shows these amounts and so many GPUs lacks of what was promised. What others have of it is
-    /// there. CPU and memory differ a little from one machine to the next, and are seen to when somebody is seated.
+    /// What a node with these amounts and so many GPUs lacks of what the offering promises. Amounts that other pods
+    /// hold count as present. CPU and memory differ a little from one machine to the next, and are checked when
+    /// members are placed.
     pub fn lacks(&self, shown: &NamedAmounts, gpus: u16) -> Option<Lack<'_>> {
         let of = |name: &str| shown.get(name).copied().unwrap_or(0);
         if u64::from(gpus).saturating_add(of(TAKEN_GPUS)) < u64::from(self.gpus) {
@@ -109,13 +110,13 @@ impl OfferingSpec {
             .find(|(name, promised)| of(name).saturating_add(of(&of_others(name))) < **promised);
         short.map(|(name, _)| Lack::Resource(name))
     }
-    /// What one more node per hour adds to the bill: nothing where it was paid for long ago.
+    /// What one more node adds to the bill per hour: nothing where capacity is reserved and paid.
     pub fn marginal_price(&self) -> Money {
         if &*self.capacity_type == RESERVED { Money::ZERO } else { self.price }
     }
 }
 
-/// What a pool never exceeds, claims in flight included.
+/// What a pool never exceeds, claims in progress included.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PoolLimits {
     /// Nodes.
@@ -129,24 +130,24 @@ pub struct PoolLimits {
     pub hourly_spend: Option<Money>,
 }
 
-/// A pool as written.
+/// A pool as specified.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PoolSpec {
     /// Its name.
     pub name: Arc<str>,
     /// Its tier.
     pub tier: Arc<str>,
-    /// What it can ask for, in order of the operator's liking.
+    /// Its offerings, in the operator's order of preference.
     pub offerings: Vec<OfferingSpec>,
     /// What it never exceeds.
     #[serde(default)]
     pub limits: PoolLimits,
-    /// How long an unused node is kept.
+    /// How long an idle node is kept.
     pub idle_after: Span,
     /// What it keeps ready ahead of need.
     #[serde(default)]
     pub ahead: Ahead,
-    /// What may be done about nodes that are used too little.
+    /// What may be done about underused nodes.
     #[serde(default)]
     pub consolidate: Consolidate,
     /// How old a node may grow before it is replaced; any age when absent.
@@ -161,16 +162,16 @@ pub struct PoolSpec {
 }
 
 impl PoolSpec {
-    /// Whether it may keep nodes that nobody uses for longer than their idle time.
+    /// Whether it may keep idle nodes for longer than their idle time.
     pub fn keeps_nodes(&self) -> bool {
         self.ahead != Ahead::default() || self.consolidate == Consolidate::Never
     }
 }
 
-/// What of a pool is in use, claims in flight included.
+/// What a pool uses, claims in progress included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolUsage {
-    /// Nodes asked for and not yet gone.
+    /// Nodes requested and not yet gone.
     pub nodes: u32,
     /// Their GPUs.
     pub gpus: u32,
@@ -181,32 +182,32 @@ pub struct PoolUsage {
 /// An offering in the World.
 #[derive(Clone, Debug)]
 pub struct Offering {
-    /// As written.
+    /// As specified.
     pub spec: OfferingSpec,
     /// The class its nodes will have.
     pub class: ClassIdx,
-    /// Where in the topology tree its nodes will stand.
+    /// Where in the topology tree its nodes will be.
     pub leaf: DomainIdx,
-    /// Nodes asked for and not yet gone.
+    /// Nodes requested and not yet gone.
     pub nodes: u32,
-    /// What is remembered of its failures.
+    /// The record of its failures.
     pub health: Health,
 }
 
 /// A pool in the World.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// As written.
+    /// As specified.
     pub spec: PoolSpec,
     /// Its offerings.
     pub offerings: Vec<Offering>,
     /// What is in use.
     pub usage: PoolUsage,
-    /// When its schedules begin, in their order.
+    /// The calendars of its schedules, in their order.
     pub calendars: Vec<Calendar>,
-    /// What is expected, if anybody has said.
+    /// The forecast, if there is one.
     pub outlook: Option<Outlook>,
-    /// What was asked of it.
+    /// The demand for it.
     pub demand: Demand,
 }
 
@@ -215,13 +216,13 @@ impl Pool {
     pub fn room(&self, slot: usize) -> u32 {
         self.room_beside(slot, &self.usage, self.offerings[slot].nodes)
     }
-    /// The same, for a hypothetical use of the pool and of the offering.
+    /// The same, for a hypothetical usage of the pool and of the offering.
     pub fn room_beside(&self, slot: usize, usage: &PoolUsage, offering_nodes: u32) -> u32 {
         let max = self.offerings[slot].spec.max;
         let listed = max.map_or(u32::MAX, |max| max.saturating_sub(offering_nodes));
         listed.min(self.room_within_limits(slot, usage))
     }
-    /// Whether nothing but the hourly budget keeps the pool from more nodes of one offering; what is left of it then.
+    /// Whether only the hourly budget keeps the pool from more nodes of one offering; the rest of the budget then.
     pub fn left_of_budget(&self, slot: usize, usage: &PoolUsage, listed: u32) -> Option<Money> {
         let budget = self.spec.limits.hourly_spend?;
         let max = self.offerings[slot].spec.max;

@@ -1,7 +1,7 @@
-//! What a pool keeps ready ahead of need, as written.
+//! Capacity that a pool keeps ready ahead of need.
 //!
-//! Four reasons to have nodes nobody uses yet: some always, some in proportion to what is used, some at
-//! certain hours, and some because demand is expected.
+//! Four reasons to have idle nodes: some always, some in proportion to the nodes in use, some at certain hours, and
+//! some because demand is forecast.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::money::Money;
 use crate::units::time::{Span, Time};
 
-/// Nodes kept free: so many whatever is used, or in proportion to that.
+/// Nodes kept free: a fixed number, or in proportion to the nodes in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Buffer {
     /// So many nodes.
@@ -19,12 +19,12 @@ pub enum Buffer {
     Permille(u32),
 }
 
-/// A pool is at least so large at certain hours.
+/// A minimum size of a pool at certain hours.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Schedule {
     /// When it begins: minute, hour, day, month, weekday.
     pub cron: Arc<str>,
-    /// By the clocks of which time zone.
+    /// The time zone of the expression.
     pub timezone: Arc<str>,
     /// For how long.
     pub duration: Span,
@@ -32,23 +32,23 @@ pub struct Schedule {
     pub nodes: u32,
 }
 
-/// Nodes kept free because of what is expected to be asked for.
+/// Nodes kept free for forecast demand.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ForecastSpec {
     /// After how long demand repeats itself, such as a day and a week.
     pub seasons: Vec<Span>,
-    /// Thousandths of gangs that are to find all their nodes ready. Where an hour of waiting has a price, that
+    /// Thousandths of gangs that are to find all their nodes ready. Where an hour of waiting has a price, the price
     /// decides instead.
     pub service_level: u32,
     /// What it costs when one gang waits for an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_of_waiting: Option<Money>,
-    /// Never more nodes than these for a forecast's sake.
+    /// The most nodes kept free for a forecast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nodes: Option<u32>,
-    /// How much history there must be before anything is expected at all.
+    /// How much history there must be before a forecast.
     pub min_history: Span,
-    /// Only say what would be kept; keep nothing.
+    /// Only report the forecast; keep no nodes for it.
     #[serde(default)]
     pub only_tell: bool,
 }
@@ -72,25 +72,25 @@ pub struct Ahead {
     /// Nodes that run and are free, always.
     #[serde(default)]
     pub warm: u32,
-    /// Nodes that were booted once and are stopped: they cost little and come back sooner than new ones.
+    /// Nodes that were booted once and are stopped: they cost little and start sooner than new ones.
     #[serde(default)]
     pub stopped: u32,
-    /// Nodes asked for beside those that orders wait for, in thousandths of them: whoever is slow to boot, or fails,
-    /// is not waited for. What is too many in the end is taken back before it has cost much.
+    /// Extra nodes requested beside those that orders wait for, in thousandths of them: an order does not wait for a
+    /// machine that is slow to boot, or fails. Surplus nodes are released before they have cost much.
     #[serde(default)]
     pub spare: u32,
-    /// Nodes free beside those in use.
+    /// Free nodes beside those in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// Sizes at certain hours.
+    /// Minimum sizes at certain hours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<Schedule>,
-    /// Nodes for expected demand.
+    /// Nodes for forecast demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<ForecastSpec>,
 }
 
-/// What a forecaster expects of one pool, as it was told to the World.
+/// The forecast of one pool, as reported to the World.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Outlook {
     /// When the first step begins.
@@ -102,7 +102,7 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// The most free nodes wanted at any time within `[from, to]`; none after the outlook ends.
+    /// The most free nodes wanted at any time within `[from, to]`; none after the forecast ends.
     pub fn most_within(&self, from: Time, to: Time) -> u32 {
         let step = |at: Time| (at.since(self.from).0 / self.step.0.max(1)) as usize;
         let nodes = self.nodes.iter().skip(step(from)).take(step(to) - step(from) + 1);
@@ -116,24 +116,24 @@ impl Outlook {
     }
 }
 
-/// What may be done about nodes that are used too little.
+/// What may be done about underused nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Consolidate {
     /// A node that was bought stays.
     Never,
-    /// A node that nobody uses goes after the pool's idle time.
+    /// An idle node is released after the pool's idle time.
     #[default]
     WhenEmpty,
-    /// The same, and what may be moved is moved off nodes that hardly anybody uses.
+    /// The same, and gangs that may be moved are moved off underused nodes.
     WhenUnderused,
 }
 
-/// How long each stage of a claim may take before it counts as failed.
+/// Timeouts of the stages of a claim.
 ///
-/// A provider that has said nothing for so long will not say anything better later.
+/// A provider that has not answered for so long will not give a better answer later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Patience {
-    /// From asking until the machine runs.
+    /// From request until the machine runs.
     pub launch: Span,
     /// From there until its node has joined.
     pub register: Span,

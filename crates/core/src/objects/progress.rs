@@ -1,18 +1,18 @@
-//! How much a gang has still to do, and how fast it does it with the members it has.
+//! Progress of a gang: how much work is left, and how fast it goes with the members it has.
 //!
-//! Work is measured in the time it takes with every role at its `max`. A gang with fewer members is slower, but
-//! not in proportion: members wait for each other, so the first ones bring more than the last ones.
+//! Work is measured in the time it takes with every role at its `max`. A gang with fewer members is slower, but not in
+//! proportion: members wait for each other, so each further member brings less than the one before.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::time::{Span, Time};
 
-/// How a gang's speed depends on its members, and what changing them costs.
+/// How a gang's speed depends on its members, and what a resize costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Scaling {
     /// What twice the members bring of twice the speed, in thousandths: 1000 when nothing is lost.
     pub efficiency: u16,
-    /// How long it stands still when it gets other members.
+    /// How long the gang pauses when its members change.
     pub resize: Span,
 }
 
@@ -23,7 +23,7 @@ impl Default for Scaling {
 }
 
 impl Scaling {
-    /// Speed with so many members, as a part of the speed with `most`.
+    /// Speed with so many members, as a fraction of the speed with `most`.
     pub fn speed(&self, members: u32, most: u32) -> f64 {
         if members >= most || most == 0 {
             return 1.0;
@@ -38,37 +38,37 @@ impl Scaling {
     }
 }
 
-/// What is left to do.
+/// Work done and work left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
-    /// With every role at its `max`, if the submitter is right.
+    /// Work left, with every role at its `max`, by the submitter's estimate.
     pub left: Span,
-    /// As of when; later than now while it stands still.
+    /// As of when; later than now while the gang pauses.
     pub since: Time,
-    /// What was done before that, in this and earlier runs, and is not lost.
+    /// Work done before that, in this and earlier runs, and not lost.
     pub done: Span,
-    /// What of that was done before this run.
+    /// The part of it that was done before this run.
     pub kept: Span,
 }
 
 impl Work {
-    /// All of it.
+    /// No work done yet.
     pub fn new(all: Span) -> Self {
         Self { left: all, ..Self::default() }
     }
-    /// How much has been done by an instant at a speed, in all.
+    /// Work done by an instant at a speed, in all.
     pub fn done_by(&self, now: Time, speed: f64) -> Span {
         self.done + scaled(now.since(self.since), speed)
     }
-    /// Goes on from an instant, when this much more will have been lost to standing still.
+    /// Counts the work done up to an instant at a speed, and continues after a pause.
     pub fn go_on(&mut self, now: Time, speed: f64, pause: Span) {
         let did = scaled(now.since(self.since), speed);
         self.done = self.done + did;
         self.left = Span(self.left.0.saturating_sub(did.0));
-        // Standing still twice at once is standing still for as long as the longer.
+        // Two pauses at once last as long as the longer one.
         self.since = self.since.max(now + pause).max(now);
     }
-    /// Ends this run with only so much of it kept.
+    /// Ends this run with only the saved part of it kept.
     pub fn stop(&mut self, now: Time, speed: f64, saved: impl Fn(Span) -> Span) {
         let done = self.done_by(now, speed);
         let kept = self.kept + saved(Span(done.0 - self.kept.0));
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewer_members_are_slower_but_not_in_proportion() {
+    fn speed_falls_less_than_proportionally_with_members() {
         let linear = Scaling::default();
         assert!((linear.speed(4, 8) - 0.5).abs() < 1e-12);
         let waits = Scaling { efficiency: 800, ..linear };
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_neither_lost_nor_made_by_going_on() {
+    fn done_plus_left_stays_constant_when_resumed() {
         let mut work = Work::new(Span::mins(60));
         work.since = Time(0);
         work.go_on(Time::ZERO + Span::mins(20), 0.5, Span::mins(1));

@@ -1,4 +1,4 @@
-//! Queues: tenants' places in a tree, each with its share and its limit.
+//! Queues: tenants in a tree, each with a weight, a guarantee and a limit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::id::{Id, QueueIdx, ResourceIdx};
 pub use crate::objects::allowed::{Allowed, Namespaces, NonPreemptible};
 use crate::units::time::{Span, Time};
 
-/// Amounts a queue is promised or held to: GPUs apart, in thousandths of a device.
+/// Amounts of a guarantee or a limit: GPUs apart, in thousandths of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Quota {
     /// Everything but GPUs, in base units.
@@ -22,7 +22,7 @@ pub struct Quota {
     pub gpu_milli: Option<u64>,
 }
 
-/// A queue as written.
+/// A queue as specified.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct QueueSpec {
     /// Its name, unique in the tree.
@@ -30,38 +30,38 @@ pub struct QueueSpec {
     /// The queue above it; none for a queue at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Arc<str>>,
-    /// Its part of what is shared among its siblings.
+    /// Its weight among its siblings.
     #[serde(default = "one")]
     pub weight: u32,
-    /// What it can count on.
+    /// Its guarantee.
     #[serde(default)]
     pub guaranteed: Quota,
-    /// What it never exceeds.
+    /// Its limit.
     #[serde(default)]
     pub limit: Quota,
-    /// What one user never exceeds within it and the queues below it.
+    /// The limit of one user within it and the queues below it.
     #[serde(default)]
     pub user_limit: Quota,
-    /// How long it takes until use counts half; that of the queue above when absent, and a day at the top.
+    /// Half-life of its past usage; that of the queue above when absent, and a day at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_life: Option<Span>,
     /// Tiers it may buy from; every tier when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<Arc<str>>,
-    /// How long a gang runs before it is another's turn, where its gangs take turns.
+    /// The time slice of a gang, where the gangs of the queue take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_slice: Option<Span>,
-    /// How soon it has back what it lent, at the latest; ten minutes when absent.
+    /// Within what time it reclaims what it lent; ten minutes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reclaim_within: Option<Span>,
-    /// How many of its gangs may be stopped for others' sake within an hour; any number when absent. What was
-    /// lent goes back all the same.
+    /// How many of its gangs may be preempted or moved within an hour; any number when absent. Reclaims of lent
+    /// capacity are not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evictions_per_hour: Option<u32>,
-    /// Whether its gangs that wait, and those below it, go on waiting.
+    /// Whether it is closed: its waiting gangs, and those below it, do not start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
-    /// What its gangs, and those below it, may declare.
+    /// Bounds on what its gangs, and those below it, may declare.
     #[serde(default, skip_serializing_if = "Allowed::is_default")]
     pub allowed: Allowed,
 }
@@ -89,13 +89,13 @@ impl QueueSpec {
             allowed: Allowed::default(),
         }
     }
-    /// How soon it has back what it lent, at the latest.
+    /// Within what time it reclaims what it lent.
     pub fn reclaims_within(&self) -> Span {
         self.reclaim_within.unwrap_or(Span::mins(10))
     }
 }
 
-/// What a queue and everything below it holds.
+/// The usage of a queue and everything below it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Everything but GPUs.
@@ -125,7 +125,7 @@ impl Usage {
     }
 }
 
-/// Some amounts by number: GPUs, and whatever else is named; what is not named is not spoken of.
+/// Amounts by resource number: GPUs, and other named resources; resources that are not named are unbounded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bounds {
     /// GPUs, in thousandths of a device.
@@ -135,12 +135,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Whether nothing is spoken of.
+    /// Whether nothing is named.
     pub fn is_empty(&self) -> bool {
         self.gpu_milli.is_none() && self.amounts.is_empty()
     }
-    /// The first resource of which `held` and `wants` together exceed what is named, if more of it is wanted
-    /// at all; GPUs are `None`. With held, wanted and named amounts.
+    /// The first resource of which `held` and `wants` together exceed the named amount, if more of it is wanted at
+    /// all; GPUs are `None`. With held, wanted and named amounts.
     pub fn exceeded(
         &self,
         held: &Usage,
@@ -158,7 +158,7 @@ impl Bounds {
             over(held, wants, *bound).then_some((Some(*resource), held, wants, *bound))
         })
     }
-    /// Whether any of it is wanted.
+    /// Whether any named resource is wanted.
     pub fn concerns(&self, wants: &Usage) -> bool {
         (self.gpu_milli.is_some() && wants.gpu_milli > 0)
             || self.amounts.keys().any(|resource| wants.amounts.get(*resource) > 0)
@@ -168,45 +168,45 @@ impl Bounds {
 /// A queue in the World.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// As written.
+    /// As specified.
     pub spec: QueueSpec,
     /// The queue above it.
     pub parent: Option<QueueIdx>,
-    /// What it can count on.
+    /// Its guarantee.
     pub guaranteed: Bounds,
-    /// What it never exceeds.
+    /// Its limit.
     pub limit: Bounds,
-    /// What one user never exceeds within it and below it.
+    /// The limit of one user within it and below it.
     pub user_limit: Bounds,
-    /// How long it takes until its use counts half.
+    /// Half-life of its past usage.
     pub half_life: Span,
     /// What its gangs, and those of the queues below it, hold: running, admitted and reserved.
     pub usage: Usage,
-    /// What it held on average.
+    /// Its average usage, decayed.
     pub past: Past,
     /// What each user holds; kept only where there is a limit for users.
     pub users: BTreeMap<Arc<str>, Usage>,
-    /// When its gangs were stopped for others' sake, within the last hour.
+    /// When its gangs were preempted or moved, within the last hour.
     pub evicted: VecDeque<Time>,
-    /// Whether nobody declares it any more. It is kept for those that are in it, and for when it comes back.
+    /// Whether it is no longer declared. It is kept for the gangs in it, and in case it is declared again.
     pub gone: bool,
 }
 
 impl Queue {
-    /// Whether its gangs start when there is room for them.
+    /// Whether its gangs may start when there is room for them.
     pub fn is_open(&self) -> bool {
         !self.gone && !self.spec.closed
     }
-    /// Whether one more of its gangs may be stopped for others' sake now.
+    /// Whether one more of its gangs may be preempted or moved now.
     pub fn may_evict(&self, now: Time) -> bool {
         let recent = self.evicted.iter().filter(|at| now.since(**at) < Span::hours(1)).count();
         self.spec.evictions_per_hour.is_none_or(|most| recent < most as usize)
     }
-    /// What it holds beyond what it can count on.
+    /// What it holds above its guarantee.
     pub fn borrowed(&self) -> Usage {
         self.compare(u64::saturating_sub)
     }
-    /// What it can count on and does not hold; others may hold it meanwhile.
+    /// The unused part of its guarantee; other queues may hold it meanwhile.
     pub fn lent(&self) -> Usage {
         self.compare(|held, sure| sure.saturating_sub(held))
     }
@@ -226,7 +226,7 @@ impl Queue {
     }
 }
 
-/// Whatever holds queues, each after its parent where that is among them: the World wants to know a parent first.
+/// Sorts queues so that each comes after its parent, if that is among them: the World needs the parent first.
 pub fn parents_first<T>(mut rest: Vec<T>, spec: impl Fn(&T) -> &QueueSpec) -> Vec<T> {
     let mut sorted: Vec<T> = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
@@ -234,7 +234,7 @@ pub fn parents_first<T>(mut rest: Vec<T>, spec: impl Fn(&T) -> &QueueSpec) -> Ve
             let parent = spec(one).parent.as_ref();
             parent.is_some_and(|parent| rest.iter().any(|other| spec(other).name == *parent))
         };
-        // Queues in a circle are for the World to refuse.
+        // The World refuses queues that form a cycle.
         let at = rest.iter().position(|one| !waits(one)).unwrap_or(0);
         sorted.push(rest.remove(at));
     }

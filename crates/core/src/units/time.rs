@@ -1,6 +1,6 @@
 //! Time as a parameter: milliseconds since the host's epoch, and spans between two such instants.
 //!
-//! There is no clock here. A host says what time it is; the simulator says it a million times faster.
+//! There is no clock here. Hosts pass the time in; the simulator passes it a million times faster.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

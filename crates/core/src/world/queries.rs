@@ -1,4 +1,4 @@
-//! What the World answers: read-only views of nodes, gangs, queues, pools, orders and claims.
+//! Read-only queries of the World: nodes, gangs, queues, pools, orders and claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,11 +29,11 @@ impl World {
     pub fn now(&self) -> Time {
         self.now
     }
-    /// What Unix time it is at an instant of the host's, in milliseconds.
+    /// The Unix time of an instant of the host's, in milliseconds.
     pub fn unix_ms(&self, at: Time) -> i64 {
         self.epoch.saturating_add(at.0)
     }
-    /// Whether the host has reported everything once.
+    /// Whether the host has listed everything once.
     pub fn is_synced(&self) -> bool {
         self.synced
     }
@@ -57,7 +57,7 @@ impl World {
     pub fn standing(&self, domain: DomainIdx) -> &Tally<ClassIdx> {
         &self.standing[domain]
     }
-    /// What a class of nodes looks like.
+    /// The shape of a class of nodes.
     pub fn class(&self, class: ClassIdx) -> &NodeShape {
         &self.classes[class]
     }
@@ -73,7 +73,7 @@ impl World {
     pub fn signature(&self, sig: SigIdx) -> &Signature {
         &self.sigs[sig]
     }
-    /// What members were like that were asked for lately.
+    /// The demand mix: kinds of members requested lately.
     pub fn shapes(&self) -> &Shapes {
         &self.shapes
     }
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// A node that is here; none once it is gone.
+    /// A node that is present; none once it is gone.
     pub fn node(&self, node: NodeIdx) -> Option<&Node> {
         self.nodes.get(node)?.as_ref().filter(|row| !row.gone).map(|row| &row.node)
     }
@@ -99,7 +99,7 @@ impl World {
     pub fn node_state(&self, node: NodeIdx) -> Option<StateIdx> {
         self.nodes.get(node)?.as_ref().map(|row| row.state)
     }
-    /// Whether a node has become too small for those on it.
+    /// Whether a node has become too small for its members.
     pub fn is_cramped(&self, node: NodeIdx) -> bool {
         self.nodes.get(node).and_then(Option::as_ref).is_some_and(|row| row.cramped)
     }
@@ -111,7 +111,7 @@ impl World {
     pub fn node_name(&self, node: NodeIdx) -> Option<&Arc<str>> {
         self.nodes.get(node)?.as_ref().map(|row| &row.node.name)
     }
-    /// Nodes that are here.
+    /// Nodes that are present.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeIdx, &Node)> {
         let rows = self.nodes.iter().filter_map(|(idx, row)| Some((idx, row.as_ref()?)));
         rows.filter(|(_, row)| !row.gone).map(|(idx, row)| (idx, &row.node))
@@ -139,17 +139,17 @@ impl World {
     }
     /// Gangs that wait and have no order, highest priority first, then oldest.
     pub fn waiting(&self) -> &[Waiter] {
-        self.line.waiters()
+        self.wait_queue.waiters()
     }
-    /// Gangs that run, and when they end if their submitters are right, soonest first.
+    /// Running gangs and their estimated ends, soonest first.
     pub fn said_ends(&self) -> impl DoubleEndedIterator<Item = (Time, GangId)> + '_ {
         self.said_ends.iter().copied()
     }
-    /// The longest that any gang that is not over is said to take with its minimum.
+    /// The longest estimate of any gang that is not over, with its minimum.
     pub fn longest_said(&self) -> Span {
-        self.said.last_key_value().map_or(Span::ZERO, |(span, _)| *span)
+        self.estimates.last_key_value().map_or(Span::ZERO, |(span, _)| *span)
     }
-    /// What all usable nodes have together, free or not.
+    /// The total capacity of all usable nodes, free or not.
     pub fn total(&self) -> &Usage {
         &self.total
     }
@@ -166,11 +166,11 @@ impl World {
     pub fn repairs(&self) -> &BTreeSet<GangId> {
         &self.repairs
     }
-    /// Whether any gang that is not over could ever make way for others.
+    /// Whether any gang that is not over could ever give up seats for another.
     pub fn has_disruptable(&self) -> bool {
         self.disruptable > 0
     }
-    /// The order for which a gang makes way, wholly or in part, if for any.
+    /// The order that a gang gives up seats for, all or some.
     pub fn makes_way_for(&self, gang: GangId) -> Option<OrderId> {
         self.making_way.get(&gang).copied()
     }
@@ -178,21 +178,21 @@ impl World {
     pub fn noticed(&self) -> impl Iterator<Item = (Time, NodeIdx)> + '_ {
         self.noticed.iter().copied()
     }
-    /// When the next node is trusted again.
+    /// When the next quarantine ends.
     pub fn next_trusted(&self) -> Option<Time> {
         self.quarantine.first().map(|(until, _)| *until)
     }
-    /// Who has seats on a node, running or reserved, and for how many members.
+    /// The gangs with seats on a node, running or reserved, and for how many members.
     pub fn gangs_on(&self, node: NodeIdx) -> &[(GangId, u32)] {
         self.nodes.get(node).and_then(Option::as_ref).map_or(&[], |row| &row.gangs)
     }
 
-    /// How long the gangs of each user really ran.
+    /// How long the gangs of each user ran.
     pub fn history(&self) -> &History {
         &self.history
     }
-    /// The longest wait of the baseline so far. Zero where it is not kept, and where nodes can be bought: a
-    /// machine of no fixed size has no baseline.
+    /// The longest wait of the baseline so far. Zero where it is not kept, and where nodes can be bought: a machine of
+    /// no fixed size has no baseline.
     pub fn baseline_wait(&self) -> Span {
         let kept = self.baseline.as_ref().filter(|_| self.pools.is_empty());
         kept.map_or(Span::ZERO, Baseline::longest_wait)
@@ -209,11 +209,11 @@ impl World {
     pub fn has_limits(&self) -> bool {
         self.has_limits
     }
-    /// A queue and those above it.
+    /// A queue and its ancestors.
     pub fn queue_path(&self, queue: QueueIdx) -> impl Iterator<Item = QueueIdx> + '_ {
         std::iter::successors(Some(queue), |q| self.queues[*q].parent)
     }
-    /// Whether a queue, and everything above it, may have nodes of a pool's tier bought for it.
+    /// Whether nodes of a pool's tier may be bought for a queue, by its tiers and those of its ancestors.
     pub fn may_buy(&self, queue: QueueIdx, pool: PoolIdx) -> bool {
         let tier = &self.pools[pool].spec.tier;
         self.queue_path(queue).all(|queue| {
@@ -234,11 +234,11 @@ impl World {
         &self.pools[offering.pool].offerings[usize::from(offering.slot)]
     }
 
-    /// Orders that assemble.
+    /// Orders that are assembling.
     pub fn orders(&self) -> &BTreeMap<OrderId, Order> {
         &self.orders
     }
-    /// Claims of which something may be left.
+    /// Claims that are not gone.
     pub fn claims(&self) -> &BTreeMap<ClaimId, Claim> {
         &self.claims
     }

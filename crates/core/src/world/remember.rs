@@ -1,4 +1,4 @@
-//! What the World remembers, handed on to the World that comes after it.
+//! The learned state of a World, passed on to the next World.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::history::remembered::{PastDemand, PastUse, Remembered};
 use crate::world::World;
 
 impl World {
-    /// All that cannot be seen by looking, as of now.
+    /// Everything that cannot be observed, as of now.
     pub fn remembered(&self) -> Remembered {
         let queues = self.queues.values().map(|queue| {
             let past = queue.past.later(&queue.usage, queue.half_life, self.now);
@@ -28,8 +28,8 @@ impl World {
         }
     }
 
-    /// Takes over what a World before this one remembered. Queues and pools that are not there are passed over, and so is
-    /// whatever is said to have been later than now: clocks of hosts differ.
+    /// Restores the learned state of an earlier World. Queues and pools that do not exist are skipped, and so is
+    /// everything later than now: clocks of hosts differ.
     pub(super) fn remember(&mut self, remembered: &Remembered) {
         let now = self.now;
         for (name, used) in &remembered.queues {
@@ -42,12 +42,12 @@ impl World {
             runs.extend(theirs.iter().filter(|run| run.ended <= now).map(|run| (run, user)));
         }
         runs.sort_by_key(|(run, _)| run.ended);
-        runs.into_iter().for_each(|(run, user)| self.history.note(user, *run));
+        runs.into_iter().for_each(|(run, user)| self.history.record(user, *run));
         for (name, past) in &remembered.pools {
             let Some(pool) = self.pool_by_name.get(name) else { continue };
             let pool = &mut self.pools[*pool];
             if pool.spec.ahead.forecast.is_some() {
-                pool.demand.remember(past, now);
+                pool.demand.restore(past, now);
             }
         }
     }

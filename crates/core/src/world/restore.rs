@@ -1,8 +1,8 @@
-//! What a host finds rather than decides: gangs that run already, claims somebody asked for before, a gang whose
-//! submitter has thought again.
+//! Restores what a host observes instead of decides: gangs that run already, claims requested before a restart, specs
+//! that owners changed.
 //!
-//! What is found is true whether it fits or not. Nothing here is refused for want of room or quota; what is too much
-//! counts all the same, so that nobody else is put on top of it.
+//! An observation is true whether it fits or not. Nothing here is refused for want of room or quota; excess counts all
+//! the same, so that no other member is placed on top of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::units::time::Time;
 use crate::world::World;
 
 impl World {
-    /// A gang's members are where the host sees them, since this instant if they were not known to be.
-    pub(super) fn find_gang(
+    /// A gang's members are where the host observes them, since this instant if that was not known.
+    pub(super) fn restore_gang(
         &mut self,
         id: GangId,
         since: Time,
@@ -43,11 +43,11 @@ impl World {
         }
         let was_waiting = gang.phase == Phase::Waiting;
         if was_waiting {
-            self.leave_line(id);
+            self.dequeue(id);
             self.pending.remove(&id);
             self.repairs.remove(&id);
         }
-        self.unlist_end(id);
+        self.unindex_end(id);
         self.charge_seats(id, &self.gang(id).expect("just seen").seats.clone(), false);
         let gang = self.gang_mut(id);
         gang.spare.clear();
@@ -61,7 +61,7 @@ impl World {
         }
         let seats = self.gang(id).expect("just seen").seats.clone();
         self.charge_seats(id, &seats, true);
-        self.list_end(id);
+        self.index_end(id);
         if was_waiting {
             self.gang_mut(id).work.since = since;
             self.enter(id, Phase::Running { at: since });
@@ -70,7 +70,7 @@ impl World {
         Ok(())
     }
 
-    /// Seats for members that sit on a node already: on devices nobody is known to have, as far as there are any.
+    /// Seats for members that run on a node already: on devices not known to be taken, as far as there are any.
     fn seats_for(&self, id: GangId, sitting: &Sitting) -> Vec<Seat> {
         let Sitting { role, node, members } = *sitting;
         let sig = self.gang(id).expect("just seen").sigs[usize::from(role)];
@@ -86,8 +86,8 @@ impl World {
         (0..members).map(one).collect()
     }
 
-    /// Members that were found on a node while it did not show their devices have some as soon as it does: nobody else is
-    /// to be put on top of them.
+    /// Members that were found on a node before it showed their devices get some as soon as it does, so that no other
+    /// member is placed on top of them.
     pub(super) fn give_devices(&mut self, node: NodeIdx) {
         let settled = |id: &GangId| {
             let gang = self.gang(*id).filter(|gang| gang.resize.is_none());
@@ -115,8 +115,8 @@ impl World {
         self.recount(node);
     }
 
-    /// A gang has waited for longer than it is known. Clocks of hosts differ, so never for less than nothing.
-    pub(super) fn find_waiting(
+    /// A gang has waited for longer than it is known. Clocks of hosts differ, so the wait is never negative.
+    pub(super) fn restore_waiting(
         &mut self,
         id: GangId,
         submitted: Time,
@@ -124,24 +124,24 @@ impl World {
     ) -> Result<(), Refusal> {
         let waits = self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase == Phase::Waiting;
         if waits {
-            self.leave_line(id);
+            self.dequeue(id);
         }
         let now = self.now;
         let gang = self.gang_mut(id);
         (gang.submitted, gang.waits_since) = (submitted.min(now), since.min(now));
         if !self.synced {
             let gang = self.gang(id).expect("just seen").clone();
-            self.note_demand(&gang, submitted.min(now));
+            self.record_demand(&gang, submitted.min(now));
         }
         if waits {
-            self.wait(id);
+            self.enqueue(id);
         }
         Ok(())
     }
 
-    /// A claim is there that somebody asked for before, for nobody as far as is known. Its times are those of whoever
-    /// asked for it, and never later than now: clocks of hosts differ.
-    pub(super) fn find_claim(
+    /// A claim exists that an earlier process requested, unassigned as far as is known. Its times are those of that
+    /// process, and never later than now: clocks of hosts differ.
+    pub(super) fn restore_claim(
         &mut self,
         id: ClaimId,
         offering: OfferingRef,
@@ -155,7 +155,7 @@ impl World {
         let name = pool.spec.name.clone();
         let known = self.claims.get(&id).map(|known| known.offering);
         if known != Some(offering) {
-            self.ask_for(id, offering, None, || format!("{name}-{}", id.0));
+            self.enter_claim(id, offering, None, || format!("{name}-{}", id.0));
         }
         if known.is_none() {
             let now = self.now;
@@ -169,8 +169,8 @@ impl World {
         Ok(())
     }
 
-    /// An offering is as trustworthy as it was.
-    pub(super) fn find_offering(
+    /// Restores the stored record of an offering.
+    pub(super) fn restore_offering(
         &mut self,
         offering: OfferingRef,
         was: Record,
@@ -178,12 +178,12 @@ impl World {
         let now = self.now;
         let pool = self.pools.get_mut(offering.pool).ok_or(Stale::Pool)?;
         let listed = pool.offerings.get_mut(usize::from(offering.slot)).ok_or(Stale::Pool)?;
-        listed.health.recall(now, was);
+        listed.health.restore(now, was);
         Ok(())
     }
 
-    /// A gang has tried as often as it has, and pauses as it would have.
-    pub(super) fn find_failed_orders(
+    /// Restores the failed orders of a gang: it pauses as it would have.
+    pub(super) fn restore_failed_orders(
         &mut self,
         id: GangId,
         orders: u32,
@@ -198,8 +198,8 @@ impl World {
         Ok(())
     }
 
-    /// Nobody has used a node for longer than it is known. One that is used by now is not idle, whatever was written.
-    pub(super) fn find_idle(&mut self, name: &Arc<str>, since: Time) -> Result<(), Refusal> {
+    /// A node has been idle for longer than it is known. One that is in use by now is not idle, whatever was stored.
+    pub(super) fn restore_idle(&mut self, name: &Arc<str>, since: Time) -> Result<(), Refusal> {
         let idx = self.node_named(name).ok_or_else(|| Refusal::UnknownNode(name.clone()))?;
         let node = &mut self.row_mut(idx).node;
         if !node.is_used() {
@@ -208,9 +208,9 @@ impl World {
         Ok(())
     }
 
-    /// A gang's submitter has thought again. It keeps its place; once it has an order or seats, what its members are
-    /// like can no longer change, and it does not lack what it never had: of how many it does not start without, those
-    /// it holds count while it has seats, and the rest when it starts anew.
+    /// A gang's owner changed its spec. It keeps its place; once it has an order or seats, the requests of its members
+    /// can no longer change, and it does not lack members it never had: for its minimum, the members it holds count
+    /// while it has seats, and the full minimum counts when it starts again.
     pub(super) fn change_gang(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
         let id = self.gang_by_name.get(&spec.name).copied();
         let id = id.ok_or_else(|| Refusal::NoSuchGang(spec.name.clone()))?;
@@ -228,24 +228,28 @@ impl World {
         let spec = &if waits { spec.clone() } else { as_it_runs(gang, spec) };
         let has_more = spec.most_elastic() > gang.spec.most_elastic();
         if waits {
-            self.leave_line(id);
+            self.dequeue(id);
         }
         self.replace_spec(id, spec, (queue, level));
         self.gang_mut(id).next = (spec != asked).then(|| Box::new(asked.clone()));
         if has_more {
-            // There are more members to be had than when it was last resized, or would not be.
+            // It can have more members than when it was last resized, or last declined.
             let gang = self.gang_mut(id);
             (gang.resized, gang.declined) = (None, None);
         }
         if waits {
-            self.wait(id);
+            self.enqueue(id);
         }
         Ok(())
     }
 
-    /// A gang that has seats is made of other members than they were taken for. The World is unchanged when there is no
-    /// room for these where the gang has its own, or where some is free.
-    pub(super) fn turn_out(&mut self, spec: &GangSpec, sitting: &[Sitting]) -> Result<(), Refusal> {
+    /// A gang that has seats has other members than they were taken for. The World is unchanged when there is no room
+    /// for these on the gang's own seats or on free capacity.
+    pub(super) fn replace_members(
+        &mut self,
+        spec: &GangSpec,
+        sitting: &[Sitting],
+    ) -> Result<(), Refusal> {
         let id = self.gang_by_name.get(&spec.name).copied();
         let id = id.ok_or_else(|| Refusal::NoSuchGang(spec.name.clone()))?;
         let within = self.check_spec(spec)?;
@@ -270,8 +274,8 @@ impl World {
             &sum,
             &[MakesWay { gang: id, seats: gang.seats.clone(), stop: None }],
         )?;
-        // When it ends goes by its seats.
-        self.unlist_end(id);
+        // Its estimated end depends on its seats.
+        self.unindex_end(id);
         let gang = self.gang_mut(id);
         gang.spare.clear();
         let left = std::mem::take(&mut gang.seats);
@@ -281,13 +285,14 @@ impl World {
         self.charge_seats(id, &seats, true);
         self.sit(id, &seats);
         self.gang_mut(id).seats = seats;
-        self.list_end(id);
+        self.index_end(id);
         self.broken.remove(&id);
         Ok(())
     }
 
-    /// Whether the limits of queues and users allow a gang to have its members in these places instead of those it has. More of
-    /// nothing than it has is always allowed: a limit that was lowered takes nothing from those who run.
+    /// Whether the limits of queues and users allow a gang to have its members in these places instead of its present
+    /// ones. A change that needs no more of any resource is always allowed: a lowered limit takes nothing from running
+    /// gangs.
     pub fn is_within_limits(&self, id: GangId, sitting: &[Sitting]) -> bool {
         let Some(gang) = self.gang(id) else { return false };
         let (mut sum, mut has) = (Usage::default(), Usage::default());
@@ -308,8 +313,8 @@ impl World {
         self.check_usage(gang, &sum, &[own]).is_ok()
     }
 
-    /// Whether there is room for more members of a gang where they were told to go, beside all who are known to be
-    /// somewhere. What they may do there, and tokens, which are the host's own count of that, are not looked at.
+    /// Whether there is room for more members of a gang where they were assigned, beside all members with known
+    /// places. Permissions and tokens, which the host counts itself, are not checked.
     pub fn is_room_for(&self, id: GangId, sitting: &[Sitting]) -> bool {
         let Some(gang) = self.gang(id) else { return false };
         let mut roles = gang.spec.roles.clone();
@@ -336,7 +341,7 @@ impl World {
         })
     }
 
-    /// Seats for members of these kinds on what a gang has and what is free; `None` when there is not enough of that.
+    /// Seats for members of these kinds on a gang's own seats and on free capacity; `None` when there is not enough.
     fn seats_instead(
         &self,
         gang: &Gang,
@@ -369,14 +374,14 @@ impl World {
         Some(seats)
     }
 
-    /// A gang is like this from now on, whatever it has.
+    /// Replaces the spec of a gang, whatever it holds.
     fn replace_spec(&mut self, id: GangId, spec: &GangSpec, within: (QueueIdx, Option<Level>)) {
-        self.unlist_end(id);
+        self.unindex_end(id);
         self.put_spec(id, spec, within);
-        self.list_end(id);
+        self.index_end(id);
     }
 
-    /// The same for one whose end is not listed.
+    /// The same for a gang whose end is not indexed.
     fn put_spec(&mut self, id: GangId, spec: &GangSpec, (queue, level): (QueueIdx, Option<Level>)) {
         let gang = self.gang(id).expect("a gang that is not over");
         let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_with_least());
@@ -388,12 +393,12 @@ impl World {
         gang.next = None;
         self.disruptable += u32::from(spec.is_disruptable());
         self.disruptable -= u32::from(was_disruptable);
-        self.unsay(said);
-        *self.said.entry(spec.said_with_least()).or_default() += 1;
+        self.drop_estimate(said);
+        *self.estimates.entry(spec.said_with_least()).or_default() += 1;
     }
 }
 
-/// Whether so many seats are as many as a gang must have, and no more than it may.
+/// Whether so many seats are at least the gang's minimum and at most its maximum.
 fn has_enough(spec: &GangSpec, seats: &[Seat]) -> bool {
     spec.roles.iter().enumerate().all(|(at, role)| {
         let mine = seats.iter().filter(|seat| usize::from(seat.role) == at);
@@ -401,8 +406,8 @@ fn has_enough(spec: &GangSpec, seats: &[Seat]) -> bool {
     })
 }
 
-/// What a gang that has seats is of what it would be: it needs no more members than it holds. One that never had a choice
-/// has none now either.
+/// The part of a new spec that applies to a gang with seats: it needs no more members than it holds. A rigid gang
+/// stays rigid.
 fn as_it_runs(gang: &Gang, spec: &GangSpec) -> GangSpec {
     let mut spec = spec.clone();
     for (at, (was, is)) in gang.spec.roles.iter().zip(&mut spec.roles).enumerate() {
@@ -415,7 +420,7 @@ fn as_it_runs(gang: &Gang, spec: &GangSpec) -> GangSpec {
     spec
 }
 
-/// Whether the members that a gang has are such as it would have now.
+/// Whether the members that a gang has match its new spec.
 fn has_such_members(gang: &Gang, spec: &GangSpec) -> bool {
     gang.spec.roles.len() == spec.roles.len()
         && gang.spec.roles.iter().zip(&spec.roles).enumerate().all(|(at, (was, is))| {

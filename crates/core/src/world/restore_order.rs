@@ -1,4 +1,5 @@
-//! Orders that were placed before a restart go on: with claims that are ready by now, with claims that were never asked for.
+//! Restores orders that were placed before a restart: with claims that are ready by now, and claims that were never
+//! requested.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +10,12 @@ use crate::objects::gang::{Phase, Seat};
 use crate::objects::order::{ClaimState, OrderSpec, Place, Reservation};
 use crate::units::time::Time;
 use crate::world::World;
-use crate::world::orders::{has_leavers, present, seat_on, seats_on_claim};
+use crate::world::orders::{has_victims, present, seat_on, seats_on_claim};
 
 impl World {
-    /// Takes in an order that somebody placed before, or changes nothing. Claims of it that are there are its own again, in
-    /// whatever state; of those that are not, nobody has asked yet, or nothing came of it.
-    pub(super) fn find_order(
+    /// Takes in an order that an earlier process placed, or changes nothing. Claims of it that exist are its own
+    /// again, in whatever state; those that do not exist were not requested yet, or failed.
+    pub(super) fn restore_order(
         &mut self,
         spec: &OrderSpec,
         placed: Time,
@@ -45,8 +46,8 @@ impl World {
         self.enter_order(&spec, here, placed.min(self.now), top_ups)
     }
 
-    /// Gives seats on nodes that are here other devices, where theirs are taken and others are not: which device a member
-    /// of whom has was not written down, and those who were found first took the first there were.
+    /// Gives seats on nodes that are here other devices, where theirs are taken and others are free: which device each
+    /// member has was not stored, and gangs that were restored first took the first ones.
     fn pick_devices(&self, spec: &mut OrderSpec) {
         let mut states: BTreeMap<NodeIdx, NodeState> = BTreeMap::new();
         let gang = self.gang(spec.gang).expect("checked by who asks");
@@ -54,7 +55,7 @@ impl World {
             let reservation = spec.reservations[at];
             let Some(node) = self.node_of(&reservation) else { continue };
             let Some(sig) = gang.sigs.get(usize::from(reservation.role)) else { continue };
-            if has_leavers(&spec.after, node) {
+            if has_victims(&spec.after, node) {
                 continue;
             }
             let signature = self.signature(*sig);
@@ -72,7 +73,7 @@ impl World {
         }
     }
 
-    /// The node that something is reserved on, if it is here.
+    /// The node of a reservation, if it is here.
     fn node_of(&self, reservation: &Reservation) -> Option<NodeIdx> {
         let node = match reservation.place {
             Place::Node(node) => node,

@@ -25,7 +25,7 @@ use crate::objects::pool::Pool;
 use crate::objects::queue::{Queue, Usage};
 use crate::units::time::{Span, Time};
 use crate::world::quarantine::Strikes;
-use crate::world::wait_queue::Line;
+use crate::world::wait_queue::WaitQueue;
 
 /// A node's row: the node, its state, and its slot in its leaf.
 #[derive(Clone, Debug)]
@@ -35,14 +35,14 @@ pub(super) struct NodeRow {
     pub(super) slot: u32,
     /// The node itself is gone, but members that were on it have not been stopped yet.
     pub(super) gone: bool,
-    /// It is too small for those on it and those who come after them; what is free is counted anew when one of
-    /// them leaves.
+    /// It is too small for its members and for seats reserved after them; what is free is recounted when one of them
+    /// leaves.
     pub(super) cramped: bool,
-    /// Who has seats on it, running or reserved, and for how many members.
+    /// The gangs with seats on it, running or reserved, and for how many members.
     pub(super) gangs: SmallVec<[(GangId, u32); 2]>,
 }
 
-/// Everything observed.
+/// Everything observed and decided.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(super) now: Time,
@@ -64,7 +64,7 @@ pub struct World {
     pub(super) capacity: Capacity,
     /// Usable nodes that came with the cluster, per class and domain, full or empty.
     pub(super) standing: IndexVec<DomainIdx, Tally<ClassIdx>>,
-    /// What all usable nodes have together, free or not.
+    /// The total capacity of all usable nodes, free or not.
     pub(super) total: Usage,
 
     pub(super) queues: IndexVec<QueueIdx, Queue>,
@@ -78,25 +78,25 @@ pub struct World {
     pub(super) gang_by_name: FxHashMap<Arc<str>, GangId>,
     pub(super) live: BTreeSet<GangId>,
     pub(super) pending: BTreeSet<GangId>,
-    pub(super) line: Line,
-    /// Gangs that run, by when they end if their submitters are right.
+    pub(super) wait_queue: WaitQueue,
+    /// Running gangs, by their estimated end.
     pub(super) said_ends: BTreeSet<(Time, GangId)>,
-    /// What the submitters of gangs that are not over think they take, and how many think so.
-    pub(super) said: BTreeMap<Span, u32>,
+    /// The estimates of gangs that are not over, and how many gangs have each.
+    pub(super) estimates: BTreeMap<Span, u32>,
     /// Gangs with a member on a node that is gone, and which node.
     pub(super) broken: BTreeMap<GangId, NodeIdx>,
     pub(super) cancelled: BTreeSet<GangId>,
     /// Gangs that wait because a node under them failed.
     pub(super) repairs: BTreeSet<GangId>,
-    /// How many gangs that are not over could ever make way for others.
+    /// How many gangs that are not over could ever give up seats for others.
     pub(super) disruptable: u32,
-    /// Gangs that make way for an order, and for which.
+    /// Gangs that give up seats for an order, and for which.
     pub(super) making_way: BTreeMap<GangId, OrderId>,
     /// Nodes that will be gone, and when.
     pub(super) noticed: BTreeSet<(Time, NodeIdx)>,
-    /// How often nodes have failed under those who used them.
+    /// How often nodes have failed under their gangs.
     pub(super) flaky: BTreeMap<Arc<str>, Strikes>,
-    /// Nodes that are not trusted, and until when.
+    /// Nodes in quarantine, and until when.
     pub(super) quarantine: BTreeSet<(Time, NodeIdx)>,
 
     pub(super) history: History,
@@ -141,9 +141,9 @@ impl World {
             gang_by_name: FxHashMap::default(),
             live: BTreeSet::new(),
             pending: BTreeSet::new(),
-            line: Line::default(),
+            wait_queue: WaitQueue::default(),
             said_ends: BTreeSet::new(),
-            said: BTreeMap::new(),
+            estimates: BTreeMap::new(),
             broken: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             repairs: BTreeSet::new(),

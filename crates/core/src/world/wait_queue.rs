@@ -1,27 +1,26 @@
-//! The line: gangs that wait and have no order, highest priority first, then oldest.
+//! The wait queue: gangs that wait and have no order, highest priority first, then oldest.
 //!
-//! Kept in order as gangs come and go, and with the little that tells most of them "not now", so that a
-//! cycle does not have to look up thousands of gangs to find that nothing has changed for them.
+//! It is kept in order as gangs come and go, with the few fields by which most of them are skipped, so that a cycle
+//! does not have to look up thousands of gangs to find that nothing has changed for them.
 
 use crate::id::{GangId, QueueIdx, SigIdx};
 use crate::objects::gang::Gang;
 use crate::units::time::{Span, Time};
 
-/// One gang that waits.
+/// One waiting gang.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiter {
-    /// Which.
+    /// The gang.
     pub id: GangId,
     /// Higher goes first.
     pub priority: i32,
-    /// Where it waits.
+    /// Its queue.
     pub queue: QueueIdx,
     /// Since when it waits.
     pub since: Time,
-    /// Its kind of member and how many it needs, if that is all there is to know about it: one role, and
-    /// nothing said about closeness.
+    /// Its kind of member and how many it needs, if that is its whole demand: one role, and no closeness.
     pub simple: Option<(SigIdx, u32)>,
-    /// What its submitter thinks it takes.
+    /// Its estimated run time.
     pub said: Span,
 }
 
@@ -31,11 +30,11 @@ impl Waiter {
     }
 }
 
-/// Everybody who waits.
+/// All waiting gangs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Line(Vec<Waiter>);
+pub(crate) struct WaitQueue(Vec<Waiter>);
 
-impl Line {
+impl WaitQueue {
     pub(crate) fn waiters(&self) -> &[Waiter] {
         &self.0
     }
