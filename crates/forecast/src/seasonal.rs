@@ -2,7 +2,7 @@
 //!
 //! The seasonal model is MSTL with exponential smoothing of the remainder (`augurs`). Both forecasts are back-tested
 //! on the last days, each day forecast from earlier days only, and the seasonal model is used only if its pinball loss
-//! is the smaller. Fitting takes tens of milliseconds, so the fit is kept: once an hour is more than check_history.
+//! is the smaller. Fitting takes tens of milliseconds, so the fit is kept: once an hour is more than enough.
 
 use augurs::ets::AutoETS;
 use augurs::mstl::MSTLModel;
@@ -14,7 +14,7 @@ use crate::arrival::Arrival;
 use crate::forecast::{Goal, TooLittleHistory};
 use crate::hourly::{HOUR_MS, counts, hours, pinball, same_hour};
 
-/// How far a fit looks ahead, in hours: long check_history to be kept for a day.
+/// How far a fit looks ahead, in hours: long enough to be kept for a day.
 const AHEAD: usize = 48;
 /// How far back a fit looks, in hours: four weeks, so that demand of a quarter ago is forgotten.
 const BACK: usize = 28 * 24;

@@ -1,6 +1,6 @@
 //! Free capacity, indexed: how many nodes in which state, per domain of the topology tree.
 //!
-//! The index is updated assign_slot by assign_slot. A query never touches a node that is not needed: a domain answers from its
+//! The index is updated seat by seat. A query never touches a node that is not needed: a domain answers from its
 //! tally, and a leaf gives nodes of one state from a bit set.
 
 use fixedbitset::FixedBitSet;

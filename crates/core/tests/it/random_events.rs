@@ -1,4 +1,4 @@
-//! Random events, fitting and unfitting, for a World of a few nodes, queues, pools and gangs.
+//! Random events, valid and invalid, for a World of a few nodes, queues, pools and gangs.
 
 use muster_core::constraint::{Effect, Taint};
 use muster_core::demand::Arrival;
@@ -23,7 +23,7 @@ use muster_testkit::build;
 
 use crate::seeds::Rng;
 
-/// The next thing to happen.
+/// The next event.
 pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
     match rng.below(26) {
         0..4 => Event::NodeSeen(node(rng)),
@@ -37,14 +37,14 @@ pub(crate) fn event(rng: &mut Rng, world: &World) -> Event {
         14 | 21 => claim_node(rng, world),
         15 | 16 => Event::Decided(decision(rng, world)),
         17..20 => Event::Decided(supply(rng, world)),
-        22 => ahead(rng),
-        25 => found(rng, world),
+        22 => future_event(rng),
+        25 => restored_state(rng, world),
         _ => gang_event(rng, world),
     }
 }
 
-/// What whoever decided before has left.
-fn found(rng: &mut Rng, world: &World) -> Event {
+/// State that an earlier process has left.
+fn restored_state(rng: &mut Rng, world: &World) -> Event {
     let time = Time::ZERO + Span::secs(rng.below(300) as u64);
     match rng.below(11) {
         10 => remembered(rng, time),
@@ -78,7 +78,7 @@ fn found(rng: &mut Rng, world: &World) -> Event {
     }
 }
 
-/// What a World knew that may have had other queues and pools, and a clock that was ahead.
+/// Learned state of a World that may have had other queues and pools, and a clock that was ahead.
 fn remembered(rng: &mut Rng, at: Time) -> Event {
     let run = Run { ended: at, lasted: Span::secs(60), estimate: None, members: 2 };
     let past = PastUse { gpu_milli: 500, amounts: [("cpu".into(), 9_000)].into() };
@@ -110,7 +110,7 @@ fn some_claim(rng: &mut Rng, world: &World) -> ClaimId {
     }
 }
 
-/// A claim that is like this, if there is one, or any.
+/// A claim of this kind, if there is one, or any.
 fn some_claim_that(rng: &mut Rng, world: &World, is: impl Fn(&Claim) -> bool) -> ClaimId {
     let fitting = world.claims().iter().filter(|(_, claim)| is(claim));
     let fitting: Vec<ClaimId> = fitting.map(|(id, _)| *id).collect();
@@ -226,7 +226,7 @@ fn seats(world: &World, gang: &Gang) -> Vec<Seat> {
     seats
 }
 
-/// Neighbours that take no device and sit on one node, as one seat.
+/// Adjacent seats without devices on one node, as one seat.
 fn together(seats: Vec<Seat>) -> Vec<Seat> {
     let mut joined: Vec<Seat> = Vec::new();
     for seat in seats {
@@ -244,7 +244,7 @@ fn together(seats: Vec<Seat>) -> Vec<Seat> {
     joined
 }
 
-/// An admission or an order for some gang, now and then with a seat that cannot be right.
+/// An admission or an order for some gang, now and then with an invalid seat.
 fn placement(rng: &mut Rng, world: &World) -> Action {
     let id = some_gang(rng, world);
     let Some(gang) = world.gang(id) else { return Action::Admit { gang: id, seats: Vec::new() } };
@@ -329,8 +329,8 @@ fn claim_event(rng: &mut Rng, world: &World) -> Event {
     }
 }
 
-/// A claim's node appears, comes and goes, has fewer GPUs or cores than promised, or than before; and perhaps
-/// nobody says yet whose it is.
+/// A claim's node appears, comes and goes, has fewer GPUs or cores than promised, or than before; and its claim may
+/// not be known yet.
 fn claim_node(rng: &mut Rng, world: &World) -> Event {
     let claim = some_claim(rng, world);
     let name = format!("{claim:?}");
@@ -361,7 +361,7 @@ fn decision(rng: &mut Rng, world: &World) -> Action {
     }
 }
 
-/// A decision about nodes that nobody waits for yet, fitting or not.
+/// A decision about nodes ahead of need, valid or not.
 fn supply(rng: &mut Rng, world: &World) -> Action {
     let claim = some_claim(rng, world);
     let new = ClaimId(world.next_claim().0.saturating_sub(u32::from(rng.percent(5))));
@@ -370,7 +370,7 @@ fn supply(rng: &mut Rng, world: &World) -> Action {
     let known = world.claims().get(&claim);
     match rng.below(14) {
         0 | 1 => Action::Stock { claims: vec![(new, offering)] },
-        // Stopped nodes are woken, others are left as they are.
+        // Stopped nodes are started, others are left as they are.
         2 => {
             Action::Stock { claims: vec![(claim, known.map_or(offering, |known| known.offering))] }
         }
@@ -401,8 +401,8 @@ fn supply(rng: &mut Rng, world: &World) -> Action {
     }
 }
 
-/// What is told of times to come: what to expect of a pool, and what time it is.
-fn ahead(rng: &mut Rng) -> Event {
+/// Events about the future: the forecast of a pool, and the time.
+fn future_event(rng: &mut Rng) -> Event {
     if rng.percent(40) {
         return Event::Epoch(rng.below(2_000_000_000) as i64 * 1_000);
     }
@@ -421,13 +421,13 @@ fn gang_event(rng: &mut Rng, world: &World) -> Event {
         1 | 2 => Event::GangEnded(gang),
         3 => Event::GangStopped(gang),
         4 => Event::GangStarted(gang),
-        5 => turned_out(rng, world, gang),
+        5 => replaced_members(rng, world, gang),
         _ => Event::Tick,
     }
 }
 
-/// A gang has as many members where it has seats, smaller or larger ones, and maybe one that is like nobody.
-fn turned_out(rng: &mut Rng, world: &World, gang: GangId) -> Event {
+/// A gang has as many members where it has seats, smaller or larger ones, and maybe one with a request of its own.
+fn replaced_members(rng: &mut Rng, world: &World, gang: GangId) -> Event {
     let Some(known) = world.gang(gang) else { return Event::Tick };
     let mut spec = known.spec.clone();
     let members = known.seats.len().max(1) as u32;

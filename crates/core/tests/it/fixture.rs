@@ -1,4 +1,4 @@
-//! A World told in few words, and its books as text.
+//! A World built in few words, and its state as text.
 
 use std::fmt::Write;
 
@@ -18,17 +18,17 @@ use muster_testkit::build;
 use crate::audit::audit;
 
 /// A World whose every change is audited.
-pub(crate) struct Books {
+pub(crate) struct Fixture {
     pub(crate) world: World,
     now: Time,
 }
 
-impl Books {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self { world: World::new(Levels::default()), now: Time::ZERO }
     }
 
-    /// Tells the World; a refusal must leave no trace.
+    /// Applies an event; a refusal must leave no trace.
     #[expect(clippy::needless_pass_by_value, reason = "cases read better without borrows")]
     pub(crate) fn tell(&mut self, event: Event) -> Result<(), Refusal> {
         self.world.apply(self.now, &Event::Tick)?;
@@ -41,7 +41,7 @@ impl Books {
         told
     }
 
-    /// Tells the World what it must accept.
+    /// Applies an event that must be accepted.
     pub(crate) fn ok(&mut self, event: Event) -> &mut Self {
         let what = format!("{event:?}");
         assert_eq!(self.tell(event), Ok(()), "{what}");
@@ -124,7 +124,7 @@ impl Books {
         NodeSpec { claim: Some(claim), ..build::node(&format!("{claim:?}"), gpus, &at) }
     }
 
-    /// The books: nodes, queues in use, pools in use, claims and gangs, a line each.
+    /// The state: nodes, queues in use, pools in use, claims and gangs, a line each.
     pub(crate) fn show(&self) -> String {
         let (world, mut out) = (&self.world, String::new());
         for (idx, node) in world.nodes() {
