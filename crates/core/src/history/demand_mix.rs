@@ -22,7 +22,7 @@ pub struct Kind {
 
 /// How many members of each kind were requested.
 #[derive(Clone, Debug, Default)]
-pub struct Shapes {
+pub struct DemandMix {
     requested: IndexVec<SigIdx, u32>,
     total: u64,
     /// The total at which the mix is recomputed.
@@ -30,7 +30,7 @@ pub struct Shapes {
     kinds: Vec<Kind>,
 }
 
-impl Shapes {
+impl DemandMix {
     /// The kinds most requested, in descending order.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn mix(requested: impl IntoIterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
-        let mut shapes = Shapes::default();
+        let mut shapes = DemandMix::default();
         for (sig, members) in requested {
             shapes.record(SigIdx(sig), members);
         }

@@ -11,7 +11,7 @@ use crate::id::{NodeIdx, OrderId, QueueIdx, SigIdx};
 use crate::messages::event::Sitting;
 use crate::messages::plan::StopReason;
 pub use crate::objects::disruption::{Checkpoint, Disruption, Signal};
-use crate::objects::progress::{Scaling, Work, stretched};
+use crate::objects::progress::{Progress, Scaling, stretched};
 use crate::objects::queue::Usage;
 use crate::units::money::Money;
 use crate::units::time::{Span, Time};
@@ -282,7 +282,7 @@ pub struct Gang {
     /// When it last declined more members.
     pub declined: Option<Time>,
     /// Its progress.
-    pub work: Work,
+    pub work: Progress,
     /// Measured scaling efficiency: what twice the members bring, in thousandths of twice the speed.
     pub measured: Option<u16>,
     /// Why it is being stopped, or was last.

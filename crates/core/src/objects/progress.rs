@@ -40,7 +40,7 @@ impl Scaling {
 
 /// Work done and work left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Work {
+pub struct Progress {
     /// Work left, with every role at its `max`, by the submitter's estimate.
     pub left: Span,
     /// As of when; later than now while the gang pauses.
@@ -51,7 +51,7 @@ pub struct Work {
     pub kept: Span,
 }
 
-impl Work {
+impl Progress {
     /// No work done yet.
     pub fn new(all: Span) -> Self {
         Self { left: all, ..Self::default() }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn done_plus_left_stays_constant_when_resumed() {
-        let mut work = Work::new(Span::mins(60));
+        let mut work = Progress::new(Span::mins(60));
         work.since = Time(0);
         work.go_on(Time::ZERO + Span::mins(20), 0.5, Span::mins(1));
         assert_eq!((work.done, work.left), (Span::mins(10), Span::mins(50)));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_o_clock_stays_eight_o_clock_when_the_clocks_are_set() {
+    fn daily_start_keeps_its_local_time_across_dst() {
         let calendar = berlin("0 8 * * *");
         // Winter: an hour ahead of UTC. Summer, from 29 March 2026: two.
         assert_eq!(
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_in_an_hour_that_is_skipped_is_not_lost() {
+    fn start_in_a_skipped_hour_is_not_lost() {
         // On 29 March 2026 there is no 02:30 in Berlin: 01:59 is followed by 03:00.
         let next = berlin("30 2 * * *").next(unix_ms("2026-03-28T12:00:00Z")).unwrap();
         let after = unix_ms("2026-03-29T01:00:00Z");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_in_an_hour_that_comes_twice_comes_once() {
+    fn start_in_a_repeated_hour_comes_once() {
         // On 25 October 2026 there are two 02:30 in Berlin.
         let calendar = berlin("30 2 * * *");
         let first = calendar.next(unix_ms("2026-10-24T12:00:00Z")).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_start_is_the_one_the_next_came_after() {
+    fn last_start_precedes_the_next_start() {
         let calendar = berlin("0 8 * * 1-5");
         for day in ["2026-01-05", "2026-03-27", "2026-03-30", "2026-07-03", "2026-10-23"] {
             let noon = unix_ms(&format!("{day}T12:00:00Z"));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_calendar_is_refused() {
+    fn invalid_calendars_are_refused() {
         assert_eq!(Calendar::new("0 8 * *", "UTC").err(), Some(CalendarError::Cron));
         assert_eq!(Calendar::new("0 25 * * *", "UTC").err(), Some(CalendarError::Cron));
         for never in ["0 0 31 2 *", "0 0 31 4,6,9,11 *", "0 0 21 2 +"] {

@@ -50,7 +50,7 @@ pub enum QuantityError {
     /// Nothing was written.
     #[error("a quantity is needed, such as 8, 500m or 80Gi")]
     Empty,
-    /// Not a number, or a suffix nobody knows.
+    /// Not a number, or an unknown suffix.
     #[error(
         "`{0}` is not a quantity: write a number with an optional suffix m, k, M, G, T, Ki, Mi, Gi or Ti, such as 8, 500m or 80Gi"
     )]
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_a_quantity() {
+    fn invalid_quantities_are_refused() {
         for text in [
             "", "-", "Gi", "1.2.3", "8 GB", "1GB", "abc", "1e", "1e+", "--1", "1Kib", "٣",
             "1e99999", "1i",
@@ -305,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn printing_and_reading_again_changes_nothing(
+        fn printed_quantity_parses_to_the_same_value(
             number in 0u64..10_000_000,
             fraction in 0u32..1_000,
             suffix in prop::sample::select(vec!["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "e-3"]),

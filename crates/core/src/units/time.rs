@@ -129,7 +129,7 @@ pub enum SpanError {
     /// Nothing was written.
     #[error("a duration is needed, such as 90s, 15m or 1h30m")]
     Empty,
-    /// A number without a unit, or a unit nobody knows.
+    /// A number without a unit, or an unknown unit.
     #[error(
         "`{0}` is not a duration: write numbers with units w, d, h, m, s or ms, such as 90s, 15m or 1h30m"
     )]
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_read_and_print_the_way_people_write_them() {
+    fn spans_parse_and_print_with_units() {
         for (text, ms) in
             [("90s", 90_000), ("15m", 900_000), ("1h30m", 5_400_000), ("250ms", 250), ("0", 0)]
         {

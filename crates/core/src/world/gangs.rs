@@ -12,7 +12,7 @@ use crate::messages::event::{Refusal, Stale};
 use crate::messages::plan::StopReason;
 use crate::objects::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
 use crate::objects::order::MakesWay;
-use crate::objects::progress::Work;
+use crate::objects::progress::Progress;
 use crate::objects::queue::Usage;
 use crate::units::time::{Span, Time};
 use crate::world::World;
@@ -45,7 +45,7 @@ impl World {
             resize: None,
             resized: None,
             declined: None,
-            work: Work::new(spec.said_duration()),
+            work: Progress::new(spec.said_duration()),
             measured: None,
             stop: None,
             evictions: 0,

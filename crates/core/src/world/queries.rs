@@ -10,7 +10,7 @@ use crate::hardware::resource::ResourceNames;
 use crate::hardware::topology::Topology;
 use crate::history::History;
 use crate::history::baseline::Baseline;
-use crate::history::demand_mix::Shapes;
+use crate::history::demand_mix::DemandMix;
 use crate::id::{
     ClaimId, ClassIdx, DomainIdx, GangId, IndexVec, NodeIdx, OfferingRef, OrderId, PoolIdx,
     QueueIdx, SigIdx, StateIdx,
@@ -74,7 +74,7 @@ impl World {
         &self.sigs[sig]
     }
     /// The demand mix: kinds of members requested lately.
-    pub fn shapes(&self) -> &Shapes {
+    pub fn shapes(&self) -> &DemandMix {
         &self.shapes
     }
     /// The state of an empty node of a class.

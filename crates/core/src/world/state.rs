@@ -13,7 +13,7 @@ use crate::hardware::resource::ResourceNames;
 use crate::hardware::topology::{Levels, Topology};
 use crate::history::History;
 use crate::history::baseline::Baseline;
-use crate::history::demand_mix::Shapes;
+use crate::history::demand_mix::DemandMix;
 use crate::id::{
     ClaimId, ClassIdx, DomainIdx, GangId, IndexVec, NodeIdx, OrderId, PoolIdx, QueueIdx, SigIdx,
     StateIdx,
@@ -55,7 +55,7 @@ pub struct World {
     pub(super) class_by_shape: FxHashMap<NodeShape, ClassIdx>,
     pub(super) sigs: IndexVec<SigIdx, Signature>,
     pub(super) sig_by_key: FxHashMap<SignatureKey, SigIdx>,
-    pub(super) shapes: Shapes,
+    pub(super) shapes: DemandMix,
 
     pub(super) nodes: IndexVec<NodeIdx, Option<NodeRow>>,
     pub(super) node_by_name: FxHashMap<Arc<str>, NodeIdx>,
@@ -124,7 +124,7 @@ impl World {
             class_by_shape: FxHashMap::default(),
             sigs: IndexVec::new(),
             sig_by_key: FxHashMap::default(),
-            shapes: Shapes::default(),
+            shapes: DemandMix::default(),
             nodes: IndexVec::new(),
             node_by_name: FxHashMap::default(),
             vacant_nodes: Vec::new(),

@@ -1,9 +1,9 @@
-//! A fresh Kubernetes on loopback: etcd, kube-apiserver, and on request those who make it move.
+//! A fresh Kubernetes on loopback: etcd, kube-apiserver, and on request controllers, scheduler, kwok and Karpenter.
 //!
-//! Everything is the real program. RBAC is on, and every [`Role`] has a token of its own, so that a missing right
-//! shows in a test and not at a user's. Nodes are pretended (kwok), since nothing here can run a container.
+//! Everything is the real program. RBAC is on, and every [`Role`] has a token of its own, so that a missing permission
+//! shows in a test and not at a user's. Nodes are fake (kwok), since nothing here can run a container.
 //!
-//! A cluster is gone when it is dropped, when its test panics, and when the test's process is killed.
+//! A cluster is removed when it is dropped, when its test panics, and when the test's process is killed.
 
 mod setup;
 mod start;

@@ -1,10 +1,10 @@
-//! What a test asks for.
+//! What a test requests of a cluster.
 
 use crate::cluster::Part;
 use crate::cluster::Version;
 use crate::testbed::Tool;
 
-/// What a cluster shall have besides etcd and the API server.
+/// What a cluster has besides etcd and the API server.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     parts: Vec<Part>,

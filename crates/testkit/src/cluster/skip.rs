@@ -1,10 +1,10 @@
-//! Saying that a test did not run.
+//! Prints that a test was skipped.
 
 use std::io::Write;
 
 use crate::testbed;
 
-/// Past the test runner, which keeps to itself what a passing test prints.
+/// Bypasses the test runner, which hides the output of a passing test.
 ///
 /// # Panics
 /// If the test bed is required.

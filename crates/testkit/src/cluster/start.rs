@@ -1,4 +1,4 @@
-//! Starting a cluster.
+//! Starts a cluster.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use crate::cluster::process::running::{Ended, Running};
 use crate::cluster::skip;
 use crate::testbed::Tool;
 
-/// An idle machine needs three seconds; on one with thirty others at work per core it was seen to take ninety.
+/// An idle machine needs three seconds; on one with thirty other jobs per core it took ninety.
 const READY_WITHIN: Duration = Duration::from_secs(240);
 
-/// How often ports are drawn again that somebody took in between.
+/// How often new ports are tried when one was taken in between.
 const TRIES: usize = 3;
 
 #[derive(Debug, thiserror::Error)]
@@ -56,10 +56,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A fresh cluster, or `None` where it was not built: said aloud then, and a failure if the test bed is required.
+    /// A fresh cluster, or `None` where it was not built: the skip is printed then, and is a failure if the test bed
+    /// is required.
     ///
     /// # Panics
-    /// If it is there and does not start.
+    /// If it is built and does not start.
     pub async fn start_or_skip(setup: Setup) -> Option<Self> {
         match Self::start(&setup).await {
             Ok(cluster) => Some(cluster),
@@ -125,7 +126,7 @@ impl Cluster {
         self.until_it_holds(async || client::is_ready(&admin).await).await
     }
 
-    /// A right holds a moment after it is written down.
+    /// A permission takes effect a moment after it is written.
     async fn until_rights_hold(&self) -> Result<(), StartError> {
         let observer = client::connect(&self.kubeconfig(Role::Observer)).await?;
         self.until_it_holds(async || client::may_see_nodes(&observer).await).await
@@ -145,22 +146,22 @@ impl Cluster {
         tokio::time::timeout(READY_WITHIN, asking).await.map_err(late)?
     }
 
-    /// Which Kubernetes this is.
+    /// The version of Kubernetes.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Where the API server is: `https://127.0.0.1:port`.
+    /// The URL of the API server: `https://127.0.0.1:port`.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// A file by which any program can talk to the cluster as somebody.
+    /// The kubeconfig of a role.
     pub fn kubeconfig(&self, role: Role) -> PathBuf {
         self.credentials.kubeconfig(role)
     }
 
-    /// Everything that the cluster writes is in here, logs too.
+    /// The folder of everything that the cluster writes, logs included.
     pub fn folder(&self) -> &Path {
         &self.running.folder
     }
@@ -170,10 +171,10 @@ impl Cluster {
         self.running.processes()
     }
 
-    /// A client that is somebody.
+    /// A client of a role.
     ///
     /// # Panics
-    /// Never, unless somebody has been at the cluster's files.
+    /// Never, unless the cluster's files were changed from outside.
     pub async fn client(&self, role: Role) -> kube::Client {
         client::connect(&self.kubeconfig(role)).await.expect("the cluster's own file is good")
     }

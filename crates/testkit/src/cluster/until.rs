@@ -1,4 +1,4 @@
-//! Waiting for something to come true.
+//! Waits for a condition.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::cluster::process::running::Ended;
 const PATIENCE: Duration = Duration::from_secs(180);
 
 impl Cluster {
-    /// Looks again and again until there is something to see.
+    /// Polls until there is a value.
     ///
     /// # Panics
     /// If that takes too long, or if a program of the cluster ends meanwhile. The logs are printed then.

@@ -1,4 +1,4 @@
-//! The books: what is known from facts alone.
+//! The books: everything known from facts alone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::promises::{Promise, Terms, Violation};
 pub(crate) struct GangEntry {
     pub(crate) spec: Arc<GangSpec>,
     pub(crate) submitted: Time,
-    /// Since when it stands in line: whoever had its turn of a rotation goes to the end.
+    /// Since when it has its place in the queue: a gang whose time slice ended goes to the end.
     pub(crate) in_line_since: Time,
     pub(crate) cancelled: bool,
     /// Members that run, as seats.
@@ -33,23 +33,23 @@ pub(crate) struct GangEntry {
     pub(crate) mends: bool,
     /// Since when all of it runs.
     pub(crate) started: Option<Time>,
-    /// Other members it was told to have, if it was.
+    /// The resize it was told to make, if any.
     pub(crate) resizing: Option<Resizing>,
-    /// Where members of it stopped since the last check.
+    /// The nodes where members of it stopped since the last check.
     pub(crate) shed: Vec<NodeIdx>,
     pub(crate) order: Option<OrderId>,
-    /// What it starts on was promised to it when its order was placed, however long ago.
+    /// The capacity it starts on was reserved for it when its order was placed, however long ago.
     pub(crate) promised: bool,
 }
 
-/// Members a gang was told to have.
+/// A resize that a gang was told to make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resizing {
     /// When it was told.
     pub(crate) told: Time,
-    /// How many.
+    /// To how many members.
     pub(crate) to: u32,
-    /// It has them; forgotten at the next check.
+    /// It has them; dropped at the next check.
     pub(crate) done: bool,
 }
 
@@ -69,7 +69,7 @@ impl GangEntry {
     }
 }
 
-/// A node that is here.
+/// A node that is present.
 #[derive(Debug)]
 pub(crate) struct NodeEntry {
     pub(crate) name: Arc<str>,
@@ -80,16 +80,16 @@ pub(crate) struct NodeEntry {
     pub(crate) used: BTreeMap<Arc<str>, u64>,
     pub(crate) devices: [u32; 64],
     pub(crate) members: u32,
-    /// Seats kept by orders that assemble, and for members that gangs are to get.
+    /// Seats reserved by assembling orders, and for members that gangs are to get.
     pub(crate) holds: u32,
     /// When it was announced to go, if it was.
     pub(crate) noticed: Option<Time>,
-    /// Until when nobody new may start there, because it failed too often.
+    /// Until when no new member may start there, because it failed too often.
     pub(crate) shunned: Option<Time>,
 }
 
 impl NodeEntry {
-    /// What it lacks of what an offering promises, with how much of it there is and how much was promised.
+    /// What it lacks of what an offering promises, with the present and the promised amount.
     pub(crate) fn lacks(&self, offering: &OfferingSpec) -> Option<(Arc<str>, u64, u64)> {
         let shown = |name: &Arc<str>| self.allocatable.get(name).copied().unwrap_or(0);
         let promised = offering.allocatable.iter().filter(|(name, _)| is_extended(name));
@@ -100,7 +100,7 @@ impl NodeEntry {
     }
 }
 
-/// A claim of which something may be left.
+/// A claim that is not gone.
 #[derive(Debug)]
 pub(crate) struct ClaimEntry {
     pub(crate) offering: OfferingRef,
@@ -108,9 +108,9 @@ pub(crate) struct ClaimEntry {
     pub(crate) node: Option<NodeIdx>,
     pub(crate) failed: bool,
     pub(crate) released: bool,
-    /// Told to stop, stopped, and not woken since.
+    /// Told to stop, stopped, and not started since.
     pub(crate) parked: bool,
-    /// Since when nobody has used it: no order, no member.
+    /// Since when it is unused: no order, no member.
     pub(crate) idle_since: Time,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct OrderEntry {
     pub(crate) holds: Vec<NodeIdx>,
     pub(crate) placed: Time,
     pub(crate) deadline: Time,
-    /// Gangs that make way for it.
+    /// Its victims.
     pub(crate) after: Vec<GangId>,
     /// Gangs that were stopped for it.
     pub(crate) evicted: Vec<GangId>,
@@ -139,7 +139,7 @@ pub(crate) struct Books {
     pub(crate) orders: BTreeMap<OrderId, OrderEntry>,
     /// When an order was last rolled back because of this offering.
     pub(crate) blamed: FxHashMap<OfferingRef, Time>,
-    /// How many free nodes each pool is to have, as the planner last said.
+    /// How many free nodes each pool is to have, by the planner's last targets.
     pub(crate) targets: BTreeMap<PoolIdx, Target>,
     /// Gangs touched since the last check.
     pub(crate) touched: BTreeSet<GangId>,
@@ -149,17 +149,17 @@ pub(crate) struct Books {
     pub(crate) waiting: BTreeSet<GangId>,
     /// Gangs that may be overtaken now: their queue is at its limit, or they can never run.
     pub(crate) excused: BTreeSet<GangId>,
-    /// Gangs that were told to stop, or to have other members, and when; they have their grace.
+    /// Gangs that were told to stop or to resize, and when; they have their grace.
     pub(crate) leaving: BTreeMap<GangId, Time>,
-    /// Nodes kept for members that gangs are to get.
+    /// Nodes reserved for members that gangs are to get.
     pub(crate) joins: BTreeMap<GangId, Vec<NodeIdx>>,
-    /// Who was stopped for whom, and has not seen it start yet.
+    /// Victims of gangs that have not started yet.
     pub(crate) victims: BTreeMap<GangId, Debt>,
-    /// When gangs of each queue were stopped for others' sake, within the last hour.
+    /// When gangs of each queue were evicted, within the last hour.
     pub(crate) evictions: BTreeMap<Arc<str>, VecDeque<Time>>,
     /// Failures of nodes that came with the cluster, by name.
     pub(crate) strikes: BTreeMap<Arc<str>, Strikes>,
-    /// Whether any gang was ever more or less important than others.
+    /// Whether gangs ever differed in priority.
     pub(crate) has_priorities: bool,
     pub(crate) partial_gpu_ms: u64,
 }
@@ -191,7 +191,7 @@ impl Books {
     pub(crate) fn violation(&self, promise: Promise, what: String) -> Violation {
         Violation { promise, at: self.now, what }
     }
-    /// Seats on these nodes are kept for somebody, one for each time a node is named.
+    /// Reserves seats on these nodes, one for each time a node is named.
     pub(crate) fn hold(&mut self, nodes: &[NodeIdx]) {
         for node in nodes {
             if let Some(node) = self.nodes.get_mut(node) {
@@ -199,7 +199,7 @@ impl Books {
             }
         }
     }
-    /// Seats on these nodes are not kept any longer.
+    /// Drops reserved seats on these nodes.
     pub(crate) fn let_go(&mut self, nodes: &[NodeIdx]) {
         for node in nodes {
             let Some(node) = self.nodes.get_mut(node) else { continue };

@@ -1,4 +1,4 @@
-//! A node with room for everybody, and gangs that do on it what a test says.
+//! A node with room for all gangs, and gangs that do on it what a test says.
 
 use muster_core::Fact;
 use muster_core::device::{DeviceSet, Devices};
@@ -15,7 +15,7 @@ use crate::promises::{Ledger, Terms};
 /// The node.
 pub(crate) const NODE: NodeIdx = NodeIdx(0);
 
-/// A gang of two members that saves when told, within so many minutes.
+/// A gang of two members that checkpoints on a signal, with so many minutes of grace.
 pub(crate) fn saving(name: &str, grace_mins: u64) -> GangSpec {
     let signal = Some(Signal::SigUsr1);
     let checkpoint = Some(Checkpoint { signal, ..Checkpoint::default() });
@@ -31,8 +31,8 @@ pub(crate) fn elastic(name: &str, min: u32, max: u32) -> GangSpec {
     gang
 }
 
-/// A ledger, and what was noted in it.
-pub(crate) struct Stage {
+/// A ledger, and the facts recorded in it.
+pub(crate) struct Fixture {
     ledger: Ledger,
     now: Time,
     free: Devices,
@@ -40,14 +40,14 @@ pub(crate) struct Stage {
     orders: u32,
 }
 
-impl Stage {
+impl Fixture {
     /// One node, and these queues.
     pub(crate) fn new(queues: &[QueueSpec]) -> Self {
         let terms = Terms { queues: queues.to_vec(), ..Terms::default() };
         let (ledger, free) = (Ledger::new(terms), Devices::free(64));
-        let mut stage = Self { ledger, now: Time::ZERO, free, gangs: Vec::new(), orders: 0 };
-        stage.see_node();
-        stage
+        let mut fixture = Self { ledger, now: Time::ZERO, free, gangs: Vec::new(), orders: 0 };
+        fixture.see_node();
+        fixture
     }
     pub(crate) fn note(&mut self, fact: &Fact) {
         self.ledger.note(self.now, fact);
@@ -55,7 +55,7 @@ impl Stage {
     pub(crate) fn check(&mut self) {
         self.ledger.check(self.now);
     }
-    /// Broken promises about disruption, as told.
+    /// Violations about disruption, as text.
     pub(crate) fn broken(&self) -> Vec<String> {
         self.ledger.violations().iter().map(|violation| violation.what.clone()).collect()
     }
@@ -120,7 +120,7 @@ impl Stage {
     pub(crate) fn resized(&mut self, gang: GangId) {
         self.note(&Fact::GangResized { gang });
     }
-    /// An order for a gang, for which these make way.
+    /// An order for a gang, with these victims.
     pub(crate) fn order(&mut self, gang: GangId, after: &[GangId]) -> OrderId {
         let order = OrderId(self.orders);
         self.orders += 1;

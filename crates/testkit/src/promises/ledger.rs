@@ -9,24 +9,28 @@ use muster_core::time::{Span, Time};
 
 use crate::promises::Violation;
 use crate::promises::books::Books;
-use crate::promises::queue::promised_starts::Starts;
+use crate::promises::gangs::{evictions, grace, members, resizing};
+use crate::promises::nodes::{claims, idle, quarantine};
+use crate::promises::queue::overtaking;
+use crate::promises::queue::promised_starts::{self, Starts};
+use crate::promises::recovery;
 
-/// What the checkers must know beforehand.
+/// What the checkers need to know beforehand.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     /// Every queue.
     pub queues: Vec<QueueSpec>,
     /// Every pool, in the order they were declared.
     pub pools: Vec<PoolSpec>,
-    /// How long an offering must be left alone after a failure, at least.
+    /// The least back-off of an offering after a failure.
     pub avoid_at_least: Span,
-    /// Whether first come is first served for gangs that want the same.
+    /// Whether gangs with the same demand start first come, first served.
     pub first_come_first_served: bool,
-    /// Whether a promised start is never put off as long as what was said holds.
+    /// Whether a promised start is never delayed as long as estimates hold.
     pub starts_are_firm: bool,
 }
 
-/// The auditor: takes facts, keeps books, and finds broken promises.
+/// The ledger: takes facts, keeps books, and finds broken promises.
 #[derive(Debug)]
 pub struct Ledger {
     books: Books,
@@ -39,43 +43,42 @@ impl Ledger {
     pub fn new(terms: Terms) -> Self {
         Self { books: Books::new(terms), starts: Starts::default(), violations: Vec::new() }
     }
-    /// Notes one fact. What is wrong at once is found at once.
+    /// Records one fact. Violations visible at once are found at once.
     pub fn note(&mut self, now: Time, fact: &Fact) {
         self.books.now = now;
         let found = &mut self.violations;
         if self.books.terms.starts_are_firm {
             let gangs = &self.books.gangs;
-            self.starts.note(now, fact, |gang| {
-                gangs.get(&gang).and_then(crate::promises::queue::promised_starts::said)
-            });
+            self.starts
+                .note(now, fact, |gang| gangs.get(&gang).and_then(promised_starts::estimate));
         }
-        crate::promises::gangs::evictions::note(&mut self.books, fact, found);
-        crate::promises::gangs::grace::note(&mut self.books, fact, found);
-        crate::promises::gangs::resizing::note(&mut self.books, fact, found);
-        crate::promises::nodes::quarantine::note(&mut self.books, fact, found);
-        crate::promises::gangs::members::note(&mut self.books, fact, found);
-        crate::promises::nodes::claims::note(&mut self.books, fact, found);
+        evictions::note(&mut self.books, fact, found);
+        grace::note(&mut self.books, fact, found);
+        resizing::note(&mut self.books, fact, found);
+        quarantine::note(&mut self.books, fact, found);
+        members::note(&mut self.books, fact, found);
+        claims::note(&mut self.books, fact, found);
     }
-    /// Looks at everything after a step: an event, the planner's answer, and all that was done about it.
+    /// Checks everything after a step: an event, the plan, and all actions taken.
     pub fn check(&mut self, now: Time) {
         self.books.now = now;
         let found = &mut self.violations;
-        crate::promises::gangs::grace::check(&self.books, found);
-        crate::promises::gangs::members::check(&mut self.books, found);
-        crate::promises::nodes::claims::check(&self.books, found);
-        crate::promises::nodes::idle::check(&self.books, found);
-        crate::promises::queue::overtaking::check(&mut self.books, found);
+        grace::check(&self.books, found);
+        members::check(&mut self.books, found);
+        claims::check(&self.books, found);
+        idle::check(&self.books, found);
+        overtaking::check(&mut self.books, found);
     }
-    /// Takes in how many free nodes the planner says each pool is to have now.
+    /// Records how many free nodes the planner wants each pool to have now.
     pub fn targets(&mut self, now: Time, targets: &[(PoolIdx, Target)]) {
         self.books.now = now;
-        crate::promises::nodes::idle::note(&mut self.books, targets, &mut self.violations);
+        idle::note(&mut self.books, targets, &mut self.violations);
     }
-    /// Takes in whom the planner promises a start now, and when.
+    /// Records the starts that the planner promises now.
     pub fn promised(&mut self, now: Time, reservations: &[(GangId, Time)]) {
         self.books.now = now;
         if self.books.terms.starts_are_firm {
-            crate::promises::queue::promised_starts::promised(
+            promised_starts::promised(
                 &self.books,
                 &mut self.starts,
                 reservations,
@@ -83,16 +86,16 @@ impl Ledger {
             );
         }
     }
-    /// Compares the books with what a host says is so, for instance after a restart.
+    /// Compares the books with a host's own state, for instance after a restart.
     pub fn audit(&mut self, now: Time, said: &Said) {
         self.books.now = now;
-        crate::promises::recovery::audit(&self.books, said, &mut self.violations);
+        recovery::audit(&self.books, said, &mut self.violations);
     }
-    /// Says which gangs may be overtaken from now on: their queue is at its limit, or they can never run.
+    /// Sets which gangs may be overtaken from now on: their queue is at its limit, or they can never run.
     pub fn excuse(&mut self, gangs: impl IntoIterator<Item = GangId>) {
         self.books.excused = gangs.into_iter().collect();
     }
-    /// Records a broken promise that a host noticed itself.
+    /// Records a broken promise that a host found itself.
     pub fn report(&mut self, violation: Violation) {
         self.violations.push(violation);
     }
@@ -106,7 +109,7 @@ impl Ledger {
     }
 }
 
-/// What a host says of itself, to be compared with the books.
+/// The state of a host by its own account, to be compared with the books.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// Gangs that are not over, with when they were submitted.

@@ -11,21 +11,21 @@ pub enum Promise {
     NoPartialStart,
     /// 2: no node, device, quota, pool limit or budget is exceeded at any instant.
     NoOvercommit,
-    /// 3: every node is owed to somebody, or is released within its idle time.
+    /// 3: every node is owed to an order, a gang or a target, or is released within its idle time.
     NoLeak,
     /// 4: one permanent failure or a passed deadline ends the whole order.
     AtomicRollback,
     /// 5: capacity is held only by admitted gangs and by orders that will complete or expire.
     NoHoldAndWait,
-    /// 6: nobody overtakes a waiting gang on what it waits for.
+    /// 6: no gang overtakes a waiting gang on what it waits for.
     NoStarvation,
     /// 7: gangs are disrupted whole, and never without cause.
     WholeGangDisruption,
     /// 8: a crash leaves no partial gang, no orphan, no duplicate, no lost place in the queue.
     CrashSafety,
-    /// 9: bad input is refused and nobody else's work stops.
+    /// 9: bad input is refused and the work of no other tenant stops.
     BadInputIsAFinding,
-    /// 10: what a queue is guaranteed it has in time, whatever tenants of other queues declare.
+    /// 10: a queue gets its guarantee in time, whatever tenants of other queues declare.
     Isolation,
 }
 
@@ -67,7 +67,7 @@ pub struct Violation {
     pub promise: Promise,
     /// When.
     pub at: Time,
-    /// What was seen.
+    /// What was observed.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! Talking to the API server.
+//! Clients of the API server.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) async fn is_ready(client: &Client) -> bool {
     get(client, "/readyz").await.is_ok_and(|answer| answer == "ok")
 }
 
-/// Nodes are what not everybody may see.
+/// Not every role may list nodes.
 pub(crate) async fn may_see_nodes(client: &Client) -> bool {
     get(client, "/api/v1/nodes").await.is_ok()
 }

@@ -1,4 +1,4 @@
-//! The control plane: etcd and kube-apiserver.
+//! The command lines of etcd and kube-apiserver.
 
 use std::path::Path;
 use std::process::Command;
@@ -33,7 +33,7 @@ pub(crate) fn etcd(program: &Path, folder: &Path, ports: Ports) -> Command {
         .arg(format!("--listen-peer-urls={peers}"))
         .arg(format!("--initial-advertise-peer-urls={peers}"))
         .arg(format!("--initial-cluster=default={peers}"))
-        // What is written need not survive anything.
+        // Data need not survive a crash.
         .arg("--unsafe-no-fsync")
         .arg("--log-level=warn");
     command
@@ -77,9 +77,9 @@ pub(crate) fn api_server(
         .arg("--authorization-mode=Node,RBAC")
         .arg("--service-cluster-ip-range=10.0.0.0/24")
         .arg("--allow-privileged=true")
-        // Nobody looks the server up inside the cluster, and a loopback address would be refused.
+        // The server is not looked up from inside the cluster, and a loopback address would be refused.
         .arg("--endpoint-reconciler-type=none")
-        // Fair queuing among clients would slow down the one that is measured.
+        // API priority and fairness would slow down the client that is measured.
         .arg("--enable-priority-and-fairness=false")
         .arg("--profiling=false");
     audit(&mut command, credentials, ports);
@@ -91,8 +91,8 @@ pub(crate) fn api_server(
         command.arg(format!("--runtime-config={}", apis.collect::<Vec<_>>().join(",")));
     }
     if !setup.has(Part::ControllerManager) {
-        // It is the controllers that make a namespace's service account, and that take the taint off a node that
-        // is ready. Without them pods could not be created and nodes not be used.
+        // The controllers create a namespace's service account, and remove the taint of a node that is ready. Without
+        // them pods could not be created and nodes not be used.
         command.arg("--disable-admission-plugins=ServiceAccount,TaintNodesByCondition");
     }
     command

@@ -1,4 +1,4 @@
-//! The files by which the server is known and by which it knows others.
+//! Certificates, keys, tokens and kubeconfigs of a cluster.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Who talks to the cluster, and what each may do.
+//! Identities that use the cluster, and their permissions.
 
 use std::fmt::Write;
 
@@ -7,14 +7,14 @@ use std::fmt::Write;
 pub enum Role {
     /// May do everything.
     Admin,
-    /// Muster itself: the service account `muster` in `muster-system`. It may do what the manifests that a test
-    /// applies say, and nothing before that.
+    /// Muster itself: the service account `muster` in `muster-system`. It has the permissions of the manifests that a
+    /// test applies, and none before that.
     Muster,
-    /// Somebody who submits gangs: the cluster role `edit`.
+    /// A user that submits gangs: the cluster role `edit`.
     User,
-    /// One tenant of several: may do nothing until a test binds roles to the user `tenant` in its namespace.
+    /// One tenant of several: no permissions until a test binds roles to the user `tenant` in its namespace.
     Tenant,
-    /// Somebody who may look: the cluster role `view`, so no nodes and nothing cluster-wide.
+    /// A user that may read: the cluster role `view`, so no nodes and nothing cluster-wide.
     Viewer,
     /// An auditor: reads everything, writes nothing.
     Observer,
@@ -53,8 +53,8 @@ impl Role {
         }
     }
 
-    /// The name that Kubernetes knows it by. Those of programs are what their own manifests bind roles to, so that
-    /// these can be applied as they are.
+    /// Its Kubernetes user name. Those of programs are the ones that their own manifests bind roles to, so that these
+    /// can be applied as they are.
     pub const fn user(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -82,13 +82,13 @@ impl Role {
         }
     }
 
-    /// Not secret: it opens a server on loopback that lives for one test.
+    /// Not secret: it is valid for a server on loopback that lives for one test.
     pub fn token(self) -> String {
         format!("{}-token", self.name())
     }
 }
 
-/// What kube-apiserver reads with `--token-auth-file`.
+/// The content of kube-apiserver's `--token-auth-file`.
 pub(crate) fn token_file() -> String {
     Role::ALL.into_iter().fold(String::new(), |mut file, role| {
         let (token, user, groups) = (role.token(), role.user(), role.groups());

@@ -1,4 +1,4 @@
-//! Which Kubernetes it is, and what has to be said to it about gangs.
+//! The version of Kubernetes, and the feature gates and API versions of native gangs in it.
 
 use std::fmt;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// What `kube-apiserver --version` says: `Kubernetes v1.37.1`.
+    /// From the output of `kube-apiserver --version`: `Kubernetes v1.37.1`.
     pub(crate) fn of(api_server: &Path) -> Option<Self> {
         let output = Command::new(api_server).arg("--version").output().ok()?;
         Self::read(std::str::from_utf8(&output.stdout).ok()?)
@@ -33,7 +33,7 @@ impl Version {
         }
     }
 
-    /// Kinds of admission policies that it serves. helm is told of them where it is not connected.
+    /// Kinds of admission policies that it serves. helm needs them where it is not connected.
     pub fn admission_policies(self) -> &'static [&'static str] {
         const KINDS: [&str; 2] = [
             "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
@@ -46,7 +46,7 @@ impl Version {
         }
     }
 
-    /// Versions of `scheduling.k8s.io` that hold it; each release has thrown away those before.
+    /// Versions of `scheduling.k8s.io` that hold it; each release has dropped the earlier ones.
     pub fn gang_apis(self) -> &'static [&'static str] {
         match self.minor {
             ..=34 => &[],
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_and_builds_between_them_are_read() {
+    fn versions_of_releases_and_prereleases_are_parsed() {
         assert_eq!(Version::read("Kubernetes v1.37.1\n"), Some(Version { minor: 37, patch: 1 }));
         let between = Version::read("Kubernetes v1.38.0-alpha.2+abc");
         assert_eq!(between, Some(Version { minor: 38, patch: 0 }));

@@ -1,4 +1,4 @@
-//! Installing manifests.
+//! Applies manifests.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kube::{Client, ResourceExt};
 use crate::cluster::Cluster;
 use crate::cluster::Role;
 
-/// A definition is served a moment after it is accepted.
+/// A CRD is served a moment after it is accepted.
 const SERVED_WITHIN: Duration = Duration::from_secs(120);
 
 #[derive(Debug, thiserror::Error)]
@@ -30,13 +30,13 @@ pub enum ApplyError {
 }
 
 impl Cluster {
-    /// Creates or changes every object of a YAML text, as the admin. What a definition defines is served when this
-    /// returns. A field that its kind does not have is refused, and not passed over.
+    /// Creates or changes every object of a YAML text, as the admin. The kinds of CRDs are served when this returns.
+    /// An unknown field is refused, not dropped.
     pub async fn apply(&self, yaml: &str) -> Result<(), ApplyError> {
         self.apply_as(Role::Admin, yaml).await
     }
 
-    /// The same as somebody else.
+    /// The same as another role.
     pub async fn apply_as(&self, role: Role, yaml: &str) -> Result<(), ApplyError> {
         let client = self.client(role).await;
         for object in objects(yaml)? {
@@ -45,7 +45,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks whether the admin could apply every object of a YAML text, and changes nothing.
+    /// Server-side dry run of every object of a YAML text, as the admin.
     pub async fn would_take(&self, yaml: &str) -> Result<(), ApplyError> {
         let client = self.client(Role::Admin).await;
         for object in objects(yaml)? {
@@ -62,7 +62,7 @@ pub fn objects(yaml: &str) -> Result<Vec<DynamicObject>, ApplyError> {
     Ok(objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?)
 }
 
-/// The UID that manifests name of an owner whose own nobody knows before it is made: it is looked up.
+/// The placeholder UID in owner references whose UID is not known before the owner is created: it is looked up.
 pub const UID_OF_OWNER: &str = "00000000-0000-4000-8000-000000000001";
 
 async fn apply_one(
@@ -90,7 +90,7 @@ async fn apply_one(
     Ok(())
 }
 
-/// Has an object name the owners that are there by their UIDs. Of those that are not, and never were, none is known.
+/// Fills in the UIDs of owners that exist. Owners that do not exist keep the placeholder.
 async fn name_owners(client: &Client, object: &mut DynamicObject) {
     let namespace = object.metadata.namespace.clone();
     for owner in object.metadata.owner_references.iter_mut().flatten() {
@@ -121,7 +121,7 @@ async fn api_of(
     })
 }
 
-/// The condition `Established` is not enough: a server that is busy lists the kind, and answers for it, only later.
+/// The condition `Established` is not enough: a busy server lists the kind, and answers for it, only later.
 async fn until_served(client: &Client, definition: &DynamicObject) {
     for kind in kinds_of(definition) {
         while !is_served(client, &kind).await {
@@ -148,7 +148,7 @@ async fn is_served(client: &Client, kind: &GroupVersionKind) -> bool {
     let Ok((resource, _)) = discovery::pinned_kind(client, kind).await else { return false };
     let objects: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     match objects.list(&ListParams::default().limit(1)).await {
-        // Whoever may define a kind may not look at its objects for that.
+        // A role that may create a CRD may not list its objects for that.
         Err(kube::Error::Api(status)) => status.code == 403,
         answer => answer.is_ok(),
     }

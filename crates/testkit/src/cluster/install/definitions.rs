@@ -1,15 +1,15 @@
-//! Kinds of other systems, as their projects define them.
+//! CRDs of other systems, as their projects publish them.
 
 use crate::cluster::Cluster;
 use crate::cluster::skip;
 use crate::testbed;
 
 impl Cluster {
-    /// Defines kinds of other systems by their own projects' files, such as `volcano/scheduling.volcano.sh_queues`. `None`
-    /// where these were not fetched: said aloud then, and a failure if the test bed is required.
+    /// Applies CRDs of other systems from their own projects' files, such as `volcano/scheduling.volcano.sh_queues`.
+    /// `None` where these were not fetched: the skip is printed then, and is a failure if the test bed is required.
     ///
     /// # Panics
-    /// If the server does not take a file.
+    /// If the server refuses a file.
     pub async fn define_or_skip(&self, names: &[&str]) -> Option<()> {
         for name in names {
             let file = testbed::definitions().join(format!("{name}.yaml"));

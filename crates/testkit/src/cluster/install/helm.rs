@@ -18,8 +18,8 @@ pub enum HelmError {
 }
 
 impl Cluster {
-    /// What helm prints when it is called so. It knows this cluster, as its admin, and none of the charts, plugins and
-    /// settings that whoever runs the test may have.
+    /// The output of helm with these arguments. It is connected to this cluster as its admin, and uses none of the
+    /// charts, plugins and settings of the user that runs the test.
     pub fn helm(&self, args: &[&str]) -> Result<String, HelmError> {
         let program = Tool::Helm.path().ok_or(HelmError::Missing)?;
         let mut command = Command::new(program);
@@ -41,8 +41,8 @@ impl Cluster {
         Err(HelmError::Refused(args.join(" "), String::from_utf8_lossy(&said).into_owned()))
     }
 
-    /// The objects of a chart as helm makes them for this version of Kubernetes, its definitions too: more arguments
-    /// say what else there is to say, such as values.
+    /// The objects of a chart as helm renders them for this version of Kubernetes, CRDs included; more arguments, such
+    /// as values, are passed on.
     pub fn rendered(&self, release: Release<'_>, more: &[&str]) -> Result<String, HelmError> {
         let Release { name, chart, namespace } = release;
         let version = self.version().to_string();
@@ -57,7 +57,7 @@ impl Cluster {
 #[derive(Clone, Copy, Debug)]
 pub struct Release<'a> {
     pub name: &'a str,
-    /// Where the chart lies.
+    /// The folder of the chart.
     pub chart: &'a str,
     pub namespace: &'a str,
 }

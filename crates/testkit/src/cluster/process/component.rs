@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::testbed::Tool;
 
-/// Enough to see why a program gave up: Kubernetes says it last, below a page of flags.
+/// Enough to see why a program exited: Kubernetes prints the reason last, below a page of flags.
 const TAIL_LINES: usize = 30;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Component {
         let file = File::create(&log)?;
         let group = i32::try_from(group).map_err(io::Error::other)?;
         let process = command
-            // Some programs read a configuration from the home folder, and that would be somebody's.
+            // Some programs read a configuration from the home folder of the user.
             .env("HOME", folder)
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -58,8 +58,8 @@ impl Component {
         format!("--- {} ({} lines in all) ---\n{}\n", self.tool, lines.len(), last.join("\n"))
     }
 
-    /// Collects what the reaper has killed.
-    pub(crate) fn bury(&mut self) {
+    /// Waits for a process that the reaper has killed.
+    pub(crate) fn wait(&mut self) {
         let _ = self.process.wait();
     }
 }

@@ -1,15 +1,15 @@
-//! Whoever cleans up after a cluster, whatever became of the test that made it.
+//! A process that cleans up after a cluster, however its test ends.
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// Set, it leaves the folder with its logs behind.
+/// When set, the folder with its logs is kept.
 const KEEP_VARIABLE: &str = "MUSTER_KEEP_CLUSTER";
 
-/// Waits until nobody holds the other end of its input, which the system sees to even after a `kill -9`. Then ends
-/// the group and removes the folder; those just killed may still be writing, hence the tries.
+/// Waits until the other end of its input is closed, which the system ensures even after a `kill -9`. Then kills the
+/// group and removes the folder; processes just killed may still be writing, hence the retries.
 const SCRIPT: &str = r#"
 read -r group
 while read -r _; do :; done
@@ -47,7 +47,7 @@ impl Reaper {
     }
 }
 
-/// The same way out as after a crash, so that it is walked in every test.
+/// The same path as after a crash, so that every test exercises it.
 impl Drop for Reaper {
     fn drop(&mut self) {
         drop(self.lifeline.take());

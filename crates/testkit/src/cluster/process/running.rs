@@ -1,4 +1,4 @@
-//! The folder, the programs that run in it, and their end.
+//! The folder of a cluster, its processes, and their end.
 
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -50,7 +50,7 @@ impl Running {
         Ok(())
     }
 
-    /// The first program that is no longer there.
+    /// The first program that has exited.
     pub(crate) fn ended(&self) -> Option<Ended> {
         let mut components = self.components.lock().expect("nobody panics while holding it");
         let ended = components.iter_mut().find_map(|one| one.has_ended().then_some(&*one))?;
@@ -77,7 +77,7 @@ impl Drop for Running {
         }
         drop(self.reaper.take());
         for component in self.components.get_mut().into_iter().flatten() {
-            component.bury();
+            component.wait();
         }
     }
 }

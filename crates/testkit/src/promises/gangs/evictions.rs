@@ -1,5 +1,5 @@
-//! Nobody is stopped for another's sake without need: only who may be, only for one that is then sure to start,
-//! not more often than its queue bears, and not again before that one has started.
+//! Evictions have a cause: only of gangs that may be evicted, only for a gang that is then sure to start, within the
+//! queue's eviction budget, and not again before that gang has started.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -17,7 +17,7 @@ use crate::promises::books::{Books, GangEntry};
 use crate::promises::queue::quota::queue_path;
 use crate::promises::{Promise, Violation};
 
-/// Somebody was stopped for another, which has not started since.
+/// A gang that others were stopped for and that has not started since.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Debt {
     by: GangId,
@@ -27,7 +27,7 @@ pub(crate) struct Debt {
 pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     match fact {
         Fact::GangStopping { gang, reason } => told(books, *gang, *reason, found),
-        // Who has no grace is told and stopped at once.
+        // A gang without grace is told and stopped at once.
         Fact::GangStopped { gang, reason } if !is_stopping(books, *gang) => {
             told(books, *gang, *reason, found);
         }
@@ -49,7 +49,7 @@ fn is_stopping(books: &Books, gang: GangId) -> bool {
 /// A gang was told to stop.
 fn told(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Violation>) {
     if let Some(entry) = books.gangs.get_mut(&gang) {
-        // All of it goes, whatever it was told before; what it has left already it was told to.
+        // All of it stops, whatever resize it was told before; seats it has left already were part of that.
         entry.resizing = entry.resizing.filter(|resizing| resizing.done);
     }
     let Some(entry) = books.gangs.get(&gang) else { return };
@@ -57,7 +57,7 @@ fn told(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Vio
         StopReason::NodeLost(_) | StopReason::Cancelled => None,
         StopReason::NodeFailing(node) => {
             let noticed = books.nodes.get(&node).is_some_and(|here| here.noticed.is_some());
-            // Who has no grace has left already when it is said why.
+            // A gang without grace has stopped already when the reason is recorded.
             let sat = entry.members.iter().map(|seat| seat.node).chain(entry.shed.iter().copied());
             let sits = sat.into_iter().any(|under| under == node);
             (!noticed || !sits).then_some("no node under it is about to go")
@@ -89,7 +89,8 @@ fn is_higher(books: &Books, by: GangId, entry: &GangEntry) -> bool {
         .is_some_and(|by| by.spec.priority > entry.spec.priority && !by.spec.disruption.gentle)
 }
 
-/// Others are to make way for a gang. For a gentle one nobody of its own queue does, unless it is its turn.
+/// Checks the victims of a gang. A gang that never preempts has no victims of its own queue, unless it is its time
+/// slice.
 fn asked(books: &Books, gang: GangId, after: &[GangId], found: &mut Vec<Violation>) {
     let Some(entry) = books.gangs.get(&gang).filter(|one| one.spec.disruption.gentle) else {
         return;
@@ -101,8 +102,10 @@ fn asked(books: &Books, gang: GangId, after: &[GangId], found: &mut Vec<Violatio
     }
     for other in after.iter().filter_map(|other| books.gangs.get(other)) {
         if other.spec.queue == *queue {
-            let what =
-                format!("{} makes way for {}, which is gentle", other.spec.name, entry.spec.name);
+            let what = format!(
+                "{} is preempted for {}, which never preempts",
+                other.spec.name, entry.spec.name
+            );
             found.push(books.violation(Promise::WholeGangDisruption, what));
         }
     }
@@ -119,7 +122,7 @@ fn turn_is_over(books: &Books, entry: &GangEntry) -> bool {
     slice.is_some_and(|slice| ran(books, entry) >= slice)
 }
 
-/// Why a gang may not be stopped for others' sake now, if so.
+/// Why a gang may not be evicted now, if so.
 fn unprotected(books: &Books, entry: &GangEntry, reason: StopReason) -> Option<&'static str> {
     let disruption = &entry.spec.disruption;
     if !disruption.preemptible {
@@ -130,7 +133,7 @@ fn unprotected(books: &Books, entry: &GangEntry, reason: StopReason) -> Option<&
         && let Some(by) = books.gangs.get(&by)
         && let Some(lender) = queue_path(&books.terms.queues, &by.spec.queue).next()
     {
-        // What was lent comes back in time, however long the borrower would like to run, and whenever it has begun.
+        // Lent capacity is reclaimed in time, whatever the borrower's minimum run time, and whenever it started.
         let within = lender.reclaims_within();
         if books.now.since(by.submitted) >= within {
             return None;
@@ -140,7 +143,7 @@ fn unprotected(books: &Books, entry: &GangEntry, reason: StopReason) -> Option<&
     (ran(books, entry) < protected).then_some("it has not run for as long as it may")
 }
 
-/// Counts an eviction against its queue's budget. What was lent goes back all the same.
+/// Counts an eviction against its queue's budget. Reclaims are not limited by it.
 fn count(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Violation>) {
     let (now, queue) = (books.now, books.gangs[&gang].spec.queue.clone());
     if matches!(reason, StopReason::Reclaimed(_)) {
@@ -161,7 +164,7 @@ fn count(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Vi
     }
 }
 
-/// Somebody has an order that the gang makes way for, and owes it a start.
+/// The gang that holds an order with this victim, and owes it a start.
 fn owe(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Violation>) {
     let waits = |order: &OrderId| books.orders[order].after.contains(&gang);
     let order = match reason.by() {
@@ -186,7 +189,7 @@ fn owe(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Viol
     }
 }
 
-/// An order for which others were stopped ends without success only if something from outside made it fail.
+/// An order with stopped victims is rolled back only for an external cause.
 fn given_up(books: &mut Books, id: OrderId, reason: RollbackReason, found: &mut Vec<Violation>) {
     let Some(order) = books.orders.get(&id).filter(|order| !order.evicted.is_empty()) else {
         return;

@@ -1,7 +1,7 @@
-//! Who is told to leave has its grace, and no more than that.
+//! A gang that is told to stop has its grace, and no more than that.
 //!
-//! Whether a gang has saved is the gang's affair: it may leave as soon as it likes. What is looked at is that one
-//! that saves when told was told, and that nobody stays longer than it may.
+//! Whether a gang has checkpointed is its own affair: it may stop as soon as it likes. The check is that a gang that
+//! checkpoints on a signal was told, and that no gang runs past its grace.
 
 use muster_core::Fact;
 use muster_core::gang::GangSpec;
@@ -43,7 +43,7 @@ pub(crate) fn check(books: &Books, found: &mut Vec<Violation>) {
     }
 }
 
-/// Whether a gang has something to do with its grace.
+/// Whether a gang uses its grace.
 fn saves(spec: &GangSpec) -> bool {
     let disruption = &spec.disruption;
     disruption.grace > Span::ZERO && disruption.checkpoint.is_some_and(|c| c.signal.is_some())
@@ -53,30 +53,30 @@ fn saves(spec: &GangSpec) -> bool {
 mod tests {
     use muster_core::plan::StopReason;
 
-    use crate::promises::fixture::{Stage, saving};
+    use crate::promises::fixture::{Fixture, saving};
 
     fn stopped_after(told: bool, mins: u64) -> Vec<String> {
-        let mut stage = Stage::new(&[]);
-        let gang = stage.submit(saving("a", 5));
-        stage.start(gang, 2);
-        stage.cancel(gang);
+        let mut fixture = Fixture::new(&[]);
+        let gang = fixture.submit(saving("a", 5));
+        fixture.start(gang, 2);
+        fixture.cancel(gang);
         if told {
-            stage.stopping(gang, StopReason::Cancelled);
+            fixture.stopping(gang, StopReason::Cancelled);
         }
-        stage.pass(mins);
-        stage.stop(gang, StopReason::Cancelled);
-        stage.broken()
+        fixture.pass(mins);
+        fixture.stop(gang, StopReason::Cancelled);
+        fixture.broken()
     }
 
     #[test]
-    fn whoever_saves_when_told_is_told() {
+    fn gang_that_checkpoints_on_a_signal_is_told() {
         assert_eq!(stopped_after(true, 3), [""; 0]);
         assert_eq!(stopped_after(true, 0), [""; 0], "it may be quick");
         assert_eq!(stopped_after(false, 0), ["a was stopped (Cancelled) without its grace"]);
     }
 
     #[test]
-    fn nobody_stays_longer_than_its_grace() {
+    fn no_gang_runs_past_its_grace() {
         assert_eq!(stopped_after(true, 5), [""; 0]);
         assert_eq!(stopped_after(true, 6), ["a has not left 5m after it was told to"]);
     }

@@ -99,7 +99,7 @@ fn start(books: &mut Books, gang: GangId, seat: Seat, found: &mut Vec<Violation>
         return;
     };
     entry.members.push(seat);
-    // Whoever grows can be made to shrink again, and takes nothing from those who wait.
+    // A gang that grows can be made to shrink again, and takes nothing from waiting gangs.
     let promised = entry.promised || entry.resizing.is_some() || entry.mends;
     books.touched.insert(gang);
     if !promised {
@@ -195,7 +195,7 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
     let excuse = match reason {
         StopReason::NodeLost(_) => entry.lost_node,
         StopReason::Cancelled => entry.cancelled,
-        // Looked at when they were told.
+        // Checked when they were told.
         StopReason::Moved
         | StopReason::Preempted(_)
         | StopReason::Reclaimed(_)
@@ -214,7 +214,7 @@ fn stopped(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<
     if entry.cancelled {
         books.gangs.remove(&gang);
     }
-    // Who had its turn and had to make way was not overtaken.
+    // A gang whose time slice ended and that was stopped was not overtaken.
     books.waiting.remove(&gang);
     if !excuse {
         let what = format!("{name} was stopped ({reason:?}) without that being so");
@@ -236,7 +236,7 @@ mod tests {
     use crate::build;
     use crate::promises::{Ledger, Terms};
 
-    /// What is broken when a gang starts on a bought node that shows so many GPUs and adapters, of eight and four.
+    /// Violations when a gang starts on a bought node that shows so many GPUs and adapters, of eight and four.
     fn starts_on(gpus: u16, adapters: u64, ready: bool) -> Vec<String> {
         let mut offering = build::offering("a", 10.0);
         offering.allocatable.insert("rdma/hca".into(), 4);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_on_a_node_that_lacks_something_is_noticed() {
+    fn start_on_an_incomplete_node_is_a_violation() {
         assert_eq!(starts_on(8, 4, true), [""; 0]);
         assert_eq!(starts_on(7, 4, true), ["g started on n, 7 of 8 GPUs present"]);
         assert_eq!(starts_on(8, 3, true), ["g started on n, 3 of 4 rdma/hca present"]);

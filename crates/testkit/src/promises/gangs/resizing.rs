@@ -1,4 +1,4 @@
-//! A gang that goes on loses members only when it was told to have others, and ends up with those.
+//! A running gang loses members only when it was told to resize, and ends up with the told size.
 
 use muster_core::Fact;
 use muster_core::gang::{Seat, members_of};
@@ -42,14 +42,14 @@ pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
     }
 }
 
-/// A gang has the members it was to get, or gets none: nothing is kept for them any longer.
+/// A gang has the members it was to get, or gets none: nothing is reserved for them any longer.
 fn joined(books: &mut Books, gang: GangId) {
     if let Some(nodes) = books.joins.remove(&gang) {
         books.let_go(&nodes);
     }
 }
 
-/// A gang has the members it was told to have, or those it wanted.
+/// A gang has the members it was told to have, or those it declined to change.
 fn done(books: &mut Books, gang: GangId, to: Option<u32>, found: &mut Vec<Violation>) {
     joined(books, gang);
     let Some(entry) = books.gangs.get_mut(&gang) else { return };
@@ -66,8 +66,8 @@ fn done(books: &mut Books, gang: GangId, to: Option<u32>, found: &mut Vec<Violat
     }
 }
 
-/// Whether members of a gang stopped since it was last looked at, and whether it was told to have others. What
-/// is over is forgotten.
+/// Whether members of a gang stopped since the last check, and whether it was told to resize. Completed resizes are
+/// dropped.
 pub(crate) fn look(entry: &mut GangEntry) -> (bool, bool) {
     let resizes = entry.resizing.is_some();
     entry.resizing = entry.resizing.filter(|resizing| !resizing.done);
@@ -76,48 +76,48 @@ pub(crate) fn look(entry: &mut GangEntry) -> (bool, bool) {
 
 #[cfg(test)]
 mod tests {
-    use crate::promises::fixture::{Stage, elastic};
+    use crate::promises::fixture::{Fixture, elastic};
 
     #[test]
-    fn members_may_go_when_the_gang_was_told_to_have_fewer() {
-        let mut stage = Stage::new(&[]);
-        let gang = stage.submit(elastic("a", 2, 6));
-        stage.start(gang, 5);
-        stage.resizing(gang, 5, 3);
-        stage.drop_members(gang, 2);
-        stage.resized(gang);
-        stage.check();
-        stage.resizing(gang, 3, 4);
-        stage.add_members(gang, 1);
-        stage.resized(gang);
-        stage.check();
-        assert_eq!(stage.broken(), [""; 0]);
-        stage.drop_members(gang, 1);
-        stage.check();
-        assert_eq!(stage.broken(), ["a lost members and was not told to"]);
+    fn members_may_stop_when_the_gang_was_told_to_shrink() {
+        let mut fixture = Fixture::new(&[]);
+        let gang = fixture.submit(elastic("a", 2, 6));
+        fixture.start(gang, 5);
+        fixture.resizing(gang, 5, 3);
+        fixture.drop_members(gang, 2);
+        fixture.resized(gang);
+        fixture.check();
+        fixture.resizing(gang, 3, 4);
+        fixture.add_members(gang, 1);
+        fixture.resized(gang);
+        fixture.check();
+        assert_eq!(fixture.broken(), [""; 0]);
+        fixture.drop_members(gang, 1);
+        fixture.check();
+        assert_eq!(fixture.broken(), ["a lost members and was not told to"]);
     }
 
     #[test]
-    fn nobody_is_left_with_less_than_its_minimum() {
-        let mut stage = Stage::new(&[]);
-        let gang = stage.submit(elastic("a", 4, 6));
-        stage.start(gang, 5);
-        stage.resizing(gang, 5, 3);
-        stage.drop_members(gang, 2);
-        stage.resized(gang);
-        stage.check();
+    fn no_gang_shrinks_below_its_minimum() {
+        let mut fixture = Fixture::new(&[]);
+        let gang = fixture.submit(elastic("a", 4, 6));
+        fixture.start(gang, 5);
+        fixture.resizing(gang, 5, 3);
+        fixture.drop_members(gang, 2);
+        fixture.resized(gang);
+        fixture.check();
         let below = "a has only 3 members running, below the minimum of a role";
-        assert_eq!(stage.broken(), [below]);
+        assert_eq!(fixture.broken(), [below]);
     }
 
     #[test]
-    fn a_gang_has_what_it_was_told_to_have() {
-        let mut stage = Stage::new(&[]);
-        let gang = stage.submit(elastic("a", 1, 6));
-        stage.start(gang, 5);
-        stage.resizing(gang, 5, 4);
-        stage.drop_members(gang, 2);
-        stage.resized(gang);
-        assert_eq!(stage.broken(), ["a was told to have 4 members and has 3"]);
+    fn resized_gang_has_the_told_size() {
+        let mut fixture = Fixture::new(&[]);
+        let gang = fixture.submit(elastic("a", 1, 6));
+        fixture.start(gang, 5);
+        fixture.resizing(gang, 5, 4);
+        fixture.drop_members(gang, 2);
+        fixture.resized(gang);
+        assert_eq!(fixture.broken(), ["a was told to have 4 members and has 3"]);
     }
 }

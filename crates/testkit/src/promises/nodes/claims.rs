@@ -31,7 +31,7 @@ pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
             }
         }
         Fact::ClaimRequested { claim, offering } => request(books, *claim, *offering, found),
-        // Asked for again before long; what the order may not do is wait for it for ever.
+        // It is retried soon; the order may just not wait for it for ever.
         Fact::ClaimFailed { failure, .. } if failure.is_transient() => {}
         Fact::ClaimParked { claim } | Fact::ClaimStopped { claim } | Fact::ClaimWoken { claim } => {
             if let Some(entry) = books.claims.get_mut(claim) {
@@ -126,7 +126,7 @@ pub(crate) fn offering(books: &Books, at: OfferingRef) -> &muster_core::pool::Of
     &books.terms.pools[usize::from(at.pool.0)].offerings[usize::from(at.slot)]
 }
 
-/// What an order consists of.
+/// The content of an order.
 struct Placed<'f> {
     claims: &'f [(ClaimId, OfferingRef)],
     holds: &'f [NodeIdx],
@@ -134,7 +134,7 @@ struct Placed<'f> {
     deadline: Time,
 }
 
-/// How long others may take to leave beyond their grace, before the order they make way for is given up.
+/// How long victims may take to leave beyond their grace, before the order is rolled back.
 const SLACK: Span = Span::mins(2);
 
 fn place(
@@ -178,7 +178,7 @@ fn place(
     }
     let claims: Vec<ClaimId> = claims.iter().map(|(claim, _)| *claim).collect();
     for claim in &claims {
-        // Under way for nobody until now.
+        // Unassigned until now.
         if let Some(entry) = books.claims.get_mut(claim) {
             entry.order = Some(id);
         }
@@ -219,7 +219,7 @@ fn close(books: &mut Books, id: OrderId, rolled_back: Option<RollbackReason>) {
     debug_assert!(order.placed <= books.now);
 }
 
-/// One claim of an order gives way to another.
+/// One claim of an order is replaced by another.
 fn top_up(books: &mut Books, order: OrderId, lost: ClaimId, claim: ClaimId) {
     let Some(entry) = books.orders.get_mut(&order) else { return };
     entry.claims.iter_mut().filter(|id| **id == lost).for_each(|id| *id = claim);

@@ -1,4 +1,4 @@
-//! Promise 3, no leak: every node is owed to an order, a gang or a target, or is given back within its idle time.
+//! Promise 3, no leak: every node is owed to an order, a gang or a target, or is released within its idle time.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::promises::books::{Books, ClaimEntry};
 use crate::promises::nodes::claims::offering;
 use crate::promises::{Promise, Violation};
 
-/// Takes in the planner's targets, and finds those that no pool has asked for.
+/// Records the planner's targets, and finds those that no pool's spec explains.
 pub(crate) fn note(books: &mut Books, targets: &[(PoolIdx, Target)], found: &mut Vec<Violation>) {
     books.targets = targets.iter().copied().collect();
     for (pool, target) in targets {
@@ -20,7 +20,7 @@ pub(crate) fn note(books: &mut Books, targets: &[(PoolIdx, Target)], found: &mut
         let node = |claim: &ClaimEntry| claim.node.and_then(|node| books.nodes.get(&node));
         let goes = |claim: &&ClaimEntry| node(claim).is_some_and(|node| node.noticed.is_some());
         let (free, stopped) = most(spec, mine().count() as u32);
-        // What is announced to go is replaced beforehand.
+        // Nodes announced to go are replaced beforehand.
         let free = free.saturating_add(mine().filter(goes).count() as u32);
         if target.free > free || target.stopped > stopped {
             let what = format!("{} is to have {target:?}, more than it asks for", spec.name);
@@ -29,7 +29,7 @@ pub(crate) fn note(books: &mut Books, targets: &[(PoolIdx, Target)], found: &mut
     }
 }
 
-/// The most free and stopped nodes a pool of so many nodes can be said to ask for.
+/// The most free and stopped nodes that the spec of a pool of so many nodes can ask for.
 fn most(spec: &PoolSpec, nodes: u32) -> (u32, u32) {
     let ahead = &spec.ahead;
     let buffer = match ahead.buffer {
@@ -43,13 +43,13 @@ fn most(spec: &PoolSpec, nodes: u32) -> (u32, u32) {
         _ => 0,
     };
     let spare = (nodes * ahead.spare).div_ceil(1_000);
-    // How much those that run could grow is theirs to know.
+    // How much running gangs could grow is known to them only.
     let growth = if spec.grow { u32::MAX } else { 0 };
     let free = (ahead.warm + buffer).max(scheduled).max(expected);
     (free.saturating_add(spare).saturating_add(growth), ahead.stopped)
 }
 
-/// What one pool has that is owed to nobody.
+/// The nodes of one pool that are owed to no order, gang or target.
 #[derive(Default)]
 struct Spare {
     coming: u32,
@@ -80,7 +80,8 @@ pub(crate) fn check(books: &Books, found: &mut Vec<Violation>) {
             spare.example = Some(*id);
             let boot = offering(books, claim.offering).boot_time;
             let patience = [spec.patience.launch, spec.patience.register, spec.patience.gpus];
-            let most = patience.map(|stage| stage.max(boot)).iter().fold(boot, |sum, s| sum + *s);
+            let most =
+                patience.map(|fixture| fixture.max(boot)).iter().fold(boot, |sum, s| sum + *s);
             let most = most.saturating_mul(2); // and time to be asked for again
             if books.now.since(claim.idle_since) > most {
                 let what = format!("{id:?} has been under way for nobody for more than {most}");

@@ -1,4 +1,4 @@
-//! Nobody new starts on a node that is about to go, or that has failed too often.
+//! No new member starts on a node that is about to go, or that has failed too often.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use muster_core::time::{Span, Time};
 use crate::promises::books::Books;
 use crate::promises::{Promise, Violation};
 
-/// How often a node that came with the cluster has failed under those who used it.
+/// How often a node that came with the cluster has failed under its gangs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strikes {
     count: u32,
     last: Time,
 }
 
-/// What is promised: after the second failure within a day a node is left alone for half an hour, and for twice
-/// as long after each further one, up to sixteen hours.
+/// The promise: after the second failure within a day a node is quarantined for half an hour, and for twice as long
+/// after each further one, up to sixteen hours.
 const FORGIVEN: Span = Span::hours(24);
 const TOLERATED: u32 = 2;
 const SHUNNED: Span = Span::mins(30);
@@ -39,7 +39,7 @@ pub(crate) fn note(books: &mut Books, fact: &Fact, found: &mut Vec<Violation>) {
 
 fn strike(books: &mut Books, node: NodeIdx) {
     let Some(node) = books.nodes.get(&node) else { return };
-    // What was bought is replaced by another, and who went as announced is not to blame.
+    // A bought node is replaced by another, and a node that went as announced did not fail.
     if node.claim.is_some() || node.members + node.holds == 0 || node.noticed.is_some() {
         return;
     }
@@ -49,7 +49,7 @@ fn strike(books: &mut Books, node: NodeIdx) {
     *known = Strikes { count, last: now };
 }
 
-/// Until when nobody new may start on a node of this name, if it is seen now.
+/// Until when no new member may start on a node of this name, if it is observed now.
 pub(crate) fn until(books: &Books, name: &Arc<str>) -> Option<Time> {
     let strikes = books.strikes.get(name)?;
     let beyond = strikes.count.checked_sub(TOLERATED)?;
@@ -60,7 +60,7 @@ pub(crate) fn until(books: &Books, name: &Arc<str>) -> Option<Time> {
 fn start(books: &Books, gang: GangId, node: NodeIdx, found: &mut Vec<Violation>) {
     let Some(here) = books.nodes.get(&node) else { return };
     let resizing = books.gangs.get(&gang).and_then(|entry| entry.resizing);
-    // Who was already told to come there comes, and is told to leave.
+    // Members that were already assigned there start, and are told to stop.
     let late = here.noticed.is_some_and(|at| resizing.is_none_or(|resizing| resizing.told >= at));
     let shunned = here.shunned.is_some_and(|until| books.now < until);
     if late || shunned {
@@ -75,42 +75,42 @@ mod tests {
     use muster_core::plan::StopReason;
     use muster_core::time::Time;
 
-    use crate::promises::fixture::{NODE, Stage, elastic};
+    use crate::promises::fixture::{Fixture, NODE, elastic};
 
     #[test]
-    fn nobody_new_starts_on_a_node_that_is_about_to_go() {
-        let mut stage = Stage::new(&[]);
-        let early = stage.submit(elastic("early", 1, 4));
-        stage.start(early, 1);
-        stage.notice(Time(3_600_000));
-        assert_eq!(stage.broken(), [""; 0]);
-        let late = stage.submit(elastic("late", 1, 4));
-        stage.start(late, 1);
-        assert_eq!(stage.broken(), ["late started on n, which is about to go"]);
-        stage.notice(Time::MAX);
-        stage.resizing(early, 1, 2);
-        stage.add_members(early, 1);
-        assert_eq!(stage.broken().len(), 1, "it stays after all");
+    fn no_new_member_starts_on_a_node_that_is_about_to_go() {
+        let mut fixture = Fixture::new(&[]);
+        let early = fixture.submit(elastic("early", 1, 4));
+        fixture.start(early, 1);
+        fixture.notice(Time(3_600_000));
+        assert_eq!(fixture.broken(), [""; 0]);
+        let late = fixture.submit(elastic("late", 1, 4));
+        fixture.start(late, 1);
+        assert_eq!(fixture.broken(), ["late started on n, which is about to go"]);
+        fixture.notice(Time::MAX);
+        fixture.resizing(early, 1, 2);
+        fixture.add_members(early, 1);
+        assert_eq!(fixture.broken().len(), 1, "it stays after all");
     }
 
     #[test]
-    fn nobody_starts_on_a_node_that_has_just_failed_twice() {
-        let mut stage = Stage::new(&[]);
-        let gang = stage.submit(elastic("a", 1, 4));
+    fn no_member_starts_on_a_node_that_has_just_failed_twice() {
+        let mut fixture = Fixture::new(&[]);
+        let gang = fixture.submit(elastic("a", 1, 4));
         for failures in 1..=2 {
-            stage.start(gang, 1);
-            stage.lose_node();
-            stage.stop(gang, StopReason::NodeLost(NODE));
-            assert_eq!(stage.broken(), [""; 0], "after {failures} failures");
-            stage.pass(10);
-            stage.see_node();
+            fixture.start(gang, 1);
+            fixture.lose_node();
+            fixture.stop(gang, StopReason::NodeLost(NODE));
+            assert_eq!(fixture.broken(), [""; 0], "after {failures} failures");
+            fixture.pass(10);
+            fixture.see_node();
         }
-        stage.pass(19);
-        stage.start(gang, 1);
-        assert_eq!(stage.broken(), ["a started on n, which has failed too often"]);
-        stage.drop_members(gang, 1);
-        stage.pass(1);
-        stage.start(gang, 1);
-        assert_eq!(stage.broken().len(), 1, "half an hour later it may be tried again");
+        fixture.pass(19);
+        fixture.start(gang, 1);
+        assert_eq!(fixture.broken(), ["a started on n, which has failed too often"]);
+        fixture.drop_members(gang, 1);
+        fixture.pass(1);
+        fixture.start(gang, 1);
+        assert_eq!(fixture.broken().len(), 1, "half an hour later it may be tried again");
     }
 }

@@ -1,4 +1,4 @@
-//! Who may be passed by others without anybody starving.
+//! Gangs that may be overtaken without starving.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use muster_core::id::GangId;
 use muster_core::plan::Plan;
 use muster_core::verdict::{Blocker, Verdict};
 
-/// Gangs that others may pass: they can never run, their queue is at its limit, or they stand right behind
-/// such a gang of their own queue.
+/// Gangs that others may overtake: they can never run, their queue is at its limit, or they are right behind such a
+/// gang of their own queue.
 pub fn excused(plan: &Plan) -> BTreeSet<GangId> {
     let mut excused = BTreeSet::new();
     let limited = |blocker: &Blocker| {

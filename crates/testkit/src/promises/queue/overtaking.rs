@@ -1,4 +1,4 @@
-//! Nobody overtakes a waiting gang on what it waits for, where first come is first served.
+//! No gang overtakes a waiting gang on what it waits for, where gangs start first come, first served.
 
 use muster_core::id::GangId;
 

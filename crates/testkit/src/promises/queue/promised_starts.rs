@@ -1,8 +1,8 @@
-//! What the first in line was promised is never put off, where age decides: neither by who comes later nor by
-//! who goes before.
+//! The promised start of the first gang in the queue is never delayed, where age decides: neither by later gangs nor
+//! by gangs ahead of it.
 //!
-//! A start time is worked out from what submitters say. It may move only when that turned out wrong, or when
-//! something broke: a gang outlived what was said, was stopped or cancelled, an order or a node came or went.
+//! A start time is computed from estimates. It may move only when an estimate turned out wrong, or when something
+//! failed: a gang outlived its estimate, was stopped or cancelled, an order or a node appeared or went.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,28 +14,33 @@ use crate::promises::books::{Books, GangEntry};
 use crate::promises::queue::overtaking::waits;
 use crate::promises::{Promise, Violation};
 
-/// What the first in line was last promised, and who runs until when if submitters are right.
+/// The last promise to the first gang in the queue, and the estimated ends of running gangs.
 #[derive(Debug, Default)]
 pub(crate) struct Starts {
     promised: Option<(GangId, Time)>,
-    /// Something broke since the last promises.
+    /// Something failed since the last promises.
     disturbed: bool,
     said_ends: BTreeMap<GangId, Time>,
     soonest: BTreeSet<(Time, GangId)>,
 }
 
-/// How long a gang takes from its start, as its submitter says. Nobody says it of one that may have done a part
-/// of it before, or that is as fast as it has members.
-pub(crate) fn said(entry: &GangEntry) -> Option<Span> {
+/// The estimated run time of a gang from its start. None for a gang that may have done part of its work before, or
+/// whose speed depends on its members.
+pub(crate) fn estimate(entry: &GangEntry) -> Option<Span> {
     let plain = entry.spec.is_rigid() && entry.spec.disruption.checkpoint.is_none();
     plain.then(|| entry.spec.said_duration())
 }
 
 impl Starts {
-    pub(crate) fn note(&mut self, now: Time, fact: &Fact, said: impl Fn(GangId) -> Option<Span>) {
+    pub(crate) fn note(
+        &mut self,
+        now: Time,
+        fact: &Fact,
+        estimate: impl Fn(GangId) -> Option<Span>,
+    ) {
         match fact {
             Fact::GangStarted { gang } => {
-                let end = now + said(*gang).unwrap_or(Span::ZERO);
+                let end = now + estimate(*gang).unwrap_or(Span::ZERO);
                 self.said_ends.insert(*gang, end);
                 self.soonest.insert((end, *gang));
             }
@@ -46,7 +51,7 @@ impl Starts {
                 self.forget(*gang);
                 self.disturbed = true;
             }
-            // Whoever is more important may put others off.
+            // A gang of higher priority may delay others.
             Fact::GangSubmitted { spec, .. } => self.disturbed |= spec.priority != 0,
             Fact::GangRefused { .. }
             | Fact::MembersStarted { .. }
@@ -62,7 +67,7 @@ impl Starts {
     }
 }
 
-/// Compares what is promised now with what was promised before, to those who still wait.
+/// Compares the promises now with those before, for gangs that still wait.
 pub(crate) fn promised(
     books: &Books,
     starts: &mut Starts,
@@ -70,9 +75,9 @@ pub(crate) fn promised(
     found: &mut Vec<Violation>,
 ) {
     let outlived = starts.soonest.first().is_some_and(|(end, _)| *end <= books.now);
-    // How long nodes take to boot is nobody's word.
+    // Boot times are not estimates of submitters.
     let booting = !books.orders.is_empty();
-    // Whoever stands ahead without a promise waits under a limit, and may come into his own again.
+    // A gang ahead without a promise waits under a limit, and may get its place again.
     let first = now.first().copied().filter(|(gang, _)| is_first_in_line(books, *gang));
     if let (Some((before, promised)), Some((gang, start))) = (starts.promised, first)
         && before == gang
@@ -91,7 +96,7 @@ pub(crate) fn promised(
     starts.promised = first;
 }
 
-/// Whether nobody who is older, or more important, waits.
+/// Whether no older gang, or gang of higher priority, waits.
 fn is_first_in_line(books: &Books, gang: GangId) -> bool {
     let Some(entry) = books.gangs.get(&gang) else { return false };
     let ahead = |(id, other): (&GangId, &GangEntry)| {

@@ -1,5 +1,5 @@
-//! No overcommit of quota: what runs below a queue stays within its limit, and what one user runs there within
-//! the limit of users.
+//! No overcommit of quota: running members below a queue stay within its limit, and those of one user within the limit
+//! of users.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use muster_core::queue::{QueueSpec, Quota};
 use crate::promises::books::{Books, GangEntry};
 use crate::promises::{Promise, Violation};
 
-/// Looks at every queue from a gang's own upwards, after a member of the gang has started.
+/// Checks every queue from a gang's own upwards, after a member of the gang has started.
 pub(crate) fn check(books: &Books, gang: &GangSpec, found: &mut Vec<Violation>) {
     let path = |from: &str| queue_path(&books.terms.queues, from);
     for queue in path(&gang.queue) {
@@ -58,7 +58,7 @@ fn exceeded<'a>(limit: &Quota, gangs: impl Iterator<Item = &'a GangEntry>) -> Ve
     over
 }
 
-/// A queue and those above it.
+/// A queue and its ancestors.
 pub(crate) fn queue_path<'a>(
     specs: &'a [QueueSpec],
     from: &str,
@@ -82,8 +82,8 @@ mod tests {
 
     use super::*;
 
-    /// Starts gangs of one member each, given as queue, user and GPUs, on a node with room for all; what is
-    /// broken then.
+    /// Starts gangs of one member each, given as queue, user and GPUs, on a node with room for all; returns the
+    /// violations.
     fn start(queues: &[QueueSpec], gangs: &[(&str, &str, u16)]) -> Vec<String> {
         let mut ledger = Ledger::new(Terms { queues: queues.to_vec(), ..Terms::default() });
         let mut note = |fact: Fact| ledger.note(Time::ZERO, &fact);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_over_the_limit_of_users_is_noticed_wherever_it_runs() {
+    fn user_above_the_user_limit_is_a_violation_in_any_queue() {
         let ann = [("a", "ann", 4), ("b", "ann", 4)];
         assert_eq!(start(&queues(), &ann), [""; 0]);
         assert_eq!(start(&queues(), &[ann[0], ann[1], ("a", "bob", 8)]), [""; 0], "each its own");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_over_its_limit_is_noticed_whoever_runs() {
+    fn queue_above_its_limit_is_a_violation_for_any_user() {
         let three = [("a", "ann", 8), ("b", "bob", 8), ("a", "cas", 1)];
         assert_eq!(
             start(&queues(), &three),

@@ -1,4 +1,4 @@
-//! Evictions that are right, and each way in which they can be wrong.
+//! Correct evictions, and each way in which they can be wrong.
 
 use muster_core::gang::GangSpec;
 use muster_core::id::GangId;
@@ -8,11 +8,11 @@ use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
 use crate::build;
-use crate::promises::fixture::{NODE, Stage};
+use crate::promises::fixture::{Fixture, NODE};
 
 const NONE: [&str; 0] = [];
 
-/// A gang of one member that may be stopped for others after ten minutes.
+/// A gang of one member that may be preempted after ten minutes.
 fn low(name: &str) -> GangSpec {
     let mut gang = build::gang(name, 1, 1);
     gang.disruption.preemptible = true;
@@ -24,36 +24,36 @@ fn high(name: &str) -> GangSpec {
     GangSpec { priority: 100, ..build::gang(name, 1, 1) }
 }
 
-/// A victim that has run for a while, and one of higher priority that has an order.
-fn two(stage: &mut Stage, victim: GangSpec) -> (GangId, GangId) {
-    let victim = stage.submit(victim);
-    stage.start(victim, 1);
-    stage.pass(15);
-    let by = stage.submit(high("high"));
+/// A victim that has run for a while, and a gang of higher priority that has an order.
+fn two(fixture: &mut Fixture, victim: GangSpec) -> (GangId, GangId) {
+    let victim = fixture.submit(victim);
+    fixture.start(victim, 1);
+    fixture.pass(15);
+    let by = fixture.submit(high("high"));
     (victim, by)
 }
 
-/// What is said differently about a gang.
+/// A change to a gang's spec.
 type Change = fn(&mut GangSpec);
 
 #[test]
-fn a_gang_makes_way_for_one_that_then_starts() {
-    let mut stage = Stage::new(&[]);
-    let (victim, by) = two(&mut stage, low("low"));
+fn victim_is_stopped_for_a_gang_that_then_starts() {
+    let mut fixture = Fixture::new(&[]);
+    let (victim, by) = two(&mut fixture, low("low"));
     for _ in 0..2 {
-        let order = stage.order(by, &[victim]);
-        stage.stop(victim, StopReason::Preempted(by));
-        stage.complete(order, by, 1);
-        stage.stop(by, StopReason::NodeLost(NODE));
-        stage.start(victim, 1);
-        stage.pass(15);
+        let order = fixture.order(by, &[victim]);
+        fixture.stop(victim, StopReason::Preempted(by));
+        fixture.complete(order, by, 1);
+        fixture.stop(by, StopReason::NodeLost(NODE));
+        fixture.start(victim, 1);
+        fixture.pass(15);
     }
     let what = "high was stopped (NodeLost(n0)) without that being so";
-    assert_eq!(stage.broken(), [what; 2], "only what this test made up");
+    assert_eq!(fixture.broken(), [what; 2], "only what this test made up");
 }
 
 #[test]
-fn only_who_may_be_stopped_is_stopped() {
+fn only_eligible_gangs_are_preempted() {
     let cases: [(&str, Change, &str); 3] = [
         ("may not", |gang| gang.disruption.preemptible = false, "it may not be stopped for others"),
         (
@@ -64,32 +64,32 @@ fn only_who_may_be_stopped_is_stopped() {
         ("as high", |gang| gang.priority = 100, "whoever needs its seats has no higher priority"),
     ];
     for (name, change, why) in cases {
-        let mut stage = Stage::new(&[]);
+        let mut fixture = Fixture::new(&[]);
         let mut gang = low(name);
         change(&mut gang);
-        let (victim, by) = two(&mut stage, gang);
-        stage.order(by, &[victim]);
-        stage.stop(victim, StopReason::Preempted(by));
-        assert_eq!(stage.broken(), [format!("{name} was stopped (Preempted(g1)), but {why}")]);
+        let (victim, by) = two(&mut fixture, gang);
+        fixture.order(by, &[victim]);
+        fixture.stop(victim, StopReason::Preempted(by));
+        assert_eq!(fixture.broken(), [format!("{name} was stopped (Preempted(g1)), but {why}")]);
     }
 }
 
 #[test]
-fn nobody_of_its_queue_makes_way_for_a_gentle_gang_but_for_its_turn() {
+fn gang_that_never_preempts_has_no_victims_but_by_time_slice() {
     let ask = |queues: &[QueueSpec], from: &'static str, reason: fn(GangId) -> StopReason| {
-        let mut stage = Stage::new(queues);
+        let mut fixture = Fixture::new(queues);
         let mut gang = low("low");
         gang.queue = from.into();
-        let victim = stage.submit(gang);
-        stage.start(victim, 1);
-        stage.pass(65);
+        let victim = fixture.submit(gang);
+        fixture.start(victim, 1);
+        fixture.pass(65);
         let mut gentle = high("high");
         gentle.queue = "a".into();
         gentle.disruption.gentle = true;
-        let by = stage.submit(gentle);
-        stage.order(by, &[victim]);
-        stage.stop(victim, reason(by));
-        stage.broken()
+        let by = fixture.submit(gentle);
+        fixture.order(by, &[victim]);
+        fixture.stop(victim, reason(by));
+        fixture.broken()
     };
     let own = || QueueSpec::open("a");
     let turns = QueueSpec { time_slice: Some(Span::hours(1)), ..own() };
@@ -97,7 +97,7 @@ fn nobody_of_its_queue_makes_way_for_a_gentle_gang_but_for_its_turn() {
     assert_eq!(
         ask(&[own()], "a", StopReason::Preempted),
         [
-            "low makes way for high, which is gentle",
+            "low is preempted for high, which never preempts",
             "low was stopped (Preempted(g1)), but whoever needs its seats has no higher priority",
         ]
     );
@@ -110,23 +110,23 @@ fn nobody_of_its_queue_makes_way_for_a_gentle_gang_but_for_its_turn() {
 }
 
 #[test]
-fn nobody_is_stopped_for_one_that_is_not_sure_to_start() {
-    let mut stage = Stage::new(&[]);
-    let (victim, by) = two(&mut stage, low("low"));
-    stage.stop(victim, StopReason::Preempted(by));
+fn no_victim_is_stopped_for_a_gang_that_is_not_sure_to_start() {
+    let mut fixture = Fixture::new(&[]);
+    let (victim, by) = two(&mut fixture, low("low"));
+    fixture.stop(victim, StopReason::Preempted(by));
     let what = "low was stopped for high, which has no order that waits for it";
-    assert_eq!(stage.broken(), [what]);
+    assert_eq!(fixture.broken(), [what]);
 }
 
 #[test]
-fn an_order_that_others_made_way_for_is_not_given_up_lightly() {
+fn order_with_stopped_victims_is_rolled_back_for_cause_only() {
     let give_up = |reason| {
-        let mut stage = Stage::new(&[]);
-        let (victim, by) = two(&mut stage, low("low"));
-        let order = stage.order(by, &[victim]);
-        stage.stop(victim, StopReason::Preempted(by));
-        stage.roll_back(order, by, reason);
-        stage.broken()
+        let mut fixture = Fixture::new(&[]);
+        let (victim, by) = two(&mut fixture, low("low"));
+        let order = fixture.order(by, &[victim]);
+        fixture.stop(victim, StopReason::Preempted(by));
+        fixture.roll_back(order, by, reason);
+        fixture.broken()
     };
     assert_eq!(give_up(RollbackReason::NodeLost(NODE)), NONE);
     assert_eq!(give_up(RollbackReason::DeadlinePassed), NONE);
@@ -135,40 +135,40 @@ fn an_order_that_others_made_way_for_is_not_given_up_lightly() {
 }
 
 #[test]
-fn nobody_is_stopped_again_before_the_first_has_started() {
+fn no_second_victim_before_the_first_preemptor_has_started() {
     let again = |reason: Option<RollbackReason>| {
-        let mut stage = Stage::new(&[]);
-        let (victim, first) = two(&mut stage, low("low"));
-        let order = stage.order(first, &[victim]);
-        stage.stop(victim, StopReason::Preempted(first));
+        let mut fixture = Fixture::new(&[]);
+        let (victim, first) = two(&mut fixture, low("low"));
+        let order = fixture.order(first, &[victim]);
+        fixture.stop(victim, StopReason::Preempted(first));
         if let Some(reason) = reason {
-            stage.roll_back(order, first, reason);
+            fixture.roll_back(order, first, reason);
         }
-        stage.start(victim, 1);
-        stage.pass(10);
-        let second = stage.submit(high("second"));
-        stage.order(second, &[victim]);
-        stage.stop(victim, StopReason::Preempted(second));
-        stage.broken()
+        fixture.start(victim, 1);
+        fixture.pass(10);
+        let second = fixture.submit(high("second"));
+        fixture.order(second, &[victim]);
+        fixture.stop(victim, StopReason::Preempted(second));
+        fixture.broken()
     };
     assert_eq!(again(None), ["low was stopped again before high has started"]);
     assert_eq!(again(Some(RollbackReason::NodeLost(NODE))), NONE, "nobody could help it");
 }
 
 #[test]
-fn a_queue_bears_so_many_evictions_an_hour_and_what_was_lent_goes_back_all_the_same() {
+fn eviction_budget_limits_preemptions_but_not_reclaims() {
     let queue = QueueSpec { evictions_per_hour: Some(1), ..QueueSpec::open("default") };
     let evict = |second: fn(GangId) -> StopReason, later: u64| {
-        let mut stage = Stage::new(std::slice::from_ref(&queue));
-        let victims = ["a", "b"].map(|name| stage.submit(low(name)));
-        victims.iter().for_each(|victim| stage.start(*victim, 1));
-        stage.pass(15);
-        let by = stage.submit(high("high"));
-        stage.order(by, &victims);
-        stage.stop(victims[0], StopReason::Preempted(by));
-        stage.pass(later);
-        stage.stop(victims[1], second(by));
-        stage.broken()
+        let mut fixture = Fixture::new(std::slice::from_ref(&queue));
+        let victims = ["a", "b"].map(|name| fixture.submit(low(name)));
+        victims.iter().for_each(|victim| fixture.start(*victim, 1));
+        fixture.pass(15);
+        let by = fixture.submit(high("high"));
+        fixture.order(by, &victims);
+        fixture.stop(victims[0], StopReason::Preempted(by));
+        fixture.pass(later);
+        fixture.stop(victims[1], second(by));
+        fixture.broken()
     };
     let what = "2 gangs of default were evicted within an hour, and 1 may be";
     assert_eq!(evict(StopReason::Preempted, 5), [what]);
@@ -176,20 +176,20 @@ fn a_queue_bears_so_many_evictions_an_hour_and_what_was_lent_goes_back_all_the_s
 }
 
 #[test]
-fn what_was_lent_comes_back_however_long_the_borrower_would_like_to_run() {
+fn reclaim_ignores_the_borrowers_minimum_run_time() {
     let reclaim = |queue: &str, within: u64| {
         let reclaim_within = Some(Span::mins(within));
         let lender = QueueSpec { reclaim_within, ..QueueSpec::open("lender") };
-        let mut stage = Stage::new(&[lender, QueueSpec::open("default")]);
+        let mut fixture = Fixture::new(&[lender, QueueSpec::open("default")]);
         let mut gang = low("low");
         gang.disruption.min_runtime = Span::hours(1);
-        let victim = stage.submit(gang);
-        stage.start(victim, 1);
-        stage.pass(12);
-        let by = stage.submit(GangSpec { queue: queue.into(), ..build::gang("by", 1, 1) });
-        stage.order(by, &[victim]);
-        stage.stop(victim, StopReason::Reclaimed(by));
-        stage.broken()
+        let victim = fixture.submit(gang);
+        fixture.start(victim, 1);
+        fixture.pass(12);
+        let by = fixture.submit(GangSpec { queue: queue.into(), ..build::gang("by", 1, 1) });
+        fixture.order(by, &[victim]);
+        fixture.stop(victim, StopReason::Reclaimed(by));
+        fixture.broken()
     };
     assert_eq!(reclaim("lender", 12), NONE);
     assert_eq!(reclaim("default", 12), NONE, "ten minutes when nobody says");
@@ -198,14 +198,14 @@ fn what_was_lent_comes_back_however_long_the_borrower_would_like_to_run() {
 }
 
 #[test]
-fn turns_are_taken_only_where_the_queue_says_so_and_when_they_are_over() {
+fn rotation_only_with_time_slices_and_after_their_end() {
     let rotate = |slice: Option<Span>| {
         let queue = QueueSpec { time_slice: slice, ..QueueSpec::open("default") };
-        let mut stage = Stage::new(&[queue]);
-        let (victim, by) = two(&mut stage, low("low"));
-        stage.order(by, &[victim]);
-        stage.stop(victim, StopReason::Rotated(by));
-        stage.broken()
+        let mut fixture = Fixture::new(&[queue]);
+        let (victim, by) = two(&mut fixture, low("low"));
+        fixture.order(by, &[victim]);
+        fixture.stop(victim, StopReason::Rotated(by));
+        fixture.broken()
     };
     let what = "low was stopped (Rotated(g1)), but its turn is not over";
     assert_eq!(rotate(Some(Span::mins(15))), NONE);
@@ -214,15 +214,15 @@ fn turns_are_taken_only_where_the_queue_says_so_and_when_they_are_over() {
 }
 
 #[test]
-fn a_failing_node_is_one_that_was_announced_to_go() {
-    let mut stage = Stage::new(&[]);
-    let gang = stage.submit(build::gang("a", 1, 1));
-    stage.start(gang, 1);
-    stage.stop(gang, StopReason::NodeFailing(NODE));
+fn stop_for_a_failing_node_requires_a_notice() {
+    let mut fixture = Fixture::new(&[]);
+    let gang = fixture.submit(build::gang("a", 1, 1));
+    fixture.start(gang, 1);
+    fixture.stop(gang, StopReason::NodeFailing(NODE));
     let what = "a was stopped (NodeFailing(n0)), but no node under it is about to go";
-    assert_eq!(stage.broken(), [what]);
-    stage.start(gang, 1);
-    stage.notice(Time(3_600_000));
-    stage.stop(gang, StopReason::NodeFailing(NODE));
-    assert_eq!(stage.broken().len(), 1);
+    assert_eq!(fixture.broken(), [what]);
+    fixture.start(gang, 1);
+    fixture.notice(Time(3_600_000));
+    fixture.stop(gang, StopReason::NodeFailing(NODE));
+    assert_eq!(fixture.broken().len(), 1);
 }
