@@ -1,7 +1,7 @@
-//! Calendars: when a schedule begins, by the clocks of a time zone.
+//! Calendars: when a schedule begins, in the local time of a time zone.
 //!
-//! A cron expression speaks of clocks on walls, and those are set twice a year. A start in an hour that a zone
-//! skips comes when the clocks have been set; one in an hour that comes twice comes once.
+//! A cron expression is in local time, which shifts twice a year. A start in an hour that a zone skips comes after the
+//! shift; one in an hour that comes twice comes once.
 
 use std::str::FromStr;
 
@@ -12,10 +12,10 @@ use jiff::tz::TimeZone;
 /// Why a text is not a calendar.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CalendarError {
-    /// Not the five fields that every cron agrees on.
+    /// Not the five fields common to every cron.
     #[error("is not a schedule: write minute, hour, day, month and weekday, such as `0 8 * * 1-5`")]
     Cron,
-    /// Five fields of which no day has all, such as 31 February.
+    /// Five fields that match no day, such as 31 February.
     #[error("is a schedule that never begins: no day is like that")]
     Never,
     /// No such time zone.
@@ -23,7 +23,7 @@ pub enum CalendarError {
     Zone,
 }
 
-/// When something begins, again and again.
+/// A recurring start.
 #[derive(Clone, Debug)]
 pub struct Calendar {
     cron: Cron,
@@ -31,11 +31,11 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// A calendar from a cron expression and the name of a time zone. The zones are built in: no machine has to
+    /// A calendar from a cron expression and the name of a time zone. The zones are built in: the machine need not
     /// have them.
     ///
     /// # Errors
-    /// When either is not what it should be.
+    /// When either is invalid.
     pub fn new(cron: &str, zone: &str) -> Result<Self, CalendarError> {
         let zone = TimeZone::get(zone).map_err(|_| CalendarError::Zone)?;
         if cron.split_whitespace().count() != 5 {
@@ -43,7 +43,7 @@ impl Calendar {
         }
         let cron = Cron::from_str(cron).map_err(|_| CalendarError::Cron)?;
         let calendar = Self { cron, zone };
-        // To find that there is no start takes a walk through thousands of years: once, and not in every cycle.
+        // Finding that there is no start takes a walk through thousands of years: done once, and not in every cycle.
         if calendar.next(0).is_none() {
             return Err(CalendarError::Never);
         }

@@ -20,8 +20,6 @@ pub mod wait_queue;
 mod claims;
 mod orders;
 
-mod remember;
 mod restore;
-mod restore_order;
 
 pub use state::World;

@@ -30,7 +30,7 @@ impl World {
 
     /// Restores the learned state of an earlier World. Queues and pools that do not exist are skipped, and so is
     /// everything later than now: clocks of hosts differ.
-    pub(super) fn remember(&mut self, remembered: &Remembered) {
+    pub(in crate::world) fn remember(&mut self, remembered: &Remembered) {
         let now = self.now;
         for (name, used) in &remembered.queues {
             let Some(queue) = self.queue_by_name.get(name) else { continue };

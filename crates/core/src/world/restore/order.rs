@@ -15,7 +15,7 @@ use crate::world::orders::{has_victims, present, seat_on, seats_on_claim};
 impl World {
     /// Takes in an order that an earlier process placed, or changes nothing. Claims of it that exist are its own
     /// again, in whatever state; those that do not exist were not requested yet, or failed.
-    pub(super) fn restore_order(
+    pub(in crate::world) fn restore_order(
         &mut self,
         spec: &OrderSpec,
         placed: Time,

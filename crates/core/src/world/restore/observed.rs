@@ -24,7 +24,7 @@ use crate::world::World;
 
 impl World {
     /// A gang's members are where the host observes them, since this instant if that was not known.
-    pub(super) fn restore_gang(
+    pub(in crate::world) fn restore_gang(
         &mut self,
         id: GangId,
         since: Time,
@@ -88,7 +88,7 @@ impl World {
 
     /// Members that were found on a node before it showed their devices get some as soon as it does, so that no other
     /// member is placed on top of them.
-    pub(super) fn give_devices(&mut self, node: NodeIdx) {
+    pub(in crate::world) fn give_devices(&mut self, node: NodeIdx) {
         let settled = |id: &GangId| {
             let gang = self.gang(*id).filter(|gang| gang.resize.is_none());
             gang.filter(|_| !self.making_way.contains_key(id))
@@ -116,7 +116,7 @@ impl World {
     }
 
     /// A gang has waited for longer than it is known. Clocks of hosts differ, so the wait is never negative.
-    pub(super) fn restore_waiting(
+    pub(in crate::world) fn restore_waiting(
         &mut self,
         id: GangId,
         submitted: Time,
@@ -141,7 +141,7 @@ impl World {
 
     /// A claim exists that an earlier process requested, unassigned as far as is known. Its times are those of that
     /// process, and never later than now: clocks of hosts differ.
-    pub(super) fn restore_claim(
+    pub(in crate::world) fn restore_claim(
         &mut self,
         id: ClaimId,
         offering: OfferingRef,
@@ -170,7 +170,7 @@ impl World {
     }
 
     /// Restores the stored record of an offering.
-    pub(super) fn restore_offering(
+    pub(in crate::world) fn restore_offering(
         &mut self,
         offering: OfferingRef,
         was: Record,
@@ -183,7 +183,7 @@ impl World {
     }
 
     /// Restores the failed orders of a gang: it pauses as it would have.
-    pub(super) fn restore_failed_orders(
+    pub(in crate::world) fn restore_failed_orders(
         &mut self,
         id: GangId,
         orders: u32,
@@ -199,7 +199,11 @@ impl World {
     }
 
     /// A node has been idle for longer than it is known. One that is in use by now is not idle, whatever was stored.
-    pub(super) fn restore_idle(&mut self, name: &Arc<str>, since: Time) -> Result<(), Refusal> {
+    pub(in crate::world) fn restore_idle(
+        &mut self,
+        name: &Arc<str>,
+        since: Time,
+    ) -> Result<(), Refusal> {
         let idx = self.node_named(name).ok_or_else(|| Refusal::UnknownNode(name.clone()))?;
         let node = &mut self.row_mut(idx).node;
         if !node.is_used() {
@@ -211,7 +215,7 @@ impl World {
     /// A gang's owner changed its spec. It keeps its place; once it has an order or seats, the requests of its members
     /// can no longer change, and it does not lack members it never had: for its minimum, the members it holds count
     /// while it has seats, and the full minimum counts when it starts again.
-    pub(super) fn change_gang(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
+    pub(in crate::world) fn change_gang(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
         let id = self.gang_by_name.get(&spec.name).copied();
         let id = id.ok_or_else(|| Refusal::NoSuchGang(spec.name.clone()))?;
         let (queue, level) = self.check_spec(spec)?;
@@ -245,7 +249,7 @@ impl World {
 
     /// A gang that has seats has other members than they were taken for. The World is unchanged when there is no room
     /// for these on the gang's own seats or on free capacity.
-    pub(super) fn replace_members(
+    pub(in crate::world) fn replace_members(
         &mut self,
         spec: &GangSpec,
         sitting: &[Sitting],
