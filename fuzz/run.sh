@@ -1,8 +1,8 @@
 #!/bin/sh
-# Gives each target of crates/fuzz to libFuzzer, for FUZZ_SECONDS (600) each; names of targets as arguments are those alone.
+# Runs each target of crates/fuzz under libFuzzer, for FUZZ_SECONDS (600) each; with target names as arguments, only those.
 #
-# Stable Rust: the coverage that libFuzzer goes by needs no sanitizer. What is new goes to target/libfuzzer/corpus; an input that
-# breaks something ends the run, lies in target/libfuzzer/artifacts, and belongs in fuzz/corpus once it is mended.
+# Stable Rust: the coverage that libFuzzer uses needs no sanitizer. New inputs go to target/libfuzzer/corpus; an input that
+# breaks a target ends the run, is stored in target/libfuzzer/artifacts, and belongs in fuzz/corpus once it is fixed.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${FUZZ_SECONDS:-600}

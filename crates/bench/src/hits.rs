@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use muster_core::ahead::{Ahead, ForecastSpec};
 use muster_core::pool::PoolSpec;
+use muster_core::proactive::{Ahead, ForecastSpec};
 use muster_core::time::{Span, Time};
 use muster_sim::Job;
 use muster_sim::cloud::CloudModel;

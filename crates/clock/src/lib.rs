@@ -1,9 +1,9 @@
 //! The clock of a host: wall time as it was at the start, plus the boot-time clock since then.
 //!
-//! Deadlines and ages are spans that were lived through. A wall clock that is set ahead would let all of them pass at once,
-//! and one that is set back again would stop those counted meanwhile. So the wall clock is read once, and the time that
-//! passes is the system's boot-time clock, which nobody can set and which counts suspended time. When the wall clock has
-//! told one other time for long enough, it is right, and the host decides what follows from that.
+//! Deadlines and ages are measured spans. A wall clock that is set ahead would let all of them pass at once, and one
+//! that is set back again would stop those counted meanwhile. So the wall clock is read once, and the time that passes
+//! is the system's boot-time clock, which cannot be set and which counts suspended time. When the wall clock has shown
+//! one other time for long enough, it is taken to be right, and the host decides what follows from that.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Smaller differences are drift: no deadline is shorter than some seconds.
 const SMALL_MS: u64 = 5_000;
 
-/// What the system's clocks say at one instant.
+/// A reading of the system's clocks at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
     /// The wall clock, in Unix milliseconds.
@@ -41,20 +41,20 @@ pub fn since_boot() -> Duration {
 #[derive(Clone, Debug)]
 pub struct SteadyClock {
     anchor: Reading,
-    /// How long the wall clock must tell another time before it is believed.
+    /// How long the wall clock must show another time before it is believed.
     believed_after: Duration,
     /// Since when the wall clock is off, and by how many milliseconds.
     apart: Option<(Duration, i64)>,
 }
 
 impl SteadyClock {
-    /// A clock that believes the wall clock as it is now, and another time after a while. Clocks that are set by mistake,
-    /// or by two programs that disagree, are set again sooner than that.
+    /// A clock that believes the wall clock as it is now, and a later jump only after a while. Clocks that are set by
+    /// mistake, or by two programs that disagree, are set again sooner than that.
     pub fn new(believed_after: Duration) -> Self {
         Self::at(Reading::now(), believed_after)
     }
 
-    /// A clock that stood at this reading.
+    /// A clock anchored at this reading.
     pub fn at(anchor: Reading, believed_after: Duration) -> Self {
         Self { anchor, believed_after, apart: None }
     }
@@ -75,7 +75,7 @@ impl SteadyClock {
         Time(self.anchor.wall_ms.saturating_add(ms(boot).saturating_sub(ms(self.anchor.boot))))
     }
 
-    /// Whether the wall clock has told one other time for so long that it is right and this clock is not.
+    /// Whether the wall clock has shown one other time for so long that it is right and this clock is not.
     pub fn is_wrong(&mut self) -> bool {
         self.is_wrong_by(Reading::now())
     }
@@ -87,7 +87,7 @@ impl SteadyClock {
             self.apart = None;
             return false;
         }
-        // A wall clock that jumps from one wrong time to another has told neither for long.
+        // A wall clock that jumps from one wrong time to another has shown neither for long.
         let same = self.apart.filter(|(_, known)| known.abs_diff(off) <= SMALL_MS);
         let (since, _) = *self.apart.insert(same.unwrap_or((reading.boot, off)));
         let is_wrong = reading.boot.saturating_sub(since) >= self.believed_after;
@@ -113,9 +113,9 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// What a clock that began at zero says after so many seconds, when the wall says so many: its own time, and whether it
-    /// is wrong.
-    fn told(steps: &[(u64, i64)]) -> Vec<(i64, bool)> {
+    /// The readings of a clock that began at zero after so many seconds, when the wall clock shows so many: its own
+    /// time, and whether it is wrong.
+    fn readings(steps: &[(u64, i64)]) -> Vec<(i64, bool)> {
         // The system was started an hour before.
         let started = Duration::from_secs(3_600);
         let mut clock = SteadyClock::at(Reading { wall_ms: 0, boot: started }, MINUTE);
@@ -128,31 +128,31 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_jumps_ahead_and_back_is_not_followed() {
+    fn wall_clock_that_jumps_ahead_and_back_is_ignored() {
         let year = 365 * 24 * 3_600;
         let steps =
             [(10, 10), (20, year), (70, year + 50), (75, 75), (100, 100 - year), (110, 108)];
         let own = [10, 20, 70, 75, 100, 110].map(|passed| (passed, false));
-        assert_eq!(told(&steps), own);
+        assert_eq!(readings(&steps), own);
     }
 
     #[test]
-    fn a_wall_clock_that_keeps_telling_another_time_is_right() {
+    fn wall_clock_that_keeps_another_time_is_believed() {
         for apart in [-600, 600] {
             let steps = [(10, 10 + apart), (69, 69 + apart), (70, 70 + apart)];
-            assert_eq!(told(&steps), [(10, false), (69, false), (70, true)]);
+            assert_eq!(readings(&steps), [(10, false), (69, false), (70, true)]);
         }
     }
 
     #[test]
-    fn a_wall_clock_that_jumps_between_wrong_times_is_not_believed() {
+    fn wall_clock_that_jumps_between_times_is_not_believed() {
         let day = 24 * 3_600;
         let steps = [(10, day), (50, 2 * day), (80, 3 * day), (120, day), (150, day + 30)];
-        assert!(told(&steps).iter().all(|(_, wrong)| !wrong));
+        assert!(readings(&steps).iter().all(|(_, wrong)| !wrong));
     }
 
     #[test]
-    fn time_goes_on_from_a_wall_clock_that_is_believed() {
+    fn time_continues_from_a_believed_wall_clock() {
         let mut clock = SteadyClock::at(Reading { wall_ms: 0, boot: MINUTE }, MINUTE);
         clock.believe(Reading { wall_ms: 9_000_000, boot: 2 * MINUTE });
         assert_eq!(clock.time(3 * MINUTE), Time(9_060_000));

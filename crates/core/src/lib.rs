@@ -1,50 +1,32 @@
-//! Muster's vocabulary and state.
+//! The words and the state of the scheduler: units, objects, messages and the [`World`].
 //!
-//! Read in this order: what things are called and measured in, what specs say, how free capacity is
-//! indexed, and the [`World`] that holds it all and changes only by [`World::apply`].
+//! Read in this order: ids and units, hardware, the objects of a cluster, what is learned of the past, how free
+//! capacity is indexed, the messages between hosts and planner, and the [`World`] that holds all of it and changes
+//! only by [`World::apply`].
 //!
 //! Architecture invariant: this crate knows no clock, file, socket, async runtime or random source. Time is a
 //! parameter; hash order never reaches a caller.
 
 pub mod id;
-pub mod money;
-pub mod quantity;
-pub mod time;
+pub mod units;
 
-pub mod device;
-pub mod resource;
+pub mod hardware;
+pub mod objects;
 
-pub mod ahead;
-pub mod allowed;
-pub mod baseline;
-pub mod calendar;
-pub mod constraint;
-pub mod demand;
-pub mod disruption;
-pub mod gang;
-pub mod health;
 pub mod history;
-pub mod line;
-pub mod node;
-pub mod order;
-pub mod past;
-pub mod pool;
-pub mod queue;
-pub mod remembered;
-pub mod topology;
-pub mod work;
 
 pub mod capacity;
-pub mod mention;
-pub mod shapes;
-pub mod signature;
-pub mod state;
 
-pub mod event;
-pub mod fact;
-pub mod plan;
-pub mod verdict;
+pub mod messages;
 pub mod world;
+
+pub use capacity::{named_nodes, signature, state};
+pub use hardware::{constraint, device, resource, topology};
+pub use history::{baseline, decayed_usage, demand, demand_mix, health, remembered};
+pub use messages::{event, fact, plan, verdict};
+pub use objects::{allowed, disruption, gang, node, order, pool, proactive, progress, queue};
+pub use units::{calendar, money, quantity, time};
+pub use world::wait_queue;
 
 pub use event::Event;
 pub use fact::Fact;

@@ -1,4 +1,4 @@
-//! Gangs counted by the hour, and the plain forecast: the same hour on the days before.
+//! Arrivals per hour, and the plain forecast: the same hour on the days before.
 
 use muster_core::time::{Span, Time};
 
@@ -7,7 +7,7 @@ use crate::arrival::Arrival;
 /// An hour in milliseconds.
 pub(crate) const HOUR_MS: u64 = 3_600_000;
 
-/// Gangs that came in each whole hour from `since` to `now`.
+/// Gangs that arrived in each whole hour from `since` to `now`.
 pub(crate) fn counts(arrivals: &[Arrival], since: Time, now: Time) -> Vec<f64> {
     let hours = now.since(since).0 / HOUR_MS;
     let mut counts = vec![0.0; usize::try_from(hours).unwrap_or(0)];
@@ -28,7 +28,7 @@ pub(crate) fn hours(season: Span) -> usize {
     usize::try_from(season.0 / HOUR_MS).unwrap_or(0).max(1)
 }
 
-/// What the hour `ahead` hours after the end was like in past seasons: a quantile, or their mean.
+/// The count for the hour `ahead` hours after the end, from the same hour in past seasons: a quantile, or their mean.
 pub(crate) fn same_hour(counts: &[f64], season: usize, ahead: usize, quantile: Option<f64>) -> f64 {
     let phase = (counts.len() + ahead) % season;
     let mut past: Vec<f64> = counts.iter().skip(phase).step_by(season).copied().collect();
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_hour_is_counted_in_seasons() {
+    fn same_hour_takes_mean_or_quantile_across_seasons() {
         let counts: Vec<f64> = (0..72).map(|hour| f64::from(hour % 24 * 10 + hour / 24)).collect();
         assert_eq!(same_hour(&counts, 24, 0, None), 1.0, "hour 0 of three days: 0, 1, 2");
         assert_eq!(same_hour(&counts, 24, 5, Some(1.0)), 52.0);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_costs_more_than_too_much_at_a_high_quantile() {
+    fn high_quantile_penalizes_shortfall_more_than_excess() {
         assert!((pinball(0.9, 8.0, 10.0) - 1.8).abs() < 1e-9);
         assert!((pinball(0.9, 12.0, 10.0) - 0.2).abs() < 1e-9);
     }

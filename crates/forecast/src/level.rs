@@ -1,7 +1,7 @@
-//! The sizes a pool may have: every size up to 16 nodes, then in steps of about a seventh.
+//! Stock levels: the sizes a pool may have, every size up to 16 nodes, then in steps of about a seventh.
 //!
-//! Curves over pool sizes are kept at these levels only, which makes them short enough to be worked out for every
-//! five minutes of a year. A need between two levels counts as the larger.
+//! Curves over pool sizes are kept at these levels only, which makes them short enough to be computed for every five
+//! minutes of a year. A need between two levels counts as the larger.
 
 /// How many levels there are.
 pub(crate) const COUNT: usize = 47;
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_hold_what_they_say() {
+    fn each_need_maps_to_the_smallest_level_that_holds_it() {
         assert_eq!(LEVELS[..4], [0, 1, 2, 3]);
         assert!(LEVELS.is_sorted_by(|a, b| a < b));
         assert!(LEVELS[COUNT - 1] >= 1_000, "{LEVELS:?}");

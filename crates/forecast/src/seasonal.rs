@@ -1,9 +1,8 @@
-//! Gangs per hour, forecast by season and trend, if that beats looking at the same hour of the days before.
+//! Gangs per hour, forecast by season and trend, if that beats the same hour of the days before.
 //!
-//! The seasonal model is MSTL with an exponential smoothing of what is left (`augurs`). It has to earn its place:
-//! both are tried on the last days, each forecast from what came before only, and the seasonal model is used only
-//! if its pinball loss is the smaller. Fitting takes tens of milliseconds, so it is a value to be kept: once an
-//! hour is more than enough.
+//! The seasonal model is MSTL with exponential smoothing of the remainder (`augurs`). Both forecasts are back-tested
+//! on the last days, each day forecast from earlier days only, and the seasonal model is used only if its pinball loss
+//! is the smaller. Fitting takes tens of milliseconds, so the fit is kept: once an hour is more than enough.
 
 use augurs::ets::AutoETS;
 use augurs::mstl::MSTLModel;
@@ -12,12 +11,12 @@ use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::arrival::Arrival;
+use crate::forecast::{Goal, TooLittleHistory};
 use crate::hourly::{HOUR_MS, counts, hours, pinball, same_hour};
-use crate::outlook::{NotYet, Wanted};
 
 /// How far a fit looks ahead, in hours: long enough to be kept for a day.
 const AHEAD: usize = 48;
-/// How far back a fit looks, in hours: four weeks, so that what people did a quarter ago is forgotten.
+/// How far back a fit looks, in hours: four weeks, so that demand of a quarter ago is forgotten.
 const BACK: usize = 28 * 24;
 /// How many days the back-test forecasts, one after the other.
 const FOLDS: usize = 3;
@@ -31,7 +30,7 @@ pub enum Hourly {
     SameHour,
 }
 
-/// How the two did on the last days, as mean pinball loss in gangs: the smaller, the better.
+/// How the two scored on the last days, as mean pinball loss in gangs: the smaller, the better.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Backtest {
     /// Of the seasonal model; `None` if it could not be fitted.
@@ -48,30 +47,29 @@ pub struct Seasonal {
     per_hour: Vec<f64>,
     /// Which model they are from.
     pub used: Hourly,
-    /// Why that one.
+    /// The scores that chose it.
     pub backtest: Backtest,
 }
 
 impl Seasonal {
-    /// Forecasts from the gangs that came from `since` to `now`, given by time.
+    /// Forecasts from the gangs that arrived from `since` to `now`, given by time.
     ///
     /// The back-test scores the quantile that the wanted hit rate asks for.
     pub fn fit(
         arrivals: &[Arrival],
         since: Time,
         now: Time,
-        wanted: &Wanted,
-    ) -> Result<Self, NotYet> {
-        wanted.enough(since, now)?;
+        goal: &Goal,
+    ) -> Result<Self, TooLittleHistory> {
+        goal.check_history(since, now)?;
         let all = counts(arrivals, since, now);
         let from = since + Span(all.len() as u64 * HOUR_MS);
         let known = &all[all.len().saturating_sub(BACK)..];
-        let seasons: Vec<usize> = wanted.seasons.iter().map(|&season| hours(season)).collect();
+        let seasons: Vec<usize> = goal.seasons.iter().map(|&season| hours(season)).collect();
         let first = seasons.iter().copied().min().unwrap_or(24);
-        let backtest = backtest(known, &seasons, first, wanted.quantile());
+        let backtest = backtest(known, &seasons, first, goal.quantile());
         let better = backtest.seasonal.is_some_and(|seasonal| seasonal < backtest.same_hour);
-        let fitted =
-            if better { forecast(known, &seasons, AHEAD, wanted.quantile()) } else { None };
+        let fitted = if better { predict(known, &seasons, AHEAD, goal.quantile()) } else { None };
         let (used, per_hour) = match fitted {
             Some(fitted) => (Hourly::Seasonal, fitted.into_iter().map(|hour| hour.0).collect()),
             None => {
@@ -81,7 +79,7 @@ impl Seasonal {
         };
         Ok(Self { from, per_hour, used, backtest })
     }
-    /// Gangs per hour expected at `at`; beyond what was forecast, what the last day of it says.
+    /// Gangs per hour expected at `at`; beyond the forecast, the same hour of its last day.
     pub fn per_hour(&self, at: Time) -> f64 {
         let hour = usize::try_from(at.since(self.from).0 / HOUR_MS).unwrap_or(usize::MAX);
         let last_day = self.per_hour.len().saturating_sub(24);
@@ -94,14 +92,14 @@ impl Seasonal {
     }
 }
 
-/// Point and upper quantile of the next hours; `None` if there is too little to fit, or nothing came of it.
-fn forecast(
+/// Point and upper quantile of the next hours; `None` if there is too little to fit, or the fit is not finite.
+fn predict(
     counts: &[f64],
     seasons: &[usize],
     ahead: usize,
     quantile: f64,
 ) -> Option<Vec<(f64, f64)>> {
-    // A season that was not seen twice is no season yet.
+    // A season that was not observed twice is no season yet.
     let seen = |season: &&usize| **season > 1 && **season * 2 < counts.len();
     let seasons: Vec<usize> = seasons.iter().filter(seen).copied().collect();
     if seasons.is_empty() {
@@ -121,7 +119,7 @@ fn forecast(
     hours.iter().all(|(point, upper)| point.is_finite() && upper.is_finite()).then_some(hours)
 }
 
-/// Forecasts the last days one by one, each from what came before it.
+/// Forecasts the last days one by one, each from the days before it.
 fn backtest(counts: &[f64], seasons: &[usize], first: usize, quantile: f64) -> Backtest {
     let (mut seasonal, mut plain, mut scored) = (Some(0.0), 0.0, 0.0);
     for fold in (1..=FOLDS).rev() {
@@ -129,14 +127,18 @@ fn backtest(counts: &[f64], seasons: &[usize], first: usize, quantile: f64) -> B
         else {
             continue;
         };
-        let (past, came) = (&counts[..split], &counts[split..split + 24]);
-        let fitted = forecast(past, seasons, came.len(), quantile);
+        let (past, actual) = (&counts[..split], &counts[split..split + 24]);
+        let fitted = predict(past, seasons, actual.len(), quantile);
         let loss = |forecast: &dyn Fn(usize) -> f64| -> f64 {
-            came.iter().enumerate().map(|(i, &came)| pinball(quantile, forecast(i), came)).sum()
+            actual
+                .iter()
+                .enumerate()
+                .map(|(i, &actual)| pinball(quantile, forecast(i), actual))
+                .sum()
         };
         seasonal = seasonal.zip(fitted).map(|(sum, fitted)| sum + loss(&|i| fitted[i].1));
         plain += loss(&|i| same_hour(past, first, i, Some(quantile)));
-        scored += came.len() as f64;
+        scored += actual.len() as f64;
     }
     if scored == 0.0 {
         return Backtest { seasonal: None, same_hour: 0.0 };

@@ -1,4 +1,4 @@
-//! Durations and instants: what is read is written so that it is read again.
+//! Durations and instants: parse, print and parse again give the same value.
 
 use muster_api::instant;
 use muster_core::time::Span;
@@ -42,7 +42,7 @@ fn run(data: &[u8]) {
         assert_eq!(written.parse::<Span>(), Ok(span), "{text} is written {written}");
     }
     if let Ok(at) = instant(text) {
-        // Whoever adds to it must not be the first to notice that it is far away.
+        // Adding to a far instant must not overflow.
         let _ = (at + Span(u64::MAX), at.since(muster_core::time::Time::ZERO), at.as_secs_f64());
     }
 }

@@ -1,4 +1,4 @@
-//! Objects of other systems: whatever they hold, each is read as everything it could be taken for.
+//! Objects of other systems: each input is parsed as every kind it could be taken for.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
-//! Fuzz targets: functions that take any bytes, read them as one kind of input, and panic where a reader breaks a promise.
+//! Fuzz targets: functions that take any bytes, parse them as one kind of input, and panic where a parser breaks a
+//! guarantee.
 //!
-//! `make test` gives every target its corpus and a stated number of mutations of it ([`mutate`]). `make fuzz` gives the same
-//! functions to libFuzzer, in `fuzz/`, where the corpora are. The HTTP API is not here: schemathesis asks a real control plane
-//! (`crates/server/tests/fuzz`).
+//! `make test` gives every target its corpus and a stated number of mutations of it ([`mutate`]). `make fuzz` gives
+//! the same functions to libFuzzer, in `fuzz/`, where the corpora are. The HTTP API is not here: schemathesis tests a
+//! real control plane (`crates/server/tests/fuzz`).
 
 mod cron;
 mod durations;
@@ -20,9 +21,9 @@ pub mod mutate;
 pub struct Target {
     /// Its name, and that of its corpus.
     pub name: &'static str,
-    /// Panics when a reader breaks a promise.
+    /// Panics when a parser breaks a guarantee.
     pub run: fn(&[u8]),
-    /// Words that get an input past the first check of its reader.
+    /// Tokens that get an input past the first check of its parser.
     pub words: &'static [&'static str],
     /// Mutations in a short run: a few seconds of each target.
     pub rounds: u32,

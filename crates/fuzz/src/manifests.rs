@@ -1,4 +1,4 @@
-//! Muster's own manifests: any text ends in findings that point into it, or in manifests.
+//! Muster's own manifests: any text gives findings with positions in it, or manifests.
 
 use muster_api::{read_alone, read_texts};
 

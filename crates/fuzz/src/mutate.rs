@@ -1,4 +1,4 @@
-//! Mutations of inputs, drawn from a seed: what libFuzzer does without a compiler that tells it where it has been.
+//! Mutations of inputs, drawn from a seed: what libFuzzer does, without coverage feedback.
 
 use rand::RngExt;
 use rand::SeedableRng;
@@ -53,14 +53,14 @@ fn change(data: &mut Vec<u8>, words: &[&str], corpus: &[Vec<u8>], rng: &mut ChaC
     }
 }
 
-/// A short piece, more often than a long one.
+/// A range, short more often than long.
 fn range(len: usize, rng: &mut ChaCha8Rng) -> (usize, usize) {
     let start = rng.random_range(0..=len);
     let most = if rng.random_bool(0.8) { 12 } else { len };
     (start, (start + rng.random_range(0..=most)).min(len))
 }
 
-/// Puts another number in the place of the next one.
+/// Replaces the next number by another.
 fn number(data: &mut Vec<u8>, from: usize, rng: &mut ChaCha8Rng) {
     let Some(start) = data[from..].iter().position(u8::is_ascii_digit).map(|at| from + at) else {
         return;

@@ -1,4 +1,4 @@
-//! Quantities as Kubernetes writes them: what is read is read again, and compares as it did.
+//! Kubernetes quantities: parse, print and parse again give an equal value, and comparisons hold.
 
 use muster_core::quantity::Quantity;
 use muster_core::resource::{base_units, display_amount};

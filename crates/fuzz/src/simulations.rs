@@ -1,4 +1,4 @@
-//! Valid manifests, simulated: whatever a manifest declares, the World and the planner neither panic nor break a promise.
+//! Valid manifests, simulated: for any manifest the World and the planner neither panic nor break a promise.
 
 use muster_api::{Manifests, read_texts};
 use muster_core::queue::parents_first;

@@ -1,4 +1,4 @@
-//! What the API server answers to lists and watches: an object that cannot be read hides no other, and none makes a reader panic.
+//! Responses of the API server to lists and watches: an invalid object hides no other, and none makes a parser panic.
 
 use muster_kube::fuzzing::{check_line, check_page};
 use muster_kube::objects::Pod;

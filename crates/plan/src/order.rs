@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use muster_core::World;
 use muster_core::gang::Gang;
 use muster_core::id::{GangId, QueueIdx, SigIdx};
-use muster_core::line::Waiter;
 use muster_core::time::{Span, Time};
+use muster_core::wait_queue::Waiter;
 use smallvec::SmallVec;
 
 use crate::guard::Guard;

@@ -11,7 +11,7 @@ use muster_core::id::{GangId, Id, QueueIdx, ResourceIdx};
 use muster_core::queue::Usage;
 use muster_core::resource::TOKEN;
 use muster_core::time::Time;
-use muster_core::{World, past::Past};
+use muster_core::{World, decayed_usage::Past};
 
 use crate::scratch::Scratch;
 

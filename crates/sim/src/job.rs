@@ -1,8 +1,8 @@
 //! A job: one gang of a trace or a generated workload.
 
 use muster_core::gang::{GangSpec, Seat};
+use muster_core::progress::Scaling;
 use muster_core::time::{Span, Time};
-use muster_core::work::Scaling;
 
 /// A gang, when it arrives, and how long it truly runs.
 ///

@@ -1,5 +1,5 @@
-//! A cluster with everything to try things by hand: `cargo run -p muster-testkit --features cluster --example cluster`.
-//! It lives until its input ends (Enter or Ctrl-D).
+//! A cluster with all parts, for manual tests: `cargo run -p muster-testkit --features cluster --example cluster`. It
+//! lives until its input ends (Enter or Ctrl-D).
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Short ways to write specs.
+//! Builders for specs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use muster_core::pool::{OfferingSpec, PoolLimits, PoolSpec};
 use muster_core::resource::{CPU, MEMORY, NamedAmounts};
 use muster_core::time::Span;
 
-/// The vendor everybody uses in tests.
+/// The GPU vendor in all tests.
 pub const GPU: &str = "nvidia.com/gpu";
 
 /// Labels from pairs.

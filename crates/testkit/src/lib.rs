@@ -1,7 +1,7 @@
-//! What tests of every host share: builders for specs, checkers for the promises, and a real Kubernetes.
+//! Shared by the tests of every host: builders for specs, checkers for the promises, and a real Kubernetes.
 //!
-//! The checkers never look into the World or the planner. They keep their own books from [`Fact`]s, as an
-//! auditor would, so that the thing they check cannot talk them into its own mistakes.
+//! The checkers never read the World or the planner. They keep their own books from [`Fact`]s, as an auditor would, so
+//! that they cannot inherit the mistakes of the code they check.
 //!
 //! [`Fact`]: muster_core::Fact
 
@@ -11,4 +11,4 @@ pub mod cluster;
 pub mod promises;
 pub mod testbed;
 
-pub use promises::{Ledger, Promise, Violation};
+pub use crate::promises::{Ledger, Promise, Violation};

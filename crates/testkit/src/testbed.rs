@@ -1,11 +1,11 @@
-//! Where the real Kubernetes lies that `cargo xtask testbed` builds.
+//! Paths of the real Kubernetes that `cargo xtask testbed` builds.
 //!
 //! Only names and paths: building is xtask's, starting is `cluster`'s.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Folder of programs that somebody else has built, as the envtest of Kubernetes' own projects knows it.
+/// Folder of prebuilt programs, as the envtest of Kubernetes' own projects names it.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// Set (and neither empty nor `0`), it makes a skipped test a failed one.
@@ -47,9 +47,9 @@ impl Tool {
         }
     }
 
-    /// Where somebody else's copy lies, if the variable names a folder that has one. Never of kwok and Karpenter:
-    /// they are of no use without the manifests that our build takes from their modules. Nor of helm, which such
-    /// folders do not hold.
+    /// The path of a prebuilt copy, if the variable names a folder that has one. Never of kwok and Karpenter: they are
+    /// of no use without the manifests that our build takes from their modules. Nor of helm, which such folders do not
+    /// hold.
     pub fn supplied(self) -> Option<PathBuf> {
         if matches!(self, Self::Kwok | Self::Karpenter | Self::Helm) {
             return None;

@@ -22,7 +22,7 @@
 
 use muster_core::constraint::Constraints;
 use muster_core::gang::{Closeness, Disruption, GangSpec, Provisioning, Request, RoleSpec};
-use muster_core::work::Scaling;
+use muster_core::progress::Scaling;
 use serde::Serialize;
 
 use crate::assemble::roles::Role;

@@ -4,9 +4,9 @@ use muster_api::{Karpenter, NodeClassRef, Provider, RunSpec};
 use muster_core::device::{GpuKind, GpuRequest, WHOLE};
 use muster_core::gang::{Checkpoint, Closeness, Disruption, ProvisioningMode, Signal};
 use muster_core::money::Money;
+use muster_core::progress::Scaling;
 use muster_core::queue::Quota;
 use muster_core::time::{Span, Time};
-use muster_core::work::Scaling;
 
 const GIB: u64 = 1 << 30;
 

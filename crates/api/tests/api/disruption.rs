@@ -1,8 +1,8 @@
 //! What may be done to gangs that run: what is read, what is refused, what is worth knowing.
 
 use muster_core::gang::{Disruption, GangSpec, Signal};
+use muster_core::progress::Scaling;
 use muster_core::time::Span;
-use muster_core::work::Scaling;
 
 use crate::gang_mistakes::check_gang;
 use crate::good;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use muster_core::device::{GpuRequest, WHOLE};
 use muster_core::gang::{Closeness, GangSpec, Request, RoleSpec};
+use muster_core::progress::Scaling;
 use muster_core::resource::{CPU, MEMORY};
 use muster_core::time::Span;
 use muster_core::topology::NODE_LEVEL;
-use muster_core::work::Scaling;
 use muster_sim::Job;
 use muster_testkit::build;
 

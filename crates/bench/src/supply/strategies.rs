@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use muster_core::ahead::ForecastSpec;
 use muster_core::pool::PoolSpec;
+use muster_core::proactive::ForecastSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 use muster_plan::Policy;

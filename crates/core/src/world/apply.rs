@@ -1,18 +1,18 @@
-//! The one door through which the World changes.
+//! [`World::apply`]: the only way the World changes.
 
-use super::World;
-use crate::event::{Event, Refusal};
-use crate::plan::Action;
-use crate::time::Time;
+use crate::messages::event::{Event, Refusal};
+use crate::messages::plan::Action;
+use crate::units::time::Time;
+use crate::world::World;
 
 impl World {
-    /// Takes in one event that happened at `now`.
+    /// Applies one event that happened at `now`.
     ///
     /// # Errors
     /// When the event does not fit the World as it is; the World is unchanged then, except for its time.
     pub fn apply(&mut self, now: Time, event: &Event) -> Result<(), Refusal> {
         self.now = self.now.max(now);
-        self.forgive();
+        self.end_quarantines();
         match event {
             Event::Synced => {
                 self.synced = true;
@@ -34,26 +34,26 @@ impl World {
             Event::GangSubmitted(spec) => self.submit(spec),
             Event::GangCancelled(gang) => self.cancel(*gang),
             Event::GangChanged(spec) => self.change_gang(spec),
-            Event::GangFound { gang, since, sitting } => self.find_gang(*gang, *since, sitting),
+            Event::GangFound { gang, since, sitting } => self.restore_gang(*gang, *since, sitting),
             Event::GangWaits { gang, submitted, since } => {
-                self.find_waiting(*gang, *submitted, *since)
+                self.restore_waiting(*gang, *submitted, *since)
             }
             Event::OrderFound { order, placed, top_ups } => {
-                self.find_order(order, *placed, *top_ups)
+                self.restore_order(order, *placed, *top_ups)
             }
             Event::SeatsGivenBack { gang, seats } => self.give_seats_back(*gang, seats),
             Event::SeatsSpare { gang, seats } => self.spare_seats(*gang, seats),
-            Event::GangTurnedOut { spec, sitting } => self.turn_out(spec, sitting),
+            Event::GangTurnedOut { spec, sitting } => self.replace_members(spec, sitting),
             Event::ClaimFound { claim, offering, asked, launched } => {
-                self.find_claim(*claim, *offering, *asked, *launched)
+                self.restore_claim(*claim, *offering, *asked, *launched)
             }
-            Event::OfferingFound { offering, was } => self.find_offering(*offering, *was),
+            Event::OfferingFound { offering, was } => self.restore_offering(*offering, *was),
             Event::OrdersFailed { gang, orders, last } => {
-                self.find_failed_orders(*gang, *orders, *last)
+                self.restore_failed_orders(*gang, *orders, *last)
             }
-            Event::NodeSeen(spec) => self.see_node(spec),
-            Event::NodeIdle { name, since } => self.find_idle(name, *since),
-            Event::NodeGone(name) => self.lose_node(name),
+            Event::NodeSeen(spec) => self.update_node(spec),
+            Event::NodeIdle { name, since } => self.restore_idle(name, *since),
+            Event::NodeGone(name) => self.remove_node(name),
             Event::NodeNotice { name, by } => self.notice_node(name, *by),
             Event::ClaimLaunched(claim) => self.launch_claim(*claim),
             Event::ClaimStopped(claim) => self.claim_stopped(*claim),
@@ -69,7 +69,7 @@ impl World {
                 self.remember(remembered);
                 Ok(())
             }
-            Event::Expected { pool, outlook } => self.expect(pool, outlook),
+            Event::Expected { pool, outlook } => self.set_forecast(pool, outlook),
             Event::Decided(action) => self.decide(action),
         }
     }

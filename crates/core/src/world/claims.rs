@@ -1,19 +1,19 @@
-//! Claims are asked for, become nodes or fail, are stopped and woken, and go.
+//! Claims: requested, fulfilled by nodes or failed, stopped and started again, released.
 
 use std::collections::BTreeMap;
 
-use super::World;
-use crate::event::{Refusal, Stale};
+use crate::hardware::resource::NamedAmounts;
 use crate::id::{ClaimId, OfferingRef, OrderId};
-use crate::order::{Claim, ClaimFailure, ClaimStage, ClaimState, Order, Place};
-use crate::pool::Lack;
-use crate::resource::NamedAmounts;
-use crate::time::Time;
+use crate::messages::event::{Refusal, Stale};
+use crate::objects::order::{Claim, ClaimFailure, ClaimStage, ClaimState, Order, Place};
+use crate::objects::pool::Lack;
+use crate::units::time::Time;
+use crate::world::World;
 
 impl World {
-    /// Enters a claim for an order, or for nobody: a new one, or one that is under way or stopped already.
-    /// The caller has asked [`World::check_room`].
-    pub(super) fn ask_for(
+    /// Enters a claim for an order, or an unassigned one: a new one, or one that is in progress or stopped already.
+    /// The caller has called [`World::check_room`].
+    pub(super) fn enter_claim(
         &mut self,
         id: ClaimId,
         offering: OfferingRef,
@@ -45,7 +45,7 @@ impl World {
         self.next_claim = self.next_claim.max(id.0 + 1);
     }
 
-    /// Nodes are asked for that nobody waits for yet.
+    /// Orders nodes ahead of need.
     pub(super) fn stock(&mut self, claims: &[(ClaimId, OfferingRef)]) -> Result<(), Refusal> {
         let done = |(id, offering): &(ClaimId, OfferingRef)| {
             self.claims.get(id).is_some_and(|claim| {
@@ -58,12 +58,12 @@ impl World {
         self.check_room(claims)?;
         for (claim, offering) in claims {
             let pool = self.pools[offering.pool].spec.name.clone();
-            self.ask_for(*claim, *offering, None, || format!("{pool}-{}", claim.0));
+            self.enter_claim(*claim, *offering, None, || format!("{pool}-{}", claim.0));
         }
         Ok(())
     }
 
-    /// A claim that the provider put off is asked for again.
+    /// Requests a claim again after the provider asked to retry later.
     pub(super) fn retry(&mut self, id: ClaimId, attempt: u32) -> Result<(), Refusal> {
         let now = self.now;
         let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
@@ -87,8 +87,8 @@ impl World {
         order.held.iter().all(|seat| Some(seat.node) != lost && usable(seat.node))
     }
 
-    /// One claim of an order gives way to another. Only for a claim that never held a seat: a node that was
-    /// ready and is lost takes its order with it.
+    /// Replaces one claim of an order by another. Only for a claim that never held a seat: a ready node that is lost
+    /// rolls back its order.
     pub(super) fn top_up(
         &mut self,
         id: OrderId,
@@ -105,14 +105,14 @@ impl World {
             return Err(Stale::Seat.into());
         }
         self.check_room(&[(claim, offering)])?;
-        // A node that comes sooner than one that comes too is no failure, and does not count.
+        // A claim replaced because another node comes sooner is no failure, and does not count.
         let failed = self.claims.get(&lost).is_none_or(|claim| claim.stage().is_none())
             || self.claim_due(lost).is_some_and(|(_, due)| due <= self.now);
         if let Some(gone) = self.claims.get_mut(&lost) {
             gone.order = None;
             if gone.state == ClaimState::Failed(ClaimFailure::StockOut) {
                 let failed = gone.offering;
-                self.blame_offering(failed);
+                self.record_offering_failure(failed);
             }
         }
         let order = self.orders.get_mut(&id).expect("just found");
@@ -126,12 +126,12 @@ impl World {
         let (gang, top_ups) = (order.spec.gang, order.top_ups);
         let gang = self.gang(gang).expect("it has an order").spec.name.replace('/', "-");
         let name = || format!("{gang}-{}-{place}-{top_ups}", id.0);
-        self.ask_for(claim, offering, Some(id), name);
+        self.enter_claim(claim, offering, Some(id), name);
         Ok(())
     }
 
-    /// What a claim that is under way waits for, and when that has taken too long. However impatient the pool,
-    /// no stage is given less time than its offering says a whole boot takes.
+    /// What a claim in progress waits for, and when that times out. However short the pool's timeouts, no stage gets
+    /// less time than its offering's whole boot time.
     pub fn claim_due(&self, id: ClaimId) -> Option<(ClaimStage, Time)> {
         let claim = self.claims.get(&id)?;
         let stage = claim.stage()?;
@@ -154,7 +154,7 @@ impl World {
         self.offering(claim.offering).spec.lacks(&shown, shape.gpus)
     }
 
-    /// An unused node is told to stop. It takes nobody, and keeps its place in its pool.
+    /// Stops an idle node. It takes no members, and keeps its place in its pool.
     pub(super) fn park(&mut self, id: ClaimId) -> Result<(), Refusal> {
         let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
         let node = match claim.state {
@@ -169,7 +169,7 @@ impl World {
         let now = self.now;
         let claim = self.claims.get_mut(&id).expect("just found");
         (claim.state, claim.since) = (ClaimState::Stopping, now);
-        self.withdraw_node(node);
+        self.cordon_node(node);
         Ok(())
     }
 
@@ -181,12 +181,12 @@ impl World {
             return Ok(());
         }
         (claim.state, claim.since) = (ClaimState::Stopped, now);
-        // Its node went with it, whether or not anybody has said so.
+        // Its node is gone with it, whether or not that was reported.
         let node = claim.joined.and_then(|node| Some(self.node(node)?.name.clone()));
-        node.map_or(Ok(()), |name| self.lose_node(&name))
+        node.map_or(Ok(()), |name| self.remove_node(&name))
     }
 
-    /// A node takes nobody new.
+    /// Cordons a node until its last member has left.
     pub(super) fn retire(&mut self, id: ClaimId) -> Result<(), Refusal> {
         let claim = self.claims.get_mut(&id).ok_or(Refusal::UnknownClaim(id))?;
         if claim.order.is_some() {
@@ -194,18 +194,18 @@ impl World {
         }
         claim.retiring = true;
         if let Some(node) = claim.joined.filter(|node| self.node(*node).is_some()) {
-            self.withdraw_node(node);
+            self.cordon_node(node);
         }
         Ok(())
     }
 
-    /// A claim is told to go. Its node, if there is one, takes nobody new.
+    /// Releases a claim. Its node, if there is one, takes no new members.
     pub(super) fn release(&mut self, id: ClaimId) -> Result<(), Refusal> {
         let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
         if claim.releasing {
             return Ok(());
         }
-        // Of a claim for nobody it is said here that it took too long, or was put off time and again.
+        // For an unassigned claim the failure is recorded here: a timeout, or too many retries.
         let overdue = self.claim_due(id).is_some_and(|(_, due)| due <= self.now);
         let put_off = claim.retries > 0
             && matches!(claim.state, ClaimState::Failed(failure) if failure.is_transient());
@@ -216,10 +216,10 @@ impl World {
         }
         self.claims.get_mut(&id).expect("checked above").releasing = true;
         if let Some(node) = node {
-            self.withdraw_node(node);
+            self.cordon_node(node);
         }
         if let Some(offering) = let_down {
-            self.blame_offering(offering);
+            self.record_offering_failure(offering);
         }
         Ok(())
     }
@@ -242,16 +242,16 @@ impl World {
         (claim.state, claim.since) = (ClaimState::Failed(failure), self.now);
         let (offering, node, now) = (claim.offering, claim.joined, self.now);
         let for_nobody = claim.order.is_none() && !claim.releasing;
-        // An order that is given up says what let it down; for a claim of nobody it is said here.
+        // For a claim of an order the rollback records the failure; for an unassigned claim it is recorded here.
         if for_nobody && !failure.is_transient() && failure != ClaimFailure::Vanished {
-            self.blame_offering(offering);
+            self.record_offering_failure(offering);
         }
         if failure == ClaimFailure::StockOut {
             self.offering_mut(offering).health.answered(now, true);
         }
-        // Its node, if it has one, is not what was asked for: those on it stay, nobody comes.
+        // Its node, if it has one, is not as requested: its members stay, no new ones are placed.
         if let Some(node) = node {
-            self.shut_node(node);
+            self.close_node(node);
         }
         Ok(())
     }
@@ -259,7 +259,7 @@ impl World {
     pub(super) fn forget_claim(&mut self, id: ClaimId) -> Result<(), Refusal> {
         let claim = self.claims.get(&id).ok_or(Refusal::UnknownClaim(id))?;
         if claim.order.is_some() {
-            // It went without being told to: a failed member of its order, until the planner rolls back.
+            // It is gone without being released: a failed claim of its order, until the planner rolls back.
             return self.fail_claim(id, ClaimFailure::Vanished);
         }
         let offering = claim.offering;
@@ -268,8 +268,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether a gang may be promised the node of this claim: it is nobody's and is coming or can be woken, and
-    /// nobody sits on it. A node in use that is not ready for a moment looks as if it were coming.
+    /// Whether a gang may be promised the node of this claim: it is unassigned and is coming or can be started again,
+    /// and holds no members. A node in use that is not ready for a moment looks as if it were coming.
     pub fn is_for_anybody(&self, id: ClaimId) -> bool {
         let unused = |claim: &Claim| {
             let node = claim.joined.and_then(|node| self.node(node));
@@ -278,7 +278,7 @@ impl World {
         self.claims.get(&id).is_some_and(|claim| claim.is_for_anybody() && unused(claim))
     }
 
-    /// Whether these claims are free to be had: under way for nobody, or new with room for them in their pools.
+    /// Whether these claims are available: in progress and unassigned, or new with room for them in their pools.
     pub(super) fn check_room(&self, claims: &[(ClaimId, OfferingRef)]) -> Result<(), Refusal> {
         let mut new: Vec<OfferingRef> = Vec::new();
         for (claim, offering) in claims {

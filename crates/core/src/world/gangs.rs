@@ -1,21 +1,21 @@
-//! Gangs are submitted, admitted as a whole, stopped as a whole, and end.
+//! Gangs: submitted, admitted as a whole, stopped as a whole, ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::World;
-use crate::baseline::Baseline;
-use crate::event::{Refusal, Stale};
-use crate::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
+use crate::capacity::signature::{Signature, SignatureKey};
+use crate::hardware::topology::Level;
 use crate::history::Run;
+use crate::history::baseline::Baseline;
 use crate::id::{GangId, QueueIdx, SigIdx};
-use crate::order::MakesWay;
-use crate::plan::StopReason;
-use crate::queue::Usage;
-use crate::signature::{Signature, SignatureKey};
-use crate::time::{Span, Time};
-use crate::topology::Level;
-use crate::work::Work;
+use crate::messages::event::{Refusal, Stale};
+use crate::messages::plan::StopReason;
+use crate::objects::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
+use crate::objects::order::MakesWay;
+use crate::objects::progress::Progress;
+use crate::objects::queue::Usage;
+use crate::units::time::{Span, Time};
+use crate::world::World;
 
 impl World {
     pub(super) fn submit(&mut self, spec: &GangSpec) -> Result<(), Refusal> {
@@ -27,7 +27,7 @@ impl World {
         let wants = self.wanted_at_least(spec, &sigs);
         for (role, sig) in spec.roles.iter().zip(&sigs) {
             if self.sigs[*sig].key.gpu.is_some() {
-                self.shapes.note(*sig, role.min);
+                self.shapes.record(*sig, role.min);
             }
         }
         let gang = Gang {
@@ -45,7 +45,7 @@ impl World {
             resize: None,
             resized: None,
             declined: None,
-            work: Work::new(spec.said_duration()),
+            work: Progress::new(spec.said_duration()),
             measured: None,
             stop: None,
             evictions: 0,
@@ -55,33 +55,34 @@ impl World {
             recent: self.history.recent(&spec.user, self.now),
         };
         if self.synced {
-            // Who is there before everything was seen came earlier: when is told next.
-            self.note_demand(&gang, self.now);
+            // A gang that exists before the first sync arrived earlier: a later event says when.
+            self.record_demand(&gang, self.now);
         }
         let wants = gang.wants.clone();
         let id = self.gangs.push(Some(Box::new(gang)));
         let now = self.now;
         let said = spec.said_with_least();
-        self.with_the_baseline(|baseline| baseline.submitted(now, id, wants, said));
+        self.update_baseline(|baseline| baseline.submitted(now, id, wants, said));
         self.gang_by_name.insert(spec.name.clone(), id);
-        *self.said.entry(said).or_default() += 1;
+        *self.estimates.entry(said).or_default() += 1;
         self.live.insert(id);
         self.disruptable += u32::from(spec.is_disruptable());
-        self.wait(id);
+        self.enqueue(id);
         Ok(())
     }
 
-    /// Whether a gang could be submitted; why not, when it could not. Nothing is changed.
+    /// Whether a gang could be submitted, and why not. Nothing is changed.
     ///
     /// # Errors
-    /// With what submitting it would be refused for, but for its name.
+    ///
+    /// With the reason for which its submission would be refused, apart from its name.
     pub fn would_take(&self, spec: &GangSpec) -> Result<(), Refusal> {
         self.check_spec(spec).map(drop)
     }
 
-    /// The queue and the topology level that a gang names, if everything in it makes sense.
+    /// The queue and the topology level that a gang names, if its spec is valid.
     pub(super) fn check_spec(&self, spec: &GangSpec) -> Result<(QueueIdx, Option<Level>), Refusal> {
-        // Who is in a queue stays there, whatever becomes of it.
+        // A gang stays in its queue, even when that is no longer declared.
         let known = self.gang_named(&spec.name).and_then(|id| self.gang(id));
         let queue = match known.filter(|gang| gang.spec.queue == spec.queue) {
             Some(gang) => gang.queue,
@@ -105,7 +106,7 @@ impl World {
         Ok((queue, level))
     }
 
-    /// What a gang takes with the minimum of every role.
+    /// The usage of a gang with the minimum of every role.
     pub(super) fn wanted_at_least(&self, spec: &GangSpec, sigs: &[SigIdx]) -> Usage {
         let mut wants = Usage::default();
         for (role, sig) in spec.roles.iter().zip(sigs) {
@@ -114,12 +115,12 @@ impl World {
         wants
     }
 
-    /// One gang fewer was said to last so long.
-    pub(super) fn unsay(&mut self, said: Span) {
-        let others = self.said.get_mut(&said).expect("counted when it was submitted");
+    /// Drops one gang's estimate.
+    pub(super) fn drop_estimate(&mut self, said: Span) {
+        let others = self.estimates.get_mut(&said).expect("counted when it was submitted");
         *others -= 1;
         if *others == 0 {
-            self.said.remove(&said);
+            self.estimates.remove(&said);
         }
     }
 
@@ -139,7 +140,7 @@ impl World {
         let own_order = match gang.phase {
             Phase::Waiting => None,
             Phase::Assembling(order) => Some(order),
-            // Admitting again into the same seats is the same decision seen twice.
+            // A repeated admission into the same seats is the same decision.
             Phase::Admitted { .. } | Phase::Running { .. } if gang.seats == seats => return Ok(()),
             Phase::Admitted { .. } | Phase::Running { .. } | Phase::Stopping => {
                 return Err(Stale::Gang.into());
@@ -163,7 +164,7 @@ impl World {
             }
         }
         let at = self.now;
-        self.leave_line(id);
+        self.dequeue(id);
         self.pending.remove(&id);
         self.repairs.remove(&id);
         let gang = self.gang_mut(id);
@@ -180,10 +181,10 @@ impl World {
         let at = self.now;
         match self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase {
             Phase::Admitted { .. } => {
-                self.unlist_end(id);
+                self.unindex_end(id);
                 let gang = self.gang_mut(id);
                 gang.work.since = at + gang.pause_at_start();
-                self.list_end(id);
+                self.index_end(id);
                 self.enter(id, Phase::Running { at });
             }
             Phase::Running { .. } | Phase::Stopping => {}
@@ -201,7 +202,7 @@ impl World {
                 if reason.is_eviction() {
                     gang.evictions += 1;
                     let queue = gang.queue;
-                    // What was lent is not the queue's own to keep by a budget.
+                    // A reclaim of lent capacity does not count against the queue's eviction budget.
                     if !matches!(reason, StopReason::Reclaimed(_)) {
                         self.note_eviction(queue);
                     }
@@ -213,7 +214,7 @@ impl World {
         Ok(())
     }
 
-    /// Every member has stopped: the gang goes back to its place in the queue, or away if cancelled.
+    /// Every member has stopped: the gang is requeued at its place, or removed if cancelled.
     pub(super) fn stopped(&mut self, id: GangId) -> Result<(), Refusal> {
         if self.gang(id).ok_or(Refusal::UnknownGang(id))?.phase != Phase::Stopping {
             return Err(Stale::Gang.into());
@@ -240,9 +241,9 @@ impl World {
             self.repairs.insert(id);
         }
         self.enter(id, Phase::Waiting);
-        self.wait(id);
+        self.enqueue(id);
         if let Some(next) = self.gang_mut(id).next.take() {
-            // What it names may be gone by now: then it stays what it was.
+            // What it names may be gone by now: then it keeps its old spec.
             let _ = self.change_gang(&next);
         }
         Ok(())
@@ -262,31 +263,31 @@ impl World {
             Phase::Admitted { .. } | Phase::Running { .. } | Phase::Stopping => {}
             Phase::Waiting | Phase::Assembling(_) => return Err(Stale::Gang.into()),
         }
-        self.remember_run(id);
+        self.record_run(id);
         self.leave_seats(id);
         self.forget_gang(id);
         Ok(())
     }
 
-    /// Lets the baseline know something and draw its conclusions, where it is kept.
-    fn with_the_baseline(&mut self, tell: impl FnOnce(&mut Baseline)) {
+    /// Updates the baseline, where it is kept.
+    fn update_baseline(&mut self, tell: impl FnOnce(&mut Baseline)) {
         if let Some(baseline) = &mut self.baseline {
             tell(baseline);
             baseline.advance(self.now, &self.total);
         }
     }
 
-    /// Notes how long a gang ran, for guesses about its user's next ones.
-    fn remember_run(&mut self, id: GangId) {
+    /// Records how long a gang ran, for estimates of its user's next gangs.
+    fn record_run(&mut self, id: GangId) {
         let gang = self.gangs[id].as_deref().expect("a gang that is not over");
         let Phase::Running { .. } = gang.phase else {
-            return self.with_the_baseline(|baseline| baseline.really_gone(id));
+            return self.update_baseline(|baseline| baseline.really_gone(id));
         };
-        // With every role at its `max`, and over all of its runs: what submitters speak of.
+        // With every role at its `max`, and over all of its runs: the meaning of submitters' estimates.
         let lasted = gang.work.done_by(self.now, gang.speed());
-        // Nobody grows there.
+        // Gangs do not grow in the baseline.
         let with_least = gang.with_least(lasted);
-        self.with_the_baseline(|baseline| baseline.really_ended(id, with_least));
+        self.update_baseline(|baseline| baseline.really_ended(id, with_least));
         let gang = self.gangs[id].as_deref().expect("a gang that is not over");
         if gang.spec.user.is_empty() {
             return;
@@ -297,19 +298,19 @@ impl World {
             estimate: gang.spec.expected_duration,
             members: members_of(&gang.seats),
         };
-        self.history.note(&gang.spec.user, run);
+        self.history.record(&gang.spec.user, run);
     }
 
     pub(super) fn forget_gang(&mut self, id: GangId) {
-        self.leave_line(id);
-        self.unlist_end(id);
+        self.dequeue(id);
+        self.unindex_end(id);
         let gang = self.gangs[id].take().expect("a gang that is not over");
         if self.cancelled.contains(&id) || gang.phase == Phase::Waiting {
-            self.with_the_baseline(|baseline| baseline.really_gone(id));
+            self.update_baseline(|baseline| baseline.really_gone(id));
         }
         self.gang_by_name.remove(&gang.spec.name);
         self.disruptable -= u32::from(gang.spec.is_disruptable());
-        self.unsay(gang.spec.said_with_least());
+        self.drop_estimate(gang.spec.said_with_least());
         self.live.remove(&id);
         self.pending.remove(&id);
         self.broken.remove(&id);
@@ -317,43 +318,43 @@ impl World {
         self.repairs.remove(&id);
     }
 
-    /// A gang moves on; the index of expected ends follows.
+    /// Changes the phase of a gang, and its entry in the index of estimated ends.
     pub(super) fn enter(&mut self, id: GangId, phase: Phase) {
-        self.unlist_end(id);
+        self.unindex_end(id);
         match phase {
-            Phase::Running { at } => self.with_the_baseline(|b| b.really_started(at, id)),
-            Phase::Waiting => self.with_the_baseline(|b| b.really_requeued(id)),
+            Phase::Running { at } => self.update_baseline(|b| b.really_started(at, id)),
+            Phase::Waiting => self.update_baseline(|b| b.really_requeued(id)),
             Phase::Assembling(_) | Phase::Admitted { .. } | Phase::Stopping => {}
         }
         self.gang_mut(id).phase = phase;
-        self.list_end(id);
+        self.index_end(id);
     }
 
-    pub(super) fn list_end(&mut self, id: GangId) {
+    pub(super) fn index_end(&mut self, id: GangId) {
         let end: Option<Time> = self.gang(id).and_then(Gang::said_end);
         self.said_ends.extend(end.map(|end| (end, id)));
     }
 
-    pub(super) fn unlist_end(&mut self, id: GangId) {
+    pub(super) fn unindex_end(&mut self, id: GangId) {
         if let Some(end) = self.gang(id).and_then(Gang::said_end) {
             self.said_ends.remove(&(end, id));
         }
     }
 
-    /// A gang without an order takes its place in the line.
-    pub(super) fn wait(&mut self, id: GangId) {
+    /// Enqueues a gang without an order.
+    pub(super) fn enqueue(&mut self, id: GangId) {
         self.pending.insert(id);
         let gang = self.gangs[id].as_deref().expect("a gang that is not over");
-        self.line.join(id, gang);
+        self.wait_queue.join(id, gang);
     }
 
-    /// A gang no longer stands in the line.
-    pub(super) fn leave_line(&mut self, id: GangId) {
+    /// Dequeues a gang.
+    pub(super) fn dequeue(&mut self, id: GangId) {
         let gang = self.gangs[id].as_deref().expect("a gang that is not over");
-        self.line.leave(id, gang);
+        self.wait_queue.leave(id, gang);
     }
 
-    /// Adds what these seats take to the gang's queue, or takes it off again.
+    /// Charges these seats to the gang's queue, or takes them off again.
     pub(super) fn charge_seats(&mut self, id: GangId, seats: &[Seat], add: bool) {
         let gang = self.gang(id).expect("a gang that is not over");
         let (queue, user) = (gang.queue, gang.spec.user.clone());
@@ -392,9 +393,9 @@ impl World {
         }
     }
 
-    /// Whether the queue and everything above it, and the user in each of them, stays within its limit.
-    /// Whoever wants none of a resource is not kept out by a queue that holds too much of it.
-    /// What makes way for it does not count any more.
+    /// Whether the queue and everything above it, and the user in each of them, stays within its limit. A gang that
+    /// wants none of a resource is not blocked by a queue that exceeds its limit of it. Seats that victims give up for
+    /// it do not count.
     pub(super) fn check_quota(
         &self,
         gang: &Gang,
@@ -411,7 +412,7 @@ impl World {
         self.check_usage(gang, &sum, after)
     }
 
-    /// The same for so much in all.
+    /// The same for a total usage.
     pub(super) fn check_usage(
         &self,
         gang: &Gang,
@@ -446,7 +447,7 @@ impl World {
     }
 
     fn leave_seats(&mut self, id: GangId) {
-        self.unlist_end(id);
+        self.unindex_end(id);
         let gang = self.gang_mut(id);
         let seats = std::mem::take(&mut gang.seats);
         gang.resize = None;
@@ -454,10 +455,10 @@ impl World {
         self.charge_seats(id, &seats, false);
         self.rise(id, &seats);
         self.broken.remove(&id);
-        self.has_made_way(id);
+        self.finish_preemption(id);
     }
 
-    /// What members of these roles are, whether such were seen before or not.
+    /// The signatures of these roles, whether known before or not.
     pub fn kinds_of(&self, roles: &[RoleSpec]) -> Vec<Signature> {
         let mut names = self.names.clone();
         let mut kind = |role: &RoleSpec| {
@@ -483,7 +484,7 @@ impl World {
     }
 }
 
-/// A resource of which all members together ask for more than 63 bits can count: what is held can be added to that.
+/// A resource of which all members together request more than 63 bits can count, so that usage can be added to it.
 fn uncountable(spec: &GangSpec) -> Option<Arc<str>> {
     let mut sums: BTreeMap<&Arc<str>, u128> = BTreeMap::new();
     for role in &spec.roles {

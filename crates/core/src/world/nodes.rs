@@ -1,24 +1,24 @@
-//! Nodes come, change, are used and go.
+//! Nodes: observed, changed, used and removed.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{NodeRow, World};
-use crate::constraint::{Labels, Taint};
-use crate::device::{GpuKind, MAX_DEVICES};
-use crate::event::Refusal;
-use crate::gang::{Gang, Phase, Seat, members_of};
+use crate::capacity::signature::Signature;
+use crate::capacity::state::NodeState;
+use crate::hardware::constraint::{Labels, Taint};
+use crate::hardware::device::{GpuKind, MAX_DEVICES};
+use crate::hardware::resource::NamedAmounts;
 use crate::id::{ClassIdx, GangId, NodeIdx, SigIdx};
-use crate::node::{Node, NodeShape, NodeSpec};
-use crate::order::{ClaimFailure, ClaimState, Order};
-use crate::resource::NamedAmounts;
-use crate::signature::Signature;
-use crate::state::NodeState;
+use crate::messages::event::Refusal;
+use crate::objects::gang::{Gang, Phase, Seat, members_of};
+use crate::objects::node::{Node, NodeShape, NodeSpec};
+use crate::objects::order::{ClaimFailure, ClaimState, Order};
+use crate::world::state::{NodeRow, World};
 
 impl World {
-    pub(super) fn see_node(&mut self, spec: &NodeSpec) -> Result<(), Refusal> {
+    pub(super) fn update_node(&mut self, spec: &NodeSpec) -> Result<(), Refusal> {
         if usize::from(spec.gpus) > MAX_DEVICES {
             return Err(Refusal::TooManyDevices(spec.name.clone()));
         }
@@ -39,12 +39,12 @@ impl World {
         let usable = spec.ready && spec.claim.is_none_or(|claim| self.is_good(claim, spec));
         let idx = match self.node_by_name.get(&spec.name).copied() {
             Some(idx) => {
-                self.unlist(idx);
+                self.unindex(idx);
                 idx
             }
             None => self.add_node(spec, class),
         };
-        self.refit(idx, class);
+        self.change_class(idx, class);
         let now = self.now;
         let row = self.row_mut(idx);
         row.node.leaf = leaf;
@@ -53,26 +53,26 @@ impl World {
         if std::mem::replace(&mut row.node.others, spec.others) && !row.node.is_used() {
             row.node.idle_since = now;
         }
-        self.list(idx);
+        self.index(idx);
         self.give_devices(idx);
-        self.mistrust(idx);
+        self.apply_quarantine(idx);
         if let Some(claim) = spec.claim {
             self.claim_has_node(claim, idx, usable);
         }
         Ok(())
     }
 
-    pub(super) fn lose_node(&mut self, name: &Arc<str>) -> Result<(), Refusal> {
+    pub(super) fn remove_node(&mut self, name: &Arc<str>) -> Result<(), Refusal> {
         let Some(idx) = self.node_by_name.remove(name) else {
             return Err(Refusal::UnknownNode(name.clone()));
         };
-        self.unlist(idx);
+        self.unindex(idx);
         self.strike(idx);
-        self.forget_trust(idx);
+        self.forget_quarantine(idx);
         let row = self.row_mut(idx);
         row.gone = true;
         row.node.usable = false;
-        // One whose machine has joined under another name since has that node, and not this.
+        // A claim whose machine has joined under another name since has that node, and not this.
         if let Some(claim) = row.node.claim
             && let Some(claim) = self.claims.get_mut(&claim)
             && claim.joined == Some(idx)
@@ -93,7 +93,7 @@ impl World {
         Ok(())
     }
 
-    /// The class of nodes that look like this, created on first sight.
+    /// The class of nodes with this shape, created when it is first seen.
     pub(super) fn class_of(
         &mut self,
         labels: &Labels,
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Notes who has seats on a node.
+    /// Records the seats of a gang on a node.
     pub(super) fn take_seats(&mut self, node: NodeIdx, gang: GangId, members: u32) {
         let row = self.row_mut(node);
         row.node.seats += members;
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// Gives these seats of a gang back, also on nodes that are gone.
+    /// Frees these seats of a gang, also on nodes that are gone.
     pub(super) fn rise(&mut self, gang: GangId, seats: &[Seat]) {
         // Seats of one node may come in several runs, and a recount counts all of them at once.
         let cramped: SmallVec<[NodeIdx; 4]> =
@@ -188,25 +188,25 @@ impl World {
         })
     }
 
-    /// Nothing new is placed on a node that is on its way out.
-    pub(super) fn withdraw_node(&mut self, node: NodeIdx) {
-        self.unlist(node);
+    /// Cordons a node that is being released.
+    pub(super) fn cordon_node(&mut self, node: NodeIdx) {
+        self.unindex(node);
         self.row_mut(node).node.releasing = true;
-        self.list(node);
+        self.index(node);
     }
 
-    /// A node that turned out not to be what was asked for takes nobody.
-    pub(super) fn shut_node(&mut self, node: NodeIdx) {
-        self.unlist(node);
+    /// Closes a node that is not what was requested.
+    pub(super) fn close_node(&mut self, node: NodeIdx) {
+        self.unindex(node);
         self.row_mut(node).node.usable = false;
-        self.list(node);
+        self.index(node);
     }
 
     fn add_node(&mut self, spec: &NodeSpec, class: ClassIdx) -> NodeIdx {
         let node = Node {
             name: spec.name.clone(),
             class,
-            leaf: crate::topology::ROOT,
+            leaf: crate::hardware::topology::ROOT,
             claim: spec.claim,
             usable: false,
             releasing: spec.claim.is_some_and(|claim| {
@@ -239,12 +239,12 @@ impl World {
         idx
     }
 
-    /// Enters a node into the indexes of the place it stands.
-    pub(super) fn list(&mut self, idx: NodeIdx) {
+    /// Adds a node to the indexes of its place.
+    pub(super) fn index(&mut self, idx: NodeIdx) {
         let row = self.row(idx);
         let (leaf, class, state) = (row.node.leaf, row.node.class, row.state);
         let placeable = row.node.takes_more();
-        let slot = self.capacity.seat(leaf, idx);
+        let slot = self.capacity.assign_slot(leaf, idx);
         self.row_mut(idx).slot = slot;
         if placeable {
             self.capacity.insert(&self.topology, leaf, slot, state);
@@ -259,8 +259,8 @@ impl World {
         }
     }
 
-    /// Takes a node out of the indexes of the place it stands.
-    pub(super) fn unlist(&mut self, idx: NodeIdx) {
+    /// Removes a node from the indexes of its place.
+    pub(super) fn unindex(&mut self, idx: NodeIdx) {
         let row = self.row(idx);
         let (leaf, class, state, slot) = (row.node.leaf, row.node.class, row.state, row.slot);
         let placeable = row.node.takes_more();
@@ -275,15 +275,15 @@ impl World {
                 self.standing[domain].remove(class, 1);
             }
         }
-        self.capacity.unseat(leaf, slot);
+        self.capacity.free_slot(leaf, slot);
     }
 
-    /// Gives a node that is in no index a new class, keeping what its members use.
-    fn refit(&mut self, idx: NodeIdx, class: ClassIdx) {
+    /// Changes the class of a node that is in no index, keeping what its members use.
+    fn change_class(&mut self, idx: NodeIdx, class: ClassIdx) {
         if self.row(idx).node.class == class {
             return;
         }
-        let (state, cramped) = self.left_on(idx, class);
+        let (state, cramped) = self.free_on(idx, class);
         let old = self.row(idx).state;
         let new = self.states.enter(state);
         self.states.leave(old);
@@ -293,13 +293,13 @@ impl World {
         row.node.class = class;
     }
 
-    /// What those on a node leave of it if it were of this class, and whether it is too small for them.
-    fn left_on(&self, idx: NodeIdx, class: ClassIdx) -> (NodeState, bool) {
-        self.left_by(class, &self.seats_on(idx))
+    /// What is free on a node if it were of this class, and whether it is too small for its members.
+    fn free_on(&self, idx: NodeIdx, class: ClassIdx) -> (NodeState, bool) {
+        self.free_after(class, &self.seats_on(idx))
     }
 
-    /// What those in these seats leave of a node of this class, and whether it is too small for them.
-    fn left_by(&self, class: ClassIdx, seats: &[(SigIdx, Seat)]) -> (NodeState, bool) {
+    /// What these seats leave free on a node of this class, and whether it is too small for them.
+    fn free_after(&self, class: ClassIdx, seats: &[(SigIdx, Seat)]) -> (NodeState, bool) {
         let mut state = self.empty_state(class);
         let mut cramped = false;
         for (sig, seat) in seats {
@@ -309,16 +309,16 @@ impl World {
             if state.free.times_fits(&signature.key.amounts) >= members {
                 state.free.take(&signature.key.amounts, members);
             } else {
-                state.free = crate::resource::Amounts::default();
+                state.free = crate::hardware::resource::Amounts::default();
                 cramped = true;
             }
-            cramped |= !state.devices.take_what_is_there(seat.devices, signature.gpu().1);
+            cramped |= !state.devices.take_available(seat.devices, signature.gpu().1);
         }
         (state, cramped)
     }
 
-    /// Whether a node is too small for those on it and for those an order holds seats for. Seats that other orders hold until
-    /// somebody has left are theirs then, and in nobody's way now.
+    /// Whether a node is too small for its members and for the seats an order holds. Seats that other orders hold
+    /// until a victim has left do not count yet.
     pub fn is_too_small(&self, idx: NodeIdx, order: &Order) -> bool {
         if !self.is_cramped(idx) {
             return false;
@@ -331,22 +331,22 @@ impl World {
             theirs.extend(held.map(|seat| (sigs[usize::from(seat.role)], *seat)));
         }
         let seats = self.seats_without(idx, &theirs);
-        self.left_by(self.row(idx).node.class, &seats).1
+        self.free_after(self.row(idx).node.class, &seats).1
     }
 
-    /// Counts what is free on a cramped node anew, when some of those on it have left.
+    /// Recounts what is free on an overcommitted node, when some of its members have left.
     pub(super) fn recount(&mut self, idx: NodeIdx) {
         if self.row(idx).gone {
             return;
         }
-        let (state, cramped) = self.left_on(idx, self.row(idx).node.class);
-        self.unlist(idx);
+        let (state, cramped) = self.free_on(idx, self.row(idx).node.class);
+        self.unindex(idx);
         let old = self.row(idx).state;
         let new = self.states.enter(state);
         self.states.leave(old);
         let row = self.row_mut(idx);
         (row.state, row.cramped) = (new, cramped);
-        self.list(idx);
+        self.index(idx);
     }
 
     /// Changes what is free on a node by several seats of a gang at once.
@@ -374,7 +374,7 @@ impl World {
         self.row_mut(idx).state = new;
     }
 
-    /// Forgets a node that is gone and that nobody refers to any more.
+    /// Forgets a node that is gone and no longer referred to.
     fn forget_if_unused(&mut self, idx: NodeIdx) {
         let row = self.row(idx);
         if row.gone && row.node.seats == 0 {
@@ -400,12 +400,12 @@ impl World {
         seats
     }
 
-    /// What would be free on a node without these seats of others.
+    /// What would be free on a node without these seats.
     pub(super) fn state_without(&self, node: NodeIdx, gone: &[(SigIdx, Seat)]) -> NodeState {
-        self.left_by(self.row(node).node.class, &self.seats_without(node, gone)).0
+        self.free_after(self.row(node).node.class, &self.seats_without(node, gone)).0
     }
 
-    /// Those on a node but for these.
+    /// The seats on a node without these.
     fn seats_without(&self, node: NodeIdx, gone: &[(SigIdx, Seat)]) -> Vec<(SigIdx, Seat)> {
         let mut gone = gone.to_vec();
         let mut seats = self.seats_on(node);

@@ -1,17 +1,17 @@
-//! Orders assemble, complete or are rolled back.
+//! Orders: placed, assembling, completed or rolled back.
 
-use super::World;
-use crate::event::{Refusal, Stale};
-use crate::gang::{Gang, Phase, Seat, members_of, without};
 use crate::id::{ClaimId, NodeIdx, OfferingRef, OrderId, SigIdx};
-use crate::node::NodeSpec;
-use crate::order::{
+use crate::messages::event::{Refusal, Stale};
+use crate::objects::gang::{Gang, Phase, Seat, members_of, without};
+use crate::objects::node::NodeSpec;
+use crate::objects::order::{
     ClaimFailure, ClaimState, MakesWay, Order, OrderSpec, Place, Reservation, RollbackReason,
 };
-use crate::time::Time;
+use crate::units::time::Time;
+use crate::world::World;
 
 impl World {
-    /// Takes an order in, with all it reserves, or changes nothing.
+    /// Places an order with everything it reserves, or changes nothing.
     pub(super) fn place_order(&mut self, spec: &OrderSpec) -> Result<(), Refusal> {
         if self.orders.get(&spec.id).is_some_and(|order| order.spec == *spec) {
             return Ok(()); // the same decision seen twice
@@ -25,8 +25,8 @@ impl World {
         self.enter_order(spec, here, self.now, 0)
     }
 
-    /// Enters an order whose claims may be had and whose gang waits, with its seats on nodes that are here, or changes
-    /// nothing.
+    /// Enters an order whose claims are available and whose gang waits, with its seats on nodes that are here, or
+    /// changes nothing.
     pub(super) fn enter_order(
         &mut self,
         spec: &OrderSpec,
@@ -39,7 +39,7 @@ impl World {
         let all = reserved_seats(spec);
         self.check_members(gang, &all)?;
         let (over, free): (Vec<Seat>, Vec<Seat>) =
-            here.iter().partition(|seat| has_leavers(&spec.after, seat.node));
+            here.iter().partition(|seat| has_victims(&spec.after, seat.node));
         if !self.are_free(gang, &free) || !self.become_free(gang, &over, &spec.after) {
             return Err(Stale::Seat.into());
         }
@@ -52,14 +52,14 @@ impl World {
             self.take_seats(seat.node, spec.gang, u32::from(seat.members));
         }
         for (i, (claim, offering)) in spec.claims.iter().enumerate() {
-            self.ask_for(*claim, *offering, Some(spec.id), || format!("{base}-{i}"));
+            self.enter_claim(*claim, *offering, Some(spec.id), || format!("{base}-{i}"));
         }
         self.next_order = spec.id.0 + 1;
         let after = spec.after.clone();
         self.making_way.extend(after.iter().map(|way| (way.gang, spec.id)));
         let order = Order { spec: spec.clone(), placed, top_ups, held: here, after };
         self.orders.insert(spec.id, order);
-        self.leave_line(spec.gang);
+        self.dequeue(spec.gang);
         self.enter(spec.gang, Phase::Assembling(spec.id));
         let mut nodes: Vec<NodeIdx> = over.iter().map(|seat| seat.node).collect();
         nodes.sort_unstable();
@@ -68,7 +68,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether seats on nodes that others leave in part will be free then, and those others can make way.
+    /// Whether seats that victims leave in part will be free then, and those gangs can be victims.
     fn become_free(&self, gang: &Gang, over: &[Seat], after: &[MakesWay]) -> bool {
         let can = |way: &MakesWay| {
             self.gang(way.gang).is_some_and(|other| {
@@ -113,11 +113,11 @@ impl World {
         })
     }
 
-    /// Ends an order without success: everything reserved is free again, the gang is back in its place.
+    /// Ends an order without success: everything reserved is free again, the gang is back at its place.
     pub(super) fn roll_back(&mut self, id: OrderId, reason: RollbackReason) -> Result<(), Refusal> {
         let Some(order) = self.orders.get(&id) else { return Err(Stale::Order.into()) };
         let (gang, spec) = (order.spec.gang, order.spec.clone());
-        self.blame(&spec, reason);
+        self.record_failure(&spec, reason);
         let held = std::mem::take(&mut self.orders.get_mut(&id).expect("checked above").held);
         self.rise(gang, &held);
         let all = reserved_seats(&spec);
@@ -128,8 +128,8 @@ impl World {
             return Ok(());
         }
         let now = self.now;
-        // A stock-out is answered at once and costs nothing: the gang goes on to the next offering as long as
-        // there is one. Only what took time counts against trying again.
+        // A stock-out is answered at once and costs nothing: the gang goes on to the next offering as long as there is
+        // one. Only failures that took time count towards the pause.
         let cheap = matches!(
             reason,
             RollbackReason::NotNeeded
@@ -142,13 +142,13 @@ impl World {
             row.last_failure = Some(now);
         }
         self.enter(gang, Phase::Waiting);
-        self.wait(gang);
+        self.enqueue(gang);
         Ok(())
     }
 
-    /// The claim's node has been seen; `ready` when it can take members and shows all that was promised.
+    /// A claim's node was observed; `ready` when it can take members and shows everything its offering promises.
     pub(super) fn claim_has_node(&mut self, id: ClaimId, node: NodeIdx, ready: bool) {
-        let claim = self.claims.get_mut(&id).expect("checked by see_node");
+        let claim = self.claims.get_mut(&id).expect("checked by update_node");
         let was_ready = claim.is_ready();
         claim.joined = Some(node);
         if matches!(claim.state, ClaimState::Failed(_) | ClaimState::Stopping | ClaimState::Stopped)
@@ -164,7 +164,7 @@ impl World {
         }
         let (offering, order, requested) = (claim.offering, claim.order, claim.requested);
         let health = &mut self.offering_mut(offering).health;
-        // Only a node asked for after the failure shows that the trouble is over.
+        // Only a node requested after the failure shows that the trouble is over.
         if health.last_failure.is_none_or(|failed| failed < requested) {
             health.streak = 0;
         }
@@ -179,14 +179,14 @@ impl World {
             self.sit(spec.gang, &mine);
             self.orders.get_mut(&order).expect("it is assembling").held.extend(mine);
         } else {
-            // It has all that is waited for, and is smaller than the offering said: as good as not having come.
-            self.shut_node(node);
+            // It has everything that is waited for, and is smaller than the offering says: the claim has failed.
+            self.close_node(node);
             self.claims.get_mut(&id).expect("still there").state =
                 ClaimState::Failed(ClaimFailure::TooSmall);
         }
     }
 
-    /// One order gives up its seats on a ready node to another, and waits for what that was waiting for.
+    /// One order gives its seats on a ready node to another, and waits for that order's claim instead.
     pub(super) fn exchange(
         &mut self,
         gets: OrderId,
@@ -245,7 +245,7 @@ impl World {
             && promised.lacks(&node.allocatable, node.gpus).is_none()
     }
 
-    /// Whether these seats are exactly what the order reserved, all of them on usable nodes.
+    /// Whether these seats are exactly those the order reserved, all of them on usable nodes.
     pub(super) fn order_becomes(&self, id: OrderId, seats: &[Seat]) -> bool {
         let order = &self.orders[&id];
         let reserved: u32 = order.spec.reservations.iter().map(|r| u32::from(r.members)).sum();
@@ -259,7 +259,7 @@ impl World {
         usable && left && members_of(&held) == reserved && held == wanted
     }
 
-    /// Ends an order; its claims are nobody's now.
+    /// Ends an order; its claims become unassigned.
     pub(super) fn close_order(&mut self, id: OrderId) {
         let order = self.orders.remove(&id).expect("it is assembling");
         for way in &order.after {
@@ -272,8 +272,8 @@ impl World {
         }
     }
 
-    /// Remembers against which offering a failed order speaks.
-    fn blame(&mut self, spec: &OrderSpec, reason: RollbackReason) {
+    /// Records the failure of an order against the offering that caused it.
+    fn record_failure(&mut self, spec: &OrderSpec, reason: RollbackReason) {
         let mut blamed: Vec<OfferingRef> = match reason {
             RollbackReason::ClaimFailed(claim, _) | RollbackReason::Overdue(claim, _) => spec
                 .claims
@@ -302,17 +302,20 @@ impl World {
         blamed.sort_unstable();
         blamed.dedup();
         for offering in blamed {
-            self.blame_offering(offering);
+            self.record_offering_failure(offering);
         }
     }
 
-    /// Remembers that an offering let an order down.
-    pub(super) fn blame_offering(&mut self, offering: OfferingRef) {
+    /// Records that an offering failed an order.
+    pub(super) fn record_offering_failure(&mut self, offering: OfferingRef) {
         let now = self.now;
         self.offering_mut(offering).health.failed(now);
     }
 
-    pub(super) fn offering_mut(&mut self, offering: OfferingRef) -> &mut crate::pool::Offering {
+    pub(super) fn offering_mut(
+        &mut self,
+        offering: OfferingRef,
+    ) -> &mut crate::objects::pool::Offering {
         &mut self.pools[offering.pool].offerings[usize::from(offering.slot)]
     }
 }
@@ -322,7 +325,7 @@ pub(super) fn reserved_seats(spec: &OrderSpec) -> Vec<Seat> {
     spec.reservations.iter().map(|r| seat_on(r, NodeIdx(u32::MAX))).collect()
 }
 
-/// The seats an order has reserved on the node of a claim, which is this.
+/// The seats an order has reserved on the node of a claim.
 pub(super) fn seats_on_claim(spec: &OrderSpec, claim: ClaimId, node: NodeIdx) -> Vec<Seat> {
     let mine =
         spec.reservations.iter().filter(|reservation| reservation.place == Place::Claim(claim));
@@ -334,8 +337,8 @@ pub(super) fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {
     Seat { role, node, devices, members }
 }
 
-/// Whether anybody leaves seats on a node.
-pub(super) fn has_leavers(after: &[MakesWay], node: NodeIdx) -> bool {
+/// Whether any victim leaves seats on a node.
+pub(super) fn has_victims(after: &[MakesWay], node: NodeIdx) -> bool {
     after.iter().any(|way| way.seats.iter().any(|seat| seat.node == node))
 }
 
@@ -347,7 +350,7 @@ pub(super) fn present(reservations: &[Reservation]) -> impl Iterator<Item = Seat
 }
 
 impl Gang {
-    /// Whether the gang's order, if it has one, is this.
+    /// Whether this is the gang's order.
     pub fn has_order(&self, order: OrderId) -> bool {
         self.phase == Phase::Assembling(order)
     }

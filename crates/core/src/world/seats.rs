@@ -1,14 +1,14 @@
-//! Gives back single seats of a gang that runs, and notes which ones go first when it has to shrink.
+//! Gives back single seats of a running gang, and records which ones go first when it has to shrink.
 
-use super::World;
-use crate::event::{Refusal, Sitting, Stale};
-use crate::gang::{Gang, Phase, Seat};
 use crate::id::GangId;
-use crate::time::Span;
+use crate::messages::event::{Refusal, Sitting, Stale};
+use crate::objects::gang::{Gang, Phase, Seat};
+use crate::units::time::Span;
+use crate::world::World;
 
 impl World {
-    /// A gang goes on without these seats, which are free at once. The World is unchanged when the gang does not have them, is
-    /// being resized, or would be left with less than its minimum.
+    /// A gang goes on without these seats, which are free at once. The World is unchanged when the gang does not have
+    /// them, is being resized, or would be left with less than its minimum.
     pub(super) fn give_seats_back(&mut self, id: GangId, back: &[Sitting]) -> Result<(), Refusal> {
         let gang = self.gang(id).ok_or(Refusal::UnknownGang(id))?;
         let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
@@ -23,15 +23,15 @@ impl World {
         if gang.spec.roles.iter().enumerate().any(|(at, role)| has(at) < role.min) {
             return Err(Stale::BelowMin.into());
         }
-        self.change_pace(id, Span::ZERO, |_| {});
-        self.unlist_end(id);
+        self.change_speed(id, Span::ZERO, |_| {});
+        self.unindex_end(id);
         let gang = self.gang_mut(id);
         gang.seats = kept;
         gang.spare.clear();
-        self.list_end(id);
+        self.index_end(id);
         self.charge_seats(id, &left, false);
         self.rise(id, &left);
-        self.has_made_way(id);
+        self.finish_preemption(id);
         let gang = self.gang(id).expect("just seen");
         if gang.seats.iter().all(|seat| self.node(seat.node).is_some()) {
             self.broken.remove(&id);
@@ -39,8 +39,8 @@ impl World {
         Ok(())
     }
 
-    /// The seats a gang keeps and those it leaves when it gives these back; none when it does not have them. Those that an
-    /// order waits for are left first.
+    /// The seats a gang keeps and those it leaves when it gives these back; none when it does not have them. Seats
+    /// that an order waits for are left first.
     fn parted(&self, id: GangId, gang: &Gang, back: &[Sitting]) -> Option<(Vec<Seat>, Vec<Seat>)> {
         let order = self.making_way.get(&id).and_then(|order| self.orders.get(order));
         let ways = order.into_iter().flat_map(|order| &order.after);
@@ -76,7 +76,7 @@ impl World {
         Some((kept, left))
     }
 
-    /// These seats of a gang go first when it has to give some up.
+    /// Records the seats that a gang gives up first when it has to shrink.
     pub(super) fn spare_seats(&mut self, id: GangId, spare: &[Sitting]) -> Result<(), Refusal> {
         let gang = self.gang(id).ok_or(Refusal::UnknownGang(id))?;
         let has = |one: &Sitting| {

@@ -1,29 +1,29 @@
-//! Queues and pools: what is written down about demand and supply.
+//! Queues and pools: created, changed and removed; demand and claims counted per pool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::World;
-use super::orders::reserved_seats;
-use crate::ahead::Outlook;
-use crate::calendar::Calendar;
-use crate::demand::{Arrival, Demand};
-use crate::device::MAX_DEVICES;
-use crate::event::Refusal;
-use crate::gang::{Gang, Phase, ProvisioningMode};
-use crate::health::Health;
+use crate::hardware::device::MAX_DEVICES;
+use crate::hardware::resource::Amounts;
+use crate::hardware::topology::ROOT;
+use crate::history::decayed_usage::Past;
+use crate::history::demand::{Arrival, Demand};
+use crate::history::health::Health;
 use crate::id::{ClassIdx, Id, OfferingRef, PoolIdx, QueueIdx, SigIdx};
-use crate::past::Past;
-use crate::pool::{Offering, Pool, PoolSpec, PoolUsage};
-use crate::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
-use crate::resource::Amounts;
-use crate::time::{Span, Time};
-use crate::topology::ROOT;
+use crate::messages::event::Refusal;
+use crate::objects::gang::{Gang, Phase, ProvisioningMode};
+use crate::objects::pool::{Offering, Pool, PoolSpec, PoolUsage};
+use crate::objects::proactive::Outlook;
+use crate::objects::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
+use crate::units::calendar::Calendar;
+use crate::units::time::{Span, Time};
+use crate::world::World;
+use crate::world::orders::reserved_seats;
 
-/// How long it takes until use counts half, where nobody says.
+/// The default half-life of past usage.
 const HALF_LIFE: Span = Span::hours(24);
 
-/// The queue that is always there.
+/// The queue that always exists.
 pub(super) const DEFAULT: &str = "default";
 
 impl World {
@@ -68,11 +68,11 @@ impl World {
                 self.queue_by_name.insert(name, me);
             }
         }
-        self.settle_tree();
+        self.recompute_tree();
         Ok(())
     }
 
-    /// Nobody declares a queue any more. The queue `default` is always there, as open as it was in the beginning.
+    /// A queue is no longer declared. The queue `default` always exists, with its initial spec.
     pub(super) fn queue_gone(&mut self, name: &Arc<str>) -> Result<(), Refusal> {
         let me = self.declared_queue(name)?;
         if **name == *DEFAULT {
@@ -82,7 +82,7 @@ impl World {
         Ok(())
     }
 
-    /// A queue that somebody declares.
+    /// A declared queue.
     pub(super) fn declared_queue(&self, name: &Arc<str>) -> Result<QueueIdx, Refusal> {
         let known = self.queue_by_name.get(name).copied();
         let declared = known.filter(|queue| !self.queues[*queue].gone);
@@ -94,9 +94,9 @@ impl World {
         Bounds { gpu_milli: quota.gpu_milli, amounts }
     }
 
-    /// What depends on the whole tree is found anew: half-lives that are taken over from above, and what each
-    /// user holds where there is a limit for users.
-    fn settle_tree(&mut self) {
+    /// Recomputes what depends on the whole tree: inherited half-lives, and the usage of each user where there is a
+    /// limit for users.
+    fn recompute_tree(&mut self) {
         let now = self.now;
         let limited = |queue: &Queue| !queue.limit.is_empty() || !queue.user_limit.is_empty();
         self.has_limits = self.queues.iter().any(|(_, queue)| limited(queue));
@@ -122,13 +122,13 @@ impl World {
         }
     }
 
-    /// Moves a queue's use to or from everything above it, when it moves in the tree.
+    /// Moves a queue's usage to or from its ancestors, when it moves in the tree.
     fn charge_above(&mut self, queue: QueueIdx, usage: &Usage, add: bool) {
         let above = self.queues[queue].parent;
         self.charge(above, &usage.amounts, usage.gpu_milli, 1, add);
     }
 
-    /// Adds `count` members' use to a queue and everything above it, or takes it off again.
+    /// Adds the usage of `count` members to a queue and its ancestors, or takes it off again.
     pub(super) fn charge(
         &mut self,
         from: Option<QueueIdx>,
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// Adds `count` members' use to what a user holds wherever there is a limit for users, or takes it off.
+    /// Adds the usage of `count` members to a user wherever there is a limit for users, or takes it off.
     pub(super) fn charge_user(
         &mut self,
         queue: QueueIdx,
@@ -233,16 +233,20 @@ impl World {
         Ok(())
     }
 
-    /// Takes in what a forecaster says.
-    pub(super) fn expect(&mut self, pool: &Arc<str>, outlook: &Outlook) -> Result<(), Refusal> {
+    /// Stores the forecast of a pool.
+    pub(super) fn set_forecast(
+        &mut self,
+        pool: &Arc<str>,
+        outlook: &Outlook,
+    ) -> Result<(), Refusal> {
         let idx = self.pool_named(pool).ok_or_else(|| Refusal::UnknownPool(pool.clone()))?;
         self.pools[idx].outlook = Some(outlook.clone());
         Ok(())
     }
 
-    /// Notes a gang that came in the pool that would serve it at the least price, if that pool wants to know
-    /// what to expect. Gangs that want nothing done ahead of need are not counted.
-    pub(super) fn note_demand(&mut self, gang: &Gang, at: Time) {
+    /// Records a gang's arrival in the pool that would serve it at the lowest price, if that pool has a forecast.
+    /// Gangs that exclude proactive provisioning are not counted.
+    pub(super) fn record_demand(&mut self, gang: &Gang, at: Time) {
         let wants_to_know = |pool: &Pool| pool.spec.ahead.forecast.is_some();
         if gang.spec.provisioning.mode != ProvisioningMode::Proactive
             || !self.pools.values().any(wants_to_know)
@@ -263,13 +267,13 @@ impl World {
         if nodes_milli < 1_000 && self.fits_beside_others(gang, &self.pools[idx]) {
             nodes_milli = 0;
         }
-        let was_noted = !self.synced && self.pools[idx].demand.has_noted(at);
-        if wants_to_know(&self.pools[idx]) && !was_noted {
-            self.pools[idx].demand.note(Arrival { at, nodes_milli });
+        let was_recorded = !self.synced && self.pools[idx].demand.has_recorded(at);
+        if wants_to_know(&self.pools[idx]) && !was_recorded {
+            self.pools[idx].demand.record(Arrival { at, nodes_milli });
         }
     }
 
-    /// Whether a gang of less than a node fits on one of a pool's that somebody uses already: no free node helps it.
+    /// Whether a gang of less than a node fits on a node of the pool that is in use already: no free node helps it.
     fn fits_beside_others(&self, gang: &Gang, pool: &Pool) -> bool {
         let listed =
             |class: ClassIdx| pool.offerings.iter().any(|offering| offering.class == class);
@@ -283,7 +287,7 @@ impl World {
         })
     }
 
-    /// Thousandths of nodes of an offering that a gang's least members fill; none if one of them cannot run there.
+    /// Thousandths of nodes of an offering that a gang's minimum fills; none if one member cannot run there.
     fn nodes_needed(&self, gang: &Gang, offering: &Offering) -> Option<u32> {
         let empty = self.empty_state(offering.class);
         let mut milli: u64 = 0;
@@ -297,8 +301,8 @@ impl World {
         u32::try_from(milli).ok()
     }
 
-    /// Claims refer to offerings by place, so a rewritten list keeps known offerings where they are and
-    /// what is no longer listed stays at the end with no room left.
+    /// Claims refer to offerings by index, so a changed list keeps known offerings where they are, and removed ones
+    /// stay at the end with no room left.
     fn rewrite_pool(&mut self, idx: PoolIdx, mut spec: PoolSpec, mut offerings: Vec<Offering>) {
         let same = |a: &Offering, b: &Offering| {
             (&a.spec.instance_type, &a.spec.zone, &a.spec.capacity_type)
@@ -331,7 +335,7 @@ impl World {
         self.pools[idx].offerings = kept;
     }
 
-    /// Counts a claim's node in its pool, from the moment it is asked for until nothing is left of it.
+    /// Counts a claim's node in its pool, from its request until it is gone.
     pub(super) fn count_claim(&mut self, offering: OfferingRef, add: bool) {
         let pool = &mut self.pools[offering.pool];
         let listed = &mut pool.offerings[usize::from(offering.slot)];

@@ -1,4 +1,4 @@
-//! Counts everything again, from what the World shows, and compares it with what it has counted as it went.
+//! Recounts everything from what the World shows, and compares it with its own counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn nodes(world: &World) {
         let Some(node) = world.node(idx) else { continue };
         let members: u32 = seats.iter().map(|(_, seat)| u32::from(seat.members)).sum();
         assert_eq!(node.seats, members, "seats on {}", node.name);
-        let left = what_they_leave(world, node, &seats);
+        let left = free_after(world, node, &seats);
         let shown = world.states().get(world.node_state(idx).expect("it is here"));
         assert_eq!(*shown, left, "what is free on {}", node.name);
         assert_eq!(world.node_named(&node.name), Some(idx), "found by name");
@@ -40,9 +40,9 @@ fn nodes(world: &World) {
     assert_eq!(world.states().in_use(), states.len(), "states with a node in them");
 }
 
-/// What those on a node leave of it. A node too small for them has nothing left of what it lacks, and no
-/// core and no byte left if it lacks any of these.
-fn what_they_leave(world: &World, node: &Node, seats: &[(&Gang, Seat)]) -> NodeState {
+/// What these seats leave free on a node. A node too small for them has nothing left of what it lacks, and no core and
+/// no byte left if it lacks any of these.
+fn free_after(world: &World, node: &Node, seats: &[(&Gang, Seat)]) -> NodeState {
     let mut left = world.empty_state(node.class);
     let (mut amounts, mut shares) = (Amounts::default(), BTreeMap::new());
     for (gang, seat) in seats {
@@ -79,7 +79,7 @@ fn seats_on(world: &World, node: NodeIdx) -> Vec<(&Gang, Seat)> {
     seats
 }
 
-/// Each domain counts the nodes that stand in it, each leaf hands out its own.
+/// Each domain counts its nodes, each leaf lists its own.
 fn capacity(world: &World) {
     let topology = world.topology();
     for domain in (0..topology.len()).map(DomainIdx::from_index) {
@@ -92,7 +92,7 @@ fn capacity(world: &World) {
             if node.takes_more() {
                 free.entry(world.node_state(idx).expect("it is here")).or_default().push(idx);
             }
-            // Who is not trusted now will be again: it still counts for what could ever run.
+            // A quarantined node comes back: it still counts for what could ever run.
             if node.stays() {
                 *standing.entry(node.class).or_default() += u32::from(node.claim.is_none());
             }
@@ -116,7 +116,7 @@ fn capacity(world: &World) {
     }
 }
 
-/// A queue holds what its gangs have and were promised, and what those below it hold.
+/// A queue holds the seats and reservations of its gangs, and what the queues below it hold.
 fn queues(world: &World) {
     let mut held: BTreeMap<QueueIdx, Usage> = BTreeMap::new();
     let mut by_user: BTreeMap<(QueueIdx, Arc<str>), Usage> = BTreeMap::new();
@@ -150,7 +150,7 @@ fn queues(world: &World) {
     }
 }
 
-/// What there is altogether is what usable nodes have, each counted once.
+/// The total is that of all usable nodes, each counted once.
 fn total(world: &World) {
     let mut total = Usage::default();
     for (_, node) in world.nodes().filter(|(_, node)| node.takes_more()) {
@@ -160,7 +160,7 @@ fn total(world: &World) {
     assert_eq!(*world.total(), total, "all there is");
 }
 
-/// A pool has in use what was claimed of it and is not gone.
+/// A pool uses what was claimed of it and is not gone.
 fn pools(world: &World) {
     for (idx, pool) in world.pools().iter() {
         let mut usage = PoolUsage::default();
@@ -178,7 +178,7 @@ fn pools(world: &World) {
     }
 }
 
-/// Lists by phase, and what belongs to what.
+/// Lists by phase, and references between objects.
 fn lists(world: &World) {
     let all = |keep: &dyn Fn(&Gang) -> bool| -> BTreeSet<GangId> {
         world.gangs().filter(|(_, gang)| keep(gang)).map(|(id, _)| id).collect()
@@ -210,7 +210,7 @@ fn lists(world: &World) {
         );
     }
     for (id, order) in world.orders() {
-        let gang = world.gang(order.spec.gang).expect("an order is for somebody");
+        let gang = world.gang(order.spec.gang).expect("an order is for a gang");
         assert!(gang.has_order(*id) && *id < world.next_order(), "{id:?} is its gang's order");
     }
     for (id, claim) in world.claims() {

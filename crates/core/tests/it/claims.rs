@@ -1,5 +1,5 @@
-//! Nodes for nobody: asked for, put off, replaced, stopped, woken, retired. Each decision is accepted once, is the
-//! same when seen twice, and is refused without a trace when it is stale.
+//! Claims without an order: requested, retried, replaced, stopped, started, retired. Each decision is accepted once,
+//! has no effect when repeated, and is refused without a trace when it is stale.
 
 use insta::assert_snapshot;
 use muster_core::Event;
@@ -12,7 +12,7 @@ use muster_core::resource;
 use muster_core::time::Span;
 use muster_testkit::build;
 
-use crate::books::Books;
+use crate::fixture::Fixture;
 
 const ZONE_A: OfferingRef = OfferingRef { pool: PoolIdx(0), slot: 0 };
 const ZONE_B: OfferingRef = OfferingRef { pool: PoolIdx(0), slot: 1 };
@@ -27,10 +27,10 @@ fn two_zones() -> PoolSpec {
     spec
 }
 
-fn with(spec: PoolSpec) -> Books {
-    let mut books = Books::new();
-    books.ok(Event::PoolSet(spec));
-    books
+fn with(spec: PoolSpec) -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.ok(Event::PoolSet(spec));
+    fixture
 }
 
 fn stock(claims: &[(ClaimId, OfferingRef)]) -> Event {
@@ -53,168 +53,168 @@ fn top_up(order: OrderId, lost: ClaimId, claim: ClaimId, offering: OfferingRef) 
 }
 
 /// Accepted, and the same again changes nothing.
-fn once(books: &mut Books, event: &Event) {
-    books.ok(event.clone());
-    let after = format!("{:?}", books.world);
-    books.ok(event.clone());
-    assert_eq!(format!("{:?}", books.world), after, "{event:?} twice is once");
+fn accepted_once(fixture: &mut Fixture, event: &Event) {
+    fixture.ok(event.clone());
+    let after = format!("{:?}", fixture.world);
+    fixture.ok(event.clone());
+    assert_eq!(format!("{:?}", fixture.world), after, "{event:?} twice is once");
 }
 
-fn state(books: &Books, claim: ClaimId) -> ClaimState {
-    books.world.claims()[&claim].state
+fn state(fixture: &Fixture, claim: ClaimId) -> ClaimState {
+    fixture.world.claims()[&claim].state
 }
 
 /// A warm node of the first zone that is up.
-fn warm() -> Books {
-    let mut books = with(two_zones());
-    books.ok(stock(&[(C0, ZONE_A)]));
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8)));
-    books
+fn warm() -> Fixture {
+    let mut fixture = with(two_zones());
+    fixture.ok(stock(&[(C0, ZONE_A)]));
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8)));
+    fixture
 }
 
 /// The same, stopped.
-fn stopped() -> Books {
-    let mut books = warm();
-    books.ok(park(C0)).ok(Event::NodeGone("c0".into())).ok(Event::ClaimStopped(C0));
-    books
+fn stopped() -> Fixture {
+    let mut fixture = warm();
+    fixture.ok(park(C0)).ok(Event::NodeGone("c0".into())).ok(Event::ClaimStopped(C0));
+    fixture
 }
 
 /// A gang of two with an order of two claims.
-fn ordered() -> (Books, OrderId) {
-    let mut books = with(two_zones());
-    books.gang(build::gang("train", 2, 8));
-    let mut order = books.order("train", &[], &[0xff, 0xff]);
+fn ordered() -> (Fixture, OrderId) {
+    let mut fixture = with(two_zones());
+    fixture.gang(build::gang("train", 2, 8));
+    let mut order = fixture.order("train", &[], &[0xff, 0xff]);
     order.claims.push((C1, ZONE_A));
     order.reservations[1].place = Place::Claim(C1);
-    let (order, _) = books.place(order);
-    (books, order)
+    let (order, _) = fixture.place(order);
+    (fixture, order)
 }
 
 #[test]
-fn stock_counts_in_its_pool_and_belongs_to_nobody() {
-    let mut books = with(two_zones());
-    once(&mut books, &stock(&[(C0, ZONE_A), (C1, ZONE_B)]));
-    assert_snapshot!(books.show(), @"
+fn stock_counts_in_its_pool_and_has_no_order() {
+    let mut fixture = with(two_zones());
+    accepted_once(&mut fixture, &stock(&[(C0, ZONE_A), (C1, ZONE_B)]));
+    assert_snapshot!(fixture.show(), @"
     pool p: 2 nodes, 16 gpus, 22.00 hourly: a*1 b*1
     claim c0 p-0: Requested
     claim c1 p-1: Requested
     ");
-    assert!(books.world.claims().values().all(Claim::is_for_anybody));
+    assert!(fixture.world.claims().values().all(Claim::is_for_anybody));
 }
 
 #[test]
 fn stock_over_any_limit_is_refused_as_a_whole() {
     let mut spec = two_zones();
     spec.limits.nodes = Some(1);
-    let mut books = with(spec);
-    assert_eq!(books.tell(stock(&[(C0, ZONE_A), (C1, ZONE_B)])), Err(Stale::Pool.into()));
-    assert!(books.world.claims().is_empty());
-    books.ok(stock(&[(C0, ZONE_A)]));
-    assert_eq!(books.tell(stock(&[(C1, ZONE_B)])), Err(Stale::Pool.into()), "none is left");
+    let mut fixture = with(spec);
+    assert_eq!(fixture.tell(stock(&[(C0, ZONE_A), (C1, ZONE_B)])), Err(Stale::Pool.into()));
+    assert!(fixture.world.claims().is_empty());
+    fixture.ok(stock(&[(C0, ZONE_A)]));
+    assert_eq!(fixture.tell(stock(&[(C1, ZONE_B)])), Err(Stale::Pool.into()), "none is left");
 }
 
 #[test]
-fn stock_from_what_nobody_lists_is_refused() {
-    let mut books = with(two_zones());
+fn stock_from_an_unlisted_offering_is_refused() {
+    let mut fixture = with(two_zones());
     for offering in [OfferingRef { slot: 2, ..ZONE_A }, OfferingRef { pool: PoolIdx(1), slot: 0 }] {
-        assert_eq!(books.tell(stock(&[(C0, offering)])), Err(Stale::Pool.into()), "{offering:?}");
+        assert_eq!(fixture.tell(stock(&[(C0, offering)])), Err(Stale::Pool.into()), "{offering:?}");
     }
 }
 
 #[test]
-fn a_number_that_was_given_before_is_not_stock() {
-    let mut books = with(two_zones());
-    books.ok(stock(&[(C0, ZONE_A)])).ok(release(C0)).ok(Event::ClaimGone(C0));
-    assert_eq!(books.tell(stock(&[(C0, ZONE_A)])), Err(Stale::Order.into()));
-    books.ok(stock(&[(C1, ZONE_A)]));
-    assert_eq!(books.tell(stock(&[(C1, ZONE_B)])), Err(Stale::Order.into()), "another kind");
+fn stock_with_a_used_claim_number_is_refused() {
+    let mut fixture = with(two_zones());
+    fixture.ok(stock(&[(C0, ZONE_A)])).ok(release(C0)).ok(Event::ClaimGone(C0));
+    assert_eq!(fixture.tell(stock(&[(C0, ZONE_A)])), Err(Stale::Order.into()));
+    fixture.ok(stock(&[(C1, ZONE_A)]));
+    assert_eq!(fixture.tell(stock(&[(C1, ZONE_B)])), Err(Stale::Order.into()), "another kind");
 }
 
 #[test]
-fn stock_seen_again_does_not_take_a_node_from_its_order() {
-    let mut books = with(two_zones());
-    books.ok(stock(&[(C0, ZONE_A)])).gang(build::gang("train", 1, 8));
-    let mut order = books.order("train", &[], &[0xff]);
+fn repeated_stock_does_not_take_a_claim_from_its_order() {
+    let mut fixture = with(two_zones());
+    fixture.ok(stock(&[(C0, ZONE_A)])).gang(build::gang("train", 1, 8));
+    let mut order = fixture.order("train", &[], &[0xff]);
     (order.claims[0].0, order.reservations[0].place) = (C0, Place::Claim(C0));
-    let (order, _) = books.place(order);
-    books.ok(stock(&[(C0, ZONE_A)]));
-    assert_eq!(books.world.claims()[&C0].order, Some(order));
-    assert_eq!(&*books.world.claims()[&C0].name, "p-0", "it keeps its name");
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8)));
-    assert_eq!(books.admit("train", &[("c0", 0xff)]), Ok(()));
+    let (order, _) = fixture.place(order);
+    fixture.ok(stock(&[(C0, ZONE_A)]));
+    assert_eq!(fixture.world.claims()[&C0].order, Some(order));
+    assert_eq!(&*fixture.world.claims()[&C0].name, "p-0", "it keeps its name");
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8)));
+    assert_eq!(fixture.admit("train", &[("c0", 0xff)]), Ok(()));
 }
 
 #[test]
-fn a_node_under_way_is_taken_by_one_order_only() {
-    let mut books = with(two_zones());
-    books.ok(stock(&[(C0, ZONE_A)]));
-    books.gang(build::gang("one", 1, 8)).gang(build::gang("two", 1, 8));
+fn coming_node_is_assigned_to_one_order_only() {
+    let mut fixture = with(two_zones());
+    fixture.ok(stock(&[(C0, ZONE_A)]));
+    fixture.gang(build::gang("one", 1, 8)).gang(build::gang("two", 1, 8));
     for (gang, told) in [("one", Ok(())), ("two", Err(Stale::Order.into()))] {
-        let mut order = books.order(gang, &[], &[0xff]);
+        let mut order = fixture.order(gang, &[], &[0xff]);
         (order.claims[0].0, order.reservations[0].place) = (C0, Place::Claim(C0));
-        assert_eq!(books.tell(Event::Decided(Action::Order(order))), told, "{gang}");
+        assert_eq!(fixture.tell(Event::Decided(Action::Order(order))), told, "{gang}");
     }
 }
 
 #[test]
-fn only_what_was_put_off_is_asked_for_again_and_each_time_once() {
-    let mut books = with(two_zones());
-    books.ok(stock(&[(C0, ZONE_A)]));
-    assert_eq!(books.tell(retry(C0, 1)), Err(Stale::Order.into()), "it is under way");
-    assert_eq!(books.tell(retry(C1, 1)), Err(Refusal::UnknownClaim(C1)));
-    books.ok(Event::ClaimFailed(C0, ClaimFailure::Throttled));
-    assert_eq!(books.tell(retry(C0, 2)), Err(Stale::Order.into()), "the first comes first");
-    once(&mut books, &retry(C0, 1));
-    assert_eq!(state(&books, C0), ClaimState::Requested);
-    books.ok(Event::ClaimFailed(C0, ClaimFailure::Throttled)).ok(retry(C0, 2));
-    books.ok(Event::ClaimFailed(C0, ClaimFailure::Throttled));
-    assert_eq!(books.tell(retry(C0, 1)), Err(Stale::Order.into()), "long done");
-    books.ok(release(C0));
-    assert_eq!(books.tell(retry(C0, 3)), Err(Stale::Order.into()), "it is on its way out");
+fn only_a_deferred_claim_is_retried_once_per_attempt() {
+    let mut fixture = with(two_zones());
+    fixture.ok(stock(&[(C0, ZONE_A)]));
+    assert_eq!(fixture.tell(retry(C0, 1)), Err(Stale::Order.into()), "it is under way");
+    assert_eq!(fixture.tell(retry(C1, 1)), Err(Refusal::UnknownClaim(C1)));
+    fixture.ok(Event::ClaimFailed(C0, ClaimFailure::Throttled));
+    assert_eq!(fixture.tell(retry(C0, 2)), Err(Stale::Order.into()), "the first comes first");
+    accepted_once(&mut fixture, &retry(C0, 1));
+    assert_eq!(state(&fixture, C0), ClaimState::Requested);
+    fixture.ok(Event::ClaimFailed(C0, ClaimFailure::Throttled)).ok(retry(C0, 2));
+    fixture.ok(Event::ClaimFailed(C0, ClaimFailure::Throttled));
+    assert_eq!(fixture.tell(retry(C0, 1)), Err(Stale::Order.into()), "long done");
+    fixture.ok(release(C0));
+    assert_eq!(fixture.tell(retry(C0, 3)), Err(Stale::Order.into()), "it is on its way out");
 }
 
 #[test]
-fn what_failed_for_good_is_not_asked_for_again() {
+fn permanently_failed_claim_is_not_retried() {
     for failure in [
         ClaimFailure::StockOut,
         ClaimFailure::BootFailed,
         ClaimFailure::GpusMissing,
         ClaimFailure::Vanished,
     ] {
-        let mut books = with(two_zones());
-        books.ok(stock(&[(C0, ZONE_A)])).ok(Event::ClaimFailed(C0, failure));
-        assert_eq!(books.tell(retry(C0, 1)), Err(Stale::Order.into()), "{failure:?}");
+        let mut fixture = with(two_zones());
+        fixture.ok(stock(&[(C0, ZONE_A)])).ok(Event::ClaimFailed(C0, failure));
+        assert_eq!(fixture.tell(retry(C0, 1)), Err(Stale::Order.into()), "{failure:?}");
     }
 }
 
 #[test]
-fn asking_again_starts_the_time_of_the_stage_anew() {
-    let mut books = with(two_zones());
-    books.ok(stock(&[(C0, ZONE_A)])).later(8);
-    books.ok(Event::ClaimFailed(C0, ClaimFailure::Throttled)).later(1);
-    assert_eq!(books.world.claim_due(C0), None, "it waits for nothing");
-    books.ok(retry(C0, 1));
-    let now = books.world.now();
-    assert_eq!(books.world.claim_due(C0), Some((ClaimStage::Launch, now + Span::mins(10))));
+fn retry_restarts_the_timeout_of_the_stage() {
+    let mut fixture = with(two_zones());
+    fixture.ok(stock(&[(C0, ZONE_A)])).later(8);
+    fixture.ok(Event::ClaimFailed(C0, ClaimFailure::Throttled)).later(1);
+    assert_eq!(fixture.world.claim_due(C0), None, "it waits for nothing");
+    fixture.ok(retry(C0, 1));
+    let now = fixture.world.now();
+    assert_eq!(fixture.world.claim_due(C0), Some((ClaimStage::Launch, now + Span::mins(10))));
 }
 
 #[test]
-fn a_failure_told_twice_is_one_failure() {
-    let mut books = with(two_zones());
-    books.ok(stock(&[(C0, ZONE_A)]));
-    once(&mut books, &Event::ClaimFailed(C0, ClaimFailure::StockOut));
-    books.later(5).ok(Event::ClaimFailed(C0, ClaimFailure::StockOut));
-    assert_eq!(books.world.offering(ZONE_A).health.streak, 1);
+fn repeated_failure_event_counts_once() {
+    let mut fixture = with(two_zones());
+    fixture.ok(stock(&[(C0, ZONE_A)]));
+    accepted_once(&mut fixture, &Event::ClaimFailed(C0, ClaimFailure::StockOut));
+    fixture.later(5).ok(Event::ClaimFailed(C0, ClaimFailure::StockOut));
+    assert_eq!(fixture.world.offering(ZONE_A).health.streak, 1);
 }
 
 #[test]
-fn a_top_up_takes_the_place_of_the_lost_claim_and_all_it_was_promised() {
-    let (mut books, order) = ordered();
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8)));
-    books.ok(Event::ClaimFailed(C1, ClaimFailure::BootFailed));
-    once(&mut books, &top_up(order, C1, C2, ZONE_B));
-    books.ok(release(C1));
-    assert_snapshot!(books.show(), @"
+fn replacement_claim_takes_over_the_lost_claims_reservations() {
+    let (mut fixture, order) = ordered();
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8)));
+    fixture.ok(Event::ClaimFailed(C1, ClaimFailure::BootFailed));
+    accepted_once(&mut fixture, &top_up(order, C1, C2, ZONE_B));
+    fixture.ok(release(C1));
+    assert_snapshot!(fixture.show(), @"
     node c0: 0 of 8 gpus, 99 cores free, 1 seats
     queue default: 16 gpus
     pool p: 3 nodes, 24 gpus, 32.00 hourly: a*2 b*1
@@ -223,56 +223,64 @@ fn a_top_up_takes_the_place_of_the_lost_claim_and_all_it_was_promised() {
     claim c2 train-0-1-1: Requested
     gang train since 0s: Assembling(o0), 0 restarts, 0 failed
     ");
-    assert_eq!(books.world.orders()[&order].top_ups, 1);
-    books.ok(Event::NodeSeen(books.claim_node(C2, 8)));
-    assert_eq!(books.admit("train", &[("c0", 0xff), ("c2", 0xff)]), Ok(()));
+    assert_eq!(fixture.world.orders()[&order].top_ups, 1);
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C2, 8)));
+    assert_eq!(fixture.admit("train", &[("c0", 0xff), ("c2", 0xff)]), Ok(()));
 }
 
 #[test]
-fn a_top_up_may_use_what_is_under_way_for_nobody_and_nothing_else() {
-    let (mut books, order) = ordered();
-    books.ok(stock(&[(C2, ZONE_B)])).ok(Event::ClaimFailed(C1, ClaimFailure::StockOut));
-    assert_eq!(books.tell(top_up(order, C1, C0, ZONE_A)), Ok(()), "it has that one already");
-    assert_eq!(books.tell(top_up(order, C1, C2, ZONE_A)), Err(Stale::Order.into()), "not so");
-    books.ok(top_up(order, C1, C2, ZONE_B));
-    assert_eq!(books.world.claims()[&C2].order, Some(order));
-    assert_eq!(books.world.claims()[&C1].order, None);
-    assert_eq!(books.world.offering(ZONE_A).health.streak, 1, "a stock-out is remembered");
+fn replacement_claim_may_be_new_or_unassigned_only() {
+    let (mut fixture, order) = ordered();
+    fixture.ok(stock(&[(C2, ZONE_B)])).ok(Event::ClaimFailed(C1, ClaimFailure::StockOut));
+    assert_eq!(fixture.tell(top_up(order, C1, C0, ZONE_A)), Ok(()), "it has that one already");
+    assert_eq!(fixture.tell(top_up(order, C1, C2, ZONE_A)), Err(Stale::Order.into()), "not so");
+    fixture.ok(top_up(order, C1, C2, ZONE_B));
+    assert_eq!(fixture.world.claims()[&C2].order, Some(order));
+    assert_eq!(fixture.world.claims()[&C1].order, None);
+    assert_eq!(fixture.world.offering(ZONE_A).health.streak, 1, "a stock-out is remembered");
 }
 
 #[test]
-fn a_stale_top_up_is_refused() {
-    let (mut books, order) = ordered();
+fn stale_claim_replacement_is_refused() {
+    let (mut fixture, order) = ordered();
     let gone = OrderId(order.0 + 1);
-    assert_eq!(books.tell(top_up(gone, C1, C2, ZONE_B)), Err(Stale::Order.into()), "no such order");
     assert_eq!(
-        books.tell(top_up(order, C2, C2, ZONE_B)),
+        fixture.tell(top_up(gone, C1, C2, ZONE_B)),
+        Err(Stale::Order.into()),
+        "no such order"
+    );
+    assert_eq!(
+        fixture.tell(top_up(order, C2, C2, ZONE_B)),
         Err(Stale::Order.into()),
         "not its claim"
     );
-    books.ok(Event::NodeSeen(books.claim_node(C1, 8)));
-    assert_eq!(books.tell(top_up(order, C1, C2, ZONE_B)), Err(Stale::Seat.into()), "it has come");
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C1, 8)));
+    assert_eq!(fixture.tell(top_up(order, C1, C2, ZONE_B)), Err(Stale::Seat.into()), "it has come");
     let mut full = two_zones();
     full.limits.nodes = Some(2);
-    books.ok(Event::PoolSet(full));
-    books.ok(Event::ClaimFailed(C0, ClaimFailure::BootFailed));
-    assert_eq!(books.tell(top_up(order, C0, C2, ZONE_B)), Err(Stale::Pool.into()), "no room");
+    fixture.ok(Event::PoolSet(full));
+    fixture.ok(Event::ClaimFailed(C0, ClaimFailure::BootFailed));
+    assert_eq!(fixture.tell(top_up(order, C0, C2, ZONE_B)), Err(Stale::Pool.into()), "no room");
 }
 
 #[test]
-fn an_unused_node_is_stopped_and_keeps_its_place_in_its_pool() {
-    let mut books = warm();
-    once(&mut books, &park(C0));
-    assert_snapshot!(books.show(), @"
+fn idle_node_is_stopped_and_still_counts_in_its_pool() {
+    let mut fixture = warm();
+    accepted_once(&mut fixture, &park(C0));
+    assert_snapshot!(fixture.show(), @"
     node c0: 8 of 8 gpus, 100 cores free, 0 seats releasing
     pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1 b*0
     claim c0 p-0: Stopping
     ");
-    books.gang(build::gang("train", 1, 8));
-    assert_eq!(books.admit("train", &[("c0", 0xff)]), Err(Stale::Seat.into()), "it takes nobody");
-    books.ok(Event::NodeGone("c0".into()));
-    once(&mut books, &Event::ClaimStopped(C0));
-    assert_snapshot!(books.show(), @"
+    fixture.gang(build::gang("train", 1, 8));
+    assert_eq!(
+        fixture.admit("train", &[("c0", 0xff)]),
+        Err(Stale::Seat.into()),
+        "it takes no members"
+    );
+    fixture.ok(Event::NodeGone("c0".into()));
+    accepted_once(&mut fixture, &Event::ClaimStopped(C0));
+    assert_snapshot!(fixture.show(), @"
     pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1 b*0
     claim c0 p-0: Stopped
     gang train since 0s: Waiting, 0 restarts, 0 failed
@@ -280,148 +288,148 @@ fn an_unused_node_is_stopped_and_keeps_its_place_in_its_pool() {
 }
 
 #[test]
-fn a_stopped_machine_stays_stopped_in_whatever_order_it_is_told() {
-    let mut books = warm();
-    books.ok(park(C0)).ok(Event::ClaimStopped(C0));
-    let _ = books.tell(Event::NodeGone("c0".into()));
-    assert_eq!(state(&books, C0), ClaimState::Stopped);
-    assert_eq!(books.world.node_named("c0"), None);
+fn stopped_machine_stays_stopped_in_any_order_of_events() {
+    let mut fixture = warm();
+    fixture.ok(park(C0)).ok(Event::ClaimStopped(C0));
+    let _ = fixture.tell(Event::NodeGone("c0".into()));
+    assert_eq!(state(&fixture, C0), ClaimState::Stopped);
+    assert_eq!(fixture.world.node_named("c0"), None);
 }
 
 #[test]
-fn a_stopped_machine_takes_its_node_with_it_although_nobody_says_so() {
-    let mut books = warm();
-    books.ok(park(C0)).ok(Event::ClaimStopped(C0)).ok(stock(&[(C0, ZONE_A)]));
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8))).gang(build::gang("train", 1, 8));
-    assert_eq!(books.admit("train", &[("c0", 0xff)]), Ok(()), "woken, it is as good as new");
+fn stopped_machine_removes_its_node_without_an_event() {
+    let mut fixture = warm();
+    fixture.ok(park(C0)).ok(Event::ClaimStopped(C0)).ok(stock(&[(C0, ZONE_A)]));
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8))).gang(build::gang("train", 1, 8));
+    assert_eq!(fixture.admit("train", &[("c0", 0xff)]), Ok(()), "woken, it is as good as new");
 }
 
 #[test]
-fn a_machine_that_joins_again_under_another_name_is_still_there_when_the_first_name_goes() {
-    let mut books = warm();
-    let mut again = books.claim_node(C0, 8);
+fn machine_that_rejoined_under_a_new_name_survives_loss_of_the_old() {
+    let mut fixture = warm();
+    let mut again = fixture.claim_node(C0, 8);
     again.name = "again".into();
-    books.ok(Event::NodeSeen(again)).ok(Event::NodeGone("c0".into()));
-    assert!(matches!(state(&books, C0), ClaimState::Ready(_)), "{:?}", state(&books, C0));
-    books.ok(Event::NodeGone("again".into()));
-    assert_eq!(state(&books, C0), ClaimState::Failed(ClaimFailure::Vanished));
+    fixture.ok(Event::NodeSeen(again)).ok(Event::NodeGone("c0".into()));
+    assert!(matches!(state(&fixture, C0), ClaimState::Ready(_)), "{:?}", state(&fixture, C0));
+    fixture.ok(Event::NodeGone("again".into()));
+    assert_eq!(state(&fixture, C0), ClaimState::Failed(ClaimFailure::Vanished));
 }
 
 #[test]
-fn what_is_used_promised_on_its_way_out_or_cannot_be_stopped_is_not_stopped() {
-    let mut books = warm();
-    books.gang(build::gang("train", 1, 8));
-    assert_eq!(books.admit("train", &[("c0", 0xff)]), Ok(()));
-    assert_eq!(books.tell(park(C0)), Err(Stale::InUse.into()), "used");
-    let mut books = warm();
-    books.ok(release(C0));
-    assert_eq!(books.tell(park(C0)), Err(Stale::InUse.into()), "on its way out");
-    let (mut books, _) = ordered();
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8)));
-    assert_eq!(books.tell(park(C0)), Err(Stale::InUse.into()), "promised");
-    let mut books = with(two_zones());
-    books.ok(stock(&[(C0, ZONE_B)]));
-    assert_eq!(books.tell(park(C0)), Err(Stale::InUse.into()), "not there yet");
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8)));
-    assert_eq!(books.tell(park(C0)), Err(Stale::InUse.into()), "cannot be stopped");
-    assert_eq!(books.tell(park(C1)), Err(Refusal::UnknownClaim(C1)));
+fn used_reserved_releasing_or_unstoppable_nodes_are_not_stopped() {
+    let mut fixture = warm();
+    fixture.gang(build::gang("train", 1, 8));
+    assert_eq!(fixture.admit("train", &[("c0", 0xff)]), Ok(()));
+    assert_eq!(fixture.tell(park(C0)), Err(Stale::InUse.into()), "used");
+    let mut fixture = warm();
+    fixture.ok(release(C0));
+    assert_eq!(fixture.tell(park(C0)), Err(Stale::InUse.into()), "on its way out");
+    let (mut fixture, _) = ordered();
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8)));
+    assert_eq!(fixture.tell(park(C0)), Err(Stale::InUse.into()), "promised");
+    let mut fixture = with(two_zones());
+    fixture.ok(stock(&[(C0, ZONE_B)]));
+    assert_eq!(fixture.tell(park(C0)), Err(Stale::InUse.into()), "not there yet");
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8)));
+    assert_eq!(fixture.tell(park(C0)), Err(Stale::InUse.into()), "cannot be stopped");
+    assert_eq!(fixture.tell(park(C1)), Err(Refusal::UnknownClaim(C1)));
 }
 
 #[test]
-fn a_stopped_node_is_woken_once_and_is_as_good_as_new() {
-    let mut books = stopped();
-    once(&mut books, &stock(&[(C0, ZONE_A)]));
-    assert_eq!(state(&books, C0), ClaimState::Requested);
-    books.ok(Event::ClaimLaunched(C0));
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8)));
-    assert_snapshot!(books.show(), @"
+fn stopped_node_is_started_once_and_takes_members_again() {
+    let mut fixture = stopped();
+    accepted_once(&mut fixture, &stock(&[(C0, ZONE_A)]));
+    assert_eq!(state(&fixture, C0), ClaimState::Requested);
+    fixture.ok(Event::ClaimLaunched(C0));
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8)));
+    assert_snapshot!(fixture.show(), @"
     node c0: 8 of 8 gpus, 100 cores free, 0 seats
     pool p: 1 nodes, 8 gpus, 10.00 hourly: a*1 b*0
     claim c0 p-0: Ready
     ");
-    books.gang(build::gang("train", 1, 8));
-    assert_eq!(books.admit("train", &[("c0", 0xff)]), Ok(()));
+    fixture.gang(build::gang("train", 1, 8));
+    assert_eq!(fixture.admit("train", &[("c0", 0xff)]), Ok(()));
 }
 
 #[test]
-fn an_order_wakes_the_stopped_node_it_is_promised() {
-    let mut books = stopped();
-    books.gang(build::gang("train", 1, 8));
-    let mut order = books.order("train", &[], &[0xff]);
+fn order_starts_the_stopped_node_it_reserves() {
+    let mut fixture = stopped();
+    fixture.gang(build::gang("train", 1, 8));
+    let mut order = fixture.order("train", &[], &[0xff]);
     (order.claims[0].0, order.reservations[0].place) = (C0, Place::Claim(C0));
-    books.place(order);
-    assert_eq!(state(&books, C0), ClaimState::Requested);
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8)));
-    assert_eq!(books.admit("train", &[("c0", 0xff)]), Ok(()));
+    fixture.place(order);
+    assert_eq!(state(&fixture, C0), ClaimState::Requested);
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8)));
+    assert_eq!(fixture.admit("train", &[("c0", 0xff)]), Ok(()));
 }
 
 #[test]
-fn a_stopped_node_is_given_back_like_any_other() {
-    let mut books = stopped();
-    once(&mut books, &release(C0));
-    books.ok(Event::ClaimGone(C0));
-    assert_snapshot!(books.show(), @"pool p: 0 nodes, 0 gpus, 0.00 hourly: a*0 b*0");
+fn stopped_node_is_released_like_any_other() {
+    let mut fixture = stopped();
+    accepted_once(&mut fixture, &release(C0));
+    fixture.ok(Event::ClaimGone(C0));
+    assert_snapshot!(fixture.show(), @"pool p: 0 nodes, 0 gpus, 0.00 hourly: a*0 b*0");
 }
 
 #[test]
-fn a_retired_node_keeps_those_on_it_and_takes_nobody_new() {
-    let mut books = warm();
-    books.gang(build::gang("one", 1, 4)).gang(build::gang("two", 1, 4));
-    assert_eq!(books.admit("one", &[("c0", 0x0f)]), Ok(()));
-    once(&mut books, &retire(C0));
-    assert_eq!(books.admit("two", &[("c0", 0xf0)]), Err(Stale::Seat.into()));
-    assert_eq!(books.tell(release(C0)), Err(Stale::InUse.into()), "one is still there");
-    books.ok(Event::NodeSeen(books.claim_node(C0, 8)));
-    assert_eq!(books.admit("two", &[("c0", 0xf0)]), Err(Stale::Seat.into()), "seen again");
-    let one = books.id("one");
-    books.ok(Event::GangEnded(one)).ok(release(C0));
+fn retired_node_keeps_its_members_and_takes_no_new_ones() {
+    let mut fixture = warm();
+    fixture.gang(build::gang("one", 1, 4)).gang(build::gang("two", 1, 4));
+    assert_eq!(fixture.admit("one", &[("c0", 0x0f)]), Ok(()));
+    accepted_once(&mut fixture, &retire(C0));
+    assert_eq!(fixture.admit("two", &[("c0", 0xf0)]), Err(Stale::Seat.into()));
+    assert_eq!(fixture.tell(release(C0)), Err(Stale::InUse.into()), "one is still there");
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C0, 8)));
+    assert_eq!(fixture.admit("two", &[("c0", 0xf0)]), Err(Stale::Seat.into()), "seen again");
+    let one = fixture.id("one");
+    fixture.ok(Event::GangEnded(one)).ok(release(C0));
 }
 
 #[test]
-fn what_an_order_waits_for_is_not_retired_and_what_retires_is_not_promised() {
-    let (mut books, _) = ordered();
-    assert_eq!(books.tell(retire(C0)), Err(Stale::InUse.into()));
-    assert_eq!(books.tell(retire(C2)), Err(Refusal::UnknownClaim(C2)));
-    books.ok(stock(&[(C2, ZONE_A)])).ok(retire(C2)).gang(build::gang("next", 1, 8));
-    let mut order = books.order("next", &[], &[0xff]);
+fn reserved_claim_is_not_retired_and_retired_claim_is_not_reserved() {
+    let (mut fixture, _) = ordered();
+    assert_eq!(fixture.tell(retire(C0)), Err(Stale::InUse.into()));
+    assert_eq!(fixture.tell(retire(C2)), Err(Refusal::UnknownClaim(C2)));
+    fixture.ok(stock(&[(C2, ZONE_A)])).ok(retire(C2)).gang(build::gang("next", 1, 8));
+    let mut order = fixture.order("next", &[], &[0xff]);
     (order.claims[0].0, order.reservations[0].place) = (C2, Place::Claim(C2));
-    assert_eq!(books.tell(Event::Decided(Action::Order(order))), Err(Stale::Order.into()));
-    books.ok(Event::NodeSeen(books.claim_node(C2, 8)));
-    assert_eq!(books.admit("next", &[("c2", 0xff)]), Err(Stale::Seat.into()), "nor used");
+    assert_eq!(fixture.tell(Event::Decided(Action::Order(order))), Err(Stale::Order.into()));
+    fixture.ok(Event::NodeSeen(fixture.claim_node(C2, 8)));
+    assert_eq!(fixture.admit("next", &[("c2", 0xff)]), Err(Stale::Seat.into()), "nor used");
 }
 
 #[test]
-fn what_is_given_back_because_it_took_too_long_speaks_against_its_offering() {
+fn release_after_a_timeout_counts_against_the_offering() {
     let streak = |minutes: u64| {
-        let mut books = with(two_zones());
-        books.ok(stock(&[(C0, ZONE_A)])).later(minutes);
-        once(&mut books, &release(C0));
-        books.world.offering(ZONE_A).health.streak
+        let mut fixture = with(two_zones());
+        fixture.ok(stock(&[(C0, ZONE_A)])).later(minutes);
+        accepted_once(&mut fixture, &release(C0));
+        fixture.world.offering(ZONE_A).health.streak
     };
     assert_eq!([streak(9), streak(10)], [0, 1]);
 }
 
 #[test]
-fn what_is_given_back_after_being_put_off_again_and_again_speaks_against_its_offering() {
+fn release_after_many_retries_counts_against_the_offering() {
     for (again, streak) in [(false, 0), (true, 1)] {
-        let mut books = with(two_zones());
-        books.ok(stock(&[(C0, ZONE_A)])).ok(Event::ClaimFailed(C0, ClaimFailure::Throttled));
+        let mut fixture = with(two_zones());
+        fixture.ok(stock(&[(C0, ZONE_A)])).ok(Event::ClaimFailed(C0, ClaimFailure::Throttled));
         if again {
-            books.ok(retry(C0, 1)).ok(Event::ClaimFailed(C0, ClaimFailure::Throttled));
+            fixture.ok(retry(C0, 1)).ok(Event::ClaimFailed(C0, ClaimFailure::Throttled));
         }
-        books.ok(release(C0));
-        assert_eq!(books.world.offering(ZONE_A).health.streak, streak, "again: {again}");
+        fixture.ok(release(C0));
+        assert_eq!(fixture.world.offering(ZONE_A).health.streak, streak, "again: {again}");
     }
 }
 
 #[test]
-fn a_claim_is_ready_when_its_node_shows_every_extended_resource() {
+fn claim_is_ready_when_its_node_shows_every_extended_resource() {
     let mut spec = two_zones();
     spec.offerings[0].allocatable.insert("rdma/hca".into(), 4);
-    let mut books = with(spec);
-    books.ok(stock(&[(C0, ZONE_A)]));
-    assert_eq!(books.world.lacks(C0), None, "nobody knows before there is a node");
-    // What it shows of GPUs and adapters, what others have of these, and what is lacking.
+    let mut fixture = with(spec);
+    fixture.ok(stock(&[(C0, ZONE_A)]));
+    assert_eq!(fixture.world.lacks(C0), None, "unknown before there is a node");
+    // GPUs and adapters that it shows, those that other pods hold, and what is lacking.
     let cases = [
         (0, None, 0, Some("GPUs")),
         (8, None, 0, Some("rdma/hca")),
@@ -432,17 +440,17 @@ fn a_claim_is_ready_when_its_node_shows_every_extended_resource() {
         (8, Some(0), 4, None),
     ];
     for (gpus, adapters, of_others, lacking) in cases {
-        let mut node = books.claim_node(C0, gpus);
+        let mut node = fixture.claim_node(C0, gpus);
         node.allocatable.remove("rdma/hca");
         node.allocatable.extend(adapters.map(|count| ("rdma/hca".into(), count)));
         node.allocatable.insert(resource::of_others("rdma/hca"), of_others);
-        books.ok(Event::NodeSeen(node));
+        fixture.ok(Event::NodeSeen(node));
         let case = format!("{gpus} GPUs, {adapters:?} and {of_others} of others");
-        let told = books.world.lacks(C0).map(|lack| match lack {
+        let told = fixture.world.lacks(C0).map(|lack| match lack {
             Lack::Gpus => "GPUs",
             Lack::Resource(name) => name,
         });
         assert_eq!(told, lacking, "{case}");
-        assert_eq!(books.world.claims()[&C0].is_ready(), lacking.is_none(), "{case}");
+        assert_eq!(fixture.world.claims()[&C0].is_ready(), lacking.is_none(), "{case}");
     }
 }

@@ -1,20 +1,20 @@
-//! The World's books: what is counted as it goes is what would be counted from scratch.
+//! The World's indexes and counters equal a recount from scratch after every event.
 
-mod books;
+mod fixture;
 
 mod claims;
-mod found;
-mod found_orders;
 mod gangs;
-mod mended;
 mod nodes;
 mod orders;
+mod regressions;
 mod remembered;
+mod restore;
+mod restore_orders;
 mod supply;
 
 mod audit;
-mod chaos;
 mod properties;
+mod random_events;
 // One generator for both crates' tests, so that a seed is replayed the same way everywhere.
 #[path = "../../../plan/tests/it/seeds.rs"]
 mod seeds;

@@ -1,4 +1,4 @@
-//! After any sequence of events the books are right, and what was refused left no trace in them.
+//! After any sequence of events the counters are right, and refused events left no trace.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use muster_core::topology::Levels;
 use muster_core::{Event, World};
 
 use crate::audit::audit;
-use crate::chaos;
+use crate::random_events;
 use crate::seeds::{self, for_seeds};
 
 #[test]
-fn what_is_counted_as_it_goes_is_what_is_counted_from_scratch() {
+fn incremental_counters_equal_a_recount() {
     let mut accepted: BTreeMap<String, u32> = BTreeMap::new();
-    for_seeds("what_is_counted_as_it_goes_is_what_is_counted_from_scratch", 120, |rng| {
+    for_seeds("incremental_counters_equal_a_recount", 120, |rng| {
         let mut world = World::new(Levels::default());
         for step in 0..200 {
-            let event = chaos::event(rng, &world);
+            let event = random_events::event(rng, &world);
             let told = world.apply(Time::ZERO + Span::secs(step), &event);
             if told.is_ok() {
                 *accepted.entry(kind(&event)).or_default() += 1;
@@ -39,12 +39,12 @@ fn kind(event: &Event) -> String {
 }
 
 #[test]
-fn a_refused_event_leaves_no_trace() {
+fn refused_event_leaves_no_trace() {
     let mut refusals: BTreeMap<String, u32> = BTreeMap::new();
-    for_seeds("a_refused_event_leaves_no_trace", 25, |rng| {
+    for_seeds("refused_event_leaves_no_trace", 25, |rng| {
         let mut world = World::new(Levels::default());
         for _ in 0..150 {
-            let event = chaos::event(rng, &world);
+            let event = random_events::event(rng, &world);
             let before = format!("{world:?}");
             if let Err(refusal) = world.apply(Time::ZERO, &event) {
                 assert_eq!(format!("{world:?}"), before, "{event:?} was refused: {refusal}");

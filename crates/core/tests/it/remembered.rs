@@ -1,21 +1,21 @@
-//! What a World knew is known to the one that comes after it.
+//! The learned state of a World is passed on to the next World.
 
-use muster_core::ahead::ForecastSpec;
 use muster_core::gang::GangSpec;
 use muster_core::pool::PoolSpec;
+use muster_core::proactive::ForecastSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::remembered::Remembered;
 use muster_core::time::{Span, Time};
 use muster_core::{Event, World};
 use muster_testkit::build;
 
-use crate::books::Books;
+use crate::fixture::Fixture;
 
 fn minutes(minutes: u64) -> Time {
     Time::ZERO + Span::mins(minutes)
 }
 
-/// A pool that wants to know what to expect.
+/// A pool with a forecast.
 fn pool() -> PoolSpec {
     let mut pool = build::pool("gpu", vec![build::offering("a", 10.0)]);
     pool.ahead.forecast = Some(ForecastSpec::default());
@@ -23,10 +23,10 @@ fn pool() -> PoolSpec {
 }
 
 /// A World with a queue and a pool.
-fn world() -> Books {
-    let mut books = Books::new();
-    books.ok(Event::QueueSet(QueueSpec::open("research"))).ok(Event::PoolSet(pool()));
-    books
+fn world() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.ok(Event::QueueSet(QueueSpec::open("research"))).ok(Event::PoolSet(pool()));
+    fixture
 }
 
 fn gang(name: &str) -> GangSpec {
@@ -35,22 +35,22 @@ fn gang(name: &str) -> GangSpec {
     gang
 }
 
-/// An hour in which two gangs came and one of them ran for half of it.
-fn an_hour() -> Books {
-    let mut books = world();
-    books.ok(Event::Synced).node("a1", 8).gang(gang("one"));
-    books.admit("one", &[("a1", 0xff)]).expect("there is room");
-    let one = books.id("one");
-    books.ok(Event::GangStarted(one)).later(30).ok(Event::GangEnded(one));
-    books.later(10).gang(gang("two")).later(20).ok(Event::Tick);
-    books
+/// An hour in which two gangs arrived and one of them ran for half of it.
+fn after_an_hour() -> Fixture {
+    let mut fixture = world();
+    fixture.ok(Event::Synced).node("a1", 8).gang(gang("one"));
+    fixture.admit("one", &[("a1", 0xff)]).expect("there is room");
+    let one = fixture.id("one");
+    fixture.ok(Event::GangStarted(one)).later(30).ok(Event::GangEnded(one));
+    fixture.later(10).gang(gang("two")).later(20).ok(Event::Tick);
+    fixture
 }
 
-/// A World that comes after another, when it was not told of anybody yet.
-fn after(remembered: Remembered) -> Books {
-    let mut books = world();
-    books.later(60).ok(Event::Remembered(Box::new(remembered)));
-    books
+/// A later World, before it knows any gang.
+fn after(remembered: Remembered) -> Fixture {
+    let mut fixture = world();
+    fixture.later(60).ok(Event::Remembered(Box::new(remembered)));
+    fixture
 }
 
 fn arrivals(world: &World) -> Vec<u64> {
@@ -59,8 +59,8 @@ fn arrivals(world: &World) -> Vec<u64> {
 }
 
 #[test]
-fn what_queues_have_used_how_long_gangs_ran_and_who_came_is_handed_on() {
-    let before = an_hour().world.remembered();
+fn usage_run_times_and_arrivals_are_passed_on() {
+    let before = after_an_hour().world.remembered();
     assert!(before.queues["research"].gpu_milli > 0);
     assert!(before.queues["research"].amounts.contains_key("cpu"));
     assert_eq!(before.users["ann"][0].lasted, Span::mins(30));
@@ -70,8 +70,8 @@ fn what_queues_have_used_how_long_gangs_ran_and_who_came_is_handed_on() {
 }
 
 #[test]
-fn what_a_queue_has_used_goes_on_fading() {
-    let before = an_hour().world.remembered();
+fn restored_usage_keeps_decaying() {
+    let before = after_an_hour().world.remembered();
     let mut next = after(before.clone());
     next.later(24 * 60).ok(Event::Tick);
     let (then, now) = (&before.queues["research"], &next.world.remembered().queues["research"]);
@@ -79,22 +79,22 @@ fn what_a_queue_has_used_goes_on_fading() {
 }
 
 #[test]
-fn who_is_found_was_counted_already_unless_it_came_later() {
-    let mut next = after(an_hour().world.remembered());
+fn found_gang_is_an_arrival_only_if_submitted_after_the_record() {
+    let mut next = after(after_an_hour().world.remembered());
     for (name, minute) in [("two", 40), ("three", 65)] {
         next.later(10).gang(gang(name));
         let (gang, at) = (next.id(name), minutes(minute));
         next.ok(Event::GangWaits { gang, submitted: at, since: at });
     }
     assert_eq!(arrivals(&next.world), [0, 40, 65]);
-    // From now on everybody is seen to come.
+    // From now on every arrival is observed.
     next.ok(Event::Synced).gang(gang("four"));
     assert_eq!(arrivals(&next.world), [0, 40, 65, 80]);
 }
 
 #[test]
-fn who_was_there_before_anybody_counted_did_not_come_just_now() {
-    let mut first = Books::new();
+fn gang_from_before_recording_is_not_an_arrival() {
+    let mut first = Fixture::new();
     first.later(60).ok(Event::QueueSet(QueueSpec::open("research"))).ok(Event::PoolSet(pool()));
     for (name, minute) in [("old", 5), ("older", 4)] {
         first.gang(gang(name));
@@ -106,8 +106,8 @@ fn who_was_there_before_anybody_counted_did_not_come_just_now() {
 }
 
 #[test]
-fn what_is_not_there_any_more_and_what_is_yet_to_be_is_passed_over() {
-    let mut before = an_hour().world.remembered();
+fn unknown_names_and_future_times_are_skipped() {
+    let mut before = after_an_hour().world.remembered();
     before.queues.insert("gone".into(), before.queues["research"].clone());
     before.pools.insert("gone".into(), before.pools["gpu"].clone());
     before.pools.get_mut("gpu").expect("a pool").until = minutes(39);

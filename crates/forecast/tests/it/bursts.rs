@@ -1,15 +1,15 @@
-//! Gangs that come together: what is learnt from when they came.
+//! Gangs that arrive in bursts: what the burst model learns.
 
 use muster_core::time::{Span, Time};
-use muster_forecast::{Aim, Arrival, Memory, Model, Outlook, Wanted, outlook};
+use muster_forecast::{Arrival, BurstModel, Forecast, Goal, Model, Objective, forecast};
 use proptest::prelude::*;
 
-use crate::world::{Dice, ask, memory};
+use crate::synthetic::{Rng, burst_model, inputs_at};
 
 /// Sessions that start at random, about every other day: a burst every 20 minutes for 5 hours, each of `gangs`
 /// gangs of `nodes` nodes.
 fn sessions(days: u64, seed: u64, gangs: usize, nodes: u32) -> Vec<Arrival> {
-    let mut dice = Dice(seed);
+    let mut rng = Rng(seed);
     let mut arrivals = Vec::new();
     let (mut at, end) = (Time::ZERO + Span::hours(3), Time::ZERO + Span::hours(days * 24));
     while at < end {
@@ -17,61 +17,62 @@ fn sessions(days: u64, seed: u64, gangs: usize, nodes: u32) -> Vec<Arrival> {
             let at = at + Span::mins(burst * 20);
             arrivals.extend(vec![Arrival { at, nodes_milli: nodes * 1_000 }; gangs]);
         }
-        at += Span::from_secs_f64(36_000.0 + dice.roll() * 200_000.0);
+        at += Span::from_secs_f64(36_000.0 + rng.next_f64() * 200_000.0);
     }
     arrivals.retain(|arrival| arrival.at < end);
     arrivals
 }
 
-fn at_hit_rate(rate: f64) -> Wanted {
-    Wanted { aim: Aim::HitRate(rate), ..Wanted::default() }
+fn at_hit_rate(rate: f64) -> Goal {
+    Goal { objective: Objective::HitRate(rate), ..Goal::default() }
 }
 
-/// The outlook at a time, knowing nothing later.
-fn look(arrivals: &[Arrival], now: Time, wanted: &Wanted) -> Outlook {
-    let mut asked = ask(arrivals, 0);
-    asked.now = now;
-    outlook(&asked, wanted).expect("enough history")
+/// The forecast at a time, from earlier arrivals only.
+fn forecast_at(arrivals: &[Arrival], now: Time, goal: &Goal) -> Forecast {
+    let mut inputs = inputs_at(arrivals, 0);
+    inputs.now = now;
+    forecast(&inputs, goal).expect("enough history")
 }
 
 #[test]
-fn nodes_are_kept_while_gangs_come_and_not_when_they_have_stopped() {
+fn nodes_are_kept_during_a_session_and_not_after_it() {
     let arrivals = sessions(30, 7, 3, 2);
-    let wanted = at_hit_rate(0.9);
+    let goal = at_hit_rate(0.9);
     let last = arrivals.last().expect("some").at;
-    let busy = look(&arrivals, last + Span::mins(5), &wanted);
+    let busy = forecast_at(&arrivals, last + Span::mins(5), &goal);
     assert_eq!((busy.model, busy.now()), (Model::Bursts, 6), "three gangs of two nodes, together");
-    let quiet = look(&arrivals, last + Span::hours(9), &wanted);
+    let quiet = forecast_at(&arrivals, last + Span::hours(9), &goal);
     assert_eq!(quiet.now(), 0, "the session is over");
 }
 
 #[test]
-fn a_gang_of_nine_gets_nine_or_nothing() {
+fn pool_size_covers_whole_gangs_or_none() {
     let arrivals = sessions(30, 11, 1, 9);
     let doubled: Vec<Arrival> = arrivals.iter().flat_map(|&arrival| [arrival; 2]).collect();
-    let memory =
-        memory(&doubled, doubled.last().expect("some").at + Span::mins(5), &Wanted::default());
-    let sizes: Vec<u32> =
-        (-70..0).map(|e| memory.worth(memory.until(), 10f64.powf(f64::from(e) / 10.0))).collect();
+    let burst_model =
+        burst_model(&doubled, doubled.last().expect("some").at + Span::mins(5), &Goal::default());
+    let sizes: Vec<u32> = (-70..0)
+        .map(|e| burst_model.size_at_price(burst_model.until(), 10f64.powf(f64::from(e) / 10.0)))
+        .collect();
     assert!(sizes.iter().all(|&size| size == 0 || size == 9 || size >= 18), "{sizes:?}");
     assert!(sizes.contains(&0) && sizes.iter().any(|&size| size >= 18), "{sizes:?}");
 }
 
 #[test]
-fn the_future_is_not_looked_at() {
+fn forecast_ignores_later_arrivals() {
     let arrivals = sessions(30, 5, 3, 2);
     let now = Time::ZERO + Span::hours(20 * 24);
     let past: Vec<Arrival> = arrivals.iter().copied().filter(|a| a.at <= now).collect();
-    let wanted = at_hit_rate(0.9);
-    assert_eq!(look(&arrivals, now, &wanted), look(&past, now, &wanted));
+    let goal = at_hit_rate(0.9);
+    assert_eq!(forecast_at(&arrivals, now, &goal), forecast_at(&past, now, &goal));
 }
 
 #[test]
-fn most_gangs_are_hit_for_less_than_a_static_pool_keeps_idle() {
+fn most_gangs_are_hit_with_fewer_idle_nodes_than_a_static_pool() {
     let arrivals = sessions(60, 3, 3, 2);
-    let wanted = at_hit_rate(0.9);
-    let (mut learnt, mut given) =
-        (Memory::new(Time::ZERO, crate::world::LEAD, wanted.step, Span::hours(24)), 0);
+    let goal = at_hit_rate(0.9);
+    let (mut learned, mut given) =
+        (BurstModel::new(Time::ZERO, crate::synthetic::LEAD, goal.step, Span::hours(24)), 0);
     let (mut idle, mut steps, mut hits, mut gangs) = (0, 0, 0, 0);
     let mut now = Time::ZERO;
     let mut target = 0;
@@ -84,12 +85,12 @@ fn most_gangs_are_hit_for_less_than_a_static_pool_keeps_idle() {
             idle += target;
             steps += 1;
         }
-        learnt.learn(&arrivals[given..came], now);
+        learned.learn(&arrivals[given..came], now);
         given = came;
-        let mut asked = ask(&arrivals, 0);
-        (asked.now, asked.memory) = (now, Some(&learnt));
-        target = outlook(&asked, &wanted).map_or(0, |outlook| outlook.now());
-        now += wanted.step;
+        let mut inputs = inputs_at(&arrivals, 0);
+        (inputs.now, inputs.burst_model) = (now, Some(&learned));
+        target = forecast(&inputs, &goal).map_or(0, |forecast| forecast.now());
+        now += goal.step;
     }
     let hit_rate = hits as f64 / gangs as f64;
     assert!(hit_rate > 0.85, "{hit_rate}");
@@ -97,35 +98,37 @@ fn most_gangs_are_hit_for_less_than_a_static_pool_keeps_idle() {
 }
 
 #[test]
-fn a_dearer_wait_keeps_more_nodes_free() {
+fn higher_cost_of_waiting_keeps_more_nodes_free() {
     let arrivals = sessions(30, 7, 3, 2);
     let now = arrivals.last().expect("some").at + Span::mins(5);
     let nodes = |waiting_hour| {
-        let aim = Aim::Cost { waiting_hour, node_hour: 10.0 };
-        look(&arrivals, now, &Wanted { aim, ..Wanted::default() }).now()
+        let objective = Objective::Cost { waiting_hour, node_hour: 10.0 };
+        forecast_at(&arrivals, now, &Goal { objective, ..Goal::default() }).now()
     };
     let sizes = [1.0, 10.0, 100.0, 1_000.0, 1e6].map(nodes);
     assert!(sizes.is_sorted() && sizes[0] == 0 && sizes[4] >= 6, "{sizes:?}");
 }
 
 #[test]
-fn the_limit_is_kept() {
+fn max_nodes_bounds_the_forecast() {
     let arrivals = sessions(30, 7, 3, 2);
     let now = arrivals.last().expect("some").at + Span::mins(5);
-    let wanted = Wanted { max_nodes: Some(3), ..at_hit_rate(0.99) };
-    assert!(look(&arrivals, now, &wanted).nodes.iter().all(|&nodes| nodes <= 3));
+    let goal = Goal { max_nodes: Some(3), ..at_hit_rate(0.99) };
+    assert!(forecast_at(&arrivals, now, &goal).nodes.iter().all(|&nodes| nodes <= 3));
 }
 
 #[test]
-fn a_memory_survives_being_written_down() {
+fn burst_model_survives_serialization() {
     let arrivals = sessions(10, 7, 3, 2);
-    let learnt = memory(&arrivals, Time::ZERO + Span::hours(240), &Wanted::default());
-    let text = serde_json::to_string(&learnt).expect("json");
-    let read: Memory = serde_json::from_str(&text).expect("a memory");
-    assert_eq!(read.until(), learnt.until());
+    let learned = burst_model(&arrivals, Time::ZERO + Span::hours(240), &Goal::default());
+    let text = serde_json::to_string(&learned).expect("json");
+    let read: BurstModel = serde_json::from_str(&text).expect("a burst_model");
+    assert_eq!(read.until(), learned.until());
     for rate in [0.5, 0.8, 0.9, 0.95, 0.99] {
-        let size = |memory: &Memory| memory.worth(memory.until(), memory.price_for(rate));
-        assert_eq!(size(&read), size(&learnt), "at {rate}");
+        let size = |burst_model: &BurstModel| {
+            burst_model.size_at_price(burst_model.until(), burst_model.price_for(rate))
+        };
+        assert_eq!(size(&read), size(&learned), "at {rate}");
     }
 }
 
@@ -133,7 +136,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn learning_bit_by_bit_is_learning_at_once(
+    fn incremental_learning_equals_learning_at_once(
         mut secs in prop::collection::vec((0u64..400_000, 0u32..40_000), 0..300),
         cuts in prop::collection::vec(0u64..400_000, 0..20),
     ) {
@@ -141,9 +144,9 @@ proptest! {
         let arrivals: Vec<Arrival> = secs.iter()
             .map(|&(at, nodes_milli)| Arrival { at: Time::ZERO + Span::secs(at), nodes_milli })
             .collect();
-        let (wanted, end) = (Wanted::default(), Time::ZERO + Span::secs(400_000));
-        let at_once = memory(&arrivals, end, &wanted);
-        let mut bit_by_bit = memory(&[], Time::ZERO, &wanted);
+        let (goal, end) = (Goal::default(), Time::ZERO + Span::secs(400_000));
+        let at_once = burst_model(&arrivals, end, &goal);
+        let mut bit_by_bit = burst_model(&[], Time::ZERO, &goal);
         let mut given = 0;
         let mut cuts: Vec<Time> = cuts.iter().map(|&cut| Time::ZERO + Span::secs(cut)).collect();
         cuts.sort_unstable();
@@ -156,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn a_higher_aim_never_pays_less(
+    fn higher_hit_rate_never_keeps_fewer_nodes(
         mut secs in prop::collection::vec((0u64..800_000, 0u32..40_000), 1..300),
         rate in 0.5f64..0.98,
     ) {
@@ -164,8 +167,8 @@ proptest! {
         let arrivals: Vec<Arrival> = secs.iter()
             .map(|&(at, nodes_milli)| Arrival { at: Time::ZERO + Span::secs(at), nodes_milli })
             .collect();
-        let learnt = memory(&arrivals, Time::ZERO + Span::secs(800_000), &Wanted::default());
-        let size = |rate| learnt.worth(learnt.until(), learnt.price_for(rate));
+        let learned = burst_model(&arrivals, Time::ZERO + Span::secs(800_000), &Goal::default());
+        let size = |rate| learned.size_at_price(learned.until(), learned.price_for(rate));
         prop_assert!(size(rate + 0.02) >= size(rate));
     }
 }

@@ -1,5 +1,5 @@
-//! What the forecaster promises, on made-up demand whose truth is known.
+//! Guarantees of the forecaster, on synthetic demand whose distribution is known.
 
 mod bursts;
-mod even;
-mod world;
+mod independent;
+mod synthetic;

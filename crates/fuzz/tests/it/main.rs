@@ -52,7 +52,7 @@ fn check(name: &str) {
     println!("{name}: {rounds} rounds of seed {seed} in {:.1} s", begun.elapsed().as_secs_f64());
 }
 
-/// Runs a target; when it panics, leaves the input behind and says how to run it again.
+/// Runs a target; when it panics, stores the input and prints how to run it again.
 fn guarded(target: &Target, data: &[u8], from: &str) {
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(data))) else { return };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz");

@@ -7,9 +7,9 @@
 use muster_core::World;
 use muster_core::gang::{Closeness, Gang, Phase, Seat, members_of};
 use muster_core::id::{DomainIdx, GangId};
+use muster_core::progress::stretched;
 use muster_core::time::{Span, Time};
 use muster_core::topology::{Level, ROOT};
-use muster_core::work::stretched;
 use smallvec::SmallVec;
 
 use crate::cycle::{Cycle, earliest};

@@ -2,8 +2,8 @@
 
 use muster_core::World;
 use muster_core::gang::{Gang, Phase, Seat};
+use muster_core::progress::stretched;
 use muster_core::time::{Span, Time};
-use muster_core::work::stretched;
 
 use crate::pace::{behind, left};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use muster_core::World;
 use muster_core::id::{ClassIdx, DomainIdx, Id, NodeIdx, SigIdx};
-use muster_core::mention::Mention;
+use muster_core::named_nodes::Mention;
 use muster_core::signature::{Reach, Signature};
 use muster_core::topology::ROOT;
 

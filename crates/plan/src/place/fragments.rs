@@ -8,8 +8,8 @@
 //! weight: a node is seldom filled by one kind. Sums of whole numbers, weighted by how often a kind was asked for: ties
 //! are exact.
 
+use muster_core::demand_mix::KINDS_MAX;
 use muster_core::id::{ClassIdx, Id, ResourceIdx, SigIdx, StateIdx};
-use muster_core::shapes::KINDS_MAX;
 use muster_core::state::NodeState;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

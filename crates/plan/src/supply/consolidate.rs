@@ -4,12 +4,12 @@
 //! their members fit on the other nodes there are. A node with a rigid gang on it is left alone. It is done when
 //! nobody waits, one node at a time, and only if the node costs more than the work that is lost.
 
-use muster_core::ahead::Consolidate;
 use muster_core::gang::{Gang, Phase};
 use muster_core::id::{ClaimId, GangId, NodeIdx};
 use muster_core::node::Node;
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
+use muster_core::proactive::Consolidate;
 use muster_core::time::Span;
 
 use crate::cycle::{Cycle, earliest};

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use muster_core::ahead::Consolidate;
 use muster_core::id::{ClaimId, PoolIdx};
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, Plan, Target};
+use muster_core::proactive::Consolidate;
 
 use super::alone;
 use super::ledger::Holdings;

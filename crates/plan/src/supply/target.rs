@@ -4,10 +4,10 @@
 //! the target is the most that any reason asks for, and not the sum. Only the buffer, which grows with what is
 //! used, comes on top of what is always warm; and spares, which are for those who wait already, on top of all.
 
-use muster_core::ahead::Buffer;
 use muster_core::id::PoolIdx;
 use muster_core::plan::Target;
 use muster_core::pool::Pool;
+use muster_core::proactive::Buffer;
 use muster_core::time::{Span, Time};
 
 use super::ledger::Holdings;

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use muster_core::ahead::Consolidate;
 use muster_core::money::Money;
 use muster_core::pool::{PoolLimits, PoolSpec};
+use muster_core::proactive::Consolidate;
 use muster_core::time::Span;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -2,7 +2,7 @@
 //!
 //! It has random numbers of its own, so that a scenario without it does not change.
 
-use muster_core::ahead::{Ahead, Buffer, Consolidate, ForecastSpec, Patience, Schedule};
+use muster_core::proactive::{Ahead, Buffer, Consolidate, ForecastSpec, Patience, Schedule};
 use muster_core::time::{Span, Time};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_core::ahead::Consolidate;
+use muster_core::proactive::Consolidate;
 use muster_core::id::{GangId, PoolIdx};
 use muster_core::order::Claim;
 use muster_core::time::{Span, Time};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_core::ahead::Outlook;
+use muster_core::proactive::Outlook;
 use muster_core::event::Refusal;
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, PoolIdx};

@@ -1,8 +1,8 @@
 //! Proactive capacity, end to end: warm, stopped and scheduled nodes, replacement of expired ones.
 
 use insta::assert_snapshot;
-use muster_core::ahead::Schedule;
 use muster_core::order::ClaimFailure;
+use muster_core::proactive::Schedule;
 use muster_core::time::Span;
 use muster_plan::Policy;
 use muster_testkit::build;

@@ -1,18 +1,21 @@
-//! Those who make a cluster move, each on request.
+//! Programs beside the control plane: controllers, scheduler, kwok and Karpenter, each on request.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::credentials::Credentials;
-use super::{Role, Setup, Version};
-use crate::testbed::{self, Tool};
+use crate::cluster::Role;
+use crate::cluster::Setup;
+use crate::cluster::Version;
+use crate::cluster::control_plane::credentials::Credentials;
+use crate::testbed;
+use crate::testbed::Tool;
 
 /// Instance types for Karpenter, with eight GPUs among them.
 const INSTANCE_TYPES: &str = include_str!("instance_types.json");
 
-/// Controllers that tests of a scheduler and provisioner meet. The others would want clouds and networks.
+/// Controllers that matter to tests of a scheduler and provisioner. The others would need clouds and networks.
 const CONTROLLERS: &[&str] = &[
     "clusterrole-aggregation-controller",
     "daemonset-controller",
@@ -32,17 +35,17 @@ const CONTROLLERS: &[&str] = &[
     "ttl-after-finished-controller",
 ];
 
-/// Of kwok's manifests those for the API server; the others are its own, what becomes of a node or pod and when.
+/// Of kwok's manifests those for the API server; the others configure kwok itself: the stages of nodes and pods.
 const KWOK_ROLES: [&str; 2] = ["role.yaml", "role_binding.yaml"];
 
 /// A program besides the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Jobs get pods, what has lost its owner goes, nodes lose and gain taints. Brings service accounts with it.
+    /// Jobs get pods, orphans are collected, nodes get and lose taints. Brings service accounts with it.
     ControllerManager,
-    /// The stock scheduler, native gangs included.
+    /// The default scheduler, native gangs included.
     Scheduler,
-    /// Plays the kubelet of every node annotated `kwok.x-k8s.io/node: fake`: it turns ready, its pods run.
+    /// Acts as the kubelet of every node annotated `kwok.x-k8s.io/node: fake`: the node becomes ready, its pods run.
     Kwok,
     /// Turns NodeClaims of the KWOKNodeClass `default` into nodes. Needs `Kwok` and `ControllerManager` to get them
     /// ready.
@@ -72,7 +75,7 @@ impl Part {
     }
 
     /// Manifests to apply before it starts.
-    pub(super) fn manifests(self) -> io::Result<Vec<String>> {
+    pub(crate) fn manifests(self) -> io::Result<Vec<String>> {
         match self {
             Self::ControllerManager | Self::Scheduler => Ok(Vec::new()),
             Self::Kwok => KWOK_ROLES
@@ -88,7 +91,7 @@ impl Part {
         }
     }
 
-    pub(super) fn command(
+    pub(crate) fn command(
         self,
         program: &Path,
         folder: &Path,
@@ -132,7 +135,7 @@ impl Part {
                     ("KUBECONFIG", kubeconfig.into_os_string()),
                     ("INSTANCE_TYPES_FILE_PATH", types.into_os_string()),
                     ("DISABLE_LEADER_ELECTION", OsString::from("true")),
-                    // Any free port; it cannot be told not to listen.
+                    // Any free port; listening cannot be turned off.
                     ("METRICS_PORT", OsString::from("0")),
                     ("HEALTH_PROBE_PORT", OsString::from("0")),
                 ]);
@@ -142,13 +145,13 @@ impl Part {
     }
 }
 
-/// A name that it does not know would keep it from starting.
+/// An unknown name would keep it from starting.
 fn controllers(version: Version) -> String {
     let of_gangs = (version.minor >= 37).then_some("podgroup-protection-controller");
     CONTROLLERS.iter().copied().chain(of_gangs).collect::<Vec<_>>().join(",")
 }
 
-/// The stock profile; only the client's own speed limit is lifted, since it would be what is measured.
+/// The default profile; only the client's own rate limit is lifted, since it would be what is measured.
 fn scheduler_configuration(kubeconfig: &Path) -> String {
     serde_json::json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -1,9 +1,10 @@
-//! What a test asks for.
+//! What a test requests of a cluster.
 
-use super::{Part, Version};
+use crate::cluster::Part;
+use crate::cluster::Version;
 use crate::testbed::Tool;
 
-/// What a cluster shall have besides etcd and the API server.
+/// What a cluster has besides etcd and the API server.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     parts: Vec<Part>,
@@ -38,21 +39,21 @@ impl Setup {
         self
     }
 
-    pub(super) fn has(&self, part: Part) -> bool {
+    pub(crate) fn has(&self, part: Part) -> bool {
         self.parts.contains(&part)
     }
 
-    pub(super) fn gates(&self, version: Version) -> Option<String> {
+    pub(crate) fn gates(&self, version: Version) -> Option<String> {
         let all = version.gates().iter().chain(&self.gates).map(|gate| format!("{gate}=true"));
         let all: Vec<String> = all.collect();
         (!all.is_empty()).then(|| format!("--feature-gates={}", all.join(",")))
     }
 
-    pub(super) fn parts(&self) -> impl Iterator<Item = Part> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> {
         self.parts.iter().copied()
     }
 
-    pub(super) fn tools(&self) -> impl Iterator<Item = Tool> {
+    pub(crate) fn tools(&self) -> impl Iterator<Item = Tool> {
         let plane = [Tool::Etcd, Tool::ApiServer];
         plane.into_iter().chain(self.parts().map(Part::tool)).chain(self.tools.iter().copied())
     }

@@ -1,14 +1,14 @@
-//! Saying that a test did not run.
+//! Prints that a test was skipped.
 
 use std::io::Write;
 
 use crate::testbed;
 
-/// Past the test runner, which keeps to itself what a passing test prints.
+/// Bypasses the test runner, which hides the output of a passing test.
 ///
 /// # Panics
 /// If the test bed is required.
-pub(super) fn say(why: &str) {
+pub(crate) fn say(why: &str) {
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
     assert!(!testbed::is_required(), "{name} must not be skipped: {why}");
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {name}: {why}");

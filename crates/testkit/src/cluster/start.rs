@@ -1,20 +1,27 @@
-//! Starting a cluster.
+//! Starts a cluster.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::apply::ApplyError;
-use super::credentials::Credentials;
-use super::plane::{self, Ports};
-use super::running::{Ended, Running};
-use super::{Part, Role, Setup, Version, client, ports, skip};
+use crate::cluster::ApplyError;
+use crate::cluster::Part;
+use crate::cluster::Role;
+use crate::cluster::Setup;
+use crate::cluster::Version;
+use crate::cluster::control_plane::client;
+use crate::cluster::control_plane::commands;
+use crate::cluster::control_plane::commands::Ports;
+use crate::cluster::control_plane::credentials::Credentials;
+use crate::cluster::process::ports;
+use crate::cluster::process::running::{Ended, Running};
+use crate::cluster::skip;
 use crate::testbed::Tool;
 
-/// An idle machine needs three seconds; on one with thirty others at work per core it was seen to take ninety.
+/// An idle machine needs three seconds; on one with thirty other jobs per core it took ninety.
 const READY_WITHIN: Duration = Duration::from_secs(240);
 
-/// How often ports are drawn again that somebody took in between.
+/// How often new ports are tried when one was taken in between.
 const TRIES: usize = 3;
 
 #[derive(Debug, thiserror::Error)]
@@ -42,17 +49,18 @@ fn names(tools: &[Tool]) -> String {
 /// A running cluster. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Cluster {
-    pub(super) running: Running,
+    pub(crate) running: Running,
     credentials: Credentials,
     server: String,
     version: Version,
 }
 
 impl Cluster {
-    /// A fresh cluster, or `None` where it was not built: said aloud then, and a failure if the test bed is required.
+    /// A fresh cluster, or `None` where it was not built: the skip is printed then, and is a failure if the test bed
+    /// is required.
     ///
     /// # Panics
-    /// If it is there and does not start.
+    /// If it is built and does not start.
     pub async fn start_or_skip(setup: Setup) -> Option<Self> {
         match Self::start(&setup).await {
             Ok(cluster) => Some(cluster),
@@ -87,14 +95,14 @@ impl Cluster {
         let ports = Ports { etcd, etcd_peers, api };
         let mut running = Running::new()?;
         let credentials = Credentials::write(&running.folder, &ports.server())?;
-        let command = plane::etcd(&program(Tool::Etcd)?, &running.folder, ports);
+        let command = commands::etcd(&program(Tool::Etcd)?, &running.folder, ports);
         running.spawn(Tool::Etcd, command)?;
         // At once: it waits for etcd by itself.
-        let command = plane::api_server(&api_server, &credentials, ports, version, setup);
+        let command = commands::api_server(&api_server, &credentials, ports, version, setup);
         running.spawn(Tool::ApiServer, command)?;
         let mut cluster = Self { running, credentials, server: ports.server(), version };
         cluster.until_ready().await?;
-        cluster.apply(include_str!("roles.yaml")).await?;
+        cluster.apply(include_str!("control_plane/roles.yaml")).await?;
         cluster.until_rights_hold().await?;
         for part in setup.parts() {
             cluster.add(part, setup).await?;
@@ -118,7 +126,7 @@ impl Cluster {
         self.until_it_holds(async || client::is_ready(&admin).await).await
     }
 
-    /// A right holds a moment after it is written down.
+    /// A permission takes effect a moment after it is written.
     async fn until_rights_hold(&self) -> Result<(), StartError> {
         let observer = client::connect(&self.kubeconfig(Role::Observer)).await?;
         self.until_it_holds(async || client::may_see_nodes(&observer).await).await
@@ -138,22 +146,22 @@ impl Cluster {
         tokio::time::timeout(READY_WITHIN, asking).await.map_err(late)?
     }
 
-    /// Which Kubernetes this is.
+    /// The version of Kubernetes.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Where the API server is: `https://127.0.0.1:port`.
+    /// The URL of the API server: `https://127.0.0.1:port`.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// A file by which any program can talk to the cluster as somebody.
+    /// The kubeconfig of a role.
     pub fn kubeconfig(&self, role: Role) -> PathBuf {
         self.credentials.kubeconfig(role)
     }
 
-    /// Everything that the cluster writes is in here, logs too.
+    /// The folder of everything that the cluster writes, logs included.
     pub fn folder(&self) -> &Path {
         &self.running.folder
     }
@@ -163,10 +171,10 @@ impl Cluster {
         self.running.processes()
     }
 
-    /// A client that is somebody.
+    /// A client of a role.
     ///
     /// # Panics
-    /// Never, unless somebody has been at the cluster's files.
+    /// Never, unless the cluster's files were changed from outside.
     pub async fn client(&self, role: Role) -> kube::Client {
         client::connect(&self.kubeconfig(role)).await.expect("the cluster's own file is good")
     }

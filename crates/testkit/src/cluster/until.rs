@@ -1,15 +1,15 @@
-//! Waiting for something to come true.
+//! Waits for a condition.
 
 use std::time::Duration;
 
-use super::Cluster;
-use super::running::Ended;
+use crate::cluster::Cluster;
+use crate::cluster::process::running::Ended;
 
 /// Generous: the machine may be busy. A test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 impl Cluster {
-    /// Looks again and again until there is something to see.
+    /// Polls until there is a value.
     ///
     /// # Panics
     /// If that takes too long, or if a program of the cluster ends meanwhile. The logs are printed then.

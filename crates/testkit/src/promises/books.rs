@@ -1,4 +1,4 @@
-//! The books: what is known from facts alone.
+//! The books: everything known from facts alone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,51 +11,51 @@ use muster_core::resource::{NamedAmounts, is_extended};
 use muster_core::time::Time;
 use rustc_hash::FxHashMap;
 
-use super::evictions::Debt;
-use super::trust::Strikes;
-use super::{Promise, Terms, Violation};
+use crate::promises::gangs::evictions::Debt;
+use crate::promises::nodes::quarantine::Strikes;
+use crate::promises::{Promise, Terms, Violation};
 
 /// A gang that is not over.
 #[derive(Debug)]
-pub(super) struct GangEntry {
-    pub(super) spec: Arc<GangSpec>,
-    pub(super) submitted: Time,
-    /// Since when it stands in line: whoever had its turn of a rotation goes to the end.
-    pub(super) in_line_since: Time,
-    pub(super) cancelled: bool,
+pub(crate) struct GangEntry {
+    pub(crate) spec: Arc<GangSpec>,
+    pub(crate) submitted: Time,
+    /// Since when it has its place in the queue: a gang whose time slice ended goes to the end.
+    pub(crate) in_line_since: Time,
+    pub(crate) cancelled: bool,
     /// Members that run, as seats.
-    pub(super) members: Vec<Seat>,
+    pub(crate) members: Vec<Seat>,
     /// Since when some but not all roles have their minimum running.
-    pub(super) partial_since: Option<Time>,
+    pub(crate) partial_since: Option<Time>,
     /// A node under it was lost and it has not been stopped since.
-    pub(super) lost_node: bool,
+    pub(crate) lost_node: bool,
     /// It was stopped because of a node, and has not started since: it goes before all others.
-    pub(super) mends: bool,
+    pub(crate) mends: bool,
     /// Since when all of it runs.
-    pub(super) started: Option<Time>,
-    /// Other members it was told to have, if it was.
-    pub(super) resizing: Option<Resizing>,
-    /// Where members of it stopped since the last check.
-    pub(super) shed: Vec<NodeIdx>,
-    pub(super) order: Option<OrderId>,
-    /// What it starts on was promised to it when its order was placed, however long ago.
-    pub(super) promised: bool,
+    pub(crate) started: Option<Time>,
+    /// The resize it was told to make, if any.
+    pub(crate) resizing: Option<Resizing>,
+    /// The nodes where members of it stopped since the last check.
+    pub(crate) shed: Vec<NodeIdx>,
+    pub(crate) order: Option<OrderId>,
+    /// The capacity it starts on was reserved for it when its order was placed, however long ago.
+    pub(crate) promised: bool,
 }
 
-/// Members a gang was told to have.
+/// A resize that a gang was told to make.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Resizing {
+pub(crate) struct Resizing {
     /// When it was told.
-    pub(super) told: Time,
-    /// How many.
-    pub(super) to: u32,
-    /// It has them; forgotten at the next check.
-    pub(super) done: bool,
+    pub(crate) told: Time,
+    /// To how many members.
+    pub(crate) to: u32,
+    /// It has them; dropped at the next check.
+    pub(crate) done: bool,
 }
 
 impl GangEntry {
     /// Whether every role has at least its minimum running.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         let running = |role: usize| -> u32 {
             let mine = self.members.iter().filter(|seat| usize::from(seat.role) == role);
             mine.map(|seat| u32::from(seat.members)).sum()
@@ -63,34 +63,34 @@ impl GangEntry {
         self.spec.roles.iter().enumerate().all(|(i, role)| running(i) >= role.min)
     }
     /// GPUs its running members hold, in thousandths.
-    pub(super) fn gpu_milli(&self) -> u64 {
+    pub(crate) fn gpu_milli(&self) -> u64 {
         let each = |seat: &Seat| self.spec.roles[usize::from(seat.role)].request.gpu_milli();
         self.members.iter().map(|seat| each(seat) * u64::from(seat.members)).sum()
     }
 }
 
-/// A node that is here.
+/// A node that is present.
 #[derive(Debug)]
-pub(super) struct NodeEntry {
-    pub(super) name: Arc<str>,
-    pub(super) claim: Option<ClaimId>,
-    pub(super) allocatable: NamedAmounts,
-    pub(super) gpus: u16,
-    pub(super) ready: bool,
-    pub(super) used: BTreeMap<Arc<str>, u64>,
-    pub(super) devices: [u32; 64],
-    pub(super) members: u32,
-    /// Seats kept by orders that assemble, and for members that gangs are to get.
-    pub(super) holds: u32,
+pub(crate) struct NodeEntry {
+    pub(crate) name: Arc<str>,
+    pub(crate) claim: Option<ClaimId>,
+    pub(crate) allocatable: NamedAmounts,
+    pub(crate) gpus: u16,
+    pub(crate) ready: bool,
+    pub(crate) used: BTreeMap<Arc<str>, u64>,
+    pub(crate) devices: [u32; 64],
+    pub(crate) members: u32,
+    /// Seats reserved by assembling orders, and for members that gangs are to get.
+    pub(crate) holds: u32,
     /// When it was announced to go, if it was.
-    pub(super) noticed: Option<Time>,
-    /// Until when nobody new may start there, because it failed too often.
-    pub(super) shunned: Option<Time>,
+    pub(crate) noticed: Option<Time>,
+    /// Until when no new member may start there, because it failed too often.
+    pub(crate) shunned: Option<Time>,
 }
 
 impl NodeEntry {
-    /// What it lacks of what an offering promises, with how much of it there is and how much was promised.
-    pub(super) fn lacks(&self, offering: &OfferingSpec) -> Option<(Arc<str>, u64, u64)> {
+    /// What it lacks of what an offering promises, with the present and the promised amount.
+    pub(crate) fn lacks(&self, offering: &OfferingSpec) -> Option<(Arc<str>, u64, u64)> {
         let shown = |name: &Arc<str>| self.allocatable.get(name).copied().unwrap_or(0);
         let promised = offering.allocatable.iter().filter(|(name, _)| is_extended(name));
         let mut all = promised
@@ -100,72 +100,72 @@ impl NodeEntry {
     }
 }
 
-/// A claim of which something may be left.
+/// A claim that is not gone.
 #[derive(Debug)]
-pub(super) struct ClaimEntry {
-    pub(super) offering: OfferingRef,
-    pub(super) order: Option<OrderId>,
-    pub(super) node: Option<NodeIdx>,
-    pub(super) failed: bool,
-    pub(super) released: bool,
-    /// Told to stop, stopped, and not woken since.
-    pub(super) parked: bool,
-    /// Since when nobody has used it: no order, no member.
-    pub(super) idle_since: Time,
+pub(crate) struct ClaimEntry {
+    pub(crate) offering: OfferingRef,
+    pub(crate) order: Option<OrderId>,
+    pub(crate) node: Option<NodeIdx>,
+    pub(crate) failed: bool,
+    pub(crate) released: bool,
+    /// Told to stop, stopped, and not started since.
+    pub(crate) parked: bool,
+    /// Since when it is unused: no order, no member.
+    pub(crate) idle_since: Time,
 }
 
 /// An order that assembles.
 #[derive(Debug)]
-pub(super) struct OrderEntry {
-    pub(super) gang: GangId,
-    pub(super) claims: Vec<ClaimId>,
-    pub(super) holds: Vec<NodeIdx>,
-    pub(super) placed: Time,
-    pub(super) deadline: Time,
-    /// Gangs that make way for it.
-    pub(super) after: Vec<GangId>,
+pub(crate) struct OrderEntry {
+    pub(crate) gang: GangId,
+    pub(crate) claims: Vec<ClaimId>,
+    pub(crate) holds: Vec<NodeIdx>,
+    pub(crate) placed: Time,
+    pub(crate) deadline: Time,
+    /// Its victims.
+    pub(crate) after: Vec<GangId>,
     /// Gangs that were stopped for it.
-    pub(super) evicted: Vec<GangId>,
+    pub(crate) evicted: Vec<GangId>,
 }
 
 /// Everything known.
 #[derive(Debug)]
-pub(super) struct Books {
-    pub(super) terms: Terms,
-    pub(super) now: Time,
-    pub(super) gangs: BTreeMap<GangId, GangEntry>,
-    pub(super) nodes: BTreeMap<NodeIdx, NodeEntry>,
-    pub(super) claims: BTreeMap<ClaimId, ClaimEntry>,
-    pub(super) orders: BTreeMap<OrderId, OrderEntry>,
+pub(crate) struct Books {
+    pub(crate) terms: Terms,
+    pub(crate) now: Time,
+    pub(crate) gangs: BTreeMap<GangId, GangEntry>,
+    pub(crate) nodes: BTreeMap<NodeIdx, NodeEntry>,
+    pub(crate) claims: BTreeMap<ClaimId, ClaimEntry>,
+    pub(crate) orders: BTreeMap<OrderId, OrderEntry>,
     /// When an order was last rolled back because of this offering.
-    pub(super) blamed: FxHashMap<OfferingRef, Time>,
-    /// How many free nodes each pool is to have, as the planner last said.
-    pub(super) targets: BTreeMap<PoolIdx, Target>,
+    pub(crate) blamed: FxHashMap<OfferingRef, Time>,
+    /// How many free nodes each pool is to have, by the planner's last targets.
+    pub(crate) targets: BTreeMap<PoolIdx, Target>,
     /// Gangs touched since the last check.
-    pub(super) touched: BTreeSet<GangId>,
+    pub(crate) touched: BTreeSet<GangId>,
     /// Gangs that got capacity since the last check.
-    pub(super) served: BTreeSet<GangId>,
+    pub(crate) served: BTreeSet<GangId>,
     /// Gangs that waited, with nothing coming, at the last check.
-    pub(super) waiting: BTreeSet<GangId>,
+    pub(crate) waiting: BTreeSet<GangId>,
     /// Gangs that may be overtaken now: their queue is at its limit, or they can never run.
-    pub(super) excused: BTreeSet<GangId>,
-    /// Gangs that were told to stop, or to have other members, and when; they have their grace.
-    pub(super) leaving: BTreeMap<GangId, Time>,
-    /// Nodes kept for members that gangs are to get.
-    pub(super) joins: BTreeMap<GangId, Vec<NodeIdx>>,
-    /// Who was stopped for whom, and has not seen it start yet.
-    pub(super) victims: BTreeMap<GangId, Debt>,
-    /// When gangs of each queue were stopped for others' sake, within the last hour.
-    pub(super) evictions: BTreeMap<Arc<str>, VecDeque<Time>>,
+    pub(crate) excused: BTreeSet<GangId>,
+    /// Gangs that were told to stop or to resize, and when; they have their grace.
+    pub(crate) leaving: BTreeMap<GangId, Time>,
+    /// Nodes reserved for members that gangs are to get.
+    pub(crate) joins: BTreeMap<GangId, Vec<NodeIdx>>,
+    /// Victims of gangs that have not started yet.
+    pub(crate) victims: BTreeMap<GangId, Debt>,
+    /// When gangs of each queue were evicted, within the last hour.
+    pub(crate) evictions: BTreeMap<Arc<str>, VecDeque<Time>>,
     /// Failures of nodes that came with the cluster, by name.
-    pub(super) strikes: BTreeMap<Arc<str>, Strikes>,
-    /// Whether any gang was ever more or less important than others.
-    pub(super) has_priorities: bool,
-    pub(super) partial_gpu_ms: u64,
+    pub(crate) strikes: BTreeMap<Arc<str>, Strikes>,
+    /// Whether gangs ever differed in priority.
+    pub(crate) has_priorities: bool,
+    pub(crate) partial_gpu_ms: u64,
 }
 
 impl Books {
-    pub(super) fn new(terms: Terms) -> Self {
+    pub(crate) fn new(terms: Terms) -> Self {
         Self {
             terms,
             now: Time::ZERO,
@@ -188,19 +188,19 @@ impl Books {
             partial_gpu_ms: 0,
         }
     }
-    pub(super) fn violation(&self, promise: Promise, what: String) -> Violation {
+    pub(crate) fn violation(&self, promise: Promise, what: String) -> Violation {
         Violation { promise, at: self.now, what }
     }
-    /// Seats on these nodes are kept for somebody, one for each time a node is named.
-    pub(super) fn hold(&mut self, nodes: &[NodeIdx]) {
+    /// Reserves seats on these nodes, one for each time a node is named.
+    pub(crate) fn hold(&mut self, nodes: &[NodeIdx]) {
         for node in nodes {
             if let Some(node) = self.nodes.get_mut(node) {
                 node.holds += 1;
             }
         }
     }
-    /// Seats on these nodes are not kept any longer.
-    pub(super) fn let_go(&mut self, nodes: &[NodeIdx]) {
+    /// Drops reserved seats on these nodes.
+    pub(crate) fn let_go(&mut self, nodes: &[NodeIdx]) {
         for node in nodes {
             let Some(node) = self.nodes.get_mut(node) else { continue };
             node.holds -= 1;
@@ -210,7 +210,7 @@ impl Books {
         }
     }
     /// A gang's name, for messages.
-    pub(super) fn name(&self, gang: GangId) -> String {
+    pub(crate) fn name(&self, gang: GangId) -> String {
         self.gangs
             .get(&gang)
             .map_or_else(|| format!("{gang:?}"), |entry| entry.spec.name.to_string())

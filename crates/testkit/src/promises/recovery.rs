@@ -1,12 +1,12 @@
-//! Promises about what survives: crashes and bad input.
+//! Promises about crashes and bad input.
 
 use std::collections::BTreeSet;
 
-use super::books::Books;
-use super::{Promise, Said, Violation};
+use crate::promises::books::Books;
+use crate::promises::{Promise, Said, Violation};
 
-/// Compares the books with what a host says after it came back, or at any other time.
-pub(super) fn audit(books: &Books, said: &Said, found: &mut Vec<Violation>) {
+/// Compares the books with a host's own state after a restart, or at any other time.
+pub(crate) fn audit(books: &Books, said: &Said, found: &mut Vec<Violation>) {
     let mut wrong = |promise, what: String| found.push(Violation { promise, at: books.now, what });
     for (gang, entry) in &books.gangs {
         match said.gangs.iter().find(|(id, _)| id == gang) {

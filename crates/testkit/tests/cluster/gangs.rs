@@ -1,4 +1,4 @@
-//! The native PodGroup, and the stock scheduler that knows it.
+//! The native PodGroup, and the default scheduler that supports it.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject};
@@ -44,7 +44,7 @@ fn node_of(pod: &Pod) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn the_stock_scheduler_binds_a_pod() {
+async fn default_scheduler_binds_a_pod() {
     let setup = Setup::bare().with(Part::Scheduler).with(Part::Kwok);
     let Some(cluster) = Cluster::start_or_skip(setup).await else { return };
     cluster.apply(&node_yaml("first")).await.expect("applied");
@@ -57,7 +57,7 @@ async fn the_stock_scheduler_binds_a_pod() {
 
 /// With room for one of two it binds neither; with room for both it binds both.
 #[tokio::test]
-async fn the_stock_scheduler_binds_a_gang_whole() {
+async fn default_scheduler_binds_a_gang_whole() {
     let setup = Setup::bare().with(Part::Scheduler).with(Part::Kwok);
     let Some(cluster) = Cluster::start_or_skip(setup).await else { return };
     if !cluster.version().gang_apis().contains(&"v1beta1") {

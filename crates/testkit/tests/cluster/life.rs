@@ -1,4 +1,4 @@
-//! How a cluster comes and goes.
+//! Start and end of a cluster.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use muster_testkit::cluster::{Cluster, Role, Setup, StartError};
 use muster_testkit::testbed::{self, Tool};
 
 #[tokio::test]
-async fn it_comes_up_as_the_kubernetes_that_was_asked_for() {
+async fn cluster_starts_with_the_requested_version() {
     let Some(cluster) = Cluster::start_or_skip(Setup::bare()).await else { return };
     let answer = cluster.client(Role::Viewer).await.apiserver_version().await.expect("a version");
     let version = cluster.version();
@@ -26,7 +26,7 @@ async fn it_comes_up_as_the_kubernetes_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn two_clusters_know_nothing_of_each_other() {
+async fn two_clusters_are_independent() {
     let Some(one) = Cluster::start_or_skip(Setup::bare()).await else { return };
     let Some(other) = Cluster::start_or_skip(Setup::bare()).await else { return };
     one.apply("{apiVersion: v1, kind: Namespace, metadata: {name: here}}").await.expect("applied");
@@ -40,7 +40,7 @@ async fn two_clusters_know_nothing_of_each_other() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_start_shows_its_log() {
+async fn program_that_does_not_start_shows_its_log() {
     match Cluster::start(&Setup::bare().gate("NoSuchGate")).await {
         Err(StartError::Missing(_)) => drop(Cluster::start_or_skip(Setup::bare()).await),
         Err(StartError::Ended(tool, log)) => {
@@ -52,7 +52,7 @@ async fn a_program_that_does_not_start_shows_its_log() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_cluster_that_is_dropped() {
+async fn dropped_cluster_leaves_no_process_and_no_folder() {
     let Some(cluster) = Cluster::start_or_skip(Setup::bare()).await else { return };
     let remains = Remains::of(&cluster);
     assert!(!remains.are_gone(), "what is looked for is there while the cluster runs");
@@ -60,9 +60,9 @@ async fn nothing_is_left_of_a_cluster_that_is_dropped() {
     assert!(remains.are_gone(), "{remains:?}");
 }
 
-/// The test runs itself again; the second one starts a cluster, says what it consists of, and is killed.
+/// The test runs itself again; the second process starts a cluster, prints its parts, and is killed.
 #[tokio::test]
-async fn nothing_is_left_when_the_test_itself_is_killed() {
+async fn killed_test_leaves_no_process_and_no_folder() {
     const SECOND: &str = "MUSTER_CLUSTER_TO_BE_KILLED";
     if std::env::var_os(SECOND).is_some() {
         let cluster = Cluster::start(&Setup::bare()).await.expect("a cluster");
@@ -74,7 +74,7 @@ async fn nothing_is_left_when_the_test_itself_is_killed() {
         return drop(Cluster::start_or_skip(Setup::bare()).await);
     }
     let mut second = Command::new(std::env::current_exe().expect("this test's file"))
-        .args(["--exact", "life::nothing_is_left_when_the_test_itself_is_killed", "--nocapture"])
+        .args(["--exact", "life::killed_test_leaves_no_process_and_no_folder", "--nocapture"])
         .env(SECOND, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -92,7 +92,7 @@ async fn nothing_is_left_when_the_test_itself_is_killed() {
     }
 }
 
-/// What a cluster consists of outside of this process.
+/// The parts of a cluster outside of this process.
 #[derive(Debug)]
 struct Remains {
     folder: PathBuf,

@@ -1,4 +1,4 @@
-//! The test bed itself: what it promises to the tests of the Kubernetes host.
+//! The test bed itself: what the tests of the Kubernetes host rely on.
 
 mod gangs;
 mod life;
@@ -18,7 +18,7 @@ async fn nodes(cluster: &Cluster, role: Role) -> Api<Node> {
     Api::all(cluster.client(role).await)
 }
 
-/// Objects of a kind that no Rust type here stands for.
+/// Objects of a kind without a Rust type here.
 fn kind(group: &str, version: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
@@ -38,7 +38,7 @@ fn is_ready(node: &Node) -> bool {
     conditions.into_iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True")
 }
 
-/// A node that kwok takes care of.
+/// A node managed by kwok.
 fn node_yaml(name: &str) -> String {
     format!(
         "apiVersion: v1

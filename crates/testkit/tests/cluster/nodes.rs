@@ -1,4 +1,4 @@
-//! Nodes that are pretended, by hand and by Karpenter.
+//! Fake nodes, created by hand and by Karpenter.
 
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, DynamicObject};
@@ -7,7 +7,7 @@ use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 use super::{holds, is_ready, is_running, kind, node_yaml, nodes, pod_yaml, pods};
 
 #[tokio::test]
-async fn kwok_gets_a_node_ready_and_its_pod_running() {
+async fn kwok_makes_a_node_ready_and_its_pod_running() {
     let Some(cluster) = Cluster::start_or_skip(Setup::bare().with(Part::Kwok)).await else {
         return;
     };
@@ -19,7 +19,7 @@ async fn kwok_gets_a_node_ready_and_its_pod_running() {
     cluster.until("the pod runs", async || pods.get("alone").await.ok().filter(is_running)).await;
 }
 
-/// A claim that belongs to no pool, as Muster writes them.
+/// A NodeClaim without a NodePool, as Muster writes them.
 const CLAIM: &str = "
 apiVersion: karpenter.sh/v1
 kind: NodeClaim
@@ -44,7 +44,7 @@ fn gpus(node: &Node) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn karpenter_turns_a_claim_into_a_node_of_eight_gpus_and_back_into_nothing() {
+async fn karpenter_creates_and_deletes_a_node_for_a_node_claim() {
     let Some(cluster) = Cluster::start_or_skip(Setup::bare().with_all()).await else { return };
     cluster.apply(CLAIM).await.expect("applied");
     let claims: Api<DynamicObject> =
@@ -61,7 +61,7 @@ async fn karpenter_turns_a_claim_into_a_node_of_eight_gpus_and_back_into_nothing
     assert_eq!(gpus(&node), Some("8"));
     assert_eq!(label(&node, "topology.kubernetes.io/zone"), Some("zone-b"));
     assert_eq!(label(&node, "node.kubernetes.io/instance-type"), Some("gpu8"));
-    // Made by a job, so that controllers, scheduler and kwok have a hand in it too.
+    // Created by a Job, so that controllers, scheduler and kwok take part too.
     cluster.apply(JOB).await.expect("applied");
     let pods = pods(&cluster, Role::Observer).await;
     let pod = cluster.until("a pod of the job is bound", async || {

@@ -1,4 +1,4 @@
-//! Who may do what, and that definitions can be installed.
+//! RBAC of each role, and installation of CRDs.
 
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
@@ -11,7 +11,7 @@ fn is_forbidden<T>(result: &Result<T, kube::Error>) -> bool {
 }
 
 #[tokio::test]
-async fn each_role_may_do_its_own_and_no_more() {
+async fn each_role_has_its_own_permissions_only() {
     let Some(cluster) = Cluster::start_or_skip(Setup::bare()).await else { return };
     let all = ListParams::default();
     let note = "{apiVersion: v1, kind: ConfigMap, metadata: {name: note, namespace: default}}";
@@ -32,7 +32,7 @@ async fn each_role_may_do_its_own_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_a_definition_defines_can_be_used_at_once() {
+async fn kind_of_an_applied_crd_is_served_at_once() {
     let Some(cluster) = Cluster::start_or_skip(Setup::bare()).await else { return };
     let yaml = "
 apiVersion: apiextensions.k8s.io/v1

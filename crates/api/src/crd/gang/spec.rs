@@ -181,5 +181,5 @@ fn linear() -> f64 {
 }
 
 fn default_resize_cost() -> Duration {
-    Duration(muster_core::work::Scaling::default().resize)
+    Duration(muster_core::progress::Scaling::default().resize)
 }

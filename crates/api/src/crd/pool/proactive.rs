@@ -1,6 +1,6 @@
 //! What a pool keeps ready ahead of need.
 
-use muster_core::ahead;
+use muster_core::proactive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,25 +119,25 @@ fn utc() -> Text {
 }
 
 fn default_seasons() -> Vec<DurationAboveZero> {
-    ahead::ForecastSpec::default().seasons.into_iter().map(DurationAboveZero).collect()
+    proactive::ForecastSpec::default().seasons.into_iter().map(DurationAboveZero).collect()
 }
 
 fn default_service_level() -> f64 {
-    f64::from(ahead::ForecastSpec::default().service_level) / 1e3
+    f64::from(proactive::ForecastSpec::default().service_level) / 1e3
 }
 
 fn default_min_history() -> Duration {
-    Duration(ahead::ForecastSpec::default().min_history)
+    Duration(proactive::ForecastSpec::default().min_history)
 }
 
 fn default_launch() -> DurationAboveZero {
-    DurationAboveZero(ahead::Patience::default().launch)
+    DurationAboveZero(proactive::Patience::default().launch)
 }
 
 fn default_register() -> DurationAboveZero {
-    DurationAboveZero(ahead::Patience::default().register)
+    DurationAboveZero(proactive::Patience::default().register)
 }
 
 fn default_gpus() -> DurationAboveZero {
-    DurationAboveZero(ahead::Patience::default().gpus)
+    DurationAboveZero(proactive::Patience::default().gpus)
 }

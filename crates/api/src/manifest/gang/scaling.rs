@@ -1,7 +1,7 @@
 //! What more members bring a gang, and what changing them costs it.
 
 use muster_core::gang::RoleSpec;
-use muster_core::work::Scaling;
+use muster_core::progress::Scaling;
 
 use crate::yaml::fields::Fields;
 use crate::yaml::value::Value;

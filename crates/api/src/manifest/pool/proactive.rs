@@ -1,7 +1,7 @@
 //! What a pool keeps ready ahead of need: warm nodes, a buffer, schedules, a forecast.
 
-use muster_core::ahead::{Ahead, Buffer, Consolidate, ForecastSpec, Patience, Schedule};
 use muster_core::calendar::Calendar;
+use muster_core::proactive::{Ahead, Buffer, Consolidate, ForecastSpec, Patience, Schedule};
 use muster_core::time::Span;
 
 use crate::yaml::fields::Fields;

@@ -38,11 +38,11 @@ mod gangs;
 mod show;
 mod specs;
 
-use muster_core::ahead::Outlook;
 use muster_core::event::{Refusal, Sitting};
 use muster_core::gang::{Gang, Phase};
 use muster_core::id::{ClaimId, GangId};
 use muster_core::order::ClaimFailure;
+use muster_core::proactive::Outlook;
 use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_core::{Event, Plan, World};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use muster_core::World;
-use muster_core::ahead::{Buffer, Consolidate, ForecastSpec, Patience, Schedule};
 use muster_core::constraint::{Effect, Labels, Taint};
 use muster_core::id::ClaimId;
 use muster_core::money::Money;
 use muster_core::node::NodeSpec;
 use muster_core::pool::{OfferingSpec, PoolSpec};
+use muster_core::proactive::{Buffer, Consolidate, ForecastSpec, Patience, Schedule};
 use muster_core::queue::{Namespaces, NonPreemptible, QueueSpec};
 use muster_core::resource::{CPU, MEMORY, NamedAmounts};
 use muster_core::time::Span;
