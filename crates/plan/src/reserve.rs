@@ -13,10 +13,12 @@ use muster_core::queue::Usage;
 use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
-use crate::cycle::Cycle;
-use crate::place::{Fits, place_together};
-use crate::predict::{self, Belief};
-use crate::quota;
+use crate::cycle::steps::Cycle;
+use crate::order::quota;
+use crate::place::fits::Fits;
+use crate::place::gang::place_together;
+use crate::predict;
+use crate::predict::Belief;
 use crate::scratch::Scratch;
 
 /// What starts later than this is not promised. Time has an end, and who says that gangs last for ages must not get there:

@@ -6,8 +6,8 @@ use muster_core::id::{DomainIdx, NodeIdx, SigIdx, StateIdx};
 use muster_core::signature::Reach;
 use smallvec::SmallVec;
 
-use super::Ask;
-use super::fits::{Fits, Want};
+use crate::place::fits::{Fits, Want};
+use crate::place::gang::Ask;
 use crate::scratch::{Filled, Scratch};
 
 /// Members per node, free GPUs (the fuller node first among equals), state, nodes.
@@ -202,7 +202,7 @@ fn best_node(
 
 /// Seats `each` members on every one of these nodes, all of them in the same state, and says which state
 /// they are in afterwards.
-pub(super) fn seats_on(
+pub(crate) fn seats_on(
     scratch: &mut Scratch<'_>,
     leaf: DomainIdx,
     slots: &[u32],

@@ -6,10 +6,10 @@ use muster_core::topology::ROOT;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::Ask;
-use super::by_name::ByName;
-use super::fragments::Fragments;
-use crate::company::WordIdx;
+use crate::place::by_name::ByName;
+use crate::place::fragments::Fragments;
+use crate::place::gang::Ask;
+use crate::place::spread_counts::WordIdx;
 use crate::scratch::Scratch;
 
 /// A kind of member, how well a node must suit it, and how many may be there.
@@ -44,7 +44,7 @@ impl Want {
 
     /// What must be looked at to say whether a node will do. Any score will do for the lowest floor, so that wishes are
     /// not looked at.
-    pub(super) fn reach(self, scratch: &Scratch<'_>) -> Reach {
+    pub(crate) fn reach(self, scratch: &Scratch<'_>) -> Reach {
         let signature = scratch.world.signature(self.sig);
         if self.floor == i32::MIN { signature.must } else { signature.reach }
     }
@@ -78,7 +78,7 @@ pub struct Fits {
     by_name: ByName,
     floors: FxHashMap<SigIdx, SmallVec<[i32; 2]>>,
     choosers: FxHashMap<SigIdx, bool>,
-    pub(super) fragments: Fragments,
+    pub(crate) fragments: Fragments,
 }
 
 impl Fits {
@@ -255,7 +255,7 @@ impl Fits {
     }
 
     /// How much a domain's nodes are wanted by others: the least of those that this kind of member can use.
-    pub(super) fn scarcity(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
+    pub(crate) fn scarcity(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
         let leaf = if scratch.world.topology().is_leaf(domain) { domain } else { ROOT };
         let mut least = u64::MAX;
         for (state, _) in scratch.tally(domain) {
@@ -267,7 +267,7 @@ impl Fits {
     }
 
     /// Whether a kind of member can choose between classes of which some are wanted more than others.
-    pub(super) fn is_chooser(&mut self, scratch: &Scratch<'_>, sig: SigIdx) -> bool {
+    pub(crate) fn is_chooser(&mut self, scratch: &Scratch<'_>, sig: SigIdx) -> bool {
         if let Some(chooser) = self.choosers.get(&sig) {
             return *chooser;
         }

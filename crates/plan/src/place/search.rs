@@ -6,20 +6,20 @@ use muster_core::signature::Reach;
 use muster_core::topology::{Level, ROOT};
 use smallvec::SmallVec;
 
-use super::fill::{Filling, seats_on};
-use super::fits::{Fits, Want};
-use super::{Ask, Misfit, misfit};
+use crate::place::fill::{Filling, seats_on};
+use crate::place::fits::{Fits, Want};
+use crate::place::gang::{Ask, Misfit, misfit};
 use crate::scratch::Scratch;
 
 /// Domains tried per level. A single role fits wherever its count says so; several roles can get in each
 /// other's way, and then the next best domain is tried, but not without end.
-pub(super) const TRIES_PER_LEVEL: usize = 16;
+pub(crate) const TRIES_PER_LEVEL: usize = 16;
 
 /// Domains that hold the whole gang role by role, by depth; each with what would be left over.
-pub(super) type Sufficient = Vec<Vec<(u64, DomainIdx)>>;
+pub(crate) type Sufficient = Vec<Vec<(u64, DomainIdx)>>;
 
 /// The smallest sufficient domain anywhere, starting no deeper than `from`.
-pub(super) fn anywhere(
+pub(crate) fn anywhere(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -36,7 +36,7 @@ pub(super) fn anywhere(
 }
 
 /// A sufficient domain of one of these levels.
-pub(super) fn within(
+pub(crate) fn within(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -50,7 +50,7 @@ pub(super) fn within(
 }
 
 /// A single node that takes the whole gang: where least is lost to others, then the fullest that can.
-pub(super) fn one_node(
+pub(crate) fn one_node(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -84,7 +84,7 @@ pub(super) fn one_node(
 }
 
 /// Why nothing was found: the role that lacks most in the best domain, or that roles compete.
-pub(super) fn explain(
+pub(crate) fn explain(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -115,7 +115,7 @@ pub(super) fn explain(
 }
 
 /// Walks down from the root as long as a domain is sufficient, and notes those that are.
-pub(super) fn survey(
+pub(crate) fn survey(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -179,7 +179,7 @@ fn try_each(
 }
 
 /// The tightest first, on hardware that others want least where there is a choice.
-pub(super) fn rank(
+pub(crate) fn rank(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     wants: &[Want],

@@ -1,8 +1,8 @@
 //! EASY backfilling: first come, first served, with a start time for the first that must wait.
 
-use super::Discipline;
+use crate::policy::parameters::Discipline;
 
 /// By age, with backfill in the same order.
-pub(super) struct Easy;
+pub(crate) struct Easy;
 
 impl Discipline for Easy {}

@@ -1,9 +1,9 @@
 //! Fair share: the queue that has least of its share goes first, whatever its gangs are like.
 
-use super::Discipline;
+use crate::policy::parameters::Discipline;
 
 /// Queues by share, gangs of a queue by age.
-pub(super) struct Fair;
+pub(crate) struct Fair;
 
 impl Discipline for Fair {
     fn by_share(&self) -> bool {

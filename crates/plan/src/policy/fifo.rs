@@ -1,11 +1,11 @@
 //! First come, first served.
 
-use super::{Behind, Discipline};
+use crate::policy::parameters::{Behind, Discipline};
 
 /// By age, strictly or not.
-pub(super) struct Fifo {
+pub(crate) struct Fifo {
     /// Whether those behind a waiting gang may take what it waits for.
-    pub(super) overtake: bool,
+    pub(crate) overtake: bool,
 }
 
 impl Discipline for Fifo {

@@ -2,7 +2,7 @@
 
 use muster_core::time::Span;
 
-use super::Policy;
+use crate::policy::parameters::Policy;
 
 /// A setting, and how it is read.
 struct Setting {
@@ -116,8 +116,8 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::policy::Failover;
+    use crate::policy::parameters::Failover;
+    use crate::policy::settings::*;
 
     #[test]
     fn every_setting_is_read_and_what_is_wrong_is_said() {

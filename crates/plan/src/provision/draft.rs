@@ -7,17 +7,20 @@ use muster_core::money::Money;
 use muster_core::order::{Claim, ClaimStage, ClaimState};
 use muster_core::time::{Span, Time};
 
-use super::scope::{Scope, scope};
-use super::{avoided, members_per_node, offerings_for};
-use crate::cycle::Cycle;
-use crate::mix::{self, Kind, Left};
-use crate::odds::out_of_stock;
-use crate::place::{Ask, Filling, Want, fill_paper};
+use crate::cycle::steps::Cycle;
+use crate::place::fill::{Filling, fill_paper};
+use crate::place::fits::Want;
+use crate::place::gang::Ask;
+use crate::provision::instance_mix;
+use crate::provision::instance_mix::{Kind, Left};
+use crate::provision::order::{avoided, members_per_node, offerings_for};
+use crate::provision::scope::{Scope, scope};
+use crate::provision::stockout::out_of_stock;
 use crate::scratch::Scratch;
 
 /// What an order adds to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Beside {
+pub(crate) enum Beside {
     /// Members sit on free nodes first.
     WhatIsFree,
     /// Members sit on new nodes only.
@@ -26,41 +29,41 @@ pub(super) enum Beside {
 
 /// Around which offering an order is drawn up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Way {
+pub(crate) struct Way {
     /// New nodes for the hardest role are of this kind.
-    pub(super) offering: OfferingRef,
+    pub(crate) offering: OfferingRef,
     /// Or of the cheapest mix of kinds with the same GPUs in the same place.
-    pub(super) mixed_kinds: bool,
+    pub(crate) mixed_kinds: bool,
     /// What is there already and may be used.
-    pub(super) beside: Beside,
+    pub(crate) beside: Beside,
 }
 
 /// Seats for the whole gang, some of them on nodes that are coming or exist on paper only.
-pub(super) struct Draft {
-    pub(super) seats: Vec<Seat>,
-    pub(super) paper: std::ops::Range<usize>,
+pub(crate) struct Draft {
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) paper: std::ops::Range<usize>,
     /// What the kinds of nodes cost above the least there could be, in thousandths.
-    pub(super) gap: u32,
+    pub(crate) gap: u32,
 }
 
 /// What an order would cost, and how soon it would be complete.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Terms {
+pub(crate) struct Terms {
     /// Members of one role on different kinds of GPUs, or in different places, work less well together: only
     /// when no one place has room.
-    pub(super) scattered: bool,
+    pub(crate) scattered: bool,
     /// What it costs until the gang is done, with the cost of the delay and the odds of having to try again.
-    pub(super) cost: Money,
+    pub(crate) cost: Money,
     /// How long until all nodes are there.
-    pub(super) boot: Span,
+    pub(crate) boot: Span,
     /// What the nodes alone cost until the gang is done.
-    pub(super) nodes: Money,
+    pub(crate) nodes: Money,
 }
 
 /// Places the whole gang on what is free, on nodes that are coming for nobody, and on new nodes.
 ///
 /// With `keep`, the scratch holds the result; otherwise, and on failure, it is unchanged.
-pub(super) fn draw_up(
+pub(crate) fn draw_up(
     cycle: &mut Cycle<'_>,
     gang: &Gang,
     asks: &[Ask],
@@ -130,7 +133,8 @@ pub(super) fn draw_up(
         let mut chosen = Vec::new();
         if i == pivot && left > 0 && way.mixed_kinds {
             let kinds = kinds(&trial, gang, ask, open, way.offering);
-            let mix = mix::cheapest(world, &kinds, left, &left_of(&trial, &kinds), budget)?;
+            let mix =
+                instance_mix::cheapest(world, &kinds, left, &left_of(&trial, &kinds), budget)?;
             draft.gap = mix.gap;
             chosen = mix.nodes;
             chosen.sort_by_key(|(offering, _)| std::cmp::Reverse(each(world, ask, *offering)));
@@ -289,7 +293,7 @@ fn cheapest(
 }
 
 /// Whether members on nodes of either offering work together as if on one kind: the same GPUs, the same place.
-pub(super) fn alike(world: &World, a: OfferingRef, b: OfferingRef) -> bool {
+pub(crate) fn alike(world: &World, a: OfferingRef, b: OfferingRef) -> bool {
     let (a, b) = (world.offering(a), world.offering(b));
     a.leaf == b.leaf && a.spec.gpu == b.spec.gpu
 }
@@ -334,7 +338,7 @@ fn left_of(scratch: &Scratch<'_>, kinds: &[Kind]) -> Left {
 
 /// Whether a mix of kinds could be cheaper than one kind alone: there are several, which hold different numbers
 /// of members, and the gang does not fit on one node of each.
-pub(super) fn is_mix_worthwhile(
+pub(crate) fn is_mix_worthwhile(
     world: &World,
     ask: &Ask,
     offerings: &[OfferingRef],

@@ -12,12 +12,12 @@ use muster_core::order::ClaimState;
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Span;
 
-use crate::cycle::{Cycle, earliest};
-use crate::make_way::loss::lost_time;
-use crate::place::place;
+use crate::cycle::steps::{Cycle, earliest};
+use crate::place::gang::place;
+use crate::preempt::cost::lost_time;
 
 /// Empties the least used node that can be emptied, if there is one worth it.
-pub(super) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
+pub(crate) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     let world = cycle.scratch.world;
     let wants = |spec: &muster_core::pool::PoolSpec| spec.consolidate == Consolidate::WhenUnderused;
     if !world.pools().values().any(|pool| wants(&pool.spec))

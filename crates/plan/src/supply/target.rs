@@ -10,15 +10,15 @@ use muster_core::plan::Target;
 use muster_core::pool::Pool;
 use muster_core::time::{Span, Time};
 
-use super::ledger::Holdings;
-use crate::cycle::{Cycle, earliest};
-use crate::grow::who_lacks;
-use crate::place::Ask;
-use crate::provision::{members_per_node, offerings_for};
+use crate::cycle::steps::{Cycle, earliest};
+use crate::grow::candidates::who_lacks;
+use crate::place::gang::Ask;
+use crate::provision::order::{members_per_node, offerings_for};
+use crate::supply::inventory::Holdings;
 
 /// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
 /// it is there in time.
-pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target {
+pub(crate) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target {
     let in_use = held.in_use;
     let pool = &cycle.scratch.world.pools()[idx];
     let ahead = &pool.spec.ahead;

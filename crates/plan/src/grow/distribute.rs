@@ -1,0 +1,117 @@
+//! Who gets the next member: the queue that has least for its weight, and there the gang that wins most by it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use muster_core::World;
+use muster_core::id::{DomainIdx, QueueIdx, SigIdx};
+
+use crate::grow::candidates::Growing;
+use crate::order::quota;
+use crate::place::fill::Filling;
+use crate::place::fits::{Fits, Want};
+use crate::place::gang::Ask;
+use crate::place::spread::add_evenly;
+use crate::scratch::Scratch;
+
+/// Members added in one cycle, at most.
+const STEPS: usize = 4_096;
+
+/// What one more member would bring a gang, by place in the list; the greatest is served first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Next {
+    gain: Gain,
+    at: Reverse<usize>,
+    role: u16,
+}
+
+/// A gain that can be compared.
+#[derive(Clone, Copy)]
+struct Gain(f64);
+
+impl Ord for Gain {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+impl PartialOrd for Gain {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Gain {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Gain {}
+
+/// Hands out members one at a time, until nobody can have more: what is free, as far as the books of queues and users
+/// allow.
+pub(crate) fn hand_out<'w>(
+    free: &mut Scratch<'w>,
+    books: &mut Scratch<'w>,
+    fits: &mut Fits,
+    growing: &mut [Growing<'w>],
+) {
+    let mut lines: BTreeMap<QueueIdx, BinaryHeap<Next>> = BTreeMap::new();
+    for (at, one) in growing.iter().enumerate() {
+        lines.entry(one.gang.queue).or_default().extend(next(free.world, one, at));
+    }
+    // Kinds of members for which there is no room left.
+    let mut spent: Vec<(SigIdx, DomainIdx)> = Vec::new();
+    let mut added = 0;
+    while added < STEPS {
+        let Some((at, role)) = whose_turn(books, &mut lines) else { return };
+        let one = &mut growing[at];
+        let sig = one.gang.sigs[usize::from(role)];
+        let (ask, want) = (Ask { role, sig, count: 1 }, Want::any(sig));
+        if spent.contains(&(sig, one.domain)) || !quota::allows(books, one.gang, sig, 1) {
+            continue; // out of the line
+        }
+        let mut seats = Vec::new();
+        let found = match one.gang.spec.roles[usize::from(role)].spread.is_empty() {
+            true => {
+                let mut filling =
+                    Filling { scratch: free, fits, ask: &ask, want, seats: &mut seats };
+                filling.domain(one.domain, 1) == 1
+            }
+            false => add_evenly(free, fits, one.gang, one.domain, &ask, &mut seats),
+        };
+        if !found {
+            spent.push((sig, one.domain));
+            continue;
+        }
+        books.charge(one.gang, sig, 1);
+        one.add(role, seats);
+        added += 1;
+        let line = lines.get_mut(&one.gang.queue).expect("it stood in it");
+        line.extend(next(free.world, one, at));
+    }
+}
+
+/// The gang that gets the next member, out of its line, and for which role.
+fn whose_turn(
+    books: &Scratch<'_>,
+    lines: &mut BTreeMap<QueueIdx, BinaryHeap<Next>>,
+) -> Option<(usize, u16)> {
+    let fronts = lines.iter().filter_map(|(queue, line)| Some((*queue, line.peek()?)));
+    let (queue, _) = fronts.min_by(|(a, first), (b, second)| {
+        share(books, *a).total_cmp(&share(books, *b)).then(second.cmp(first))
+    })?;
+    let Next { at, role, .. } = lines.get_mut(&queue)?.pop()?;
+    Some((at.0, role))
+}
+
+/// What one more member would bring a gang, if it can have one and that brings anything.
+fn next(world: &World, one: &Growing<'_>, at: usize) -> Option<Next> {
+    let role = one.next_role().filter(|_| !one.is_out)?;
+    let gain = one.gain(world, role);
+    (gain > 0.0).then_some(Next { gain: Gain(gain), at: Reverse(at), role })
+}
+
+/// What a queue holds for its weight.
+fn share(books: &Scratch<'_>, queue: QueueIdx) -> f64 {
+    let held = books.queue_usage(queue).gpu_milli as f64;
+    held / f64::from(books.world.queue(queue).spec.weight).max(f64::MIN_POSITIVE)
+}

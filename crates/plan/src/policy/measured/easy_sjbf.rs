@@ -1,0 +1,15 @@
+//! EASY with shortest-job-first backfill: small holes are filled with what fits them best.
+
+use muster_core::gang::Gang;
+
+use crate::order::rank::View;
+use crate::policy::parameters::Discipline;
+
+/// By age, with backfill of the shortest first.
+pub(crate) struct EasySjbf;
+
+impl Discipline for EasySjbf {
+    fn backfill_rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {
+        Some(gang.spec.said_with_least().as_secs_f64())
+    }
+}

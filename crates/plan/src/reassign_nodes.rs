@@ -1,0 +1,188 @@
+//! An order that is not needed any more: its gang fits on what is free.
+//!
+//! Nodes become free while a gang's own are still booting. Whoever then still waits for his own waits for
+//! nothing. He starts at once, and what was coming for him is for whoever else waits for such a node and would get
+//! his own later. So nodes are used in the order they come, and what is too many in the end is the last one asked
+//! for, which has cost nothing yet.
+
+use std::cmp::Reverse;
+
+use muster_core::World;
+use muster_core::id::{ClaimId, GangId, OrderId};
+use muster_core::order::{Order, RollbackReason};
+use muster_core::plan::{Action, ActionGroup, Plan};
+use muster_core::time::Span;
+use muster_core::topology::ROOT;
+use muster_core::verdict::Verdict;
+
+use crate::backfill::Holes;
+use crate::cycle::steps::Cycle;
+use crate::order::quota::{over_limit, refund_minimum};
+use crate::place::fits::Want;
+use crate::place::gang::{asks, place};
+use crate::provision::draft::ready_in;
+use crate::provision::replace_claim::suits;
+use crate::provision::right_size::is_dear;
+
+/// Starts gangs whose orders still assemble and that fit on what nobody in the queue has taken, oldest order first.
+/// Where somebody holds a start time, what is free may be his, and nothing is done.
+pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &mut Plan) {
+    if !holes.is_empty() {
+        return;
+    }
+    let world = cycle.scratch.world;
+    let settled = |plan: &Plan, order: &Order| {
+        plan.groups.iter().any(|group| group.gang == Some(order.spec.gang))
+    };
+    for order in world.orders().values() {
+        let id = order.spec.gang;
+        let gang = world.gang(id).expect("it has an order");
+        // Who was told to leave has lost his work; what he leaves is used.
+        if settled(plan, order) || is_told(world, order) || !may_fit(cycle, order) {
+            continue;
+        }
+        let mut trial = cycle.scratch.trial();
+        trial.rise(gang, &order.held);
+        // While others leave for somebody, both count: whoever gives his room up then may not get it again.
+        refund_minimum(&mut trial, gang);
+        if over_limit(&trial, gang).is_some() {
+            continue;
+        }
+        let Ok(seats) = place(&mut trial, &mut cycle.fits, gang) else { continue };
+        drop(trial);
+        if is_dear(cycle, gang, &seats) {
+            continue;
+        }
+        cycle.scratch.rise(gang, &order.held);
+        cycle.scratch.sit(gang, &seats);
+        cycle.sooner.push(order.spec.id);
+        cycle.admitted.push((id, seats.clone()));
+        let order = order.spec.id;
+        let actions = vec![
+            Action::RollBack { order, reason: RollbackReason::NotNeeded },
+            Action::Admit { gang: id, seats },
+        ];
+        plan.groups.push(ActionGroup { gang: Some(id), actions });
+        if let Some((_, verdict)) = plan.verdicts.iter_mut().find(|(of, _)| *of == id) {
+            *verdict = Verdict::Admitted;
+        }
+    }
+}
+
+/// Whether those who make way for an order have been told.
+fn is_told(world: &World, order: &Order) -> bool {
+    let ready = |claim: &ClaimId| world.claims()[claim].is_ready();
+    !order.spec.after.is_empty() && order.spec.claims.iter().all(|(claim, _)| ready(claim))
+}
+
+/// A ready node that an older order lacks, and lacks nothing but that: the older gang takes it and starts, the younger
+/// waits for what the older was waiting for. So whoever came first starts first, however the boots turn out.
+pub(crate) fn exchange(world: &World) -> Option<Action> {
+    let is_ready = |claim: &ClaimId| world.claims()[claim].is_ready();
+    let submitted = |order: &Order| {
+        let gang = world.gang(order.spec.gang).expect("it has an order");
+        (Reverse(gang.spec.priority), gang.submitted, order.spec.gang)
+    };
+    // Orders that lack one claim, and which; the oldest gang first.
+    let mut lacking: Vec<(&Order, ClaimId)> = Vec::new();
+    let mut having: Vec<(&Order, ClaimId)> = Vec::new();
+    for order in world.orders().values() {
+        let mut missing = order.spec.claims.iter().map(|(id, _)| *id).filter(|id| !is_ready(id));
+        let first = missing.next();
+        if let (Some(only), None) = (first, missing.next())
+            && world.claims()[&only].stage().is_some()
+        {
+            lacking.push((order, only));
+        }
+        having.extend(
+            order.spec.claims.iter().filter(|(id, _)| is_ready(id)).map(|(id, _)| (order, *id)),
+        );
+    }
+    if having.is_empty() {
+        return None;
+    }
+    lacking.sort_by_key(|(order, _)| submitted(order));
+    for (gets, coming) in lacking {
+        let class = |claim: ClaimId| world.offering(world.claims()[&claim].offering).class;
+        let fits = |(gives, ready): &&(&Order, ClaimId)| {
+            let at = |claim: ClaimId| world.claims()[&claim].offering;
+            let gang = |order: &Order| world.gang(order.spec.gang).expect("it has an order");
+            submitted(gives) > submitted(gets)
+                && class(*ready) == class(coming)
+                && sits_alone(world, gives, *ready)
+                && suits(world, gang(gets), gets, coming, at(*ready))
+                && suits(world, gang(gives), gives, *ready, at(coming))
+        };
+        if let Some((gives, ready)) = having.iter().find(fits) {
+            let (gets, gives) = (gets.spec.id, gives.spec.id);
+            return Some(Action::Exchange { gets, coming, gives, ready: *ready });
+        }
+    }
+    None
+}
+
+/// Whether nobody but this order has seats on the node of its claim.
+fn sits_alone(world: &World, order: &Order, claim: ClaimId) -> bool {
+    let Some(node) = world.claims()[&claim].node() else { return false };
+    let mine = order.held.iter().filter(|seat| seat.node == node);
+    let mine: u32 = mine.map(|seat| u32::from(seat.members)).sum();
+    world.node(node).is_some_and(|here| here.usable && here.seats == mine)
+}
+
+/// Less than this sooner is not worth a change.
+const SOONER: Span = Span::secs(15);
+
+/// Hands nodes that are coming for nobody to orders that wait for one like it which comes later; the latest first.
+pub(crate) fn hand_over(cycle: &mut Cycle<'_>, plan: &mut Plan) {
+    let (world, now) = (cycle.scratch.world, cycle.now);
+    if cycle.coming.is_empty() || world.orders().is_empty() {
+        return;
+    }
+    let settled: Vec<GangId> = plan.groups.iter().filter_map(|group| group.gang).collect();
+    let mut late: Vec<(Reverse<Span>, OrderId, ClaimId)> = Vec::new();
+    for order in world.orders().values().filter(|order| !settled.contains(&order.spec.gang)) {
+        for (id, _) in &order.spec.claims {
+            let claim = &world.claims()[id];
+            if claim.stage().is_some() && world.is_sound_without(order, *id) {
+                late.push((Reverse(ready_in(world, now, claim)), order.spec.id, *id));
+            }
+        }
+    }
+    late.sort_unstable();
+    let promised = |id: ClaimId| cycle.scratch.paper().iter().any(|node| node.coming == Some(id));
+    let free: Vec<ClaimId> = cycle.coming.iter().copied().filter(|id| !promised(*id)).collect();
+    for claim in free {
+        let comes = &world.claims()[&claim];
+        if comes.stage().is_none() {
+            continue; // stopped: it comes only if it is woken
+        }
+        let (offering, ready) = (comes.offering, ready_in(world, now, comes));
+        let class = world.offering(offering).class;
+        let found = late.iter().position(|(Reverse(then), order, lost)| {
+            let order = &world.orders()[order];
+            let gang = world.gang(order.spec.gang).expect("it has an order");
+            ready + SOONER < *then
+                && world.offering(world.claims()[lost].offering).class == class
+                && suits(world, gang, order, *lost, offering)
+        });
+        if let Some(at) = found {
+            let (_, order, lost) = late.remove(at);
+            cycle.handed.push(claim);
+            let gang = Some(world.orders()[&order].spec.gang);
+            let actions = vec![Action::TopUp { order, lost, claim, offering }];
+            plan.groups.push(ActionGroup { gang, actions });
+        }
+    }
+}
+
+/// Whether a look at the numbers leaves hope: every role has places for those that do not sit yet.
+fn may_fit(cycle: &mut Cycle<'_>, order: &Order) -> bool {
+    let world = cycle.scratch.world;
+    let gang = world.gang(order.spec.gang).expect("it has an order");
+    asks(&cycle.scratch, gang).iter().all(|ask| {
+        let held = order.held.iter().filter(|seat| seat.role == ask.role);
+        let held: u32 = held.map(|seat| u32::from(seat.members)).sum();
+        let free = cycle.fits.in_domain(&cycle.scratch, ROOT, Want::any(ask.sig));
+        free + u64::from(held) >= u64::from(ask.count)
+    })
+}

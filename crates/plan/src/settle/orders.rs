@@ -1,0 +1,283 @@
+//! Before anything new: settle what is under way.
+//!
+//! An order whose every node is ready becomes an admission. A claim that the provider put off is asked for
+//! again. An order that has lost a claim is topped up where that is cheaper; one that has lost more than that, a
+//! node, its time or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
+
+use muster_core::World;
+use muster_core::gang::{Closeness, Gang, Phase, RoleSpec, Seat, without};
+use muster_core::id::{ClaimId, GangId, NodeIdx};
+use muster_core::order::{ClaimState, Order, Place, RollbackReason};
+use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
+use muster_core::time::Time;
+use muster_core::topology::Level;
+use muster_core::verdict::Verdict;
+
+use crate::cycle::steps::earliest;
+use crate::policy::parameters::Policy;
+use crate::preempt::victims::tell;
+use crate::provision::replace_claim::top_up;
+use crate::settle::repair::repair;
+
+/// Settles every gang that does not simply wait, and gives it its verdict.
+pub(crate) fn settle(world: &World, now: Time, policy: &Policy, plan: &mut Plan) {
+    if policy.explain {
+        settle_all(world, now, policy, world.gangs(), plan);
+        return;
+    }
+    // Gangs that simply run need nothing; only those that something is up with are looked at.
+    let mut concerned: Vec<GangId> = world.orders().values().map(|o| o.spec.gang).collect();
+    concerned.extend(world.broken().keys().chain(world.cancelled()));
+    concerned.sort_unstable();
+    concerned.dedup();
+    let concerned = concerned.into_iter().filter_map(|id| Some((id, world.gang(id)?)));
+    settle_all(world, now, policy, concerned, plan);
+}
+
+fn settle_all<'w>(
+    world: &'w World,
+    now: Time,
+    policy: &Policy,
+    gangs: impl Iterator<Item = (GangId, &'w Gang)>,
+    plan: &mut Plan,
+) {
+    for (id, gang) in gangs {
+        let verdict = match gang.phase {
+            Phase::Waiting => continue,
+            Phase::Assembling(order) => {
+                settle_order(world, now, policy, id, &world.orders()[&order], plan)
+            }
+            Phase::Admitted { .. } | Phase::Running { .. } => settle_running(world, id, plan),
+            Phase::Stopping => Verdict::Stopping,
+        };
+        plan.verdicts.push((id, verdict));
+    }
+}
+
+/// Where a gang that does not wait stands, when nothing is settled in this cycle.
+pub(crate) fn standing(world: &World, gang: &Gang) -> Option<Verdict> {
+    match gang.phase {
+        Phase::Waiting => None,
+        Phase::Assembling(order) => Some(provisioning(world, &world.orders()[&order])),
+        Phase::Admitted { .. } | Phase::Running { .. } => Some(Verdict::Running),
+        Phase::Stopping => Some(Verdict::Stopping),
+    }
+}
+
+/// How far an order is.
+fn provisioning(world: &World, order: &Order) -> Verdict {
+    let (total, deadline) = (order.spec.claims.len() as u32, order.spec.deadline);
+    let ready =
+        order.spec.claims.iter().filter(|(claim, _)| world.claims()[claim].is_ready()).count()
+            as u32;
+    let (leaving, ways) = (order.after.len() as u32, order.spec.ways.clone());
+    Verdict::Provisioning { order: order.spec.id, ready, total, leaving, deadline, ways }
+}
+
+fn settle_running(world: &World, id: GangId, plan: &mut Plan) -> Verdict {
+    let action = if world.cancelled().contains(&id) {
+        Some(Action::Stop { gang: id, reason: StopReason::Cancelled })
+    } else if let Some(node) = world.broken().get(&id) {
+        repair(world, id, world.gang(id).expect("it runs"), *node)
+    } else {
+        None
+    };
+    let Some(action) = action else { return Verdict::Running };
+    let stops = matches!(action, Action::Stop { .. });
+    plan.groups.push(ActionGroup { gang: Some(id), actions: vec![action] });
+    if stops { Verdict::Stopping } else { Verdict::Running }
+}
+
+fn settle_order(
+    world: &World,
+    now: Time,
+    policy: &Policy,
+    id: GangId,
+    order: &Order,
+    plan: &mut Plan,
+) -> Verdict {
+    let provisioning = provisioning(world, order);
+    let Verdict::Provisioning { ready, total, deadline, .. } = provisioning else {
+        unreachable!("an order is provisioning")
+    };
+    if let Some(reason) = broken(world, id, order) {
+        roll_back(id, order, reason, plan);
+        return provisioning;
+    }
+    let troubles = troubles(world, now, policy, id, order, plan);
+    if let Some((lost, reason)) = troubles.first() {
+        let only_one = troubles.len() == 1;
+        if only_one && tops_up(plan) {
+            return provisioning; // it is its turn when that is done
+        }
+        match top_up(world, now, policy, order, *lost).filter(|_| only_one) {
+            Some(top_up) => {
+                let actions = vec![top_up, Action::Release { claim: *lost }];
+                plan.groups.push(ActionGroup { gang: Some(id), actions });
+            }
+            None => roll_back(id, order, *reason, plan),
+        }
+        return provisioning;
+    }
+    if ready == total && !order.after.is_empty() {
+        match have_them_leave(world, order) {
+            Some(actions) if actions.is_empty() => {}
+            Some(actions) => plan.groups.push(ActionGroup { gang: Some(id), actions }),
+            None => {
+                roll_back(id, order, RollbackReason::WayClosed, plan);
+                return provisioning;
+            }
+        }
+    }
+    if ready == total
+        && order.after.is_empty()
+        && let Some(node) = unsuitable(world, id, order)
+    {
+        roll_back(id, order, RollbackReason::NodeUnsuitable(node), plan);
+        return provisioning;
+    }
+    if ready == total && order.after.is_empty() {
+        let mut seats = order.held.clone();
+        seats.sort_by_key(|seat| seat.role);
+        let actions = vec![Action::Admit { gang: id, seats }];
+        plan.groups.push(ActionGroup { gang: Some(id), actions });
+        return Verdict::Admitted;
+    }
+    if now >= deadline {
+        roll_back(id, order, RollbackReason::DeadlinePassed, plan);
+    } else {
+        plan.wake = earliest(plan.wake, Some(deadline));
+    }
+    provisioning
+}
+
+/// What those who make way for an order are told when everything else is there; nothing to those who were told.
+/// `None` if one of them cannot make way any more.
+fn have_them_leave(world: &World, order: &Order) -> Option<Vec<Action>> {
+    let mut actions = Vec::new();
+    for way in &order.after {
+        let other = world.gang(way.gang)?;
+        if way.stop.is_none() && other.resize.is_none() && other.is_steady() {
+            let left = without(&other.seats, &way.seats);
+            let has_them = left.len() + way.seats.len() == other.seats.len();
+            let roles = other.spec.roles.iter().enumerate();
+            let enough = |(role, spec): (usize, &RoleSpec)| {
+                let mine = left.iter().filter(|seat| usize::from(seat.role) == role);
+                mine.map(|seat| u32::from(seat.members)).sum::<u32>() >= spec.min
+            };
+            if !has_them || !roles.into_iter().all(enough) {
+                return None;
+            }
+        }
+        actions.extend(tell(other, way));
+    }
+    Some(actions)
+}
+
+/// What ends an order early, the first found.
+fn broken(world: &World, gang: GangId, order: &Order) -> Option<RollbackReason> {
+    if world.cancelled().contains(&gang) {
+        return Some(RollbackReason::GangGone);
+    }
+    let lost = order.spec.reservations.iter().find_map(|reservation| match reservation.place {
+        Place::Node(node) => world.node(node).is_none_or(|here| !here.usable).then_some(node),
+        Place::Claim(_) => None,
+    });
+    // Nobody is started on a node that will be gone before much is done there.
+    let noticed = |seat: &&Seat| world.node(seat.node).is_some_and(|here| here.notice.is_some());
+    let going = || order.held.iter().find(noticed).map(|seat| seat.node);
+    lost.map(RollbackReason::NodeLost).or_else(|| going().map(RollbackReason::NodeUnsuitable))
+}
+
+/// A node among the order's seats on which the gang may not run after all: it came up elsewhere than asked,
+/// or was relabelled or tainted since.
+fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
+    let gang = world.gang(id).expect("it has an order");
+    let topology = world.topology();
+    let close = matches!(gang.spec.closeness, Some(Closeness::Required(_)));
+    let level = match gang.level.filter(|_| close) {
+        Some(Level::Domain(level)) => Some(level),
+        Some(Level::Node) | None => None,
+    };
+    let domain_of = |leaf| level.map(|level| topology.around(leaf, level));
+    let mut first = None;
+    for on_node in order.held.chunk_by(|a, b| a.node == b.node && a.role == b.role) {
+        let node = world.node(on_node[0].node).expect("looked at before");
+        let signature = world.signature(gang.sigs[usize::from(on_node[0].role)]);
+        let suits = signature
+            .score(world.class(node.class), topology, node.leaf, Some(&node.name))
+            .is_some();
+        let domain = domain_of(node.leaf);
+        let nowhere = domain.is_some_and(|found| found.is_none_or(|d| !topology.is_named(d)));
+        let cramped = world.is_too_small(on_node[0].node, order);
+        let goes = node.notice.is_some();
+        if !suits || goes || cramped || nowhere || *first.get_or_insert(domain) != domain {
+            return Some(on_node[0].node);
+        }
+    }
+    None
+}
+
+/// Rolls an order back. Its nodes are anybody's now: the next gang's that can use them, the pool's if it wants
+/// them, or else given back.
+fn roll_back(gang: GangId, order: &Order, reason: RollbackReason, plan: &mut Plan) {
+    let actions = vec![Action::RollBack { order: order.spec.id, reason }];
+    plan.groups.push(ActionGroup { gang: Some(gang), actions });
+}
+
+/// Claims of an order that will not come, or take too long; those that the provider put off are asked for again.
+fn troubles(
+    world: &World,
+    now: Time,
+    policy: &Policy,
+    gang: GangId,
+    order: &Order,
+    plan: &mut Plan,
+) -> Vec<(ClaimId, RollbackReason)> {
+    let mut troubles = Vec::new();
+    for (id, _) in &order.spec.claims {
+        if let ClaimState::Failed(failure) = world.claims()[id].state {
+            match retry(world, now, policy, *id) {
+                // When its time is up nothing is asked for again.
+                Some(_) if now >= order.spec.deadline => {}
+                Some(Ok(retry)) => {
+                    plan.groups.push(ActionGroup { gang: Some(gang), actions: vec![retry] });
+                }
+                Some(Err(later)) => plan.wake = earliest(plan.wake, Some(later)),
+                None => troubles.push((*id, RollbackReason::ClaimFailed(*id, failure))),
+            }
+            continue;
+        }
+        match world.claim_due(*id) {
+            // When its time is up, that is why, whatever one of its claims is late with.
+            Some(_) if now >= order.spec.deadline => {}
+            Some((stage, due)) if due <= now => {
+                troubles.push((*id, RollbackReason::Overdue(*id, stage)));
+            }
+            due => plan.wake = earliest(plan.wake, due.map(|(_, due)| due)),
+        }
+    }
+    troubles
+}
+
+/// Asking again for a claim that the provider put off, or when to; none if that would not help.
+pub(crate) fn retry(
+    world: &World,
+    now: Time,
+    policy: &Policy,
+    id: ClaimId,
+) -> Option<Result<Action, Time>> {
+    let claim = &world.claims()[&id];
+    let ClaimState::Failed(failure) = claim.state else { return None };
+    if !failure.is_transient() || claim.retries >= policy.retries {
+        return None;
+    }
+    let at = policy.retry_at(claim.since, claim.retries);
+    let again = Action::Retry { claim: id, attempt: claim.retries + 1 };
+    Some(if at <= now { Ok(again) } else { Err(at) })
+}
+
+/// Whether an order is topped up already: the next one has to see what is left of the pools then.
+fn tops_up(plan: &Plan) -> bool {
+    plan.actions().any(|action| matches!(action, Action::TopUp { .. }))
+}

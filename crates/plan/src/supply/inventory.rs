@@ -1,0 +1,135 @@
+//! What each pool has, sorted by what can be done with it.
+
+use std::collections::BTreeSet;
+
+use muster_core::id::{ClaimId, Id, NodeIdx, OfferingRef};
+use muster_core::order::{Claim, ClaimState, Place};
+use muster_core::plan::{Action, Plan};
+
+use crate::cycle::steps::{Cycle, earliest};
+
+/// The claims of one pool that nobody has a right to, by what they are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holdings {
+    /// Nodes somebody uses or has been promised.
+    pub(crate) in_use: u32,
+    /// Of those, nodes that orders still wait for.
+    pub(crate) awaited: u32,
+    /// Ready nodes nobody uses.
+    pub(crate) idle: Vec<(ClaimId, NodeIdx)>,
+    /// Nodes that only others use. They are kept, and count as free: others do not make a pool buy more.
+    pub(crate) shared: u32,
+    /// Under way, for nobody.
+    pub(crate) coming: Vec<ClaimId>,
+    /// Stopped, or about to be.
+    pub(crate) stopped: Vec<ClaimId>,
+    /// Failed, for nobody, with nobody on it.
+    pub(crate) failed: Vec<ClaimId>,
+    /// Taking nobody new; with nobody left on it.
+    pub(crate) retired: Vec<ClaimId>,
+    /// Offerings of claims that are given back because they took too long, or were put off too often.
+    pub(crate) let_down: Vec<OfferingRef>,
+    /// Used, and not on their way out.
+    pub(crate) used: Vec<(ClaimId, NodeIdx)>,
+}
+
+impl Holdings {
+    /// Ready nodes that nobody is known to use.
+    pub(crate) fn free(&self) -> u32 {
+        self.idle.len() as u32 + self.shared
+    }
+}
+
+/// Sorts every claim into its pool's holdings.
+pub(crate) fn holdings(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
+    let (world, now) = (cycle.scratch.world, cycle.now);
+    let mut wake = None;
+    // Others on a node that is no use to anybody do not keep it, and neither do they while it takes too long to be.
+    let mut is_kept = |id: ClaimId, claim: &Claim| match (claim.state, world.claim_due(id)) {
+        (ClaimState::Failed(_), _) => false,
+        (_, Some((_, due))) => {
+            wake = earliest(wake, Some(due).filter(|due| *due > now));
+            due > now
+        }
+        (_, None) => true,
+    };
+    let mut all = vec![Holdings::default(); world.pools().len()];
+    let wanted = wanted_nodes(plan);
+    let promised: BTreeSet<ClaimId> = cycle
+        .scratch
+        .paper()
+        .iter()
+        .filter_map(|node| node.coming)
+        .chain(cycle.handed.iter().copied())
+        .collect();
+    for node in cycle.scratch.paper().iter().filter(|node| node.coming.is_none()) {
+        let held = &mut all[node.offering.pool.index()];
+        held.in_use += 1;
+        held.awaited += 1;
+    }
+    for (id, claim) in world.claims() {
+        let held = &mut all[claim.offering.pool.index()];
+        if claim.releasing {
+            continue;
+        }
+        if claim.order.is_some() || promised.contains(id) {
+            held.in_use += 1;
+            held.awaited += u32::from(claim.stage().is_some());
+            continue;
+        }
+        let joined = claim.joined.and_then(|node| Some((node, world.node(node)?)));
+        if let Some((node, here)) = joined
+            && (here.seats > 0 || wanted.contains(&node))
+        {
+            held.in_use += 1;
+            if !claim.retiring && claim.is_ready() {
+                held.used.push((*id, node));
+            }
+            continue;
+        }
+        if let Some((node, here)) = joined
+            && here.others
+            && is_kept(*id, claim)
+        {
+            held.shared += u32::from(!claim.retiring);
+            if !claim.retiring && claim.is_ready() {
+                held.used.push((*id, node));
+            }
+            continue;
+        }
+        if claim.retiring {
+            held.retired.push(*id);
+            continue;
+        }
+        match claim.state {
+            ClaimState::Ready(node) => held.idle.push((*id, node)),
+            ClaimState::Requested | ClaimState::Launched | ClaimState::Registered(_) => {
+                held.coming.push(*id);
+            }
+            ClaimState::Stopping | ClaimState::Stopped => held.stopped.push(*id),
+            ClaimState::Failed(_) => held.failed.push(*id),
+        }
+    }
+    cycle.wake = earliest(cycle.wake, wake);
+    all
+}
+
+/// Nodes on which something is to sit by what was decided in this cycle.
+fn wanted_nodes(plan: &Plan) -> BTreeSet<NodeIdx> {
+    let mut wanted = BTreeSet::new();
+    for action in plan.actions() {
+        match action {
+            Action::Admit { seats, .. } | Action::Resize { seats, .. } => {
+                wanted.extend(seats.iter().map(|seat| seat.node));
+            }
+            Action::Order(spec) => {
+                wanted.extend(spec.reservations.iter().filter_map(|r| match r.place {
+                    Place::Node(node) => Some(node),
+                    Place::Claim(_) => None,
+                }));
+            }
+            _ => {}
+        }
+    }
+    wanted
+}

@@ -1,0 +1,34 @@
+//! Step 6: have what will be needed, and give back what nobody needs.
+//!
+//! Per pool there is a target: how many free nodes it should have now. What is missing is asked for, stopped
+//! nodes first; what is more than that goes after the pool's idle time, cheapest to lose first.
+
+use muster_core::id::{Id, PoolIdx};
+use muster_core::plan::{Action, ActionGroup, Plan};
+
+use crate::cycle::steps::Cycle;
+
+/// Adds to the plan what each pool lacks or can spare.
+pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
+    let world = cycle.scratch.world;
+    if world.pools().is_empty() {
+        return;
+    }
+    let mut holdings = crate::supply::inventory::holdings(cycle, plan);
+    for pool in (0..world.pools().len()).map(PoolIdx::from_index) {
+        let mut held = std::mem::take(&mut holdings[pool.index()]);
+        crate::supply::release::leftovers(cycle, &mut held, plan);
+        let target = crate::supply::target::of(cycle, pool, &held);
+        if target != muster_core::plan::Target::default() {
+            plan.targets.push((pool, target));
+        }
+        crate::supply::order_ahead::fill(cycle, pool, target, &mut held, plan);
+        crate::supply::release::surplus(cycle, pool, target, held, plan);
+    }
+    crate::supply::consolidate::consolidate(cycle, plan);
+}
+
+/// One action that depends on no other.
+fn alone(plan: &mut Plan, action: Action) {
+    plan.groups.push(ActionGroup { gang: None, actions: vec![action] });
+}
