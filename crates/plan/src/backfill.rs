@@ -10,15 +10,12 @@ use muster_core::state::NodeState;
 use muster_core::time::Span;
 use muster_core::topology::ROOT;
 
-use crate::cycle::steps::Cycle;
-use crate::order::quota;
-use crate::order::rank::Turn;
-use crate::place::fits::{Fits, Want};
-use crate::place::gang::{Misfit, place};
+use crate::cycle::Cycle;
+use crate::order::{Turn, quota};
+use crate::place::{Fits, Misfit, Want, place};
 use crate::predict;
 use crate::predict::Belief;
-use crate::preempt::victims;
-use crate::preempt::victims::Offer;
+use crate::preempt::{self, Offer};
 use crate::reserve::{Booking, Bookings, booked_nodes, nodes_of};
 use crate::scratch::Scratch;
 
@@ -171,10 +168,10 @@ impl<'w> Holes<'w> {
     /// Whom to ask so that a gang can start, delaying nobody who is booked.
     pub(crate) fn ask_others(&mut self, cycle: &mut Cycle<'w>, id: GangId) -> Option<Offer> {
         if self.is_empty() {
-            return victims::offer(cycle, id, &[]);
+            return preempt::offer(cycle, id, &[]);
         }
         let now = self.set_apart(cycle);
-        let offer = victims::offer(cycle, id, &booked_nodes(&self.bookings.0));
+        let offer = preempt::offer(cycle, id, &booked_nodes(&self.bookings.0));
         for (node, free) in now {
             cycle.scratch.set_node_state(node, free);
         }

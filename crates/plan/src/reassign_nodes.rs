@@ -16,13 +16,10 @@ use muster_core::topology::ROOT;
 use muster_core::verdict::Verdict;
 
 use crate::backfill::Holes;
-use crate::cycle::steps::Cycle;
+use crate::cycle::Cycle;
 use crate::order::quota::{over_limit, refund_minimum};
-use crate::place::fits::Want;
-use crate::place::gang::{asks, place};
-use crate::provision::draft::ready_in;
-use crate::provision::replace_claim::suits;
-use crate::provision::right_size::is_dear;
+use crate::place::{Want, asks, place};
+use crate::provision::{is_dear, ready_in, suits};
 
 /// Starts gangs whose orders still assemble and that fit on what nobody in the queue has taken, oldest order first.
 /// Where somebody holds a start time, what is free may be his, and nothing is done.

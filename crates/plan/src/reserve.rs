@@ -13,10 +13,9 @@ use muster_core::queue::Usage;
 use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
-use crate::cycle::steps::Cycle;
+use crate::cycle::Cycle;
 use crate::order::quota;
-use crate::place::fits::Fits;
-use crate::place::gang::place_together;
+use crate::place::{Fits, place_together};
 use crate::predict;
 use crate::predict::Belief;
 use crate::scratch::Scratch;

@@ -22,7 +22,7 @@ use muster_core::state::NodeState;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::place::spread_counts::{Companies, Company, WordIdx, words};
+use crate::place::{Companies, Company, WordIdx, words};
 
 /// What becomes of a node when members take seats on it.
 #[derive(Clone, Debug)]

@@ -3,6 +3,6 @@
 mod serve;
 mod steps;
 
-pub(crate) use serve::{Looked, waiting};
-pub(crate) use steps::{Cycle, Served, can_be_promised, earliest, serve};
+pub(crate) use serve::waiting;
+pub(crate) use steps::{Cycle, can_be_promised, earliest, serve};
 pub use steps::{plan, world_for};

@@ -7,17 +7,16 @@ use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::verdict::{Blocker, Considered, Verdict};
 use smallvec::SmallVec;
 
+use super::steps::{Cycle, earliest};
 use crate::backfill::Holes;
-use crate::cycle::steps::{Cycle, earliest};
 use crate::explain::verdicts;
 use crate::order::{allowed, quota};
-use crate::place::gang::Misfit;
-use crate::policy::parameters::Behind;
-use crate::preempt::victims;
-use crate::preempt::victims::Offer;
-use crate::provision::choose::{Choice, Nodes, choose};
-use crate::provision::order::{Blockers, may_order, provision, provision_new};
-use crate::provision::right_size::is_wasteful;
+use crate::place::Misfit;
+use crate::policy::Behind;
+use crate::preempt::{self, Offer};
+use crate::provision::{
+    Blockers, Choice, Nodes, choose, is_wasteful, may_order, provision, provision_new,
+};
 
 /// Starts one gang in the cheapest way there is, or says why it waits.
 pub(crate) fn serve_one<'w>(
@@ -149,7 +148,7 @@ fn buy_beside<'w>(
         return None;
     }
     let waits_until = holes.bookings.earliest(cycle, id, gang).map(|booking| booking.start);
-    victims::buy_beside(cycle, id, &[], waits_until)
+    preempt::buy_beside(cycle, id, &[], waits_until)
 }
 
 /// Has others make way for a gang: what it is to have is held by an order from now on.
@@ -162,7 +161,7 @@ fn make_way<'w>(
     holes: &mut Holes<'w>,
     plan: &mut Plan,
 ) -> Verdict {
-    let (mut spec, told) = victims::take(cycle, id, offer);
+    let (mut spec, told) = preempt::take(cycle, id, offer);
     spec.ways.clone_from(&ways);
     holes.sit_over(cycle, gang, &offer.seats);
     quota::charge(&mut cycle.scratch, gang);

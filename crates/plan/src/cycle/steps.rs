@@ -14,28 +14,20 @@ use muster_core::time::{Span, Time};
 use muster_core::topology::{Level, Levels, ROOT};
 use muster_core::verdict::{Blocker, Late, Verdict};
 
+use super::serve::{Looked, serve_one, waiting};
 use crate::backfill::Holes;
-use crate::cycle::serve::{Looked, serve_one, waiting};
-use crate::explain::expected_starts::{expected_starts, late_by};
-use crate::explain::what_if::helps;
-use crate::grow::resize::grow;
-use crate::order::allowed;
-use crate::order::lendable::NonPreemptibleUse;
-use crate::order::rank::{Turn, Turns, View, repairs};
-use crate::order::starvation::Guard;
-use crate::place::fits::{Fits, Want};
-use crate::place::gang::asks;
-use crate::policy::parameters::{Behind, Policy};
-use crate::preempt::budget::{MayLook, Searches};
-use crate::preempt::eligibility::Leaving;
-use crate::preempt::victims::{Prey, owed};
-use crate::provision::order::offerings_for;
+use crate::explain::{expected_starts, helps, late_by};
+use crate::grow::grow;
+use crate::order::{Guard, NonPreemptibleUse, Turn, Turns, View, allowed, repairs};
+use crate::place::{Ask, Fits, Want, asks};
+use crate::policy::{Behind, Policy};
+use crate::preempt::{Leaving, MayLook, Prey, Searches, owed};
+use crate::provision::offerings_for;
 use crate::reassign_nodes::{exchange, hand_over, start_sooner};
 use crate::reserve::Bookings;
 use crate::scratch::Scratch;
-use crate::settle::orders;
-use crate::settle::repair::leave_in_time;
-use crate::supply::pools;
+use crate::settle::{self, leave_in_time};
+use crate::supply;
 
 /// What one cycle works with.
 pub(crate) struct Cycle<'w> {
@@ -107,7 +99,7 @@ pub fn plan(world: &World, now: Time, policy: &Policy) -> Plan {
     let mut plan = Plan::default();
     if let Some(Some((mut cycle, mut holes, _))) = serve(world, now, policy, &mut plan) {
         grow(&mut cycle, &mut holes, &mut plan);
-        pools::supply(&mut cycle, &mut plan);
+        supply::supply(&mut cycle, &mut plan);
         plan.wake = cycle.wake;
     }
     plan.verdicts.sort_unstable_by_key(|(id, _)| *id);
@@ -136,7 +128,7 @@ pub(crate) fn serve<'w>(
         put_off(world, policy, plan);
         return Some(None);
     }
-    orders::settle(world, now, policy, plan);
+    settle::settle(world, now, policy, plan);
     leave_in_time(world, now, plan);
     let changes_supply =
         |action: &Action| matches!(action, Action::RollBack { .. } | Action::TopUp { .. });
@@ -336,7 +328,7 @@ fn promise<'w>(
 fn tell_all(world: &World, policy: &Policy, plan: &mut Plan) {
     if policy.explain {
         let told =
-            world.gangs().filter_map(|(id, gang)| Some((id, orders::standing(world, gang)?)));
+            world.gangs().filter_map(|(id, gang)| Some((id, settle::standing(world, gang)?)));
         plan.verdicts.extend(told);
     }
 }
@@ -406,7 +398,7 @@ impl<'w> Cycle<'w> {
 
     /// Asking again for a claim that the provider put off, or when to.
     pub(crate) fn retry(&self, claim: ClaimId) -> Option<Result<Action, Time>> {
-        orders::retry(self.scratch.world, self.now, self.policy, claim)
+        settle::retry(self.scratch.world, self.now, self.policy, claim)
     }
 
     /// Looks for others that could make way, if that has a prospect and was not looked for too often.
@@ -497,11 +489,7 @@ impl<'w> Cycle<'w> {
     }
 
     /// Whether a class of nodes, when empty, takes members of a role.
-    fn could_use(
-        &mut self,
-        ask: &crate::place::gang::Ask,
-        class: muster_core::id::ClassIdx,
-    ) -> bool {
+    fn could_use(&mut self, ask: &Ask, class: muster_core::id::ClassIdx) -> bool {
         let world = self.scratch.world;
         let signature = world.signature(ask.sig);
         signature.times_fits(&world.empty_state(class)) > 0

@@ -9,7 +9,7 @@ use muster_core::gang::Gang;
 use muster_core::id::GangId;
 use muster_core::time::{Span, Time};
 
-use crate::cycle::steps::Cycle;
+use crate::cycle::Cycle;
 use crate::reserve::Bookings;
 
 /// Gangs that are looked at before the rest of the queue is left out.

@@ -10,9 +10,9 @@ use muster_core::signature::Reach;
 use muster_core::topology::{Level, ROOT};
 use muster_core::verdict::Blocker;
 
-use crate::cycle::steps::Cycle;
-use crate::place::gang::{Ask, Misfit, asks};
-use crate::provision::order::{is_sold, members_per_node, offerings_for, over_budget};
+use crate::cycle::Cycle;
+use crate::place::{Ask, Misfit, asks};
+use crate::provision::{is_sold, members_per_node, offerings_for, over_budget};
 
 /// A misfit in the verdict's words.
 pub(crate) fn blocker(misfit: Misfit) -> Blocker {

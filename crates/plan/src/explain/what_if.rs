@@ -11,14 +11,13 @@ use muster_core::queue::Usage;
 use muster_core::time::Time;
 use muster_core::verdict::{Help, Verdict};
 
-use crate::cycle::steps::{Cycle, serve};
-use crate::explain::expected_starts::expected_starts;
+use super::expected_starts::expected_starts;
+use crate::cycle::{Cycle, serve};
 use crate::order::quota;
-use crate::place::fits::Fits;
-use crate::place::gang::{asks, place};
-use crate::policy::parameters::Policy;
+use crate::place::{Fits, asks, place};
+use crate::policy::Policy;
 use crate::predict;
-use crate::provision::order::offerings_for;
+use crate::provision::offerings_for;
 use crate::reserve::{Bookings, booked_nodes};
 use crate::scratch::Scratch;
 

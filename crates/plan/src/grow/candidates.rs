@@ -12,8 +12,8 @@ use muster_core::topology::{Level, ROOT};
 use muster_core::work::stretched;
 use smallvec::SmallVec;
 
-use crate::cycle::steps::{Cycle, earliest};
-use crate::grow::progress::{behind, left};
+use super::progress::{behind, left};
+use crate::cycle::{Cycle, earliest};
 use crate::order::quota;
 use crate::scratch::Scratch;
 

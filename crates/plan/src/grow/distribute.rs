@@ -6,12 +6,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use muster_core::World;
 use muster_core::id::{DomainIdx, QueueIdx, SigIdx};
 
-use crate::grow::candidates::Growing;
+use super::candidates::Growing;
 use crate::order::quota;
-use crate::place::fill::Filling;
-use crate::place::fits::{Fits, Want};
-use crate::place::gang::Ask;
-use crate::place::spread::add_evenly;
+use crate::place::{Ask, Filling, Fits, Want, add_evenly};
 use crate::scratch::Scratch;
 
 /// Members added in one cycle, at most.

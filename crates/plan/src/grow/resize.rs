@@ -8,13 +8,12 @@ use muster_core::World;
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, ActionGroup, Plan};
 
+use super::candidates::{Growing, who_can};
+use super::distribute::hand_out;
 use crate::backfill::Holes;
-use crate::cycle::steps::Cycle;
-pub(crate) use crate::grow::candidates::who_lacks;
-use crate::grow::candidates::{Growing, who_can};
-use crate::grow::distribute::hand_out;
+use crate::cycle::Cycle;
 use crate::order::quota;
-use crate::place::fits::Fits;
+use crate::place::Fits;
 use crate::scratch::Scratch;
 
 /// How often room is handed out anew because some who got a part of it have no use for so little.

@@ -7,8 +7,7 @@ use muster_core::verdict::{Blocker, Verdict};
 use muster_core::{World, queue::Allowed};
 use smallvec::SmallVec;
 
-use crate::cycle::serve::waiting;
-use crate::cycle::steps::Cycle;
+use crate::cycle::{Cycle, waiting};
 
 /// The verdict of a gang that may not start whatever room there is: it declares what its queue does not allow, or it
 /// cannot be preempted and would hold what others can count on.

@@ -9,9 +9,9 @@ use muster_core::line::Waiter;
 use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
-use crate::order::share::{Shares, counts_on};
-use crate::order::starvation::Guard;
-use crate::policy::parameters::Discipline;
+use super::share::{Shares, counts_on};
+use super::starvation::Guard;
+use crate::policy::Discipline;
 use crate::scratch::Scratch;
 
 /// What a discipline looks at.

@@ -6,8 +6,8 @@ use muster_core::id::{DomainIdx, NodeIdx, SigIdx, StateIdx};
 use muster_core::signature::Reach;
 use smallvec::SmallVec;
 
-use crate::place::fits::{Fits, Want};
-use crate::place::gang::Ask;
+use super::fits::{Fits, Want};
+use super::gang::Ask;
 use crate::scratch::{Filled, Scratch};
 
 /// Members per node, free GPUs (the fuller node first among equals), state, nodes.

@@ -6,10 +6,10 @@ use muster_core::topology::ROOT;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::place::by_name::ByName;
-use crate::place::fragments::Fragments;
-use crate::place::gang::Ask;
-use crate::place::spread_counts::WordIdx;
+use super::by_name::ByName;
+use super::fragments::Fragments;
+use super::gang::Ask;
+use super::spread_counts::WordIdx;
 use crate::scratch::Scratch;
 
 /// A kind of member, how well a node must suit it, and how many may be there.

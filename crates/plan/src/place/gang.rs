@@ -8,11 +8,9 @@ use muster_core::id::SigIdx;
 use muster_core::topology::{Level, ROOT};
 use smallvec::SmallVec;
 
+use super::fits::{Fits, Want};
+use super::{search, spread};
 use crate::scratch::Scratch;
-
-pub(crate) use crate::place::fill::{Filling, fill_paper};
-pub use crate::place::fits::{Fits, Want};
-pub(crate) use crate::place::spread::add_evenly;
 
 /// One role's members to be placed.
 #[derive(Clone, Copy, Debug)]
@@ -120,25 +118,21 @@ fn place_as(
     let floors = &floors[roomy..];
     let last = floors.len().saturating_sub(1);
     for wants in floors.iter().take(WAYS.min(last)).chain(floors.last()) {
-        if spread
-            && let Some(mut seats) = crate::place::spread::evenly(scratch, fits, gang, &asks, wants)
-        {
+        if spread && let Some(mut seats) = spread::evenly(scratch, fits, gang, &asks, wants) {
             seats.sort_by_key(|seat| seat.role);
             return Ok(seats);
         }
         let found = match (required, gang.level) {
-            (Some(Level::Node), _) => crate::place::search::one_node(scratch, fits, &asks, wants),
+            (Some(Level::Node), _) => search::one_node(scratch, fits, &asks, wants),
             (Some(Level::Domain(level)), _) => {
-                crate::place::search::within(scratch, fits, &asks, wants, level, level)
+                search::within(scratch, fits, &asks, wants, level, level)
             }
-            (None, Some(Level::Node)) => {
-                crate::place::search::one_node(scratch, fits, &asks, wants)
-                    .or_else(|| crate::place::search::anywhere(scratch, fits, &asks, wants, None))
-            }
+            (None, Some(Level::Node)) => search::one_node(scratch, fits, &asks, wants)
+                .or_else(|| search::anywhere(scratch, fits, &asks, wants, None)),
             (None, Some(Level::Domain(level))) => {
-                crate::place::search::anywhere(scratch, fits, &asks, wants, Some(level))
+                search::anywhere(scratch, fits, &asks, wants, Some(level))
             }
-            (None, None) => crate::place::search::anywhere(scratch, fits, &asks, wants, None),
+            (None, None) => search::anywhere(scratch, fits, &asks, wants, None),
         };
         if let Some(mut seats) = found {
             seats.sort_by_key(|seat| seat.role);
@@ -146,7 +140,7 @@ fn place_as(
             return Ok(seats);
         }
     }
-    Err(crate::place::search::explain(scratch, fits, &asks, required))
+    Err(search::explain(scratch, fits, &asks, required))
 }
 
 pub(crate) fn misfit(ask: &Ask, free: u64) -> Misfit {

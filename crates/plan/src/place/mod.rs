@@ -15,9 +15,9 @@ mod by_name;
 mod fits;
 mod fragments;
 
-pub(crate) use fill::{Filling, fill_paper, paper_node};
+pub(crate) use fill::{Filling, fill_paper};
 pub use fits::{Fits, Want};
-pub use gang::{Misfit, place};
 pub(crate) use gang::{Ask, Asks, asks, place_together};
+pub use gang::{Misfit, place};
 pub(crate) use spread::add_evenly;
 pub(crate) use spread_counts::{Companies, Company, WordIdx, words};

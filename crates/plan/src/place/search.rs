@@ -6,9 +6,9 @@ use muster_core::signature::Reach;
 use muster_core::topology::{Level, ROOT};
 use smallvec::SmallVec;
 
-use crate::place::fill::{Filling, seats_on};
-use crate::place::fits::{Fits, Want};
-use crate::place::gang::{Ask, Misfit, misfit};
+use super::fill::{Filling, seats_on};
+use super::fits::{Fits, Want};
+use super::gang::{Ask, Misfit, misfit};
 use crate::scratch::Scratch;
 
 /// Domains tried per level. A single role fits wherever its count says so; several roles can get in each

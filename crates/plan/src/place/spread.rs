@@ -9,11 +9,11 @@ use muster_core::id::{DomainIdx, Id, LevelIdx};
 use muster_core::topology::{Level, ROOT};
 use smallvec::SmallVec;
 
-use crate::place::fill::Filling;
-use crate::place::fits::{Fits, Share, Want};
-use crate::place::gang::{Ask, Asks};
-use crate::place::search::{Sufficient, TRIES_PER_LEVEL, rank, survey};
-use crate::place::spread_counts::WordIdx;
+use super::fill::Filling;
+use super::fits::{Fits, Share, Want};
+use super::gang::{Ask, Asks};
+use super::search::{Sufficient, TRIES_PER_LEVEL, rank, survey};
+use super::spread_counts::WordIdx;
 use crate::scratch::Scratch;
 
 /// What members of a role should be spread over.

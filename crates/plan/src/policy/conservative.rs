@@ -5,10 +5,10 @@
 //! and a gang behind them may have to start a little later than it was told for that. So that a long queue can
 //! be planned in time, only its first hundred hold start times.
 
-use crate::policy::parameters::{Behind, Discipline};
+use super::{Behind, Discipline};
 
 /// By age, each around all those before it.
-pub(crate) struct Conservative;
+pub(super) struct Conservative;
 
 /// Gangs that hold a start time at once.
 const DEPTH: usize = 100;

@@ -1,9 +1,9 @@
 //! Fair share: the queue that has least of its share goes first, whatever its gangs are like.
 
-use crate::policy::parameters::Discipline;
+use super::Discipline;
 
 /// Queues by share, gangs of a queue by age.
-pub(crate) struct Fair;
+pub(super) struct Fair;
 
 impl Discipline for Fair {
     fn by_share(&self) -> bool {

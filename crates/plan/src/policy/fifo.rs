@@ -1,11 +1,11 @@
 //! First come, first served.
 
-use crate::policy::parameters::{Behind, Discipline};
+use super::{Behind, Discipline};
 
 /// By age, strictly or not.
-pub(crate) struct Fifo {
+pub(super) struct Fifo {
     /// Whether those behind a waiting gang may take what it waits for.
-    pub(crate) overtake: bool,
+    pub(super) overtake: bool,
 }
 
 impl Discipline for Fifo {

@@ -15,6 +15,6 @@ mod muster;
 
 mod measured;
 
-pub(crate) use discipline::{Behind, Discipline};
 pub use discipline::QueueOrder;
+pub(crate) use discipline::{Behind, Discipline};
 pub use parameters::{Failover, Policy};

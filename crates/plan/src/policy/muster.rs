@@ -11,12 +11,12 @@ use muster_core::gang::Gang;
 use muster_core::money::Money;
 use muster_core::time::{Span, Time};
 
-use crate::order::rank::View;
-use crate::policy::parameters::{Behind, Discipline};
+use super::{Behind, Discipline};
+use crate::order::View;
 use crate::predict::{Belief, likely};
 
 /// Queues by share, gangs by expected slowdown, the due before all others.
-pub(crate) struct Muster;
+pub(super) struct Muster;
 
 /// Gangs likely to be longer than this are hardly told apart: their guesses are too rough.
 const LONG: Span = Span::hours(1);

@@ -2,7 +2,7 @@
 
 use muster_core::time::Span;
 
-use crate::policy::parameters::Policy;
+use super::Policy;
 
 /// A setting, and how it is read.
 struct Setting {
@@ -116,7 +116,7 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use crate::policy::parameters::Failover;
+    use crate::policy::Failover;
     use crate::policy::settings::*;
 
     #[test]

@@ -13,7 +13,7 @@ use muster_core::time::Time;
 use muster_core::topology::Level;
 use smallvec::SmallVec;
 
-use crate::cycle::steps::Cycle;
+use crate::cycle::Cycle;
 
 /// One search in so many is for gangs anywhere in line.
 const ELSEWHERE: u32 = 4;

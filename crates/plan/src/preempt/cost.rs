@@ -5,7 +5,7 @@ use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::time::{Span, Time};
 use muster_core::work::stretched;
 
-use crate::grow::progress::{behind, left};
+use crate::grow::{behind, left};
 
 /// A member without GPUs counts as much as a tenth of one.
 const NO_GPU: u64 = 100;

@@ -15,9 +15,9 @@ use muster_core::queue::{Bounds, Usage};
 use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
-use crate::cycle::steps::Cycle;
-use crate::order::share::counts_on;
-use crate::preempt::cost::lost_time;
+use super::cost::lost_time;
+use crate::cycle::Cycle;
+use crate::order::counts_on;
 use crate::scratch::Scratch;
 
 /// By what right a gang is asked to stop.

@@ -13,11 +13,10 @@ use muster_core::signature::Reach;
 use muster_core::topology::ROOT;
 use smallvec::SmallVec;
 
+use super::eligibility::{Leaving, Right, is_lent};
+use super::victims::{Candidate, Offer};
 use crate::order::quota;
-use crate::place::fits::{Fits, Want};
-use crate::place::gang::{Ask, Misfit, asks, place_together};
-use crate::preempt::eligibility::{Leaving, Right, is_lent};
-use crate::preempt::victims::{Candidate, Offer};
+use crate::place::{Ask, Fits, Misfit, Want, asks, place_together};
 use crate::scratch::Scratch;
 
 /// Steps taken in one search, at most.

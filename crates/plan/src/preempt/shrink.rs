@@ -2,9 +2,9 @@
 
 use muster_core::gang::Seat;
 
+use super::search::Search;
 use crate::order::quota;
-use crate::place::gang::place_together;
-use crate::preempt::search::Search;
+use crate::place::place_together;
 
 /// Seats that are tried one by one, after as many as possible were kept at once.
 const ONE_BY_ONE: usize = 16;

@@ -14,13 +14,11 @@ use muster_core::plan::{Action, StopReason};
 use muster_core::time::{Span, Time};
 use muster_core::topology::{Level, ROOT};
 
-use crate::cycle::steps::{Cycle, earliest};
-use crate::place::gang::place;
-pub(crate) use crate::preempt::budget::{MayLook, Searches};
-use crate::preempt::eligibility::Rights;
-pub(crate) use crate::preempt::eligibility::{Leaving, Right};
-use crate::preempt::search::{Limits, Search, domains};
-pub(crate) use crate::preempt::with_purchase::buy_beside;
+use super::eligibility::{Right, Rights};
+use super::search::{Limits, Search, domains};
+use super::{cost, eligibility};
+use crate::cycle::{Cycle, earliest};
+use crate::place::place;
 
 /// Somebody who could make way.
 #[derive(Clone)]
@@ -40,7 +38,7 @@ pub(crate) struct Candidate<'w> {
 }
 
 impl Candidate<'_> {
-    fn grace(&self) -> Span {
+    pub(super) fn grace(&self) -> Span {
         match self.gang.phase {
             Phase::Running { .. } => self.gang.spec.disruption.grace,
             _ => Span::ZERO,
@@ -75,7 +73,7 @@ const FEW: usize = 64;
 /// Ways to move others that are tried for one gang, at most.
 const MOVES: usize = 8;
 /// How long others may take to leave beyond their grace, before the one who waits for them goes back to the queue.
-const SLACK: Span = Span::mins(2);
+pub(super) const SLACK: Span = Span::mins(2);
 
 /// Whom to ask so that a gang can start; the least that is lost. `booked` are nodes that somebody holds a start
 /// time on: who is there is not asked.
@@ -100,7 +98,7 @@ pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -
         return found;
     }
     if found.is_none() {
-        let chance = crate::preempt::eligibility::next_chance(cycle, gang);
+        let chance = eligibility::next_chance(cycle, gang);
         cycle.wake = earliest(cycle.wake, chance);
     }
     // A cheaper move does not take away the right to reclaim, whatever the moved gangs say that they lose.
@@ -109,9 +107,13 @@ pub(crate) fn offer<'w>(cycle: &mut Cycle<'w>, id: GangId, booked: &[NodeIdx]) -
 }
 
 /// Everybody with more members than the minimum who may be asked for the rest.
-fn surplus_of<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
+pub(super) fn surplus_of<'w>(
+    cycle: &Cycle<'w>,
+    gang: &Gang,
+    booked: &[NodeIdx],
+) -> Vec<Candidate<'w>> {
     let rights = Rights::of(cycle, gang);
-    let asks = crate::preempt::cost::least_size(cycle.scratch.world, gang);
+    let asks = cost::least_size(cycle.scratch.world, gang);
     candidates(cycle, booked, |prey| surplus(&rights, asks, prey))
 }
 
@@ -132,7 +134,11 @@ fn spare_of<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candi
 
 /// Those who may be asked where some must be stopped, in two ways: who has more members than it needs gives only those up,
 /// or is stopped itself like the others. The second is the same as the first where nobody could do either.
-fn by_right<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Vec<Candidate<'w>>> {
+pub(super) fn by_right<'w>(
+    cycle: &Cycle<'w>,
+    gang: &Gang,
+    booked: &[NodeIdx],
+) -> Vec<Vec<Candidate<'w>>> {
     let whole = stoppable(cycle, gang, booked);
     if whole.is_empty() {
         return Vec::new();
@@ -205,22 +211,14 @@ fn prey<'w>(cycle: &Cycle<'w>) -> Vec<Prey<'w>> {
     let others = world.gangs().filter(|(id, other)| can(id, other));
     let turn = |gang: &Gang| {
         let slice = world.queue(gang.queue).spec.time_slice.unwrap_or_default().0;
-        Span(slice.saturating_mul(slice) / crate::preempt::cost::ran(gang, now).0.max(1))
+        Span(slice.saturating_mul(slice) / cost::ran(gang, now).0.max(1))
     };
     let one = |(id, gang): (GangId, &'w Gang)| {
-        let size = crate::preempt::cost::size(world, gang, &gang.seats);
+        let size = cost::size(world, gang, &gang.seats);
         let is_rigid = gang.spec.is_rigid();
-        let pause_weighs =
-            if is_rigid { Span::ZERO } else { crate::preempt::cost::pause_weighs(gang, now) };
-        let lost = crate::preempt::cost::stopping(world, gang, now);
-        Prey {
-            id,
-            gang,
-            lost,
-            weight: crate::preempt::cost::gpu_ms(size, turn(gang)),
-            size,
-            pause_weighs,
-        }
+        let pause_weighs = if is_rigid { Span::ZERO } else { cost::pause_weighs(gang, now) };
+        let lost = cost::stopping(world, gang, now);
+        Prey { id, gang, lost, weight: cost::gpu_ms(size, turn(gang)), size, pause_weighs }
     };
     others.map(one).collect()
 }
@@ -262,9 +260,9 @@ fn surplus<'w>(rights: &Rights<'_, '_>, asks: u64, prey: &Prey<'w>) -> Option<Ca
         gang: other,
         seats,
         right: None,
-        lost: crate::preempt::cost::gpu_ms(size, pause),
-        counted: crate::preempt::cost::gpu_ms(size.min(asks), pause),
-        weight: crate::preempt::cost::gpu_ms(size.min(asks), pause_weighs),
+        lost: cost::gpu_ms(size, pause),
+        counted: cost::gpu_ms(size.min(asks), pause),
+        weight: cost::gpu_ms(size.min(asks), pause_weighs),
     })
 }
 
@@ -283,11 +281,10 @@ fn whole<'w>(prey: &Prey<'w>, right: Right) -> Candidate<'w> {
 /// rest is looked at if these are not enough.
 fn least_lost<'w>(cycle: &Cycle<'w>, gang: &Gang, all: &[Candidate<'w>]) -> Option<usize> {
     let world = cycle.scratch.world;
-    let wants = crate::preempt::cost::least_size(world, gang).saturating_mul(ENOUGH);
+    let wants = cost::least_size(world, gang).saturating_mul(ENOUGH);
     let mut sum = 0u64;
     for (at, candidate) in all.iter().enumerate() {
-        sum =
-            sum.saturating_add(crate::preempt::cost::size(world, candidate.gang, &candidate.seats));
+        sum = sum.saturating_add(cost::size(world, candidate.gang, &candidate.seats));
         if sum >= wants && at + 1 >= FEW {
             return (at + 1 < all.len()).then_some(at + 1);
         }
@@ -307,7 +304,7 @@ fn search<'w>(
     }
     let world = cycle.scratch.world;
     candidates.sort_by_cached_key(|candidate| {
-        let size = crate::preempt::cost::size(world, candidate.gang, &candidate.seats).max(1);
+        let size = cost::size(world, candidate.gang, &candidate.seats).max(1);
         (u128::from(candidate.weight) * 1_000 / u128::from(size), candidate.id)
     });
     let domains = domains(&cycle.scratch, &mut cycle.fits, gang);
@@ -345,8 +342,7 @@ fn promising(
         for seat in &candidate.seats {
             let leaf = world.node(seat.node).map(|node| node.leaf);
             if let Some(domain) = leaf.and_then(|leaf| world.topology().around(leaf, level)) {
-                *left.entry(domain).or_default() +=
-                    crate::preempt::cost::size(world, candidate.gang, &[*seat]);
+                *left.entry(domain).or_default() += cost::size(world, candidate.gang, &[*seat]);
             }
         }
     }
@@ -394,7 +390,7 @@ fn move_others(
             // Once: where it goes must not be a reason to move it again.
             && other.restarts == 0
             && matches!(other.phase, Phase::Running { .. })
-            && crate::preempt::cost::ran(other, cycle.now) >= other.spec.disruption.min_runtime
+            && cost::ran(other, cycle.now) >= other.spec.disruption.min_runtime
             && other.spec.priority <= gang.spec.priority
             && cycle.may_evict(other.queue)
     };
@@ -453,7 +449,7 @@ pub(crate) fn take(cycle: &mut Cycle<'_>, id: GangId, offer: &Offer) -> (OrderSp
 }
 
 /// Notes who makes way, so that nobody else asks them.
-fn note(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
+pub(super) fn note(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
     for way in ways {
         cycle.making_way.push(way.gang);
         if let Some(other) = cycle.scratch.world.gang(way.gang) {

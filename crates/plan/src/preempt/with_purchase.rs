@@ -12,13 +12,12 @@ use muster_core::time::{Span, Time};
 
 use muster_core::topology::ROOT;
 
-use crate::cycle::steps::Cycle;
+use super::search::{Limits, Search};
+use super::victims::{Candidate, SLACK, by_right, note, surplus_of};
+use crate::cycle::Cycle;
 use crate::order::quota;
-use crate::place::gang::{Ask, asks};
-use crate::preempt::search::{Limits, Search};
-use crate::preempt::victims::{Candidate, SLACK, by_right, note, surplus_of};
-use crate::provision::choose::is_worth;
-use crate::provision::order::{Blockers, members_per_node, offerings_for, provision};
+use crate::place::{Ask, asks};
+use crate::provision::{Blockers, is_worth, members_per_node, offerings_for, provision};
 
 /// Draws up an order for what can be bought, beside what others leave; holds all of it in the scratch.
 pub(crate) fn buy_beside(

@@ -12,14 +12,11 @@ use muster_core::money::Money;
 use muster_core::time::{Span, Time};
 use muster_core::verdict::{Blocker, Considered, Way};
 
+use super::order::{Blockers, Quote, quote};
 use crate::backfill::Holes;
-use crate::cycle::steps::{Cycle, earliest};
-use crate::order::share::counts_on;
-use crate::order::starvation::latest_start;
-use crate::preempt::cost;
-use crate::preempt::eligibility::Right;
-use crate::preempt::victims::Offer;
-use crate::provision::order::{Blockers, Quote, quote};
+use crate::cycle::{Cycle, earliest};
+use crate::order::{counts_on, latest_start};
+use crate::preempt::{Offer, Right, least_size};
 
 /// What a gang that does not fit should do.
 pub(crate) enum Choice {
@@ -197,7 +194,7 @@ fn rate(
     price: Money,
     mut rights: impl Iterator<Item = Right>,
 ) -> Money {
-    let size = cost::least_size(cycle.scratch.world, gang);
+    let size = least_size(cycle.scratch.world, gang);
     let by_size = Money(price.0.saturating_mul(i64::try_from(size).unwrap_or(i64::MAX)) / 1_000);
     let own = gang.spec.cost_of_waiting.unwrap_or(by_size);
     let lower = rights.any(|right| right == Right::Lower);

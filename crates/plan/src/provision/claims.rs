@@ -4,8 +4,8 @@ use muster_core::gang::{Gang, Seat};
 use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId};
 use muster_core::order::{OrderSpec, Place, Reservation};
 
-use crate::cycle::steps::Cycle;
-use crate::provision::draft::Draft;
+use super::draft::Draft;
+use crate::cycle::Cycle;
 
 /// The order as it is decided. Claims that are under way keep their numbers.
 pub(crate) fn number(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, draft: Draft) -> OrderSpec {

@@ -7,15 +7,13 @@ use muster_core::money::Money;
 use muster_core::order::{Claim, ClaimStage, ClaimState};
 use muster_core::time::{Span, Time};
 
-use crate::cycle::steps::Cycle;
-use crate::place::fill::{Filling, fill_paper};
-use crate::place::fits::Want;
-use crate::place::gang::Ask;
-use crate::provision::instance_mix;
-use crate::provision::instance_mix::{Kind, Left};
-use crate::provision::order::{avoided, members_per_node, offerings_for};
-use crate::provision::scope::{Scope, scope};
-use crate::provision::stockout::out_of_stock;
+use super::instance_mix;
+use super::instance_mix::{Kind, Left};
+use super::order::{avoided, members_per_node, offerings_for};
+use super::scope::{Scope, scope};
+use super::stockout::out_of_stock;
+use crate::cycle::Cycle;
+use crate::place::{Ask, Filling, Want, fill_paper};
 use crate::scratch::Scratch;
 
 /// What an order adds to.

@@ -20,9 +20,9 @@ mod replace_claim;
 pub(crate) use choose::{Choice, Nodes, choose, is_worth};
 pub(crate) use draft::ready_in;
 pub(crate) use order::{
-    Blockers, Quote, avoided, is_sold, may_order, members_per_node, offerings_for, over_budget, provision, provision_new,
-    quote,
+    Blockers, avoided, is_sold, may_order, members_per_node, offerings_for, over_budget, provision,
+    provision_new,
 };
 pub(crate) use replace_claim::{suits, top_up};
-pub(crate) use right_size::is_wasteful;
+pub(crate) use right_size::{is_dear, is_wasteful};
 pub(crate) use stockout::{USUAL, out_of_stock};

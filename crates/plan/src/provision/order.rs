@@ -16,14 +16,11 @@ use muster_core::topology::ROOT;
 use muster_core::verdict::Blocker;
 use smallvec::SmallVec;
 
-use crate::cycle::steps::{Cycle, earliest};
-use crate::place::fits::Want;
-use crate::place::gang::{Ask, Asks, asks};
-use crate::policy::parameters::Failover;
-use crate::provision::claims::number;
-use crate::provision::draft::{Beside, Terms, Way, alike, draw_up, is_mix_worthwhile};
-
-pub(crate) use crate::provision::draft::ready_in;
+use super::claims::number;
+use super::draft::{Beside, Terms, Way, alike, draw_up, is_mix_worthwhile};
+use crate::cycle::{Cycle, earliest};
+use crate::place::{Ask, Asks, Want, asks};
+use crate::policy::Failover;
 
 /// Why nothing was ordered.
 pub(crate) type Blockers = SmallVec<[Blocker; 1]>;

@@ -14,10 +14,10 @@ use muster_core::plan::Action;
 use muster_core::time::{Span, Time};
 use muster_core::topology::Level;
 
-use crate::cycle::steps::can_be_promised;
-use crate::policy::parameters::Policy;
-use crate::provision::draft::ready_in;
-use crate::provision::stockout::out_of_stock;
+use super::draft::ready_in;
+use super::stockout::out_of_stock;
+use crate::cycle::can_be_promised;
+use crate::policy::Policy;
 
 /// The replacement for a failed claim of an order, if that is cheaper than giving all of it up.
 pub(crate) fn top_up(

@@ -8,9 +8,9 @@ use muster_core::gang::{Gang, Seat};
 use muster_core::id::NodeIdx;
 use muster_core::money::Money;
 
-use crate::cycle::steps::Cycle;
-use crate::place::gang::{asks, place};
-use crate::provision::order::{avoided, members_per_node, offerings_for};
+use super::order::{avoided, members_per_node, offerings_for};
+use crate::cycle::Cycle;
+use crate::place::{asks, place};
 
 /// Whether the nodes that the gang would sit on alone cost so much more than new ones of the right size that it had
 /// better wait for those.

@@ -5,7 +5,7 @@ use muster_core::gang::{Closeness, Gang};
 use muster_core::id::{DomainIdx, OfferingRef};
 use muster_core::topology::Level;
 
-use crate::cycle::steps::Cycle;
+use crate::cycle::Cycle;
 
 /// Where members may sit when nodes of an offering are added.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -13,11 +13,11 @@ use muster_core::time::Time;
 use muster_core::topology::Level;
 use muster_core::verdict::Verdict;
 
-use crate::cycle::steps::earliest;
-use crate::policy::parameters::Policy;
-use crate::preempt::victims::tell;
-use crate::provision::replace_claim::top_up;
-use crate::settle::repair::repair;
+use super::repair::repair;
+use crate::cycle::earliest;
+use crate::policy::Policy;
+use crate::preempt::tell;
+use crate::provision::top_up;
 
 /// Settles every gang that does not simply wait, and gives it its verdict.
 pub(crate) fn settle(world: &World, now: Time, policy: &Policy, plan: &mut Plan) {

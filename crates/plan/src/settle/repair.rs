@@ -8,9 +8,8 @@ use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Time;
 use muster_core::verdict::Verdict;
 
-use crate::cycle::steps::earliest;
-use crate::place::fits::Fits;
-use crate::place::gang::place;
+use crate::cycle::earliest;
+use crate::place::{Fits, place};
 use crate::scratch::Scratch;
 
 /// What is done for a gang that has lost a node.

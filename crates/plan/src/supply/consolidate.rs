@@ -12,9 +12,9 @@ use muster_core::order::ClaimState;
 use muster_core::plan::{Action, ActionGroup, Plan, StopReason};
 use muster_core::time::Span;
 
-use crate::cycle::steps::{Cycle, earliest};
-use crate::place::gang::place;
-use crate::preempt::cost::lost_time;
+use crate::cycle::{Cycle, earliest};
+use crate::place::place;
+use crate::preempt::lost_time;
 
 /// Empties the least used node that can be emptied, if there is one worth it.
 pub(crate) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {

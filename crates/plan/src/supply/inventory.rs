@@ -6,7 +6,7 @@ use muster_core::id::{ClaimId, Id, NodeIdx, OfferingRef};
 use muster_core::order::{Claim, ClaimState, Place};
 use muster_core::plan::{Action, Plan};
 
-use crate::cycle::steps::{Cycle, earliest};
+use crate::cycle::{Cycle, earliest};
 
 /// The claims of one pool that nobody has a right to, by what they are.
 #[derive(Clone, Debug, Default)]

@@ -4,11 +4,10 @@ use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, Plan, Target};
 
-use crate::cycle::steps::{Cycle, earliest};
-use crate::provision::order::avoided;
-use crate::provision::stockout::out_of_stock;
-use crate::supply::inventory::Holdings;
-use crate::supply::pools::alone;
+use super::inventory::Holdings;
+use super::pools::alone;
+use crate::cycle::{Cycle, earliest};
+use crate::provision::{avoided, out_of_stock};
 
 /// Wakes and asks for as many nodes as the target lacks. What is to be stopped is booted first.
 pub(crate) fn fill(

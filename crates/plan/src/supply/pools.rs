@@ -6,7 +6,8 @@
 use muster_core::id::{Id, PoolIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};
 
-use crate::cycle::steps::Cycle;
+use super::{consolidate, inventory, order_ahead, release, target};
+use crate::cycle::Cycle;
 
 /// Adds to the plan what each pool lacks or can spare.
 pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
@@ -14,21 +15,21 @@ pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     if world.pools().is_empty() {
         return;
     }
-    let mut holdings = crate::supply::inventory::holdings(cycle, plan);
+    let mut holdings = inventory::holdings(cycle, plan);
     for pool in (0..world.pools().len()).map(PoolIdx::from_index) {
         let mut held = std::mem::take(&mut holdings[pool.index()]);
-        crate::supply::release::leftovers(cycle, &mut held, plan);
-        let target = crate::supply::target::of(cycle, pool, &held);
+        release::leftovers(cycle, &mut held, plan);
+        let target = target::of(cycle, pool, &held);
         if target != muster_core::plan::Target::default() {
             plan.targets.push((pool, target));
         }
-        crate::supply::order_ahead::fill(cycle, pool, target, &mut held, plan);
-        crate::supply::release::surplus(cycle, pool, target, held, plan);
+        order_ahead::fill(cycle, pool, target, &mut held, plan);
+        release::surplus(cycle, pool, target, held, plan);
     }
-    crate::supply::consolidate::consolidate(cycle, plan);
+    consolidate::consolidate(cycle, plan);
 }
 
 /// One action that depends on no other.
-fn alone(plan: &mut Plan, action: Action) {
+pub(super) fn alone(plan: &mut Plan, action: Action) {
     plan.groups.push(ActionGroup { gang: None, actions: vec![action] });
 }

@@ -7,10 +7,10 @@ use muster_core::id::{ClaimId, PoolIdx};
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, Plan, Target};
 
-use crate::cycle::steps::{Cycle, earliest};
-use crate::provision::stockout::out_of_stock;
-use crate::supply::inventory::Holdings;
-use crate::supply::pools::alone;
+use super::inventory::Holdings;
+use super::pools::alone;
+use crate::cycle::{Cycle, earliest};
+use crate::provision::out_of_stock;
 
 /// Releases what has failed or retired, and retires what is too old. What was only put off may still come.
 pub(crate) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Holdings, plan: &mut Plan) {

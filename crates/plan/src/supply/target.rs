@@ -10,11 +10,11 @@ use muster_core::plan::Target;
 use muster_core::pool::Pool;
 use muster_core::time::{Span, Time};
 
-use crate::cycle::steps::{Cycle, earliest};
-use crate::grow::candidates::who_lacks;
-use crate::place::gang::Ask;
-use crate::provision::order::{members_per_node, offerings_for};
-use crate::supply::inventory::Holdings;
+use super::inventory::Holdings;
+use crate::cycle::{Cycle, earliest};
+use crate::grow::who_lacks;
+use crate::place::Ask;
+use crate::provision::{members_per_node, offerings_for};
 
 /// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
 /// it is there in time.

@@ -2,12 +2,12 @@
 
 use muster_core::gang::Gang;
 
-use crate::order::rank::View;
-use crate::policy::parameters::Discipline;
+use crate::order::View;
+use crate::policy::Discipline;
 use crate::predict::{Belief, duration};
 
 /// By age, believing the mean of the user's last two runs, with backfill of the shortest first.
-pub(crate) struct EasyPlusPlus;
+pub(in crate::policy) struct EasyPlusPlus;
 
 impl Discipline for EasyPlusPlus {
     fn backfill_rank(&self, view: &View<'_>, gang: &Gang) -> Option<f64> {

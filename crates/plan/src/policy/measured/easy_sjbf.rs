@@ -2,11 +2,11 @@
 
 use muster_core::gang::Gang;
 
-use crate::order::rank::View;
-use crate::policy::parameters::Discipline;
+use crate::order::View;
+use crate::policy::Discipline;
 
 /// By age, with backfill of the shortest first.
-pub(crate) struct EasySjbf;
+pub(in crate::policy) struct EasySjbf;
 
 impl Discipline for EasySjbf {
     fn backfill_rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {

@@ -3,11 +3,11 @@
 use muster_core::gang::Gang;
 use muster_core::time::Time;
 
-use crate::order::rank::View;
-use crate::policy::parameters::Discipline;
+use crate::order::View;
+use crate::policy::Discipline;
 
 /// By deadline; whoever has none comes after all who have.
-pub(crate) struct Edf;
+pub(in crate::policy) struct Edf;
 
 impl Discipline for Edf {
     fn rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {

@@ -2,11 +2,11 @@
 
 use muster_core::gang::Gang;
 
-use crate::order::rank::View;
-use crate::policy::parameters::Discipline;
+use crate::order::View;
+use crate::policy::Discipline;
 
 /// By estimated duration.
-pub(crate) struct Sjf;
+pub(in crate::policy) struct Sjf;
 
 impl Discipline for Sjf {
     fn rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {

@@ -2,11 +2,11 @@
 
 use muster_core::gang::Gang;
 
-use crate::order::rank::View;
-use crate::policy::parameters::Discipline;
+use crate::order::View;
+use crate::policy::Discipline;
 
 /// By `(wait / estimate)^3 * members`, highest first.
-pub(crate) struct Wfp;
+pub(in crate::policy) struct Wfp;
 
 impl Discipline for Wfp {
     fn rank(&self, view: &View<'_>, gang: &Gang) -> Option<f64> {

@@ -6,7 +6,7 @@ use muster_core::time::Time;
 use muster_core::topology::Levels;
 use muster_testkit::build;
 
-use crate::provision::instance_mix::*;
+use super::*;
 
 /// A World with one pool of kinds that hold so many GPUs at such prices.
 fn world(kinds: &[(u16, f64)]) -> World {

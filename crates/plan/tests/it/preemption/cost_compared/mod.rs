@@ -2,4 +2,4 @@
 
 mod delay;
 mod prices;
-mod told;
+mod reported;

@@ -1,6 +1,6 @@
 //! What users of other schedulers complain of, by issue. Each case is what happens here instead.
 
-mod failing;
-mod looping;
+mod failures;
+mod loops;
+mod preemption;
 mod starting;
-mod stopping;

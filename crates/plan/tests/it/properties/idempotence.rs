@@ -7,8 +7,8 @@ use muster_core::order::ClaimState;
 use muster_core::plan::Action;
 use muster_core::{Event, World};
 
+use super::random_runs::{Scene, tell};
 use crate::dsl::Bench;
-use crate::random_runs::{Scene, tell};
 
 #[test]
 fn doing_it_twice_is_doing_it_once() {

@@ -7,8 +7,8 @@ use muster_core::time::Time;
 use muster_core::{Event, Plan, Verdict};
 use muster_plan::plan;
 
+use super::seeds::{Rng, chosen, for_seeds};
 use crate::dsl::Bench;
-use crate::seeds::{Rng, chosen, for_seeds};
 
 /// Nodes of two kinds in three racks, and room for a dozen gangs.
 fn begin(rng: &mut Rng, order: &str) -> Bench {

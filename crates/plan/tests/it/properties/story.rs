@@ -6,8 +6,8 @@ use muster_core::order::ClaimState;
 use muster_core::{Event, Plan};
 use muster_plan::plan;
 
+use super::seeds::Rng;
 use crate::dsl::Bench;
-use crate::seeds::Rng;
 
 /// Where nodes stand.
 const PLACES: [&str; 5] = ["zone=a rack=r1", "zone=a rack=r2", "zone=b rack=r1", "zone=b", ""];

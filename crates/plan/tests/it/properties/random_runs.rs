@@ -12,9 +12,9 @@ use muster_core::topology::{Level, Levels};
 use muster_core::{Plan, World};
 use muster_plan::{Policy, plan};
 
+use super::seeds::{self, Rng, for_seeds};
+use super::story::Story;
 use crate::dsl::Bench;
-use crate::seeds::{self, Rng, for_seeds};
-use crate::story::Story;
 
 /// One plan of a random story, before it is done.
 pub(crate) struct Scene<'a> {

@@ -11,8 +11,8 @@ use muster_core::{Event, World};
 use muster_plan::place::{Fits, place};
 use muster_plan::scratch::Scratch;
 
+use super::seeds::{Rng, for_seeds};
 use crate::dsl::Bench;
-use crate::seeds::{Rng, for_seeds};
 
 /// Up to six nodes of up to four GPUs in two racks or none, some of them in use.
 fn small_world(rng: &mut Rng) -> Bench {
@@ -125,7 +125,7 @@ fn place_agrees_with_brute_force(test: &str, options: &str) {
         }
     });
     let both = placed >= 20 && refused >= 20;
-    assert!(both || crate::seeds::chosen().is_some(), "{placed} placed, {refused} refused");
+    assert!(both || super::seeds::chosen().is_some(), "{placed} placed, {refused} refused");
 }
 
 fn admit(bench: &mut Bench, gang: GangId, seats: Vec<Seat>) {
@@ -217,5 +217,5 @@ fn wishes_about_names_are_granted_as_far_as_there_is_room() {
         choices += u32::from(rooms.iter().any(|(score, _)| score < floor));
     });
     let both = choices >= 20 && tried >= 60;
-    assert!(both || crate::seeds::chosen().is_some(), "{choices} of {tried} had a choice");
+    assert!(both || super::seeds::chosen().is_some(), "{choices} of {tried} had a choice");
 }

@@ -1,5 +1,5 @@
 //! What a gang declares does not take from others what they can count on.
 
-mod bounds;
-mod claims;
+mod allowed;
+mod declared_values;
 mod non_preemptible;

@@ -8,7 +8,7 @@ use muster_plan::place::{Fits, place};
 use muster_plan::scratch::Scratch;
 
 use crate::dsl::{Bench, check};
-use crate::seeds::{Rng, for_seeds};
+use crate::properties::seeds::{Rng, for_seeds};
 
 #[test]
 fn a_pair_of_gpus_stays_a_pair_while_pairs_are_asked_for() {
@@ -171,7 +171,10 @@ fn a_member_is_placed_where_the_least_is_lost() {
         choices += u32::from(costs.iter().any(|(_, cost)| *cost != least));
     });
     let enough = placed >= 50 && choices >= 25;
-    assert!(enough || crate::seeds::chosen().is_some(), "{placed} placed, {choices} with a choice");
+    assert!(
+        enough || crate::properties::seeds::chosen().is_some(),
+        "{placed} placed, {choices} with a choice"
+    );
 }
 
 /// What is lost beyond what is lost already if one member sits down on a node; none if it cannot.

@@ -6,8 +6,8 @@ use muster_core::queue::Usage;
 use muster_plan::place::{Fits, place};
 use muster_plan::scratch::Scratch;
 
-use crate::seeds::{Rng, for_seeds};
-use crate::story::Story;
+use super::seeds::{Rng, for_seeds};
+use super::story::Story;
 
 /// Everything an overlay shows of a World.
 #[derive(PartialEq, Debug)]
@@ -160,5 +160,5 @@ fn a_failed_placement_leaves_no_trace_and_a_good_one_does() {
             placed += u32::from(found.is_ok());
         }
     });
-    assert!(failed >= 25 && placed >= 25 || crate::seeds::chosen().is_some());
+    assert!(failed >= 25 && placed >= 25 || super::seeds::chosen().is_some());
 }

@@ -1,0 +1,3 @@
+//! Verdicts that explain.
+
+mod infeasible;
