@@ -25,4 +25,4 @@ pub(crate) use order::{
 };
 pub(crate) use replace_claim::{suits, top_up};
 pub(crate) use right_size::{is_dear, is_wasteful};
-pub(crate) use stockout::{USUAL, out_of_stock};
+pub(crate) use stockout::out_of_stock;
