@@ -11,11 +11,11 @@ use muster_core::time::Span;
 use muster_core::topology::ROOT;
 
 use crate::cycle::Cycle;
-use crate::order::{Turn, quota};
+use crate::order::{QueuedGang, quota};
 use crate::place::{Fits, Misfit, Want, place};
 use crate::predict;
 use crate::predict::Belief;
-use crate::preempt::{self, Offer};
+use crate::preempt::{self, VictimSet};
 use crate::reserve::{Booking, Bookings, booked_nodes, nodes_of};
 use crate::scratch::Scratch;
 
@@ -49,14 +49,14 @@ impl<'w> Holes<'w> {
 
     /// Whether a look at the numbers shows that a gang would delay somebody who is booked, if its submitter is
     /// right; and nothing can be bought for it.
-    pub(crate) fn is_in_the_way(&mut self, cycle: &Cycle<'w>, turn: &Turn) -> bool {
-        let Some((sig, needs)) = turn.simple.filter(|_| cycle.scratch.world.pools().is_empty())
+    pub(crate) fn would_delay(&mut self, cycle: &Cycle<'w>, queued: &QueuedGang) -> bool {
+        let Some((sig, needs)) = queued.simple.filter(|_| cycle.scratch.world.pools().is_empty())
         else {
             return false;
         };
-        let taken_at_his_word = cycle.policy.order.belief().of_newcomers() == Belief::Estimate;
-        let before = self.bookings.before(cycle.now + turn.said);
-        if !taken_at_his_word || turn.said == Span::ZERO || before == 0 {
+        let trusts_estimate = cycle.policy.order.belief().of_newcomers() == Belief::Estimate;
+        let before = self.bookings.before(cycle.now + queued.said);
+        if !trusts_estimate || queued.said == Span::ZERO || before == 0 {
             return false;
         }
         let (throughout, fits) = self.throughout(cycle, before);
@@ -64,7 +64,7 @@ impl<'w> Holes<'w> {
     }
 
     /// Keeps the seats of a booking from everybody who comes later.
-    pub(crate) fn keep(&mut self, gang: &Gang, booking: Booking<'w>) {
+    pub(crate) fn book(&mut self, gang: &Gang, booking: Booking<'w>) {
         self.bookings.add(gang, booking);
         self.throughout.clear();
     }
@@ -83,10 +83,10 @@ impl<'w> Holes<'w> {
         let before = self.bookings.before(ends);
         if before == 0 {
             let seats = place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some)?;
-            self.taken(cycle, &nodes_of(&seats));
+            self.refresh(cycle, &nodes_of(&seats));
             return Ok(seats);
         }
-        if let Some(misfit) = too_many(cycle, gang) {
+        if let Some(misfit) = misfit_by_count(cycle, gang) {
             return Err(Some(misfit));
         }
         // What it counts for in its queue must not be what somebody who is booked counts on.
@@ -103,7 +103,7 @@ impl<'w> Holes<'w> {
             booking.then.sit(gang, &seats);
             quota::charge_later(&mut booking.then, gang);
         }
-        self.taken(cycle, &nodes_of(&seats));
+        self.refresh(cycle, &nodes_of(&seats));
         Ok(seats)
     }
 
@@ -117,7 +117,7 @@ impl<'w> Holes<'w> {
         if self.is_empty() {
             return draw_up(cycle);
         }
-        let now = self.set_apart(cycle);
+        let now = self.hide_booked(cycle);
         let drawn = draw_up(cycle);
         let mut seats: Vec<Seat> = Vec::new();
         if let Ok(spec) = &drawn {
@@ -136,12 +136,12 @@ impl<'w> Holes<'w> {
             booking.then.sit(gang, &seats);
             quota::charge_later(&mut booking.then, gang);
         }
-        self.taken(cycle, &nodes_of(&seats));
+        self.refresh(cycle, &nodes_of(&seats));
         drawn
     }
 
     /// Leaves free on booked nodes only what is free throughout; says what was free there.
-    fn set_apart(&mut self, cycle: &mut Cycle<'w>) -> Vec<(NodeIdx, NodeState)> {
+    fn hide_booked(&mut self, cycle: &mut Cycle<'w>) -> Vec<(NodeIdx, NodeState)> {
         let booked = booked_nodes(&self.bookings.0);
         let (throughout, _) = self.throughout(cycle, self.bookings.0.len());
         let mut now = Vec::with_capacity(booked.len());
@@ -157,7 +157,7 @@ impl<'w> Holes<'w> {
     }
 
     /// What is free now and at every booked start, to go on with apart; `None` if nobody is booked.
-    pub(crate) fn apart(&mut self, cycle: &Cycle<'w>) -> Option<(Scratch<'w>, Fits)> {
+    pub(crate) fn beside_bookings(&mut self, cycle: &Cycle<'w>) -> Option<(Scratch<'w>, Fits)> {
         if self.is_empty() {
             return None;
         }
@@ -166,16 +166,16 @@ impl<'w> Holes<'w> {
     }
 
     /// Whom to ask so that a gang can start, delaying nobody who is booked.
-    pub(crate) fn ask_others(&mut self, cycle: &mut Cycle<'w>, id: GangId) -> Option<Offer> {
+    pub(crate) fn find_victims(&mut self, cycle: &mut Cycle<'w>, id: GangId) -> Option<VictimSet> {
         if self.is_empty() {
-            return preempt::offer(cycle, id, &[]);
+            return preempt::find_victims(cycle, id, &[]);
         }
-        let now = self.set_apart(cycle);
-        let offer = preempt::offer(cycle, id, &booked_nodes(&self.bookings.0));
+        let now = self.hide_booked(cycle);
+        let victims = preempt::find_victims(cycle, id, &booked_nodes(&self.bookings.0));
         for (node, free) in now {
             cycle.scratch.set_node_state(node, free);
         }
-        offer
+        victims
     }
 
     /// Takes seats that others have not left yet, now and at every booked start.
@@ -185,7 +185,7 @@ impl<'w> Holes<'w> {
             booking.then.sit_over(gang, seats);
             quota::charge_later(&mut booking.then, gang);
         }
-        self.taken(cycle, &nodes_of(seats));
+        self.refresh(cycle, &nodes_of(seats));
     }
 
     /// What is free now and at the first `starts` booked starts.
@@ -208,7 +208,7 @@ impl<'w> Holes<'w> {
     }
 
     /// Brings what is free throughout up to date on nodes where seats were taken.
-    fn taken(&mut self, cycle: &Cycle<'w>, nodes: &[NodeIdx]) {
+    fn refresh(&mut self, cycle: &Cycle<'w>, nodes: &[NodeIdx]) {
         for node in nodes.iter().copied() {
             let Some(mut free) = cycle.scratch.node_state(node) else { continue };
             for (booking, (throughout, _)) in self.bookings.0.iter().zip(&mut self.throughout) {
@@ -222,7 +222,7 @@ impl<'w> Holes<'w> {
 
 /// For a gang of one role without closeness counting is exact, and spares the seats: why it does not fit on
 /// what is free now.
-pub(crate) fn too_many(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
+pub(crate) fn misfit_by_count(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
     let ([sig], [role], None) =
         (gang.sigs.as_slice(), gang.spec.roles.as_slice(), &gang.spec.closeness)
     else {
@@ -236,7 +236,7 @@ pub(crate) fn too_many(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
 /// Why a gang does not fit on what is free now; `None` when it does.
 fn misfit_now(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
     if gang.sigs.len() == 1 && gang.spec.closeness.is_none() {
-        return too_many(cycle, gang);
+        return misfit_by_count(cycle, gang);
     }
     place(&mut cycle.scratch.trial(), &mut cycle.fits, gang).err()
 }

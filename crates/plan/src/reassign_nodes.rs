@@ -19,11 +19,11 @@ use crate::backfill::Holes;
 use crate::cycle::Cycle;
 use crate::order::quota::{over_limit, refund_minimum};
 use crate::place::{Want, asks, place};
-use crate::provision::{is_dear, ready_in, suits};
+use crate::provision::{are_oversized, ready_in, suits};
 
 /// Starts gangs whose orders still assemble and that fit on what nobody in the queue has taken, oldest order first.
 /// Where somebody holds a start time, what is free may be his, and nothing is done.
-pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &mut Plan) {
+pub(crate) fn start_early<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &mut Plan) {
     if !holes.is_empty() {
         return;
     }
@@ -35,7 +35,7 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
         let id = order.spec.gang;
         let gang = world.gang(id).expect("it has an order");
         // Who was told to leave has lost his work; what he leaves is used.
-        if settled(plan, order) || is_told(world, order) || !may_fit(cycle, order) {
+        if settled(plan, order) || victims_told(world, order) || !may_fit(cycle, order) {
             continue;
         }
         let mut trial = cycle.scratch.trial();
@@ -47,13 +47,13 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
         }
         let Ok(seats) = place(&mut trial, &mut cycle.fits, gang) else { continue };
         drop(trial);
-        if is_dear(cycle, gang, &seats) {
+        if are_oversized(cycle, gang, &seats) {
             continue;
         }
         cycle.scratch.rise(gang, &order.held);
         cycle.scratch.sit(gang, &seats);
-        cycle.sooner.push(order.spec.id);
-        cycle.admitted.push((id, seats.clone()));
+        cycle.given.started_early.push(order.spec.id);
+        cycle.given.admitted.push((id, seats.clone()));
         let order = order.spec.id;
         let actions = vec![
             Action::RollBack { order, reason: RollbackReason::NotNeeded },
@@ -67,14 +67,21 @@ pub(crate) fn start_sooner<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &
 }
 
 /// Whether those who make way for an order have been told.
-fn is_told(world: &World, order: &Order) -> bool {
+fn victims_told(world: &World, order: &Order) -> bool {
     let ready = |claim: &ClaimId| world.claims()[claim].is_ready();
     !order.spec.after.is_empty() && order.spec.claims.iter().all(|(claim, _)| ready(claim))
 }
 
+/// Exchanges a ready node of one order for the node that an older one still waits for; whether there was such a pair.
+pub(crate) fn exchange_nodes(world: &World, plan: &mut Plan) -> bool {
+    let Some(exchange) = exchange(world) else { return false };
+    plan.groups.push(ActionGroup { gang: None, actions: vec![exchange] });
+    true
+}
+
 /// A ready node that an older order lacks, and lacks nothing but that: the older gang takes it and starts, the younger
 /// waits for what the older was waiting for. So whoever came first starts first, however the boots turn out.
-pub(crate) fn exchange(world: &World) -> Option<Action> {
+fn exchange(world: &World) -> Option<Action> {
     let is_ready = |claim: &ClaimId| world.claims()[claim].is_ready();
     let submitted = |order: &Order| {
         let gang = world.gang(order.spec.gang).expect("it has an order");
@@ -130,9 +137,9 @@ fn sits_alone(world: &World, order: &Order, claim: ClaimId) -> bool {
 const SOONER: Span = Span::secs(15);
 
 /// Hands nodes that are coming for nobody to orders that wait for one like it which comes later; the latest first.
-pub(crate) fn hand_over(cycle: &mut Cycle<'_>, plan: &mut Plan) {
+pub(crate) fn reassign_coming(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     let (world, now) = (cycle.scratch.world, cycle.now);
-    if cycle.coming.is_empty() || world.orders().is_empty() {
+    if cycle.memo.coming.is_empty() || world.orders().is_empty() {
         return;
     }
     let settled: Vec<GangId> = plan.groups.iter().filter_map(|group| group.gang).collect();
@@ -147,7 +154,8 @@ pub(crate) fn hand_over(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     }
     late.sort_unstable();
     let promised = |id: ClaimId| cycle.scratch.paper().iter().any(|node| node.coming == Some(id));
-    let free: Vec<ClaimId> = cycle.coming.iter().copied().filter(|id| !promised(*id)).collect();
+    let free: Vec<ClaimId> =
+        cycle.memo.coming.iter().copied().filter(|id| !promised(*id)).collect();
     for claim in free {
         let comes = &world.claims()[&claim];
         if comes.stage().is_none() {
@@ -164,7 +172,7 @@ pub(crate) fn hand_over(cycle: &mut Cycle<'_>, plan: &mut Plan) {
         });
         if let Some(at) = found {
             let (_, order, lost) = late.remove(at);
-            cycle.handed.push(claim);
+            cycle.given.reassigned.push(claim);
             let gang = Some(world.orders()[&order].spec.gang);
             let actions = vec![Action::TopUp { order, lost, claim, offering }];
             plan.groups.push(ActionGroup { gang, actions });

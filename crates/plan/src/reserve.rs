@@ -184,12 +184,14 @@ impl<'w> Bookings<'w> {
             let gang = world.gang(id).expect("it runs");
             others.push((predict::end(world, gang, belief, cycle.now), Change::Ends(id)));
         }
-        for (at, (id, _)) in cycle.admitted.iter().enumerate() {
+        for (at, (id, _)) in cycle.given.admitted.iter().enumerate() {
             let gang = world.gang(*id).expect("it was just admitted");
             let end = predict::end(world, gang, belief.of_newcomers(), cycle.now);
             others.push((end, Change::StartedNowEnds(at)));
         }
-        for (id, order) in world.orders().iter().filter(|(id, _)| !cycle.sooner.contains(id)) {
+        for (id, order) in
+            world.orders().iter().filter(|(id, _)| !cycle.given.started_early.contains(id))
+        {
             let gang = world.gang(order.spec.gang).expect("it has an order");
             let end = ready_at(world, order, cycle.now) + predict::lasts(world, gang, belief);
             others.push((end, Change::OrderEnds(*id)));
@@ -225,7 +227,7 @@ impl<'w> Bookings<'w> {
                 add(gang, &gang.seats);
             }
             Change::StartedNowEnds(at) => {
-                let (id, seats) = &cycle.admitted[at];
+                let (id, seats) = &cycle.given.admitted[at];
                 add(world.gang(*id).expect("it was just admitted"), seats);
             }
             Change::BookedEnds(at) => {
@@ -263,7 +265,7 @@ impl<'w> Bookings<'w> {
                     leaving.push((gang, &gang.seats));
                 }
                 Change::StartedNowEnds(at) => {
-                    let (id, seats) = &cycle.admitted[at];
+                    let (id, seats) = &cycle.given.admitted[at];
                     leaving.push((world.gang(*id).expect("it was just admitted"), seats));
                 }
                 Change::BookedEnds(at) => {

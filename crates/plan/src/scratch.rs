@@ -22,7 +22,7 @@ use muster_core::state::NodeState;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::place::{Companies, Company, WordIdx, words};
+use crate::place::{NodeCounts, SpreadCounts, SpreadGroup, spread_groups};
 
 /// What becomes of a node when members take seats on it.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ enum Saved {
     Ghosts(usize),
     Pool(PoolIdx, PoolUsage),
     Offering(OfferingRef, u32),
-    Company(WordIdx, Arc<Company>),
+    NodeCounts(SpreadGroup, Arc<NodeCounts>),
 }
 
 /// The World as it would be if what was tried so far were done.
@@ -82,7 +82,7 @@ pub struct Scratch<'w> {
     /// be told from what is free now.
     sat_over: SmallVec<[NodeIdx; 4]>,
     /// Who sits where among those that should be spread, once somebody has asked.
-    companies: Option<Companies>,
+    spread_counts: Option<SpreadCounts>,
 
     /// Goes up whenever something may fit that did not, or the other way round.
     version: u64,
@@ -117,7 +117,7 @@ impl<'w> Scratch<'w> {
             filled: FxHashMap::default(),
             barred: FixedBitSet::with_capacity(world.class_count()),
             sat_over: SmallVec::new(),
-            companies: None,
+            spread_counts: None,
             version: 0,
             journal: Vec::new(),
             stamps: vec![(0, 0); domains],
@@ -265,11 +265,11 @@ impl<'w> Scratch<'w> {
     /// Takes seats that are free.
     pub fn sit(&mut self, gang: &Gang, seats: &[Seat]) {
         self.change(gang, seats, NodeState::sit);
-        self.join_company(gang, seats);
+        self.count_spread(gang, seats);
     }
     /// Gives seats back; on nodes that cannot be used, or are too small for those on them, nothing changes.
     pub fn rise(&mut self, gang: &Gang, seats: &[Seat]) {
-        self.leave_company(gang, seats);
+        self.uncount_spread(gang, seats);
         if seats.iter().any(|seat| self.is_cramped(seat.node)) {
             let there = |seat: &Seat| !self.is_cramped(seat.node);
             let seats: Vec<Seat> = seats.iter().copied().filter(there).collect();
@@ -281,7 +281,7 @@ impl<'w> Scratch<'w> {
     /// Takes seats that others have not left yet: of what is free there only what they leave over stays free.
     pub fn sit_over(&mut self, gang: &Gang, seats: &[Seat]) {
         self.change(gang, seats, NodeState::sit_over);
-        self.join_company(gang, seats);
+        self.count_spread(gang, seats);
         self.sat_over.extend(seats.iter().map(|seat| seat.node));
         self.sat_over.sort_unstable();
         self.sat_over.dedup();
@@ -300,7 +300,7 @@ impl<'w> Scratch<'w> {
         let (over, free): (Vec<Seat>, Vec<Seat>) = seats.iter().copied().partition(is_over);
         self.sit(gang, &free);
         self.change(gang, &over, NodeState::sit_over);
-        self.join_company(gang, &over);
+        self.count_spread(gang, &over);
     }
     /// Whether all of these seats on one node are free together; nothing is looked at where the node cannot be used.
     fn has_all(&self, gang: &Gang, on_node: &[Seat]) -> bool {
@@ -319,7 +319,7 @@ impl<'w> Scratch<'w> {
         let world = self.world;
         let mut seats: Vec<(NodeIdx, SigIdx, &Seat)> = Vec::new();
         for (gang, mine) in leaving {
-            self.leave_company(gang, mine);
+            self.uncount_spread(gang, mine);
             let here = mine.iter().filter(|seat| !self.is_cramped(seat.node));
             seats.extend(here.map(|seat| (seat.node, gang.sigs[usize::from(seat.role)], seat)));
         }
@@ -354,31 +354,31 @@ impl<'w> Scratch<'w> {
     }
 
     /// The number that those who should be spread in these words go by.
-    pub(crate) fn word(&mut self, among: &Arc<str>) -> WordIdx {
+    pub(crate) fn group(&mut self, among: &Arc<str>) -> SpreadGroup {
         let world = self.world;
-        self.companies.get_or_insert_with(|| Companies::of(world)).word(among)
+        self.spread_counts.get_or_insert_with(|| SpreadCounts::of(world)).group(among)
     }
     /// Who sits where among those that should be spread in these words.
-    pub(crate) fn company(&self, word: WordIdx) -> &Company {
-        self.companies.as_ref().expect("a word was asked for").get(word)
+    pub(crate) fn node_counts(&self, group: SpreadGroup) -> &NodeCounts {
+        self.spread_counts.as_ref().expect("a word was asked for").get(group)
     }
     /// Counts members that took seats among those they should be spread with.
-    pub(crate) fn join_company(&mut self, gang: &Gang, seats: &[Seat]) {
-        self.count_company(gang, seats, |there, members| there + members);
+    pub(crate) fn count_spread(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.change_spread(gang, seats, |there, members| there + members);
     }
-    fn leave_company(&mut self, gang: &Gang, seats: &[Seat]) {
-        self.count_company(gang, seats, u32::saturating_sub);
+    fn uncount_spread(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.change_spread(gang, seats, u32::saturating_sub);
     }
-    fn count_company(&mut self, gang: &Gang, seats: &[Seat], count: fn(u32, u32) -> u32) {
+    fn change_spread(&mut self, gang: &Gang, seats: &[Seat], count: fn(u32, u32) -> u32) {
         let world = self.world;
         for (at, role) in gang.spec.roles.iter().enumerate() {
-            for among in words(role) {
-                let word = self.word(among);
-                let companies = self.companies.as_mut().expect("just asked");
-                self.journal.push(Saved::Company(word, companies.saved(word)));
+            for among in spread_groups(role) {
+                let group = self.group(among);
+                let spread_counts = self.spread_counts.as_mut().expect("just asked");
+                self.journal.push(Saved::NodeCounts(group, spread_counts.saved(group)));
                 for seat in seats.iter().filter(|seat| usize::from(seat.role) == at) {
                     if let Some(node) = world.node(seat.node) {
-                        companies.count(word, node.leaf, seat, count);
+                        spread_counts.count(group, node.leaf, seat, count);
                     }
                 }
             }
@@ -550,8 +550,8 @@ impl<'w> Scratch<'w> {
                 Saved::Offering(offering, nodes) => {
                     self.offerings.insert(offering, nodes);
                 }
-                Saved::Company(word, before) => {
-                    self.companies.as_mut().expect("it was counted").restore(word, before);
+                Saved::NodeCounts(group, before) => {
+                    self.spread_counts.as_mut().expect("it was counted").restore(group, before);
                 }
             }
         }

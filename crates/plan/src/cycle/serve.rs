@@ -7,19 +7,19 @@ use muster_core::plan::{Action, ActionGroup, Plan};
 use muster_core::verdict::{Blocker, Considered, Verdict};
 use smallvec::SmallVec;
 
-use super::steps::{Cycle, earliest};
+use super::state::{Cycle, earliest};
 use crate::backfill::Holes;
 use crate::explain::verdicts;
 use crate::order::{allowed, quota};
 use crate::place::Misfit;
-use crate::policy::Behind;
-use crate::preempt::{self, Offer};
+use crate::policy::Overtaking;
+use crate::preempt::{self, MaySearch, VictimSet};
 use crate::provision::{
-    Blockers, Choice, Nodes, choose, is_wasteful, may_order, provision, provision_new,
+    Blockers, Choice, Purchase, choose, is_oversized, may_order, provision, provision_new,
 };
 
 /// Starts one gang in the cheapest way there is, or says why it waits.
-pub(crate) fn serve_one<'w>(
+pub(crate) fn serve_gang<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &Gang,
@@ -34,7 +34,7 @@ pub(crate) fn serve_one<'w>(
     }
     if let Some(ahead) = cycle.barred_by(gang) {
         // Who can never run is told so wherever it stands.
-        let why = if cycle.policy.explain { verdicts::impossible(cycle, gang) } else { None };
+        let why = if cycle.policy.explain { verdicts::infeasible(cycle, gang) } else { None };
         return match why {
             // Nodes alone would not help it: the limit would still be there.
             Some(why) => Verdict::Impossible {
@@ -47,11 +47,11 @@ pub(crate) fn serve_one<'w>(
         if quota::exceeds_alone(&over) {
             return Verdict::Impossible { blockers: SmallVec::from_elem(over, 1) };
         }
-        return serve_under_limit(cycle, id, gang, over, holes, plan);
+        return serve_at_limit(cycle, id, gang, over, holes, plan);
     }
     // Nodes of the right size are ordered instead, unless there are none: then what is there has to do.
     if may_order(cycle.scratch.world, gang)
-        && is_wasteful(cycle, gang)
+        && is_oversized(cycle, gang)
         && let Ok(spec) = holes.provide(cycle, |cycle| provision_new(cycle, id, gang), gang)
     {
         return order(cycle, id, gang, spec, Vec::new(), plan);
@@ -59,7 +59,7 @@ pub(crate) fn serve_one<'w>(
     let misfit = match holes.place(cycle, gang) {
         Ok(seats) => {
             quota::charge(&mut cycle.scratch, gang);
-            cycle.admitted.push((id, seats.clone()));
+            cycle.given.admitted.push((id, seats.clone()));
             let actions = vec![Action::Admit { gang: id, seats }];
             plan.groups.push(ActionGroup { gang: Some(id), actions });
             return Verdict::Admitted;
@@ -67,11 +67,13 @@ pub(crate) fn serve_one<'w>(
         Err(misfit) => misfit,
     };
     let booked = holes.is_quota_booked(gang, holes.len());
-    let Looked { offer, spent } = cycle.look_for_others(id, gang, holes);
-    let offer = offer.filter(|_| !booked);
-    let (choice, ways) = choose(cycle, id, gang, holes, offer, Nodes::Help);
+    let VictimSearch { victims, truncated } = find_victims(cycle, id, gang, holes);
+    let victims = victims.filter(|_| !booked);
+    let (choice, ways) = choose(cycle, id, gang, holes, victims, Purchase::Helps);
     let provided = match choice {
-        Choice::MakeWay(offer) => return make_way(cycle, id, gang, &offer, ways, holes, plan),
+        Choice::Preempt(victims) => {
+            return start_by_preempting(cycle, id, gang, &victims, ways, holes, plan);
+        }
         Choice::Wait(blockers) => Err(blockers),
         Choice::CannotBuy(blockers) => Err(blockers),
         Choice::Buy if booked => Err(holes.ahead().map(Blocker::Behind).into_iter().collect()),
@@ -80,7 +82,7 @@ pub(crate) fn serve_one<'w>(
     let provided = match provided {
         // Where neither what can be bought nor what others could leave is enough, both together may be.
         Err(blockers) if is_too_small(&blockers) && misfit.is_some() => {
-            buy_beside(cycle, id, gang, holes).ok_or(blockers)
+            buy_and_preempt(cycle, id, gang, holes).ok_or(blockers)
         }
         provided => provided,
     };
@@ -88,7 +90,7 @@ pub(crate) fn serve_one<'w>(
         Ok(spec) => return order(cycle, id, gang, spec, ways, plan),
         Err(mut blockers) => match misfit {
             Some(misfit) => {
-                blockers.extend(spent.then_some(Blocker::SearchSpent));
+                blockers.extend(truncated.then_some(Blocker::SearchSpent));
                 refuse(cycle, id, gang, misfit, blockers)
             }
             None => waiting([Blocker::Behind(holes.ahead().expect("it would delay somebody"))]),
@@ -102,7 +104,7 @@ pub(crate) fn serve_one<'w>(
 
 /// A gang for which a limit leaves no room: those of its own that count for the same limit may make way. Nodes would not
 /// help it.
-fn serve_under_limit<'w>(
+fn serve_at_limit<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &Gang,
@@ -110,19 +112,19 @@ fn serve_under_limit<'w>(
     holes: &mut Holes<'w>,
     plan: &mut Plan,
 ) -> Verdict {
-    let Looked { offer, spent } = cycle.look_for_others(id, gang, holes);
+    let VictimSearch { victims, truncated } = find_victims(cycle, id, gang, holes);
     let mut compared = Vec::new();
-    if offer.is_some() {
-        let (choice, ways) = choose(cycle, id, gang, holes, offer, Nodes::AreInVain);
-        if let Choice::MakeWay(offer) = choice {
-            return make_way(cycle, id, gang, &offer, ways, holes, plan);
+    if victims.is_some() {
+        let (choice, ways) = choose(cycle, id, gang, holes, victims, Purchase::Useless);
+        if let Choice::Preempt(victims) = choice {
+            return start_by_preempting(cycle, id, gang, &victims, ways, holes, plan);
         }
         compared = ways;
     }
     cycle.bar_queue(id, gang, &over);
     let mut verdict = waiting([over]);
     if let Verdict::Waiting { blockers, ways, .. } = &mut verdict {
-        blockers.extend(spent.then_some(Blocker::SearchSpent));
+        blockers.extend(truncated.then_some(Blocker::SearchSpent));
         *ways = compared;
     }
     verdict
@@ -134,7 +136,7 @@ fn is_too_small(blockers: &[Blocker]) -> bool {
 }
 
 /// Buys what can be bought and has others make way for the rest, if nobody is booked and waiting is not cheaper.
-fn buy_beside<'w>(
+fn buy_and_preempt<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &Gang,
@@ -148,22 +150,22 @@ fn buy_beside<'w>(
         return None;
     }
     let waits_until = holes.bookings.earliest(cycle, id, gang).map(|booking| booking.start);
-    preempt::buy_beside(cycle, id, &[], waits_until)
+    preempt::buy_and_preempt(cycle, id, &[], waits_until)
 }
 
 /// Has others make way for a gang: what it is to have is held by an order from now on.
-fn make_way<'w>(
+fn start_by_preempting<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &Gang,
-    offer: &Offer,
+    victims: &VictimSet,
     ways: Vec<Considered>,
     holes: &mut Holes<'w>,
     plan: &mut Plan,
 ) -> Verdict {
-    let (mut spec, told) = preempt::take(cycle, id, offer);
+    let (mut spec, told) = preempt::hold_and_evict(cycle, id, victims);
     spec.ways.clone_from(&ways);
-    holes.sit_over(cycle, gang, &offer.seats);
+    holes.sit_over(cycle, gang, &victims.seats);
     quota::charge(&mut cycle.scratch, gang);
     let (order, deadline, leaving) = (spec.id, spec.deadline, spec.after.len() as u32);
     cycle.wake = earliest(cycle.wake, Some(deadline));
@@ -172,12 +174,33 @@ fn make_way<'w>(
     Verdict::Provisioning { order, ready: 0, total: 0, leaving, deadline, ways }
 }
 
-/// What looking for others came to.
-pub(crate) struct Looked {
-    /// Who would make way.
-    pub(crate) offer: Option<Offer>,
-    /// Nobody was found, and not everything was looked at.
-    pub(crate) spent: bool,
+/// What a search for victims came to.
+struct VictimSearch {
+    victims: Option<VictimSet>,
+    /// No victims were found, and not every candidate was looked at.
+    truncated: bool,
+}
+
+/// Searches for victims, if any gang can be disrupted and the cycle's budget of searches allows it.
+fn find_victims<'w>(
+    cycle: &mut Cycle<'w>,
+    id: GangId,
+    gang: &Gang,
+    holes: &mut Holes<'w>,
+) -> VictimSearch {
+    if !cycle.scratch.world.has_disruptable() {
+        return VictimSearch { victims: None, truncated: false };
+    }
+    if let MaySearch::No { truncated } = cycle.may_search(gang) {
+        return VictimSearch { victims: None, truncated };
+    }
+    cycle.searches.truncated.set(false);
+    let victims = holes.find_victims(cycle, id);
+    let truncated = victims.is_none() && cycle.searches.truncated.get();
+    if victims.is_none() {
+        cycle.note_failed_search(gang, truncated);
+    }
+    VictimSearch { victims, truncated }
 }
 
 /// Places an order that was drawn up.
@@ -206,16 +229,16 @@ fn refuse(
     misfit: Misfit,
     blockers: Blockers,
 ) -> Verdict {
-    if let Some(why) = verdicts::impossible(cycle, gang) {
+    if let Some(why) = verdicts::infeasible(cycle, gang) {
         let mut all: Blockers = SmallVec::from_elem(why, 1);
         all.extend(verdicts::beyond_budget(cycle, gang));
         return Verdict::Impossible { blockers: all };
     }
     if blockers.iter().any(|blocker| matches!(blocker, Blocker::PoolsFull { .. })) {
-        cycle.cramp(gang);
+        cycle.mark_contended(gang);
     }
-    let behind = cycle.ahead.first().map(|ahead| Blocker::Behind(*ahead));
-    if cycle.policy.order.discipline().behind() == Behind::Barred {
+    let behind = cycle.limits.ahead.first().map(|ahead| Blocker::Behind(*ahead));
+    if cycle.policy.order.discipline().overtaking() == Overtaking::Barred {
         cycle.bar(id, gang);
     }
     let mut all: Blockers = SmallVec::from_elem(verdicts::blocker(misfit), 1);

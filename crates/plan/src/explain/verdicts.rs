@@ -26,11 +26,11 @@ pub(crate) fn blocker(misfit: Misfit) -> Blocker {
 ///
 /// What is counted here is never too little, so a gang that is called impossible is; one that is not may
 /// still be kept from starting by how its roles compete.
-pub(crate) fn impossible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> {
+pub(crate) fn infeasible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> {
     let required =
         gang.level.filter(|_| matches!(gang.spec.closeness, Some(Closeness::Required(_))));
     for ask in asks(&cycle.scratch, gang) {
-        let most = most_ever(cycle, gang, &ask, required);
+        let most = max_members_ever(cycle, gang, &ask, required);
         if most >= u64::from(ask.count) {
             continue;
         }
@@ -60,9 +60,9 @@ pub(crate) fn beyond_budget(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocke
 
 /// Members of a role that could ever run at once, in the best domain if they must stay within one. Roles
 /// that ask for the same under the same conditions share the answer for the length of a cycle.
-fn most_ever(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask, required: Option<Level>) -> u64 {
+fn max_members_ever(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask, required: Option<Level>) -> u64 {
     let key = (ask.sig, required, gang.queue, gang.spec.provisioning.timeout);
-    if let Some(most) = cycle.most_ever.get(&key) {
+    if let Some(most) = cycle.memo.most_ever.get(&key) {
         return *most;
     }
     let topology = cycle.scratch.world.topology();
@@ -76,7 +76,7 @@ fn most_ever(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask, required: Option<Lev
     let one_node = required == Some(Level::Node);
     let most = domains.into_iter().map(|domain| most_in(cycle, gang, ask, domain, one_node)).max();
     let most = most.unwrap_or(0);
-    cycle.most_ever.insert(key, most);
+    cycle.memo.most_ever.insert(key, most);
     most
 }
 
@@ -92,7 +92,7 @@ fn most_in(
     let signature = world.signature(ask.sig);
     let mut most: u64 = 0;
     let mut largest: u64 = 0;
-    for (class, nodes) in standing_for(cycle, ask.sig, domain) {
+    for (class, nodes) in static_nodes_for(cycle, ask.sig, domain) {
         let each = u64::from(signature.times_fits(&world.empty_state(class)));
         most = most.saturating_add(each * u64::from(nodes));
         largest = largest.max(each);
@@ -105,7 +105,7 @@ fn most_in(
 }
 
 /// Nodes that came with the cluster and suit a signature, by class.
-fn standing_for(cycle: &mut Cycle<'_>, sig: SigIdx, domain: DomainIdx) -> Vec<(ClassIdx, u32)> {
+fn static_nodes_for(cycle: &mut Cycle<'_>, sig: SigIdx, domain: DomainIdx) -> Vec<(ClassIdx, u32)> {
     let world = cycle.scratch.world;
     let signature = world.signature(sig);
     if signature.must == Reach::Class {

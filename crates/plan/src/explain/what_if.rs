@@ -12,7 +12,7 @@ use muster_core::time::Time;
 use muster_core::verdict::{Help, Verdict};
 
 use super::expected_starts::expected_starts;
-use crate::cycle::{Cycle, serve};
+use crate::cycle::{Cycle, Outcome, Served, decide_starts};
 use crate::order::quota;
 use crate::place::{Fits, asks, place};
 use crate::policy::Policy;
@@ -37,9 +37,12 @@ pub fn why(world: &World, now: Time, policy: &Policy, id: GangId) -> Option<Why>
     let policy = Policy { explain: true, ..policy.clone() };
     let mut plan = Plan::default();
     let gang = world.gang(id)?;
-    let served = serve(world, now, &policy, &mut plan)?;
+    let outcome = decide_starts(world, now, &policy, &mut plan);
+    if let Outcome::NotSynced = outcome {
+        return None;
+    }
     let verdict = plan.verdicts.iter().find(|(of, _)| *of == id).map(|(_, v)| v.clone())?;
-    let Some((mut cycle, holes, waiting)) = served else {
+    let Outcome::Served(Served { mut cycle, holes, waiting }) = outcome else {
         return Some(Why { verdict, start: None, helps: Vec::new() });
     };
     let bookings = holes.bookings;
@@ -71,7 +74,7 @@ pub(crate) fn helps(cycle: &mut Cycle<'_>, bookings: &Bookings<'_>, gang: &Gang)
         }
     }
     helps.extend(more_nodes(cycle, bookings, gang));
-    helps.extend(others_make_way(cycle, gang));
+    helps.extend(higher_priority(cycle, gang));
     helps.extend(fewer_members(cycle, bookings, gang));
     helps
 }
@@ -165,7 +168,7 @@ fn same_kind(world: &World, a: &Help, b: &Help) -> bool {
 }
 
 /// The lowest priority at which it would start, and who would have to stop for it.
-fn others_make_way(cycle: &Cycle<'_>, gang: &Gang) -> Option<Help> {
+fn higher_priority(cycle: &Cycle<'_>, gang: &Gang) -> Option<Help> {
     let world = cycle.scratch.world;
     let own = gang.spec.priority;
     let mut running: Vec<(GangId, &Gang)> = world

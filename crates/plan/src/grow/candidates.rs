@@ -23,7 +23,7 @@ const WORTH: u64 = 2;
 const DECLINED: u64 = 12;
 
 /// A gang that could have more members.
-pub(crate) struct Growing<'w> {
+pub(crate) struct GrowthCandidate<'w> {
     pub(crate) id: GangId,
     pub(crate) gang: &'w Gang,
     /// It starts in this cycle, and with more members if there is room.
@@ -41,7 +41,7 @@ pub(crate) struct Growing<'w> {
     pub(crate) is_out: bool,
 }
 
-impl Growing<'_> {
+impl GrowthCandidate<'_> {
     /// Members in roles with a choice.
     fn elastic(&self) -> u32 {
         let roles = self.gang.spec.roles.iter().zip(&self.members);
@@ -61,7 +61,7 @@ impl Growing<'_> {
     }
 
     /// Whether it has what it needs, by what its owner asks for now.
-    fn is_whole(&self) -> bool {
+    fn meets_request(&self) -> bool {
         let mut roles = self.members.iter().enumerate();
         roles.all(|(at, members)| *members >= self.gang.needs_in(at as u16))
     }
@@ -70,7 +70,7 @@ impl Growing<'_> {
     /// done soonest leaves its room to the others soonest.
     pub(crate) fn gain(&self, world: &World, role: u16) -> f64 {
         if self.gang.is_short() {
-            return if self.is_whole() { 0.0 } else { f64::MAX };
+            return if self.meets_request() { 0.0 } else { f64::MAX };
         }
         let now = self.elastic();
         let more = self.gang.speed_with(now + 1) - self.gang.speed_with(now);
@@ -87,7 +87,7 @@ impl Growing<'_> {
     /// Whether what was added, if anything was, makes up for standing still.
     pub(crate) fn pays(&self) -> bool {
         if self.gang.is_short() {
-            return self.added.is_empty() || self.is_whole();
+            return self.added.is_empty() || self.meets_request();
         }
         self.added.is_empty()
             || self.is_worth(self.elastic() - members_of(&self.added), self.elastic())
@@ -118,10 +118,10 @@ impl Growing<'_> {
 }
 
 /// Everybody who could have more members now.
-pub(crate) fn who_can<'w>(cycle: &mut Cycle<'w>) -> Vec<Growing<'w>> {
+pub(crate) fn growable<'w>(cycle: &mut Cycle<'w>) -> Vec<GrowthCandidate<'w>> {
     let world = cycle.scratch.world;
     let mut growing = Vec::new();
-    for (id, seats) in &cycle.admitted {
+    for (id, seats) in &cycle.given.admitted {
         let gang = world.gang(*id).expect("it was just admitted");
         // What an order completes with is what it reserved.
         if !gang.spec.is_rigid() && gang.phase == Phase::Waiting {
@@ -132,7 +132,7 @@ pub(crate) fn who_can<'w>(cycle: &mut Cycle<'w>) -> Vec<Growing<'w>> {
     for (id, gang) in world.gangs() {
         let left_alone = world.broken().contains_key(&id) || world.cancelled().contains(&id);
         let has_choice = !gang.spec.is_rigid() || gang.is_short();
-        if !has_choice || !gang.is_steady() || left_alone || cycle.is_making_way(id) {
+        if !has_choice || !gang.is_steady() || left_alone || cycle.is_disrupted(id) {
             continue;
         }
         let Some(one) = one(world, cycle.now, id, gang, &gang.seats, false) else { continue };
@@ -148,13 +148,13 @@ pub(crate) fn who_can<'w>(cycle: &mut Cycle<'w>) -> Vec<Growing<'w>> {
 /// Gangs that would have more members if there were room for them, in which role, and how many: as many as limits allow,
 /// of who has use for them and has not declined them a while ago. Who is being resized, or was a moment ago, will have more
 /// later.
-pub(crate) fn who_lacks<'w>(cycle: &Cycle<'w>) -> Vec<(&'w Gang, u16, u32)> {
+pub(crate) fn below_maximum<'w>(cycle: &Cycle<'w>) -> Vec<(&'w Gang, u16, u32)> {
     let (world, now) = (cycle.scratch.world, cycle.now);
     let mut lacking = Vec::new();
     for (id, gang) in world.gangs() {
         let left_alone = world.broken().contains_key(&id) || world.cancelled().contains(&id);
         let runs = matches!(gang.phase, Phase::Running { .. });
-        if gang.spec.is_rigid() || !runs || left_alone || cycle.is_making_way(id) {
+        if gang.spec.is_rigid() || !runs || left_alone || cycle.is_disrupted(id) {
             continue;
         }
         let declines = gang.declined.map(|at| at + cycle.policy.settle_in.saturating_mul(DECLINED));
@@ -162,7 +162,7 @@ pub(crate) fn who_lacks<'w>(cycle: &Cycle<'w>) -> Vec<(&'w Gang, u16, u32)> {
             continue;
         }
         let mut seats = gang.resize.as_ref().map_or(&gang.seats, |resize| &resize.to).clone();
-        seats.extend(cycle.grown.get(&id).into_iter().flatten());
+        seats.extend(cycle.given.grown.get(&id).into_iter().flatten());
         let Some(one) = one(world, now, id, gang, &seats, false) else { continue };
         for (role, (spec, members)) in gang.spec.roles.iter().zip(&one.members).enumerate() {
             let more = spec.max.saturating_sub(*members);
@@ -206,14 +206,15 @@ fn one<'w>(
     gang: &'w Gang,
     seats: &[Seat],
     starts: bool,
-) -> Option<Growing<'w>> {
+) -> Option<GrowthCandidate<'w>> {
     let mut members: SmallVec<[u32; 2]> = gang.spec.roles.iter().map(|_| 0).collect();
     for seat in seats {
         members[usize::from(seat.role)] += u32::from(seat.members);
     }
     let (domain, left) = (home(world, gang, seats)?, left(gang, now));
     let (behind, added) = (behind(gang, now), Vec::new());
-    let one = Growing { id, gang, starts, domain, left, behind, members, added, is_out: false };
+    let one =
+        GrowthCandidate { id, gang, starts, domain, left, behind, members, added, is_out: false };
     (one.next_role().is_some() && one.is_worth_asking()).then_some(one)
 }
 

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use muster_core::World;
 use muster_core::id::{DomainIdx, QueueIdx, SigIdx};
 
-use super::candidates::Growing;
+use super::candidates::GrowthCandidate;
 use crate::order::quota;
-use crate::place::{Ask, Filling, Fits, Want, add_evenly};
+use crate::place::{Ask, Filling, Fits, Want, add_spread};
 use crate::scratch::Scratch;
 
 /// Members added in one cycle, at most.
@@ -45,25 +45,25 @@ impl Eq for Gain {}
 
 /// Hands out members one at a time, until nobody can have more: what is free, as far as the books of queues and users
 /// allow.
-pub(crate) fn hand_out<'w>(
+pub(crate) fn distribute<'w>(
     free: &mut Scratch<'w>,
     books: &mut Scratch<'w>,
     fits: &mut Fits,
-    growing: &mut [Growing<'w>],
+    growing: &mut [GrowthCandidate<'w>],
 ) {
-    let mut lines: BTreeMap<QueueIdx, BinaryHeap<Next>> = BTreeMap::new();
+    let mut by_queue: BTreeMap<QueueIdx, BinaryHeap<Next>> = BTreeMap::new();
     for (at, one) in growing.iter().enumerate() {
-        lines.entry(one.gang.queue).or_default().extend(next(free.world, one, at));
+        by_queue.entry(one.gang.queue).or_default().extend(next(free.world, one, at));
     }
     // Kinds of members for which there is no room left.
-    let mut spent: Vec<(SigIdx, DomainIdx)> = Vec::new();
+    let mut full: Vec<(SigIdx, DomainIdx)> = Vec::new();
     let mut added = 0;
     while added < STEPS {
-        let Some((at, role)) = whose_turn(books, &mut lines) else { return };
+        let Some((at, role)) = next_gang(books, &mut by_queue) else { return };
         let one = &mut growing[at];
         let sig = one.gang.sigs[usize::from(role)];
         let (ask, want) = (Ask { role, sig, count: 1 }, Want::any(sig));
-        if spent.contains(&(sig, one.domain)) || !quota::allows(books, one.gang, sig, 1) {
+        if full.contains(&(sig, one.domain)) || !quota::allows(books, one.gang, sig, 1) {
             continue; // out of the line
         }
         let mut seats = Vec::new();
@@ -73,35 +73,35 @@ pub(crate) fn hand_out<'w>(
                     Filling { scratch: free, fits, ask: &ask, want, seats: &mut seats };
                 filling.domain(one.domain, 1) == 1
             }
-            false => add_evenly(free, fits, one.gang, one.domain, &ask, &mut seats),
+            false => add_spread(free, fits, one.gang, one.domain, &ask, &mut seats),
         };
         if !found {
-            spent.push((sig, one.domain));
+            full.push((sig, one.domain));
             continue;
         }
         books.charge(one.gang, sig, 1);
         one.add(role, seats);
         added += 1;
-        let line = lines.get_mut(&one.gang.queue).expect("it stood in it");
-        line.extend(next(free.world, one, at));
+        let in_queue = by_queue.get_mut(&one.gang.queue).expect("it stood in it");
+        in_queue.extend(next(free.world, one, at));
     }
 }
 
 /// The gang that gets the next member, out of its line, and for which role.
-fn whose_turn(
+fn next_gang(
     books: &Scratch<'_>,
-    lines: &mut BTreeMap<QueueIdx, BinaryHeap<Next>>,
+    by_queue: &mut BTreeMap<QueueIdx, BinaryHeap<Next>>,
 ) -> Option<(usize, u16)> {
-    let fronts = lines.iter().filter_map(|(queue, line)| Some((*queue, line.peek()?)));
+    let fronts = by_queue.iter().filter_map(|(queue, in_queue)| Some((*queue, in_queue.peek()?)));
     let (queue, _) = fronts.min_by(|(a, first), (b, second)| {
         share(books, *a).total_cmp(&share(books, *b)).then(second.cmp(first))
     })?;
-    let Next { at, role, .. } = lines.get_mut(&queue)?.pop()?;
+    let Next { at, role, .. } = by_queue.get_mut(&queue)?.pop()?;
     Some((at.0, role))
 }
 
 /// What one more member would bring a gang, if it can have one and that brings anything.
-fn next(world: &World, one: &Growing<'_>, at: usize) -> Option<Next> {
+fn next(world: &World, one: &GrowthCandidate<'_>, at: usize) -> Option<Next> {
     let role = one.next_role().filter(|_| !one.is_out)?;
     let gain = one.gain(world, role);
     (gain > 0.0).then_some(Next { gain: Gain(gain), at: Reverse(at), role })

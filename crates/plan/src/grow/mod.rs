@@ -9,6 +9,6 @@ mod candidates;
 mod distribute;
 mod resize;
 
-pub(crate) use candidates::who_lacks;
+pub(crate) use candidates::below_maximum;
 pub(crate) use progress::{behind, left};
 pub(crate) use resize::grow;

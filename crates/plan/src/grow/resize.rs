@@ -8,8 +8,8 @@ use muster_core::World;
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, ActionGroup, Plan};
 
-use super::candidates::{Growing, who_can};
-use super::distribute::hand_out;
+use super::candidates::{GrowthCandidate, growable};
+use super::distribute::distribute;
 use crate::backfill::Holes;
 use crate::cycle::Cycle;
 use crate::order::quota;
@@ -25,21 +25,21 @@ pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut 
     if !world.has_disruptable() && !world.gangs().any(|(_, gang)| gang.is_short()) {
         return;
     }
-    let mut growing = who_can(cycle);
+    let mut growing = growable(cycle);
     if growing.is_empty() {
         return;
     }
-    let (mut free, mut fits) = match holes.apart(cycle) {
-        Some(apart) => apart,
+    let (mut free, mut fits) = match holes.beside_bookings(cycle) {
+        Some(beside) => beside,
         None => (cycle.scratch.later(), std::mem::take(&mut cycle.fits)),
     };
-    close_what_costs(cycle.scratch.world, &mut free);
+    close_paid_nodes(cycle.scratch.world, &mut free);
     // What is free throughout says nothing of what counts for limits now.
     let mut books = cycle.scratch.later();
     for _ in 0..ROUNDS {
-        hand_out(&mut free, &mut books, &mut fits, &mut growing);
-        let in_vain = growing.iter_mut().filter(|one| !one.pays());
-        if in_vain.map(|one| one.give_back(&mut free, &mut books)).count() == 0 {
+        distribute(&mut free, &mut books, &mut fits, &mut growing);
+        let useless = growing.iter_mut().filter(|one| !one.pays());
+        if useless.map(|one| one.give_back(&mut free, &mut books)).count() == 0 {
             break;
         }
     }
@@ -48,14 +48,14 @@ pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut 
     for one in growing.into_iter().filter(|one| !one.added.is_empty() && one.pays()) {
         cycle.scratch.sit(one.gang, &one.added);
         quota::charge_seats(&mut cycle.scratch, one.gang, &one.added);
-        cycle.grown.insert(one.id, one.added.clone());
-        tell(one, plan);
+        cycle.given.grown.insert(one.id, one.added.clone());
+        record(one, plan);
     }
 }
 
 /// One that runs is resized; one that starts does so with more members, and after everybody else: it may have grown into
 /// what an order gives back.
-fn tell(one: Growing<'_>, plan: &mut Plan) {
+fn record(one: GrowthCandidate<'_>, plan: &mut Plan) {
     if !one.starts {
         let mut seats = one.gang.seats.clone();
         seats.extend(one.added);
@@ -79,7 +79,7 @@ fn tell(one: Growing<'_>, plan: &mut Plan) {
 }
 
 /// Nodes that cost money are not kept for growth, unless their pool says so.
-fn close_what_costs(world: &World, free: &mut Scratch<'_>) {
+fn close_paid_nodes(world: &World, free: &mut Scratch<'_>) {
     for claim in world.claims().values() {
         let ClaimState::Ready(node) = claim.state else { continue };
         let pool = &world.pools()[claim.offering.pool].spec;

@@ -12,17 +12,17 @@ use crate::cycle::{Cycle, waiting};
 /// The verdict of a gang that may not start whatever room there is: it declares what its queue does not allow, or it
 /// cannot be preempted and would hold what others can count on.
 pub(crate) fn refused(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Verdict> {
-    let impossible = |why| Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) };
+    let infeasible = |why| Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) };
     let world = cycle.scratch.world;
     if let Some((queue, excess)) = excess(world, &cycle.policy.unsaid, gang) {
-        return Some(impossible(Blocker::NotAllowed { queue, excess }));
+        return Some(infeasible(Blocker::NotAllowed { queue, excess }));
     }
     let anywhere = world.queue(gang.queue).spec.allowed.non_preemptible == NonPreemptible::Always;
     if gang.spec.disruption.preemptible || anywhere {
         return None;
     }
-    let beyond = cycle.non_preemptible.beyond_guarantee(world, gang)?;
-    Some(if beyond.alone { impossible(beyond.blocker) } else { waiting([beyond.blocker]) })
+    let beyond = cycle.limits.non_preemptible.beyond_guarantee(world, gang)?;
+    Some(if beyond.alone { infeasible(beyond.blocker) } else { waiting([beyond.blocker]) })
 }
 
 /// The first thing a gang declares that a queue does not allow, and which queue that is.

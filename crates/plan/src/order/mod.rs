@@ -12,6 +12,6 @@ mod lendable;
 pub(crate) mod quota;
 
 pub(crate) use lendable::NonPreemptibleUse;
-pub(crate) use rank::{Turn, Turns, View, repairs};
+pub(crate) use rank::{QueuedGang, ServingOrder, View, repairs};
 pub(crate) use share::counts_on;
-pub(crate) use starvation::{Guard, latest_start};
+pub(crate) use starvation::{StarvationBound, latest_start};

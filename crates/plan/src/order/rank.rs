@@ -10,7 +10,7 @@ use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
 use super::share::{Shares, counts_on};
-use super::starvation::Guard;
+use super::starvation::StarvationBound;
 use crate::policy::Discipline;
 use crate::scratch::Scratch;
 
@@ -18,12 +18,12 @@ use crate::scratch::Scratch;
 pub(crate) struct View<'w> {
     pub(crate) world: &'w World,
     pub(crate) now: Time,
-    pub(crate) guard: Guard<'w>,
+    pub(crate) starvation: StarvationBound<'w>,
 }
 
 /// One gang's turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct QueuedGang {
     pub(crate) id: GangId,
     /// It goes before all of its priority and queue that are not due.
     pub(crate) due: bool,
@@ -34,98 +34,102 @@ pub(crate) struct Turn {
 }
 
 /// Gangs that wait and have no order assembling, first to be served first.
-pub(crate) enum Turns<'w> {
+pub(crate) enum ServingOrder<'w> {
     /// As they stand in line.
-    InLine(std::slice::Iter<'w, Waiter>),
+    InQueueOrder(std::slice::Iter<'w, Waiter>),
     /// In an order of their own.
-    Ranked(VecDeque<Turn>),
+    Ranked(VecDeque<QueuedGang>),
     /// Queues take turns.
     Shared(Shared),
 }
 
-impl<'w> Turns<'w> {
+impl<'w> ServingOrder<'w> {
     pub(crate) fn new(view: &View<'w>, discipline: &dyn Discipline) -> Self {
         let waiting = view.world.waiting();
         let competes = |first: &Waiter| waiting.iter().any(|other| other.queue != first.queue);
         if discipline.by_share() && waiting.first().is_some_and(competes) {
-            return Turns::Shared(Shared::new(view, discipline));
+            return ServingOrder::Shared(Shared::new(view, discipline));
         }
         let ranks = |first: &Waiter| {
             let gang = view.world.gang(first.id).expect("it waits");
             discipline.rank(view, gang).is_some()
         };
         if waiting.first().is_some_and(ranks) {
-            return Turns::Ranked(ranked(view, discipline, waiting.iter()).into());
+            return ServingOrder::Ranked(ranked(view, discipline, waiting.iter()).into());
         }
-        Turns::InLine(waiting.iter())
+        ServingOrder::InQueueOrder(waiting.iter())
     }
 
     /// Whose turn it is, as things stand in the scratch.
-    pub(crate) fn next(&mut self, scratch: &Scratch<'_>) -> Option<Turn> {
+    pub(crate) fn next(&mut self, scratch: &Scratch<'_>) -> Option<QueuedGang> {
         match self {
-            Turns::InLine(waiters) => waiters.next().map(turn_in_line),
-            Turns::Ranked(turns) => turns.pop_front(),
-            Turns::Shared(shared) => shared.next(scratch),
+            ServingOrder::InQueueOrder(waiters) => waiters.next().map(queued),
+            ServingOrder::Ranked(gangs) => gangs.pop_front(),
+            ServingOrder::Shared(shared) => shared.next(scratch),
         }
     }
 
     /// Something was given to a gang of this queue.
-    pub(crate) fn given(&mut self, world: &World, queue: QueueIdx) {
-        if let Turns::Shared(shared) = self {
-            shared.shares.given(world, queue);
+    pub(crate) fn served(&mut self, world: &World, queue: QueueIdx) {
+        if let ServingOrder::Shared(shared) = self {
+            shared.shares.invalidate(world, queue);
         }
     }
 
     /// How many that are due are still to come.
     pub(crate) fn due(&self) -> usize {
-        let due = |turns: &VecDeque<Turn>| turns.iter().filter(|turn| turn.due).count();
+        let due = |gangs: &VecDeque<QueuedGang>| {
+            gangs.iter().filter(|queued_gang| queued_gang.due).count()
+        };
         match self {
-            Turns::InLine(_) => 0,
-            Turns::Ranked(turns) => turns.iter().take_while(|turn| turn.due).count(),
-            Turns::Shared(shared) => shared.leaves.iter().map(|leaf| due(&leaf.turns)).sum(),
+            ServingOrder::InQueueOrder(_) => 0,
+            ServingOrder::Ranked(gangs) => {
+                gangs.iter().take_while(|queued_gang| queued_gang.due).count()
+            }
+            ServingOrder::Shared(shared) => shared.leaves.iter().map(|leaf| due(&leaf.gangs)).sum(),
         }
     }
 
     /// Whether queues compete.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self, Turns::Shared(_))
+        matches!(self, ServingOrder::Shared(_))
     }
 
     /// Somebody holds a start time: those left come in the order they may go before it, if that is another.
     pub(crate) fn backfill(&mut self, view: &View<'w>, discipline: &dyn Discipline) {
-        let rank = |turn: &Turn| {
-            let gang = view.world.gang(turn.id).expect("it waits");
+        let rank = |queued_gang: &QueuedGang| {
+            let gang = view.world.gang(queued_gang.id).expect("it waits");
             Some((-i64::from(gang.spec.priority), ordered(discipline.backfill_rank(view, gang)?)))
         };
-        let mut left: Vec<Turn> = match self {
-            Turns::InLine(waiters) => {
-                if waiters.clone().next().map(turn_in_line).as_ref().and_then(rank).is_none() {
+        let mut left: Vec<QueuedGang> = match self {
+            ServingOrder::InQueueOrder(waiters) => {
+                if waiters.clone().next().map(queued).as_ref().and_then(rank).is_none() {
                     return;
                 }
-                waiters.map(turn_in_line).collect()
+                waiters.map(queued).collect()
             }
-            Turns::Ranked(turns) => {
-                if turns.front().and_then(rank).is_none() {
+            ServingOrder::Ranked(gangs) => {
+                if gangs.front().and_then(rank).is_none() {
                     return;
                 }
-                std::mem::take(turns).into()
+                std::mem::take(gangs).into()
             }
-            Turns::Shared(_) => return,
+            ServingOrder::Shared(_) => return,
         };
-        left.sort_by_cached_key(|turn| rank(turn).unwrap_or_default());
-        *self = Turns::Ranked(left.into());
+        left.sort_by_cached_key(|queued_gang| rank(queued_gang).unwrap_or_default());
+        *self = ServingOrder::Ranked(left.into());
     }
 }
 
-fn turn_in_line(waiter: &Waiter) -> Turn {
-    Turn { id: waiter.id, due: false, simple: waiter.simple, said: waiter.said }
+fn queued(waiter: &Waiter) -> QueuedGang {
+    QueuedGang { id: waiter.id, due: false, simple: waiter.simple, said: waiter.said }
 }
 
 /// Gangs that wait because a node under them failed, by age. They are due: what they had is not given to others while
 /// the missing node is got.
-pub(crate) fn repairs(world: &World) -> VecDeque<Turn> {
+pub(crate) fn repairs(world: &World) -> VecDeque<QueuedGang> {
     let waiter = |id: &GangId| world.waiting().iter().find(|waiter| waiter.id == *id);
-    let due = |waiter| Turn { due: true, ..turn_in_line(waiter) };
+    let due = |waiter| QueuedGang { due: true, ..queued(waiter) };
     world.repairs().iter().filter_map(waiter).map(due).collect()
 }
 
@@ -134,26 +138,26 @@ fn ranked<'a>(
     view: &View<'_>,
     discipline: &dyn Discipline,
     waiters: impl Iterator<Item = &'a Waiter>,
-) -> Vec<Turn> {
-    let mut all: Vec<(i64, bool, i64, Time, Turn)> = waiters
+) -> Vec<QueuedGang> {
+    let mut all: Vec<(i64, bool, i64, Time, QueuedGang)> = waiters
         .map(|waiter| {
             let gang: &Gang = view.world.gang(waiter.id).expect("it waits");
-            let takes_turns = view.world.queue(gang.queue).spec.time_slice.is_some();
-            let due = discipline.due_since(view, gang).filter(|_| !takes_turns);
+            let has_slices = view.world.queue(gang.queue).spec.time_slice.is_some();
+            let due = discipline.due_since(view, gang).filter(|_| !has_slices);
             let place = match due {
                 Some(since) => since.0,
                 // Who takes turns comes in the order they wait.
-                None if takes_turns => 0,
+                None if has_slices => 0,
                 None => discipline.rank(view, gang).map_or(0, ordered),
             };
-            let turn = Turn { due: due.is_some(), ..turn_in_line(waiter) };
-            (-i64::from(waiter.priority), due.is_none(), place, gang.waits_since, turn)
+            let queued_gang = QueuedGang { due: due.is_some(), ..queued(waiter) };
+            (-i64::from(waiter.priority), due.is_none(), place, gang.waits_since, queued_gang)
         })
         .collect();
-    all.sort_unstable_by_key(|(priority, later, place, submitted, turn)| {
-        (*priority, *later, *place, *submitted, turn.id)
+    all.sort_unstable_by_key(|(priority, later, place, submitted, queued_gang)| {
+        (*priority, *later, *place, *submitted, queued_gang.id)
     });
-    all.into_iter().map(|(.., turn)| turn).collect()
+    all.into_iter().map(|(.., queued_gang)| queued_gang).collect()
 }
 
 /// A float as an integer of the same order.
@@ -173,7 +177,7 @@ struct Leaf {
     queue: QueueIdx,
     /// From the top of the tree down to the queue itself.
     path: SmallVec<[QueueIdx; 4]>,
-    turns: VecDeque<Turn>,
+    gangs: VecDeque<QueuedGang>,
 }
 
 /// A queue on the way down, or none where the path ends, and the leaves below it.
@@ -188,20 +192,20 @@ impl Shared {
             let mine = view.world.waiting().iter().filter(|waiter| waiter.queue == queue);
             let mut path: SmallVec<[QueueIdx; 4]> = view.world.queue_path(queue).collect();
             path.reverse();
-            Leaf { queue, path, turns: ranked(view, discipline, mine).into() }
+            Leaf { queue, path, gangs: ranked(view, discipline, mine).into() }
         };
         let leaves = queues.into_iter().map(leaf).collect();
         Self { leaves, shares: Shares::new(view.world, view.now) }
     }
 
-    fn next(&mut self, scratch: &Scratch<'_>) -> Option<Turn> {
-        self.leaves.retain(|leaf| !leaf.turns.is_empty());
+    fn next(&mut self, scratch: &Scratch<'_>) -> Option<QueuedGang> {
+        self.leaves.retain(|leaf| !leaf.gangs.is_empty());
         if self.leaves.is_empty() {
             return None;
         }
         let all: SmallVec<[usize; 8]> = (0..self.leaves.len()).collect();
         let chosen = self.choose(scratch, &all, 0);
-        self.leaves[chosen].turns.pop_front()
+        self.leaves[chosen].gangs.pop_front()
     }
 
     /// The leaf whose turn it is among some that have the same ancestors down to `depth`.
@@ -220,7 +224,7 @@ impl Shared {
         let mut best: Option<((bool, f64, i64, GangId), usize)> = None;
         for (branch, leaves) in groups {
             let leaf = self.choose(scratch, &leaves, depth + 1);
-            let key = self.standing(scratch, branch, leaf);
+            let key = self.sort_key(scratch, branch, leaf);
             let better = best.as_ref().is_none_or(|(known, _)| {
                 (key.0.cmp(&known.0))
                     .then(key.1.total_cmp(&known.1))
@@ -235,13 +239,13 @@ impl Shared {
     }
 
     /// Where a branch stands among its siblings, if the first gang of this leaf is the next it would start.
-    fn standing(
+    fn sort_key(
         &mut self,
         scratch: &Scratch<'_>,
         branch: Option<QueueIdx>,
         leaf: usize,
     ) -> (bool, f64, i64, GangId) {
-        let id = self.leaves[leaf].turns.front().expect("not empty").id;
+        let id = self.leaves[leaf].gangs.front().expect("not empty").id;
         let gang = scratch.world.gang(id).expect("it waits");
         let (sure, share) = match branch {
             Some(queue) => {

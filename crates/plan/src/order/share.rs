@@ -55,7 +55,7 @@ impl Shares {
     }
 
     /// Something was given to a queue: it and those above it are looked at anew.
-    pub(crate) fn given(&mut self, world: &World, queue: QueueIdx) {
+    pub(crate) fn invalidate(&mut self, world: &World, queue: QueueIdx) {
         for queue in world.queue_path(queue) {
             self.kept[queue.index()] = None;
         }

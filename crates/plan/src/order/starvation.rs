@@ -22,7 +22,7 @@ const LONGEST: Span = Span::hours(24 * 7);
 
 /// What decides when gangs are due, in one cycle.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Guard<'w> {
+pub(crate) struct StarvationBound<'w> {
     total: &'w Usage,
     now: Time,
     bound: f64,
@@ -31,7 +31,7 @@ pub(crate) struct Guard<'w> {
     drained_after: Span,
 }
 
-impl<'w> Guard<'w> {
+impl<'w> StarvationBound<'w> {
     pub(crate) fn of(world: &'w World, now: Time) -> Self {
         let bound = (PART * world.baseline_wait().as_secs_f64()).max(LEAST.as_secs_f64());
         let last = world.said_ends().next_back().map_or(now, |(end, _)| end);

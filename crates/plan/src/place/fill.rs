@@ -59,8 +59,9 @@ impl Filling<'_, '_> {
         if want.reach(self.scratch) == Reach::Name {
             return self.by_name(leaf, count);
         }
-        if want.share.is_some_and(|share| self.scratch.company(share.word).contains_key(&leaf)) {
-            return self.beside_company(leaf, count);
+        if want.share.is_some_and(|share| self.scratch.node_counts(share.group).contains_key(&leaf))
+        {
+            return self.beside_spread(leaf, count);
         }
         let mut states: SmallVec<[Candidate; 8]> = SmallVec::new();
         for at in 0..self.scratch.tally(leaf).len() {
@@ -112,7 +113,7 @@ impl Filling<'_, '_> {
 
     /// Where some nodes have members already that others should not share them with, the nodes of a leaf differ: the
     /// emptiest of them first, then where least is lost, then the fullest.
-    fn beside_company(&mut self, leaf: DomainIdx, count: u32) -> u32 {
+    fn beside_spread(&mut self, leaf: DomainIdx, count: u32) -> u32 {
         let Self { scratch, fits, ask, want, .. } = self;
         let mut nodes = Vec::new();
         for (state, _) in scratch.tally(leaf) {

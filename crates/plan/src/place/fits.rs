@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::by_name::ByName;
 use super::fragments::Fragments;
 use super::gang::Ask;
-use super::spread_counts::WordIdx;
+use super::spread_counts::SpreadGroup;
 use crate::scratch::Scratch;
 
 /// A kind of member, how well a node must suit it, and how many may be there.
@@ -26,7 +26,7 @@ pub struct Want {
 /// How many of those that should be spread in some words may share a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Share {
-    pub(crate) word: WordIdx,
+    pub(crate) group: SpreadGroup,
     /// With those that are there already.
     pub(crate) most: u32,
 }
@@ -57,7 +57,7 @@ impl Want {
     /// How many may come to a node.
     fn most_on(self, scratch: &Scratch<'_>, leaf: DomainIdx, node: NodeIdx) -> u32 {
         let Some(share) = self.share else { return u32::MAX };
-        let there = scratch.company(share.word).get(&leaf).and_then(|here| here.get(&node));
+        let there = scratch.node_counts(share.group).get(&leaf).and_then(|here| here.get(&node));
         share.most.saturating_sub(there.copied().unwrap_or(0))
     }
 }
@@ -156,8 +156,8 @@ impl Fits {
     /// Members that fit on all nodes of a leaf, their names looked at too.
     fn by_name(&mut self, scratch: &Scratch<'_>, leaf: DomainIdx, want: Want) -> u64 {
         let (row, most) = (self.row(want.sig, None), want.most());
-        let is_company = |share: Share| scratch.company(share.word).contains_key(&leaf);
-        let one_by_one = scratch.has_ghosts() || want.share.is_some_and(is_company);
+        let is_shared = |share: Share| scratch.node_counts(share.group).contains_key(&leaf);
+        let one_by_one = scratch.has_ghosts() || want.share.is_some_and(is_shared);
         let set = self.by_name.set(scratch.world, want.sig, want.floor);
         let mut total = 0;
         for (state, _) in scratch.tally(leaf) {
@@ -220,7 +220,7 @@ impl Fits {
         let Some(share) = want.share else { return 0 };
         let topology = scratch.world.topology();
         let mut fewer = 0;
-        for (leaf, there) in scratch.company(share.word) {
+        for (leaf, there) in scratch.node_counts(share.group) {
             if !topology.contains(domain, *leaf) {
                 continue;
             }

@@ -118,7 +118,7 @@ fn place_as(
     let floors = &floors[roomy..];
     let last = floors.len().saturating_sub(1);
     for wants in floors.iter().take(WAYS.min(last)).chain(floors.last()) {
-        if spread && let Some(mut seats) = spread::evenly(scratch, fits, gang, &asks, wants) {
+        if spread && let Some(mut seats) = spread::place_spread(scratch, fits, gang, &asks, wants) {
             seats.sort_by_key(|seat| seat.role);
             return Ok(seats);
         }
@@ -136,7 +136,7 @@ fn place_as(
         };
         if let Some(mut seats) = found {
             seats.sort_by_key(|seat| seat.role);
-            scratch.join_company(gang, &seats);
+            scratch.count_spread(gang, &seats);
             return Ok(seats);
         }
     }

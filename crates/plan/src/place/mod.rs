@@ -19,5 +19,5 @@ pub(crate) use fill::{Filling, fill_paper};
 pub use fits::{Fits, Want};
 pub(crate) use gang::{Ask, Asks, asks, place_together};
 pub use gang::{Misfit, place};
-pub(crate) use spread::add_evenly;
-pub(crate) use spread_counts::{Companies, Company, WordIdx, words};
+pub(crate) use spread::add_spread;
+pub(crate) use spread_counts::{NodeCounts, SpreadCounts, SpreadGroup, spread_groups};

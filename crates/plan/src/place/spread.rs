@@ -13,29 +13,29 @@ use super::fill::Filling;
 use super::fits::{Fits, Share, Want};
 use super::gang::{Ask, Asks};
 use super::search::{Sufficient, TRIES_PER_LEVEL, rank, survey};
-use super::spread_counts::WordIdx;
+use super::spread_counts::SpreadGroup;
 use crate::scratch::Scratch;
 
 /// What members of a role should be spread over.
 #[derive(Clone, Default, Debug)]
-struct Over {
+struct SpreadOver {
     /// Nodes, and in which words.
-    nodes: Option<WordIdx>,
+    nodes: Option<SpreadGroup>,
     /// Domains of these levels, the widest first.
-    levels: SmallVec<[(LevelIdx, WordIdx); 1]>,
+    levels: SmallVec<[(LevelIdx, SpreadGroup); 1]>,
 }
 
-impl Over {
+impl SpreadOver {
     fn of(scratch: &mut Scratch<'_>, gang: &Gang, ask: &Ask) -> Self {
         let mut over = Self::default();
         for spread in &gang.spec.roles[usize::from(ask.role)].spread {
             let Some(level) = scratch.world.topology().levels().find(&spread.over) else {
                 continue;
             };
-            let word = scratch.word(&spread.among);
+            let group = scratch.group(&spread.among);
             match level {
-                Level::Node => over.nodes = over.nodes.or(Some(word)),
-                Level::Domain(level) => over.levels.push((level, word)),
+                Level::Node => over.nodes = over.nodes.or(Some(group)),
+                Level::Domain(level) => over.levels.push((level, group)),
             }
         }
         over.levels.sort_by_key(|(level, _)| *level);
@@ -49,13 +49,13 @@ impl Over {
         over
     }
 
-    fn is_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.nodes.is_none() && self.levels.is_empty()
     }
 }
 
 /// Seats for all members of a gang, spread as they wish; none when they wish nothing, or nothing comes of it.
-pub(crate) fn evenly(
+pub(crate) fn place_spread(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     gang: &Gang,
@@ -65,8 +65,9 @@ pub(crate) fn evenly(
     if gang.spec.roles.iter().all(|role| role.spread.is_empty()) {
         return None;
     }
-    let over: SmallVec<[Over; 2]> = asks.iter().map(|ask| Over::of(scratch, gang, ask)).collect();
-    if over.iter().all(Over::is_nothing) {
+    let over: SmallVec<[SpreadOver; 2]> =
+        asks.iter().map(|ask| SpreadOver::of(scratch, gang, ask)).collect();
+    if over.iter().all(SpreadOver::is_empty) {
         return None;
     }
     let spreading = Spreading { gang, asks, wants, over: &over };
@@ -79,7 +80,7 @@ struct Spreading<'s> {
     gang: &'s Gang,
     asks: &'s Asks,
     wants: &'s [Want],
-    over: &'s [Over],
+    over: &'s [SpreadOver],
 }
 
 impl Spreading<'_> {
@@ -102,7 +103,7 @@ impl Spreading<'_> {
         let mut bounded: SmallVec<[Want; 2]> = SmallVec::new();
         for ((ask, want), over) in self.asks.iter().zip(self.wants).zip(self.over) {
             bounded.push(match over.nodes {
-                Some(word) => lowest(scratch, fits, ROOT, *want, word, ask.count)?,
+                Some(group) => lowest_bound(scratch, fits, ROOT, *want, group, ask.count)?,
                 None => *want,
             });
         }
@@ -149,14 +150,14 @@ impl Spreading<'_> {
     ) -> Option<u32> {
         let asked = self.asks.iter().zip(self.wants).zip(self.over);
         let bounds = asked.filter_map(|((ask, want), over)| {
-            lowest(scratch, fits, domain, *want, over.nodes?, ask.count)
+            lowest_bound(scratch, fits, domain, *want, over.nodes?, ask.count)
         });
         bounds.filter_map(|want| want.share).map(|share| share.most).max()
     }
 }
 
 /// One more member of a role that should be spread, in a domain; whether there is a seat for it.
-pub(crate) fn add_evenly(
+pub(crate) fn add_spread(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     gang: &Gang,
@@ -164,7 +165,7 @@ pub(crate) fn add_evenly(
     ask: &Ask,
     seats: &mut Vec<Seat>,
 ) -> bool {
-    let over = Over::of(scratch, gang, ask);
+    let over = SpreadOver::of(scratch, gang, ask);
     fill(scratch, fits, gang, domain, (ask, Want::any(ask.sig), 1), &over, seats) == 1
 }
 
@@ -175,24 +176,25 @@ fn fill(
     gang: &Gang,
     domain: DomainIdx,
     (ask, want, count): (&Ask, Want, u32),
-    over: &Over,
+    over: &SpreadOver,
     seats: &mut Vec<Seat>,
 ) -> u32 {
     if count == 0 {
         return 0;
     }
-    if let Some((level, word)) = over.levels.first().copied() {
-        let within = Over { nodes: over.nodes, levels: over.levels[1..].into() };
-        let dealt = deal(scratch, fits, domain, want, (level, word), count);
-        let dealt = dealt.unwrap_or_else(|| vec![(domain, count)]);
-        return dealt
+    if let Some((level, group)) = over.levels.first().copied() {
+        let within = SpreadOver { nodes: over.nodes, levels: over.levels[1..].into() };
+        let apportioned = apportion(scratch, fits, domain, want, (level, group), count);
+        let apportioned = apportioned.unwrap_or_else(|| vec![(domain, count)]);
+        return apportioned
             .into_iter()
             .map(|(part, count)| {
                 fill(scratch, fits, gang, part, (ask, want, count), &within, seats)
             })
             .sum();
     }
-    let bound = over.nodes.and_then(|word| lowest(scratch, fits, domain, want, word, count));
+    let bound =
+        over.nodes.and_then(|group| lowest_bound(scratch, fits, domain, want, group, count));
     let mut left = count;
     // Nobody has as many as the bound says before all others have one fewer.
     let below = bound.and_then(|bound| {
@@ -202,23 +204,23 @@ fn fill(
     for want in below.into_iter().chain([bound.unwrap_or(want)]) {
         let before = seats.len();
         left -= Filling { scratch, fits, ask, want, seats }.domain(domain, left);
-        scratch.join_company(gang, &seats[before..]);
+        scratch.count_spread(gang, &seats[before..]);
     }
     count - left
 }
 
 /// The lowest bound on how many share a node under which so many members fit in a domain, if there is one.
-fn lowest(
+fn lowest_bound(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     domain: DomainIdx,
     want: Want,
-    word: WordIdx,
+    group: SpreadGroup,
     count: u32,
 ) -> Option<Want> {
-    let bounded = |most: u32| Want { share: Some(Share { word, most }), ..want };
+    let bounded = |most: u32| Want { share: Some(Share { group, most }), ..want };
     let mut fit = |most: u32| fits.in_domain(scratch, domain, bounded(most)) >= u64::from(count);
-    let there = scratch.company(word).values().flat_map(|here| here.values()).max();
+    let there = scratch.node_counts(group).values().flat_map(|here| here.values()).max();
     let mut enough = count.saturating_add(there.copied().unwrap_or(0));
     if !fit(enough) {
         return None;
@@ -236,21 +238,21 @@ fn lowest(
 
 /// How many of so many members each domain of a level within another gets: the emptiest first, as long as they have room.
 /// None when not all of them find some.
-fn deal(
+fn apportion(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     within: DomainIdx,
     want: Want,
-    (level, word): (LevelIdx, WordIdx),
+    (level, group): (LevelIdx, SpreadGroup),
     count: u32,
 ) -> Option<Vec<(DomainIdx, u32)>> {
     let topology = scratch.world.topology();
     let domains = topology.of_level(level).iter().copied();
     let domains = domains.filter(|one| topology.is_named(*one) && topology.contains(within, *one));
-    let company = scratch.company(word);
+    let node_counts = scratch.node_counts(group);
     let mut parts: Vec<Part> = domains
         .map(|domain| {
-            let here = company.iter().filter(|(leaf, _)| topology.contains(domain, **leaf));
+            let here = node_counts.iter().filter(|(leaf, _)| topology.contains(domain, **leaf));
             let there = here.flat_map(|(_, nodes)| nodes.values()).sum();
             Part { domain, there, room: fits.in_domain(scratch, domain, want) }
         })
@@ -283,12 +285,12 @@ fn even_out(parts: &[Part], count: u32) -> Option<Vec<(DomainIdx, u32)>> {
         if seated(middle) >= count { high = middle } else { low = middle }
     }
     let mut left = count - seated(low);
-    let dealt = parts.iter().map(|part| {
+    let apportioned = parts.iter().map(|part| {
         let more = (up_to(part, high) - up_to(part, low)).min(left);
         left -= more;
         (part.domain, (up_to(part, low) + more) as u32)
     });
-    Some(dealt.collect())
+    Some(apportioned.collect())
 }
 
 #[cfg(test)]
@@ -317,9 +319,10 @@ mod tests {
                     room: *room,
                 })
                 .collect();
-            let dealt = even_out(&parts, count);
-            let dealt = dealt.map(|dealt| dealt.iter().map(|(_, n)| *n).collect::<Vec<_>>());
-            assert_eq!(dealt.as_deref(), expected, "{count}");
+            let apportioned = even_out(&parts, count);
+            let apportioned = apportioned
+                .map(|apportioned| apportioned.iter().map(|(_, n)| *n).collect::<Vec<_>>());
+            assert_eq!(apportioned.as_deref(), expected, "{count}");
         }
     }
 }

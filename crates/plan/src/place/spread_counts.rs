@@ -12,35 +12,35 @@ use muster_core::id::{DomainIdx, NodeIdx};
 
 /// The number of some words.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct WordIdx(u32);
+pub(crate) struct SpreadGroup(u32);
 
 /// Members on each node, by the leaf it stands in.
-pub(crate) type Company = BTreeMap<DomainIdx, BTreeMap<NodeIdx, u32>>;
+pub(crate) type NodeCounts = BTreeMap<DomainIdx, BTreeMap<NodeIdx, u32>>;
 
 /// Everybody who should be spread, by words.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Companies {
-    by_word: BTreeMap<Arc<str>, WordIdx>,
-    companies: Vec<Arc<Company>>,
+pub(crate) struct SpreadCounts {
+    by_name: BTreeMap<Arc<str>, SpreadGroup>,
+    spread_counts: Vec<Arc<NodeCounts>>,
 }
 
 /// The words of a role, each of them once.
-pub(crate) fn words(role: &RoleSpec) -> impl Iterator<Item = &Arc<str>> {
+pub(crate) fn spread_groups(role: &RoleSpec) -> impl Iterator<Item = &Arc<str>> {
     let spread = &role.spread;
     let is_first = |at: &usize| spread[..*at].iter().all(|one| one.among != spread[*at].among);
     (0..spread.len()).filter(is_first).map(|at| &spread[at].among)
 }
 
-impl Companies {
+impl SpreadCounts {
     /// Those that have seats in the World.
     pub(crate) fn of(world: &World) -> Self {
         let mut all = Self::default();
         for (_, gang) in world.gangs() {
             for seat in &gang.seats {
-                for word in words(&gang.spec.roles[usize::from(seat.role)]) {
-                    let word = all.word(word);
+                for group in spread_groups(&gang.spec.roles[usize::from(seat.role)]) {
+                    let group = all.group(group);
                     if let Some(node) = world.node(seat.node) {
-                        all.count(word, node.leaf, seat, |there, members| there + members);
+                        all.count(group, node.leaf, seat, |there, members| there + members);
                     }
                 }
             }
@@ -48,39 +48,39 @@ impl Companies {
         all
     }
 
-    pub(crate) fn word(&mut self, among: &Arc<str>) -> WordIdx {
-        if let Some(word) = self.by_word.get(among) {
-            return *word;
+    pub(crate) fn group(&mut self, among: &Arc<str>) -> SpreadGroup {
+        if let Some(group) = self.by_name.get(among) {
+            return *group;
         }
-        let word = WordIdx(self.companies.len() as u32);
-        self.by_word.insert(among.clone(), word);
-        self.companies.push(Arc::default());
-        word
+        let group = SpreadGroup(self.spread_counts.len() as u32);
+        self.by_name.insert(among.clone(), group);
+        self.spread_counts.push(Arc::default());
+        group
     }
 
-    pub(crate) fn get(&self, word: WordIdx) -> &Company {
-        &self.companies[word.0 as usize]
+    pub(crate) fn get(&self, group: SpreadGroup) -> &NodeCounts {
+        &self.spread_counts[group.0 as usize]
     }
 
     /// Counts members of a seat.
     pub(crate) fn count(
         &mut self,
-        word: WordIdx,
+        group: SpreadGroup,
         leaf: DomainIdx,
         seat: &Seat,
         count: fn(u32, u32) -> u32,
     ) {
-        let here = Arc::make_mut(&mut self.companies[word.0 as usize]);
+        let here = Arc::make_mut(&mut self.spread_counts[group.0 as usize]);
         let members = here.entry(leaf).or_default().entry(seat.node).or_default();
         *members = count(*members, u32::from(seat.members));
     }
 
     /// What there is now, to be put back later.
-    pub(crate) fn saved(&self, word: WordIdx) -> Arc<Company> {
-        self.companies[word.0 as usize].clone()
+    pub(crate) fn saved(&self, group: SpreadGroup) -> Arc<NodeCounts> {
+        self.spread_counts[group.0 as usize].clone()
     }
 
-    pub(crate) fn restore(&mut self, word: WordIdx, company: Arc<Company>) {
-        self.companies[word.0 as usize] = company;
+    pub(crate) fn restore(&mut self, group: SpreadGroup, node_counts: Arc<NodeCounts>) {
+        self.spread_counts[group.0 as usize] = node_counts;
     }
 }

@@ -5,7 +5,7 @@
 //! and a gang behind them may have to start a little later than it was told for that. So that a long queue can
 //! be planned in time, only its first hundred hold start times.
 
-use super::{Behind, Discipline};
+use super::{Discipline, Overtaking};
 
 /// By age, each around all those before it.
 pub(super) struct Conservative;
@@ -14,7 +14,7 @@ pub(super) struct Conservative;
 const DEPTH: usize = 100;
 
 impl Discipline for Conservative {
-    fn behind(&self) -> Behind {
-        Behind::Backfill(DEPTH)
+    fn overtaking(&self) -> Overtaking {
+        Overtaking::Backfill(DEPTH)
     }
 }

@@ -40,7 +40,7 @@ pub enum QueueOrder {
 
 /// How those behind a gang that must wait are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Behind {
+pub(crate) enum Overtaking {
     /// They stay off the nodes and pools it waits for.
     Barred,
     /// They may take anything.
@@ -66,8 +66,8 @@ pub(crate) trait Discipline {
         false
     }
     /// How those behind a gang that must wait are treated.
-    fn behind(&self) -> Behind {
-        Behind::Backfill(1)
+    fn overtaking(&self) -> Overtaking {
+        Overtaking::Backfill(1)
     }
     /// Its place among those that may go before a reservation; `None` for the queue's own order.
     fn backfill_rank(&self, _view: &View<'_>, _gang: &Gang) -> Option<f64> {
@@ -95,6 +95,13 @@ impl QueueOrder {
         ("muster", QueueOrder::Muster),
     ];
 
+    /// The orders that the product offers, as its help lists them. The others are for measurements.
+    pub const PRODUCT_NAMES: [&'static str; 5] = ["muster", "fair", "fifo", "easy", "conservative"];
+
+    /// The names that the product offers, as its help lists them.
+    pub fn product_names() -> String {
+        Self::PRODUCT_NAMES.join(", ")
+    }
     /// The name it is chosen with.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, order)| *order == self).expect("every policy is named").0

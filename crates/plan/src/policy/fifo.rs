@@ -1,6 +1,6 @@
 //! First come, first served.
 
-use super::{Behind, Discipline};
+use super::{Discipline, Overtaking};
 
 /// By age, strictly or not.
 pub(super) struct Fifo {
@@ -9,7 +9,7 @@ pub(super) struct Fifo {
 }
 
 impl Discipline for Fifo {
-    fn behind(&self) -> Behind {
-        if self.overtake { Behind::Free } else { Behind::Barred }
+    fn overtaking(&self) -> Overtaking {
+        if self.overtake { Overtaking::Free } else { Overtaking::Barred }
     }
 }

@@ -16,5 +16,5 @@ mod muster;
 mod measured;
 
 pub use discipline::QueueOrder;
-pub(crate) use discipline::{Behind, Discipline};
+pub(crate) use discipline::{Discipline, Overtaking};
 pub use parameters::{Failover, Policy};

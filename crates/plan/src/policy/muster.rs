@@ -11,7 +11,7 @@ use muster_core::gang::Gang;
 use muster_core::money::Money;
 use muster_core::time::{Span, Time};
 
-use super::{Behind, Discipline};
+use super::{Discipline, Overtaking};
 use crate::order::View;
 use crate::predict::{Belief, likely};
 
@@ -34,14 +34,14 @@ impl Discipline for Muster {
         Some(-(wait + length) / length.powf(SHORTNESS) * (1.0 + cost))
     }
     fn due_since(&self, view: &View<'_>, gang: &Gang) -> Option<Time> {
-        let due = view.guard.due(gang);
+        let due = view.starvation.due(gang);
         (due <= view.now).then_some(due)
     }
     fn by_share(&self) -> bool {
         true
     }
-    fn behind(&self) -> Behind {
-        Behind::BackfillDue(RESERVATIONS)
+    fn overtaking(&self) -> Overtaking {
+        Overtaking::BackfillDue(RESERVATIONS)
     }
     fn belief(&self) -> Belief {
         Belief::Upper

@@ -4,6 +4,7 @@
 //! is not looked for again, and a part of the searches is for gangs anywhere in line, others in every second: those in
 //! front must not keep the rest from ever being looked at.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use muster_core::gang::{Closeness, Gang};
@@ -16,38 +17,40 @@ use smallvec::SmallVec;
 use crate::cycle::Cycle;
 
 /// One search in so many is for gangs anywhere in line.
-const ELSEWHERE: u32 = 4;
+const SAMPLED: u32 = 4;
 
 /// What was looked for in a cycle.
 #[derive(Debug, Default)]
 pub(crate) struct Searches {
     made: u32,
     /// Whose turn it is, counted from the front.
-    turn: u64,
-    in_vain: Vec<InVain>,
+    position: u64,
+    failed: Vec<FailedSearch>,
+    /// The latest search ended at one of its bounds.
+    pub(crate) truncated: Cell<bool>,
 }
 
 /// Somebody for whom nobody was found, and whether everything had been looked at by then.
 #[derive(Debug)]
-struct InVain {
-    asks: Asks,
-    was_cut: bool,
+struct FailedSearch {
+    key: SearchKey,
+    truncated: bool,
 }
 
 /// All of a gang that decides who could make way for it.
 #[derive(Debug, PartialEq, Eq)]
-struct Asks {
+struct SearchKey {
     queue: QueueIdx,
     /// Where users have limits, whose it is counts too.
     user: Option<Arc<str>>,
     priority: i32,
-    gentle: bool,
-    had_its_turn: bool,
+    never_preempts: bool,
+    was_rotated: bool,
     within: Option<Level>,
     roles: SmallVec<[(SigIdx, u32); 2]>,
 }
 
-impl Asks {
+impl SearchKey {
     fn of(cycle: &Cycle<'_>, gang: &Gang) -> Self {
         let world = cycle.scratch.world;
         let limited = |queue| !world.queue(queue).user_limit.is_empty();
@@ -58,8 +61,8 @@ impl Asks {
             queue: gang.queue,
             user: by_user.then(|| gang.spec.user.clone()),
             priority: gang.spec.priority,
-            gentle: gang.spec.disruption.gentle,
-            had_its_turn: matches!(gang.stop, Some(StopReason::Rotated(_))),
+            never_preempts: gang.spec.disruption.gentle,
+            was_rotated: matches!(gang.stop, Some(StopReason::Rotated(_))),
             within: gang.level.filter(|_| required),
             roles: gang.sigs.iter().copied().zip(needs).collect(),
         }
@@ -67,65 +70,65 @@ impl Asks {
 
     /// Whether who asks for this is helped only if the other could have been.
     fn is_as_hard_as(&self, other: &Self) -> bool {
-        let Self { queue, user, priority, gentle, had_its_turn, within, roles } = self;
+        let Self { queue, user, priority, never_preempts, was_rotated, within, roles } = self;
         let as_many =
             |(mine, its): (&(SigIdx, u32), &(SigIdx, u32))| mine.0 == its.0 && mine.1 >= its.1;
-        (queue, user, had_its_turn, within)
-            == (&other.queue, &other.user, &other.had_its_turn, &other.within)
+        (queue, user, was_rotated, within)
+            == (&other.queue, &other.user, &other.was_rotated, &other.within)
             && *priority <= other.priority
-            && *gentle >= other.gentle
+            && *never_preempts >= other.never_preempts
             && roles.len() == other.roles.len()
             && roles.iter().zip(&other.roles).all(as_many)
     }
 }
 
 /// Whether it is to be looked for others on behalf of a gang.
-pub(crate) enum MayLook {
+pub(crate) enum MaySearch {
     Yes,
     /// It would be in vain, as it was for another; or it may not be, and there is no time.
     No {
-        spent: bool,
+        truncated: bool,
     },
 }
 
 impl Searches {
     /// The next in line has its turn.
-    pub(crate) fn next_turn(&mut self) {
-        self.turn += 1;
+    pub(crate) fn next_gang(&mut self) {
+        self.position += 1;
     }
 
     /// Whether it is among so many that are looked for wherever they stand, in this second.
-    fn is_chosen(&self, now: Time, waiting: u64, chosen: u64) -> bool {
+    fn is_sampled(&self, now: Time, waiting: u64, sampled: u64) -> bool {
         let waiting = waiting.max(1);
         let second = now.0.unsigned_abs() / 1_000 % waiting;
-        let from = second * chosen % waiting;
-        (self.turn + waiting - from) % waiting < chosen
+        let from = second * sampled % waiting;
+        (self.position + waiting - from) % waiting < sampled
     }
 }
 
 impl Cycle<'_> {
     /// Whether it is worth looking, and within the bound. If so it counts as looked.
-    pub(crate) fn may_look(&mut self, gang: &Gang) -> MayLook {
-        let asks = Asks::of(self, gang);
-        let before = self.searches.in_vain.iter().find(|other| asks.is_as_hard_as(&other.asks));
+    pub(crate) fn may_search(&mut self, gang: &Gang) -> MaySearch {
+        let key = SearchKey::of(self, gang);
+        let before = self.searches.failed.iter().find(|other| key.is_as_hard_as(&other.key));
         if let Some(before) = before {
-            return MayLook::No { spent: before.was_cut };
+            return MaySearch::No { truncated: before.truncated };
         }
         let most = self.policy.searches;
-        let elsewhere = most / ELSEWHERE;
+        let sampled = most / SAMPLED;
         let waiting = self.scratch.world.waiting().len() as u64;
-        let is_chosen = || self.searches.is_chosen(self.now, waiting, u64::from(elsewhere));
+        let is_sampled = || self.searches.is_sampled(self.now, waiting, u64::from(sampled));
         let made = self.searches.made;
-        if made >= most || (made >= most - elsewhere && !is_chosen()) {
-            return MayLook::No { spent: true };
+        if made >= most || (made >= most - sampled && !is_sampled()) {
+            return MaySearch::No { truncated: true };
         }
         self.searches.made += 1;
-        MayLook::Yes
+        MaySearch::Yes
     }
 
     /// Nobody was found for a gang.
-    pub(crate) fn looked_in_vain(&mut self, gang: &Gang, was_cut: bool) {
-        let asks = Asks::of(self, gang);
-        self.searches.in_vain.push(InVain { asks, was_cut });
+    pub(crate) fn note_failed_search(&mut self, gang: &Gang, truncated: bool) {
+        let key = SearchKey::of(self, gang);
+        self.searches.failed.push(FailedSearch { key, truncated });
     }
 }

@@ -22,14 +22,14 @@ pub(crate) fn size(world: &World, gang: &Gang, seats: &[Seat]) -> u64 {
 }
 
 /// What the gang's minimum comes to, in thousandths of a GPU.
-pub(crate) fn least_size(world: &World, gang: &Gang) -> u64 {
+pub(crate) fn minimum_size(world: &World, gang: &Gang) -> u64 {
     let roles = gang.spec.roles.iter().zip(&gang.sigs);
     let each = |sig| world.signature(sig).gpu_milli().max(NO_GPU);
     roles.map(|(role, sig)| each(*sig) * u64::from(role.min)).sum()
 }
 
 /// How long a gang has run since it last started.
-pub(crate) fn ran(gang: &Gang, now: Time) -> Span {
+pub(crate) fn run_time(gang: &Gang, now: Time) -> Span {
     match gang.phase {
         Phase::Running { at } => now.since(at),
         Phase::Waiting | Phase::Assembling(_) | Phase::Admitted { .. } | Phase::Stopping => {
@@ -50,13 +50,13 @@ pub(crate) fn lost_time(gang: &Gang, now: Time) -> Span {
 }
 
 /// The same on all it holds, in milliseconds of a GPU.
-pub(crate) fn stopping(world: &World, gang: &Gang, now: Time) -> u64 {
+pub(crate) fn stop_cost(world: &World, gang: &Gang, now: Time) -> u64 {
     gpu_ms(size(world, gang, &gang.seats), lost_time(gang, now))
 }
 
 /// How long standing still weighs beside others who could do so instead, for a gang that would go on with fewer
 /// members: longer for who has not made up for an earlier pause, and less for who has long to make up for this one.
-pub(crate) fn pause_weighs(gang: &Gang, now: Time) -> Span {
+pub(crate) fn pause_weight(gang: &Gang, now: Time) -> Span {
     let behind = gang.spec.scaling.resize + behind(gang, now);
     let left = stretched(left(gang, now), gang.speed()).max(Span::mins(1));
     let weighs = u128::from(behind.0) * u128::from(LONG.0) / u128::from(left.0);

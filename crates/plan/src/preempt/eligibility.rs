@@ -22,67 +22,67 @@ use crate::scratch::Scratch;
 
 /// By what right a gang is asked to stop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Right {
+pub(crate) enum Reason {
     /// It runs on what was lent.
-    Lent,
+    Reclaim,
     /// Its slice of time is over.
-    Turn,
+    TimeSlice,
     /// Its priority is lower.
-    Lower,
+    Priority,
     /// It may be moved, and fits elsewhere.
     Move,
 }
 
-impl Right {
+impl Reason {
     /// What it is told.
-    pub(crate) fn reason(self, by: GangId) -> StopReason {
+    pub(crate) fn stop_reason(self, by: GangId) -> StopReason {
         match self {
-            Right::Lent => StopReason::Reclaimed(by),
-            Right::Turn => StopReason::Rotated(by),
-            Right::Lower => StopReason::Preempted(by),
-            Right::Move => StopReason::Moved,
+            Reason::Reclaim => StopReason::Reclaimed(by),
+            Reason::TimeSlice => StopReason::Rotated(by),
+            Reason::Priority => StopReason::Preempted(by),
+            Reason::Move => StopReason::Moved,
         }
     }
 }
 
 /// What a gang that waits may ask of others, queue by queue: worked out once for all of them.
-pub(crate) struct Rights<'c, 'w> {
+pub(crate) struct Eligibility<'c, 'w> {
     cycle: &'c Cycle<'w>,
     gang: &'c Gang,
-    queues: Vec<ToQueue>,
+    queues: Vec<QueueEligibility>,
 }
 
 /// What may be asked of the gangs of one queue.
-struct ToQueue {
+struct QueueEligibility {
     /// What they run on was lent.
     lent: bool,
     /// The queue, and all above it, holds more than it can count on.
     beyond: bool,
     /// The one who asks is within what its own queue can count on.
-    sure: bool,
+    guaranteed: bool,
     /// One more of them may be stopped now.
     evictable: bool,
 }
 
-impl<'c, 'w> Rights<'c, 'w> {
+impl<'c, 'w> Eligibility<'c, 'w> {
     pub(crate) fn of(cycle: &'c Cycle<'w>, gang: &'c Gang) -> Self {
         let budgets = cycle.eviction_budgets();
         let to = |queue: QueueIdx| {
-            let sure = is_sure(&cycle.scratch, gang, queue);
-            let beyond = branch_beyond_guarantee(&cycle.scratch, &cycle.leaving, gang, queue);
+            let guaranteed = is_guaranteed(&cycle.scratch, gang, queue);
+            let beyond = branch_beyond_guarantee(&cycle.scratch, &cycle.given.leaving, gang, queue);
             let evictable = budgets.get(&queue).is_none_or(|left| *left > 0);
-            ToQueue { lent: sure && beyond, beyond, sure, evictable }
+            QueueEligibility { lent: guaranteed && beyond, beyond, guaranteed, evictable }
         };
         let queues = cycle.scratch.world.queues().iter().map(|(queue, _)| to(queue)).collect();
         Self { cycle, gang, queues }
     }
 
-    fn to(&self, other: &Gang) -> &ToQueue {
+    fn to(&self, other: &Gang) -> &QueueEligibility {
         &self.queues[other.queue.index()]
     }
 
     /// By what right a gang that runs may be stopped, as things stand; moving it apart.
-    pub(crate) fn to_stop(&self, other: &Gang) -> Option<Right> {
+    pub(crate) fn reason_to_stop(&self, other: &Gang) -> Option<Reason> {
         if !other.spec.disruption.preemptible {
             return None;
         }
@@ -93,27 +93,27 @@ impl<'c, 'w> Rights<'c, 'w> {
             _ => None,
         };
         let protected = running.is_some_and(|at| now < at + other.spec.disruption.min_runtime);
-        let reclaimable = running.is_none_or(|at| now >= unprotected(world, gang, other, at));
+        let reclaimable = running.is_none_or(|at| now >= protected_until(world, gang, other, at));
         if reclaimable && to.lent {
-            return Some(Right::Lent);
+            return Some(Reason::Reclaim);
         }
         if protected || !to.evictable {
             return None;
         }
         let across = !cycle.policy.order.discipline().by_share() && to.beyond;
         if outranks(gang, other) && (gang.queue == other.queue || across) {
-            return Some(Right::Lower);
+            return Some(Reason::Priority);
         }
-        let turn = next_turn(world, gang, other, now, cycle.policy.rotation_overhead)?;
-        (turn <= now).then_some(Right::Turn)
+        let turn = slice_end(world, gang, other, now, cycle.policy.rotation_overhead)?;
+        (turn <= now).then_some(Reason::TimeSlice)
     }
 
     /// Whether a gang that runs may be asked to go on with fewer members.
-    pub(crate) fn to_shrink(&self, other: &Gang) -> bool {
+    pub(crate) fn may_shrink(&self, other: &Gang) -> bool {
         let (gang, to) = (self.gang, self.to(other));
         let foreign = gang.queue != other.queue;
         let by_share = self.cycle.policy.order.discipline().by_share() && foreign;
-        let may = !foreign || to.beyond || to.sure;
+        let may = !foreign || to.beyond || to.guaranteed;
         // Those who are as important give up what they have grown onto as well, but to nobody who is gentle.
         let by_priority =
             gang.spec.priority >= other.spec.priority && (!gang.spec.disruption.gentle || to.lent);
@@ -122,43 +122,43 @@ impl<'c, 'w> Rights<'c, 'w> {
 }
 
 /// When somebody may be asked to stop who may not yet: it has run long enough, had its slice, or its queue allows it.
-pub(crate) fn next_chance(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
+pub(crate) fn next_eligible(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     let (world, now) = (cycle.scratch.world, cycle.now);
-    let chance = |other: &Gang| -> Option<Time> {
+    let eligible_at = |other: &Gang| -> Option<Time> {
         let Phase::Running { at } = other.phase else { return None };
         if !other.spec.disruption.preemptible {
             return None;
         }
         let runs = other.spec.disruption.min_runtime;
-        let lent = is_lent(&cycle.scratch, &cycle.leaving, gang, other)
-            .then(|| unprotected(world, gang, other, at));
+        let lent = is_lent(&cycle.scratch, &cycle.given.leaving, gang, other)
+            .then(|| protected_until(world, gang, other, at));
         let by_rank = || {
             let allowed = cycle.next_eviction(other.queue)?.max(at + runs);
-            if is_lower(cycle, gang, other) {
+            if has_lower_priority(cycle, gang, other) {
                 return Some(allowed);
             }
-            let turn = next_turn(world, gang, other, now, cycle.policy.rotation_overhead)?;
+            let turn = slice_end(world, gang, other, now, cycle.policy.rotation_overhead)?;
             Some(turn.max(allowed))
         };
         lent.into_iter().chain(by_rank()).filter(|at| *at > now).min()
     };
-    world.gangs().filter_map(|(_, other)| chance(other)).min()
+    world.gangs().filter_map(|(_, other)| eligible_at(other)).min()
 }
 
 /// When a borrower that started at an instant can be asked for what a gang's queue lent: it has run for as long as it says it
 /// must, or the lender has waited for as long as it says it does. Those that start while the lender waits do not make it
 /// wait anew.
-fn unprotected(world: &World, gang: &Gang, other: &Gang, started: Time) -> Time {
+fn protected_until(world: &World, gang: &Gang, other: &Gang, started: Time) -> Time {
     let lender = world.queue(gang.queue).spec.reclaims_within();
     let runs = other.spec.disruption.min_runtime.min(lender);
     (started + runs).min(gang.submitted + lender)
 }
 
 /// Whether a gang that runs is of lower priority, where that counts.
-fn is_lower(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> bool {
+fn has_lower_priority(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> bool {
     let across = || {
         !cycle.policy.order.discipline().by_share()
-            && branch_beyond_guarantee(&cycle.scratch, &cycle.leaving, gang, other.queue)
+            && branch_beyond_guarantee(&cycle.scratch, &cycle.given.leaving, gang, other.queue)
     };
     outranks(gang, other) && (gang.queue == other.queue || across())
 }
@@ -171,7 +171,7 @@ fn outranks(gang: &Gang, other: &Gang) -> bool {
 /// When a gang that waits has its turn and one that runs has had its own: the queue's slice, or as much longer as
 /// keeps what rotating costs small. What it would lose now counts: a gang that saves nothing has a longer slice the
 /// longer it runs, and is never worth rotating. Who has only just had its turn lets others have a slice first.
-fn next_turn(world: &World, gang: &Gang, other: &Gang, now: Time, overhead: u32) -> Option<Time> {
+fn slice_end(world: &World, gang: &Gang, other: &Gang, now: Time, overhead: u32) -> Option<Time> {
     let slice = world.queue(other.queue).spec.time_slice?;
     let Phase::Running { at } = other.phase else { return None };
     if gang.queue != other.queue || gang.spec.priority < other.spec.priority {
@@ -179,20 +179,20 @@ fn next_turn(world: &World, gang: &Gang, other: &Gang, now: Time, overhead: u32)
     }
     let costs = lost_time(other, now);
     let worth = Span(costs.0.saturating_mul(1_000) / u64::from(overhead.max(1)));
-    let had_its_turn = matches!(gang.stop, Some(StopReason::Rotated(_)));
-    let again = if had_its_turn { gang.waits_since + slice } else { now };
+    let was_rotated = matches!(gang.stop, Some(StopReason::Rotated(_)));
+    let again = if was_rotated { gang.waits_since + slice } else { now };
     Some((at + slice.max(worth)).max(again))
 }
 
 /// Whether what a gang runs on was lent by the queue of one that waits, which is within its guarantee with it.
 pub(crate) fn is_lent(scratch: &Scratch<'_>, leaving: &Leaving, gang: &Gang, other: &Gang) -> bool {
-    is_sure(scratch, gang, other.queue)
+    is_guaranteed(scratch, gang, other.queue)
         && branch_beyond_guarantee(scratch, leaving, gang, other.queue)
 }
 
 /// Whether the branch of a waiting gang, where it parts from another's, is within its guarantee with it.
-fn is_sure(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
-    let (own, _) = parting(scratch.world, gang.queue, other);
+fn is_guaranteed(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
+    let (own, _) = diverging_paths(scratch.world, gang.queue, other);
     let Some(own) = own.first() else { return false };
     let sure = guaranteed(scratch.world, *own);
     let within = sure.concerns(&gang.wants)
@@ -209,7 +209,7 @@ fn branch_beyond_guarantee(
     other: QueueIdx,
 ) -> bool {
     let world = scratch.world;
-    let (_, its) = parting(world, gang.queue, other);
+    let (_, its) = diverging_paths(world, gang.queue, other);
     its.iter().all(|queue| {
         let sure = guaranteed(world, *queue);
         let (held, none) = (scratch.queue_usage(*queue), Usage::default());
@@ -284,7 +284,7 @@ fn guaranteed(world: &World, queue: QueueIdx) -> Bounds {
 type Path = SmallVec<[QueueIdx; 4]>;
 
 /// Where the ways up from two queues differ, each from the top down.
-fn parting(world: &World, one: QueueIdx, other: QueueIdx) -> (Path, Path) {
+fn diverging_paths(world: &World, one: QueueIdx, other: QueueIdx) -> (Path, Path) {
     let down = |queue| {
         let mut path: Path = world.queue_path(queue).collect();
         path.reverse();

@@ -13,8 +13,9 @@ use muster_core::signature::Reach;
 use muster_core::topology::ROOT;
 use smallvec::SmallVec;
 
-use super::eligibility::{Leaving, Right, is_lent};
-use super::victims::{Candidate, Offer};
+use super::candidates::Candidate;
+use super::eligibility::{Leaving, Reason, is_lent};
+use super::victims::VictimSet;
 use crate::order::quota;
 use crate::place::{Ask, Fits, Misfit, Want, asks, place_together};
 use crate::scratch::Scratch;
@@ -24,13 +25,13 @@ const STEPS: usize = 4_096;
 
 /// What bounds a search.
 #[derive(Clone, Copy)]
-pub(crate) struct Limits<'c> {
+pub(crate) struct SearchBounds<'c> {
     /// How many more of each queue may be stopped now; any number when absent.
-    pub(crate) budgets: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
+    pub(crate) evictions: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
     /// What others are leaving already.
     pub(crate) leaving: &'c Leaving,
     /// Told when a search ends for want of time.
-    pub(crate) was_cut: &'c Cell<bool>,
+    pub(crate) truncated: &'c Cell<bool>,
 }
 
 /// Who could make way, and the world without those that were chosen so far.
@@ -40,16 +41,16 @@ pub(crate) struct Search<'c, 's, 'w> {
     pub(crate) id: GangId,
     pub(crate) gang: &'w Gang,
     pub(crate) candidates: &'c [Candidate<'w>],
-    limits: Limits<'c>,
+    bounds: SearchBounds<'c>,
     pub(crate) chosen: Vec<usize>,
     /// Seats of those chosen that they keep, since the gang fits beside them.
     pub(crate) kept: Vec<(usize, Seat)>,
-    out: Vec<bool>,
+    considered: Vec<bool>,
     /// Where the gang is to fit.
     domain: DomainIdx,
     /// Candidates with seats on a node of that domain, those that lose least first.
     on: BTreeMap<NodeIdx, SmallVec<[usize; 4]>>,
-    spent: BTreeMap<muster_core::id::QueueIdx, u32>,
+    evicted: BTreeMap<muster_core::id::QueueIdx, u32>,
 }
 
 /// The next step on a node: what it costs for each member that fits more, the highest priority among those who leave,
@@ -62,7 +63,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         fits: &'s mut Fits,
         (id, gang): (GangId, &'w Gang),
         candidates: &'c [Candidate<'w>],
-        limits: Limits<'c>,
+        bounds: SearchBounds<'c>,
         domain: DomainIdx,
     ) -> Self {
         let world = scratch.world;
@@ -83,43 +84,57 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             .chunk_by(|a, b| a.0 == b.0)
             .map(|here| (here[0].0, here.iter().map(|(_, _, at)| *at).collect()))
             .collect();
-        let out = vec![false; candidates.len()];
-        let (chosen, spent) = (Vec::new(), BTreeMap::new());
+        let considered = vec![false; candidates.len()];
+        let (chosen, evicted) = (Vec::new(), BTreeMap::new());
         let kept = Vec::new();
-        Self { scratch, fits, id, gang, candidates, limits, chosen, kept, out, domain, on, spent }
+        Self {
+            scratch,
+            fits,
+            id,
+            gang,
+            candidates,
+            bounds,
+            chosen,
+            kept,
+            considered,
+            domain,
+            on,
+            evicted,
+        }
     }
 
     /// Whom to ask so that the gang fits. The scratch is a trial's.
-    pub(crate) fn all(mut self) -> Option<Offer> {
+    pub(crate) fn find(mut self) -> Option<VictimSet> {
         let asks = asks(self.scratch, self.gang);
         for ask in &asks {
-            self.open(ask)?;
+            self.make_room(ask)?;
         }
-        self.relieve_quota()?;
+        self.free_quota()?;
         let mut seats = place_together(&mut self.scratch.trial(), self.fits, self.gang);
         // Each role has room, but they share it: the role that lacks some gets more.
         for _ in 0..asks.len() {
             let Err(Misfit::Role { role, fits, needs }) = seats else { break };
             let ask = asks.iter().find(|ask| ask.role == role)?;
             let more = Ask { count: ask.count + needs.saturating_sub(fits), ..*ask };
-            self.open(&more)?;
+            self.make_room(&more)?;
             seats = place_together(&mut self.scratch.trial(), self.fits, self.gang);
         }
         if seats.is_err() {
-            let rest: Vec<usize> = (0..self.candidates.len()).filter(|at| !self.out[*at]).collect();
+            let rest: Vec<usize> =
+                (0..self.candidates.len()).filter(|at| !self.considered[*at]).collect();
             rest.into_iter().for_each(|at| {
                 self.choose(at);
             });
             seats = place_together(&mut self.scratch.trial(), self.fits, self.gang);
         }
-        let seats = self.with_least_given_up(seats.ok()?);
+        let seats = self.shrink_least(seats.ok()?);
         self.scratch.sit(self.gang, &seats);
-        Some(self.spare(seats))
+        Some(self.spare_unneeded(seats))
     }
 
     /// Whom to ask so that so many members fit, wherever that is.
-    pub(crate) fn enough_for(mut self, ask: &Ask) -> Option<Vec<usize>> {
-        self.open(ask)?;
+    pub(crate) fn find_for(mut self, ask: &Ask) -> Option<Vec<usize>> {
+        self.make_room(ask)?;
         // Those that lose most are the first to be spared.
         let mut chosen = self.chosen;
         chosen.sort_unstable_by_key(|at| std::cmp::Reverse((self.candidates[*at].lost, *at)));
@@ -127,7 +142,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     }
 
     /// Takes steps until so many members fit.
-    fn open(&mut self, ask: &Ask) -> Option<()> {
+    fn make_room(&mut self, ask: &Ask) -> Option<()> {
         let domain = self.domain;
         let want = Want::any(ask.sig);
         let enough = |search: &mut Self| {
@@ -163,7 +178,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
                 return Some(());
             }
         }
-        self.limits.was_cut.set(true);
+        self.bounds.truncated.set(true);
         None
     }
 
@@ -184,7 +199,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         let before = signature.times_fits(&state);
         let (mut leaving, mut lost, mut priority) = (Vec::new(), 0u64, i32::MIN);
         for at in self.on[&node].clone() {
-            if self.out[at] {
+            if self.considered[at] {
                 continue;
             }
             let candidate = &self.candidates[at];
@@ -256,22 +271,22 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     /// Lets a candidate leave, if it may still be asked. What was lent is taken back only as far as it was lent.
     fn choose(&mut self, at: usize) -> bool {
         let candidate = &self.candidates[at];
-        self.out[at] = true;
+        self.considered[at] = true;
         let queue = candidate.gang.queue;
-        match candidate.right {
-            Some(Right::Lent)
-                if !is_lent(self.scratch, self.limits.leaving, self.gang, candidate.gang) =>
+        match candidate.reason {
+            Some(Reason::Reclaim)
+                if !is_lent(self.scratch, self.bounds.leaving, self.gang, candidate.gang) =>
             {
                 return false;
             }
-            Some(Right::Lower | Right::Turn | Right::Move) => {
-                let spent = self.spent.entry(queue).or_default();
-                if self.limits.budgets.get(&queue).is_some_and(|most| *spent >= *most) {
+            Some(Reason::Priority | Reason::TimeSlice | Reason::Move) => {
+                let evicted = self.evicted.entry(queue).or_default();
+                if self.bounds.evictions.get(&queue).is_some_and(|most| *evicted >= *most) {
                     return false;
                 }
-                *spent += 1;
+                *evicted += 1;
             }
-            Some(Right::Lent) | None => {}
+            Some(Reason::Reclaim) | None => {}
         }
         self.scratch.rise(candidate.gang, &candidate.seats);
         quota::refund_seats(self.scratch, candidate.gang, &candidate.seats);
@@ -280,13 +295,13 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     }
 
     /// Lets more leave until limits leave room, those that lose least first.
-    fn relieve_quota(&mut self) -> Option<()> {
+    fn free_quota(&mut self) -> Option<()> {
         while let Some(over) = quota::over_limit(self.scratch, self.gang) {
             let helps = |at: &usize| {
                 let other = self.candidates[*at].gang;
                 quota::counts_for(self.scratch.world, &over, self.gang, other)
             };
-            let rest = (0..self.candidates.len()).filter(|at| !self.out[*at]).filter(helps);
+            let rest = (0..self.candidates.len()).filter(|at| !self.considered[*at]).filter(helps);
             let next = rest.min_by_key(|at| (self.candidates[*at].weight, *at))?;
             self.choose(next);
         }
@@ -294,13 +309,13 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     }
 
     /// Lets everybody stay, or stay in part, who is not in the way: those that would lose most first.
-    fn spare(&mut self, seats: Vec<Seat>) -> Offer {
+    fn spare_unneeded(&mut self, seats: Vec<Seat>) -> VictimSet {
         let mut order = self.chosen.clone();
         order.sort_unstable_by_key(|at| {
             let candidate = &self.candidates[*at];
-            (std::cmp::Reverse(candidate.right), std::cmp::Reverse(candidate.weight), *at)
+            (std::cmp::Reverse(candidate.reason), std::cmp::Reverse(candidate.weight), *at)
         });
-        let mut offer = Offer { seats, ..Offer::default() };
+        let mut victims = VictimSet { seats, ..VictimSet::default() };
         for at in order {
             let candidate = &self.candidates[at];
             let kept: Vec<Seat> =
@@ -315,17 +330,17 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             if leaves.is_empty() {
                 continue;
             }
-            offer.lost = offer.lost.saturating_add(candidate.lost);
-            offer.counted = offer.counted.saturating_add(candidate.counted);
-            offer.delay = offer.delay.max(candidate.grace());
-            offer.rights.extend(candidate.right);
-            let stop = candidate.right.map(|right| right.reason(self.id));
-            offer.ways.push(MakesWay { gang: candidate.id, seats: leaves, stop });
+            victims.lost = victims.lost.saturating_add(candidate.lost);
+            victims.counted = victims.counted.saturating_add(candidate.counted);
+            victims.delay = victims.delay.max(candidate.grace());
+            victims.reasons.extend(candidate.reason);
+            let stop = candidate.reason.map(|reason| reason.stop_reason(self.id));
+            victims.preempts.push(MakesWay { gang: candidate.id, seats: leaves, stop });
         }
-        offer.ways.sort_by_key(|way| way.gang);
-        offer.rights.sort_unstable();
-        offer.rights.dedup();
-        offer
+        victims.preempts.sort_by_key(|way| way.gang);
+        victims.reasons.sort_unstable();
+        victims.reasons.dedup();
+        victims
     }
 
     /// Seats that a candidate can keep: all or none of a gang that is stopped, each for itself of one that goes on, those of
@@ -343,7 +358,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             if free {
                 trial.sit(candidate.gang, &[*seat]);
                 stays.push(*seat);
-            } else if candidate.right.is_some() {
+            } else if candidate.reason.is_some() {
                 return Vec::new();
             }
         }

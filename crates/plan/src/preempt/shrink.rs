@@ -11,7 +11,7 @@ const ONE_BY_ONE: usize = 16;
 
 impl Search<'_, '_, '_> {
     /// Where the gang sits if those who go on with fewer members keep as many as they can. As given where they can keep none.
-    pub(crate) fn with_least_given_up(&mut self, seats: Vec<Seat>) -> Vec<Seat> {
+    pub(crate) fn shrink_least(&mut self, seats: Vec<Seat>) -> Vec<Seat> {
         let mut all = self.surplus_seats();
         let most = self.most_kept(&all);
         let rest = all.split_off(most);
@@ -33,7 +33,7 @@ impl Search<'_, '_, '_> {
         let mut all = Vec::new();
         for at in &self.chosen {
             let candidate = &self.candidates[*at];
-            if candidate.right.is_none() {
+            if candidate.reason.is_none() {
                 let spare = candidate.gang.spare_seats();
                 let seats = candidate.seats.iter();
                 all.extend(seats.map(|seat| (spare.contains(seat), *at, *seat)));

@@ -12,25 +12,26 @@ use muster_core::time::{Span, Time};
 
 use muster_core::topology::ROOT;
 
-use super::search::{Limits, Search};
-use super::victims::{Candidate, SLACK, by_right, note, surplus_of};
+use super::candidates::{Candidate, shrinkable, to_stop_or_shrink};
+use super::evict::{SLACK, note_victims};
+use super::search::{Search, SearchBounds};
 use crate::cycle::Cycle;
 use crate::order::quota;
 use crate::place::{Ask, asks};
 use crate::provision::{Blockers, is_worth, members_per_node, offerings_for, provision};
 
 /// Draws up an order for what can be bought, beside what others leave; holds all of it in the scratch.
-pub(crate) fn buy_beside(
+pub(crate) fn buy_and_preempt(
     cycle: &mut Cycle<'_>,
     id: GangId,
     booked: &[NodeIdx],
     waits_until: Option<Time>,
 ) -> Option<OrderSpec> {
     let gang = cycle.scratch.world.gang(id).expect("it waits");
-    let surplus = surplus_of(cycle, gang, booked);
+    let surplus = shrinkable(cycle, gang, booked);
     let surplus = Some(surplus).filter(|surplus| !surplus.is_empty());
     let mut ways: Vec<Vec<Candidate<'_>>> = surplus.into_iter().collect();
-    ways.extend(by_right(cycle, gang, booked));
+    ways.extend(to_stop_or_shrink(cycle, gang, booked));
     if ways.is_empty() {
         return None;
     }
@@ -44,14 +45,14 @@ pub(crate) fn buy_beside(
     let (candidates, chosen) = found?;
     let leaving: Vec<&Candidate<'_>> = chosen.iter().map(|at| &candidates[*at]).collect();
     let lost = leaving.iter().map(|candidate| candidate.counted).sum();
-    let rights = leaving.iter().filter_map(|candidate| candidate.right);
+    let reasons = leaving.iter().filter_map(|candidate| candidate.reason);
     let spends = price.per_hour_for(gang.said_to_last());
-    if waits_until.is_some_and(|start| !is_worth(cycle, gang, start, lost, rights, spends)) {
+    if waits_until.is_some_and(|start| !is_worth(cycle, gang, start, lost, reasons, spends)) {
         return None;
     }
     let before = rise(cycle, &leaving);
     let drawn: Result<OrderSpec, Blockers> = provision(cycle, id, gang);
-    let ways = drawn.is_ok().then(|| spare(cycle, id, &leaving));
+    let ways = drawn.is_ok().then(|| spare_unneeded(cycle, id, &leaving));
     // They are still there: of what is free now only what they leave over stays free.
     let seats = drawn.as_ref().map_or_else(|_| Vec::new(), here);
     for candidate in &leaving {
@@ -68,7 +69,7 @@ pub(crate) fn buy_beside(
     };
     let longest = ways.iter().map(grace).max().unwrap_or_default();
     spec.deadline = spec.deadline + longest + SLACK;
-    note(cycle, &ways);
+    note_victims(cycle, &ways);
     spec.after = ways;
     Some(spec)
 }
@@ -76,14 +77,18 @@ pub(crate) fn buy_beside(
 /// Whom to ask so that so many members fit beside what is bought.
 fn enough_for<'w>(
     cycle: &mut Cycle<'w>,
-    who: (GangId, &'w Gang),
+    waiting: (GangId, &'w Gang),
     candidates: &[Candidate<'w>],
     ask: &Ask,
 ) -> Option<Vec<usize>> {
-    let budgets = cycle.eviction_budgets();
-    let limits = Limits { budgets: &budgets, leaving: &cycle.leaving, was_cut: &cycle.was_cut };
+    let evictions = cycle.eviction_budgets();
+    let bounds = SearchBounds {
+        evictions: &evictions,
+        leaving: &cycle.given.leaving,
+        truncated: &cycle.searches.truncated,
+    };
     let mut trial = cycle.scratch.trial();
-    Search::new(&mut trial, &mut cycle.fits, who, candidates, limits, ROOT).enough_for(ask)
+    Search::new(&mut trial, &mut cycle.fits, waiting, candidates, bounds, ROOT).find_for(ask)
 }
 
 /// Members of a role that all there is to buy would hold, at most, and what that costs an hour.
@@ -116,7 +121,7 @@ fn rise(cycle: &mut Cycle<'_>, leaving: &[&Candidate<'_>]) -> Vec<(NodeIdx, Node
 }
 
 /// Who has to leave after all, beside what the order took.
-fn spare(cycle: &mut Cycle<'_>, id: GangId, leaving: &[&Candidate<'_>]) -> Vec<MakesWay> {
+fn spare_unneeded(cycle: &mut Cycle<'_>, id: GangId, leaving: &[&Candidate<'_>]) -> Vec<MakesWay> {
     let world = cycle.scratch.world;
     let mut ways = Vec::new();
     for candidate in leaving {
@@ -128,7 +133,7 @@ fn spare(cycle: &mut Cycle<'_>, id: GangId, leaving: &[&Candidate<'_>]) -> Vec<M
             cycle.scratch.sit(candidate.gang, &candidate.seats);
             continue;
         }
-        let stop = candidate.right.map(|right| right.reason(id));
+        let stop = candidate.reason.map(|reason| reason.stop_reason(id));
         ways.push(MakesWay { gang: candidate.id, seats: candidate.seats.clone(), stop });
     }
     ways

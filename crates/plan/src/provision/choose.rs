@@ -16,7 +16,7 @@ use super::order::{Blockers, Quote, quote};
 use crate::backfill::Holes;
 use crate::cycle::{Cycle, earliest};
 use crate::order::{counts_on, latest_start};
-use crate::preempt::{Offer, Right, least_size};
+use crate::preempt::{Reason, VictimSet, minimum_size};
 
 /// What a gang that does not fit should do.
 pub(crate) enum Choice {
@@ -27,24 +27,24 @@ pub(crate) enum Choice {
     /// Buy nodes, if there were any to buy.
     CannotBuy(Blockers),
     /// Have others make way.
-    MakeWay(Offer),
+    Preempt(VictimSet),
 }
 
 /// Whether nodes would help a gang to start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Nodes {
+pub(crate) enum Purchase {
     /// It lacks room.
-    Help,
+    Helps,
     /// It lacks room under a limit: more nodes would stand idle.
-    AreInVain,
+    Useless,
 }
 
 /// Gangs that buy whatever it costs and are told how long they would wait instead, in one cycle, at most. It decides nothing,
 /// and takes as long as everything else that is decided about them.
-const TOLD_WAITS: u32 = 8;
+const WAITS_REPORTED: u32 = 8;
 
 /// A way, when the gang would start, and what that costs.
-struct Figure {
+struct PricedWay {
     considered: Considered,
     start: Time,
 }
@@ -55,33 +55,37 @@ pub(crate) fn choose<'w>(
     id: GangId,
     gang: &Gang,
     holes: &Holes<'w>,
-    offer: Option<Offer>,
-    nodes: Nodes,
+    victims: Option<VictimSet>,
+    nodes: Purchase,
 ) -> (Choice, Vec<Considered>) {
     let declared = gang.spec.cost_of_waiting;
     // Where nobody reads what was compared, who buys whatever it costs compares nothing.
-    if declared.is_none() && offer.is_none() && !cycle.policy.explain {
+    if declared.is_none() && victims.is_none() && !cycle.policy.explain {
         return (Choice::Buy, Vec::new());
     }
     let now = cycle.now;
     let quote = match nodes {
-        Nodes::Help => quote(cycle, gang),
-        Nodes::AreInVain => Err(Blockers::default()),
+        Purchase::Helps => quote(cycle, gang),
+        Purchase::Useless => Err(Blockers::default()),
     };
     let (quote, unsold) = match quote {
-        Err(blockers) if offer.is_none() => return (Choice::CannotBuy(blockers), Vec::new()),
+        Err(blockers) if victims.is_none() => return (Choice::CannotBuy(blockers), Vec::new()),
         Err(blockers) => (None, blockers.into_iter().find(Blocker::is_unoffered)),
         Ok(quote) => (Some(quote), None),
     };
     let price = gpu_hour(cycle);
-    let rights = offer.iter().flat_map(|offer| offer.rights.iter().copied());
-    let rate = rate(cycle, gang, price, rights);
+    let reasons = victims.iter().flat_map(|victims| victims.reasons.iter().copied());
+    let rate = rate(cycle, gang, price, reasons);
     // Who does not mind what nodes cost does not wait for others where they can be bought.
-    let minds = declared.is_some() || quote.is_none();
-    let tells = !minds && offer.is_none() && cycle.policy.explain && cycle.told_waits < TOLD_WAITS;
-    cycle.told_waits += u32::from(tells);
-    let start = if minds || tells { holes.bookings.earliest(cycle, id, gang) } else { None };
-    let mut ways: Vec<Figure> = Vec::new();
+    let weighs_cost = declared.is_some() || quote.is_none();
+    let reports = !weighs_cost
+        && victims.is_none()
+        && cycle.policy.explain
+        && cycle.memo.waits_reported < WAITS_REPORTED;
+    cycle.memo.waits_reported += u32::from(reports);
+    let start =
+        if weighs_cost || reports { holes.bookings.earliest(cycle, id, gang) } else { None };
+    let mut ways: Vec<PricedWay> = Vec::new();
     let start = start.map(|booking| booking.start);
     if let Some(start) = start {
         ways.push(way(now, Way::Wait, start, rate.per_hour_for(start.since(gang.submitted))));
@@ -89,28 +93,28 @@ pub(crate) fn choose<'w>(
     if let Some(Quote { nodes, boot }) = quote {
         ways.push(way(now, Way::Buy, now + boot, nodes + rate.per_hour_for(boot)));
     }
-    if let Some(offer) = &offer {
-        let lost = price.per_hour_for(Span(worth(offer)));
-        let cost = lost + rate.per_hour_for(offer.delay);
-        let mut option = way(now, kind(offer), now + offer.delay, cost);
-        option.considered.others = offer.ways.len() as u32;
-        option.considered.lost = Span(offer.lost);
+    if let Some(victims) = &victims {
+        let lost = price.per_hour_for(Span(counted_loss(victims)));
+        let cost = lost + rate.per_hour_for(victims.delay);
+        let mut option = way(now, kind(victims), now + victims.delay, cost);
+        option.considered.others = victims.preempts.len() as u32;
+        option.considered.lost = Span(victims.lost);
         ways.push(option);
     }
-    let owed = offer.as_ref().is_some_and(|offer| is_lent(cycle, gang, offer));
-    let told_only = usize::from(!minds && start.is_some());
-    let best = told_only + best(cycle, gang, &ways[told_only..], offer.as_ref());
+    let reclaims = victims.as_ref().is_some_and(|victims| is_reclaim(cycle, gang, victims));
+    let reported_only = usize::from(!weighs_cost && start.is_some());
+    let best = reported_only + best(cycle, gang, &ways[reported_only..], victims.as_ref());
     ways[best].considered.chosen = true;
     let chosen = ways[best].considered.way;
-    let choice = match (chosen, offer) {
+    let choice = match (chosen, victims) {
         (Way::Wait, _) => {
             let others = ways.iter().filter(|other| other.considered.way != Way::Wait);
             let least = others.map(|other| other.considered.cost).min();
-            look_again(cycle, gang, rate, least);
+            wake_when_dear(cycle, gang, rate, least);
             // And when what was lent must be back, whatever was said of when others end.
             let lender = &cycle.scratch.world.queue(gang.queue).spec;
             let back_by = gang.submitted + lender.reclaims_within();
-            if owed && back_by >= cycle.now {
+            if reclaims && back_by >= cycle.now {
                 cycle.wake = earliest(cycle.wake, Some(back_by + Span(1)));
             }
             let buy = ways.iter().find(|other| other.considered.way == Way::Buy);
@@ -122,34 +126,35 @@ pub(crate) fn choose<'w>(
             Choice::Wait(cheaper.or(unsold).into_iter().collect())
         }
         (Way::Buy, _) | (_, None) => Choice::Buy,
-        (_, Some(offer)) => Choice::MakeWay(offer),
+        (_, Some(victims)) => Choice::Preempt(victims),
     };
     (choice, ways.into_iter().map(|way| way.considered).collect())
 }
 
-fn way(now: Time, way: Way, start: Time, cost: Money) -> Figure {
+fn way(now: Time, way: Way, start: Time, cost: Money) -> PricedWay {
     let delay = Some(start.since(now));
     let considered = Considered { way, delay, cost, others: 0, lost: Span::ZERO, chosen: false };
-    Figure { considered, start }
+    PricedWay { considered, start }
 }
 
 /// Whether others would give back what they have of the gang's guarantee. What they have grown onto of it was lent too,
 /// whatever they say a pause costs them.
-fn is_lent(cycle: &Cycle<'_>, gang: &Gang, offer: &Offer) -> bool {
+fn is_reclaim(cycle: &Cycle<'_>, gang: &Gang, victims: &VictimSet) -> bool {
     let world = cycle.scratch.world;
     let foreign = |id: GangId| world.gang(id).is_some_and(|other| other.queue != gang.queue);
-    let shrinks = || offer.rights.is_empty() && offer.ways.iter().any(|way| foreign(way.gang));
-    offer.owed || (shrinks() && counts_on(&cycle.scratch, gang.queue, gang))
+    let shrinks =
+        || victims.reasons.is_empty() && victims.preempts.iter().any(|way| foreign(way.gang));
+    victims.reclaimable || (shrinks() && counts_on(&cycle.scratch, gang.queue, gang))
 }
 
 /// The cheapest of those that are in time; if none is, the cheapest of all, and where something was lent the
 /// soonest.
-fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[Figure], offer: Option<&Offer>) -> usize {
+fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[PricedWay], victims: Option<&VictimSet>) -> usize {
     let deadline = latest_start(gang);
-    let lent = offer.is_some_and(|offer| is_lent(cycle, gang, offer));
+    let lent = victims.is_some_and(|victims| is_reclaim(cycle, gang, victims));
     let lender = &cycle.scratch.world.queue(gang.queue).spec;
     let back_by = lent.then(|| gang.submitted + lender.reclaims_within());
-    let late = |way: &Figure| {
+    let late = |way: &PricedWay| {
         deadline.is_some_and(|latest| way.start > latest)
             || back_by.is_some_and(|by| way.start > by)
     };
@@ -157,15 +162,15 @@ fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[Figure], offer: Option<&Offer>) 
         let way = &ways[*at];
         let soonest = if late(way) && lent { way.start.0 } else { 0 };
         // When others end is their word; what is taken back is sure to come.
-        let hopes = late(way) && lent && way.considered.way == Way::Wait;
-        (late(way), hopes, soonest, way.considered.cost, *at)
+        let unsure = late(way) && lent && way.considered.way == Way::Wait;
+        (late(way), unsure, soonest, way.considered.cost, *at)
     };
     (0..ways.len()).min_by_key(key).expect("at least one way")
 }
 
 /// What others lose, as far as it counts: who has had its turn knew that it would end.
-fn worth(offer: &Offer) -> u64 {
-    if offer.rights == [Right::Turn] { 0 } else { offer.counted }
+fn counted_loss(victims: &VictimSet) -> u64 {
+    if victims.reasons == [Reason::TimeSlice] { 0 } else { victims.counted }
 }
 
 /// Whether starting soon is worth what others lose for it and what nodes cost, rather than waiting until `start`.
@@ -174,15 +179,15 @@ pub(crate) fn is_worth(
     gang: &Gang,
     start: Time,
     lost: u64,
-    rights: impl Iterator<Item = Right>,
+    reasons: impl Iterator<Item = Reason>,
     nodes: Money,
 ) -> bool {
     let price = gpu_hour(cycle);
-    let rights: Vec<Right> = rights.collect();
-    let rate = rate(cycle, gang, price, rights.iter().copied());
+    let reasons: Vec<Reason> = reasons.collect();
+    let rate = rate(cycle, gang, price, reasons.iter().copied());
     // What was lent comes back in time, whatever those that borrowed it say that they lose.
     let back_by = gang.submitted + cycle.scratch.world.queue(gang.queue).spec.reclaims_within();
-    let is_owed = rights.contains(&Right::Lent) && start > back_by;
+    let is_owed = reasons.contains(&Reason::Reclaim) && start > back_by;
     let lost = if is_owed { Money::ZERO } else { price.per_hour_for(Span(lost)) };
     rate.per_hour_for(start.since(gang.submitted)) > nodes + lost
 }
@@ -192,18 +197,18 @@ fn rate(
     cycle: &Cycle<'_>,
     gang: &Gang,
     price: Money,
-    mut rights: impl Iterator<Item = Right>,
+    mut reasons: impl Iterator<Item = Reason>,
 ) -> Money {
-    let size = least_size(cycle.scratch.world, gang);
+    let size = minimum_size(cycle.scratch.world, gang);
     let by_size = Money(price.0.saturating_mul(i64::try_from(size).unwrap_or(i64::MAX)) / 1_000);
     let own = gang.spec.cost_of_waiting.unwrap_or(by_size);
-    let lower = rights.any(|right| right == Right::Lower);
+    let lower = reasons.any(|reason| reason == Reason::Priority);
     Money(own.0.saturating_mul(if lower { i64::from(cycle.policy.urgency.max(1)) } else { 1 }))
 }
 
 /// What a GPU costs for an hour: the mean of what pools offer, or one where nothing is to be had.
 fn gpu_hour(cycle: &mut Cycle<'_>) -> Money {
-    if let Some(price) = cycle.gpu_hour {
+    if let Some(price) = cycle.memo.gpu_hour {
         return price;
     }
     let world = cycle.scratch.world;
@@ -216,12 +221,12 @@ fn gpu_hour(cycle: &mut Cycle<'_>) -> Money {
         0 => Money::from_units(1.0).expect("one"),
         count => Money((prices.iter().sum::<i64>() / count).max(1)),
     };
-    cycle.gpu_hour = Some(price);
+    cycle.memo.gpu_hour = Some(price);
     price
 }
 
 /// Makes sure to be asked again when waiting has become as dear as the cheapest other way.
-fn look_again(cycle: &mut Cycle<'_>, gang: &Gang, rate: Money, other: Option<Money>) {
+fn wake_when_dear(cycle: &mut Cycle<'_>, gang: &Gang, rate: Money, other: Option<Money>) {
     let Some(other) = other.filter(|_| rate.0 > 0) else { return };
     let hours = other.0 as f64 / rate.0 as f64;
     let at = gang.submitted + Span::from_secs_f64(hours * 3_600.0);
@@ -230,12 +235,12 @@ fn look_again(cycle: &mut Cycle<'_>, gang: &Gang, rate: Money, other: Option<Mon
     }
 }
 
-fn kind(offer: &Offer) -> Way {
-    match offer.rights.last() {
+fn kind(victims: &VictimSet) -> Way {
+    match victims.reasons.last() {
         None => Way::Shrink,
-        Some(Right::Lent) => Way::Reclaim,
-        Some(Right::Turn) => Way::Rotate,
-        Some(Right::Lower) => Way::Preempt,
-        Some(Right::Move) => Way::Move,
+        Some(Reason::Reclaim) => Way::Reclaim,
+        Some(Reason::TimeSlice) => Way::Rotate,
+        Some(Reason::Priority) => Way::Preempt,
+        Some(Reason::Move) => Way::Move,
     }
 }

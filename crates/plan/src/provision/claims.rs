@@ -8,9 +8,14 @@ use super::draft::Draft;
 use crate::cycle::Cycle;
 
 /// The order as it is decided. Claims that are under way keep their numbers.
-pub(crate) fn number(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, draft: Draft) -> OrderSpec {
+pub(crate) fn to_order_spec(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    gang: &Gang,
+    draft: Draft,
+) -> OrderSpec {
     let world = cycle.scratch.world;
-    let mut next = world.next_claim().0 + cycle.claims_given;
+    let mut next = world.next_claim().0 + cycle.given.claims;
     let claims: Vec<(ClaimId, OfferingRef)> = cycle.scratch.paper()[draft.paper.clone()]
         .iter()
         .map(|node| {
@@ -37,9 +42,9 @@ pub(crate) fn number(cycle: &mut Cycle<'_>, id: GangId, gang: &Gang, draft: Draf
             members: seat.members,
         })
         .collect();
-    let order = OrderId(world.next_order().0 + cycle.orders_given);
-    cycle.claims_given = next - world.next_claim().0;
-    cycle.orders_given += 1;
+    let order = OrderId(world.next_order().0 + cycle.given.orders);
+    cycle.given.claims = next - world.next_claim().0;
+    cycle.given.orders += 1;
     let deadline = cycle.now + gang.spec.provisioning.timeout;
     OrderSpec {
         id: order,

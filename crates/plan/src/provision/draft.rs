@@ -11,7 +11,7 @@ use super::instance_mix;
 use super::instance_mix::{Kind, Left};
 use super::order::{avoided, members_per_node, offerings_for};
 use super::scope::{Scope, scope};
-use super::stockout::out_of_stock;
+use super::stockout::stockout_odds;
 use crate::cycle::Cycle;
 use crate::place::{Ask, Filling, Want, fill_paper};
 use crate::scratch::Scratch;
@@ -83,7 +83,7 @@ pub(crate) fn draw_up(
         return None;
     }
     let is_open = |other: &OfferingRef| {
-        !cycle.barred_pools.contains(&other.pool) && avoided(cycle, *other).is_none()
+        !cycle.limits.barred_pools.contains(&other.pool) && avoided(cycle, *other).is_none()
     };
     let open: Vec<Vec<OfferingRef>> = suits
         .iter()
@@ -189,7 +189,7 @@ fn terms(scratch: &Scratch<'_>, now: Time, gang: &Gang, draft: &Draft) -> Terms 
                 boot = boot.max(spec.boot_time);
                 if !asked.contains(&node.offering) {
                     asked.push(node.offering);
-                    comes *= 1.0 - out_of_stock(world, now, node.offering);
+                    comes *= 1.0 - stockout_odds(world, now, node.offering);
                 }
             }
         }
@@ -228,12 +228,13 @@ fn coming(cycle: &Cycle<'_>, scope: &Scope, near: OfferingRef) -> Vec<(ClaimId, 
     let leaf = world.offering(near).leaf;
     let promised = |id: ClaimId| cycle.scratch.paper().iter().any(|node| node.coming == Some(id));
     let mut coming: Vec<_> = cycle
+        .memo
         .coming
         .iter()
         .map(|id| (*id, &world.claims()[id]))
         .filter(|(id, claim)| {
             scope.allows(world, claim.offering)
-                && !cycle.barred_pools.contains(&claim.offering.pool)
+                && !cycle.limits.barred_pools.contains(&claim.offering.pool)
                 && !promised(*id)
         })
         .map(|(id, claim)| {

@@ -17,12 +17,12 @@ mod stockout;
 
 mod replace_claim;
 
-pub(crate) use choose::{Choice, Nodes, choose, is_worth};
+pub(crate) use choose::{Choice, Purchase, choose, is_worth};
 pub(crate) use draft::ready_in;
 pub(crate) use order::{
     Blockers, avoided, is_sold, may_order, members_per_node, offerings_for, over_budget, provision,
     provision_new,
 };
-pub(crate) use replace_claim::{suits, top_up};
-pub(crate) use right_size::{is_dear, is_wasteful};
-pub(crate) use stockout::out_of_stock;
+pub(crate) use replace_claim::{replacement, suits};
+pub(crate) use right_size::{are_oversized, is_oversized};
+pub(crate) use stockout::stockout_odds;

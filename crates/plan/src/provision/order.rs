@@ -16,7 +16,7 @@ use muster_core::topology::ROOT;
 use muster_core::verdict::Blocker;
 use smallvec::SmallVec;
 
-use super::claims::number;
+use super::claims::to_order_spec;
 use super::draft::{Beside, Terms, Way, alike, draw_up, is_mix_worthwhile};
 use crate::cycle::{Cycle, earliest};
 use crate::place::{Ask, Asks, Want, asks};
@@ -84,11 +84,11 @@ fn draw(
 ) -> Result<OrderSpec, Blockers> {
     let (best, asks, pivot) = best_bid(cycle, gang, beside)?;
     if cycle.scratch.world.offering(best.way.offering).health.is_out() {
-        cycle.probed.push(best.way.offering);
+        cycle.limits.probed.push(best.way.offering);
     }
     let (_, draft) =
         draw_up(cycle, gang, &asks, pivot, best.way, true).expect("it was drawn up a moment ago");
-    Ok(number(cycle, id, gang, draft))
+    Ok(to_order_spec(cycle, id, gang, draft))
 }
 
 /// The best of all offerings, for which role it was looked for, and what all roles ask.
@@ -176,7 +176,7 @@ fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingR
     let mut avoided_until: Option<Time> = None;
     // Pools kept for gangs ahead are left out; the verdict says who is ahead.
     for offering in
-        listed.into_iter().filter(|offering| !cycle.barred_pools.contains(&offering.pool))
+        listed.into_iter().filter(|offering| !cycle.limits.barred_pools.contains(&offering.pool))
     {
         match avoided(cycle, offering).or_else(|| probed(cycle, offering)) {
             Some(until) => avoided_until = earliest(avoided_until, Some(until)),
@@ -201,7 +201,7 @@ fn probed(cycle: &Cycle<'_>, offering: OfferingRef) -> Option<Time> {
     if !world.offering(offering).health.is_out() {
         return None;
     }
-    if cycle.probed.contains(&offering) {
+    if cycle.limits.probed.contains(&offering) {
         return Some(cycle.now + ANSWER);
     }
     let asked = world.claims().values().filter(|claim| {

@@ -15,12 +15,12 @@ use muster_core::time::{Span, Time};
 use muster_core::topology::Level;
 
 use super::draft::ready_in;
-use super::stockout::out_of_stock;
+use super::stockout::stockout_odds;
 use crate::cycle::can_be_promised;
 use crate::policy::Policy;
 
 /// The replacement for a failed claim of an order, if that is cheaper than giving all of it up.
-pub(crate) fn top_up(
+pub(crate) fn replacement(
     world: &World,
     now: Time,
     policy: &Policy,
@@ -161,7 +161,7 @@ fn expected(world: &World, now: Time, order: &Order, lost: ClaimId, new: Replace
         matches!(claim.state, ClaimState::Launched | ClaimState::Registered(_))
     });
     // A new order meets the usual odds as well; only what is above them speaks against topping up.
-    let odds = if launched { 0.0 } else { out_of_stock(world, now, offering) - USUAL };
+    let odds = if launched { 0.0 } else { stockout_odds(world, now, offering) - USUAL };
     let fails = Money((give_up.0 as f64 * odds.max(0.0)) as i64);
     keep + fails - give_up
 }

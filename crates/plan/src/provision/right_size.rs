@@ -14,16 +14,16 @@ use crate::place::{asks, place};
 
 /// Whether the nodes that the gang would sit on alone cost so much more than new ones of the right size that it had
 /// better wait for those.
-pub(crate) fn is_wasteful(cycle: &mut Cycle<'_>, gang: &Gang) -> bool {
+pub(crate) fn is_oversized(cycle: &mut Cycle<'_>, gang: &Gang) -> bool {
     if cycle.scratch.world.pools().is_empty() {
         return false;
     }
     let Ok(seats) = place(&mut cycle.scratch.trial(), &mut cycle.fits, gang) else { return false };
-    is_dear(cycle, gang, &seats)
+    are_oversized(cycle, gang, &seats)
 }
 
 /// The same, for seats that were found already.
-pub(crate) fn is_dear(cycle: &mut Cycle<'_>, gang: &Gang, seats: &[Seat]) -> bool {
+pub(crate) fn are_oversized(cycle: &mut Cycle<'_>, gang: &Gang, seats: &[Seat]) -> bool {
     let taken = price_alone(cycle, seats);
     if taken == Money::ZERO {
         return false;

@@ -9,7 +9,7 @@ use muster_core::time::Time;
 const NEIGHBOURS: f64 = 0.4;
 
 /// The odds that asking for this offering now ends in a stock-out.
-pub(crate) fn out_of_stock(world: &World, now: Time, offering: OfferingRef) -> f64 {
+pub(crate) fn stockout_odds(world: &World, now: Time, offering: OfferingRef) -> f64 {
     let listed = world.offering(offering);
     let own = listed.health.out_of_stock(now);
     let answered = listed.health.last_answer();

@@ -3,5 +3,5 @@
 mod orders;
 mod repair;
 
-pub(crate) use orders::{retry, settle, standing};
-pub(crate) use repair::leave_in_time;
+pub(crate) use orders::{phase_verdict, retry, settle};
+pub(crate) use repair::leave_noticed_nodes;

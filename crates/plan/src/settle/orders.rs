@@ -16,8 +16,8 @@ use muster_core::verdict::Verdict;
 use super::repair::repair;
 use crate::cycle::earliest;
 use crate::policy::Policy;
-use crate::preempt::tell;
-use crate::provision::top_up;
+use crate::preempt::evict;
+use crate::provision::replacement;
 
 /// Settles every gang that does not simply wait, and gives it its verdict.
 pub(crate) fn settle(world: &World, now: Time, policy: &Policy, plan: &mut Plan) {
@@ -55,7 +55,7 @@ fn settle_all<'w>(
 }
 
 /// Where a gang that does not wait stands, when nothing is settled in this cycle.
-pub(crate) fn standing(world: &World, gang: &Gang) -> Option<Verdict> {
+pub(crate) fn phase_verdict(world: &World, gang: &Gang) -> Option<Verdict> {
     match gang.phase {
         Phase::Waiting => None,
         Phase::Assembling(order) => Some(provisioning(world, &world.orders()[&order])),
@@ -104,15 +104,15 @@ fn settle_order(
         roll_back(id, order, reason, plan);
         return provisioning;
     }
-    let troubles = troubles(world, now, policy, id, order, plan);
-    if let Some((lost, reason)) = troubles.first() {
-        let only_one = troubles.len() == 1;
-        if only_one && tops_up(plan) {
+    let lost_claims = lost_claims(world, now, policy, id, order, plan);
+    if let Some((lost, reason)) = lost_claims.first() {
+        let only_one = lost_claims.len() == 1;
+        if only_one && replaces_claim(plan) {
             return provisioning; // it is its turn when that is done
         }
-        match top_up(world, now, policy, order, *lost).filter(|_| only_one) {
-            Some(top_up) => {
-                let actions = vec![top_up, Action::Release { claim: *lost }];
+        match replacement(world, now, policy, order, *lost).filter(|_| only_one) {
+            Some(replacement) => {
+                let actions = vec![replacement, Action::Release { claim: *lost }];
                 plan.groups.push(ActionGroup { gang: Some(id), actions });
             }
             None => roll_back(id, order, *reason, plan),
@@ -120,7 +120,7 @@ fn settle_order(
         return provisioning;
     }
     if ready == total && !order.after.is_empty() {
-        match have_them_leave(world, order) {
+        match evict_victims(world, order) {
             Some(actions) if actions.is_empty() => {}
             Some(actions) => plan.groups.push(ActionGroup { gang: Some(id), actions }),
             None => {
@@ -153,7 +153,7 @@ fn settle_order(
 
 /// What those who make way for an order are told when everything else is there; nothing to those who were told.
 /// `None` if one of them cannot make way any more.
-fn have_them_leave(world: &World, order: &Order) -> Option<Vec<Action>> {
+fn evict_victims(world: &World, order: &Order) -> Option<Vec<Action>> {
     let mut actions = Vec::new();
     for way in &order.after {
         let other = world.gang(way.gang)?;
@@ -169,7 +169,7 @@ fn have_them_leave(world: &World, order: &Order) -> Option<Vec<Action>> {
                 return None;
             }
         }
-        actions.extend(tell(other, way));
+        actions.extend(evict(other, way));
     }
     Some(actions)
 }
@@ -226,7 +226,7 @@ fn roll_back(gang: GangId, order: &Order, reason: RollbackReason, plan: &mut Pla
 }
 
 /// Claims of an order that will not come, or take too long; those that the provider put off are asked for again.
-fn troubles(
+fn lost_claims(
     world: &World,
     now: Time,
     policy: &Policy,
@@ -234,7 +234,7 @@ fn troubles(
     order: &Order,
     plan: &mut Plan,
 ) -> Vec<(ClaimId, RollbackReason)> {
-    let mut troubles = Vec::new();
+    let mut lost_claims = Vec::new();
     for (id, _) in &order.spec.claims {
         if let ClaimState::Failed(failure) = world.claims()[id].state {
             match retry(world, now, policy, *id) {
@@ -244,7 +244,7 @@ fn troubles(
                     plan.groups.push(ActionGroup { gang: Some(gang), actions: vec![retry] });
                 }
                 Some(Err(later)) => plan.wake = earliest(plan.wake, Some(later)),
-                None => troubles.push((*id, RollbackReason::ClaimFailed(*id, failure))),
+                None => lost_claims.push((*id, RollbackReason::ClaimFailed(*id, failure))),
             }
             continue;
         }
@@ -252,12 +252,12 @@ fn troubles(
             // When its time is up, that is why, whatever one of its claims is late with.
             Some(_) if now >= order.spec.deadline => {}
             Some((stage, due)) if due <= now => {
-                troubles.push((*id, RollbackReason::Overdue(*id, stage)));
+                lost_claims.push((*id, RollbackReason::Overdue(*id, stage)));
             }
             due => plan.wake = earliest(plan.wake, due.map(|(_, due)| due)),
         }
     }
-    troubles
+    lost_claims
 }
 
 /// Asking again for a claim that the provider put off, or when to; none if that would not help.
@@ -278,6 +278,6 @@ pub(crate) fn retry(
 }
 
 /// Whether an order is topped up already: the next one has to see what is left of the pools then.
-fn tops_up(plan: &Plan) -> bool {
+fn replaces_claim(plan: &Plan) -> bool {
     plan.actions().any(|action| matches!(action, Action::TopUp { .. }))
 }

@@ -47,7 +47,7 @@ fn smaller(gang: &Gang, keeps: impl Fn(&Seat) -> bool) -> Option<Vec<Seat>> {
 
 /// Takes gangs off nodes that will be gone. An elastic one leaves at once. A rigid one that can save its work stops in
 /// time for that, and sooner if it fits elsewhere and does not end before; one that cannot stays as long as its node.
-pub(crate) fn leave_in_time(world: &World, now: Time, plan: &mut Plan) {
+pub(crate) fn leave_noticed_nodes(world: &World, now: Time, plan: &mut Plan) {
     let mut handled: Vec<GangId> = Vec::new();
     for (by, node) in world.noticed() {
         for (id, _) in world.gangs_on(node) {

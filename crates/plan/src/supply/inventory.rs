@@ -10,7 +10,7 @@ use crate::cycle::{Cycle, earliest};
 
 /// The claims of one pool that nobody has a right to, by what they are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holdings {
+pub(crate) struct PoolInventory {
     /// Nodes somebody uses or has been promised.
     pub(crate) in_use: u32,
     /// Of those, nodes that orders still wait for.
@@ -28,12 +28,12 @@ pub(crate) struct Holdings {
     /// Taking nobody new; with nobody left on it.
     pub(crate) retired: Vec<ClaimId>,
     /// Offerings of claims that are given back because they took too long, or were put off too often.
-    pub(crate) let_down: Vec<OfferingRef>,
+    pub(crate) unreliable: Vec<OfferingRef>,
     /// Used, and not on their way out.
     pub(crate) used: Vec<(ClaimId, NodeIdx)>,
 }
 
-impl Holdings {
+impl PoolInventory {
     /// Ready nodes that nobody is known to use.
     pub(crate) fn free(&self) -> u32 {
         self.idle.len() as u32 + self.shared
@@ -41,7 +41,7 @@ impl Holdings {
 }
 
 /// Sorts every claim into its pool's holdings.
-pub(crate) fn holdings(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
+pub(crate) fn inventories(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<PoolInventory> {
     let (world, now) = (cycle.scratch.world, cycle.now);
     let mut wake = None;
     // Others on a node that is no use to anybody do not keep it, and neither do they while it takes too long to be.
@@ -53,14 +53,14 @@ pub(crate) fn holdings(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<Holdings> {
         }
         (_, None) => true,
     };
-    let mut all = vec![Holdings::default(); world.pools().len()];
+    let mut all = vec![PoolInventory::default(); world.pools().len()];
     let wanted = wanted_nodes(plan);
     let promised: BTreeSet<ClaimId> = cycle
         .scratch
         .paper()
         .iter()
         .filter_map(|node| node.coming)
-        .chain(cycle.handed.iter().copied())
+        .chain(cycle.given.reassigned.iter().copied())
         .collect();
     for node in cycle.scratch.paper().iter().filter(|node| node.coming.is_none()) {
         let held = &mut all[node.offering.pool.index()];

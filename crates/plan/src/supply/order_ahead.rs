@@ -4,17 +4,17 @@ use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, Plan, Target};
 
-use super::inventory::Holdings;
-use super::pools::alone;
+use super::inventory::PoolInventory;
+use super::pools::push_alone;
 use crate::cycle::{Cycle, earliest};
-use crate::provision::{avoided, out_of_stock};
+use crate::provision::{avoided, stockout_odds};
 
 /// Wakes and asks for as many nodes as the target lacks. What is to be stopped is booted first.
-pub(crate) fn fill(
+pub(crate) fn order_ahead(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,
     target: Target,
-    held: &mut Holdings,
+    held: &mut PoolInventory,
     plan: &mut Plan,
 ) {
     let world = cycle.scratch.world;
@@ -33,17 +33,17 @@ pub(crate) fn fill(
     let to_stop = target.stopped.saturating_sub(held.stopped.len() as u32);
     for (mut lacking, to_stop) in [(lacking, false), (to_stop.saturating_sub(spare), true)] {
         while lacking > 0
-            && let Some(offering) = best(cycle, pool, &held.let_down, to_stop)
+            && let Some(offering) = best(cycle, pool, &held.unreliable, to_stop)
         {
             cycle.scratch.open_paper(offering);
-            claims.push((ClaimId(world.next_claim().0 + cycle.claims_given), offering));
-            cycle.claims_given += 1;
+            claims.push((ClaimId(world.next_claim().0 + cycle.given.claims), offering));
+            cycle.given.claims += 1;
             lacking -= 1;
         }
     }
     held.coming.extend(claims.iter().map(|(id, _)| *id));
     if !claims.is_empty() {
-        alone(plan, Action::Stock { claims });
+        push_alone(plan, Action::Stock { claims });
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn fill(
 fn best(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,
-    let_down: &[OfferingRef],
+    unreliable: &[OfferingRef],
     to_stop: bool,
 ) -> Option<OfferingRef> {
     let (world, now) = (cycle.scratch.world, cycle.now);
@@ -60,7 +60,9 @@ fn best(
     for slot in 0..world.pools()[pool].offerings.len() {
         let offering = OfferingRef { pool, slot: slot as u16 };
         let can_stop = world.offering(offering).spec.start_time.is_some();
-        if cycle.scratch.room(offering) == 0 || let_down.contains(&offering) || to_stop && !can_stop
+        if cycle.scratch.room(offering) == 0
+            || unreliable.contains(&offering)
+            || to_stop && !can_stop
         {
             continue;
         }
@@ -70,7 +72,7 @@ fn best(
         }
     }
     open.into_iter().min_by_key(|offering| {
-        let odds = out_of_stock(world, now, *offering);
+        let odds = stockout_odds(world, now, *offering);
         let price = world.offering(*offering).spec.marginal_price();
         // Likely or not, then the price: a little better odds are not worth a higher one.
         ((odds * 10.0) as u32 / 5, price, (odds * 10.0) as u32, *offering)

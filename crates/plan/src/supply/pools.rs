@@ -15,21 +15,21 @@ pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     if world.pools().is_empty() {
         return;
     }
-    let mut holdings = inventory::holdings(cycle, plan);
+    let mut inventories = inventory::inventories(cycle, plan);
     for pool in (0..world.pools().len()).map(PoolIdx::from_index) {
-        let mut held = std::mem::take(&mut holdings[pool.index()]);
-        release::leftovers(cycle, &mut held, plan);
+        let mut held = std::mem::take(&mut inventories[pool.index()]);
+        release::release_leftovers(cycle, &mut held, plan);
         let target = target::of(cycle, pool, &held);
         if target != muster_core::plan::Target::default() {
             plan.targets.push((pool, target));
         }
-        order_ahead::fill(cycle, pool, target, &mut held, plan);
-        release::surplus(cycle, pool, target, held, plan);
+        order_ahead::order_ahead(cycle, pool, target, &mut held, plan);
+        release::release_surplus(cycle, pool, target, held, plan);
     }
     consolidate::consolidate(cycle, plan);
 }
 
 /// One action that depends on no other.
-pub(super) fn alone(plan: &mut Plan, action: Action) {
+pub(super) fn push_alone(plan: &mut Plan, action: Action) {
     plan.groups.push(ActionGroup { gang: None, actions: vec![action] });
 }

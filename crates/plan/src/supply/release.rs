@@ -7,16 +7,16 @@ use muster_core::id::{ClaimId, PoolIdx};
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, Plan, Target};
 
-use super::inventory::Holdings;
-use super::pools::alone;
+use super::inventory::PoolInventory;
+use super::pools::push_alone;
 use crate::cycle::{Cycle, earliest};
-use crate::provision::out_of_stock;
+use crate::provision::stockout_odds;
 
 /// Releases what has failed or retired, and retires what is too old. What was only put off may still come.
-pub(crate) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Holdings, plan: &mut Plan) {
+pub(crate) fn release_leftovers(cycle: &mut Cycle<'_>, held: &mut PoolInventory, plan: &mut Plan) {
     let world = cycle.scratch.world;
     for id in std::mem::take(&mut held.retired) {
-        alone(plan, Action::Release { claim: id });
+        push_alone(plan, Action::Release { claim: id });
     }
     for id in std::mem::take(&mut held.failed) {
         match cycle.retry(id) {
@@ -24,9 +24,9 @@ pub(crate) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Holdings, plan: &mut P
             None => {
                 let claim = &world.claims()[&id];
                 if matches!(claim.state, ClaimState::Failed(failure) if failure.is_transient()) {
-                    held.let_down.push(claim.offering);
+                    held.unreliable.push(claim.offering);
                 }
-                alone(plan, Action::Release { claim: id });
+                push_alone(plan, Action::Release { claim: id });
             }
         }
     }
@@ -39,14 +39,14 @@ pub(crate) fn leftovers(cycle: &mut Cycle<'_>, held: &mut Holdings, plan: &mut P
     }
     held.coming.retain(|id| !overdue.contains(id));
     for id in overdue {
-        held.let_down.push(world.claims()[&id].offering);
-        alone(plan, Action::Release { claim: id });
+        held.unreliable.push(world.claims()[&id].offering);
+        push_alone(plan, Action::Release { claim: id });
     }
     expired(cycle, held, plan);
 }
 
 /// Nodes that have grown too old go; those in use take nobody new.
-fn expired(cycle: &mut Cycle<'_>, held: &mut Holdings, plan: &mut Plan) {
+fn expired(cycle: &mut Cycle<'_>, held: &mut PoolInventory, plan: &mut Plan) {
     let world = cycle.scratch.world;
     let mut wake = None;
     let mut is_old = |id: &ClaimId| {
@@ -69,20 +69,20 @@ fn expired(cycle: &mut Cycle<'_>, held: &mut Holdings, plan: &mut Plan) {
     held.idle.retain(|(id, _)| !old.contains(id));
     held.stopped.retain(|id| !old.contains(id));
     for claim in old {
-        alone(plan, Action::Release { claim });
+        push_alone(plan, Action::Release { claim });
     }
     held.used.retain(|(id, _)| !old_in_use.contains(id));
     for claim in old_in_use {
-        alone(plan, Action::Retire { claim });
+        push_alone(plan, Action::Retire { claim });
     }
 }
 
 /// Releases what a pool has above its target; stops nodes instead where stopped ones are wanted.
-pub(crate) fn surplus(
+pub(crate) fn release_surplus(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,
     target: Target,
-    held: Holdings,
+    held: PoolInventory,
     plan: &mut Plan,
 ) {
     let world = cycle.scratch.world;
@@ -90,7 +90,7 @@ pub(crate) fn surplus(
     let to_stop = target.stopped.saturating_sub(held.stopped.len() as u32) as usize;
     for claim in held.stopped.iter().skip(target.stopped as usize) {
         if world.claims()[claim].state == ClaimState::Stopped {
-            alone(plan, Action::Release { claim: *claim });
+            push_alone(plan, Action::Release { claim: *claim });
         }
     }
     // Nodes under way that are not wanted any more go at once; the last asked for first.
@@ -100,11 +100,11 @@ pub(crate) fn surplus(
     coming.sort_unstable();
     let known = |id: &ClaimId| world.claims().contains_key(id);
     for claim in coming.split_off(wanted.min(coming.len())).into_iter().filter(known) {
-        alone(plan, Action::Release { claim });
+        push_alone(plan, Action::Release { claim });
     }
     for claim in coming.into_iter().filter(known) {
         match cycle.retry(claim) {
-            Some(Ok(retry)) => alone(plan, retry),
+            Some(Ok(retry)) => push_alone(plan, retry),
             Some(Err(later)) => cycle.wake = earliest(cycle.wake, Some(later)),
             None => {}
         }
@@ -114,7 +114,7 @@ pub(crate) fn surplus(
     let mut idle = held.idle;
     idle.sort_by_key(|(id, node)| {
         let offering = world.claims()[id].offering;
-        let odds = out_of_stock(world, cycle.now, offering);
+        let odds = stockout_odds(world, cycle.now, offering);
         // What is dear and easily had again is lost most cheaply; then what nobody has used for longest.
         let worth = world.offering(offering).spec.marginal_price().0 as f64 * (1.0 - odds);
         (Reverse(worth as i64), idle_since(*node), *id)
@@ -127,12 +127,12 @@ pub(crate) fn surplus(
         if stop {
             stops -= 1;
             spare -= 1;
-            alone(plan, Action::Park { claim: *id });
+            push_alone(plan, Action::Park { claim: *id });
         }
         !stop
     });
     // What is kept is not kept from those who wait for room in the pool, and could not use it.
-    if spec.consolidate == Consolidate::Never && !cycle.cramped_pools.contains(&pool) {
+    if spec.consolidate == Consolidate::Never && !cycle.limits.contended_pools.contains(&pool) {
         return;
     }
     for (claim, node) in idle {
@@ -142,7 +142,7 @@ pub(crate) fn surplus(
         let due = idle_since(node) + spec.idle_after;
         if due <= cycle.now {
             spare -= 1;
-            alone(plan, Action::Release { claim });
+            push_alone(plan, Action::Release { claim });
         } else {
             cycle.wake = earliest(cycle.wake, Some(due));
         }

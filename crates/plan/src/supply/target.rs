@@ -10,15 +10,15 @@ use muster_core::plan::Target;
 use muster_core::pool::Pool;
 use muster_core::time::{Span, Time};
 
-use super::inventory::Holdings;
+use super::inventory::PoolInventory;
 use crate::cycle::{Cycle, earliest};
-use crate::grow::who_lacks;
+use crate::grow::below_maximum;
 use crate::place::Ask;
 use crate::provision::{members_per_node, offerings_for};
 
 /// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
 /// it is there in time.
-pub(crate) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target {
+pub(crate) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &PoolInventory) -> Target {
     let in_use = held.in_use;
     let pool = &cycle.scratch.world.pools()[idx];
     let ahead = &pool.spec.ahead;
@@ -53,8 +53,8 @@ pub(crate) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target
     let (replacing, growth) = (replacing(cycle, idx), growth(cycle, idx));
     let free = (warm + buffer).max(scheduled).max(kept) + spare + replacing + growth;
     // Whoever waits for room in the pool comes before those who may come.
-    let cramped = cycle.cramped_pools.contains(&idx);
-    let (free, stopped) = if cramped { (0, 0) } else { (free, ahead.stopped) };
+    let contended = cycle.limits.contended_pools.contains(&idx);
+    let (free, stopped) = if contended { (0, 0) } else { (free, ahead.stopped) };
     Target { free, stopped, warm, buffer, spare, replacing, growth, scheduled, expected }
 }
 
@@ -77,7 +77,7 @@ fn growth(cycle: &mut Cycle<'_>, idx: PoolIdx) -> u32 {
         return 0;
     }
     let mut thousandths: u64 = 0;
-    for (gang, role, lacking) in who_lacks(cycle) {
+    for (gang, role, lacking) in below_maximum(cycle) {
         let ask = Ask { role, sig: gang.sigs[usize::from(role)], count: lacking };
         let offerings = offerings_for(cycle, gang, &ask).into_iter();
         let first = offerings.filter(|o| world.pools()[o.pool].spec.grow).min_by_key(|o| o.pool);

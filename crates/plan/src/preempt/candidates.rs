@@ -1,0 +1,218 @@
+//! The gangs that could be preempted for one that waits, and what each of them would give up.
+
+use std::collections::BTreeSet;
+
+use muster_core::gang::{Gang, Phase, Seat};
+use muster_core::id::{GangId, NodeIdx};
+use muster_core::time::Span;
+
+use super::cost;
+use super::eligibility::{Eligibility, Reason};
+use crate::cycle::Cycle;
+
+/// Somebody who could make way.
+#[derive(Clone)]
+pub(crate) struct Candidate<'w> {
+    pub(crate) id: GangId,
+    pub(crate) gang: &'w Gang,
+    /// What it would give up.
+    pub(crate) seats: Vec<Seat>,
+    /// By what right it is stopped; none if it goes on with fewer members.
+    pub(crate) reason: Option<Reason>,
+    /// What that costs it, in milliseconds of a GPU.
+    pub(crate) lost: u64,
+    /// What of that counts against the delay of the one who waits.
+    pub(crate) counted: u64,
+    /// Those with less are asked before others: what they lose, or the less the longer their turn was.
+    pub(crate) weight: u64,
+}
+
+impl Candidate<'_> {
+    pub(super) fn grace(&self) -> Span {
+        match self.gang.phase {
+            Phase::Running { .. } => self.gang.spec.disruption.grace,
+            _ => Span::ZERO,
+        }
+    }
+}
+
+/// Everybody with more members than the minimum who may be asked for the rest.
+pub(super) fn shrinkable<'w>(
+    cycle: &Cycle<'w>,
+    gang: &Gang,
+    booked: &[NodeIdx],
+) -> Vec<Candidate<'w>> {
+    let eligibility = Eligibility::of(cycle, gang);
+    let asks = cost::minimum_size(cycle.scratch.world, gang);
+    candidates(cycle, booked, |victim| shrink_candidate(&eligibility, asks, victim))
+}
+
+/// Everybody with seats above the minimum whose members are gone or going: giving those up costs it nothing.
+pub(super) fn with_empty_seats<'w>(
+    cycle: &Cycle<'w>,
+    gang: &Gang,
+    booked: &[NodeIdx],
+) -> Vec<Candidate<'w>> {
+    let eligibility = Eligibility::of(cycle, gang);
+    candidates(cycle, booked, |victim| {
+        if victim.gang.spare.is_empty() {
+            return None;
+        }
+        let mut all = shrink_candidate(&eligibility, 0, victim)?;
+        let spare = victim.gang.spare_seats();
+        all.seats.retain(|seat| spare.contains(seat));
+        (all.lost, all.counted, all.weight) = (0, 0, 0);
+        (!all.seats.is_empty()).then_some(all)
+    })
+}
+
+/// Those who may be asked where some must be stopped, in two ways: who has more members than it needs gives only those up,
+/// or is stopped itself like the others. The second is the same as the first where nobody could do either.
+pub(super) fn to_stop_or_shrink<'w>(
+    cycle: &Cycle<'w>,
+    gang: &Gang,
+    booked: &[NodeIdx],
+) -> Vec<Vec<Candidate<'w>>> {
+    let whole = stoppable(cycle, gang, booked);
+    if whole.is_empty() {
+        return Vec::new();
+    }
+    let surplus = shrinkable(cycle, gang, booked);
+    let ids = |of: &[Candidate<'_>]| of.iter().map(|one| one.id).collect::<BTreeSet<_>>();
+    let (stopped, giving) = (ids(&whole), ids(&surplus));
+    let apart = |all: &[Candidate<'w>], from: &BTreeSet<GangId>| {
+        all.iter().filter(|one| !from.contains(&one.id)).cloned().collect::<Vec<_>>()
+    };
+    let mut ways = Vec::new();
+    let only_whole = apart(&whole, &giving);
+    if !only_whole.is_empty() && !stopped.is_disjoint(&giving) {
+        ways.push([only_whole, surplus.clone()].concat());
+    }
+    // Who is stopped has no surplus to give up besides.
+    let only_surplus = apart(&surplus, &stopped);
+    ways.push([whole, only_surplus].concat());
+    ways
+}
+
+/// Everybody who may be stopped, by right.
+fn stoppable<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
+    let eligibility = Eligibility::of(cycle, gang);
+    candidates(cycle, booked, |victim| {
+        Some(stop_candidate(victim, eligibility.reason_to_stop(victim.gang)?))
+    })
+}
+
+/// Everybody who can be asked at all and, as `ask` says, for what.
+pub(super) fn candidates<'w>(
+    cycle: &Cycle<'w>,
+    booked: &[NodeIdx],
+    ask: impl Fn(&Victim<'w>) -> Option<Candidate<'w>>,
+) -> Vec<Candidate<'w>> {
+    let is_booked = |seat: &Seat| booked.binary_search(&seat.node).is_ok();
+    let can = |victim: &&Victim<'w>| {
+        !cycle.given.disrupted.contains(&victim.id)
+            && (booked.is_empty() || !victim.gang.seats.iter().any(is_booked))
+    };
+    cycle.memo.victims.iter().flatten().filter(can).filter_map(ask).collect()
+}
+
+/// Somebody who could make way as far as it is up to him, and what stopping him would cost.
+#[derive(Clone, Copy)]
+pub(crate) struct Victim<'w> {
+    id: GangId,
+    pub(super) gang: &'w Gang,
+    lost: u64,
+    /// What stopping him weighs when it is another's turn: who has run for longest goes first.
+    weight: u64,
+    /// What he has, in thousandths of a GPU, and how long a pause weighs if he goes on with less; nothing if he cannot.
+    size: u64,
+    pause_weight: Span,
+}
+
+/// Everybody who runs, undisturbed, and could make way for somebody.
+pub(super) fn all_victims<'w>(cycle: &Cycle<'w>) -> Vec<Victim<'w>> {
+    let (world, now) = (cycle.scratch.world, cycle.now);
+    // Who was stopped for somebody that has not started yet, and runs again already, is not asked twice.
+    let ways = world.orders().values().flat_map(|order| &order.spec.after);
+    let stopped: Vec<GangId> = ways.filter(|way| way.stop.is_some()).map(|way| way.gang).collect();
+    let can = |id: &GangId, other: &Gang| {
+        let runs = matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
+        runs && !stopped.contains(id)
+            && other.resize.is_none()
+            && other.spec.is_disruptable()
+            && world.makes_way_for(*id).is_none()
+            && !world.broken().contains_key(id)
+            && !world.cancelled().contains(id)
+    };
+    let others = world.gangs().filter(|(id, other)| can(id, other));
+    let turn = |gang: &Gang| {
+        let slice = world.queue(gang.queue).spec.time_slice.unwrap_or_default().0;
+        Span(slice.saturating_mul(slice) / cost::run_time(gang, now).0.max(1))
+    };
+    let one = |(id, gang): (GangId, &'w Gang)| {
+        let size = cost::size(world, gang, &gang.seats);
+        let is_rigid = gang.spec.is_rigid();
+        let pause_weight = if is_rigid { Span::ZERO } else { cost::pause_weight(gang, now) };
+        let lost = cost::stop_cost(world, gang, now);
+        Victim { id, gang, lost, weight: cost::gpu_ms(size, turn(gang)), size, pause_weight }
+    };
+    others.map(one).collect()
+}
+
+/// What a gang has above its minimum, if it may be asked for it. Seats whose members are gone or going go first, then those
+/// that leave a node to itself.
+///
+/// Its pause counts as if it had no more GPUs than the one who waits `asks` for. What it has grown onto was never its
+/// own, so nobody waits for it for longer than it would stand still.
+fn shrink_candidate<'w>(
+    eligibility: &Eligibility<'_, '_>,
+    asks: u64,
+    victim: &Victim<'w>,
+) -> Option<Candidate<'w>> {
+    let Victim { id, gang: other, size, pause_weight, .. } = *victim;
+    if other.spec.is_rigid() || !other.is_steady() || !eligibility.may_shrink(other) {
+        return None;
+    }
+    let roles = || other.spec.roles.iter().enumerate();
+    if roles().all(|(role, spec)| other.members_in(role as u16) <= spec.min) {
+        return None;
+    }
+    let spare_seats = other.spare_seats();
+    let mut seats = Vec::new();
+    for (role, spec) in roles() {
+        let mut spare = other.members_in(role as u16).saturating_sub(spec.min);
+        let mut mine: Vec<&Seat> =
+            other.seats.iter().filter(|seat| usize::from(seat.role) == role).collect();
+        let beside = |seat: &Seat| other.seats.iter().filter(|s| s.node == seat.node).count();
+        let runs = |seat: &Seat| !spare_seats.contains(seat);
+        mine.sort_by_key(|seat| (runs(seat), beside(seat), std::cmp::Reverse(seat.node)));
+        for seat in mine {
+            if u32::from(seat.members) <= spare {
+                spare -= u32::from(seat.members);
+                seats.push(*seat);
+            }
+        }
+    }
+    seats.sort_by_key(|seat| seat.node);
+    let pause = other.spec.scaling.resize;
+    (!seats.is_empty()).then(|| Candidate {
+        id,
+        gang: other,
+        seats,
+        reason: None,
+        lost: cost::gpu_ms(size, pause),
+        counted: cost::gpu_ms(size.min(asks), pause),
+        weight: cost::gpu_ms(size.min(asks), pause_weight),
+    })
+}
+
+pub(super) fn stop_candidate<'w>(victim: &Victim<'w>, reason: Reason) -> Candidate<'w> {
+    let Victim { id, gang, lost, .. } = *victim;
+    let mut seats = gang.seats.clone();
+    seats.sort_by_key(|seat| seat.node);
+    let weight = match reason {
+        Reason::TimeSlice => victim.weight,
+        Reason::Reclaim | Reason::Priority | Reason::Move => lost,
+    };
+    Candidate { id, gang, seats, reason: Some(reason), lost, counted: lost, weight }
+}
